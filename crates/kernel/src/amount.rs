@@ -1,0 +1,251 @@
+//! Amounts: exact, in units of 10^-8, never finer than their asset.
+
+use std::fmt;
+
+use crate::Asset;
+
+/// Every amount counts units of 10^-8, so that both databases add exactly.
+pub const UNITS_SCALE: u8 = 8;
+
+/// The largest amount of an order or credit: 10^10.
+const LARGEST: i64 = 1_000_000_000_000_000_000;
+
+/// An amount of an asset, in units of 10^-8. Never negative, never finer than the asset's
+/// scale. There are no operators: adding is [`Amount::checked_add`], and two assets never mix.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Amount {
+    units: i64,
+    asset: Asset,
+}
+
+/// Why a text is not an amount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AmountFault {
+    /// Not `0` or digits without leading zero, with an optional dot and digits.
+    #[error("expected a decimal string such as \"100.00\"")]
+    Malformed,
+    /// Zero.
+    #[error("expected an amount greater than zero")]
+    Zero,
+    /// More fractional digits than the asset has, counted as written.
+    #[error("at most {0} fractional digits")]
+    TooPrecise(u8),
+    /// Above 10^10.
+    #[error("expected at most 10000000000")]
+    OutOfRange,
+}
+
+impl Amount {
+    /// Nothing of an asset.
+    #[must_use]
+    pub const fn zero(asset: Asset) -> Self {
+        Self { units: 0, asset }
+    }
+
+    /// From units of 10^-8; `None` when negative or finer than the asset.
+    #[must_use]
+    pub fn from_units(units: i64, asset: Asset) -> Option<Self> {
+        (units >= 0 && units % step(asset) == 0).then_some(Self { units, asset })
+    }
+
+    /// From units of 10^-8, rounded down to the asset's scale; `None` outside 0 to 10^10.
+    #[must_use]
+    pub fn floor(units: u128, asset: Asset) -> Option<Self> {
+        let units = i64::try_from(units)
+            .ok()
+            .filter(|units| *units <= LARGEST)?;
+        let rest = units.checked_rem(step(asset))?;
+        Self::from_units(units.checked_sub(rest)?, asset)
+    }
+
+    /// Reads a positive amount as partners and operators write it: `0` or digits without
+    /// leading zero, an optional dot and digits, nothing else. Fraction digits count as written.
+    ///
+    /// # Errors
+    /// [`AmountFault`], judged in the order malformed, zero, too precise, out of range.
+    pub fn parse(text: &str, asset: Asset) -> Result<Self, AmountFault> {
+        let (whole, fraction) = split(text).ok_or(AmountFault::Malformed)?;
+        if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
+            return Err(AmountFault::Zero);
+        }
+        if fraction.len() > usize::from(asset.scale()) {
+            return Err(AmountFault::TooPrecise(asset.scale()));
+        }
+        let units = units_of(whole, fraction).filter(|units| *units <= LARGEST);
+        Ok(Self {
+            units: units.ok_or(AmountFault::OutOfRange)?,
+            asset,
+        })
+    }
+
+    /// Units of 10^-8: what a store keeps.
+    #[must_use]
+    pub const fn units(&self) -> i64 {
+        self.units
+    }
+
+    /// The asset.
+    #[must_use]
+    pub const fn asset(&self) -> Asset {
+        self.asset
+    }
+
+    /// Is it nothing?
+    #[must_use]
+    pub const fn is_zero(&self) -> bool {
+        self.units == 0
+    }
+
+    /// The sum; `None` across assets or past what 64 bits hold.
+    #[must_use]
+    pub fn checked_add(&self, other: &Self) -> Option<Self> {
+        let units = self.units.checked_add(other.units)?;
+        (self.asset == other.asset).then_some(Self { units, ..*self })
+    }
+
+    /// The difference; `None` across assets or where it would be negative.
+    #[must_use]
+    pub fn checked_sub(&self, other: &Self) -> Option<Self> {
+        let units = self
+            .units
+            .checked_sub(other.units)
+            .filter(|units| *units >= 0)?;
+        (self.asset == other.asset).then_some(Self { units, ..*self })
+    }
+}
+
+/// Splits `text` into whole and fractional digits if it obeys the grammar.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let (whole, fraction) = match text.split_once('.') {
+        Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
+        Some(_) => return None,
+        None => (text, ""),
+    };
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let led = whole == "0" || !whole.starts_with('0');
+    (!whole.is_empty() && led && digits(whole) && digits(fraction)).then_some((whole, fraction))
+}
+
+/// The value in units of 10^-8, or `None` past 64 bits. `fraction` has at most eight digits.
+fn units_of(whole: &str, fraction: &str) -> Option<i64> {
+    let padding = usize::from(UNITS_SCALE).checked_sub(fraction.len())?;
+    let zeros = std::iter::repeat_n(b'0', padding);
+    whole
+        .bytes()
+        .chain(fraction.bytes())
+        .chain(zeros)
+        .try_fold(0_i64, |sum, digit| {
+            sum.checked_mul(10)?
+                .checked_add(i64::from(digit.checked_sub(b'0')?))
+        })
+}
+
+/// The smallest step of an asset, in units of 10^-8.
+fn step(asset: Asset) -> i64 {
+    10_i64.pow(u32::from(UNITS_SCALE.saturating_sub(asset.scale())))
+}
+
+/// Fiat shows all its minor units (`100.00`), a crypto asset no trailing zeros (`107.31`).
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let one = 10_i64.pow(u32::from(UNITS_SCALE));
+        let (whole, rest) = (self.units / one, self.units % one);
+        let digits = format!("{rest:08}");
+        let shown = digits
+            .get(..usize::from(self.asset.scale()))
+            .unwrap_or(&digits);
+        let shown = match self.asset.kind() {
+            crate::AssetKind::Fiat => shown,
+            crate::AssetKind::Crypto => shown.trim_end_matches('0'),
+        };
+        if shown.is_empty() {
+            write!(f, "{whole}")
+        } else {
+            write!(f, "{whole}.{shown}")
+        }
+    }
+}
+
+impl fmt::Debug for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} {}", self.asset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn eur() -> Asset {
+        Asset::fiat("EUR").unwrap()
+    }
+
+    #[test]
+    fn reads_and_prints() {
+        let usdt = Asset::crypto("USDT").unwrap();
+        let jpy = Asset::fiat("JPY").unwrap();
+        for (text, asset, shown) in [
+            ("100", eur(), "100.00"),
+            ("100.5", eur(), "100.50"),
+            ("0.01", eur(), "0.01"),
+            ("10000000000", eur(), "10000000000.00"),
+            ("107.310000", usdt, "107.31"),
+            ("5", usdt, "5"),
+            ("1500", jpy, "1500"),
+        ] {
+            assert_eq!(Amount::parse(text, asset).unwrap().to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn refuses_with_the_sharpest_reason() {
+        let long = "9".repeat(60_000);
+        for (text, fault) in [
+            ("", AmountFault::Malformed),
+            ("1e3", AmountFault::Malformed),
+            ("+1", AmountFault::Malformed),
+            ("-1", AmountFault::Malformed),
+            ("01", AmountFault::Malformed),
+            ("00.5", AmountFault::Malformed),
+            (".5", AmountFault::Malformed),
+            ("1.", AmountFault::Malformed),
+            ("1.2.3", AmountFault::Malformed),
+            (" 1", AmountFault::Malformed),
+            ("NaN", AmountFault::Malformed),
+            ("٣", AmountFault::Malformed),
+            ("1,000", AmountFault::Malformed),
+            ("0", AmountFault::Zero),
+            ("0.00000000", AmountFault::Zero),
+            ("1.000", AmountFault::TooPrecise(2)),
+            ("10000000000.01", AmountFault::OutOfRange),
+            (long.as_str(), AmountFault::OutOfRange),
+        ] {
+            assert_eq!(Amount::parse(text, eur()), Err(fault), "{text:.20}");
+        }
+    }
+
+    #[test]
+    fn never_goes_below_zero_or_across_assets() {
+        let one = Amount::parse("1", eur()).unwrap();
+        let two = Amount::parse("2", eur()).unwrap();
+        let coin = Amount::parse("1", Asset::crypto("USDT").unwrap()).unwrap();
+        assert_eq!(one.checked_sub(&two), None);
+        assert_eq!(one.checked_add(&coin), None);
+        assert_eq!(two.checked_sub(&one), Some(one));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(cents in 1_i64..=1_000_000_000_000) {
+            let amount = Amount::from_units(cents * 1_000_000, eur()).unwrap();
+            prop_assert_eq!(Amount::parse(&amount.to_string(), eur()), Ok(amount));
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_without_a_panic(text in ".{0,40}") {
+            let _outcome = Amount::parse(&text, eur());
+        }
+    }
+}

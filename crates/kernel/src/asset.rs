@@ -1,0 +1,169 @@
+//! Currencies and crypto assets, with the number of digits each can have.
+
+use std::fmt;
+
+use iso_currency::{Currency, Flag};
+
+/// A fiat currency or a crypto asset: its code and its scale. Cheap to copy.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Asset {
+    code: Code,
+    kind: AssetKind,
+    scale: u8,
+}
+
+/// Which of the two an asset is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AssetKind {
+    /// An active ISO 4217 currency.
+    Fiat,
+    /// A crypto asset.
+    Crypto,
+}
+
+/// The crypto assets every installation knows, with their scale.
+const BUILT_IN: [(&str, u8); 4] = [("USDT", 6), ("USDC", 6), ("BTC", 8), ("ETH", 8)];
+
+impl Asset {
+    /// The currency of a code, upper-cased; its scale is the minor unit of ISO 4217.
+    ///
+    /// Funds, metals, test codes and superseded currencies are not money here: `None`.
+    #[must_use]
+    pub fn fiat(code: &str) -> Option<Self> {
+        let code = Code::upper(code)?;
+        let currency = Currency::from_code(code.as_str())?;
+        // The Venezuelan bolívar has two codes and both are active in the standard's list.
+        let counts = |flag: &Flag| match flag {
+            Flag::Superseded(_) => currency == Currency::VES,
+            Flag::Fund | Flag::Special => false,
+        };
+        let scale = u8::try_from(currency.exponent()?).ok()?;
+        currency.flags().iter().all(counts).then_some(Self {
+            code,
+            kind: AssetKind::Fiat,
+            scale,
+        })
+    }
+
+    /// A crypto asset that is built in, by its symbol, upper-cased.
+    #[must_use]
+    pub fn crypto(symbol: &str) -> Option<Self> {
+        let code = Code::upper(symbol)?;
+        let (_, scale) = BUILT_IN.iter().find(|(known, _)| *known == code.as_str())?;
+        Some(Self {
+            code,
+            kind: AssetKind::Crypto,
+            scale: *scale,
+        })
+    }
+
+    /// Either of the two. No crypto symbol is also a currency code.
+    #[must_use]
+    pub fn parse(code: &str) -> Option<Self> {
+        Self::fiat(code).or_else(|| Self::crypto(code))
+    }
+
+    /// The code in upper case, such as `EUR` or `USDT`.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        self.code.as_str()
+    }
+
+    /// Currency or crypto asset.
+    #[must_use]
+    pub const fn kind(&self) -> AssetKind {
+        self.kind
+    }
+
+    /// Fractional digits an amount of it may have: 0 to 8.
+    #[must_use]
+    pub const fn scale(&self) -> u8 {
+        self.scale
+    }
+}
+
+impl fmt::Display for Asset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+impl fmt::Debug for Asset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code())
+    }
+}
+
+/// Up to twelve upper-case letters and digits, kept inline.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Code([u8; 12]);
+
+impl Code {
+    fn upper(text: &str) -> Option<Self> {
+        let fits =
+            (2..=12).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !fits {
+            return None;
+        }
+        let mut code = [0; 12];
+        for (slot, byte) in code.iter_mut().zip(text.bytes()) {
+            *slot = byte.to_ascii_uppercase();
+        }
+        Some(Self(code))
+    }
+
+    fn as_str(&self) -> &str {
+        let end = self
+            .0
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(self.0.len());
+        self.0
+            .get(..end)
+            .and_then(|code| std::str::from_utf8(code).ok())
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_currencies_with_their_minor_units() {
+        for (code, scale) in [
+            ("EUR", 2),
+            ("eur", 2),
+            ("JPY", 0),
+            ("BHD", 3),
+            ("VES", 2),
+            ("XAF", 0),
+            ("XCG", 2),
+        ] {
+            let asset = Asset::fiat(code).unwrap();
+            assert_eq!(
+                (asset.scale(), asset.kind()),
+                (scale, AssetKind::Fiat),
+                "{code}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_codes_that_are_no_money() {
+        for code in [
+            "XXX", "XTS", "XAU", "XAG", "XDR", "CLF", "CHE", "USN", "BOV", "HRK", "ABC", "EURO",
+            "", "€", "EUR ",
+        ] {
+            assert!(Asset::fiat(code).is_none(), "{code}");
+        }
+    }
+
+    #[test]
+    fn knows_the_built_in_crypto_assets() {
+        assert_eq!(Asset::crypto("usdt").unwrap().code(), "USDT");
+        assert_eq!(Asset::parse("BTC").unwrap().scale(), 8);
+        assert!(Asset::crypto("DOGE").is_none());
+        assert!(Asset::crypto("EUR").is_none());
+    }
+}

@@ -1,0 +1,96 @@
+//! What a store can report, without naming the database behind it.
+
+use std::error::Error;
+
+use crate::Timestamp;
+
+type Source = Box<dyn Error + Send + Sync>;
+
+/// A fault of a store. No driver type crosses this line; the driver's error is the source.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The transaction lost a race and was rolled back; running it again may succeed.
+    #[error("the transaction lost a race and was rolled back")]
+    Retry,
+    /// The store cannot be reached or did not answer in time; nothing was written.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Source),
+    /// The commit was sent and its outcome is unknown: it may or may not have happened.
+    #[error("the outcome of a commit is unknown")]
+    CommitUnknown(#[source] Source),
+    /// A row holds a combination of values that no rule of ours writes.
+    #[error("inconsistent row in {table}, column {column}: {row}")]
+    Inconsistent {
+        /// The table.
+        table: &'static str,
+        /// The column that cannot be read.
+        column: &'static str,
+        /// The row's key, for the operator.
+        row: String,
+    },
+    /// A constraint of the schema refused a write that the rules had allowed.
+    #[error("the store's own guard refused a write: {0}")]
+    Guard(String),
+    /// Anything else.
+    #[error("unexpected fault of the store")]
+    Unexpected(#[source] Source),
+}
+
+impl StoreError {
+    /// Wraps any error as [`StoreError::Unexpected`].
+    pub fn unexpected(source: impl Into<Source>) -> Self {
+        Self::Unexpected(source.into())
+    }
+
+    /// Wraps any error as [`StoreError::Unavailable`].
+    pub fn unavailable(source: impl Into<Source>) -> Self {
+        Self::Unavailable(source.into())
+    }
+}
+
+/// The outcome of a guarded write: did the precondition still hold?
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cas {
+    /// The row was as expected and has been changed.
+    Won,
+    /// Somebody else changed the row first; nothing was written.
+    Lost,
+}
+
+impl Cas {
+    /// Turns a lost race into [`StoreError::Retry`].
+    ///
+    /// # Errors
+    /// [`StoreError::Retry`] when the race was lost.
+    pub fn won(self) -> Result<(), StoreError> {
+        match self {
+            Self::Won => Ok(()),
+            Self::Lost => Err(StoreError::Retry),
+        }
+    }
+
+    /// Judges the number of rows a guarded write has changed: one is a win, none is a loss.
+    ///
+    /// # Errors
+    /// [`StoreError::Guard`] when the write hit several rows, which a key makes impossible.
+    pub fn from_rows(rows: u64) -> Result<Self, StoreError> {
+        match rows {
+            0 => Ok(Self::Lost),
+            1 => Ok(Self::Won),
+            many => Err(StoreError::Guard(format!(
+                "one row expected, {many} changed"
+            ))),
+        }
+    }
+}
+
+/// A value together with the store's instant of the read, so that facts derived from time
+/// use one clock.
+#[derive(Debug, Clone)]
+pub struct Seen<T> {
+    /// What was read.
+    pub value: T,
+    /// The store's instant, taken after the read.
+    pub at: Timestamp,
+}

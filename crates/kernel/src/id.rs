@@ -1,0 +1,191 @@
+//! Ids: a prefix, a mode and a ULID.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+
+use ulid::Ulid;
+
+use crate::{Clock, Entropy, Mode, Timestamp};
+
+/// What an id names. Implemented by empty marker types, so that a quote's id and a trade's
+/// id cannot be swapped.
+pub trait IdKind {
+    /// The word before the first underscore, such as `pq`.
+    const PREFIX: &'static str;
+}
+
+/// `<prefix>_<mode>_<ULID>`, the ULID in canonical upper case.
+///
+/// Ids order by their ULID, that is by the millisecond they were made in.
+pub struct Id<K> {
+    mode: Mode,
+    ulid: Ulid,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: IdKind> Id<K> {
+    /// Makes a new id at an instant.
+    #[must_use]
+    pub fn new(mode: Mode, at: Timestamp, entropy: &dyn Entropy) -> Self {
+        Self::from_parts(mode, new_ulid(at, entropy))
+    }
+
+    /// Puts an id together from its parts, as a store does when it reads a row.
+    #[must_use]
+    pub const fn from_parts(mode: Mode, ulid: Ulid) -> Self {
+        Self {
+            mode,
+            ulid,
+            kind: PhantomData,
+        }
+    }
+
+    /// Reads the canonical form. Anything else is `None`: in a path that means "not found".
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix(K::PREFIX)?.strip_prefix('_')?;
+        let (mode, ulid) = rest.split_once('_')?;
+        Some(Self::from_parts(Mode::parse(mode)?, parse_ulid(ulid)?))
+    }
+
+    /// The mode the id was made in.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The ULID alone: what a store keeps.
+    #[must_use]
+    pub const fn ulid(&self) -> Ulid {
+        self.ulid
+    }
+}
+
+impl<K> Clone for Id<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for Id<K> {}
+
+impl<K> PartialEq for Id<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.mode == other.mode && self.ulid == other.ulid
+    }
+}
+
+impl<K> Eq for Id<K> {}
+
+impl<K> PartialOrd for Id<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<K> Ord for Id<K> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.ulid, self.mode).cmp(&(other.ulid, other.mode))
+    }
+}
+
+impl<K> Hash for Id<K> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.mode.hash(state);
+        self.ulid.hash(state);
+    }
+}
+
+impl<K: IdKind> fmt::Display for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buffer = [0; ulid::ULID_LEN];
+        let ulid = self.ulid.array_to_str(&mut buffer);
+        write!(f, "{}_{}_{ulid}", K::PREFIX, self.mode)
+    }
+}
+
+impl<K: IdKind> fmt::Debug for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// `req_<ULID>`: names one request in answers and logs. It carries no mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestId(Ulid);
+
+impl RequestId {
+    /// Makes a new request id.
+    #[must_use]
+    pub fn new(clock: &dyn Clock, entropy: &dyn Entropy) -> Self {
+        Self(new_ulid(clock.now(), entropy))
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buffer = [0; ulid::ULID_LEN];
+        write!(f, "req_{}", self.0.array_to_str(&mut buffer))
+    }
+}
+
+fn new_ulid(at: Timestamp, entropy: &dyn Entropy) -> Ulid {
+    let mut random = [0; 16];
+    entropy.fill(&mut random);
+    Ulid::from_parts(at.millis().unsigned_abs(), u128::from_be_bytes(random))
+}
+
+/// Reads a ULID in canonical form only: 26 characters, upper case, no overflow.
+fn parse_ulid(text: &str) -> Option<Ulid> {
+    let ulid = Ulid::from_string(text).ok()?;
+    let mut buffer = [0; ulid::ULID_LEN];
+    (ulid.array_to_str(&mut buffer) == text).then_some(ulid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    enum Quote {}
+    impl IdKind for Quote {
+        const PREFIX: &'static str = "pq";
+    }
+
+    struct Ones;
+    impl Entropy for Ones {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(1);
+        }
+    }
+
+    #[test]
+    fn prints_and_reads_the_canonical_form() {
+        let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
+        let id = Id::<Quote>::new(Mode::Test, at, &Ones);
+        let text = id.to_string();
+        assert!(text.starts_with("pq_test_01HF7YAT00"), "{text}");
+        assert_eq!(Id::<Quote>::parse(&text), Some(id));
+    }
+
+    #[test]
+    fn refuses_every_other_form() {
+        let good = "pq_test_01HF7YAT00408104G208104081";
+        assert!(Id::<Quote>::parse(good).is_some());
+        for bad in [
+            "",
+            "pq_test_",
+            "txn_test_01HF7YAT00408104G208104081",
+            "pq_prod_01HF7YAT00408104G208104081",
+            "pq_test_01hf7yat00408104g208104081",
+            "pq_test_01HF7YAT0O408104G208104081",
+            "pq_test_81HF7YAT00408104G208104081",
+            "pq_test_01HF7YAT00408104G2081040812",
+            "pq_test_01HF7YAT00408104G208104081 ",
+            "pq_test_01HF7YAT00408104G2081040é",
+        ] {
+            assert!(Id::<Quote>::parse(bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Values that every core shares: money, ids, instants, modes and the errors of a store.
+//!
+//! Nothing here is asynchronous and nothing does I/O. Instants and randomness come in
+//! through [`Clock`] and [`Entropy`], so every rule built on these values can be tested
+//! at an exact instant with an exact id.
+
+mod amount;
+mod asset;
+mod clock;
+mod error;
+mod id;
+mod mode;
+mod rate;
+mod time;
+
+pub use amount::{Amount, AmountFault, UNITS_SCALE};
+pub use asset::{Asset, AssetKind};
+pub use clock::{Clock, Entropy};
+pub use error::{Cas, Seen, StoreError};
+pub use id::{Id, IdKind, RequestId};
+pub use mode::Mode;
+pub use rate::{Fraction, Mid, Rate};
+pub use time::{Bound, Timestamp, TimestampFault};

@@ -1,0 +1,42 @@
+//! The mode a process runs in and a row belongs to.
+
+use std::fmt;
+
+/// Sandbox money or real money.
+///
+/// A process runs in one mode; every row that belongs to a partner carries its mode, and
+/// so does every id and every API key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mode {
+    /// The sandbox: no real money moves.
+    Test,
+    /// Real money.
+    Live,
+}
+
+impl Mode {
+    /// The word used in ids, keys, configuration and rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Test => "test",
+            Self::Live => "live",
+        }
+    }
+
+    /// Reads the word written by [`Mode::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "test" => Some(Self::Test),
+            "live" => Some(Self::Live),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,213 @@
+//! Instants, in whole milliseconds of UTC.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Timelike, Utc};
+
+/// An instant of UTC, cut to whole milliseconds, so that what is stored equals what is shown.
+///
+/// Printed as RFC 3339 with `Z` and three fractional digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// Why a text is not an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TimestampFault {
+    /// Neither RFC 3339 nor a date.
+    #[error(
+        "expected an RFC 3339 timestamp such as 2026-05-25T12:00:00Z or a date such as 2026-05-25"
+    )]
+    Unreadable,
+    /// The text reads well once its space is a plus sign: the `+` of the offset was not encoded.
+    #[error("the offset's `+` arrived as a space; encode it as %2B in a query string")]
+    PlusAsSpace,
+}
+
+/// How an instant between two milliseconds is cut when it bounds a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// An inclusive lower bound: rounded up, so that nothing earlier is let in.
+    Lower,
+    /// An inclusive upper bound: rounded down, so that nothing later is let in.
+    Upper,
+}
+
+/// Years 0000 to 9999: what RFC 3339 can print.
+const MIN: i64 = -62_167_219_200_000;
+const MAX: i64 = 253_402_300_799_999;
+
+impl Timestamp {
+    /// From milliseconds since 1970; `None` outside the years 0000 to 9999.
+    #[must_use]
+    pub const fn from_millis(millis: i64) -> Option<Self> {
+        if millis >= MIN && millis <= MAX {
+            Some(Self(millis))
+        } else {
+            None
+        }
+    }
+
+    /// From a chrono instant, cut down to the millisecond.
+    #[must_use]
+    pub fn from_utc(instant: DateTime<Utc>) -> Self {
+        Self(instant.timestamp_millis().clamp(MIN, MAX))
+    }
+
+    /// Milliseconds since 1970.
+    #[must_use]
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since 1970.
+    #[must_use]
+    pub const fn seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// This instant and a span later; stays within the years that can be printed.
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Self {
+        Self(self.0.saturating_add(millis_of(span)).min(MAX))
+    }
+
+    /// This instant and a span earlier; stays within the years that can be printed.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(millis_of(span)).max(MIN))
+    }
+
+    /// The span since an earlier instant; zero if it was not earlier.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
+    }
+
+    /// Reads RFC 3339 with any offset, or a date alone (the start of that UTC day).
+    /// A leap second counts as the last millisecond before it. What lies between two
+    /// milliseconds is cut as `bound` says.
+    ///
+    /// # Errors
+    /// [`TimestampFault`] says what was expected.
+    pub fn parse(text: &str, bound: Bound) -> Result<Self, TimestampFault> {
+        if let Some(found) = parse_date(text).or_else(|| parse_rfc3339(text, bound)) {
+            return Ok(found);
+        }
+        let mended = text.replacen(' ', "+", 1);
+        if mended != text && parse_rfc3339(&mended, bound).is_some() {
+            return Err(TimestampFault::PlusAsSpace);
+        }
+        Err(TimestampFault::Unreadable)
+    }
+}
+
+fn millis_of(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn parse_date(text: &str) -> Option<Timestamp> {
+    let shape = text.len() == 10
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            4 | 7 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    if !shape {
+        return None;
+    }
+    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+    let midnight: NaiveDateTime = date.and_hms_opt(0, 0, 0)?;
+    Timestamp::from_millis(midnight.and_utc().timestamp_millis())
+}
+
+fn parse_rfc3339(text: &str, bound: Bound) -> Option<Timestamp> {
+    // chrono also takes a space for the `T`; RFC 3339 as published here does not.
+    if !matches!(text.as_bytes().get(10), Some(b'T' | b't')) {
+        return None;
+    }
+    let instant = DateTime::parse_from_rfc3339(text).ok()?;
+    let nanos = instant.nanosecond();
+    if nanos >= 1_000_000_000 {
+        return Timestamp::from_millis(instant.timestamp().checked_mul(1000)?.checked_add(999)?);
+    }
+    let floor = instant.timestamp_millis();
+    let between = nanos % 1_000_000 != 0;
+    let millis = if between && bound == Bound::Lower {
+        floor.checked_add(1)?
+    } else {
+        floor
+    };
+    Timestamp::from_millis(millis)
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let instant = DateTime::from_timestamp_millis(self.0).ok_or(fmt::Error)?;
+        f.write_str(&instant.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> String {
+        match Timestamp::parse(text, Bound::Lower) {
+            Ok(at) => at.to_string(),
+            Err(fault) => format!("{fault:?}"),
+        }
+    }
+
+    #[test]
+    fn reads_the_examples_of_the_standard() {
+        assert_eq!(read("1985-04-12T23:20:50.52Z"), "1985-04-12T23:20:50.520Z");
+        assert_eq!(
+            read("1996-12-19T16:39:57-08:00"),
+            "1996-12-20T00:39:57.000Z"
+        );
+        assert_eq!(read("1990-12-31T23:59:60Z"), "1990-12-31T23:59:59.999Z");
+        assert_eq!(
+            read("1990-12-31T15:59:60-08:00"),
+            "1990-12-31T23:59:59.999Z"
+        );
+        assert_eq!(
+            read("1937-01-01T12:00:27.87+00:20"),
+            "1937-01-01T11:40:27.870Z"
+        );
+        assert_eq!(read("2026-05-25"), "2026-05-25T00:00:00.000Z");
+        assert_eq!(read("2026-05-25t01:02:03z"), "2026-05-25T01:02:03.000Z");
+    }
+
+    #[test]
+    fn refuses_what_is_no_instant() {
+        for bad in [
+            "",
+            "yesterday",
+            "2026-05-25 12:00:00Z",
+            "2026-5-25",
+            "2026-02-30",
+            "2026-05-25T12:00:00",
+            "1716638400",
+            "2026-05-25T25:00:00Z",
+            "+2026-05-25",
+        ] {
+            assert_eq!(read(bad), "Unreadable", "{bad}");
+        }
+        assert_eq!(read("2026-05-25T12:00:00 02:00"), "PlusAsSpace");
+    }
+
+    #[test]
+    fn cuts_a_bound_so_that_it_stays_a_bound() {
+        let text = "2026-05-25T12:00:00.1234Z";
+        let lower = Timestamp::parse(text, Bound::Lower).unwrap();
+        let upper = Timestamp::parse(text, Bound::Upper).unwrap();
+        assert_eq!(lower.to_string(), "2026-05-25T12:00:00.124Z");
+        assert_eq!(upper.to_string(), "2026-05-25T12:00:00.123Z");
+    }
+}
