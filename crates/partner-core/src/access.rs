@@ -1,0 +1,113 @@
+//! Who is calling, and what the operator lets them do.
+
+use kernel::Mode;
+
+use crate::key::KeyRecord;
+use crate::pools::{Kyc, Pool, PoolId, PoolsAccess, PoolsProfile};
+use crate::{Partner, PartnerStatus, Tenant};
+
+/// A known key with its partner and what the partner is entitled to: one look-up, judged
+/// once at the door and again inside every money write.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The key that was presented.
+    pub key: KeyRecord,
+    /// Its partner.
+    pub partner: Partner,
+    /// The partner and the process's mode.
+    pub tenant: Tenant,
+    /// The partner's access to pools.
+    pub pools: PoolsProfile,
+}
+
+/// Why a known key may not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Denial {
+    /// The key has been revoked.
+    #[error("the key has been revoked")]
+    KeyRevoked,
+    /// The organization is suspended.
+    #[error("the organization is suspended")]
+    OrganizationSuspended,
+    /// The pools product is off for this partner.
+    #[error("the pools product is not enabled")]
+    PoolsNotEnabled,
+    /// The operator has suspended access to pools.
+    #[error("access to pools is suspended")]
+    PoolAccessSuspended,
+    /// KYC is not approved.
+    #[error("KYC is not approved")]
+    KycNotApproved,
+    /// The pool exists and is not allowed.
+    #[error("the pool is not allowed")]
+    PoolNotAllowed,
+}
+
+impl Access {
+    /// Puts what a store has read together.
+    #[must_use]
+    pub fn new(mode: Mode, key: KeyRecord, partner: Partner, pools: PoolsProfile) -> Self {
+        let tenant = Tenant { partner: partner.id.clone(), mode };
+        Self { key, partner, tenant, pools }
+    }
+
+    /// Is the key still good?
+    ///
+    /// # Errors
+    /// [`Denial::KeyRevoked`].
+    pub fn key_good(&self) -> Result<(), Denial> {
+        if self.key.revoked_at.is_some() { Err(Denial::KeyRevoked) } else { Ok(()) }
+    }
+
+    /// Is the organization active?
+    ///
+    /// # Errors
+    /// [`Denial::OrganizationSuspended`].
+    pub fn organization_active(&self) -> Result<(), Denial> {
+        match self.partner.status {
+            PartnerStatus::Active => Ok(()),
+            PartnerStatus::Suspended => Err(Denial::OrganizationSuspended),
+        }
+    }
+
+    /// Is the partner entitled to pools? In the order product, access, KYC.
+    ///
+    /// # Errors
+    /// The first [`Denial`] that applies.
+    pub fn pools_entitled(&self) -> Result<(), Denial> {
+        if !self.pools.enabled {
+            return Err(Denial::PoolsNotEnabled);
+        }
+        match (self.pools.access, self.pools.kyc) {
+            (PoolsAccess::Suspended, _) => Err(Denial::PoolAccessSuspended),
+            (PoolsAccess::Active, Kyc::Pending | Kyc::Revoked) => Err(Denial::KycNotApproved),
+            (PoolsAccess::Active, Kyc::Approved) => Ok(()),
+        }
+    }
+
+    /// Is the partner allowed in a pool?
+    ///
+    /// # Errors
+    /// [`Denial::PoolNotAllowed`].
+    pub fn pool_allowed(&self, pool: &PoolId) -> Result<(), Denial> {
+        if self.pools.allowed.contains(pool) { Ok(()) } else { Err(Denial::PoolNotAllowed) }
+    }
+
+    /// All of the above at once, as a money write repeats them inside its transaction.
+    ///
+    /// # Errors
+    /// The first [`Denial`] that applies.
+    pub fn may_transact_in(&self, pool: &PoolId) -> Result<(), Denial> {
+        self.key_good()?;
+        self.organization_active()?;
+        self.pools_entitled()?;
+        self.pool_allowed(pool)
+    }
+
+    /// The pools discovery shows, in the order given: none without the product or while access
+    /// is suspended. KYC hides nothing.
+    pub fn visible<'p>(&'p self, pools: &'p [Pool]) -> impl Iterator<Item = &'p Pool> {
+        let shown = self.pools.enabled && self.pools.access == PoolsAccess::Active;
+        pools.iter().filter(move |pool| shown && self.pools.allowed.contains(&pool.id))
+    }
+}

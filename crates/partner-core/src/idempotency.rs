@@ -1,0 +1,88 @@
+//! Idempotency keys: one effect per partner, mode, route and key.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::Tenant;
+
+/// The key a client gives one logical write: 1 to 255 visible ASCII characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdempotencyKey(String);
+
+/// The header's value is not 1 to 255 visible ASCII characters, bare or as a quoted string.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected 1 to 255 visible ASCII characters")]
+pub struct MalformedKey;
+
+impl IdempotencyKey {
+    /// Reads the header's value, bare (`abc`) or as a quoted string (`"abc"`).
+    ///
+    /// # Errors
+    /// [`MalformedKey`].
+    pub fn parse(value: &[u8]) -> Result<Self, MalformedKey> {
+        let bare = match value {
+            [b'"', inner @ .., b'"'] => inner,
+            [b'"', ..] => return Err(MalformedKey),
+            bare => bare,
+        };
+        let fits = (1..=255).contains(&bare.len()) && bare.iter().all(u8::is_ascii_graphic);
+        let text = std::str::from_utf8(bare).ok().filter(|_| fits).ok_or(MalformedKey)?;
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The key without quotes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a key is unique within: the partner and mode, and the route with its path. Not the API
+/// key that carried it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scope {
+    /// The partner and mode.
+    pub tenant: Tenant,
+    /// Method and path, such as `POST /v1/pools/EUR-USDT/transact`.
+    pub route: String,
+    /// The client's key.
+    pub key: IdempotencyKey,
+}
+
+/// SHA-256 of the canonical form of what a request asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Fingerprint(pub [u8; 32]);
+
+impl Fingerprint {
+    /// The fingerprint of the canonical bytes of a request.
+    #[must_use]
+    pub fn of(canonical: &[u8]) -> Self {
+        Self(Sha256::digest(canonical).into())
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fingerprint(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_bare_and_quoted_keys() {
+        assert_eq!(IdempotencyKey::parse(b"a-1").unwrap().as_str(), "a-1");
+        assert_eq!(IdempotencyKey::parse(b"\"a-1\"").unwrap().as_str(), "a-1");
+        assert_eq!(IdempotencyKey::parse(&[b'x'; 255]).unwrap().as_str().len(), 255);
+    }
+
+    #[test]
+    fn refuses_every_other_value() {
+        for bad in [&b""[..], b"\"\"", b"\"", b"\"a", b"a b", b"a\tb", "ключ".as_bytes(), &[b'x'; 256], b"\x00", b"\xff"] {
+            assert_eq!(IdempotencyKey::parse(bad), Err(MalformedKey), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Partners and what every product shares about them: API keys, entitlement, provisioning,
+//! idempotency, throttles, events and sealing. Rules and ports; no I/O.
+
+pub mod access;
+pub mod events;
+pub mod idempotency;
+pub mod key;
+pub mod partner;
+pub mod pools;
+pub mod ports;
+pub mod provision;
+pub mod sealing;
+pub mod throttle;
+
+pub use access::{Access, Denial};
+pub use partner::{Partner, PartnerId, PartnerStatus, Tenant};

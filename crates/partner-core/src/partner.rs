@@ -1,0 +1,89 @@
+//! Partners, and the tenant every port demands.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kernel::Mode;
+
+/// The operator's own name for a partner: 1 to 64 of `a-z`, `0-9`, `_` and `-`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartnerId(Arc<str>);
+
+impl PartnerId {
+    /// Reads a partner's name; `None` where it does not match `[a-z0-9_-]{1,64}`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+        ((1..=64).contains(&text.len()) && text.bytes().all(letter)).then(|| Self(text.into()))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PartnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for PartnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A partner in a mode: whose rows a call may see.
+///
+/// Every port that serves a partner takes one, so another partner's object is simply absent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tenant {
+    /// The partner.
+    pub partner: PartnerId,
+    /// The mode.
+    pub mode: Mode,
+}
+
+/// A partner as the operator has provisioned it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partner {
+    /// The operator's own name for it.
+    pub id: PartnerId,
+    /// The name shown to people.
+    pub name: String,
+    /// The organization's state.
+    pub status: PartnerStatus,
+}
+
+/// The organization's state: a suspended one is refused on every route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartnerStatus {
+    /// May use the products it is entitled to.
+    Active,
+    /// Refused everywhere with `organization_suspended`.
+    Suspended,
+}
+
+impl PartnerStatus {
+    /// The word used in the declarative file and in rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Suspended => "suspended",
+        }
+    }
+
+    /// Reads the word written by [`PartnerStatus::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "active" => Some(Self::Active),
+            "suspended" => Some(Self::Suspended),
+            _ => None,
+        }
+    }
+}

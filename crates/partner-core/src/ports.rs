@@ -1,0 +1,115 @@
+//! What partner-core needs of the outside, as traits.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kernel::{Cas, Mode, StoreError, Timestamp};
+
+use crate::events::{Endpoint, NewEvent, Service};
+use crate::idempotency::Scope;
+use crate::key::{KeyHash, KeyId, KeyRecord, NewKey};
+use crate::pools::{Pool, PoolId, PoolsProfile};
+use crate::throttle::{Bucket, Tier, Verdict};
+use crate::{Access, Partner, PartnerId, Tenant};
+
+/// Who may do what: read at the door of every request, usually from a short-lived cache.
+#[async_trait]
+pub trait Directory: Send + Sync {
+    /// The key of this hash with its partner and entitlements; revoked keys are found too.
+    async fn access_find(&self, mode: Mode, hash: &KeyHash) -> Result<Option<Arc<Access>>, StoreError>;
+
+    /// Every pool of a mode, ordered by id.
+    async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError>;
+
+    /// A number raised by every change of configuration or keys.
+    async fn config_version(&self) -> Result<i64, StoreError>;
+}
+
+/// Counts requests in fixed windows.
+#[async_trait]
+pub trait Throttle: Send + Sync {
+    /// Counts one request in every tier, or in none where a tier is full.
+    async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict;
+
+    /// Where the bucket stands, counting nothing.
+    async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict;
+}
+
+/// Detects the concurrent twin of a write early. It decides nothing: the record in the
+/// database does.
+#[async_trait]
+pub trait InFlight: Send + Sync {
+    /// Takes the scope for as long as the ticket lives; `None` where a twin holds it.
+    async fn enter(&self, scope: &Scope) -> Option<Ticket>;
+}
+
+/// Holds a scope of [`InFlight`] until it is dropped.
+pub struct Ticket(pub Box<dyn Any + Send>);
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ticket")
+    }
+}
+
+/// The two things every transaction can do beside its nouns.
+#[async_trait]
+pub trait Unit: Send {
+    /// The store's clock, to be read after the locks are held.
+    async fn now(&mut self) -> Result<Timestamp, StoreError>;
+
+    /// Makes everything durable. Dropped without it, a transaction leaves nothing behind.
+    async fn commit(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// Events, written in the transaction of the change they report.
+#[async_trait]
+pub trait EventTx: Send {
+    /// Inserts the event, and one delivery for the endpoint of its service that is active now.
+    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError>;
+}
+
+/// The operator's side: everything `apply` and `key` may read and write in one transaction.
+#[async_trait]
+pub trait ProvisionTx: Unit {
+    /// A pool.
+    async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError>;
+    /// Inserts or replaces a pool.
+    async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError>;
+    /// A partner, locked.
+    async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError>;
+    /// Inserts or replaces a partner.
+    async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError>;
+    /// A partner's access to pools; `None` where it was never provisioned.
+    async fn pools_profile_get(&mut self, who: &Tenant) -> Result<Option<PoolsProfile>, StoreError>;
+    /// Inserts or replaces a partner's access to pools, wholly.
+    async fn pools_profile_put(&mut self, who: &Tenant, profile: &PoolsProfile) -> Result<(), StoreError>;
+    /// The partner's endpoint for a service.
+    async fn endpoint_get(&mut self, who: &Tenant, service: Service) -> Result<Option<Endpoint>, StoreError>;
+    /// Inserts or replaces the partner's endpoint for a service.
+    async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError>;
+    /// Every key of the partner, the oldest first.
+    async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError>;
+    /// Whose key this is, in any mode.
+    async fn key_owner(&mut self, hash: &KeyHash) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError>;
+    /// Stores a new key.
+    async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> Result<(), StoreError>;
+    /// A key of this mode by its id, with its partner.
+    async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError>;
+    /// Revokes a key that is not revoked yet.
+    async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError>;
+    /// Raises the number that running services watch.
+    async fn config_version_raise(&mut self) -> Result<(), StoreError>;
+}
+
+/// Opens transactions for the operator's tools.
+#[async_trait]
+pub trait ProvisionStore: Send + Sync {
+    /// Opens a write transaction. `name` labels it in metrics and logs.
+    async fn provision_begin(&self, name: &'static str) -> Result<Box<dyn ProvisionTx>, StoreError>;
+
+    /// The stored fingerprint of the master key; stores this one where there is none yet.
+    async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError>;
+}

@@ -1,0 +1,1 @@
+//! The declarative file and what makes the database agree with it.
