@@ -1,0 +1,137 @@
+//! `cargo xtask ci`: exactly what CI runs, in the order that finds the cheap faults first.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use crate::suites::Outcome;
+use crate::summary::Counts;
+use crate::workspace::Workspace;
+use crate::{Result, conformance, migrations, openapi, process, rules, suites, tidy};
+
+/// A step that tests answers how many; the others answer nothing.
+type Step = fn(&Workspace) -> Result<Option<Outcome>>;
+
+const STEPS: [(&str, Step); 10] = [
+    ("fmt", |w| {
+        done(process::run(w.cargo().args(["fmt", "--all", "--check"])))
+    }),
+    ("clippy", |w| done(clippy(w))),
+    ("deny", |w| done(deny(w))),
+    ("tidy", |w| done(tidy::run(w))),
+    ("architecture", |w| done(architecture(w))),
+    ("migrations", |w| done(migrations::run(w, false))),
+    ("openapi", |w| done(openapi::run(w, true))),
+    ("rules", |w| done(rules::run(w, true))),
+    ("test", |w| suites::rust(w, &[]).map(Some)),
+    ("conformance", |w| conformance::run(w, &[]).map(Some)),
+];
+
+pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
+    let mut counts = Counts::default();
+    let mut code = 0;
+    for (name, step) in STEPS {
+        println!("== {name}");
+        let start = now();
+        let result = step(workspace);
+        let seconds = start.elapsed().as_secs_f32();
+        if let Ok(Some(outcome)) = &result {
+            counts += outcome.counts;
+            code = outcome.code;
+        }
+        if let Err(error) = &result {
+            eprintln!("xtask {name}: {error}");
+            code = 1;
+        }
+        let verdict = if code == 0 { "ok" } else { "FAILED" };
+        println!("== {name} {verdict} ({seconds:.1} s)\n");
+        if code != 0 {
+            break;
+        }
+    }
+    // Last, so that whoever reads only the end of the output sees what the tests said.
+    if counts != Counts::default() {
+        println!("{counts}");
+    }
+    Ok(ExitCode::from(code))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a step's duration is shown to people and decides nothing"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn done(result: Result<()>) -> Result<Option<Outcome>> {
+    result.map(|()| None)
+}
+
+fn clippy(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo();
+    command.args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]);
+    process::run(&mut command)
+}
+
+fn architecture(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo();
+    command.args([
+        "test",
+        "--locked",
+        "--package",
+        "xtask",
+        "--test",
+        "architecture",
+    ]);
+    process::run(&mut command)
+}
+
+/// Runs offline: what needs a fresh database is the weekly audit's work, and what was not checked is said.
+fn deny(workspace: &Workspace) -> Result<()> {
+    if !process::installed("cargo-deny") {
+        println!(
+            "NOT CHECKED: cargo-deny is not installed, so bans, licences, sources and advisories were not looked at.\n\
+             Install it with `cargo install --locked cargo-deny@0.20.2`. The import table is covered by the architecture step."
+        );
+        return Ok(());
+    }
+    process::run(deny_check(workspace).args([
+        "--allow",
+        "unused-wrapper",
+        "bans",
+        "licenses",
+        "sources",
+    ]))?;
+    if !has_advisory_database() {
+        println!(
+            "NOT CHECKED: there is no advisory database on this machine. \
+             Fetch it with `cargo deny fetch db`; the weekly audit workflow uses a fresh one."
+        );
+        return Ok(());
+    }
+    process::run(deny_check(workspace).arg("advisories"))
+}
+
+fn deny_check(workspace: &Workspace) -> Command {
+    let mut command = workspace.cargo();
+    command.args(["deny", "--offline", "check"]);
+    command
+}
+
+fn has_advisory_database() -> bool {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    let databases = home.map(|home| home.join("advisory-dbs"));
+    databases
+        .and_then(|path| path.read_dir().ok())
+        .is_some_and(|mut entries| entries.next().is_some())
+}

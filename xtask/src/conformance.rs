@@ -1,0 +1,203 @@
+//! `cargo xtask conformance`: the suites in other languages, against the built programs.
+//!
+//! Everything they need is installed under cargo's target folder, from pinned lists, and again only when a list changed.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::suites::Outcome;
+use crate::summary::Counts;
+use crate::workspace::{Workspace, sha256};
+use crate::{Result, process};
+
+pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
+    let requirements = workspace.path("conformance/requirements.txt");
+    if !requirements.is_file() {
+        return Err(
+            "conformance/requirements.txt is missing: the suites need their pinned Python packages"
+                .into(),
+        );
+    }
+    let target = workspace.target()?;
+    let area = target.join("conformance");
+    fs::create_dir_all(&area)?;
+    let python = python_environment(&requirements, &area)?;
+    let node = node_environment(workspace, &area)?;
+    build_programs(workspace)?;
+
+    let mut command = Command::new(python);
+    command
+        .current_dir(workspace.root())
+        .args(["-m", "pytest", "conformance", "-q", "-o"])
+        .arg(prefixed("cache_dir=", &area.join("pytest-cache")))
+        .args(extra)
+        .env("OPENAPI_DIR", workspace.path("docs/openapi"))
+        .env("PENSTOCK_BIN", target.join("debug/penstock"))
+        .env("POOLS_SERVICE_BIN", target.join("debug/pools-service"))
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    if let Some(modules) = node {
+        command
+            .env("NODE_PATH", &modules)
+            .env("NODE_MODULES_DIR", modules);
+    }
+    let mut counts = Counts::default();
+    let status = process::stream(&mut command, |line| {
+        if let Some(found) = Counts::of_pytest(line) {
+            counts = found;
+        }
+    })?;
+    Ok(Outcome::of(counts, status))
+}
+
+fn build_programs(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo();
+    command.args([
+        "build",
+        "--locked",
+        "--bins",
+        "--package",
+        "penstock",
+        "--package",
+        "pools-service",
+    ]);
+    process::run(&mut command)
+}
+
+/// A virtual environment with the pinned packages; answers its interpreter.
+fn python_environment(requirements: &Path, area: &Path) -> Result<PathBuf> {
+    if !process::installed("python3") {
+        return Err(
+            "python3 is not installed: install Python 3.11 or newer with its venv module \
+                    (Debian and Ubuntu: `apt install python3 python3-venv`)"
+                .into(),
+        );
+    }
+    let home = area.join("venv");
+    let python = home.join("bin/python");
+    let version = process::capture(Command::new("python3").arg("--version"))?;
+    let wanted = sha256(&[fs::read(requirements)?, version.into_bytes()].concat());
+    if installed_already(&home, &wanted) {
+        return Ok(python);
+    }
+    remove_folder(&home)?;
+    process::run(Command::new("python3").args(["-m", "venv"]).arg(&home)).map_err(|error| {
+        format!("{error}; the venv module may be missing (Debian and Ubuntu: `apt install python3-venv`)")
+    })?;
+    let mut pip = Command::new(&python);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--requirement",
+    ])
+    .arg(requirements);
+    process::run(&mut pip)?;
+    mark_installed(&home, &wanted)?;
+    Ok(python)
+}
+
+/// The locked npm packages, where the suites ask for any; answers their `node_modules`.
+fn node_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf>> {
+    let manifest = workspace.path("conformance/package.json");
+    if !manifest.is_file() {
+        return Ok(None);
+    }
+    let lock = workspace.path("conformance/package-lock.json");
+    if !lock.is_file() {
+        return Err(
+            "conformance/package-lock.json is missing: run `npm install --package-lock-only` \
+                    in conformance/ and commit it"
+                .into(),
+        );
+    }
+    for program in ["node", "npm"] {
+        if !process::installed(program) {
+            return Err(format!(
+                "{program} is not installed: install Node.js 20 or newer with npm (https://nodejs.org)"
+            )
+            .into());
+        }
+    }
+    let home = area.join("node");
+    let modules = home.join("node_modules");
+    let wanted = sha256(&[fs::read(&manifest)?, fs::read(&lock)?].concat());
+    if installed_already(&home, &wanted) {
+        return Ok(Some(modules));
+    }
+    remove_folder(&home)?;
+    fs::create_dir_all(&home)?;
+    fs::copy(&manifest, home.join("package.json"))?;
+    fs::copy(&lock, home.join("package-lock.json"))?;
+    process::run(
+        Command::new("npm")
+            .current_dir(&home)
+            .args(["ci", "--no-audit", "--no-fund"]),
+    )?;
+    mark_installed(&home, &wanted)?;
+    Ok(Some(modules))
+}
+
+/// The mark is written last, so an interrupted installation is started over.
+const MARK: &str = ".installed-from";
+
+fn installed_already(home: &Path, wanted: &str) -> bool {
+    fs::read_to_string(home.join(MARK)).is_ok_and(|found| found == wanted)
+}
+
+fn mark_installed(home: &Path, wanted: &str) -> Result<()> {
+    Ok(fs::write(home.join(MARK), wanted)?)
+}
+
+fn remove_folder(home: &Path) -> Result<()> {
+    if home.exists() {
+        fs::remove_dir_all(home)?;
+    }
+    Ok(())
+}
+
+fn prefixed(prefix: &str, path: &Path) -> OsString {
+    let mut joined = OsString::from(prefix);
+    joined.push(path);
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{installed_already, mark_installed, node_environment, run};
+    use crate::workspace::Workspace;
+
+    #[test]
+    fn an_installation_is_kept_only_for_the_list_it_was_made_from() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(!installed_already(home.path(), "a"));
+        mark_installed(home.path(), "a").unwrap();
+        assert!(installed_already(home.path(), "a"));
+        assert!(!installed_already(home.path(), "b"));
+    }
+
+    #[test]
+    fn missing_suites_are_an_error_and_not_a_skip() {
+        let empty = tempfile::tempdir().unwrap();
+        let error = run(&Workspace::at(empty.path()), &[]).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("conformance/requirements.txt is missing")
+        );
+    }
+
+    #[test]
+    fn npm_packages_are_installed_from_a_lock_or_not_at_all() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = Workspace::at(root.path());
+        assert_eq!(node_environment(&workspace, root.path()).unwrap(), None);
+        std::fs::create_dir(root.path().join("conformance")).unwrap();
+        std::fs::write(root.path().join("conformance/package.json"), "{}").unwrap();
+        let error = node_environment(&workspace, root.path()).unwrap_err();
+        assert!(error.to_string().contains("package-lock.json is missing"));
+    }
+}

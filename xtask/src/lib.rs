@@ -1,0 +1,117 @@
+//! The project's own tasks. A library, so that the architecture test reads the workspace the same way.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a task's whole interface is what it prints"
+)]
+
+mod ci;
+mod conformance;
+mod migrations;
+mod openapi;
+mod process;
+mod rules;
+pub mod source;
+mod suites;
+mod summary;
+mod tidy;
+pub mod workspace;
+
+use std::process::{Command, ExitCode};
+
+use suites::Outcome;
+use workspace::Workspace;
+
+/// Every failure of a task ends as one message, so no task needs an error type of its own.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What `cargo xtask` prints when it does not understand its arguments.
+pub const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  ci                     everything CI runs, stopping at the first failure
+  test [args]            all Rust suites; args go to `cargo test`
+  conformance [args]     the suites in other languages under conformance/; args go to pytest
+  openapi [--check]      rewrite (or compare) docs/openapi/pools-v1.yaml
+  rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
+  migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files
+  tidy                   the house rules that a text search can enforce
+  bench [args]           the benchmarks, in the bench profile; args go to the program";
+
+/// Runs one task and turns its result into the process's exit code.
+pub fn main(args: Vec<String>) -> ExitCode {
+    let Some((task, rest)) = args.split_first() else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    match run(task, rest) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask {task}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    match task {
+        "ci" => {
+            no_arguments(rest)?;
+            return ci::run(&workspace);
+        }
+        "test" => return finish(&suites::rust(&workspace, rest)?),
+        "conformance" => return finish(&conformance::run(&workspace, rest)?),
+        "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,
+        "rules" => rules::run(&workspace, flag(rest, "--check")?)?,
+        "migrations" => migrations::run(&workspace, flag(rest, "--record")?)?,
+        "tidy" => {
+            no_arguments(rest)?;
+            tidy::run(&workspace)?;
+        }
+        "bench" => bench(&workspace, rest)?,
+        "help" | "--help" | "-h" => println!("{USAGE}"),
+        _ => {
+            eprintln!("unknown task `{task}`\n\n{USAGE}");
+            return Ok(ExitCode::from(2));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The last line of a run of tests is its summary, alone on its line, whatever the result.
+fn finish(outcome: &Outcome) -> Result<ExitCode> {
+    println!("{}", outcome.counts);
+    Ok(ExitCode::from(outcome.code))
+}
+
+fn flag(rest: &[String], name: &str) -> Result<bool> {
+    match rest {
+        [] => Ok(false),
+        [only] if only == name => Ok(true),
+        _ => Err(format!("expected nothing or {name}, got {rest:?}").into()),
+    }
+}
+
+fn no_arguments(rest: &[String]) -> Result<()> {
+    if rest.is_empty() {
+        return Ok(());
+    }
+    Err(format!("takes no arguments, got {rest:?}").into())
+}
+
+fn bench(workspace: &Workspace, rest: &[String]) -> Result<()> {
+    let mut command: Command = workspace.cargo();
+    command
+        .args([
+            "run",
+            "--profile",
+            "bench",
+            "--locked",
+            "--package",
+            "bench",
+            "--",
+        ])
+        .args(rest);
+    process::run(&mut command)
+}

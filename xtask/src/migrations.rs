@@ -1,0 +1,300 @@
+//! `cargo xtask migrations`: migrations only grow, and every database has the same versions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::workspace::{Workspace, sha256};
+use crate::{Result, process};
+
+const FOLDER: &str = "migrations";
+const RECORD: &str = "migrations/checksums.txt";
+
+/// `<database>/<file>` to the checksum of its bytes.
+type Checksums = BTreeMap<String, String>;
+
+pub(crate) fn run(workspace: &Workspace, record: bool) -> Result<()> {
+    let present = present(workspace)?;
+    let path = workspace.path(RECORD);
+    let recorded = parse_record(&if path.is_file() {
+        fs::read_to_string(&path)?
+    } else {
+        String::new()
+    })?;
+    let mut faults = naming_faults(present.keys());
+    faults.extend(version_faults(present.keys()));
+    faults.extend(edited(
+        &recorded,
+        &present,
+        "recorded in migrations/checksums.txt",
+    ));
+    for tag in released_tags(workspace)? {
+        faults.extend(edited(
+            &at_tag(workspace, &tag)?,
+            &present,
+            &format!("released in {tag}"),
+        ));
+    }
+    if !faults.is_empty() {
+        return Err(faults.join("\n").into());
+    }
+    let new = present
+        .keys()
+        .filter(|file| !recorded.contains_key(*file))
+        .count();
+    if record && new > 0 {
+        fs::write(path, render_record(&present))?;
+        println!("{} migrations, {new} newly recorded", present.len());
+    } else {
+        println!("{} migrations, {new} not recorded yet", present.len());
+    }
+    Ok(())
+}
+
+/// Names alone, for `tidy`.
+pub(crate) fn check_names(workspace: &Workspace) -> Vec<String> {
+    match present(workspace) {
+        Ok(present) => naming_faults(present.keys()),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+fn present(workspace: &Workspace) -> Result<Checksums> {
+    let mut found = Checksums::new();
+    let folder = workspace.path(FOLDER);
+    for database in fs::read_dir(&folder).map_err(|error| format!("{FOLDER}/: {error}"))? {
+        let database = database?;
+        if !database.file_type()?.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(database.path())? {
+            let file = file?;
+            let name = format!(
+                "{}/{}",
+                database.file_name().display(),
+                file.file_name().display()
+            );
+            found.insert(name, sha256(&fs::read(file.path())?));
+        }
+    }
+    if found.is_empty() {
+        return Err(format!("no migration in {FOLDER}/").into());
+    }
+    Ok(found)
+}
+
+/// `0001_accounts.sql` is version 1.
+fn version(name: &str) -> Option<u32> {
+    let (number, rest) = name.split_at_checked(4)?;
+    let word = rest.strip_prefix('_')?.strip_suffix(".sql")?;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let named =
+        !word.is_empty() && word.chars().all(plain) && number.chars().all(|c| c.is_ascii_digit());
+    if named { number.parse().ok() } else { None }
+}
+
+fn naming_faults<'a>(files: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let misnamed = files.filter(|file| {
+        file.split_once('/')
+            .and_then(|(_, name)| version(name))
+            .is_none()
+    });
+    misnamed
+        .map(|file| format!("{FOLDER}/{file}: expected NNNN_name.sql in lower case"))
+        .collect()
+}
+
+fn version_faults<'a>(files: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut by_database: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+    for (database, name) in files.filter_map(|file| file.split_once('/')) {
+        by_database
+            .entry(database)
+            .or_default()
+            .extend(version(name));
+    }
+    let mut faults = Vec::new();
+    for (database, versions) in &by_database {
+        if !versions.iter().copied().eq((1..).take(versions.len())) {
+            faults.push(format!(
+                "{FOLDER}/{database}: versions must be 0001, 0002, ... once each, got {versions:?}"
+            ));
+        }
+    }
+    let distinct: BTreeSet<usize> = by_database.values().map(Vec::len).collect();
+    if distinct.len() > 1 {
+        let counts: Vec<String> = by_database
+            .iter()
+            .map(|(db, v)| format!("{db} {}", v.len()))
+            .collect();
+        faults.push(format!(
+            "the databases differ in their versions: {}",
+            counts.join(", ")
+        ));
+    }
+    faults
+}
+
+fn edited(kept: &Checksums, present: &Checksums, since: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (file, checksum) in kept {
+        match present.get(file) {
+            Some(now) if now == checksum => {}
+            Some(_) => faults.push(format!(
+                "{FOLDER}/{file} was edited after it was {since}: add a new migration"
+            )),
+            None => faults.push(format!("{FOLDER}/{file} is gone although it was {since}")),
+        }
+    }
+    faults
+}
+
+fn parse_record(text: &str) -> Result<Checksums> {
+    let mut recorded = Checksums::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        let (checksum, file) = line
+            .split_once("  ")
+            .ok_or_else(|| format!("{RECORD}: cannot read `{line}`"))?;
+        recorded.insert(file.to_owned(), checksum.to_owned());
+    }
+    Ok(recorded)
+}
+
+/// The format of `sha256sum`, so that it can be checked without this program.
+fn render_record(present: &Checksums) -> String {
+    present
+        .iter()
+        .map(|(file, checksum)| format!("{checksum}  {file}\n"))
+        .collect()
+}
+
+/// Only tags on this branch's past: another branch may have released what this one never had.
+fn released_tags(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut history = workspace.git();
+    history
+        .args(["rev-parse", "--quiet", "--verify", "HEAD"])
+        .stdout(std::process::Stdio::null());
+    if !history.status()?.success() {
+        return Ok(Vec::new());
+    }
+    let listed = process::capture(
+        workspace
+            .git()
+            .args(["tag", "--list", "v*", "--merged", "HEAD"]),
+    )?;
+    Ok(listed.lines().map(str::to_owned).collect())
+}
+
+fn at_tag(workspace: &Workspace, tag: &str) -> Result<Checksums> {
+    let mut list = workspace.git();
+    list.args(["ls-tree", "-r", "--name-only", tag, "--", FOLDER]);
+    let mut released = Checksums::new();
+    for path in process::capture(&mut list)?
+        .lines()
+        .filter(|path| path.ends_with(".sql"))
+    {
+        let content = process::capture(workspace.git().args(["show", &format!("{tag}:{path}")]))?;
+        if let Some(file) = path.strip_prefix("migrations/") {
+            released.insert(file.to_owned(), sha256(content.as_bytes()));
+        }
+    }
+    Ok(released)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(files: &[&str]) -> Vec<String> {
+        files.iter().map(|file| (*file).to_owned()).collect()
+    }
+
+    fn sums(pairs: &[(&str, &str)]) -> Checksums {
+        pairs
+            .iter()
+            .map(|(file, sum)| ((*file).to_owned(), (*sum).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn names_carry_their_version() {
+        assert_eq!(version("0001_initial.sql"), Some(1));
+        assert_eq!(version("0120_add_2_columns.sql"), Some(120));
+        for wrong in [
+            "1_a.sql",
+            "0001-a.sql",
+            "0001_A.sql",
+            "0001_.sql",
+            "0001_a.sql.bak",
+            "00é_a.sql",
+            "",
+        ] {
+            assert_eq!(version(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn misnamed_files_are_faults() {
+        let files = names(&["sqlite/0001_a.sql", "sqlite/README.md"]);
+        assert_eq!(naming_faults(files.iter()).len(), 1);
+    }
+
+    #[test]
+    fn versions_have_no_gap_and_no_double() {
+        assert!(version_faults(names(&["s/0001_a.sql", "s/0002_b.sql"]).iter()).is_empty());
+        assert_eq!(
+            version_faults(names(&["s/0001_a.sql", "s/0003_b.sql"]).iter()).len(),
+            1
+        );
+        assert_eq!(
+            version_faults(names(&["s/0001_a.sql", "s/0001_b.sql"]).iter()).len(),
+            1
+        );
+        assert_eq!(version_faults(names(&["s/0002_a.sql"]).iter()).len(), 1);
+    }
+
+    #[test]
+    fn every_database_has_the_same_versions() {
+        let files = names(&["p/0001_a.sql", "s/0001_a.sql", "s/0002_b.sql"]);
+        assert_eq!(
+            version_faults(files.iter()),
+            ["the databases differ in their versions: p 1, s 2"]
+        );
+    }
+
+    #[test]
+    fn an_edited_or_removed_migration_is_a_fault_and_a_new_one_is_not() {
+        let kept = sums(&[("s/0001_a.sql", "11"), ("s/0002_b.sql", "22")]);
+        let same = sums(&[
+            ("s/0001_a.sql", "11"),
+            ("s/0002_b.sql", "22"),
+            ("s/0003_c.sql", "33"),
+        ]);
+        assert!(edited(&kept, &same, "recorded").is_empty());
+        let changed = sums(&[("s/0001_a.sql", "xx")]);
+        assert_eq!(edited(&kept, &changed, "recorded").len(), 2);
+    }
+
+    #[test]
+    fn the_record_reads_back() {
+        let sums = sums(&[("s/0001_a.sql", "11"), ("s/0002_b.sql", "22")]);
+        assert_eq!(parse_record(&render_record(&sums)).unwrap(), sums);
+        assert!(parse_record("nonsense").is_err());
+    }
+
+    #[test]
+    fn recording_then_editing_fails() {
+        let root = tempfile::tempdir().unwrap();
+        let workspace = Workspace::at(root.path());
+        process::run(workspace.git().args(["init", "--quiet"])).unwrap();
+        fs::create_dir_all(root.path().join("migrations/sqlite")).unwrap();
+        let file = root.path().join("migrations/sqlite/0001_a.sql");
+        fs::write(&file, "CREATE TABLE a (x);").unwrap();
+        run(&workspace, true).unwrap();
+        run(&workspace, false).unwrap();
+        fs::write(&file, "CREATE TABLE a (y);").unwrap();
+        let error = run(&workspace, true).unwrap_err().to_string();
+        assert!(
+            error.contains("was edited after it was recorded"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! `cargo xtask openapi`: the published contract is what the service prints.
+
+use std::fs;
+use std::process::Command;
+
+use crate::workspace::Workspace;
+use crate::{Result, process};
+
+const PUBLISHED: &str = "docs/openapi/pools-v1.yaml";
+const SHOWN_LINES: usize = 12;
+
+pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
+    let generated = generate(workspace)?;
+    let path = workspace.path(PUBLISHED);
+    let committed = if path.is_file() {
+        fs::read_to_string(&path)?
+    } else {
+        String::new()
+    };
+    if committed == generated {
+        println!("{PUBLISHED} is up to date");
+        return Ok(());
+    }
+    if check {
+        return Err(format!(
+            "{PUBLISHED} differs from what the service prints; run `cargo xtask openapi` and commit the result\n{}",
+            short_diff(&committed, &generated)
+        )
+        .into());
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(&path, generated)?;
+    println!("{PUBLISHED} rewritten");
+    Ok(())
+}
+
+fn generate(workspace: &Workspace) -> Result<String> {
+    let mut build = workspace.cargo();
+    build.args([
+        "build",
+        "--locked",
+        "--package",
+        "pools-service",
+        "--bin",
+        "pools-service",
+    ]);
+    process::run(&mut build)?;
+    let program = workspace.target()?.join("debug/pools-service");
+    let text = process::capture(
+        Command::new(program)
+            .current_dir(workspace.root())
+            .arg("openapi"),
+    )?;
+    if text.trim().is_empty() {
+        return Err("`pools-service openapi` printed nothing".into());
+    }
+    Ok(text)
+}
+
+/// The first lines of the one region in which the two texts differ.
+fn short_diff(old: &str, new: &str) -> String {
+    let old: Vec<&str> = old.lines().collect();
+    let new: Vec<&str> = new.lines().collect();
+    let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
+    let rest = old.len().min(new.len()) - head;
+    let tail = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take(rest)
+        .take_while(|(a, b)| a == b)
+        .count();
+    let region = |lines: &[&str], sign: char| -> String {
+        let changed = lines.len() - head - tail;
+        let mut shown: String = lines
+            .iter()
+            .skip(head)
+            .take(changed.min(SHOWN_LINES))
+            .map(|line| format!("{sign} {line}\n"))
+            .collect();
+        if changed > SHOWN_LINES {
+            shown.push_str(&format!(
+                "{sign} ... and {} lines more\n",
+                changed - SHOWN_LINES
+            ));
+        }
+        shown
+    };
+    format!(
+        "from line {}:\n{}{}",
+        head + 1,
+        region(&old, '-'),
+        region(&new, '+')
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_diff;
+
+    #[test]
+    fn only_the_changed_region_is_shown() {
+        let diff = short_diff("a\nb\nc\nd\n", "a\nB\nc2\nd\n");
+        assert_eq!(diff, "from line 2:\n- b\n- c\n+ B\n+ c2\n");
+    }
+
+    #[test]
+    fn an_insertion_removes_nothing() {
+        assert_eq!(short_diff("a\nb\n", "a\nx\nb\n"), "from line 2:\n+ x\n");
+        assert_eq!(short_diff("a\na\n", "a\na\na\n"), "from line 3:\n+ a\n");
+    }
+
+    #[test]
+    fn a_long_region_is_cut() {
+        let long: String = (0..20).map(|n| format!("{n}\n")).collect();
+        let diff = short_diff("", &long);
+        assert_eq!(diff.lines().count(), 14);
+        assert!(diff.ends_with("+ ... and 8 lines more\n"));
+    }
+}

@@ -1,0 +1,119 @@
+//! `cargo xtask rules`: which test fails when which rule of the contract is broken.
+
+mod annotations;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use annotations::Annotated;
+use table::Rule;
+
+use crate::Result;
+use crate::workspace::Workspace;
+
+const SOURCE: &str = "docs/contract/rules.toml";
+const GENERATED: &str = "docs/contract/rule-tests.md";
+
+/// Rule id to the tests that name it, as `file::function`.
+type Tests = BTreeMap<String, BTreeSet<String>>;
+
+pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
+    let listed = fs::read_to_string(workspace.path(SOURCE));
+    let rules = table::parse(&listed.map_err(|error| format!("{SOURCE}: {error}"))?)
+        .map_err(|error| format!("{SOURCE}: {error}"))?;
+    let tests = collect(workspace, &rules)?;
+    let generated = table::render(&rules, &tests);
+    let path = workspace.path(GENERATED);
+    let committed = if path.is_file() {
+        fs::read_to_string(&path)?
+    } else {
+        String::new()
+    };
+    if check && committed != generated {
+        return Err(
+            format!("{GENERATED} is stale; run `cargo xtask rules` and commit the result").into(),
+        );
+    }
+    if committed != generated {
+        fs::write(&path, &generated)?;
+    }
+    let untested = table::untested(&rules, &tests).count();
+    println!("{} rules, {untested} without a test", rules.len());
+    Ok(())
+}
+
+fn collect(workspace: &Workspace, rules: &[Rule]) -> Result<Tests> {
+    let mut tests = Tests::new();
+    let mut faults = Vec::new();
+    for file in workspace.files()? {
+        let Some(language) = annotations::language(&file) else {
+            continue;
+        };
+        let Some(text) = workspace.text(&file)? else {
+            continue;
+        };
+        let found = annotations::read(&text, language);
+        faults.extend(
+            found
+                .faults
+                .iter()
+                .map(|fault| format!("{file}:{}: {}", fault.line, fault.what)),
+        );
+        for annotated in found.tests {
+            note(&mut tests, &mut faults, rules, &file, &annotated);
+        }
+    }
+    if faults.is_empty() {
+        return Ok(tests);
+    }
+    Err(format!("{} bad annotations\n{}", faults.len(), faults.join("\n")).into())
+}
+
+fn note(
+    tests: &mut Tests,
+    faults: &mut Vec<String>,
+    rules: &[Rule],
+    file: &str,
+    annotated: &Annotated,
+) {
+    for id in &annotated.rules {
+        if rules.iter().any(|rule| rule.id == *id) {
+            let test = format!("{file}::{}", annotated.function);
+            tests.entry(id.clone()).or_default().insert(test);
+        } else {
+            faults.push(format!(
+                "{file}:{}: no rule `{id}` in {SOURCE}",
+                annotated.line
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::annotations::Annotated;
+    use super::table::Rule;
+    use super::{Tests, note};
+
+    #[test]
+    fn an_unknown_rule_is_a_fault_and_a_known_one_is_noted() {
+        let rules = [Rule {
+            id: "a.b".into(),
+            area: "a".into(),
+            text: "t".into(),
+        }];
+        let annotated = Annotated {
+            rules: vec!["a.b".into(), "a.c".into()],
+            function: "holds".into(),
+            line: 7,
+        };
+        let (mut tests, mut faults) = (Tests::new(), Vec::new());
+        note(&mut tests, &mut faults, &rules, "x.rs", &annotated);
+        assert_eq!(tests["a.b"].iter().collect::<Vec<_>>(), ["x.rs::holds"]);
+        assert_eq!(
+            faults,
+            ["x.rs:7: no rule `a.c` in docs/contract/rules.toml"]
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! Counting tests from the closing lines of their runners.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// How many tests passed, failed and were skipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Counts {
+    /// One binary's line: `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; ...`.
+    pub(crate) fn of_libtest(line: &str) -> Option<Self> {
+        let rest = line.strip_prefix("test result: ")?;
+        let mut counts = Self::default();
+        for (number, what) in numbered(rest) {
+            match what {
+                "passed" => counts.passed += number,
+                "failed" => counts.failed += number,
+                "ignored" => counts.skipped += number,
+                _ => {}
+            }
+        }
+        Some(counts)
+    }
+
+    /// Pytest's closing line: `2 failed, 10 passed, 1 skipped, 1 error in 3.21s`, between rulers or not.
+    pub(crate) fn of_pytest(line: &str) -> Option<Self> {
+        let line = line.trim_matches(|c| c == '=' || c == ' ');
+        let (before, seconds) = line.rsplit_once(" in ")?;
+        let seconds = seconds.split(' ').next()?.strip_suffix('s')?;
+        seconds.parse::<f64>().ok()?;
+        let mut counts = Self::default();
+        let mut any = before == "no tests ran";
+        for (number, what) in numbered(before) {
+            match what {
+                "passed" | "xpassed" => counts.passed += number,
+                "failed" | "error" | "errors" => counts.failed += number,
+                "skipped" | "xfailed" => counts.skipped += number,
+                "deselected" | "warning" | "warnings" => {}
+                _ => return None,
+            }
+            any = true;
+        }
+        any.then_some(counts)
+    }
+
+    /// A run in which nothing was tried proves nothing.
+    pub(crate) fn is_empty(self) -> bool {
+        self.passed + self.failed == 0
+    }
+}
+
+/// The pairs of a number and the word behind it.
+fn numbered(text: &str) -> impl Iterator<Item = (u64, &str)> {
+    let words = text.split([' ', ',', ';']).filter(|word| !word.is_empty());
+    let next = words.clone().skip(1);
+    words
+        .zip(next)
+        .filter_map(|(number, what)| Some((number.parse().ok()?, what)))
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        if self.skipped > 0 {
+            write!(f, ", {} skipped", self.skipped)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    fn counts(passed: u64, failed: u64, skipped: u64) -> Counts {
+        Counts {
+            passed,
+            failed,
+            skipped,
+        }
+    }
+
+    #[test]
+    fn libtest_lines_are_counted() {
+        let line = "test result: ok. 12 passed; 0 failed; 2 ignored; 0 measured; 3 filtered out; finished in 0.01s";
+        assert_eq!(Counts::of_libtest(line), Some(counts(12, 0, 2)));
+        let line = "test result: FAILED. 1 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out";
+        assert_eq!(Counts::of_libtest(line), Some(counts(1, 4, 0)));
+        let coloured = "test result: \u{1b}[32mok\u{1b}(B\u{1b}[m. 7 passed; 0 failed; 0 ignored";
+        assert_eq!(Counts::of_libtest(coloured), Some(counts(7, 0, 0)));
+    }
+
+    #[test]
+    fn other_lines_are_not_libtest_results() {
+        assert_eq!(Counts::of_libtest("running 3 tests"), None);
+        assert_eq!(Counts::of_libtest("test a::b ... ok"), None);
+        assert_eq!(Counts::of_libtest("  test result: 3 passed"), None);
+    }
+
+    #[test]
+    fn pytest_closing_lines_are_counted() {
+        assert_eq!(
+            Counts::of_pytest("3 passed in 0.12s"),
+            Some(counts(3, 0, 0))
+        );
+        let all =
+            "1 failed, 2 passed, 3 skipped, 4 deselected, 5 warnings, 6 errors in 61.20s (0:01:01)";
+        assert_eq!(Counts::of_pytest(all), Some(counts(2, 7, 3)));
+        let ruled = "===== 2 passed, 1 xfailed, 1 xpassed in 1.00s =====";
+        assert_eq!(Counts::of_pytest(ruled), Some(counts(3, 0, 1)));
+        assert_eq!(
+            Counts::of_pytest("no tests ran in 0.01s"),
+            Some(counts(0, 0, 0))
+        );
+    }
+
+    #[test]
+    fn other_lines_are_not_pytest_results() {
+        assert_eq!(
+            Counts::of_pytest("conformance/test_a.py ....  [100%]"),
+            None
+        );
+        assert_eq!(Counts::of_pytest("4 apples in 3s"), None);
+        assert_eq!(Counts::of_pytest("3 passed in the night"), None);
+        assert_eq!(Counts::of_pytest(""), None);
+    }
+
+    #[test]
+    fn the_summary_names_skipped_tests_only_when_there_are_some() {
+        let mut sum = counts(1, 0, 0);
+        sum += counts(2, 1, 0);
+        assert_eq!(sum.to_string(), "3 passed, 1 failed");
+        sum += counts(0, 0, 2);
+        assert_eq!(sum.to_string(), "3 passed, 1 failed, 2 skipped");
+    }
+
+    #[test]
+    fn only_ignored_tests_are_no_run() {
+        assert!(counts(0, 0, 3).is_empty());
+        assert!(!counts(0, 1, 0).is_empty());
+    }
+}

@@ -1,0 +1,198 @@
+//! `cargo xtask tidy`: the house rules that a text search can enforce.
+
+use std::path::Path;
+
+use crate::source::code_only;
+use crate::workspace::Workspace;
+use crate::{Result, migrations};
+
+const MAX_LINES: usize = 600;
+
+/// A name that says nothing collects everything.
+const EMPTY_NAMES: [&str; 4] = ["common", "helpers", "misc", "utils"];
+
+/// What must not be left in code, with what to do instead.
+const LEFTOVERS: [(&str, &str); 6] = [
+    ("#[allow(", "use #[expect(lint, reason = \"...\")]"),
+    ("#![allow(", "use #![expect(lint, reason = \"...\")]"),
+    ("todo!(", "finish it, or leave it out"),
+    ("unimplemented!(", "finish it, or leave it out"),
+    ("#[ignore", "a test runs or is deleted"),
+    ("dbg!(", "remove it"),
+];
+
+/// Split so that this file does not contain them.
+const MACHINE_PATHS: [&str; 3] = [
+    concat!("/wo", "rk/"),
+    concat!("/ro", "ot/"),
+    concat!("/tmp/", "bash"),
+];
+const MARKER: &str = concat!("FIX", "ME");
+
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let mut faults = Vec::new();
+    let files = workspace.files()?;
+    for file in &files {
+        faults.extend(empty_name(file));
+        let Some(text) = workspace.text(file)? else {
+            continue;
+        };
+        faults.extend(in_text(file, &text));
+        if file.ends_with(".rs") {
+            faults.extend(in_rust(file, &text));
+        }
+        if file == "Cargo.toml" || file.ends_with("/Cargo.toml") {
+            faults.extend(in_manifest(file, &text)?);
+        }
+    }
+    faults.extend(migrations::check_names(workspace));
+    if !faults.is_empty() {
+        return Err(format!("{} faults\n{}", faults.len(), faults.join("\n")).into());
+    }
+    println!("{} files are tidy", files.len());
+    Ok(())
+}
+
+fn empty_name(file: &str) -> Option<String> {
+    let parts = Path::new(file)
+        .iter()
+        .map(|part| part.to_string_lossy().to_lowercase());
+    let stems = parts.map(|part| part.split('.').next().unwrap_or_default().to_owned());
+    let found = stems
+        .into_iter()
+        .find(|stem| EMPTY_NAMES.contains(&stem.as_str()))?;
+    Some(format!(
+        "{file}: `{found}` says nothing about what is inside; name it after its noun"
+    ))
+}
+
+fn in_text(file: &str, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for path in MACHINE_PATHS.iter().filter(|path| line.contains(**path)) {
+            faults.push(format!(
+                "{file}:{}: `{path}` is a path of one machine",
+                number + 1
+            ));
+        }
+        if line.contains(MARKER) {
+            faults.push(format!(
+                "{file}:{}: {MARKER}: fix it, or write down why it is as it is",
+                number + 1
+            ));
+        }
+    }
+    faults
+}
+
+fn in_rust(file: &str, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    let length = text.lines().count();
+    if length > MAX_LINES {
+        faults.push(format!(
+            "{file}: {length} lines, at most {MAX_LINES}: give one of its nouns a file"
+        ));
+    }
+    for (number, line) in code_only(text).lines().enumerate() {
+        for (left, instead) in LEFTOVERS.iter().filter(|(left, _)| line.contains(left)) {
+            faults.push(format!("{file}:{}: `{left}`: {instead}", number + 1));
+        }
+    }
+    faults
+}
+
+fn in_manifest(file: &str, text: &str) -> Result<Vec<String>> {
+    let manifest: toml::Table = text.parse().map_err(|error| format!("{file}: {error}"))?;
+    if !manifest.contains_key("package") {
+        return Ok(Vec::new());
+    }
+    let inherited = manifest
+        .get("lints")
+        .and_then(|lints| lints.get("workspace"))
+        .and_then(toml::Value::as_bool);
+    if inherited == Some(true) {
+        return Ok(Vec::new());
+    }
+    Ok(vec![format!(
+        "{file}: add `[lints]` with `workspace = true`"
+    )])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MACHINE_PATHS, MARKER, empty_name, in_manifest, in_rust, in_text};
+
+    #[test]
+    fn names_that_say_nothing_are_refused_as_file_and_as_folder() {
+        for file in [
+            "crates/a/src/utils.rs",
+            "tests/common/mod.rs",
+            "a/Helpers.py",
+            "misc.test.js",
+        ] {
+            assert!(empty_name(file).is_some(), "{file}");
+        }
+        for file in [
+            "crates/a/src/utility.rs",
+            "docs/uncommon.md",
+            "a/commonplace/b.rs",
+        ] {
+            assert!(empty_name(file).is_none(), "{file}");
+        }
+    }
+
+    #[test]
+    fn leftovers_are_found_in_code_and_not_in_strings() {
+        assert_eq!(
+            in_rust("a.rs", "#[allow(dead_code)]\nfn f() { todo!() }").len(),
+            2
+        );
+        assert_eq!(in_rust("a.rs", "#[ignore = \"slow\"]").len(), 1);
+        assert!(in_rust("a.rs", "let x = \"todo!()\"; // never #[allow(x)]").is_empty());
+    }
+
+    #[test]
+    fn long_files_are_refused() {
+        assert!(in_rust("a.rs", &"x\n".repeat(600)).is_empty());
+        assert_eq!(in_rust("a.rs", &"x\n".repeat(601)).len(), 1);
+    }
+
+    #[test]
+    fn machine_paths_and_markers_are_found_anywhere() {
+        for path in MACHINE_PATHS {
+            assert_eq!(in_text("a.md", &format!("see {path}x")).len(), 1);
+        }
+        assert_eq!(
+            in_text("a.md", &format!("ok\n// {MARKER}")),
+            [format!(
+                "a.md:2: {MARKER}: fix it, or write down why it is as it is"
+            )]
+        );
+        assert!(in_text("a.md", "networks, https://index.crates.io/, framework/x").is_empty());
+    }
+
+    #[test]
+    fn every_package_inherits_the_lints() {
+        assert!(
+            in_manifest("a", "[package]\nname = \"a\"\n[lints]\nworkspace = true")
+                .unwrap()
+                .is_empty()
+        );
+        assert!(
+            in_manifest("a", "[workspace]\nmembers = []")
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(
+            in_manifest("a", "[package]\nname = \"a\"").unwrap().len(),
+            1
+        );
+        assert_eq!(
+            in_manifest("a", "[package]\nname = \"a\"\n[lints.rust]\nx = \"warn\"")
+                .unwrap()
+                .len(),
+            1
+        );
+        assert!(in_manifest("a", "[package").is_err());
+    }
+}

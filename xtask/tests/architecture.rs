@@ -1,0 +1,533 @@
+//! Who may import what, and what a core may never contain. The tables below are the rule; the manifests and sources are
+//! compared with them, so a new crate or a new import is a decision made here, in the open.
+
+use std::collections::BTreeSet;
+
+use xtask::source::{has_word, product_code};
+use xtask::workspace::Workspace;
+
+/// What a crate may import; lists are words with spaces between.
+struct Row {
+    name: &'static str,
+    /// Crates of this workspace it may import.
+    imports: Imports,
+    /// Where given, the only external crates it may import.
+    pure: Option<&'static str>,
+    /// Crates of this workspace that only its tests may import.
+    tests: &'static str,
+    because: &'static str,
+}
+
+enum Imports {
+    Only(&'static str),
+    /// A test or measuring crate; nothing may import it in turn.
+    Anything,
+}
+
+use Imports::{Anything, Only};
+
+const TABLE: &[Row] = &[
+    Row {
+        name: "kernel",
+        imports: Only(""),
+        pure: Some("alloy-primitives chrono iso_currency ruint rust_decimal thiserror ulid"),
+        tests: "",
+        because: "values only: everything else rests on it, so it rests on nothing",
+    },
+    Row {
+        name: "partner-core",
+        imports: Only("kernel"),
+        pure: Some(
+            "async-trait base64 chacha20poly1305 hex hkdf hmac rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid url zeroize",
+        ),
+        tests: "",
+        because: "what every product shares about partners; it knows no product",
+    },
+    Row {
+        name: "pools-core",
+        imports: Only("kernel partner-core"),
+        pure: Some(
+            "alloy-primitives async-trait hex ruint rust_decimal serde serde_json sha2 thiserror tracing",
+        ),
+        tests: "",
+        because: "the money rules: tested without a database, a network or a clock",
+    },
+    Row {
+        name: "store-sqlite",
+        imports: Only("kernel partner-core pools-core"),
+        pure: None,
+        tests: "store-contract",
+        because: "implements the cores' ports and knows nobody who calls them",
+    },
+    Row {
+        name: "coordination",
+        imports: Only("kernel partner-core"),
+        pure: None,
+        tests: "",
+        because: "shared state beside the database decides nothing about money, so it sees no product",
+    },
+    Row {
+        name: "providers",
+        imports: Only("kernel partner-core pools-core"),
+        pure: None,
+        tests: "",
+        because: "implements the cores' ports towards the outside",
+    },
+    Row {
+        name: "http-kit",
+        imports: Only("kernel partner-core"),
+        pure: None,
+        tests: "",
+        because: "what all APIs share of HTTP; it knows no product",
+    },
+    Row {
+        name: "pools-http",
+        imports: Only("kernel partner-core pools-core http-kit"),
+        pure: None,
+        tests: "",
+        because: "wire shapes and routes; it sees use cases and never a store",
+    },
+    Row {
+        name: "runtime",
+        imports: Only("kernel partner-core pools-core store-sqlite coordination providers"),
+        pure: None,
+        tests: "",
+        because: "opens the adapters; no HTTP, so that tests and tools can run it without a listener",
+    },
+    Row {
+        name: "pools-service",
+        imports: Only("kernel partner-core pools-core http-kit pools-http runtime"),
+        pure: None,
+        tests: "",
+        because: "joins one API to the runtime; it names no adapter",
+    },
+    Row {
+        name: "penstock",
+        imports: Only("kernel partner-core pools-core http-kit pools-service runtime"),
+        pure: None,
+        tests: "",
+        because: "the command line calls use cases and whole services, not the routes of one",
+    },
+    Row {
+        name: "store-contract",
+        imports: Only("kernel partner-core pools-core"),
+        pure: None,
+        tests: "",
+        because: "the ports' contract must not know which store it runs against",
+    },
+    Row {
+        name: "acceptance",
+        imports: Anything,
+        pure: None,
+        tests: "",
+        because: "tests the whole wiring",
+    },
+    Row {
+        name: "bench",
+        imports: Anything,
+        pure: None,
+        tests: "",
+        because: "measures the whole wiring",
+    },
+    Row {
+        name: "xtask",
+        imports: Only(""),
+        pure: None,
+        tests: "",
+        because: "builds in seconds and still runs when the product does not compile",
+    },
+];
+
+/// Crates that exist for tests: no crate may need them to be built.
+const FOR_TESTS_ONLY: &[&str] = &["acceptance", "bench", "store-contract"];
+
+/// External crates that only the named crates may use, so that each technology has one home. `acceptance` and `bench` may use all.
+const OWNED: &[(&str, &[&str], &str)] = &[
+    ("sqlx", &["store-sqlite"], "SQL belongs to the stores"),
+    ("redis", &["coordination"], "Redis belongs to coordination"),
+    ("moka", &["coordination"], "a cache is shared state"),
+    (
+        "reqwest",
+        &["providers"],
+        "outgoing calls belong to the providers",
+    ),
+    (
+        "axum",
+        &["http-kit", "pools-http"],
+        "HTTP belongs to the HTTP crates",
+    ),
+    (
+        "utoipa",
+        &["http-kit", "pools-http"],
+        "the published contract belongs to the HTTP crates",
+    ),
+    (
+        "utoipa-axum",
+        &["http-kit", "pools-http"],
+        "the published contract belongs to the HTTP crates",
+    ),
+    (
+        "tower",
+        &["http-kit", "pools-http"],
+        "middleware belongs to the HTTP crates",
+    ),
+    (
+        "tower-http",
+        &["http-kit"],
+        "middleware belongs to the HTTP crates",
+    ),
+    (
+        "hyper",
+        &["http-kit", "penstock"],
+        "one listener; the command line is a client of it",
+    ),
+    (
+        "hyper-util",
+        &["http-kit", "penstock"],
+        "one listener; the command line is a client of it",
+    ),
+    (
+        "clap",
+        &["pools-service", "penstock"],
+        "arguments are read by the programs",
+    ),
+    (
+        "mimalloc",
+        &["pools-service", "penstock"],
+        "a program chooses its allocator",
+    ),
+    (
+        "tracing-subscriber",
+        &["runtime"],
+        "libraries emit, the runtime decides where it goes",
+    ),
+    (
+        "getrandom",
+        &["runtime"],
+        "one implementation of the `Entropy` port",
+    ),
+    (
+        "chacha20poly1305",
+        &["partner-core"],
+        "sealing has one home",
+    ),
+    ("hkdf", &["partner-core"], "sealing has one home"),
+    ("hmac", &["partner-core"], "signing has one home"),
+];
+
+/// Test tools any crate's tests may use; a core's tests may run their futures on tokio, the core itself may not.
+const TEST_TOOLS: &[&str] = &[
+    "insta",
+    "jsonschema",
+    "mockall",
+    "proptest",
+    "tempfile",
+    "tokio",
+    "tracing-subscriber",
+];
+
+const CORES: &[&str] = &["kernel", "partner-core", "pools-core"];
+
+/// What a core's code never says, with what it says instead.
+const NEVER_IN_A_CORE: &[(&str, &str)] = &[
+    ("tokio", "a core starts nothing and waits on its ports only"),
+    ("sqlx", "a store's types stay in the store"),
+    ("axum", "HTTP stays in the HTTP crates"),
+    ("Utc::now", "take a `Timestamp`"),
+    ("SystemTime::now", "take a `Timestamp`"),
+    ("Instant::now", "take a `Timestamp`"),
+    ("rand::", "take the `Entropy` port"),
+    ("getrandom", "take the `Entropy` port"),
+    (
+        "HashMap",
+        "use a BTreeMap: its order is the same in every run",
+    ),
+    (
+        "HashSet",
+        "use a BTreeSet: its order is the same in every run",
+    ),
+];
+
+/// A dependency as cargo reads it from a manifest: renamed or not, the package's own name.
+struct Dependency {
+    name: String,
+    ours: bool,
+    for_tests: bool,
+}
+
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+type Result<T> = xtask::Result<T>;
+
+fn packages() -> Result<Vec<Package>> {
+    let metadata = Workspace::find()?.metadata()?;
+    let listed = metadata
+        .get("packages")
+        .and_then(|list| list.as_array())
+        .ok_or("cargo metadata lists no packages")?;
+    listed.iter().map(package).collect()
+}
+
+fn package(value: &serde_json::Value) -> Result<Package> {
+    let name = value["name"]
+        .as_str()
+        .ok_or("a package without name")?
+        .to_owned();
+    let listed = value["dependencies"]
+        .as_array()
+        .ok_or("a package without dependencies")?;
+    let dependencies = listed.iter().map(dependency).collect::<Result<_>>()?;
+    Ok(Package { name, dependencies })
+}
+
+fn dependency(value: &serde_json::Value) -> Result<Dependency> {
+    Ok(Dependency {
+        name: value["name"]
+            .as_str()
+            .ok_or("a dependency without name")?
+            .to_owned(),
+        ours: value["path"].is_string(),
+        for_tests: value["kind"] == "dev",
+    })
+}
+
+fn row(name: &str) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.name == name)
+}
+
+fn faults_of(package: &Package) -> Vec<String> {
+    let Some(row) = row(&package.name) else {
+        return vec![format!(
+            "{}: not in the table; add its row and the reason for it",
+            package.name
+        )];
+    };
+    package
+        .dependencies
+        .iter()
+        .filter_map(|dependency| fault(row, dependency))
+        .collect()
+}
+
+fn fault(row: &Row, dependency: &Dependency) -> Option<String> {
+    let problem = match (dependency.ours, &row.imports) {
+        (_, Anything) => None,
+        (true, Only(allowed)) => ours(row, allowed, dependency),
+        (false, Only(_)) => external(row, dependency),
+    };
+    problem.map(|problem| format!("{} -> {}: {problem}", row.name, dependency.name))
+}
+
+fn ours(row: &Row, allowed: &str, dependency: &Dependency) -> Option<String> {
+    let name = dependency.name.as_str();
+    if lists(allowed, name) || dependency.for_tests && lists(row.tests, name) {
+        return None;
+    }
+    Some(format!("not allowed: {}", row.because))
+}
+
+fn lists(words: &str, name: &str) -> bool {
+    words.split_whitespace().any(|word| word == name)
+}
+
+fn external(row: &Row, dependency: &Dependency) -> Option<String> {
+    let name = dependency.name.as_str();
+    if dependency.for_tests && TEST_TOOLS.contains(&name) {
+        return None;
+    }
+    if let Some((_, owners, reason)) = OWNED.iter().find(|(owned, ..)| *owned == name)
+        && !owners.contains(&row.name)
+    {
+        return Some(format!("only {} may: {reason}", owners.join(", ")));
+    }
+    let listed = row.pure.is_none_or(|pure| lists(pure, name));
+    (!listed).then(|| "a core uses the pure crates of its row only".to_owned())
+}
+
+/// The product sources of a core, as code without comments, strings and unit tests.
+fn core_sources(core: &str) -> Result<Vec<(String, String)>> {
+    let workspace = Workspace::find()?;
+    let folder = format!("crates/{core}/src/");
+    let mut sources = Vec::new();
+    for file in workspace.files()? {
+        let is_test =
+            file.ends_with("/tests.rs") || file.ends_with("_tests.rs") || file.contains("/tests/");
+        if file.starts_with(&folder) && file.ends_with(".rs") && !is_test {
+            let text = workspace
+                .text(&file)?
+                .ok_or_else(|| format!("{file} is not UTF-8"))?;
+            sources.push((file, product_code(&text)));
+        }
+    }
+    Ok(sources)
+}
+
+/// Whether the code gives a type a wire shape, derived or written by hand.
+fn serializes(code: &str) -> bool {
+    let derived = code.split("derive(").skip(1).any(|rest| {
+        let list = rest.split(')').next().unwrap_or_default();
+        has_word(list, "Serialize")
+    });
+    derived
+        || code
+            .lines()
+            .any(|line| has_word(line, "impl") && line.contains("Serialize for "))
+}
+
+fn none(faults: &[String]) {
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+#[test]
+fn every_import_is_in_the_table() {
+    let packages = packages().unwrap();
+    none(&packages.iter().flat_map(faults_of).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_table_names_no_crate_that_is_gone() {
+    let names: BTreeSet<String> = packages()
+        .unwrap()
+        .into_iter()
+        .map(|package| package.name)
+        .collect();
+    let gone: Vec<String> = TABLE
+        .iter()
+        .filter(|row| !names.contains(row.name))
+        .map(|row| format!("{}: no such crate", row.name))
+        .collect();
+    none(&gone);
+}
+
+#[test]
+fn no_row_of_a_product_crate_allows_a_test_crate() {
+    let mut faults = Vec::new();
+    for row in TABLE {
+        if let Only(allowed) = row.imports {
+            let wrong = FOR_TESTS_ONLY.iter().filter(|name| lists(allowed, name));
+            faults.extend(wrong.map(|name| format!("{} allows {name}", row.name)));
+        }
+    }
+    none(&faults);
+}
+
+#[test]
+fn cores_know_no_runtime_no_clock_and_no_chance() {
+    let mut faults = Vec::new();
+    for core in CORES {
+        for (file, code) in core_sources(core).unwrap() {
+            for (number, line) in code.lines().enumerate() {
+                let found = NEVER_IN_A_CORE
+                    .iter()
+                    .filter(|(word, _)| has_word(line, word));
+                faults.extend(
+                    found.map(|(word, instead)| {
+                        format!("{file}:{}: `{word}`: {instead}", number + 1)
+                    }),
+                );
+            }
+        }
+    }
+    none(&faults);
+}
+
+#[test]
+fn only_events_of_a_core_have_a_wire_shape() {
+    let mut faults = Vec::new();
+    for core in ["partner-core", "pools-core"] {
+        for (file, code) in core_sources(core).unwrap() {
+            let events = file.ends_with("/events.rs") || file.contains("/events/");
+            if !events && serializes(&code) {
+                faults.push(format!(
+                    "{file}: `Serialize` belongs to events.rs, other wire shapes to the HTTP crates"
+                ));
+            }
+        }
+    }
+    none(&faults);
+}
+
+mod the_checks_themselves {
+    use super::{Dependency, Package, faults_of, serializes};
+
+    fn package(name: &str, dependency: &str, ours: bool, for_tests: bool) -> Package {
+        let dependencies = vec![Dependency {
+            name: dependency.into(),
+            ours,
+            for_tests,
+        }];
+        Package {
+            name: name.into(),
+            dependencies,
+        }
+    }
+
+    #[test]
+    fn a_crate_outside_the_table_fails() {
+        assert_eq!(
+            faults_of(&package("newcomer", "serde", false, false)).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn an_import_against_the_direction_fails() {
+        assert_eq!(
+            faults_of(&package("kernel", "pools-core", true, false)).len(),
+            1
+        );
+        assert_eq!(
+            faults_of(&package("pools-http", "store-sqlite", true, false)).len(),
+            1
+        );
+        assert!(faults_of(&package("pools-http", "pools-core", true, false)).is_empty());
+    }
+
+    #[test]
+    fn a_test_crate_is_for_tests_only() {
+        assert_eq!(
+            faults_of(&package("store-sqlite", "store-contract", true, false)).len(),
+            1
+        );
+        assert!(faults_of(&package("store-sqlite", "store-contract", true, true)).is_empty());
+        assert_eq!(faults_of(&package("runtime", "bench", true, true)).len(), 1);
+    }
+
+    #[test]
+    fn an_owned_crate_stays_with_its_owner() {
+        assert_eq!(
+            faults_of(&package("runtime", "sqlx", false, false)).len(),
+            1
+        );
+        assert_eq!(faults_of(&package("runtime", "sqlx", false, true)).len(), 1);
+        assert!(faults_of(&package("store-sqlite", "sqlx", false, false)).is_empty());
+        assert!(faults_of(&package("acceptance", "axum", false, false)).is_empty());
+    }
+
+    #[test]
+    fn a_core_uses_its_pure_crates_only() {
+        assert_eq!(
+            faults_of(&package("pools-core", "tokio", false, false)).len(),
+            1
+        );
+        assert!(faults_of(&package("pools-core", "tokio", false, true)).is_empty());
+        assert_eq!(
+            faults_of(&package("kernel", "serde", false, false)).len(),
+            1
+        );
+        assert!(faults_of(&package("kernel", "chrono", false, false)).is_empty());
+    }
+
+    #[test]
+    fn a_derived_and_a_written_shape_are_both_seen() {
+        assert!(serializes("#[derive(Debug,\n    Serialize)]\nstruct A;"));
+        assert!(serializes("impl serde::Serialize for A {"));
+        assert!(serializes("#[derive(serde::Serialize)]"));
+        assert!(!serializes(
+            "#[derive(Debug, Deserialize)]\nfn f<T: Serialize>(x: T) {}"
+        ));
+    }
+}
