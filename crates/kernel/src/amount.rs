@@ -64,10 +64,7 @@ impl Amount {
     /// # Errors
     /// [`AmountFault`], judged in the order malformed, zero, too precise, out of range.
     pub fn parse(text: &str, asset: Asset) -> Result<Self, AmountFault> {
-        let (whole, fraction) = split(text).ok_or(AmountFault::Malformed)?;
-        if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
-            return Err(AmountFault::Zero);
-        }
+        let (whole, fraction) = positive(text)?;
         if fraction.len() > usize::from(asset.scale()) {
             return Err(AmountFault::TooPrecise(asset.scale()));
         }
@@ -76,6 +73,14 @@ impl Amount {
             units: units.ok_or(AmountFault::OutOfRange)?,
             asset,
         })
+    }
+
+    /// Judges the grammar alone, before the asset is known.
+    ///
+    /// # Errors
+    /// [`AmountFault::Malformed`] or [`AmountFault::Zero`].
+    pub fn check_grammar(text: &str) -> Result<(), AmountFault> {
+        positive(text).map(|_| ())
     }
 
     /// Units of 10^-8: what a store keeps.
@@ -111,6 +116,17 @@ impl Amount {
             .checked_sub(other.units)
             .filter(|units| *units >= 0)?;
         (self.asset == other.asset).then_some(Self { units, ..*self })
+    }
+}
+
+/// Splits a text that is an amount greater than zero.
+fn positive(text: &str) -> Result<(&str, &str), AmountFault> {
+    let parts = split(text).ok_or(AmountFault::Malformed)?;
+    let zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    if zero {
+        Err(AmountFault::Zero)
+    } else {
+        Ok(parts)
     }
 }
 

@@ -15,6 +15,9 @@ pub enum StoreError {
     /// The store cannot be reached or did not answer in time; nothing was written.
     #[error("the store is unavailable")]
     Unavailable(#[source] Source),
+    /// Too many writes are waiting already; nothing was tried.
+    #[error("too many writes are waiting")]
+    Overloaded,
     /// The commit was sent and its outcome is unknown: it may or may not have happened.
     #[error("the outcome of a commit is unknown")]
     CommitUnknown(#[source] Source),

@@ -47,8 +47,16 @@ impl Access {
     /// Puts what a store has read together.
     #[must_use]
     pub fn new(mode: Mode, key: KeyRecord, partner: Partner, pools: PoolsProfile) -> Self {
-        let tenant = Tenant { partner: partner.id.clone(), mode };
-        Self { key, partner, tenant, pools }
+        let tenant = Tenant {
+            partner: partner.id.clone(),
+            mode,
+        };
+        Self {
+            key,
+            partner,
+            tenant,
+            pools,
+        }
     }
 
     /// Is the key still good?
@@ -56,7 +64,11 @@ impl Access {
     /// # Errors
     /// [`Denial::KeyRevoked`].
     pub fn key_good(&self) -> Result<(), Denial> {
-        if self.key.revoked_at.is_some() { Err(Denial::KeyRevoked) } else { Ok(()) }
+        if self.key.revoked_at.is_some() {
+            Err(Denial::KeyRevoked)
+        } else {
+            Ok(())
+        }
     }
 
     /// Is the organization active?
@@ -90,7 +102,11 @@ impl Access {
     /// # Errors
     /// [`Denial::PoolNotAllowed`].
     pub fn pool_allowed(&self, pool: &PoolId) -> Result<(), Denial> {
-        if self.pools.allowed.contains(pool) { Ok(()) } else { Err(Denial::PoolNotAllowed) }
+        if self.pools.allowed.contains(pool) {
+            Ok(())
+        } else {
+            Err(Denial::PoolNotAllowed)
+        }
     }
 
     /// All of the above at once, as a money write repeats them inside its transaction.
@@ -108,6 +124,8 @@ impl Access {
     /// is suspended. KYC hides nothing.
     pub fn visible<'p>(&'p self, pools: &'p [Pool]) -> impl Iterator<Item = &'p Pool> {
         let shown = self.pools.enabled && self.pools.access == PoolsAccess::Active;
-        pools.iter().filter(move |pool| shown && self.pools.allowed.contains(&pool.id))
+        pools
+            .iter()
+            .filter(move |pool| shown && self.pools.allowed.contains(&pool.id))
     }
 }

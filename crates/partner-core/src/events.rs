@@ -123,14 +123,19 @@ pub fn generate_secret(entropy: &dyn Entropy) -> SecretString {
     use base64::Engine as _;
     let mut bytes = [0; 32];
     entropy.fill(&mut bytes);
-    SecretString::from(format!("whsec_{}", base64::engine::general_purpose::STANDARD.encode(bytes)))
+    SecretString::from(format!(
+        "whsec_{}",
+        base64::engine::general_purpose::STANDARD.encode(bytes)
+    ))
 }
 
 /// Is this text `whsec_` and base64 of 32 bytes?
 #[must_use]
 pub fn is_secret(text: &str) -> bool {
     use base64::Engine as _;
-    let decoded = text.strip_prefix("whsec_").map(|rest| base64::engine::general_purpose::STANDARD.decode(rest));
+    let decoded = text
+        .strip_prefix("whsec_")
+        .map(|rest| base64::engine::general_purpose::STANDARD.decode(rest));
     matches!(decoded, Some(Ok(bytes)) if bytes.len() == 32)
 }
 
@@ -144,6 +149,12 @@ pub fn new_delivery(mode: Mode, at: Timestamp, entropy: &dyn Entropy) -> Deliver
 ///
 /// # Errors
 /// [`SealBroken`] only for a body past the cipher's limit.
-pub fn seal_body(sealer: &Sealer, tenant: &Tenant, id: &str, body: &[u8], entropy: &dyn Entropy) -> Result<Sealed, SealBroken> {
+pub fn seal_body(
+    sealer: &Sealer,
+    tenant: &Tenant,
+    id: &str,
+    body: &[u8],
+    entropy: &dyn Entropy,
+) -> Result<Sealed, SealBroken> {
     sealer.seal(&event_place(tenant, id), body, entropy)
 }

@@ -27,7 +27,10 @@ impl IdempotencyKey {
             bare => bare,
         };
         let fits = (1..=255).contains(&bare.len()) && bare.iter().all(u8::is_ascii_graphic);
-        let text = std::str::from_utf8(bare).ok().filter(|_| fits).ok_or(MalformedKey)?;
+        let text = std::str::from_utf8(bare)
+            .ok()
+            .filter(|_| fits)
+            .ok_or(MalformedKey)?;
         Ok(Self(text.to_owned()))
     }
 
@@ -76,12 +79,26 @@ mod tests {
     fn reads_bare_and_quoted_keys() {
         assert_eq!(IdempotencyKey::parse(b"a-1").unwrap().as_str(), "a-1");
         assert_eq!(IdempotencyKey::parse(b"\"a-1\"").unwrap().as_str(), "a-1");
-        assert_eq!(IdempotencyKey::parse(&[b'x'; 255]).unwrap().as_str().len(), 255);
+        assert_eq!(
+            IdempotencyKey::parse(&[b'x'; 255]).unwrap().as_str().len(),
+            255
+        );
     }
 
     #[test]
     fn refuses_every_other_value() {
-        for bad in [&b""[..], b"\"\"", b"\"", b"\"a", b"a b", b"a\tb", "ключ".as_bytes(), &[b'x'; 256], b"\x00", b"\xff"] {
+        for bad in [
+            &b""[..],
+            b"\"\"",
+            b"\"",
+            b"\"a",
+            b"a b",
+            b"a\tb",
+            "ключ".as_bytes(),
+            &[b'x'; 256],
+            b"\x00",
+            b"\xff",
+        ] {
             assert_eq!(IdempotencyKey::parse(bad), Err(MalformedKey), "{bad:?}");
         }
     }

@@ -92,8 +92,13 @@ impl PresentedKey {
         };
         let mode = Mode::parse(parts.next()?)?;
         let random = parts.next()?;
-        let shaped = random.len() == LENGTH && random.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        shaped.then(|| Self { kind, mode, hash: KeyHash(Sha256::digest(text.as_bytes()).into()) })
+        let shaped =
+            random.len() == LENGTH && random.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        shaped.then(|| Self {
+            kind,
+            mode,
+            hash: KeyHash(Sha256::digest(text.as_bytes()).into()),
+        })
     }
 }
 
@@ -128,21 +133,41 @@ pub struct NewKey {
 impl NewKey {
     /// Makes a key from the given randomness. The text is shown once and not kept.
     #[must_use]
-    pub fn generate(kind: KeyKind, mode: Mode, at: Timestamp, entropy: &dyn Entropy) -> (Self, SecretString) {
+    pub fn generate(
+        kind: KeyKind,
+        mode: Mode,
+        at: Timestamp,
+        entropy: &dyn Entropy,
+    ) -> (Self, SecretString) {
         let text = format!("{}_{mode}_{}", kind.prefix(), random_base62(entropy));
-        (Self::from_text(kind, mode, at, entropy, &text, true), SecretString::from(text))
+        (
+            Self::from_text(kind, mode, at, entropy, &text, true),
+            SecretString::from(text),
+        )
     }
 
     /// Takes a key that the operator wrote literally. `None` unless it is a well-formed key of
     /// that kind and of mode test.
     #[must_use]
-    pub fn literal(kind: KeyKind, at: Timestamp, entropy: &dyn Entropy, text: &str) -> Option<Self> {
+    pub fn literal(
+        kind: KeyKind,
+        at: Timestamp,
+        entropy: &dyn Entropy,
+        text: &str,
+    ) -> Option<Self> {
         let presented = PresentedKey::parse(text)?;
         let fits = presented.kind == kind && presented.mode == Mode::Test;
         fits.then(|| Self::from_text(kind, Mode::Test, at, entropy, text, false))
     }
 
-    fn from_text(kind: KeyKind, mode: Mode, at: Timestamp, entropy: &dyn Entropy, text: &str, generated: bool) -> Self {
+    fn from_text(
+        kind: KeyKind,
+        mode: Mode,
+        at: Timestamp,
+        entropy: &dyn Entropy,
+        text: &str,
+        generated: bool,
+    ) -> Self {
         let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default().to_owned();
         let record = KeyRecord {
             id: KeyId::new(mode, at, entropy),
@@ -153,7 +178,10 @@ impl NewKey {
             created_at: at,
             revoked_at: None,
         };
-        Self { record, hash: KeyHash(Sha256::digest(text.as_bytes()).into()) }
+        Self {
+            record,
+            hash: KeyHash(Sha256::digest(text.as_bytes()).into()),
+        }
     }
 }
 
@@ -163,8 +191,15 @@ fn random_base62(entropy: &dyn Entropy) -> String {
     while text.len() < LENGTH {
         let mut bytes = [0; LENGTH];
         entropy.fill(&mut bytes);
-        let letters = bytes.iter().filter(|byte| **byte < 248).filter_map(|byte| BASE62.get(usize::from(byte % 62)));
-        text.extend(letters.take(LENGTH.saturating_sub(text.len())).map(|byte| char::from(*byte)));
+        let letters = bytes
+            .iter()
+            .filter(|byte| **byte < 248)
+            .filter_map(|byte| BASE62.get(usize::from(byte % 62)));
+        text.extend(
+            letters
+                .take(LENGTH.saturating_sub(text.len()))
+                .map(|byte| char::from(*byte)),
+        );
     }
     text
 }
@@ -185,7 +220,16 @@ mod tests {
         let good = format!("sk_test_{}", "a1B2".repeat(8));
         let key = PresentedKey::parse(&good).unwrap();
         assert_eq!((key.kind, key.mode), (KeyKind::Secret, Mode::Test));
-        for bad in ["", "sk_test_", "sk_test_short", &good[..39], &format!("{good}0"), &good.replace("sk", "rk"), &good.replace("test", "prod"), &good.replace('a', "-")] {
+        for bad in [
+            "",
+            "sk_test_",
+            "sk_test_short",
+            &good[..39],
+            &format!("{good}0"),
+            &good.replace("sk", "rk"),
+            &good.replace("test", "prod"),
+            &good.replace('a', "-"),
+        ] {
             assert!(PresentedKey::parse(bad).is_none(), "{bad}");
         }
     }
@@ -193,10 +237,14 @@ mod tests {
     #[test]
     fn makes_keys_that_read_back() {
         let at = Timestamp::from_millis(0).unwrap();
-        let (new, text) = NewKey::generate(KeyKind::Publishable, Mode::Live, at, &Count(200.into()));
+        let (new, text) =
+            NewKey::generate(KeyKind::Publishable, Mode::Live, at, &Count(200.into()));
         let text = secrecy::ExposeSecret::expose_secret(&text).to_owned();
         let read = PresentedKey::parse(&text).unwrap();
-        assert_eq!((read.hash, read.kind, read.mode), (new.hash, KeyKind::Publishable, Mode::Live));
+        assert_eq!(
+            (read.hash, read.kind, read.mode),
+            (new.hash, KeyKind::Publishable, Mode::Live)
+        );
         assert!(text.starts_with(&new.record.prefix) && text.ends_with(&new.record.last4));
         assert!(!format!("{new:?}").contains(&text));
     }

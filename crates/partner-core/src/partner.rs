@@ -13,7 +13,9 @@ impl PartnerId {
     /// Reads a partner's name; `None` where it does not match `[a-z0-9_-]{1,64}`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-');
+        let letter = |byte: u8| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-')
+        };
         ((1..=64).contains(&text.len()) && text.bytes().all(letter)).then(|| Self(text.into()))
     }
 

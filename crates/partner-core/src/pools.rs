@@ -18,7 +18,10 @@ impl PoolId {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (fiat, crypto) = text.split_once('-')?;
-        let id = Self { fiat: Asset::fiat(fiat)?, crypto: Asset::crypto(crypto)? };
+        let id = Self {
+            fiat: Asset::fiat(fiat)?,
+            crypto: Asset::crypto(crypto)?,
+        };
         (id.fiat.code() == fiat && id.crypto.code() == crypto).then_some(id)
     }
 
@@ -76,7 +79,13 @@ pub enum Network {
 
 impl Network {
     /// Every network, in the order the contract lists them.
-    pub const ALL: [Self; 5] = [Self::Tron, Self::Ethereum, Self::Bsc, Self::Polygon, Self::Solana];
+    pub const ALL: [Self; 5] = [
+        Self::Tron,
+        Self::Ethereum,
+        Self::Bsc,
+        Self::Polygon,
+        Self::Solana,
+    ];
 
     /// The identifier used on the wire and in rows.
     #[must_use]
@@ -93,7 +102,9 @@ impl Network {
     /// Reads the identifier; case matters.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|network| network.as_str() == text)
+        Self::ALL
+            .into_iter()
+            .find(|network| network.as_str() == text)
     }
 }
 
@@ -262,8 +273,20 @@ mod tests {
     #[test]
     fn a_pool_id_is_two_known_codes_in_upper_case() {
         let pool = PoolId::parse("EUR-USDT").unwrap();
-        assert_eq!((pool.to_string(), pool.pair()), ("EUR-USDT".to_owned(), "EUR/USDT".to_owned()));
-        for bad in ["", "EUR", "EURUSDT", "eur-usdt", "USDT-EUR", "EUR-USDT-X", "EUR-DOGE", "XXX-USDT"] {
+        assert_eq!(
+            (pool.to_string(), pool.pair()),
+            ("EUR-USDT".to_owned(), "EUR/USDT".to_owned())
+        );
+        for bad in [
+            "",
+            "EUR",
+            "EURUSDT",
+            "eur-usdt",
+            "USDT-EUR",
+            "EUR-USDT-X",
+            "EUR-DOGE",
+            "XXX-USDT",
+        ] {
             assert!(PoolId::parse(bad).is_none(), "{bad}");
         }
     }

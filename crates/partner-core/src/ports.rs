@@ -18,7 +18,11 @@ use crate::{Access, Partner, PartnerId, Tenant};
 #[async_trait]
 pub trait Directory: Send + Sync {
     /// The key of this hash with its partner and entitlements; revoked keys are found too.
-    async fn access_find(&self, mode: Mode, hash: &KeyHash) -> Result<Option<Arc<Access>>, StoreError>;
+    async fn access_find(
+        &self,
+        mode: Mode,
+        hash: &KeyHash,
+    ) -> Result<Option<Arc<Access>>, StoreError>;
 
     /// Every pool of a mode, ordered by id.
     async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError>;
@@ -71,6 +75,79 @@ pub trait EventTx: Send {
     async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError>;
 }
 
+/// An event as stored, for the operator's tools.
+#[derive(Debug, Clone)]
+pub struct StoredEvent {
+    /// Its id.
+    pub id: String,
+    /// Its type.
+    pub kind: String,
+    /// Its body, sealed for [`crate::events::event_place`].
+    pub body: crate::sealing::Sealed,
+    /// When the change it reports happened.
+    pub created_at: Timestamp,
+}
+
+/// Reads of the event queue.
+#[async_trait]
+pub trait EventReads: Send + Sync {
+    /// The events about one object, in order.
+    async fn events_of(
+        &self,
+        who: &Tenant,
+        object_id: &str,
+    ) -> Result<Vec<StoredEvent>, StoreError>;
+}
+
+/// What one invariant of the database looks like at the moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The invariant's name.
+    pub invariant: &'static str,
+    /// The rows that break it, described; at most the first twenty.
+    pub breaches: Vec<String>,
+    /// How many rows break it in all.
+    pub count: u64,
+}
+
+/// The outcome of checking every invariant over the whole database.
+#[derive(Debug, Clone, Default)]
+pub struct AuditReport {
+    /// Rows looked at, by table, and sums worth seeing.
+    pub figures: Vec<(&'static str, String)>,
+    /// One finding for each invariant, broken or not.
+    pub findings: Vec<Finding>,
+}
+
+impl AuditReport {
+    /// Is every invariant whole?
+    #[must_use]
+    pub fn clean(&self) -> bool {
+        self.findings.iter().all(|finding| finding.count == 0)
+    }
+}
+
+/// Checks the database against the invariants, in one snapshot. Every check is a named query.
+#[async_trait]
+pub trait Audit: Send + Sync {
+    /// Runs every check.
+    async fn audit(&self) -> Result<AuditReport, StoreError>;
+}
+
+/// Work that keeps tables bounded.
+#[async_trait]
+pub trait Housekeeping: Send + Sync {
+    /// Deletes idempotency records made before an instant, at most `limit`; how many it deleted.
+    async fn idempotency_sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+}
+
+/// Is the store there, and is its schema the one this program knows?
+#[async_trait]
+pub trait Readiness: Send + Sync {
+    /// Asks the store.
+    async fn ready(&self) -> Result<(), StoreError>;
+}
+
 /// The operator's side: everything `apply` and `key` may read and write in one transaction.
 #[async_trait]
 pub trait ProvisionTx: Unit {
@@ -83,17 +160,29 @@ pub trait ProvisionTx: Unit {
     /// Inserts or replaces a partner.
     async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError>;
     /// A partner's access to pools; `None` where it was never provisioned.
-    async fn pools_profile_get(&mut self, who: &Tenant) -> Result<Option<PoolsProfile>, StoreError>;
+    async fn pools_profile_get(&mut self, who: &Tenant)
+    -> Result<Option<PoolsProfile>, StoreError>;
     /// Inserts or replaces a partner's access to pools, wholly.
-    async fn pools_profile_put(&mut self, who: &Tenant, profile: &PoolsProfile) -> Result<(), StoreError>;
+    async fn pools_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &PoolsProfile,
+    ) -> Result<(), StoreError>;
     /// The partner's endpoint for a service.
-    async fn endpoint_get(&mut self, who: &Tenant, service: Service) -> Result<Option<Endpoint>, StoreError>;
+    async fn endpoint_get(
+        &mut self,
+        who: &Tenant,
+        service: Service,
+    ) -> Result<Option<Endpoint>, StoreError>;
     /// Inserts or replaces the partner's endpoint for a service.
     async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError>;
     /// Every key of the partner, the oldest first.
     async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError>;
     /// Whose key this is, in any mode.
-    async fn key_owner(&mut self, hash: &KeyHash) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError>;
+    async fn key_owner(
+        &mut self,
+        hash: &KeyHash,
+    ) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError>;
     /// Stores a new key.
     async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> Result<(), StoreError>;
     /// A key of this mode by its id, with its partner.
@@ -108,7 +197,8 @@ pub trait ProvisionTx: Unit {
 #[async_trait]
 pub trait ProvisionStore: Send + Sync {
     /// Opens a write transaction. `name` labels it in metrics and logs.
-    async fn provision_begin(&self, name: &'static str) -> Result<Box<dyn ProvisionTx>, StoreError>;
+    async fn provision_begin(&self, name: &'static str)
+    -> Result<Box<dyn ProvisionTx>, StoreError>;
 
     /// The stored fingerprint of the master key; stores this one where there is none yet.
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError>;

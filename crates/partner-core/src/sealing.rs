@@ -34,7 +34,8 @@ impl MasterKey {
 
     fn derive(&self, purpose: &str) -> [u8; 32] {
         let mut derived = [0; 32];
-        let expanded = Hkdf::<Sha256>::new(None, self.0.expose_secret()).expand(purpose.as_bytes(), &mut derived);
+        let expanded = Hkdf::<Sha256>::new(None, self.0.expose_secret())
+            .expand(purpose.as_bytes(), &mut derived);
         debug_assert!(expanded.is_ok(), "32 bytes are within the limit of HKDF");
         derived
     }
@@ -73,18 +74,31 @@ impl Sealer {
     /// The sealer of an installation.
     #[must_use]
     pub fn new(master: &MasterKey) -> Self {
-        Self { cipher: XChaCha20Poly1305::new(&Key::from(master.derive("penstock/seal/v1"))) }
+        Self {
+            cipher: XChaCha20Poly1305::new(&Key::from(master.derive("penstock/seal/v1"))),
+        }
     }
 
     /// Seals `plain` for the row named by `place`.
     ///
     /// # Errors
     /// [`SealBroken`] only for more bytes than the cipher can take (256 GiB).
-    pub fn seal(&self, place: &str, plain: &[u8], entropy: &dyn Entropy) -> Result<Sealed, SealBroken> {
+    pub fn seal(
+        &self,
+        place: &str,
+        plain: &[u8],
+        entropy: &dyn Entropy,
+    ) -> Result<Sealed, SealBroken> {
         let mut nonce = [0; NONCE];
         entropy.fill(&mut nonce);
-        let payload = Payload { msg: plain, aad: place.as_bytes() };
-        let ciphertext = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| SealBroken)?;
+        let payload = Payload {
+            msg: plain,
+            aad: place.as_bytes(),
+        };
+        let ciphertext = self
+            .cipher
+            .encrypt(&XNonce::from(nonce), payload)
+            .map_err(|_| SealBroken)?;
         let mut bytes = Vec::with_capacity(1 + NONCE + ciphertext.len());
         bytes.push(VERSION);
         bytes.extend_from_slice(&nonce);
@@ -102,8 +116,13 @@ impl Sealer {
         if *version != VERSION {
             return Err(SealBroken);
         }
-        let payload = Payload { msg: ciphertext, aad: place.as_bytes() };
-        self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| SealBroken)
+        let payload = Payload {
+            msg: ciphertext,
+            aad: place.as_bytes(),
+        };
+        self.cipher
+            .decrypt(&XNonce::from(*nonce), payload)
+            .map_err(|_| SealBroken)
     }
 }
 
@@ -124,7 +143,10 @@ mod tests {
         let sealed = sealer.seal("events/1", b"body", &Sevens).unwrap();
         assert_eq!(sealer.open("events/1", &sealed).unwrap(), b"body");
         assert_eq!(sealer.open("events/2", &sealed), Err(SealBroken));
-        assert_eq!(Sealer::new(&MasterKey::new([2; 32])).open("events/1", &sealed), Err(SealBroken));
+        assert_eq!(
+            Sealer::new(&MasterKey::new([2; 32])).open("events/1", &sealed),
+            Err(SealBroken)
+        );
         let mut damaged = sealed.clone();
         *damaged.0.last_mut().unwrap() ^= 1;
         assert_eq!(sealer.open("events/1", &damaged), Err(SealBroken));
@@ -133,7 +155,10 @@ mod tests {
 
     #[test]
     fn fingerprints_tell_keys_apart() {
-        assert_ne!(MasterKey::new([1; 32]).fingerprint(), MasterKey::new([2; 32]).fingerprint());
+        assert_ne!(
+            MasterKey::new([1; 32]).fingerprint(),
+            MasterKey::new([2; 32]).fingerprint()
+        );
         assert_eq!(MasterKey::new([1; 32]).fingerprint().len(), 16);
     }
 }

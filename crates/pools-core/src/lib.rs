@@ -1,0 +1,15 @@
+//! The pools domain: firm quotes, one-time execution, trades, balances and the ledger.
+//!
+//! Rules and state machines are plain functions over values; use cases compose them over the
+//! ports in [`ports`]. Nothing here knows a database, HTTP or a clock of its own.
+
+pub mod books;
+pub mod destination;
+pub mod events;
+pub mod ledger;
+pub mod ports;
+pub mod pricing;
+pub mod quote;
+pub mod trade;
+pub mod usecases;
+pub mod velocity;

@@ -1,0 +1,383 @@
+//! What the pools domain needs of the outside, as traits.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::{Amount, Asset, Cas, Seen, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::idempotency::{Fingerprint, Scope};
+use partner_core::pools::{Network, PoolId};
+use partner_core::ports::{EventTx, Unit};
+
+use crate::books::{Books, Command, Outcome, Refusal};
+use crate::destination::Destination;
+use crate::ledger::{Account, Entry, EntryId};
+use crate::pricing::SourceRate;
+use crate::quote::{Quote, QuoteId, Side, Terms};
+use crate::trade::{EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
+use crate::velocity::Velocity;
+
+// ---------------------------------------------------------------------------------------------
+// Reads
+// ---------------------------------------------------------------------------------------------
+
+/// Reads that can never write. A handler for a pure read is given only this.
+#[async_trait]
+pub trait PoolsReads: Send + Sync {
+    /// A quote of the tenant. `Seen` carries the store's instant, taken after the row was read.
+    async fn quote_get(&self, who: &Tenant, id: QuoteId)
+    -> Result<Option<Seen<Quote>>, StoreError>;
+
+    /// The same, read behind every write that is under way: a reader about to answer "expired"
+    /// asks again here, so that nobody sees `expired` turn into `consumed`.
+    async fn quote_get_behind_writes(
+        &self,
+        who: &Tenant,
+        id: QuoteId,
+    ) -> Result<Option<Seen<Quote>>, StoreError>;
+
+    /// The trade of a quote.
+    async fn trade_by_quote(
+        &self,
+        who: &Tenant,
+        quote: QuoteId,
+    ) -> Result<Option<Trade>, StoreError>;
+
+    /// A trade.
+    async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError>;
+
+    /// A page of trades, by (`created_at`, id) descending, at most `limit`. An unknown cursor
+    /// gives none.
+    async fn trades_page(
+        &self,
+        who: &Tenant,
+        filter: &TradeFilter,
+        limit: u32,
+    ) -> Result<Vec<Trade>, StoreError>;
+
+    /// An account; `None` before its first entry.
+    async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError>;
+
+    /// An account and a page of its entries by sequence descending, at most `limit`, from one
+    /// snapshot; `None` before the account's first entry.
+    async fn ledger_page(
+        &self,
+        who: &Tenant,
+        asset: Asset,
+        filter: &LedgerFilter,
+        limit: u32,
+    ) -> Result<Option<LedgerPage>, StoreError>;
+
+    /// What a transact needs to know before it asks the engine, from one snapshot.
+    async fn transact_look(
+        &self,
+        scope: &Scope,
+        quote: QuoteId,
+    ) -> Result<Seen<TransactLook>, StoreError>;
+}
+
+/// What narrows a page of trades.
+#[derive(Debug, Clone, Default)]
+pub struct TradeFilter {
+    /// Only trades after this one in the order of the list.
+    pub cursor: Option<TradeId>,
+    /// Only this side.
+    pub side: Option<Side>,
+    /// Only this status.
+    pub status: Option<TradeStatus>,
+    /// Only trades made at this instant or later.
+    pub created_after: Option<Timestamp>,
+    /// Only trades made at this instant or earlier.
+    pub created_before: Option<Timestamp>,
+}
+
+/// What narrows a page of ledger entries.
+#[derive(Debug, Clone, Default)]
+pub struct LedgerFilter {
+    /// Only entries with a smaller sequence number.
+    pub before_sequence: Option<i64>,
+    /// Only entries made at this instant or later.
+    pub created_after: Option<Timestamp>,
+    /// Only entries made at this instant or earlier.
+    pub created_before: Option<Timestamp>,
+}
+
+/// An account and some of its entries.
+#[derive(Debug, Clone)]
+pub struct LedgerPage {
+    /// The account as of the snapshot.
+    pub account: Account,
+    /// Entries that have the account as a leg.
+    pub entries: Vec<Entry>,
+}
+
+/// What is known of a transact before the engine is asked.
+#[derive(Debug, Clone)]
+pub struct TransactLook {
+    /// What the idempotency key was last used for, and when.
+    pub answered: Option<(Fingerprint, Timestamp)>,
+    /// The tenant's quote.
+    pub quote: Option<Quote>,
+    /// The quote's trade.
+    pub trade: Option<Trade>,
+}
+
+// ---------------------------------------------------------------------------------------------
+// Batched writes: the money path
+// ---------------------------------------------------------------------------------------------
+
+/// Decides a batch on the books loaded for it: [`crate::books::decide_batch`].
+pub type DecideBatch = fn(&mut Books, &[Command], Timestamp) -> Vec<Result<Outcome, Refusal>>;
+
+/// A store's side of the transact lane.
+#[async_trait]
+pub trait TransactBooks: Send + Sync {
+    /// One transaction: lock all that the batch touches, then read it with the clock, let
+    /// `decide` work through the batch in order, write all that was opened, commit once.
+    async fn transact(
+        &self,
+        batch: &[Command],
+        decide: DecideBatch,
+    ) -> Result<Vec<Result<Outcome, Refusal>>, StoreError>;
+}
+
+/// A store's side of the quote lane.
+#[async_trait]
+pub trait QuoteBooks: Send + Sync {
+    /// Stores a batch of quotes in one transaction, all given at the store's instant.
+    async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError>;
+}
+
+/// A firm quote to be given.
+#[derive(Debug, Clone)]
+pub struct NewQuote {
+    /// Whose.
+    pub who: Tenant,
+    /// Its id.
+    pub id: QuoteId,
+    /// What it locks.
+    pub terms: Terms,
+    /// How long it is executable.
+    pub ttl: Duration,
+}
+
+/// Where a use case hands in a transact; commands that queue up share a transaction.
+#[async_trait]
+pub trait TransactDesk: Send + Sync {
+    /// Runs one command.
+    async fn transact(&self, command: Command) -> Result<Result<Outcome, Refusal>, StoreError>;
+}
+
+/// Where a use case hands in a quote; quotes that queue up share a transaction.
+#[async_trait]
+pub trait QuoteDesk: Send + Sync {
+    /// Stores one quote.
+    async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError>;
+}
+
+// ---------------------------------------------------------------------------------------------
+// Transactions
+// ---------------------------------------------------------------------------------------------
+
+/// Opens write transactions.
+#[async_trait]
+pub trait PoolsStore: PoolsReads {
+    /// Opens a write transaction. `name` labels it in metrics and logs.
+    async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError>;
+}
+
+/// One transaction over every noun a pools use case may touch. Locks are taken in the order
+/// velocity, quote, account, trade, here and everywhere.
+pub trait PoolsTx: QuoteTx + TradeTx + LedgerTx + VelocityTx + EventTx + Unit {}
+impl<T: QuoteTx + TradeTx + LedgerTx + VelocityTx + EventTx + Unit> PoolsTx for T {}
+
+/// Quotes in a transaction.
+#[async_trait]
+pub trait QuoteTx: Send {
+    /// Loads and locks. `None` also when the quote belongs to another partner.
+    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError>;
+
+    /// Marks a quote rejected. Guard: neither consumed nor rejected, `at < expires_at`.
+    async fn quote_reject(
+        &mut self,
+        who: &Tenant,
+        id: QuoteId,
+        at: Timestamp,
+    ) -> Result<Cas, StoreError>;
+}
+
+/// Trades in a transaction.
+#[async_trait]
+pub trait TradeTx: Send {
+    /// Loads and locks.
+    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError>;
+
+    /// Counts an attempt and sets its lease. Guard: the trade still has `attempt - 1` attempts.
+    async fn trade_claim(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        attempt: u32,
+        lease: Lease,
+    ) -> Result<Cas, StoreError>;
+
+    /// Ends the lease of `token` and leaves the trade as it is. Guard: the lease is still that one.
+    async fn trade_unclaim(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        token: u64,
+    ) -> Result<Cas, StoreError>;
+
+    /// Applies a step, notes the transition and ends the lease of `token`. Guard: the trade still
+    /// has the status of `before`, and the lease is still that one.
+    async fn trade_apply(
+        &mut self,
+        who: &Tenant,
+        before: &Trade,
+        step: &Step,
+        token: u64,
+    ) -> Result<Cas, StoreError>;
+}
+
+/// Accounts and entries in a transaction.
+#[async_trait]
+pub trait LedgerTx: Send {
+    /// Loads and locks an account; [`Account::empty`] before its first entry.
+    async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError>;
+
+    /// Writes an entry, and where the account is a leg of it, the account after it. Guard: the
+    /// account still has the sequence number `before` it.
+    async fn entry_post(
+        &mut self,
+        who: &Tenant,
+        before: &Account,
+        entry: &Entry,
+    ) -> Result<(), StoreError>;
+
+    /// An earlier deposit under the operator's reference.
+    async fn deposit_find(
+        &mut self,
+        who: &Tenant,
+        reference: &str,
+    ) -> Result<Option<Deposit>, StoreError>;
+
+    /// Records a deposit under its reference.
+    async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError>;
+}
+
+/// An incoming deposit or receipt, once per reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deposit {
+    /// The operator's reference, unique per partner and mode.
+    pub reference: String,
+    /// How much came in.
+    pub amount: Amount,
+    /// The chain it came in on; `None` for fiat.
+    pub network: Option<Network>,
+    /// The ledger entry that credited it.
+    pub entry: EntryId,
+    /// When it was credited.
+    pub created_at: Timestamp,
+}
+
+/// The running velocity total in a transaction.
+#[async_trait]
+pub trait VelocityTx: Send {
+    /// Loads and locks the partner's total; `None` before its first trade.
+    async fn velocity_lock(&mut self, who: &Tenant) -> Result<Option<Velocity>, StoreError>;
+
+    /// Stores the total.
+    async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError>;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The far end
+// ---------------------------------------------------------------------------------------------
+
+/// A source of mid-market rates.
+#[async_trait]
+pub trait RateSource: Send + Sync {
+    /// The rate of a pair for an order of this size, unless none is young enough.
+    async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate>;
+}
+
+/// An order as the engine is asked about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Order {
+    /// The pool.
+    pub pool: PoolId,
+    /// The side.
+    pub side: Side,
+    /// The input leg: fiat on a purchase, crypto on a sale.
+    pub amount: Amount,
+    /// The chain the crypto leg moves on.
+    pub network: Network,
+    /// Where a purchase is delivered.
+    pub destination: Option<Destination>,
+}
+
+/// The liquidity engine: holds liquidity for a trade, delivers, pays out.
+///
+/// Every call about a trade carries its id, and repeating a call changes nothing. `None` means
+/// that the engine did not answer in time; nothing is ever decided on that.
+#[async_trait]
+pub trait Engine: Send + Sync {
+    /// Has the engine depth for an order?
+    async fn depth(&self, order: &Order) -> Option<Depth>;
+
+    /// Holds liquidity for a trade until it is confirmed, let go, or lapses.
+    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold>;
+
+    /// Confirms a hold, so that the engine may deliver.
+    async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
+
+    /// Gives a hold back.
+    async fn let_go(&self, trade: TradeId);
+
+    /// What has become of a trade.
+    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport>;
+
+    /// How long a call may take: what a poll's lease is measured by.
+    fn timeout(&self) -> Duration;
+}
+
+/// Has the engine depth for an order?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// It has.
+    Enough,
+    /// It has not.
+    Dry,
+}
+
+/// The engine's answer to a reservation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Liquidity is held.
+    Held,
+    /// It refuses.
+    Refused,
+}
+
+/// The engine's answer to a confirmation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confirmation {
+    /// The hold stands.
+    Confirmed,
+    /// The hold lapsed before it was confirmed.
+    Lapsed,
+}
+
+/// A question to the engine about a trade.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enquiry {
+    /// The trade.
+    pub trade: TradeId,
+    /// Its order.
+    pub order: Order,
+    /// Which attempt this is, from one.
+    pub attempt: u32,
+    /// The status the trade is known to have.
+    pub known: TradeStatus,
+}

@@ -1,0 +1,296 @@
+//! Pricing: from a mid-market rate to a quote's terms, each figure rounded once.
+//!
+//! Pairs are quoted as mid = crypto per fiat. A purchase's rate is mid × (1 − bps), a sale's is
+//! (1 − bps) / mid, as exact fractions rounded down once; the other leg is amount × rate, rounded
+//! down to its scale, so that a client's own multiplication gives the same. What is cut off
+//! stays with the operator.
+
+use std::cmp::Ordering;
+
+use kernel::{Amount, AssetKind, Fraction, Mid, Rate};
+use partner_core::pools::{PoolId, PoolTerms, SPREAD_CEILING_BPS};
+
+use crate::quote::Side;
+
+/// One whole in basis points.
+const WHOLE_BPS: u64 = 10_000;
+
+/// A rate a source has given for a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceRate {
+    /// Crypto per fiat, between buying and selling.
+    pub mid: Mid,
+    /// The source's spread in basis points, before any cap.
+    pub spread_bps: u16,
+}
+
+/// The mids an order is priced and valued with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mids {
+    /// The rate of the pool's own pair.
+    pub pair: SourceRate,
+    /// USDT per unit of the pool's fiat: what order sizes and velocity are measured with.
+    pub usdt: Mid,
+}
+
+/// A priced order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Priced {
+    /// Output per unit of input, all-in.
+    pub rate: Rate,
+    /// The spread in the rate.
+    pub spread_bps: u16,
+    /// The draw fee in the rate.
+    pub fee_bps: u16,
+    /// The fiat leg.
+    pub fiat: Amount,
+    /// The crypto leg.
+    pub crypto: Amount,
+    /// The order's value in units of 10^-8 USDT, rounded up.
+    pub notional: i64,
+}
+
+/// Why an order has no price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PriceFault {
+    /// A leg rounds to zero or exceeds 10^10.
+    #[error("a leg of the order rounds to zero or exceeds 10000000000")]
+    OutOfRange,
+    /// Worth less than the smallest order.
+    #[error("the order is worth less than the smallest order")]
+    BelowMinimum,
+    /// Worth more than the largest order.
+    #[error("the order is worth more than the largest order")]
+    AboveMaximum,
+}
+
+/// The spread a quote carries: the source's, capped by the pool's cap and by 50.
+#[must_use]
+pub fn capped_spread(source: u16, terms: &PoolTerms) -> u16 {
+    source.min(terms.spread_cap_bps).min(SPREAD_CEILING_BPS)
+}
+
+/// Prices an order whose `amount` is the input leg: fiat on a purchase, crypto on a sale.
+///
+/// # Errors
+/// [`PriceFault`]: the legs are judged first, then the order's size, as an exact fraction.
+pub fn price(
+    pool: &PoolId,
+    side: Side,
+    amount: Amount,
+    mids: &Mids,
+    terms: &PoolTerms,
+) -> Result<Priced, PriceFault> {
+    let spread_bps = capped_spread(mids.pair.spread_bps, terms);
+    let fee_bps = terms.draw_fee_bps;
+    let rate = all_in(&mids.pair.mid, side, spread_bps, fee_bps).ok_or(PriceFault::OutOfRange)?;
+    let (fiat, crypto) = legs(pool, side, amount, &rate).ok_or(PriceFault::OutOfRange)?;
+    let value = usdt_value(pool, side, amount, mids).ok_or(PriceFault::OutOfRange)?;
+    within(&value, amount, terms)?;
+    let notional = value
+        .times(amount.units())
+        .and_then(|units| units.ceil())
+        .ok_or(PriceFault::OutOfRange)?;
+    Ok(Priced {
+        rate,
+        spread_bps,
+        fee_bps,
+        fiat,
+        crypto,
+        notional,
+    })
+}
+
+/// The all-in rate; `None` where nothing is left of it.
+fn all_in(mid: &Mid, side: Side, spread_bps: u16, fee_bps: u16) -> Option<Rate> {
+    let kept = WHOLE_BPS
+        .checked_sub(u64::from(spread_bps))?
+        .checked_sub(u64::from(fee_bps))?;
+    let base = match side {
+        Side::OnRamp => mid.fraction(),
+        Side::OffRamp => mid.fraction().inverse()?,
+    };
+    Rate::floor(&base.times_ratio(kept, WHOLE_BPS)?)
+}
+
+/// Both legs; `None` where the other one rounds to zero or exceeds 10^10.
+fn legs(pool: &PoolId, side: Side, amount: Amount, rate: &Rate) -> Option<(Amount, Amount)> {
+    let legs = match side {
+        Side::OnRamp => (amount, rate.convert(&amount, pool.crypto())?),
+        Side::OffRamp => (rate.convert(&amount, pool.fiat())?, amount),
+    };
+    (!legs.0.is_zero() && !legs.1.is_zero()).then_some(legs)
+}
+
+/// USDT per unit of the input leg, exactly: the fiat's USDT mid on a purchase; on a sale one for
+/// USDT itself, else the quotient of the fiat's two mids.
+fn usdt_value(pool: &PoolId, side: Side, amount: Amount, mids: &Mids) -> Option<Fraction> {
+    debug_assert_eq!(
+        amount.asset().kind() == AssetKind::Fiat,
+        side == Side::OnRamp
+    );
+    match side {
+        Side::OnRamp => Some(mids.usdt.fraction()),
+        Side::OffRamp if pool.crypto().code() == "USDT" => {
+            mids.usdt.fraction().over(&mids.usdt.fraction())
+        }
+        Side::OffRamp => mids.usdt.fraction().over(&mids.pair.mid.fraction()),
+    }
+}
+
+/// Is the order's size within the terms? Compared as an exact fraction.
+fn within(value: &Fraction, amount: Amount, terms: &PoolTerms) -> Result<(), PriceFault> {
+    let size = value
+        .times(amount.units())
+        .and_then(|units| units.times_ratio(1, 100_000_000));
+    let size = size.ok_or(PriceFault::OutOfRange)?;
+    if size.compare(&terms.min_order_usdt) == Some(Ordering::Less) {
+        return Err(PriceFault::BelowMinimum);
+    }
+    match terms.max_order_usdt.map(|most| size.compare(&most)) {
+        Some(Some(Ordering::Greater)) => Err(PriceFault::AboveMaximum),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rust_decimal::Decimal;
+
+    use super::*;
+
+    fn mid(text: &str) -> Mid {
+        Mid::new(Decimal::from_str_exact(text).unwrap()).unwrap()
+    }
+
+    fn mids(pair: &str, usdt: &str) -> Mids {
+        Mids {
+            pair: SourceRate {
+                mid: mid(pair),
+                spread_bps: 25,
+            },
+            usdt: mid(usdt),
+        }
+    }
+
+    fn terms(fee: u16, min: &str, max: Option<&str>) -> PoolTerms {
+        PoolTerms {
+            draw_fee_bps: fee,
+            min_order_usdt: Decimal::from_str_exact(min).unwrap(),
+            max_order_usdt: max.map(|max| Decimal::from_str_exact(max).unwrap()),
+            ..PoolTerms::default()
+        }
+    }
+
+    fn buy(amount: &str, terms: &PoolTerms) -> Result<Priced, PriceFault> {
+        let pool = PoolId::parse("EUR-USDT").unwrap();
+        price(
+            &pool,
+            Side::OnRamp,
+            Amount::parse(amount, pool.fiat()).unwrap(),
+            &mids("1.0850", "1.0850"),
+            terms,
+        )
+    }
+
+    fn sell(amount: &str, terms: &PoolTerms) -> Result<Priced, PriceFault> {
+        let pool = PoolId::parse("EUR-USDC").unwrap();
+        price(
+            &pool,
+            Side::OffRamp,
+            Amount::parse(amount, pool.crypto()).unwrap(),
+            &mids("1.0845", "1.0850"),
+            terms,
+        )
+    }
+
+    #[test]
+    fn a_purchase_is_priced_all_in() {
+        let priced = buy("100.00", &terms(30, "1", None)).unwrap();
+        assert_eq!(priced.rate.to_string(), "1.0790325"); // 1.0850 x (1 - 0.0055)
+        assert_eq!(priced.crypto.to_string(), "107.90325");
+        assert_eq!((priced.spread_bps, priced.fee_bps), (25, 30));
+        assert_eq!(priced.notional, 10_850_000_000);
+    }
+
+    #[test]
+    fn a_sale_is_priced_by_the_reciprocal() {
+        let priced = sell("100", &terms(30, "1", None)).unwrap();
+        assert_eq!(priced.rate.to_string(), "0.91701244"); // 0.9945 / 1.0845 = 0.917012448…
+        assert_eq!(priced.fiat.to_string(), "91.70");
+        assert_eq!(priced.notional, 10_004_610_420); // 100 x 1.0850 / 1.0845 = 100.0461041955… rounded up
+    }
+
+    #[test]
+    fn the_spread_is_capped_twice() {
+        let narrow = PoolTerms {
+            spread_cap_bps: 10,
+            ..PoolTerms::default()
+        };
+        assert_eq!(capped_spread(25, &narrow), 10);
+        assert_eq!(
+            capped_spread(
+                400,
+                &PoolTerms {
+                    spread_cap_bps: 60,
+                    ..PoolTerms::default()
+                }
+            ),
+            50
+        );
+    }
+
+    #[test]
+    fn order_sizes_are_compared_exactly() {
+        // 100.00 EUR are worth exactly 108.5 USDT.
+        assert!(buy("100.00", &terms(0, "108.5", Some("108.5"))).is_ok());
+        assert_eq!(
+            buy("99.99", &terms(0, "108.5", None)),
+            Err(PriceFault::BelowMinimum)
+        );
+        assert_eq!(
+            buy("100.01", &terms(0, "1", Some("108.5"))),
+            Err(PriceFault::AboveMaximum)
+        );
+        assert_eq!(
+            buy("100.00", &terms(0, "108.5000000000000001", None)),
+            Err(PriceFault::BelowMinimum)
+        );
+    }
+
+    #[test]
+    fn a_leg_must_not_round_to_zero_or_grow_past_the_limit() {
+        assert_eq!(
+            sell("0.000001", &terms(0, "0", None)),
+            Err(PriceFault::OutOfRange)
+        );
+        assert_eq!(
+            buy("9999999999", &terms(0, "0", None)),
+            Err(PriceFault::OutOfRange)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn rounding_never_favours_the_customer_and_loses_less_than_a_step(
+            cents in 100_i64..1_000_000_000, mid_micros in 1_000_i64..100_000_000, fee in 0_u16..5_000, spread in 0_u16..100,
+        ) {
+            let pool = PoolId::parse("EUR-USDT").unwrap();
+            let pair = SourceRate { mid: Mid::new(Decimal::new(mid_micros, 6)).unwrap(), spread_bps: spread };
+            let mids = Mids { usdt: pair.mid, pair };
+            let amount = Amount::from_units(cents * 1_000_000, pool.fiat()).unwrap();
+            if let Ok(priced) = price(&pool, Side::OnRamp, amount, &mids, &terms(fee, "0", None)) {
+                // cents x mid x kept, in units of 10^-12 (10^-2 x 10^-6 x 10^-4).
+                let kept = 10_000 - i128::from(fee) - i128::from(spread.min(50));
+                let exact = i128::from(cents) * i128::from(mid_micros) * kept;
+                let got = i128::from(priced.crypto.units()) * 10_000;
+                prop_assert!(got <= exact);
+                // One step of the leg (10^-6) and one of the rate (10^-8) times the amount.
+                prop_assert!(exact - got < 1_000_000 + i128::from(cents) * 100);
+                let own = priced.rate.convert(&amount, pool.crypto()).unwrap();
+                prop_assert_eq!(own, priced.crypto);
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Use cases: what a partner or the operator can do with pools.
