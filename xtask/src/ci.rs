@@ -1,5 +1,6 @@
 //! `cargo xtask ci`: exactly what CI runs, in the order that finds the cheap faults first.
 
+use std::fs::DirEntry;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -43,7 +44,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
             eprintln!("xtask {name}: {error}");
             code = 1;
         }
-        let verdict = if code == 0 { "ok" } else { "FAILED" };
+        let verdict = if code == 0 { "done" } else { "FAILED" };
         println!("== {name} {verdict} ({seconds:.1} s)\n");
         if code != 0 {
             break;
@@ -130,8 +131,12 @@ fn deny_check(workspace: &Workspace) -> Command {
 fn has_advisory_database() -> bool {
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    // A fetch that failed leaves its lock file behind, so only a cloned database counts.
+    let cloned = |entry: std::io::Result<DirEntry>| {
+        entry.is_ok_and(|entry| entry.path().join(".git").exists())
+    };
     let databases = home.map(|home| home.join("advisory-dbs"));
     databases
         .and_then(|path| path.read_dir().ok())
-        .is_some_and(|mut entries| entries.next().is_some())
+        .is_some_and(|mut entries| entries.any(cloned))
 }
