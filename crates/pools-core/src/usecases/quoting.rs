@@ -1,0 +1,319 @@
+//! Quotes: an order is read and judged, priced, and, where it is firm, stored.
+//!
+//! The order of judgement is that of the contract: shape, currency, network, address, precision;
+//! then availability (rates are asked first, the engine after them); then the order's size.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Amount, AmountFault, Asset, Clock, Entropy, StoreError};
+use partner_core::Access;
+use partner_core::pools::{Network, Pool, PoolTerms};
+
+use crate::destination::{AddressFault, DestNetwork, Destination, EvmAddress, EvmNetwork};
+use crate::ports::{Depth, Engine, NewQuote, Order, QuoteDesk, RateSource};
+use crate::pricing::{self, Mids, PriceFault, Priced};
+use crate::quote::{Quote, QuoteId, Side, Terms};
+
+/// A quote request as it arrives: texts, not yet judged.
+#[derive(Debug, Clone, Default)]
+pub struct Ask {
+    /// `on_ramp` or `off_ramp`.
+    pub side: Option<String>,
+    /// An ISO 4217 code.
+    pub fiat_currency: Option<String>,
+    /// An asset symbol.
+    pub crypto_currency: Option<String>,
+    /// A positive decimal: fiat paid in, or crypto sold.
+    pub amount: Option<String>,
+    /// The chain; `tron` where absent.
+    pub crypto_network: Option<String>,
+    /// `firm` or `indicative`; `firm` where absent.
+    pub kind: Option<String>,
+    /// An EVM address; required for a purchase.
+    pub dest_address: Option<String>,
+    /// A network of the delivery allowlist; the quoted network where absent.
+    pub dest_network: Option<String>,
+}
+
+/// Firm or price only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuoteKind {
+    /// Executable, short-lived, single-use.
+    Firm,
+    /// A price and nothing else: never stored.
+    Indicative,
+}
+
+/// What is wrong with a quote request, in the order it is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AskFault {
+    /// A required field is absent.
+    #[error("`{0}` is required")]
+    Missing(&'static str),
+    /// A field has none of its allowed values.
+    #[error("`{0}` must be one of {1}")]
+    NotAllowed(&'static str, &'static str),
+    /// The amount is not a positive decimal string.
+    #[error("`amount`: {0}")]
+    Amount(AmountFault),
+    /// No such currency or asset.
+    #[error("`{0}` is not a known code")]
+    UnknownCurrency(&'static str),
+    /// A known code, but not that of the pool.
+    #[error("`{0}` is not the pool's")]
+    CurrencyMismatch(&'static str),
+    /// A network that the pool or the delivery allowlist does not have.
+    #[error("`{0}` is not a supported network")]
+    NetworkNotSupported(&'static str),
+    /// The destination address is absent, malformed or zero.
+    #[error("`destAddress`: {0}")]
+    Address(AddressFault),
+}
+
+/// A quote request that has passed every check of its form.
+#[derive(Debug, Clone)]
+struct Judged {
+    kind: QuoteKind,
+    order: Order,
+}
+
+/// The answer to a quote request.
+#[derive(Debug, Clone)]
+pub enum Offer {
+    /// A firm quote, stored.
+    Firm(Quote, PoolTerms),
+    /// A price only.
+    Indicative(Priced, PoolTerms),
+    /// No price at the moment; nothing is stored.
+    Unavailable(Unavailable),
+}
+
+/// Why an order cannot be priced at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unavailable {
+    /// No rate younger than its allowed age.
+    Rate,
+    /// The engine did not answer in time.
+    Engine,
+    /// The engine lacks depth, or the operator has marked the pool unavailable.
+    Dry,
+}
+
+impl Unavailable {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rate => "rate_unavailable",
+            Self::Engine => "engine_unavailable",
+            Self::Dry => "pool_dry",
+        }
+    }
+}
+
+/// Why a quote request got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QuoteError {
+    /// The request is wrong.
+    #[error(transparent)]
+    Ask(#[from] AskFault),
+    /// The order's legs or size are out of bounds.
+    #[error(transparent)]
+    Price(#[from] PriceFault),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Gives quotes.
+#[derive(Clone)]
+pub struct Quoting {
+    /// Where rates come from.
+    pub rates: Arc<dyn RateSource>,
+    /// The liquidity engine.
+    pub engine: Arc<dyn Engine>,
+    /// Where firm quotes are stored.
+    pub desk: Arc<dyn QuoteDesk>,
+    /// For ids.
+    pub clock: Arc<dyn Clock>,
+    /// For ids.
+    pub entropy: Arc<dyn Entropy>,
+    /// How long a firm quote is executable.
+    pub ttl: Duration,
+}
+
+impl std::fmt::Debug for Quoting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Quoting")
+    }
+}
+
+impl Quoting {
+    /// Answers a quote request for a pool the partner is allowed in.
+    ///
+    /// # Errors
+    /// [`QuoteError`].
+    pub async fn quote(
+        &self,
+        access: &Access,
+        pool: &Pool,
+        ask: &Ask,
+    ) -> Result<Offer, QuoteError> {
+        let Judged { kind, order } = ask.judge(pool)?;
+        let mids = match self.mids(&order).await {
+            Some(mids) => mids,
+            None => return Ok(Offer::Unavailable(Unavailable::Rate)),
+        };
+        if let Some(reason) = self.lack(pool, &order).await {
+            return Ok(Offer::Unavailable(reason));
+        }
+        let terms = access.pools.terms_in(&pool.id);
+        let priced = pricing::price(&pool.id, order.side, order.amount, &mids, &terms)?;
+        match kind {
+            QuoteKind::Indicative => Ok(Offer::Indicative(priced, terms)),
+            QuoteKind::Firm => Ok(Offer::Firm(
+                self.store(access, &order, priced).await?,
+                terms,
+            )),
+        }
+    }
+
+    async fn mids(&self, order: &Order) -> Option<Mids> {
+        let (fiat, crypto) = (order.pool.fiat(), order.pool.crypto());
+        let pair = self.rates.rate(fiat, crypto, order.amount).await?;
+        let usdt = match Asset::crypto("USDT")? {
+            usdt if usdt == crypto => pair.mid,
+            usdt => self.rates.rate(fiat, usdt, order.amount).await?.mid,
+        };
+        Some(Mids { pair, usdt })
+    }
+
+    async fn lack(&self, pool: &Pool, order: &Order) -> Option<Unavailable> {
+        if !pool.available {
+            return Some(Unavailable::Dry);
+        }
+        match self.engine.depth(order).await {
+            None => Some(Unavailable::Engine),
+            Some(Depth::Dry) => Some(Unavailable::Dry),
+            Some(Depth::Enough) => None,
+        }
+    }
+
+    async fn store(
+        &self,
+        access: &Access,
+        order: &Order,
+        priced: Priced,
+    ) -> Result<Quote, StoreError> {
+        let terms = Terms {
+            pool: order.pool,
+            side: order.side,
+            network: order.network,
+            fiat: priced.fiat,
+            crypto: priced.crypto,
+            rate: priced.rate,
+            spread_bps: priced.spread_bps,
+            fee_bps: priced.fee_bps,
+            notional: priced.notional,
+            destination: order.destination.clone(),
+        };
+        let id = QuoteId::new(access.tenant.mode, self.clock.now(), self.entropy.as_ref());
+        self.desk
+            .quote_open(NewQuote {
+                who: access.tenant.clone(),
+                id,
+                terms,
+                ttl: self.ttl,
+            })
+            .await
+    }
+}
+
+impl Ask {
+    /// Judges the request's form, in the order shape, currency, network, address, precision.
+    fn judge(&self, pool: &Pool) -> Result<Judged, AskFault> {
+        let side = self.side()?;
+        let kind = self.kind()?;
+        let fiat = required(&self.fiat_currency, "fiatCurrency")?;
+        let crypto = required(&self.crypto_currency, "cryptoCurrency")?;
+        let amount = required(&self.amount, "amount")?;
+        Amount::check_grammar(amount).map_err(AskFault::Amount)?;
+
+        let fiat = Asset::fiat(fiat).ok_or(AskFault::UnknownCurrency("fiatCurrency"))?;
+        let crypto = Asset::crypto(crypto).ok_or(AskFault::UnknownCurrency("cryptoCurrency"))?;
+        if fiat != pool.id.fiat() {
+            return Err(AskFault::CurrencyMismatch("fiatCurrency"));
+        }
+        if crypto != pool.id.crypto() {
+            return Err(AskFault::CurrencyMismatch("cryptoCurrency"));
+        }
+        let network = self.network(pool)?;
+        let dest_network = self.dest_network(network)?;
+        let destination = self.destination(side, dest_network)?;
+        let input = match side {
+            Side::OnRamp => fiat,
+            Side::OffRamp => crypto,
+        };
+        let amount = Amount::parse(amount, input).map_err(AskFault::Amount)?;
+        Ok(Judged {
+            kind,
+            order: Order {
+                pool: pool.id,
+                side,
+                amount,
+                network,
+                destination,
+            },
+        })
+    }
+
+    fn side(&self) -> Result<Side, AskFault> {
+        let side = required(&self.side, "side")?;
+        Side::parse(side).ok_or(AskFault::NotAllowed("side", "on_ramp, off_ramp"))
+    }
+
+    fn kind(&self) -> Result<QuoteKind, AskFault> {
+        match self.kind.as_deref() {
+            None | Some("firm") => Ok(QuoteKind::Firm),
+            Some("indicative") => Ok(QuoteKind::Indicative),
+            Some(_) => Err(AskFault::NotAllowed("type", "firm, indicative")),
+        }
+    }
+
+    fn network(&self, pool: &Pool) -> Result<Network, AskFault> {
+        let named = self
+            .crypto_network
+            .as_deref()
+            .unwrap_or(Network::Tron.as_str());
+        let network = Network::parse(named).filter(|network| pool.networks.contains(network));
+        network.ok_or(AskFault::NetworkNotSupported("cryptoNetwork"))
+    }
+
+    fn dest_network(&self, quoted: Network) -> Result<DestNetwork, AskFault> {
+        match self.dest_network.as_deref() {
+            None => Ok(DestNetwork::Quoted(quoted)),
+            Some(named) => EvmNetwork::parse(named)
+                .map(DestNetwork::Named)
+                .ok_or(AskFault::NetworkNotSupported("destNetwork")),
+        }
+    }
+
+    /// A purchase needs an address; a sale needs none, but one that is given must be one.
+    fn destination(
+        &self,
+        side: Side,
+        network: DestNetwork,
+    ) -> Result<Option<Destination>, AskFault> {
+        let address = match (self.dest_address.as_deref(), side) {
+            (None, Side::OffRamp) => return Ok(None),
+            (None, Side::OnRamp) => return Err(AskFault::Address(AddressFault::Invalid)),
+            (Some(text), _) => EvmAddress::parse(text).map_err(AskFault::Address)?,
+        };
+        Ok((side == Side::OnRamp).then_some(Destination { address, network }))
+    }
+}
+
+fn required<'a>(field: &'a Option<String>, name: &'static str) -> Result<&'a str, AskFault> {
+    field.as_deref().ok_or(AskFault::Missing(name))
+}

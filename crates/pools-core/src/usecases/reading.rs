@@ -1,0 +1,140 @@
+//! Pure reads: they never write, and never move a trade.
+
+use std::sync::Arc;
+
+use kernel::{Asset, Seen, StoreError};
+use partner_core::Tenant;
+
+use crate::ledger::{Account, Entry};
+use crate::ports::{LedgerFilter, PoolsReads, TradeFilter};
+use crate::quote::{Quote, QuoteId, QuoteStatus};
+use crate::trade::{Trade, TradeId};
+
+/// The pure reads of the pools API.
+#[derive(Clone)]
+pub struct Reading {
+    reads: Arc<dyn PoolsReads>,
+}
+
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reading")
+    }
+}
+
+/// Some items of a list and whether more follow.
+#[derive(Debug, Clone)]
+pub struct Page<T> {
+    /// The items, newest first.
+    pub items: Vec<T>,
+    /// Do more follow?
+    pub has_more: bool,
+}
+
+impl<T> Page<T> {
+    /// Cuts `limit` + 1 rows down to a page.
+    fn cut(mut rows: Vec<T>, limit: u32) -> Self {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        Self {
+            items: rows,
+            has_more,
+        }
+    }
+}
+
+/// An account with a page of its entries.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    /// The account as of the read.
+    pub account: Account,
+    /// Its entries, newest first.
+    pub page: Page<Entry>,
+}
+
+impl Reading {
+    /// Reads through the given port.
+    #[must_use]
+    pub fn new(reads: Arc<dyn PoolsReads>) -> Self {
+        Self { reads }
+    }
+
+    /// A quote with its status. A quote about to be reported expired is read again behind the
+    /// writes that are under way, so that nobody sees `expired` turn into `consumed`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn quote(
+        &self,
+        who: &Tenant,
+        id: QuoteId,
+    ) -> Result<Option<(Quote, QuoteStatus)>, StoreError> {
+        let Some(seen) = self.reads.quote_get(who, id).await? else {
+            return Ok(None);
+        };
+        let status = seen.value.status(seen.at);
+        if status != QuoteStatus::Expired {
+            return Ok(Some((seen.value, status)));
+        }
+        let again = self.reads.quote_get_behind_writes(who, id).await?;
+        Ok(again.map(|Seen { value, at }| {
+            let status = value.status(at);
+            (value, status)
+        }))
+    }
+
+    /// A trade by its own id.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn trade(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+        self.reads.trade_get(who, id).await
+    }
+
+    /// A page of trades, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn trades(
+        &self,
+        who: &Tenant,
+        filter: &TradeFilter,
+        limit: u32,
+    ) -> Result<Page<Trade>, StoreError> {
+        let rows = self
+            .reads
+            .trades_page(who, filter, limit.saturating_add(1))
+            .await?;
+        Ok(Page::cut(rows, limit))
+    }
+
+    /// An account; `None` before its first entry.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn account(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
+        self.reads.account_get(who, asset).await
+    }
+
+    /// An account with a page of its entries; `None` before its first entry.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn statement(
+        &self,
+        who: &Tenant,
+        asset: Asset,
+        filter: &LedgerFilter,
+        limit: u32,
+    ) -> Result<Option<Statement>, StoreError> {
+        let found = self
+            .reads
+            .ledger_page(who, asset, filter, limit.saturating_add(1))
+            .await?;
+        Ok(found.map(|found| Statement {
+            account: found.account,
+            page: Page::cut(found.entries, limit),
+        }))
+    }
+}
