@@ -192,9 +192,10 @@ impl Polling {
             )
             .await?;
         }
-        if let Some(account) = account {
-            self.post(who, tx.as_mut(), &trade, &step, &account, now)
-                .await?;
+        if let Some(account) = account
+            && let Some(entry) = self.entry(who, &trade, &step, &account, now)?
+        {
+            tx.entry_post(who, &account, &entry).await?;
         }
         tx.trade_apply(who, &trade, &step, claim.token)
             .await?
@@ -227,29 +228,27 @@ impl Polling {
         })
     }
 
-    async fn post(
+    /// The entry of the transfer that goes with a step, if one does.
+    fn entry(
         &self,
         who: &Tenant,
-        tx: &mut dyn PoolsTx,
         trade: &Trade,
         step: &Step,
         account: &Account,
         now: Timestamp,
-    ) -> Result<(), PollError> {
+    ) -> Result<Option<Entry>, PostFault> {
         let Some((transfer, part)) = step.transfer else {
-            return Ok(());
+            return Ok(None);
         };
         let (_, mark) = account.post(&transfer)?;
-        let entry = Entry {
+        Ok(Some(Entry {
             id: EntryId::new(who.mode, now, self.entropy.as_ref()),
             transfer,
             mark,
             reference: trade.quote.to_string(),
             trade: Some((trade.id, part)),
             created_at: now,
-        };
-        tx.entry_post(who, account, &entry).await?;
-        Ok(())
+        }))
     }
 
     fn event(
