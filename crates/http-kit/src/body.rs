@@ -1,0 +1,192 @@
+//! Request bodies: read whole, under a limit and a deadline, before any handler runs.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::error::ApiError;
+use crate::phase::Progress;
+
+/// The largest body that is read.
+pub const BODY_LIMIT: usize = 64 * 1024;
+
+/// Reads a body to its end.
+///
+/// # Errors
+/// 413 `body_too_large` without reading on, 408 `request_timeout`, or 400 where the body broke
+/// off or was framed wrongly. A client that is gone sees none of them.
+pub async fn read(mut body: Body) -> Result<Bytes, ApiError> {
+    if body.size_hint().lower() > BODY_LIMIT as u64 {
+        return Err(too_large());
+    }
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|fault| broken(&fault))?.into_data() else {
+            continue;
+        };
+        if first.len() + rest.len() + data.len() > BODY_LIMIT {
+            return Err(too_large());
+        }
+        if first.is_empty() {
+            first = data;
+        } else {
+            rest.extend_from_slice(&data);
+        }
+    }
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    let mut whole = BytesMut::with_capacity(first.len() + rest.len());
+    whole.extend_from_slice(&first);
+    whole.extend_from_slice(&rest);
+    Ok(whole.freeze())
+}
+
+fn too_large() -> ApiError {
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "body_too_large",
+        "The request body is larger than 64 KiB.",
+    )
+    .closing()
+}
+
+fn broken(fault: &(dyn Error + 'static)) -> ApiError {
+    let mut next = Some(fault);
+    while let Some(cause) = next {
+        if cause.is::<TooSlow>() {
+            return request_timeout("The request body did not arrive in time.");
+        }
+        next = cause.source();
+    }
+    ApiError::invalid_request("The request body ended early or was framed wrongly.").closing()
+}
+
+/// 408: part of the request did not arrive in time.
+pub(crate) fn request_timeout(message: &'static str) -> ApiError {
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message).closing()
+}
+
+/// A body from the wire with a deadline for the whole of it.
+pub(crate) struct TimedBody {
+    inner: Incoming,
+    due: Instant,
+    alarm: Option<Pin<Box<Sleep>>>,
+    progress: Arc<Progress>,
+}
+
+impl TimedBody {
+    pub(crate) fn new(inner: Incoming, within: Duration, progress: Arc<Progress>) -> Self {
+        Self {
+            inner,
+            due: Instant::now() + within,
+            alarm: None,
+            progress,
+        }
+    }
+}
+
+impl HttpBody for TimedBody {
+    type Data = Bytes;
+    type Error = Box<dyn Error + Send + Sync>;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) {
+            if frame.is_none() || self.inner.is_end_stream() {
+                self.progress.body_ended();
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        // The timer is made only for a body that has to be waited for.
+        let due = self.due;
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep_until(due)));
+        match alarm.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Some(Err(Box::new(TooSlow)))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+#[derive(Debug)]
+struct TooSlow;
+
+impl fmt::Display for TooSlow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request body did not arrive in time")
+    }
+}
+
+impl Error for TooSlow {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn reads_up_to_the_limit_and_no_further() {
+        let whole = read(Body::from(vec![b'x'; BODY_LIMIT])).await.unwrap();
+        assert_eq!(whole.len(), BODY_LIMIT);
+        let error = read(Body::from(vec![b'x'; BODY_LIMIT + 1]))
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.status().as_u16(), error.code()),
+            (413, "body_too_large")
+        );
+        assert!(read(Body::empty()).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn joins_what_arrives_in_pieces() {
+        let (first, second) = (Body::from("ab"), Body::from("cd"));
+        let joined = Body::new(Chained(vec![second, first]));
+        assert_eq!(read(joined).await.unwrap(), "abcd");
+        let big = Body::from(vec![0; BODY_LIMIT]);
+        let error = read(Body::new(Chained(vec![Body::from("x"), big])))
+            .await
+            .unwrap_err();
+        assert_eq!(error.code(), "body_too_large");
+    }
+
+    struct Chained(Vec<Body>);
+
+    impl HttpBody for Chained {
+        type Data = Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+            while let Some(last) = self.0.last_mut() {
+                match Pin::new(last).poll_frame(cx) {
+                    Poll::Ready(None) => drop(self.0.pop()),
+                    other => return other,
+                }
+            }
+            Poll::Ready(None)
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! The one error type of the HTTP layer, and the envelope it is sent in.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use kernel::StoreError;
+use serde::Serialize;
+
+use crate::site::Site;
+
+/// The `type` of the envelope: what a client branches on first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The request itself has to change.
+    InvalidRequest,
+    /// The credential is missing or unknown.
+    Unauthorized,
+    /// The credential is known and may not do this.
+    Forbidden,
+    /// No such object for this partner.
+    NotFound,
+    /// The object's state does not allow it.
+    Conflict,
+    /// Too many requests, or too much money in the window.
+    RateLimited,
+    /// Not the client's fault.
+    ServerError,
+}
+
+impl Kind {
+    /// The kind that a status carries unless a code says otherwise.
+    #[must_use]
+    pub fn of(status: StatusCode) -> Self {
+        match status.as_u16() {
+            401 => Self::Unauthorized,
+            403 => Self::Forbidden,
+            404 => Self::NotFound,
+            409 => Self::Conflict,
+            429 => Self::RateLimited,
+            500.. => Self::ServerError,
+            _ => Self::InvalidRequest,
+        }
+    }
+
+    /// The word of the envelope.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::RateLimited => "rate_limited",
+            Self::ServerError => "server_error",
+        }
+    }
+}
+
+/// What a 5xx tells the client; the cause goes to the log under the request id.
+const GENERIC: &str = "Something went wrong on our side. Retry with bounded backoff; a write keeps its Idempotency-Key.";
+
+/// A refusal or a fault, on its way to becoming the error envelope.
+///
+/// It is turned into bytes by the outermost layer, which knows the request id. Small on
+/// purpose: it is the error half of most results in the HTTP crates.
+#[derive(Debug, Clone)]
+pub struct ApiError(Box<Fields>);
+
+#[derive(Debug, Clone)]
+struct Fields {
+    status: StatusCode,
+    kind: Kind,
+    code: &'static str,
+    message: Cow<'static, str>,
+    headers: HeaderMap,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl ApiError {
+    /// Any status with any code; the kind follows from the status.
+    #[must_use]
+    pub fn new(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self(Box::new(Fields {
+            status,
+            kind: Kind::of(status),
+            code,
+            message: message.into(),
+            headers: HeaderMap::new(),
+            cause: None,
+        }))
+    }
+
+    /// 400 with a sharp code.
+    #[must_use]
+    pub fn invalid(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, message)
+    }
+
+    /// 400 `invalid_request`: plain validation. The message names the field and what was expected.
+    #[must_use]
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::invalid("invalid_request", message)
+    }
+
+    /// 401 `unauthorized`.
+    #[must_use]
+    pub fn unauthorized(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
+    }
+
+    /// 402: the balance cannot cover the order.
+    #[must_use]
+    pub fn payment_required(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::PAYMENT_REQUIRED, code, message)
+    }
+
+    /// 403 with the code of the denial.
+    #[must_use]
+    pub fn forbidden(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, code, message)
+    }
+
+    /// 404 `resource_not_found`. An object of another partner reads exactly like one that
+    /// never was, so the message says nothing about the id.
+    #[must_use]
+    pub fn not_found() -> Self {
+        Self::not_found_as("resource_not_found", "No such object.")
+    }
+
+    /// 404 with a sharper code.
+    #[must_use]
+    pub fn not_found_as(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code, message)
+    }
+
+    /// 409 with the code of the conflict.
+    #[must_use]
+    pub fn conflict(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, message)
+    }
+
+    /// 429 with the code of the limit.
+    #[must_use]
+    pub fn rate_limited(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, code, message)
+    }
+
+    /// 500 `internal_error`. The cause is logged with its whole chain and never shown.
+    #[must_use]
+    pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", GENERIC).caused_by(cause)
+    }
+
+    /// 501: the capability is not enabled, and repeating the request does not enable it.
+    #[must_use]
+    pub fn not_implemented(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::NOT_IMPLEMENTED, code, message)
+    }
+
+    /// 503 with a code and the number of seconds after which a retry makes sense.
+    #[must_use]
+    pub fn unavailable(
+        code: &'static str,
+        message: impl Into<Cow<'static, str>>,
+        retry_after: u32,
+    ) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
+            .with_header(header::RETRY_AFTER, HeaderValue::from(retry_after))
+    }
+
+    /// 503 `overloaded`: a queue is full; nothing has been done.
+    #[must_use]
+    pub fn overloaded() -> Self {
+        Self::unavailable(
+            "overloaded",
+            "The service is busy. Nothing was changed; retry shortly.",
+            1,
+        )
+    }
+
+    /// Overrides the kind that the status alone would give.
+    #[must_use]
+    pub fn with_kind(mut self, kind: Kind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
+    /// Adds a header to the answer.
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers.insert(name, value);
+        self
+    }
+
+    /// Keeps a cause for the log.
+    #[must_use]
+    pub fn caused_by(mut self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.0.cause = Some(Arc::from(cause.into()));
+        self
+    }
+
+    /// Ends the connection after this answer, because the rest of the request was not read.
+    #[must_use]
+    pub(crate) fn closing(self) -> Self {
+        self.with_header(header::CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// The `type` of the envelope.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The `code` of the envelope, which is also the metric label.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    /// The `message` of the envelope.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The headers that this error adds to its answer.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.0.headers
+    }
+
+    /// Every cause, outermost first, in one line; `None` where nothing was kept.
+    #[must_use]
+    pub fn cause_chain(&self) -> Option<String> {
+        let first = self.0.cause.as_deref()?;
+        let mut line = first.to_string();
+        let mut next = first.source();
+        while let Some(cause) = next {
+            line.push_str(": ");
+            line.push_str(&cause.to_string());
+            next = cause.source();
+        }
+        Some(line)
+    }
+
+    /// The six documented fields as bytes.
+    #[must_use]
+    pub fn envelope(&self, request_id: &str, site: &Site) -> Bytes {
+        let fields = Envelope {
+            kind: self.0.kind,
+            code: self.0.code,
+            message: &self.0.message,
+            request_id,
+            doc_url: &site.doc_url(self.0.code),
+            status_code: self.0.status.as_u16(),
+        };
+        // A struct of texts and one number cannot fail to serialise.
+        Bytes::from(serde_json::to_vec(&fields).unwrap_or_default())
+    }
+}
+
+/// The wire shape of every error, in the documented order.
+#[derive(Serialize)]
+struct Envelope<'a> {
+    #[serde(rename = "type")]
+    kind: Kind,
+    code: &'a str,
+    message: &'a str,
+    request_id: &'a str,
+    doc_url: &'a str,
+    #[serde(rename = "statusCode")]
+    status_code: u16,
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {}: {}",
+            self.0.status.as_u16(),
+            self.0.code,
+            self.0.message
+        )
+    }
+}
+
+impl Error for ApiError {}
+
+impl IntoResponse for ApiError {
+    /// The answer carries the error itself, not yet its body: only the outermost layer
+    /// knows the request id.
+    fn into_response(mut self) -> Response {
+        let mut response = Response::default();
+        *response.status_mut() = self.0.status;
+        *response.headers_mut() = std::mem::take(&mut self.0.headers);
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// How a fault of the store reads from outside. A commit of unknown outcome is never a 4xx:
+/// only a retry under the same key can find out.
+impl From<StoreError> for ApiError {
+    fn from(fault: StoreError) -> Self {
+        match &fault {
+            StoreError::Retry | StoreError::Overloaded => Self::overloaded().caused_by(fault),
+            StoreError::Unavailable(_) => {
+                Self::unavailable("service_unavailable", GENERIC, 1).caused_by(fault)
+            }
+            StoreError::CommitUnknown(_) => Self::unavailable(
+                "outcome_unknown",
+                "The outcome is not known yet. Retry under the same Idempotency-Key to find out.",
+                1,
+            )
+            .caused_by(fault),
+            StoreError::Inconsistent { .. } | StoreError::Guard(_) | StoreError::Unexpected(_) => {
+                Self::internal(fault)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::site::testing::site;
+
+    #[test]
+    fn writes_the_six_fields_in_order() {
+        let error = ApiError::invalid("amount_precision", "`amount` has too many digits.");
+        let bytes = error.envelope("req_1", &site());
+        assert_eq!(
+            std::str::from_utf8(&bytes).unwrap(),
+            r#"{"type":"invalid_request","code":"amount_precision","message":"`amount` has too many digits.","request_id":"req_1","doc_url":"http://pools.test/docs#amount_precision","statusCode":400}"#
+        );
+    }
+
+    #[test]
+    fn the_kind_follows_from_the_status() {
+        for (status, kind) in [
+            (400, "invalid_request"),
+            (401, "unauthorized"),
+            (402, "invalid_request"),
+            (403, "forbidden"),
+            (404, "not_found"),
+            (405, "invalid_request"),
+            (408, "invalid_request"),
+            (409, "conflict"),
+            (413, "invalid_request"),
+            (415, "invalid_request"),
+            (429, "rate_limited"),
+            (431, "invalid_request"),
+            (500, "server_error"),
+            (501, "server_error"),
+            (503, "server_error"),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(Kind::of(status).as_str(), kind, "{status}");
+            let written = serde_json::to_string(&Kind::of(status)).unwrap();
+            assert_eq!(written, format!("\"{kind}\""));
+        }
+    }
+
+    #[test]
+    fn a_fault_shows_nothing_and_keeps_its_chain() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("outer")]
+        struct Outer(#[source] std::io::Error);
+
+        let error = ApiError::from(StoreError::unexpected(Outer(std::io::Error::other(
+            "inner",
+        ))));
+        assert_eq!(error.status(), 500);
+        assert_eq!(error.code(), "internal_error");
+        assert!(!error.message().contains("inner"));
+        assert_eq!(
+            error.cause_chain().unwrap(),
+            "unexpected fault of the store: outer: inner"
+        );
+    }
+
+    #[test]
+    fn an_unknown_commit_is_never_the_clients_fault() {
+        let error = ApiError::from(StoreError::CommitUnknown("gone".into()));
+        assert_eq!(
+            (error.status().as_u16(), error.code()),
+            (503, "outcome_unknown")
+        );
+        assert!(error.headers().contains_key(header::RETRY_AFTER));
+    }
+}

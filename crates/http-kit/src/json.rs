@@ -1,0 +1,326 @@
+//! Request bodies as strict JSON.
+
+mod read;
+mod scan;
+
+use std::fmt;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, Visitor};
+use serde::ser::{Error as _, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::body;
+use crate::error::ApiError;
+
+/// A JSON body, read whole and parsed before the handler runs. Always a handler's last
+/// argument: the credential is judged first.
+///
+/// `null` reads as absent through `Option`; unknown fields are ignored unless the type denies
+/// them; a fault is 400 with a message that names the field.
+#[derive(Debug, Clone, Copy)]
+pub struct Json<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        require_json(request.headers())?;
+        let bytes = body::read(request.into_body()).await?;
+        parse(&bytes).map(Self)
+    }
+}
+
+/// A JSON body that may be left out altogether.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionalJson<T>(pub Option<T>);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OptionalJson<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let bytes = body::read(body).await?;
+        if bytes.is_empty() {
+            return Ok(Self(None));
+        }
+        require_json(&parts.headers)?;
+        parse(&bytes).map(|value| Self(Some(value)))
+    }
+}
+
+/// Parses a body that must be one strict JSON object.
+///
+/// # Errors
+/// 400 `invalid_json` naming what is wrong with the text, or 400 `invalid_request` naming the
+/// field and what was expected of it.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let node = scan::read_object(bytes)
+        .map_err(|fault| ApiError::invalid("invalid_json", fault.to_string()))?;
+    T::deserialize(node).map_err(|fault| ApiError::invalid_request(fault.to_string()))
+}
+
+fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let json = match (types.next(), types.next()) {
+        (Some(only), None) => {
+            let essence = only.as_bytes().split(|byte| *byte == b';').next();
+            essence.is_some_and(|essence| {
+                essence
+                    .trim_ascii()
+                    .eq_ignore_ascii_case(b"application/json")
+            })
+        }
+        _ => false,
+    };
+    if json {
+        Ok(())
+    } else {
+        Err(ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            "The body must be sent with `Content-Type: application/json`.",
+        ))
+    }
+}
+
+/// A JSON value kept exactly as the client wrote it, for what is passed through and not read:
+/// numbers of any size keep every digit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawJson(String);
+
+impl RawJson {
+    /// The JSON text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The JSON text.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    /// Works within [`Json`] only, whose reader knows the text of each value.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = RawJson;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<RawJson, E> {
+                Ok(RawJson(text.to_owned()))
+            }
+        }
+
+        deserializer
+            .deserialize_newtype_struct(read::RAW, Text)
+            .map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for RawJson {
+    /// Written through unchanged by the JSON serialiser.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
+        raw.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Order {
+        amount: String,
+        side: Side,
+        fast: Option<bool>,
+        limit: Option<u8>,
+        parts: Option<Vec<Part>>,
+        metadata: Option<RawJson>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Side {
+        OnRamp,
+        OffRamp,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Part {
+        name: String,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Branding {
+        #[serde(rename = "brand_name")]
+        _brand_name: Option<String>,
+    }
+
+    fn fault<T: DeserializeOwned + fmt::Debug>(text: &str) -> (&'static str, String) {
+        let error = parse::<T>(text.as_bytes()).unwrap_err();
+        assert_eq!(error.status(), 400);
+        (error.code(), error.message().to_owned())
+    }
+
+    fn order_fault(text: &str) -> String {
+        let (code, message) = fault::<Order>(text);
+        assert_eq!(code, "invalid_request", "{message}");
+        message
+    }
+
+    #[test]
+    fn reads_fields_and_ignores_the_rest() {
+        let order: Order = parse(
+            br#"{"amount":"1\u00300","side":"on_ramp","fast":null,"limit":7,"more":{"x":[1e400]},
+                "parts":[{"name":"a"}],"metadata":{ "n": 1.10, "big": 1e400 }}"#,
+        )
+        .unwrap();
+        assert_eq!(order.amount, "100");
+        assert_eq!(order.side, Side::OnRamp);
+        assert_eq!((order.fast, order.limit), (None, Some(7)));
+        let metadata = order.metadata.unwrap();
+        assert_eq!(metadata.as_str(), r#"{ "n": 1.10, "big": 1e400 }"#);
+
+        #[derive(Serialize)]
+        struct Out {
+            metadata: RawJson,
+        }
+        let written = serde_json::to_string(&Out { metadata }).unwrap();
+        assert_eq!(written, r#"{"metadata":{ "n": 1.10, "big": 1e400 }}"#);
+    }
+
+    #[test]
+    fn names_the_field_and_the_expectation() {
+        let cases = [
+            (r#"{"side":"on_ramp"}"#, "`amount` is required."),
+            (
+                r#"{"amount":null,"side":"on_ramp"}"#,
+                "`amount` is required.",
+            ),
+            (
+                r#"{"amount":5,"side":"on_ramp"}"#,
+                "`amount` must be a string.",
+            ),
+            (
+                r#"{"amount":{},"side":"on_ramp"}"#,
+                "`amount` must be a string.",
+            ),
+            (
+                r#"{"amount":"5","side":"both"}"#,
+                "`side` must be one of `on_ramp`, `off_ramp`.",
+            ),
+            (
+                r#"{"amount":"5","side":["on_ramp"]}"#,
+                "`side` must be a string.",
+            ),
+            (
+                r#"{"amount":"5","side":"on_ramp","fast":"yes"}"#,
+                "`fast` must be a boolean.",
+            ),
+            (
+                r#"{"amount":"5","side":"on_ramp","limit":"1"}"#,
+                "`limit` must be an integer.",
+            ),
+            (
+                r#"{"amount":"5","side":"on_ramp","limit":256}"#,
+                "`limit` must be an integer from 0 to 255.",
+            ),
+            (
+                r#"{"amount":"5","side":"on_ramp","limit":1.0}"#,
+                "`limit` must be an integer from 0 to 255.",
+            ),
+            (
+                r#"{"amount":"5","side":"on_ramp","parts":{}}"#,
+                "`parts` must be an array.",
+            ),
+            (
+                r#"{"amount":"5","side":"on_ramp","parts":[{"name":"a"},{"name":1}]}"#,
+                "`parts[1].name` must be a string.",
+            ),
+            (
+                r#"{"amount":"5","side":"on_ramp","parts":[{}]}"#,
+                "`parts[0].name` is required.",
+            ),
+            (
+                r#"{"amount":"5","side":"on_ramp","parts":[1]}"#,
+                "`parts[0]` must be an object.",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(order_fault(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_unknown_fields_where_a_type_denies_them() {
+        let (code, message) = fault::<Branding>(r#"{"brand":"x"}"#);
+        assert_eq!(code, "invalid_request");
+        assert_eq!(message, "`brand`: this field is not accepted here.");
+    }
+
+    #[test]
+    fn tells_text_from_fields() {
+        let (code, message) = fault::<Order>(r#"{"amount":"1","amount":"2"}"#);
+        assert_eq!(code, "invalid_json");
+        assert_eq!(message, "The key `amount` stands twice in one object.");
+        assert_eq!(fault::<Order>("").0, "invalid_json");
+        assert_eq!(fault::<Order>("[]").0, "invalid_json");
+    }
+
+    #[tokio::test]
+    async fn asks_for_the_content_type() {
+        for (content_type, accepted) in [
+            (Some("application/json"), true),
+            (Some("Application/JSON; charset=utf-8"), true),
+            (Some("application/json ;x"), true),
+            (Some("text/plain"), false),
+            (Some("application/jsonp"), false),
+            (Some("application/x-www-form-urlencoded"), false),
+            (None, false),
+        ] {
+            let mut request = Request::builder();
+            if let Some(content_type) = content_type {
+                request = request.header("content-type", content_type);
+            }
+            let request = request.body(Body::from(r#"{"name":"a"}"#)).unwrap();
+            let read = Json::<Part>::from_request(request, &()).await;
+            let code = read.map_or_else(|error| error.code(), |_| "accepted");
+            let expected = if accepted {
+                "accepted"
+            } else {
+                "unsupported_media_type"
+            };
+            assert_eq!(code, expected, "{content_type:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_optional_body_may_be_absent() {
+        let absent = Request::new(Body::empty());
+        let read = OptionalJson::<Part>::from_request(absent, &())
+            .await
+            .unwrap();
+        assert_eq!(read.0, None);
+        let untyped = Request::new(Body::from("{}"));
+        let error = OptionalJson::<Part>::from_request(untyped, &())
+            .await
+            .unwrap_err();
+        assert_eq!(error.status(), 415);
+    }
+}

@@ -1,0 +1,484 @@
+//! A strict JSON reader that keeps numbers as they were written.
+//!
+//! It refuses what JSON allows and nobody can mean (duplicate keys, NUL characters, lone
+//! surrogates, deep nesting), and it never turns a number into a float: a number of a million
+//! digits is only ever text here.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::query::hex;
+
+/// How deep objects and arrays may nest.
+pub(crate) const MAX_DEPTH: usize = 32;
+
+/// A value and the text it was read from.
+#[derive(Debug)]
+pub(crate) struct Node<'a> {
+    pub(crate) raw: &'a str,
+    pub(crate) value: Value<'a>,
+}
+
+/// What a value is.
+#[derive(Debug)]
+pub(crate) enum Value<'a> {
+    Null,
+    Bool(bool),
+    /// A number, as written.
+    Number,
+    Text(Cow<'a, str>),
+    Array(Vec<Node<'a>>),
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+}
+
+/// Why a text is not acceptable JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Empty,
+    ByteOrderMark,
+    NotUtf8,
+    NotAnObject,
+    TooDeep,
+    Nul,
+    LoneSurrogate,
+    DuplicateKey(String),
+    TrailingCharacters(usize),
+    Malformed(usize),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("The body is empty; a JSON object is expected."),
+            Self::ByteOrderMark => f.write_str("The body begins with a byte order mark."),
+            Self::NotUtf8 => f.write_str("The body is not valid UTF-8."),
+            Self::NotAnObject => f.write_str("The body must be a JSON object."),
+            Self::TooDeep => write!(f, "The body is nested deeper than {MAX_DEPTH} levels."),
+            Self::Nul => f.write_str("The body contains a NUL character."),
+            Self::LoneSurrogate => f.write_str("The body contains a lone surrogate."),
+            Self::DuplicateKey(key) => write!(f, "The key `{key}` stands twice in one object."),
+            Self::TrailingCharacters(at) => {
+                write!(f, "There is more after the end of the JSON, at byte {at}.")
+            }
+            Self::Malformed(at) => write!(f, "The body is not well-formed JSON at byte {at}."),
+        }
+    }
+}
+
+/// Reads a body that must be one JSON object.
+pub(crate) fn read_object(bytes: &[u8]) -> Result<Node<'_>, Fault> {
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        return Err(Fault::ByteOrderMark);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| Fault::NotUtf8)?;
+    let mut scanner = Scanner { text, at: 0 };
+    scanner.skip_space();
+    if scanner.peek().is_none() {
+        return Err(Fault::Empty);
+    }
+    let node = scanner.value(0)?;
+    scanner.skip_space();
+    if scanner.peek().is_some() {
+        return Err(Fault::TrailingCharacters(scanner.at));
+    }
+    if matches!(node.value, Value::Object(_)) {
+        Ok(node)
+    } else {
+        Err(Fault::NotAnObject)
+    }
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    fn value(&mut self, depth: usize) -> Result<Node<'a>, Fault> {
+        let start = self.at;
+        let value = match self.peek() {
+            Some(b'{') => self.object(depth)?,
+            Some(b'[') => self.array(depth)?,
+            Some(b'"') => Value::Text(self.string()?),
+            Some(b't') => self.word("true", Value::Bool(true))?,
+            Some(b'f') => self.word("false", Value::Bool(false))?,
+            Some(b'n') => self.word("null", Value::Null)?,
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            _ => return Err(self.malformed()),
+        };
+        Ok(Node {
+            raw: self.since(start),
+            value,
+        })
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
+        if depth == MAX_DEPTH {
+            return Err(Fault::TooDeep);
+        }
+        self.at += 1;
+        let mut members = Vec::new();
+        self.skip_space();
+        if self.take(b'}') {
+            return Ok(Value::Object(members));
+        }
+        loop {
+            self.skip_space();
+            if self.peek() != Some(b'"') {
+                return Err(self.malformed());
+            }
+            let key = self.string()?;
+            self.skip_space();
+            self.expect(b':')?;
+            self.skip_space();
+            let node = self.value(depth + 1)?;
+            members.push((key, node));
+            self.skip_space();
+            if self.take(b'}') {
+                refuse_duplicates(&members)?;
+                return Ok(Value::Object(members));
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
+        if depth == MAX_DEPTH {
+            return Err(Fault::TooDeep);
+        }
+        self.at += 1;
+        let mut items = Vec::new();
+        self.skip_space();
+        if self.take(b']') {
+            return Ok(Value::Array(items));
+        }
+        loop {
+            self.skip_space();
+            items.push(self.value(depth + 1)?);
+            self.skip_space();
+            if self.take(b']') {
+                return Ok(Value::Array(items));
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    /// Borrows the text where it has no escapes, which is nearly always.
+    fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
+        self.at += 1;
+        let start = self.at;
+        let mut owned: Option<String> = None;
+        let mut plain = start;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    let rest = self.since(plain);
+                    self.at += 1;
+                    return Ok(match owned {
+                        None => Cow::Borrowed(rest),
+                        Some(mut text) => {
+                            text.push_str(rest);
+                            Cow::Owned(text)
+                        }
+                    });
+                }
+                Some(b'\\') => {
+                    let text = owned.get_or_insert_with(String::new);
+                    text.push_str(self.since(plain));
+                    self.at += 1;
+                    let letter = self.escape()?;
+                    text.push(letter);
+                    plain = self.at;
+                }
+                Some(0) => return Err(Fault::Nul),
+                Some(0x01..=0x1f) | None => return Err(self.malformed()),
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, Fault> {
+        let letter = match self.peek() {
+            Some(letter @ (b'"' | b'\\' | b'/')) => char::from(letter),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                self.at += 1;
+                return self.unicode();
+            }
+            _ => return Err(self.malformed()),
+        };
+        self.at += 1;
+        Ok(letter)
+    }
+
+    fn unicode(&mut self) -> Result<char, Fault> {
+        let first = self.four_digits()?;
+        match first {
+            0 => Err(Fault::Nul),
+            0xd800..=0xdbff => {
+                if !(self.take(b'\\') && self.take(b'u')) {
+                    return Err(Fault::LoneSurrogate);
+                }
+                let second = self.four_digits()?;
+                if !(0xdc00..=0xdfff).contains(&second) {
+                    return Err(Fault::LoneSurrogate);
+                }
+                let scalar = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                char::from_u32(scalar).ok_or(Fault::LoneSurrogate)
+            }
+            _ => char::from_u32(first).ok_or(Fault::LoneSurrogate),
+        }
+    }
+
+    fn four_digits(&mut self) -> Result<u32, Fault> {
+        let mut value = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(hex).ok_or_else(|| self.malformed())?;
+            value = value << 4 | u32::from(digit);
+            self.at += 1;
+        }
+        Ok(value)
+    }
+
+    fn number(&mut self) -> Result<Value<'a>, Fault> {
+        self.take(b'-');
+        if !self.take(b'0') {
+            self.digits()?;
+        }
+        if self.take(b'.') {
+            self.digits()?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            let _ = self.take(b'+') || self.take(b'-');
+            self.digits()?;
+        }
+        Ok(Value::Number)
+    }
+
+    fn digits(&mut self) -> Result<(), Fault> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        if self.at == start {
+            return Err(self.malformed());
+        }
+        Ok(())
+    }
+
+    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, Fault> {
+        for byte in word.bytes() {
+            self.expect(byte)?;
+        }
+        Ok(value)
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), Fault> {
+        if self.take(byte) {
+            Ok(())
+        } else {
+            Err(self.malformed())
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Every position the scanner stops at follows an ASCII byte, so the slice always exists.
+    fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    fn malformed(&self) -> Fault {
+        if self.peek() == Some(0) {
+            Fault::Nul
+        } else {
+            Fault::Malformed(self.at)
+        }
+    }
+}
+
+/// Few keys are compared with each other; many are sorted first, so that a body made of keys
+/// costs no more than reading it.
+fn refuse_duplicates(members: &[(Cow<'_, str>, Node<'_>)]) -> Result<(), Fault> {
+    const FEW: usize = 12;
+    let twice = if members.len() <= FEW {
+        members.iter().enumerate().find_map(|(at, (key, _))| {
+            let earlier = members.iter().take(at);
+            earlier.map(|(other, _)| other).find(|other| *other == key)
+        })
+    } else {
+        let mut keys: Vec<&Cow<'_, str>> = members.iter().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        keys.windows(2).find_map(|pair| match pair {
+            [first, second] if first == second => Some(*first),
+            _ => None,
+        })
+    };
+    match twice {
+        None => Ok(()),
+        Some(key) => Err(Fault::DuplicateKey(key.chars().take(64).collect())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> Fault {
+        read_object(text.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn reads_what_is_well_formed() {
+        for good in [
+            "{}",
+            " \t\r\n{ \"a\" : [ 1 , -0.5e+10 , true , false , null , \"x\" ] , \"b\" : { } } ",
+            r#"{"a":"\"\\\/\b\f\n\r\t\u00e9\ud83c\udf0a é 🌊 "}"#,
+            r#"{"a":1e400,"b":-0,"c":0.0000000000000000000000000000000000001}"#,
+            "{\"a\":\"\u{2028}\u{202e}\u{7f}\"}",
+        ] {
+            assert!(read_object(good.as_bytes()).is_ok(), "{good}");
+        }
+        let long = format!("{{\"a\":{}}}", "9".repeat(1_000_000));
+        let node = read_object(long.as_bytes()).unwrap();
+        let Value::Object(members) = node.value else {
+            panic!("an object")
+        };
+        assert_eq!(members[0].1.raw.len(), 1_000_000);
+    }
+
+    #[test]
+    fn decodes_strings() {
+        let text = r#"{"a\u0062":"x\n\ud83c\udf0ay"}"#;
+        let node = read_object(text.as_bytes()).unwrap();
+        assert_eq!(node.raw, text);
+        let Value::Object(members) = node.value else {
+            panic!("an object")
+        };
+        assert_eq!(members[0].0, "ab");
+        assert!(matches!(&members[0].1.value, Value::Text(text) if text == "x\n🌊y"));
+    }
+
+    #[test]
+    fn names_each_refusal() {
+        assert_eq!(fault(""), Fault::Empty);
+        assert_eq!(fault(" \n"), Fault::Empty);
+        assert_eq!(fault("\u{feff}{}"), Fault::ByteOrderMark);
+        assert_eq!(
+            read_object(b"{\"a\":\"\xff\"}").unwrap_err(),
+            Fault::NotUtf8
+        );
+        assert_eq!(
+            read_object(b"{\"a\":\"\xc0\x80\"}").unwrap_err(),
+            Fault::NotUtf8
+        );
+        assert_eq!(
+            read_object(b"{\"a\":\"\xed\xa0\x80\"}").unwrap_err(),
+            Fault::NotUtf8
+        );
+        for other in ["[]", "1", "\"x\"", "null", "true"] {
+            assert_eq!(fault(other), Fault::NotAnObject);
+        }
+        assert_eq!(fault("{\"a\":\"\0\"}"), Fault::Nul);
+        assert_eq!(fault(r#"{"a":"x\u0000"}"#), Fault::Nul);
+        assert_eq!(fault(r#"{"\u0000":1}"#), Fault::Nul);
+        assert_eq!(fault("{}\0"), Fault::TrailingCharacters(2));
+        assert_eq!(fault("{} {}"), Fault::TrailingCharacters(3));
+        for lone in [
+            r#"\ud800"#,
+            r#"\udc00"#,
+            r#"\ud800x"#,
+            r#"\ud800\n"#,
+            r#"\ud800\ud800"#,
+        ] {
+            assert_eq!(
+                fault(&format!("{{\"a\":\"{lone}\"}}")),
+                Fault::LoneSurrogate
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_what_is_not_json() {
+        for bad in [
+            "{",
+            "{\"a\"",
+            "{\"a\":",
+            "{\"a\":1",
+            "{\"a\":1,",
+            "{\"a\":1,}",
+            "{a:1}",
+            "{'a':1}",
+            "{\"a\":01}",
+            "{\"a\":+1}",
+            "{\"a\":.5}",
+            "{\"a\":1.}",
+            "{\"a\":1e}",
+            "{\"a\":-}",
+            "{\"a\":NaN}",
+            "{\"a\":tru}",
+            "{\"a\":[1,]}",
+            "{\"a\":[}",
+            "{\"a\":\"x}",
+            "// {}",
+            "{\"a\":\"\\x\"}",
+            "{\"a\":\"\\u12g4\"}",
+            "{\"a\":\"\n\"}",
+            "{\"a\" 1}",
+            "{,}",
+            "{\"a\":Infinity}",
+            "{\"a\":\u{a0}1}",
+        ] {
+            assert!(
+                matches!(fault(bad), Fault::Malformed(_)),
+                "{bad}: {:?}",
+                fault(bad)
+            );
+        }
+    }
+
+    #[test]
+    fn finds_duplicate_keys_at_any_depth() {
+        let key = |text: &str| Fault::DuplicateKey(text.to_owned());
+        assert_eq!(fault(r#"{"a":1,"a":1}"#), key("a"));
+        assert_eq!(fault(r#"{"a":1,"\u0061":2}"#), key("a"));
+        assert_eq!(fault(r#"{"x":[{"b":{},"c":1,"b":{}}]}"#), key("b"));
+        assert!(read_object(br#"{"a":{"a":1},"b":{"a":1},"A":1}"#).is_ok());
+        let many: Vec<String> = (0..6000).map(|n| format!("\"k{n}\":0")).collect();
+        let text = format!("{{{}}}", many.join(","));
+        assert!(read_object(text.as_bytes()).is_ok());
+        let text = format!("{{{},\"k77\":0}}", many.join(","));
+        assert_eq!(fault(&text), key("k77"));
+    }
+
+    #[test]
+    fn stops_at_the_depth_limit() {
+        let nested = |depth: usize| {
+            let inner = depth - 1;
+            format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
+        };
+        assert!(read_object(nested(MAX_DEPTH).as_bytes()).is_ok());
+        assert_eq!(fault(&nested(MAX_DEPTH + 1)), Fault::TooDeep);
+        assert_eq!(fault(&"{\"a\":".repeat(20_000)), Fault::TooDeep);
+    }
+}

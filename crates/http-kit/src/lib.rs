@@ -1,0 +1,30 @@
+//! What both HTTP APIs share: the listener and its deadlines, the error envelope, strict
+//! readers of bodies, queries and ids, route classes with their throttles, and the published
+//! contract as YAML and as a page.
+//!
+//! A service merges its routes, closes the router with [`finish`] and hands it to [`serve`].
+
+mod body;
+mod client_ip;
+mod conn;
+mod error;
+mod fallback;
+mod framing;
+mod json;
+mod outer;
+mod path;
+mod phase;
+mod query;
+mod serve;
+mod site;
+
+pub use body::{BODY_LIMIT, read as read_body};
+pub use client_ip::{Peer, TrustedProxies};
+pub use error::{ApiError, Kind};
+pub use json::{Json, OptionalJson, RawJson, parse as parse_json};
+pub use outer::{X_REQUEST_ID, finish};
+pub use path::PathId;
+pub use phase::Deadlines;
+pub use query::Query;
+pub use serve::{Options, serve};
+pub use site::Site;

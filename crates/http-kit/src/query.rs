@@ -1,0 +1,290 @@
+//! Query strings, read strictly where a route knows the parameter and not at all elsewhere.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use kernel::{Bound, Timestamp};
+
+use crate::error::ApiError;
+
+/// The decoded query of a request.
+///
+/// Unknown parameters are ignored; one that a route reads may stand there once only.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    /// Decodes a raw query string.
+    ///
+    /// # Errors
+    /// 400 where a percent escape is broken or the decoded text is not UTF-8.
+    pub fn read(raw: &str) -> Result<Self, ApiError> {
+        let mut pairs = Vec::new();
+        for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            pairs.push((decode(name)?, decode(value)?));
+        }
+        Ok(Self { pairs })
+    }
+
+    /// A parameter's text, if it stands in the query.
+    ///
+    /// # Errors
+    /// 400 where it stands there more than once or holds a NUL.
+    pub fn text(&self, name: &'static str) -> Result<Option<&str>, ApiError> {
+        let mut found = self.pairs.iter().filter(|(known, _)| known == name);
+        let Some((_, value)) = found.next() else {
+            return Ok(None);
+        };
+        if found.next().is_some() {
+            return Err(fault(name, "must not be repeated"));
+        }
+        if value.contains('\0') {
+            return Err(fault(name, "must not contain a NUL character"));
+        }
+        Ok(Some(value))
+    }
+
+    /// An integer within a range.
+    ///
+    /// # Errors
+    /// 400 where it is no integer or lies outside.
+    pub fn integer(
+        &self,
+        name: &'static str,
+        range: RangeInclusive<i64>,
+    ) -> Result<Option<i64>, ApiError> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match read_integer(text) {
+            Some(value) if range.contains(&value) => Ok(Some(value)),
+            _ => Err(outside(name, &range)),
+        }
+    }
+
+    /// An integer, moved to the nearest end of the range where it lies outside.
+    ///
+    /// # Errors
+    /// 400 where it is no integer.
+    pub fn clamped(
+        &self,
+        name: &'static str,
+        range: RangeInclusive<i64>,
+    ) -> Result<Option<i64>, ApiError> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match read_integer(text) {
+            Some(value) => Ok(Some(value.clamp(*range.start(), *range.end()))),
+            None => Err(fault(name, "must be an integer")),
+        }
+    }
+
+    /// One word of a list, as the value it stands for.
+    ///
+    /// # Errors
+    /// 400 naming the words.
+    pub fn one_of<T: Copy>(
+        &self,
+        name: &'static str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        if let Some((_, value)) = words.iter().find(|(word, _)| *word == text) {
+            return Ok(Some(*value));
+        }
+        let list: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
+        Err(fault(name, &format!("must be one of {}", list.join(", "))))
+    }
+
+    /// An instant that bounds a range.
+    ///
+    /// # Errors
+    /// 400 with a hint where a `+` arrived as a space.
+    pub fn instant(&self, name: &'static str, bound: Bound) -> Result<Option<Timestamp>, ApiError> {
+        self.parsed(name, |text| Timestamp::parse(text, bound))
+    }
+
+    /// Any other value; the parser's fault says what was expected.
+    ///
+    /// # Errors
+    /// 400 with the parser's words.
+    pub fn parsed<T, E: Display>(
+        &self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        match parse(text) {
+            Ok(value) => Ok(Some(value)),
+            Err(expected) => Err(ApiError::invalid_request(format!(
+                "Query parameter `{name}`: {expected}."
+            ))),
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        Self::read(parts.uri.query().unwrap_or_default())
+    }
+}
+
+/// Digits with an optional minus. A number too large for 64 bits is still an integer, so it is
+/// read as the largest or smallest there is.
+fn read_integer(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let beyond = if negative { i64::MIN } else { i64::MAX };
+    Some(text.parse().unwrap_or(beyond))
+}
+
+fn outside(name: &'static str, range: &RangeInclusive<i64>) -> ApiError {
+    let expected = format!(
+        "must be an integer from {} to {}",
+        range.start(),
+        range.end()
+    );
+    fault(name, &expected)
+}
+
+fn fault(name: &'static str, expected: &str) -> ApiError {
+    ApiError::invalid_request(format!("Query parameter `{name}` {expected}."))
+}
+
+fn decode(text: &str) -> Result<String, ApiError> {
+    let bytes = percent_decode(text).ok_or_else(|| {
+        ApiError::invalid_request("The query string has a broken percent escape.")
+    })?;
+    String::from_utf8(bytes.into_owned())
+        .map_err(|_| ApiError::invalid_request("The query string is not valid UTF-8."))
+}
+
+/// Decodes percent escapes and `+`; `None` where an escape is broken.
+pub(crate) fn percent_decode(text: &str) -> Option<Cow<'_, [u8]>> {
+    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Some(Cow::Borrowed(text.as_bytes()));
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'+' => b' ',
+            b'%' => hex(bytes.next()?)? << 4 | hex(bytes.next()?)?,
+            plain => plain,
+        });
+    }
+    Some(Cow::Owned(decoded))
+}
+
+pub(crate) fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(raw: &str) -> Query {
+        Query::read(raw).unwrap()
+    }
+
+    fn message(fault: &ApiError) -> &str {
+        assert_eq!(
+            (fault.status().as_u16(), fault.code()),
+            (400, "invalid_request")
+        );
+        fault.message()
+    }
+
+    #[test]
+    fn ignores_the_unknown_and_refuses_the_repeated() {
+        let read = query("utm=1&utm=2&limit=5&limit=6&side=on%5Framp&&=x&flag");
+        assert_eq!(read.text("side").unwrap(), Some("on_ramp"));
+        assert_eq!(read.text("cursor").unwrap(), None);
+        assert_eq!(read.text("flag").unwrap(), Some(""));
+        assert_eq!(
+            message(&read.integer("limit", 1..=100).unwrap_err()),
+            "Query parameter `limit` must not be repeated."
+        );
+    }
+
+    #[test]
+    fn refuses_what_does_not_decode() {
+        for raw in ["a=%", "a=%4", "a=%zz", "%ff=1", "a=%c0%80", "x=%ed%a0%80"] {
+            assert_eq!(Query::read(raw).unwrap_err().status(), 400, "{raw}");
+        }
+        assert!(query("a=%00").text("a").is_err());
+        assert_eq!(query("a=%F0%9F%8C%8A+%2B").text("a").unwrap(), Some("🌊 +"));
+    }
+
+    #[test]
+    fn integers_are_exact() {
+        let limit = |raw: &str| query(&format!("limit={raw}")).integer("limit", 1..=100);
+        assert_eq!(limit("1").unwrap(), Some(1));
+        assert_eq!(limit("100").unwrap(), Some(100));
+        assert_eq!(limit("007").unwrap(), Some(7));
+        for bad in [
+            "",
+            "0",
+            "101",
+            "-1",
+            "1.0",
+            "1e1",
+            "%2B5",
+            "5 ",
+            "٣",
+            "99999999999999999999",
+        ] {
+            let fault = limit(bad).unwrap_err();
+            assert_eq!(
+                message(&fault),
+                "Query parameter `limit` must be an integer from 1 to 100.",
+                "{bad}"
+            );
+        }
+        let clamped = |raw: &str| query(&format!("limit={raw}")).clamped("limit", 1..=200);
+        assert_eq!(clamped("0").unwrap(), Some(1));
+        assert_eq!(clamped("-99999999999999999999").unwrap(), Some(1));
+        assert_eq!(clamped("99999999999999999999").unwrap(), Some(200));
+        assert!(clamped("ten").is_err());
+    }
+
+    #[test]
+    fn names_the_words_and_the_hint() {
+        let sides = [("on_ramp", 1), ("off_ramp", 2)];
+        let read = query("side=sideways&created_after=2026-05-25T12:00:00+02:00");
+        assert_eq!(
+            message(&read.one_of("side", &sides).unwrap_err()),
+            "Query parameter `side` must be one of `on_ramp`, `off_ramp`."
+        );
+        assert_eq!(
+            query("side=off_ramp").one_of("side", &sides).unwrap(),
+            Some(2)
+        );
+        let fault = read.instant("created_after", Bound::Lower).unwrap_err();
+        assert!(message(&fault).contains("%2B"), "{fault}");
+    }
+}
