@@ -48,14 +48,14 @@ impl Amount {
         (units >= 0 && units % step(asset) == 0).then_some(Self { units, asset })
     }
 
-    /// From units of 10^-8, rounded down to the asset's scale; `None` outside 0 to 10^10.
+    /// From units of 10^-8, rounded down to the asset's scale; `None` where what is left exceeds
+    /// 10^10.
     #[must_use]
     pub fn floor(units: u128, asset: Asset) -> Option<Self> {
-        let units = i64::try_from(units)
-            .ok()
-            .filter(|units| *units <= LARGEST)?;
+        let units = i64::try_from(units).ok()?;
         let rest = units.checked_rem(step(asset))?;
-        Self::from_units(units.checked_sub(rest)?, asset)
+        let kept = units.checked_sub(rest).filter(|kept| *kept <= LARGEST)?;
+        Self::from_units(kept, asset)
     }
 
     /// Reads a positive amount as partners and operators write it: `0` or digits without
@@ -198,6 +198,7 @@ mod tests {
         Asset::fiat("EUR").unwrap()
     }
 
+    // rule: money.print-fiat, money.print-crypto
     #[test]
     fn reads_and_prints() {
         let usdt = Asset::crypto("USDT").unwrap();
@@ -215,6 +216,7 @@ mod tests {
         }
     }
 
+    // rule: money.grammar, money.zero, money.fiat-digits, money.digits-as-written, money.out-of-range
     #[test]
     fn refuses_with_the_sharpest_reason() {
         let long = "9".repeat(60_000);
@@ -250,6 +252,19 @@ mod tests {
         assert_eq!(one.checked_sub(&two), None);
         assert_eq!(one.checked_add(&coin), None);
         assert_eq!(two.checked_sub(&one), Some(one));
+    }
+
+    // rule: money.out-of-range
+    #[test]
+    fn the_limit_is_judged_on_what_rounding_leaves() {
+        let most = u128::from(LARGEST.unsigned_abs());
+        let usdt = Asset::crypto("USDT").unwrap();
+        let shown = |units| Amount::floor(units, usdt).map(|amount| amount.to_string());
+        assert_eq!(shown(most), Some("10000000000".to_owned()));
+        assert_eq!(shown(most + 99), Some("10000000000".to_owned()));
+        assert_eq!(shown(most + 100), None);
+        assert_eq!(shown(99), Some("0".to_owned()));
+        assert_eq!(shown(u128::MAX), None);
     }
 
     proptest! {

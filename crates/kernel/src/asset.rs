@@ -129,6 +129,42 @@ impl Code {
 mod tests {
     use super::*;
 
+    /// Every active currency of ISO 4217 without funds, metals and codes that are no money.
+    const ACTIVE: &str = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL \
+        BSD BTN BWP BYN BZD CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB \
+        EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD \
+        JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK \
+        MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN \
+        PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB \
+        TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES VND VUV WST XAF XCD XCG XOF \
+        XPF YER ZAR ZMW ZWG";
+    const WITHOUT_MINOR_UNITS: &str =
+        "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF";
+    const WITH_THREE_DIGITS: &str = "BHD IQD JOD KWD LYD OMR TND";
+
+    // rule: money.fiat-digits, pools.quote.unknown-currency
+    #[test]
+    fn of_all_codes_exactly_the_active_currencies_are_money() {
+        let letters = || ('A'..='Z').map(String::from);
+        let two =
+            || letters().flat_map(move |first| letters().map(move |next| first.clone() + &next));
+        let codes = two().flat_map(|start| letters().map(move |last| start.clone() + &last));
+        let known: Vec<(String, u8)> = codes
+            .filter_map(|code| Asset::fiat(&code).map(|asset| (code, asset.scale())))
+            .collect();
+        let lists = |list: &str, code: &str| list.split_whitespace().any(|item| item == code);
+        let scale = |code: &str| match code {
+            code if lists(WITHOUT_MINOR_UNITS, code) => 0,
+            code if lists(WITH_THREE_DIGITS, code) => 3,
+            _ => 2,
+        };
+        let expected: Vec<(String, u8)> = ACTIVE
+            .split_whitespace()
+            .map(|code| (code.to_owned(), scale(code)))
+            .collect();
+        assert_eq!(known, expected);
+    }
+
     #[test]
     fn knows_currencies_with_their_minor_units() {
         for (code, scale) in [
@@ -159,9 +195,13 @@ mod tests {
         }
     }
 
+    // rule: money.crypto-digits, pools.quote.codes-upper-cased
     #[test]
     fn knows_the_built_in_crypto_assets() {
         assert_eq!(Asset::crypto("usdt").unwrap().code(), "USDT");
+        for (symbol, scale) in [("USDT", 6), ("USDC", 6), ("BTC", 8), ("ETH", 8)] {
+            assert_eq!(Asset::crypto(symbol).unwrap().scale(), scale, "{symbol}");
+        }
         assert_eq!(Asset::parse("BTC").unwrap().scale(), 8);
         assert!(Asset::crypto("DOGE").is_none());
         assert!(Asset::crypto("EUR").is_none());
