@@ -304,9 +304,10 @@ fn post_reserve(
         .copied()
         .unwrap_or(Account::empty(asset));
     let (account, mark) = account.post(&transfer).map_err(|fault| match fault {
-        PostFault::Insufficient | PostFault::TooLarge | PostFault::WrongAsset => {
-            Refusal::InsufficientBalance
-        }
+        PostFault::Insufficient
+        | PostFault::TooLarge
+        | PostFault::WrongAsset
+        | PostFault::SameAccount => Refusal::InsufficientBalance,
     })?;
     let entry = Entry {
         id: command.entry,

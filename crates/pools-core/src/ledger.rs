@@ -194,6 +194,9 @@ pub enum PostFault {
     /// Another currency than the account's. A fault of ours.
     #[error("the transfer is of another currency than the account")]
     WrongAsset,
+    /// From an account to itself, which moves nothing. A fault of ours.
+    #[error("the transfer names one account twice")]
+    SameAccount,
 }
 
 impl Account {
@@ -220,6 +223,9 @@ impl Account {
     pub fn post(&self, transfer: &Transfer) -> Result<(Self, Option<Mark>), PostFault> {
         if transfer.amount.asset() != self.asset() {
             return Err(PostFault::WrongAsset);
+        }
+        if transfer.debit == transfer.credit {
+            return Err(PostFault::SameAccount);
         }
         let available = match (transfer.debit, transfer.credit) {
             (AccountKind::Partner, _) => self
@@ -285,6 +291,7 @@ mod tests {
         }
     }
 
+    // rule: pools.ledger.chain
     #[test]
     fn posting_chains_balance_and_sequence() {
         let account = Account::empty(Asset::fiat("EUR").unwrap());
@@ -318,6 +325,7 @@ mod tests {
         assert_eq!((same, mark), (account, None));
     }
 
+    // rule: money.never-negative
     #[test]
     fn an_account_never_goes_below_zero() {
         let account = Account {

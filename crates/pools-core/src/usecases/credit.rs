@@ -104,9 +104,10 @@ impl Crediting {
             reason: reason_of(credit),
         };
         let (after, mark) = account.post(&transfer).map_err(|fault| match fault {
-            PostFault::Insufficient | PostFault::TooLarge | PostFault::WrongAsset => {
-                CreditError::TooLarge
-            }
+            PostFault::Insufficient
+            | PostFault::TooLarge
+            | PostFault::WrongAsset
+            | PostFault::SameAccount => CreditError::TooLarge,
         })?;
         if after.available.units() > BALANCE_LIMIT {
             return Err(CreditError::TooLarge);
