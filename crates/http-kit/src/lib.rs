@@ -5,11 +5,14 @@
 //! A service merges its routes, closes the router with [`finish`] and hands it to [`serve`].
 
 mod body;
+pub mod class;
 mod client_ip;
 mod conn;
+mod credential;
 mod error;
 mod fallback;
 mod framing;
+mod idempotency;
 mod json;
 mod outer;
 mod path;
@@ -17,10 +20,12 @@ mod phase;
 mod query;
 mod serve;
 mod site;
+mod throttle;
 
 pub use body::{BODY_LIMIT, read as read_body};
 pub use client_ip::{Peer, TrustedProxies};
 pub use error::{ApiError, Kind};
+pub use idempotency::IdempotencyHeader;
 pub use json::{Json, OptionalJson, RawJson, parse as parse_json};
 pub use outer::{X_REQUEST_ID, finish};
 pub use path::PathId;
@@ -28,3 +33,4 @@ pub use phase::Deadlines;
 pub use query::Query;
 pub use serve::{Options, serve};
 pub use site::Site;
+pub use throttle::{Limit, Whose};

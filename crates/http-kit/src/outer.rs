@@ -18,6 +18,7 @@ use kernel::RequestId;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
+use crate::class::Caller;
 use crate::error::ApiError;
 use crate::fallback;
 use crate::site::Site;
@@ -132,6 +133,10 @@ impl Seen {
     /// Never the query string, never a header but the validated id of the client's own.
     fn log(&self, id: &str, response: &Response, error: Option<&ApiError>) {
         let code = error.map(ApiError::code);
+        let caller = response
+            .extensions()
+            .get::<Caller>()
+            .map(|caller| &*caller.0);
         if let Some(error) = error.filter(|error| error.status().is_server_error()) {
             tracing::error!(
                 request.id = id,
@@ -143,6 +148,8 @@ impl Seen {
         tracing::info!(
             request.id = id,
             request.client_id = self.client_id.as_ref().and_then(loggable),
+            partner.id = caller.map(|access| access.partner.id.as_str()),
+            key.id = caller.map(|access| tracing::field::display(access.key.id)),
             http.method = self.method.as_str(),
             http.route = self.route.as_ref().map(MatchedPath::as_str),
             http.status = response.status().as_u16(),
@@ -193,7 +200,7 @@ fn loggable(value: &HeaderValue) -> Option<&str> {
 }
 
 /// Runs a future to its end or to its panic.
-async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
+pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
     let mut future = pin!(future);
     poll_fn(
         move |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
@@ -206,7 +213,7 @@ async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> 
 
 #[derive(Debug, thiserror::Error)]
 #[error("a handler panicked: {0}")]
-struct Panicked(String);
+pub(crate) struct Panicked(String);
 
 impl From<Box<dyn Any + Send>> for Panicked {
     fn from(panic: Box<dyn Any + Send>) -> Self {

@@ -124,7 +124,6 @@ fn is_of_one_connection(fault: &io::Error) -> bool {
 mod tests {
     use std::net::SocketAddr;
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::time::Instant;
 
     use axum::routing::{get, post};
     use serde::Deserialize;
@@ -132,6 +131,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
     use tokio::task::JoinHandle;
+    use tokio::time::Instant;
 
     use super::*;
     use crate::json::Json;

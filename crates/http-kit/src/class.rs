@@ -1,0 +1,445 @@
+//! Route classes: who may call a route, checked before its handler and proved to it.
+//!
+//! A route is mounted under one of the layers made here. The layer judges the credential in one
+//! fixed order and leaves a proof; the handler's first argument takes the proof, and there is no
+//! other way to learn the tenant. A handler mounted in another class than it was written for
+//! fails on its first call instead of serving strangers.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::extract::{FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use kernel::Mode;
+use partner_core::key::{KeyKind, PresentedKey};
+use partner_core::ports::{Directory, Throttle};
+use partner_core::throttle::{Bucket, Verdict};
+use partner_core::{Access, Denial, Tenant};
+use tower::{Layer, Service};
+
+use crate::client_ip::{Peer, TrustedProxies};
+use crate::credential;
+use crate::error::ApiError;
+use crate::outer::{Panicked, caught};
+use crate::throttle::{Limit, Whose, rate_limited};
+
+/// The codes in which products differ.
+#[derive(Debug, Clone, Copy)]
+pub struct Wording {
+    /// 403: a well-formed test key, known or not, on a live process.
+    pub test_key_on_live: &'static str,
+    /// 403: a well-formed live key, known or not, on a test process.
+    pub live_key_on_test: &'static str,
+    /// 403: a key of the right mode whose kind does not fit the route.
+    pub wrong_kind: &'static str,
+}
+
+/// Everything a door needs to judge a caller.
+#[derive(Clone)]
+pub struct DoorConfig {
+    /// The mode of the process.
+    pub mode: Mode,
+    /// Who the keys belong to.
+    pub directory: Arc<dyn Directory>,
+    /// Counts requests.
+    pub throttle: Arc<dyn Throttle>,
+    /// Whose `X-Forwarded-For` is believed.
+    pub proxies: TrustedProxies,
+    /// The product's codes.
+    pub wording: Wording,
+    /// What answers of 401 count against, by client address, so that guessing keys is limited
+    /// too. `None` where throttles are off.
+    pub guesses: Option<Limit>,
+    /// Whether the partner is entitled to the product, for the routes that ask.
+    pub entitled: fn(&Access) -> Result<(), Denial>,
+}
+
+impl fmt::Debug for DoorConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DoorConfig")
+            .field("mode", &self.mode)
+            .field("wording", &self.wording)
+            .field("guesses", &self.guesses)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes the layers of one product's routes.
+#[derive(Debug, Clone)]
+pub struct Door(Arc<DoorConfig>);
+
+impl Door {
+    /// A door for one product.
+    #[must_use]
+    pub fn new(config: DoorConfig) -> Self {
+        Self(Arc::new(config))
+    }
+
+    /// Routes that take either kind of key; their handlers take [`AnyKey`].
+    #[must_use]
+    pub fn any_key(&self, limit: Option<Limit>) -> ClassLayer {
+        self.layer(Class::AnyKey, limit)
+    }
+
+    /// Routes that take a secret key; their handlers take [`Secret`].
+    #[must_use]
+    pub fn secret(&self, limit: Option<Limit>) -> ClassLayer {
+        self.layer(Class::Secret, limit)
+    }
+
+    /// Routes that take a secret key of a partner entitled to the product; their handlers take
+    /// [`Entitled`].
+    #[must_use]
+    pub fn entitled(&self, limit: Option<Limit>) -> ClassLayer {
+        self.layer(Class::Entitled, limit)
+    }
+
+    fn layer(&self, class: Class, limit: Option<Limit>) -> ClassLayer {
+        ClassLayer(Guard {
+            config: Arc::clone(&self.0),
+            class,
+            limit,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    AnyKey,
+    Secret,
+    Entitled,
+}
+
+impl Class {
+    fn takes(self, kind: KeyKind) -> bool {
+        match self {
+            Self::AnyKey => true,
+            Self::Secret | Self::Entitled => kind == KeyKind::Secret,
+        }
+    }
+}
+
+/// What a layer leaves with a request it has admitted.
+#[derive(Debug, Clone)]
+struct Proof {
+    class: Class,
+    access: Arc<Access>,
+}
+
+/// Left with the answer, so that the log can name the caller.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller(pub(crate) Arc<Access>);
+
+macro_rules! proofs {
+    ($($(#[$doc:meta])* $name:ident,)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $name(Arc<Access>);
+
+        impl $name {
+            /// The key, its partner and what the partner is entitled to.
+            #[must_use]
+            pub fn access(&self) -> &Arc<Access> {
+                &self.0
+            }
+
+            /// Whose rows the call may see.
+            #[must_use]
+            pub fn tenant(&self) -> &Tenant {
+                &self.0.tenant
+            }
+        }
+
+        impl<S: Send + Sync> FromRequestParts<S> for $name {
+            type Rejection = ApiError;
+
+            async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+                match parts.extensions.get::<Proof>() {
+                    Some(proof) if proof.class == Class::$name => Ok(Self(Arc::clone(&proof.access))),
+                    _ => Err(ApiError::internal(concat!(
+                        "a handler that takes ", stringify!($name), " is mounted in another class"
+                    ))),
+                }
+            }
+        }
+    )*};
+}
+
+proofs! {
+    /// Proof of a good key of either kind.
+    AnyKey,
+    /// Proof of a good secret key.
+    Secret,
+    /// Proof of a good secret key whose partner is entitled to the product.
+    Entitled,
+}
+
+/// The layer of one class; mount it with `route_layer`, so that unknown routes and methods
+/// never look at a key.
+#[derive(Debug, Clone)]
+pub struct ClassLayer(Guard);
+
+impl<S> Layer<S> for ClassLayer {
+    type Service = Guarded<S>;
+
+    fn layer(&self, inner: S) -> Guarded<S> {
+        Guarded {
+            inner,
+            guard: self.0.clone(),
+        }
+    }
+}
+
+/// A route behind its class.
+#[derive(Debug, Clone)]
+pub struct Guarded<S> {
+    inner: S,
+    guard: Guard,
+}
+
+impl<S> Service<Request> for Guarded<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let guard = self.guard.clone();
+        let mut inner = self.inner.clone();
+        Box::pin(async move {
+            let caller = Arriving::of(&request, &guard.config.proxies);
+            let (standing, judged) = guard.judge(&caller).await;
+            let mut response = match judged {
+                Err(error) => error.into_response(),
+                Ok(access) => {
+                    request.extensions_mut().insert(Proof {
+                        class: guard.class,
+                        access: Arc::clone(&access),
+                    });
+                    // A panic is caught here, so that its answer too says where the caller stands.
+                    let answered = caught(async move { inner.call(request).await }).await;
+                    let mut response = match answered {
+                        Ok(Ok(response)) => response,
+                        Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
+                    };
+                    response.extensions_mut().insert(Caller(access));
+                    response
+                }
+            };
+            if let Some((limit, verdict)) = standing {
+                limit.write(&verdict, response.headers_mut());
+            }
+            Ok(response)
+        })
+    }
+}
+
+/// What is known of a caller before anything is asked.
+struct Arriving {
+    key: Result<PresentedKey, ApiError>,
+    address: IpAddr,
+}
+
+impl Arriving {
+    fn of(request: &Request, proxies: &TrustedProxies) -> Self {
+        let peer = request.extensions().get::<Peer>();
+        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+        Self {
+            key: credential::read(request.uri().query(), request.headers()),
+            address: proxies.client_of(peer, request.headers()),
+        }
+    }
+}
+
+/// Where the caller stands with the limit that was asked last.
+type Standing = Option<(Limit, Verdict)>;
+
+/// Why a caller is refused, and whose key it was if that is known.
+struct Refusal {
+    error: ApiError,
+    key: Option<Arc<Access>>,
+}
+
+#[derive(Clone)]
+struct Guard {
+    config: Arc<DoorConfig>,
+    class: Class,
+    limit: Option<Limit>,
+}
+
+impl Guard {
+    /// The order of the checks: a limit by address, the key, a limit by credential.
+    async fn judge(&self, caller: &Arriving) -> (Standing, Result<Arc<Access>, ApiError>) {
+        let limit = self.limit.as_ref();
+        if let Some(limit) = limit.filter(|limit| limit.whose() == Whose::Client) {
+            let verdict = self.take(limit, caller.address.to_string()).await;
+            if !verdict.admitted() {
+                return (Some((limit.clone(), verdict)), Err(rate_limited()));
+            }
+            let judged = self.recognise(&caller.key).await;
+            let judged = judged.map_err(|refusal| refusal.error);
+            return (Some((limit.clone(), verdict)), judged);
+        }
+        match self.recognise(&caller.key).await {
+            Ok(access) => {
+                let Some(limit) = limit else {
+                    return (None, Ok(access));
+                };
+                let verdict = self.take(limit, access.key.id.to_string()).await;
+                let judged = if verdict.admitted() {
+                    Ok(access)
+                } else {
+                    Err(rate_limited())
+                };
+                (Some((limit.clone(), verdict)), judged)
+            }
+            Err(refusal) if refusal.error.status() == 401 => {
+                self.count_guess(caller.address, refusal.error).await
+            }
+            Err(refusal) => {
+                let Some(limit) = limit else {
+                    return (None, Err(refusal.error));
+                };
+                let who = match &refusal.key {
+                    Some(access) => access.key.id.to_string(),
+                    None => caller.address.to_string(),
+                };
+                let bucket = bucket(limit, who);
+                let verdict = self.config.throttle.peek(&bucket, limit.tiers()).await;
+                (Some((limit.clone(), verdict)), Err(refusal.error))
+            }
+        }
+    }
+
+    /// An answer of 401 counts against the address, and is a 429 once that is full.
+    async fn count_guess(
+        &self,
+        address: IpAddr,
+        error: ApiError,
+    ) -> (Standing, Result<Arc<Access>, ApiError>) {
+        let Some(limit) = &self.config.guesses else {
+            return (None, Err(error));
+        };
+        let verdict = self.take(limit, address.to_string()).await;
+        let error = if verdict.admitted() {
+            error
+        } else {
+            rate_limited()
+        };
+        (Some((limit.clone(), verdict)), Err(error))
+    }
+
+    /// Mode, known key, revocation, kind of key, organisation, entitlement: in this order.
+    async fn recognise(
+        &self,
+        key: &Result<PresentedKey, ApiError>,
+    ) -> Result<Arc<Access>, Refusal> {
+        let stranger = |error| Refusal { error, key: None };
+        let key = key.as_ref().map_err(|error| stranger(error.clone()))?;
+        let DoorConfig { mode, wording, .. } = &*self.config;
+        if key.mode != *mode {
+            return Err(stranger(wrong_mode(*mode, wording)));
+        }
+        let found = self.config.directory.access_find(*mode, &key.hash).await;
+        let access = found
+            .map_err(|fault| stranger(fault.into()))?
+            .ok_or_else(|| stranger(credential::unknown()))?;
+        match self.permit(&access) {
+            Ok(()) => Ok(access),
+            Err(error) => Err(Refusal {
+                error,
+                key: Some(access),
+            }),
+        }
+    }
+
+    fn permit(&self, access: &Access) -> Result<(), ApiError> {
+        access.key_good()?;
+        if !self.class.takes(access.key.kind) {
+            return Err(ApiError::forbidden(
+                self.config.wording.wrong_kind,
+                "This route takes a secret key, not a publishable one.",
+            ));
+        }
+        access.organization_active()?;
+        if self.class == Class::Entitled {
+            (self.config.entitled)(access)?;
+        }
+        Ok(())
+    }
+
+    async fn take(&self, limit: &Limit, who: String) -> Verdict {
+        let bucket = bucket(limit, who);
+        self.config.throttle.take(&bucket, limit.tiers()).await
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("class", &self.class)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+fn bucket(limit: &Limit, who: String) -> Bucket {
+    Bucket {
+        group: limit.group(),
+        who,
+    }
+}
+
+fn wrong_mode(process: Mode, wording: &Wording) -> ApiError {
+    match process {
+        Mode::Live => ApiError::forbidden(
+            wording.test_key_on_live,
+            "This is the live environment; a test key works on the sandbox host only.",
+        ),
+        Mode::Test => ApiError::forbidden(
+            wording.live_key_on_test,
+            "This is the sandbox; a live key works on the live host only.",
+        ),
+    }
+}
+
+/// How the refusal of a known key reads from outside. Always 403; the code says what to ask
+/// the operator for.
+impl From<Denial> for ApiError {
+    fn from(denial: Denial) -> Self {
+        let (code, message) = match denial {
+            Denial::KeyRevoked => ("key_revoked", "This API key has been revoked."),
+            Denial::OrganizationSuspended => {
+                ("organization_suspended", "The organization is suspended.")
+            }
+            Denial::PoolsNotEnabled => (
+                "pools_not_enabled",
+                "Pools are not enabled for this partner.",
+            ),
+            Denial::PoolAccessSuspended => {
+                ("pool_access_suspended", "Access to pools is suspended.")
+            }
+            Denial::KycNotApproved => ("kyc_not_approved", "The partner's KYC is not approved."),
+            Denial::PoolNotAllowed => (
+                "pool_not_allowed",
+                "This pool is not among the partner's pools.",
+            ),
+        };
+        Self::forbidden(code, message)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,423 @@
+//! The whole door, called as a router is.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use http_body_util::BodyExt;
+use kernel::{Id, StoreError, Timestamp};
+use parking_lot::Mutex;
+use partner_core::key::{KeyHash, KeyRecord};
+use partner_core::pools::{Kyc, Pool, PoolsAccess, PoolsProfile};
+use partner_core::throttle::{Standing as TierStanding, Tier};
+use partner_core::{Partner, PartnerId, PartnerStatus};
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::*;
+use crate::json::Json;
+use crate::outer::finish;
+use crate::site::testing::site;
+
+const LIMIT: u32 = 3;
+
+/// Keys by their text, as the door looks them up.
+#[derive(Default)]
+struct Keys(HashMap<[u8; 32], Arc<Access>>, bool);
+
+#[async_trait]
+impl Directory for Keys {
+    async fn access_find(
+        &self,
+        _: Mode,
+        hash: &KeyHash,
+    ) -> Result<Option<Arc<Access>>, StoreError> {
+        if self.1 {
+            return Err(StoreError::unavailable("gone"));
+        }
+        Ok(self.0.get(&hash.0).cloned())
+    }
+
+    async fn pools_all(&self, _: Mode) -> Result<Arc<[Pool]>, StoreError> {
+        Ok(Arc::new([]))
+    }
+
+    async fn config_version(&self) -> Result<i64, StoreError> {
+        Ok(1)
+    }
+}
+
+/// Counts without ever closing a window.
+#[derive(Default)]
+struct Counter(Mutex<HashMap<Bucket, u32>>);
+
+impl Counter {
+    fn standing(count: u32, tiers: &[Tier], exhausted: bool) -> Verdict {
+        let standing = |tier: &Tier| TierStanding {
+            tier: tier.name,
+            limit: tier.limit,
+            remaining: tier.limit - count,
+            reset: Duration::from_millis(1500),
+            exhausted,
+        };
+        Verdict {
+            standings: tiers.iter().map(standing).collect(),
+        }
+    }
+}
+
+#[async_trait]
+impl Throttle for Counter {
+    async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict {
+        let mut counts = self.0.lock();
+        let count = counts.entry(bucket.clone()).or_default();
+        let full = *count == LIMIT;
+        *count += u32::from(!full);
+        Self::standing(*count, tiers, full)
+    }
+
+    async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict {
+        let count = self.0.lock().get(bucket).copied().unwrap_or_default();
+        Self::standing(count, tiers, false)
+    }
+}
+
+fn text_of(kind: &str, name: char) -> String {
+    format!("{kind}_test_{}", name.to_string().repeat(32))
+}
+
+fn access(text: &str, change: impl FnOnce(&mut Access)) -> ([u8; 32], Arc<Access>) {
+    let presented = PresentedKey::parse(text).unwrap();
+    let at = Timestamp::from_millis(0).unwrap();
+    let partner = PartnerId::parse("acme").unwrap();
+    let key = KeyRecord {
+        id: Id::from_parts(Mode::Test, ulid_of(&presented)),
+        kind: presented.kind,
+        prefix: String::new(),
+        last4: String::new(),
+        generated: true,
+        created_at: at,
+        revoked_at: None,
+    };
+    let mut pools = PoolsProfile::absent(&partner);
+    pools.enabled = true;
+    pools.kyc = Kyc::Approved;
+    let partner = Partner {
+        id: partner,
+        name: "Acme".to_owned(),
+        status: PartnerStatus::Active,
+    };
+    let mut access = Access::new(Mode::Test, key, partner, pools);
+    change(&mut access);
+    (presented.hash.0, Arc::new(access))
+}
+
+/// Any ULID that differs from key to key.
+fn ulid_of(key: &PresentedKey) -> ulid::Ulid {
+    let [.., a, b] = key.hash.0;
+    ulid::Ulid::from_parts(1, u128::from(a) << 8 | u128::from(b))
+}
+
+fn suspend(access: &mut Access) {
+    access.partner.status = PartnerStatus::Suspended;
+}
+
+fn keys() -> Keys {
+    let at = Timestamp::from_millis(1).unwrap();
+    Keys(
+        HashMap::from([
+            access(&text_of("sk", 'a'), |_| {}),
+            access(&text_of("pk", 'a'), |_| {}),
+            access(&text_of("sk", 'r'), |access| {
+                access.key.revoked_at = Some(at);
+                suspend(access);
+            }),
+            access(&text_of("pk", 'r'), |access| {
+                access.key.revoked_at = Some(at)
+            }),
+            access(&text_of("sk", 's'), |access| {
+                suspend(access);
+                access.pools.enabled = false;
+            }),
+            access(&text_of("pk", 's'), suspend),
+            access(&text_of("sk", 'd'), |access| access.pools.enabled = false),
+            access(&text_of("sk", 'k'), |access| {
+                access.pools.kyc = Kyc::Pending
+            }),
+            access(&text_of("sk", 'p'), |access| {
+                access.pools.access = PoolsAccess::Suspended;
+            }),
+        ]),
+        false,
+    )
+}
+
+fn app_over(directory: Keys, whose: Whose) -> Router {
+    let tier = |name| Tier {
+        name,
+        limit: LIMIT,
+        per: Duration::from_secs(10),
+    };
+    let limit = Limit::new("pools", whose, [tier("short"), tier("medium")]);
+    let door = Door::new(DoorConfig {
+        mode: Mode::Test,
+        directory: Arc::new(directory),
+        throttle: Arc::new(Counter::default()),
+        proxies: TrustedProxies::default(),
+        wording: Wording {
+            test_key_on_live: "key_mode_mismatch",
+            live_key_on_test: "key_mode_mismatch",
+            wrong_kind: "key_mode_mismatch",
+        },
+        guesses: Some(limit.counting(Whose::Client)),
+        entitled: Access::pools_entitled,
+    });
+    let any = Router::new().route(
+        "/v1/any",
+        get(async |who: AnyKey| who.tenant().partner.to_string()),
+    );
+    let secret = Router::new()
+        .route("/v1/secret", get(async |_: Secret| "secret"))
+        .route(
+            "/v1/panic",
+            get(async |_: Secret| -> &'static str { panic!("deliberate") }),
+        )
+        .route("/v1/missing", get(async |_: Secret| ApiError::not_found()))
+        .route("/v1/astray", get(async |_: Entitled| "never"));
+    let entitled = Router::new().route(
+        "/v1/entitled",
+        post(async |_: Entitled, _: Json<Value>| "entitled"),
+    );
+    let routes = Router::new()
+        .merge(any.route_layer(door.any_key(Some(limit.clone()))))
+        .merge(secret.route_layer(door.secret(Some(limit.clone()))))
+        .merge(entitled.route_layer(door.entitled(Some(limit))));
+    finish(routes, site())
+}
+
+fn app() -> Router {
+    app_over(keys(), Whose::Credential)
+}
+
+struct Got {
+    status: StatusCode,
+    headers: HeaderMap,
+    code: String,
+}
+
+async fn send(app: &Router, method: &str, path: &str, key: Option<&str>) -> Got {
+    let mut request = axum::http::Request::builder().method(method).uri(path);
+    if let Some(key) = key {
+        request = request.header("authorization", format!("Bearer {key}"));
+    }
+    let request = request.body(Body::from("{}")).unwrap();
+    let (parts, body) = app.clone().oneshot(request).await.unwrap().into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let code = serde_json::from_slice::<Value>(&bytes)
+        .ok()
+        .and_then(|value| value["code"].as_str().map(str::to_owned))
+        .unwrap_or_default();
+    Got {
+        status: parts.status,
+        headers: parts.headers,
+        code,
+    }
+}
+
+async fn code_of(app: &Router, method: &str, path: &str, key: &str) -> (u16, String) {
+    let got = send(app, method, path, Some(key)).await;
+    (got.status.as_u16(), got.code)
+}
+
+#[tokio::test]
+async fn each_class_takes_its_keys() {
+    let app = app();
+    for (path, kind, status) in [
+        ("/v1/any", "sk", 200),
+        ("/v1/any", "pk", 200),
+        ("/v1/secret", "sk", 200),
+        ("/v1/secret", "pk", 403),
+    ] {
+        let got = send(&app, "GET", path, Some(&text_of(kind, 'a'))).await;
+        assert_eq!(got.status, status, "{path} {kind}: {}", got.code);
+    }
+}
+
+#[tokio::test]
+async fn the_checks_come_in_their_order() {
+    let live = |kind: &str, name| text_of(kind, name).replace("test", "live");
+    for (key, path, expected) in [
+        (live("sk", 'x'), "/v1/secret", (403, "key_mode_mismatch")),
+        (live("pk", 'a'), "/v1/secret", (403, "key_mode_mismatch")),
+        (text_of("sk", 'x'), "/v1/secret", (401, "unauthorized")),
+        (text_of("sk", 'r'), "/v1/secret", (403, "key_revoked")),
+        (text_of("pk", 'r'), "/v1/secret", (403, "key_revoked")),
+        (text_of("pk", 's'), "/v1/secret", (403, "key_mode_mismatch")),
+        (
+            text_of("pk", 's'),
+            "/v1/any",
+            (403, "organization_suspended"),
+        ),
+        (
+            text_of("sk", 's'),
+            "/v1/entitled",
+            (403, "organization_suspended"),
+        ),
+        (
+            text_of("sk", 'd'),
+            "/v1/entitled",
+            (403, "pools_not_enabled"),
+        ),
+        (
+            text_of("sk", 'p'),
+            "/v1/entitled",
+            (403, "pool_access_suspended"),
+        ),
+        (
+            text_of("sk", 'k'),
+            "/v1/entitled",
+            (403, "kyc_not_approved"),
+        ),
+        (text_of("sk", 'd'), "/v1/secret", (200, "")),
+        // The body is judged after the key, and here it has no content type.
+        (
+            text_of("sk", 'a'),
+            "/v1/entitled",
+            (415, "unsupported_media_type"),
+        ),
+    ] {
+        let method = if path == "/v1/entitled" {
+            "POST"
+        } else {
+            "GET"
+        };
+        let (status, code) = code_of(&app(), method, path, &key).await;
+        assert_eq!((status, code.as_str()), expected, "{key} {path}");
+    }
+}
+
+#[tokio::test]
+async fn every_answer_of_a_throttled_route_says_where_the_caller_stands() {
+    let app = app();
+    let key = text_of("sk", 'a');
+    let steps = [
+        ("/v1/missing", 404, "2"),
+        ("/v1/panic", 500, "1"),
+        ("/v1/secret", 200, "0"),
+    ];
+    for (path, status, remaining) in steps {
+        let got = send(&app, "GET", path, Some(&key)).await;
+        assert_eq!(got.status, status);
+        assert_eq!(got.headers["x-ratelimit-limit-short"], "3");
+        assert_eq!(got.headers["x-ratelimit-remaining-medium"], remaining);
+        assert_eq!(got.headers["x-ratelimit-reset-short"], "2");
+        assert!(!got.headers.contains_key("retry-after"));
+        assert_eq!(got.headers["cache-control"], "no-store");
+    }
+    let got = send(&app, "GET", "/v1/secret", Some(&key)).await;
+    assert_eq!(
+        (got.status.as_u16(), got.code.as_str()),
+        (429, "rate_limited")
+    );
+    assert_eq!(got.headers["retry-after"], "2");
+    assert_eq!(got.headers["retry-after-short"], "2");
+    assert_eq!(got.headers["retry-after-medium"], "2");
+    let other = send(&app, "GET", "/v1/any", Some(&text_of("pk", 'a'))).await;
+    assert_eq!(other.status, 200, "each credential has its own bucket");
+}
+
+#[tokio::test]
+async fn a_refusal_before_the_throttle_counts_nothing() {
+    let app = app();
+    for _ in 0..2 * LIMIT {
+        let got = send(&app, "POST", "/v1/entitled", Some(&text_of("sk", 'd'))).await;
+        assert_eq!(got.code, "pools_not_enabled");
+        assert_eq!(got.headers["x-ratelimit-remaining-short"], "3");
+    }
+    let live = text_of("sk", 'a').replace("test", "live");
+    let got = send(&app, "GET", "/v1/secret", Some(&live)).await;
+    assert_eq!(got.headers["x-ratelimit-remaining-short"], "3");
+}
+
+#[tokio::test]
+async fn guessing_is_limited_by_address() {
+    let app = app();
+    for name in ['x', 'y', 'z'] {
+        let got = send(&app, "GET", "/v1/secret", Some(&text_of("sk", name))).await;
+        assert_eq!(got.status, 401);
+        assert_eq!(got.headers["www-authenticate"], "Bearer");
+        assert!(got.headers.contains_key("x-ratelimit-limit-short"));
+    }
+    for key in [None, Some(text_of("sk", 'w')), Some("nonsense".to_owned())] {
+        let got = send(&app, "GET", "/v1/any", key.as_deref()).await;
+        assert_eq!(
+            (got.status.as_u16(), got.code.as_str()),
+            (429, "rate_limited")
+        );
+        assert!(got.headers.contains_key("retry-after-short"));
+    }
+    let got = send(&app, "GET", "/v1/secret", Some(&text_of("sk", 'a'))).await;
+    assert_eq!(got.status, 200, "a good key is not held up by guesses");
+}
+
+#[tokio::test]
+async fn a_limit_by_address_is_judged_before_the_key() {
+    let app = app_over(keys(), Whose::Client);
+    for expected in [401, 401, 401, 429] {
+        let got = send(&app, "GET", "/v1/secret", None).await;
+        assert_eq!(got.status, expected);
+    }
+    let got = send(&app, "GET", "/v1/secret", Some(&text_of("sk", 'a'))).await;
+    assert_eq!(got.status, 429);
+}
+
+#[tokio::test]
+async fn unknown_routes_and_methods_look_at_no_key() {
+    let app = app();
+    for _ in 0..2 * LIMIT {
+        let got = send(&app, "DELETE", "/v1/secret", None).await;
+        assert_eq!(
+            (got.status.as_u16(), got.code.as_str()),
+            (405, "method_not_allowed")
+        );
+        assert_eq!(got.headers["allow"], "GET,HEAD");
+        assert!(!got.headers.contains_key("x-ratelimit-limit-short"));
+        let got = send(&app, "GET", "/v1/nowhere", None).await;
+        assert_eq!(
+            (got.status.as_u16(), got.code.as_str()),
+            (404, "route_not_found")
+        );
+    }
+    assert_eq!(send(&app, "GET", "/v1/secret", None).await.status, 401);
+}
+
+#[tokio::test]
+async fn a_secret_key_in_the_query_is_refused_beside_a_good_header() {
+    let path = format!("/v1/secret?k={}", text_of("sk", 'a').replace('_', "%255f"));
+    let got = send(&app(), "GET", &path, Some(&text_of("sk", 'a'))).await;
+    assert_eq!(
+        (got.status.as_u16(), got.code.as_str()),
+        (401, "secret_key_in_query")
+    );
+}
+
+#[tokio::test]
+async fn a_handler_in_the_wrong_class_fails_loudly() {
+    let (status, code) = code_of(&app(), "GET", "/v1/astray", &text_of("sk", 'a')).await;
+    assert_eq!((status, code.as_str()), (500, "internal_error"));
+}
+
+#[tokio::test]
+async fn a_directory_that_is_away_is_nobodys_guess() {
+    let app = app_over(Keys(HashMap::new(), true), Whose::Credential);
+    let got = send(&app, "GET", "/v1/secret", Some(&text_of("sk", 'a'))).await;
+    assert_eq!(
+        (got.status.as_u16(), got.code.as_str()),
+        (503, "service_unavailable")
+    );
+    assert_eq!(got.headers["x-ratelimit-remaining-short"], "3");
+}

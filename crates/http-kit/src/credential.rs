@@ -1,0 +1,199 @@
+//! Reads the API key of a request.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use partner_core::key::{KeyKind, PresentedKey};
+
+use crate::error::ApiError;
+use crate::query::hex;
+
+/// Finds the key: `Authorization: Bearer` first, then `X-Secret-Key`, then
+/// `X-Publishable-Key`.
+///
+/// # Errors
+/// 401 `secret_key_in_query` where a secret key stands anywhere in the query string, even
+/// beside a good header: it is in somebody's access log by now. 401 `unauthorized` where there
+/// is no key, a misshapen one, or the same header twice.
+pub(crate) fn read(query: Option<&str>, headers: &HeaderMap) -> Result<PresentedKey, ApiError> {
+    if query.is_some_and(exposes_secret_key) {
+        return Err(ApiError::new(
+            StatusCode::UNAUTHORIZED,
+            "secret_key_in_query",
+            "A secret key must never stand in a query string. Revoke this key and send its successor in the `Authorization` header.",
+        ));
+    }
+    if let Some(value) = single(headers, &header::AUTHORIZATION)?
+        && let Some(token) = bearer(value)
+    {
+        return parse(token).ok_or_else(unknown);
+    }
+    for (name, kind) in [
+        (HeaderName::from_static("x-secret-key"), KeyKind::Secret),
+        (
+            HeaderName::from_static("x-publishable-key"),
+            KeyKind::Publishable,
+        ),
+    ] {
+        if let Some(value) = single(headers, &name)? {
+            return parse(value.as_bytes())
+                .filter(|key| key.kind == kind)
+                .ok_or_else(unknown);
+        }
+    }
+    Err(ApiError::unauthorized(
+        "An API key is required: send `Authorization: Bearer <API key>`.",
+    ))
+}
+
+/// 401 for a key that is misshapen or that nobody has. Both read the same, so that an answer
+/// tells nothing about how near a guess was.
+pub(crate) fn unknown() -> ApiError {
+    ApiError::unauthorized("The API key is not valid.")
+}
+
+fn single<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'h HeaderValue>, ApiError> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(ApiError::unauthorized(
+            "The header that carries the API key must not be repeated.",
+        ));
+    }
+    Ok(first)
+}
+
+/// The token behind `Bearer` and its spaces; `None` for any other scheme.
+fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"bearer";
+    let bytes = value.as_bytes();
+    let (scheme, rest) = bytes.split_at_checked(SCHEME.len())?;
+    let separate = rest.first().is_none_or(|byte| *byte == b' ');
+    (scheme.eq_ignore_ascii_case(SCHEME) && separate).then(|| rest.trim_ascii())
+}
+
+fn parse(token: &[u8]) -> Option<PresentedKey> {
+    PresentedKey::parse(std::str::from_utf8(token).ok()?)
+}
+
+/// Looks through every layer of percent encoding at once: whenever an escape is complete it
+/// collapses, and what it collapses to may complete an earlier one. One pass, however deep.
+fn exposes_secret_key(query: &str) -> bool {
+    let mut plain: Vec<u8> = Vec::with_capacity(query.len());
+    for byte in query.bytes() {
+        plain.push(byte);
+        while let [.., b'%', high, low] = plain.as_slice()
+            && let (Some(high), Some(low)) = (hex(*high), hex(*low))
+        {
+            plain.truncate(plain.len() - 3);
+            plain.push(high << 4 | low);
+        }
+    }
+    plain
+        .windows(8)
+        .any(|window| matches!(window, b"sk_test_" | b"sk_live_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::Mode;
+
+    use super::*;
+
+    const SECRET: &str = "sk_test_0123456789abcdefABCDEF0123456789";
+    const OTHER: &str = "sk_test_ffffffffffffffffffffffffffffffff";
+    const PUBLIC: &str = "pk_live_0123456789abcdefABCDEF0123456789";
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    fn read_from(pairs: &[(&str, &str)]) -> Result<PresentedKey, ApiError> {
+        read(None, &headers(pairs))
+    }
+
+    #[test]
+    fn reads_the_headers_in_order() {
+        let bearer = format!("Bearer {SECRET}");
+        let lower = format!("bearer   {SECRET} ");
+        let basic = "Basic dTpw".to_owned();
+        let key = |pairs: &[(&str, &str)]| read_from(pairs).unwrap().hash;
+        let hash = PresentedKey::parse(SECRET).unwrap().hash;
+        assert_eq!(key(&[("authorization", &bearer)]), hash);
+        assert_eq!(key(&[("authorization", &lower)]), hash);
+        assert_eq!(
+            key(&[("x-secret-key", OTHER), ("authorization", &bearer)]),
+            hash
+        );
+        assert_eq!(
+            key(&[("authorization", &basic), ("x-secret-key", SECRET)]),
+            hash
+        );
+        let public = read_from(&[("x-publishable-key", PUBLIC)]).unwrap();
+        assert_eq!(
+            (public.kind, public.mode),
+            (KeyKind::Publishable, Mode::Live)
+        );
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        let bearer = format!("Bearer {SECRET}");
+        let glued = format!("Bearer{SECRET}");
+        for pairs in [
+            &[][..],
+            &[("authorization", "Bearer")],
+            &[("authorization", "Bearer ")],
+            &[("authorization", "Bearer sk_test_short")],
+            &[("authorization", SECRET)],
+            &[("authorization", &glued)],
+            &[("authorization", "Basic dTpw")],
+            &[("authorization", &bearer), ("authorization", &bearer)],
+            &[("authorization", "Bearer x"), ("x-secret-key", SECRET)],
+            &[("x-secret-key", SECRET), ("x-secret-key", SECRET)],
+            &[("x-secret-key", PUBLIC)],
+            &[("x-publishable-key", SECRET)],
+        ] {
+            let error = read_from(pairs).unwrap_err();
+            assert_eq!(
+                (error.status().as_u16(), error.code()),
+                (401, "unauthorized")
+            );
+        }
+    }
+
+    #[test]
+    fn a_secret_key_in_a_query_is_refused_however_it_is_written() {
+        let good = headers(&[("authorization", &format!("Bearer {SECRET}"))]);
+        for query in [
+            format!("api_key={SECRET}"),
+            SECRET.to_owned(),
+            format!("a=b&x={}", SECRET.replace('_', "%5f")),
+            format!("a=b&x={}", SECRET.replace('_', "%255F")),
+            format!("a=b&x={}", SECRET.replace('_', "%25255F")),
+            format!("x={}", SECRET.replace('s', "%7%33")),
+            "x=sk%5Flive%5F".to_owned(),
+            format!("x={}", "%25".repeat(9000) + "73k_test_"),
+        ] {
+            let error = read(Some(&query), &good).unwrap_err();
+            assert_eq!(error.status(), 401);
+            assert_eq!(error.code(), "secret_key_in_query", "{query}");
+        }
+        for query in [
+            "",
+            "publishable_key=pk_test_1",
+            "x=sk_",
+            "x=%",
+            "x=%7",
+            "x=%%%zz",
+        ] {
+            assert!(read(Some(query), &good).is_ok(), "{query}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Throttles as a client sees them: the headers of every answer, and the 429.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use partner_core::throttle::{Tier, Verdict};
+
+use crate::error::ApiError;
+
+/// Whose requests a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of one API key; judged after the key.
+    Credential,
+    /// Those of one client address; judged before anything else.
+    Client,
+}
+
+/// The limit of a route or of a group of routes.
+#[derive(Debug, Clone)]
+pub struct Limit(Arc<Fields>);
+
+#[derive(Debug)]
+struct Fields {
+    group: &'static str,
+    whose: Whose,
+    tiers: Box<[Tier]>,
+    headers: Box<[TierHeaders]>,
+}
+
+/// The names and the constant value of one tier's headers, made once.
+#[derive(Debug)]
+struct TierHeaders {
+    limit: HeaderName,
+    remaining: HeaderName,
+    reset: HeaderName,
+    retry_after: HeaderName,
+}
+
+impl Limit {
+    /// `group` names the bucket: routes with the same group share one.
+    #[must_use]
+    pub fn new(group: &'static str, whose: Whose, tiers: impl Into<Box<[Tier]>>) -> Self {
+        let tiers = tiers.into();
+        let headers = tiers
+            .iter()
+            .filter_map(|tier| TierHeaders::of(tier.name))
+            .collect();
+        Self(Arc::new(Fields {
+            group,
+            whose,
+            tiers,
+            headers,
+        }))
+    }
+
+    /// The same limit counted for somebody else, as the guessing of keys is counted against
+    /// the client's address under the numbers of the routes.
+    #[must_use]
+    pub fn counting(&self, whose: Whose) -> Self {
+        Self::new(self.0.group, whose, self.0.tiers.clone())
+    }
+
+    /// The name of the bucket.
+    #[must_use]
+    pub fn group(&self) -> &'static str {
+        self.0.group
+    }
+
+    /// Whose requests it counts.
+    #[must_use]
+    pub fn whose(&self) -> Whose {
+        self.0.whose
+    }
+
+    /// Its tiers.
+    #[must_use]
+    pub fn tiers(&self) -> &[Tier] {
+        &self.0.tiers
+    }
+
+    /// Says in the headers where the caller stands in each tier; on a refusal also when to
+    /// come back.
+    pub(crate) fn write(&self, verdict: &Verdict, headers: &mut HeaderMap) {
+        headers.reserve(3 * verdict.standings.len());
+        let mut wait = 0;
+        for (names, standing) in self.0.headers.iter().zip(&verdict.standings) {
+            let reset = whole_seconds(standing.reset);
+            headers.insert(&names.limit, HeaderValue::from(standing.limit));
+            headers.insert(&names.remaining, HeaderValue::from(standing.remaining));
+            headers.insert(&names.reset, HeaderValue::from(reset));
+            if standing.exhausted {
+                let after = reset.max(1);
+                headers.insert(&names.retry_after, HeaderValue::from(after));
+                wait = wait.max(after);
+            }
+        }
+        if wait > 0 {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait));
+        }
+    }
+}
+
+impl TierHeaders {
+    /// `None` for a tier whose name is no header token; it is enforced without being shown.
+    fn of(tier: &str) -> Option<Self> {
+        let name =
+            |prefix: &str| HeaderName::from_bytes(format!("{prefix}-{tier}").as_bytes()).ok();
+        Some(Self {
+            limit: name("x-ratelimit-limit")?,
+            remaining: name("x-ratelimit-remaining")?,
+            reset: name("x-ratelimit-reset")?,
+            retry_after: name("retry-after")?,
+        })
+    }
+}
+
+/// 429 `rate_limited`. The headers are written by the layer that asked the throttle.
+pub(crate) fn rate_limited() -> ApiError {
+    ApiError::rate_limited(
+        "rate_limited",
+        "Too many requests. Wait as long as the `Retry-After` headers say, with some jitter.",
+    )
+}
+
+/// Rounded up, so that whoever waits that long is not early.
+fn whole_seconds(span: Duration) -> u64 {
+    span.as_secs() + u64::from(span.subsec_nanos() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use partner_core::throttle::Standing;
+
+    use super::*;
+
+    fn tier(name: &'static str, limit: u32, seconds: u64) -> Tier {
+        Tier {
+            name,
+            limit,
+            per: Duration::from_secs(seconds),
+        }
+    }
+
+    fn standing(tier: &'static str, remaining: u32, millis: u64, exhausted: bool) -> Standing {
+        Standing {
+            tier,
+            limit: 10,
+            remaining,
+            reset: Duration::from_millis(millis),
+            exhausted,
+        }
+    }
+
+    #[test]
+    fn writes_three_headers_a_tier_and_the_waits_of_a_refusal() {
+        let tiers = [
+            tier("short", 10, 10),
+            tier("medium", 10, 60),
+            tier("long", 10, 3600),
+        ];
+        let limit = Limit::new("pools", Whose::Credential, tiers);
+        let mut headers = HeaderMap::new();
+        let verdict = Verdict {
+            standings: vec![
+                standing("short", 0, 1, true),
+                standing("medium", 0, 59_001, true),
+                standing("long", 7, 3_600_000, false),
+            ],
+        };
+        limit.write(&verdict, &mut headers);
+        let mut lines: Vec<String> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+            .collect();
+        lines.sort();
+        assert_eq!(
+            lines,
+            [
+                "retry-after-medium: 60",
+                "retry-after-short: 1",
+                "retry-after: 60",
+                "x-ratelimit-limit-long: 10",
+                "x-ratelimit-limit-medium: 10",
+                "x-ratelimit-limit-short: 10",
+                "x-ratelimit-remaining-long: 7",
+                "x-ratelimit-remaining-medium: 0",
+                "x-ratelimit-remaining-short: 0",
+                "x-ratelimit-reset-long: 3600",
+                "x-ratelimit-reset-medium: 60",
+                "x-ratelimit-reset-short: 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_admitted_request_is_not_told_to_wait() {
+        let limit = Limit::new("pools", Whose::Credential, [tier("short", 10, 1)]);
+        let mut headers = HeaderMap::new();
+        let verdict = Verdict {
+            standings: vec![standing("short", 9, 1000, false)],
+        };
+        limit.write(&verdict, &mut headers);
+        assert_eq!(headers.len(), 3);
+        assert_eq!(headers["x-ratelimit-reset-short"], "1");
+    }
+}
