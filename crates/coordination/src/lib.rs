@@ -1,0 +1,17 @@
+//! What requests share beside the database: throttles, keys in flight, a short-lived cache of who
+//! may do what, and the lanes that turn a queue of writes into one transaction.
+//!
+//! Everything lives in this process and decides nothing about money: whatever is lost here, the
+//! database still knows.
+
+pub mod directory_cache;
+pub mod in_flight;
+pub mod lane;
+pub mod lanes;
+pub mod throttle;
+
+pub use directory_cache::DirectoryCache;
+pub use in_flight::MemoryInFlight;
+pub use lane::{BatchRunner, LaneOptions};
+pub use lanes::Lanes;
+pub use throttle::MemoryThrottle;
