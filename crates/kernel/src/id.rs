@@ -56,6 +56,12 @@ impl<K: IdKind> Id<K> {
         self.mode
     }
 
+    /// The id, unless it is of the other mode: such an id is well-formed and names nothing here.
+    #[must_use]
+    pub fn in_mode(self, mode: Mode) -> Option<Self> {
+        (self.mode == mode).then_some(self)
+    }
+
     /// The ULID alone: what a store keeps.
     #[must_use]
     pub const fn ulid(&self) -> Ulid {

@@ -83,6 +83,7 @@ impl Polling {
     /// # Errors
     /// [`PollError`].
     pub async fn poll(&self, who: &Tenant, quote: QuoteId) -> Result<Trade, PollError> {
+        let quote = quote.in_mode(who.mode).ok_or(PollError::NotFound)?;
         let trade = self
             .store
             .trade_by_quote(who, quote)

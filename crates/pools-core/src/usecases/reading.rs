@@ -70,6 +70,9 @@ impl Reading {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<(Quote, QuoteStatus)>, StoreError> {
+        let Some(id) = id.in_mode(who.mode) else {
+            return Ok(None);
+        };
         let Some(seen) = self.reads.quote_get(who, id).await? else {
             return Ok(None);
         };
@@ -89,7 +92,10 @@ impl Reading {
     /// # Errors
     /// [`StoreError`].
     pub async fn trade(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
-        self.reads.trade_get(who, id).await
+        match id.in_mode(who.mode) {
+            Some(id) => self.reads.trade_get(who, id).await,
+            None => Ok(None),
+        }
     }
 
     /// A page of trades, newest first.
@@ -102,6 +108,12 @@ impl Reading {
         filter: &TradeFilter,
         limit: u32,
     ) -> Result<Page<Trade>, StoreError> {
+        if filter
+            .cursor
+            .is_some_and(|cursor| cursor.in_mode(who.mode).is_none())
+        {
+            return Ok(Page::cut(Vec::new(), limit));
+        }
         let rows = self
             .reads
             .trades_page(who, filter, limit.saturating_add(1))

@@ -147,10 +147,9 @@ impl Transacting {
             created_at,
         });
         books::key_is_free(record.as_ref(), fingerprint, at, self.idempotency_ttl)?;
-        let quote = look
-            .quote
-            .as_ref()
-            .filter(|quote| quote.terms.pool == request.pool);
+        // An id of the other mode equals none that is stored here.
+        let named = |quote: &&Quote| quote.id == request.quote && quote.terms.pool == request.pool;
+        let quote = look.quote.as_ref().filter(named);
         let quote = quote.ok_or(Refusal::QuoteUnknown)?;
         if let Some(trade) = &look.trade {
             return Ok(Looked::Existing(trade));

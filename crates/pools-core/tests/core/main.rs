@@ -1,0 +1,19 @@
+//! The pools domain from outside: its state matrices, its properties over random histories, and
+//! the use cases that need no store.
+
+#[cfg(test)]
+mod batch;
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod matrices;
+#[cfg(test)]
+mod prices;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod quoting;
+#[cfg(test)]
+mod transacting;
+#[cfg(test)]
+mod world;
