@@ -1,0 +1,314 @@
+//! The sandbox: an engine and rates for mode test, with no money behind them.
+//!
+//! Rates are fixed. What happens to an order is chosen by the fractional part of its amount, by
+//! value: two decimals and nothing behind, so `10.11` and `10.110` choose the same and `10.115`
+//! chooses nothing. Every outcome is a function of the amount, the number of the attempt and the
+//! trade's known status alone, so it is the same after a restart and on every replica.
+//!
+//! | fraction | what happens |
+//! |---|---|
+//! | `.11` | quote: `pool_dry` |
+//! | `.12` | quote: `engine_unavailable` |
+//! | `.13` | quote: `rate_unavailable` |
+//! | `.21` | stays reserved on the first poll, settles on the second |
+//! | `.31` | the poll finds it failed |
+//! | `.32` | the poll finds it released |
+//! | `.33` | no answer on the first poll (stays reserved), settles on the second |
+//! | `.41` | settles, and the next poll finds it returned |
+//! | `.51` | transact: the reservation is refused |
+//! | else | settles on the first poll |
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::{Amount, Asset, Mid};
+use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order, RateSource};
+use pools_core::pricing::SourceRate;
+use pools_core::trade::{EngineReport, TradeId, TradeStatus};
+use rust_decimal::Decimal;
+
+/// Units of 10^-8 in one whole and in a hundredth.
+const WHOLE: i64 = 100_000_000;
+const HUNDREDTH: i64 = 1_000_000;
+
+/// The source spread of every pair.
+const SPREAD_BPS: u16 = 25;
+
+/// What the fractional part of an amount chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Path {
+    Dry,
+    SilentDepth,
+    NoRate,
+    SlowDelivery,
+    Fails,
+    Releases,
+    SilentFirstPoll,
+    Returns,
+    HoldRefused,
+    Settles,
+}
+
+impl Path {
+    fn of(amount: Amount) -> Self {
+        let fraction = amount.units() % WHOLE;
+        if fraction % HUNDREDTH != 0 {
+            return Self::Settles;
+        }
+        match fraction / HUNDREDTH {
+            11 => Self::Dry,
+            12 => Self::SilentDepth,
+            13 => Self::NoRate,
+            21 => Self::SlowDelivery,
+            31 => Self::Fails,
+            32 => Self::Releases,
+            33 => Self::SilentFirstPoll,
+            41 => Self::Returns,
+            51 => Self::HoldRefused,
+            _ => Self::Settles,
+        }
+    }
+}
+
+/// The sandbox's rates: fixed, 25 bps spread, four pairs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SandboxRates;
+
+#[async_trait]
+impl RateSource for SandboxRates {
+    async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate> {
+        if Path::of(order) == Path::NoRate {
+            return None;
+        }
+        let ten_thousandths = match (fiat.code(), crypto.code()) {
+            ("EUR", "USDT") => 10_850,
+            ("EUR", "USDC") => 10_845,
+            ("GBP", "USDT") => 12_600,
+            ("USD", "USDT") => 9_995,
+            _ => return None,
+        };
+        Some(SourceRate {
+            mid: Mid::new(Decimal::new(ten_thousandths, 4))?,
+            spread_bps: SPREAD_BPS,
+        })
+    }
+}
+
+/// The sandbox's engine. It keeps nothing: whatever it is asked, the question holds the answer.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SandboxEngine;
+
+#[async_trait]
+impl Engine for SandboxEngine {
+    async fn depth(&self, order: &Order) -> Option<Depth> {
+        match Path::of(order.amount) {
+            Path::SilentDepth => None,
+            Path::Dry => Some(Depth::Dry),
+            Path::NoRate
+            | Path::SlowDelivery
+            | Path::Fails
+            | Path::Releases
+            | Path::SilentFirstPoll
+            | Path::Returns
+            | Path::HoldRefused
+            | Path::Settles => Some(Depth::Enough),
+        }
+    }
+
+    async fn hold(&self, _: TradeId, order: &Order) -> Option<Hold> {
+        Some(if Path::of(order.amount) == Path::HoldRefused {
+            Hold::Refused
+        } else {
+            Hold::Held
+        })
+    }
+
+    async fn confirm(&self, _: TradeId) -> Option<Confirmation> {
+        Some(Confirmation::Confirmed)
+    }
+
+    async fn let_go(&self, _: TradeId) {}
+
+    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+        let path = Path::of(enquiry.order.amount);
+        match enquiry.known {
+            TradeStatus::Reserved => of_reserved(path, enquiry),
+            TradeStatus::Settled if path == Path::Returns => Some(EngineReport::Reversed),
+            TradeStatus::Settled => Some(delivered(enquiry)),
+            // What is over stays as it is known.
+            TradeStatus::Released => Some(EngineReport::LetGo),
+            TradeStatus::Failed => Some(EngineReport::CannotComplete),
+            TradeStatus::Returned => Some(EngineReport::Reversed),
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+fn of_reserved(path: Path, enquiry: &Enquiry) -> Option<EngineReport> {
+    let first = enquiry.attempt <= 1;
+    match path {
+        Path::SlowDelivery if first => Some(EngineReport::InProgress),
+        Path::SilentFirstPoll if first => None,
+        Path::Fails => Some(EngineReport::CannotComplete),
+        Path::Releases => Some(EngineReport::LetGo),
+        Path::SlowDelivery
+        | Path::SilentFirstPoll
+        | Path::Dry
+        | Path::SilentDepth
+        | Path::NoRate
+        | Path::Returns
+        | Path::HoldRefused
+        | Path::Settles => Some(delivered(enquiry)),
+    }
+}
+
+/// A trade has one fill, so its reference follows from the trade's id.
+fn delivered(enquiry: &Enquiry) -> EngineReport {
+    EngineReport::Delivered(format!("sbx_{}", enquiry.trade.ulid()))
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::{Entropy, Mode, Timestamp};
+    use partner_core::pools::{Network, PoolId};
+    use pools_core::quote::Side;
+
+    use super::*;
+
+    struct Ones;
+    impl Entropy for Ones {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(1);
+        }
+    }
+
+    fn order(amount: &str, asset: &str) -> Order {
+        let asset = Asset::parse(asset).unwrap();
+        Order {
+            pool: PoolId::parse("EUR-USDT").unwrap(),
+            side: match asset.kind() {
+                kernel::AssetKind::Fiat => Side::OnRamp,
+                kernel::AssetKind::Crypto => Side::OffRamp,
+            },
+            amount: Amount::parse(amount, asset).unwrap(),
+            network: Network::Tron,
+            destination: None,
+        }
+    }
+
+    fn trade() -> TradeId {
+        let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
+        TradeId::new(Mode::Test, at, &Ones)
+    }
+
+    async fn report(amount: &str, attempt: u32, known: TradeStatus) -> String {
+        let enquiry = Enquiry {
+            trade: trade(),
+            order: order(amount, "EUR"),
+            attempt,
+            known,
+        };
+        let report = SandboxEngine.report(&enquiry).await;
+        match report {
+            None => "silence".to_owned(),
+            Some(EngineReport::Delivered(fill)) => {
+                assert_eq!(fill, format!("sbx_{}", trade().ulid()));
+                "Delivered".to_owned()
+            }
+            Some(other) => format!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_fraction_chooses_what_each_poll_finds() {
+        use TradeStatus::{Reserved, Settled};
+        for (amount, first, second, once_settled) in [
+            ("100", "Delivered", "Delivered", "Delivered"),
+            ("100.00", "Delivered", "Delivered", "Delivered"),
+            ("100.99", "Delivered", "Delivered", "Delivered"),
+            ("100.21", "InProgress", "Delivered", "Delivered"),
+            ("0.31", "CannotComplete", "CannotComplete", "Delivered"),
+            ("0.32", "LetGo", "LetGo", "Delivered"),
+            ("7.33", "silence", "Delivered", "Delivered"),
+            ("7.41", "Delivered", "Delivered", "Reversed"),
+            ("7.51", "Delivered", "Delivered", "Delivered"),
+        ] {
+            assert_eq!(report(amount, 1, Reserved).await, first, "{amount}");
+            assert_eq!(report(amount, 2, Reserved).await, second, "{amount}");
+            assert_eq!(report(amount, 9, Reserved).await, second, "{amount}");
+            for attempt in [1, 2, 9] {
+                let told = report(amount, attempt, Settled).await;
+                assert_eq!(told, once_settled, "{amount}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_over_stays_over() {
+        for amount in ["100", "100.21", "100.31", "100.33", "100.41"] {
+            for (known, told) in [
+                (TradeStatus::Released, "LetGo"),
+                (TradeStatus::Failed, "CannotComplete"),
+                (TradeStatus::Returned, "Reversed"),
+            ] {
+                assert_eq!(report(amount, 1, known).await, told);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_fraction_chooses_depth_and_hold() {
+        use Depth::{Dry, Enough};
+        for (amount, depth, hold) in [
+            ("100", Some(Enough), Hold::Held),
+            ("100.11", Some(Dry), Hold::Held),
+            ("100.12", None, Hold::Held),
+            ("100.51", Some(Enough), Hold::Refused),
+        ] {
+            let order = order(amount, "EUR");
+            assert_eq!(SandboxEngine.depth(&order).await, depth, "{amount}");
+            let held = SandboxEngine.hold(trade(), &order).await;
+            assert_eq!(held, Some(hold), "{amount}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_fraction_counts_by_value() {
+        for (amount, asset, depth) in [
+            ("10.110", "USDT", Some(Depth::Dry)),
+            ("10.110000", "USDT", Some(Depth::Dry)),
+            ("10.11000000", "BTC", Some(Depth::Dry)),
+            ("10.115", "USDT", Some(Depth::Enough)),
+            ("10.110001", "USDT", Some(Depth::Enough)),
+            ("10.110", "BHD", Some(Depth::Dry)),
+            ("11", "JPY", Some(Depth::Enough)),
+            ("0.1", "EUR", Some(Depth::Enough)),
+        ] {
+            let order = order(amount, asset);
+            assert_eq!(SandboxEngine.depth(&order).await, depth, "{amount} {asset}");
+        }
+    }
+
+    #[tokio::test]
+    async fn four_pairs_have_a_rate() {
+        for (fiat, crypto, amount, mid) in [
+            ("EUR", "USDT", "100", Some("1.085")),
+            ("EUR", "USDC", "100", Some("1.0845")),
+            ("GBP", "USDT", "100", Some("1.26")),
+            ("USD", "USDT", "100", Some("0.9995")),
+            ("GBP", "USDC", "100", None),
+            ("EUR", "BTC", "100", None),
+            ("EUR", "USDT", "100.13", None),
+        ] {
+            let (fiat, crypto) = (Asset::fiat(fiat).unwrap(), Asset::crypto(crypto).unwrap());
+            let order = Amount::parse(amount, fiat).unwrap();
+            let rate = SandboxRates.rate(fiat, crypto, order).await;
+            let shown = rate.map(|rate| rate.mid.to_string());
+            assert_eq!(shown.as_deref(), mid, "{fiat}-{crypto} {amount}");
+            assert!(rate.is_none_or(|rate| rate.spread_bps == 25));
+        }
+    }
+}
