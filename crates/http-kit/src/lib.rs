@@ -5,11 +5,12 @@
 //! A service merges its routes, closes the router with [`finish`] and hands it to [`serve`].
 
 mod body;
-pub mod class;
+mod class;
 mod client_ip;
 mod conn;
 mod credential;
 mod error;
+mod error_docs;
 mod fallback;
 mod framing;
 mod idempotency;
@@ -23,8 +24,10 @@ mod site;
 mod throttle;
 
 pub use body::{BODY_LIMIT, read as read_body};
+pub use class::{AnyKey, ClassLayer, Door, DoorConfig, Entitled, Guarded, Secret, Wording};
 pub use client_ip::{Peer, TrustedProxies};
 pub use error::{ApiError, Kind};
+pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc};
 pub use idempotency::IdempotencyHeader;
 pub use json::{Json, OptionalJson, RawJson, parse as parse_json};
 pub use outer::{X_REQUEST_ID, finish};
