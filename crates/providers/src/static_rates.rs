@@ -132,8 +132,11 @@ impl RateSource for StaticRates {
     }
 }
 
+/// Where in the text, and what was expected there.
+type Unread = (Range<usize>, String);
+
 impl Row {
-    fn read(&self, text: &str) -> Result<(PoolId, SourceRate), Vec<(Range<usize>, String)>> {
+    fn read(&self, text: &str) -> Result<(PoolId, SourceRate), Vec<Unread>> {
         let mut faults = Vec::new();
         let pair = PoolId::parse(self.pair.get_ref());
         if pair.is_none() {
