@@ -1,0 +1,441 @@
+//! The API reference as one page: no scripts, nothing fetched, readable offline and in print.
+//!
+//! It is rendered from the published contract, so it says nothing the contract does not say.
+//! Every error code has an anchor of its own name, which is where `doc_url` points.
+
+mod html;
+mod schema;
+
+use serde_json::Value;
+
+use self::html::{code_block, escape, inline, prose};
+use self::schema::{Schemas, list};
+use crate::error_docs::ErrorDoc;
+use crate::openapi::X_CODES;
+
+const STYLE: &str = include_str!("docs_page/style.css");
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+/// Renders an OpenAPI 3.1 document with the explanation of every error code. `yaml_path` is
+/// where the document itself is served.
+#[must_use]
+pub fn render_docs(document: &Value, errors: &[ErrorDoc], yaml_path: &str) -> String {
+    let page = Page {
+        document,
+        schemas: Schemas::of(document),
+    };
+    let title = text(&page.document["info"], "title");
+    let body = [
+        page.introduction(yaml_path),
+        page.operations()
+            .iter()
+            .map(|found| page.operation(found))
+            .collect(),
+        page.webhooks(),
+        error_codes(errors),
+    ];
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><title>{}</title>\
+         <style>{STYLE}</style></head>\n<body><nav aria-label=\"Contents\">{}</nav>\n<main>{}</main></body></html>\n",
+        escape(title),
+        page.navigation(),
+        body.join("\n"),
+    )
+}
+
+struct Page<'a> {
+    document: &'a Value,
+    schemas: Schemas<'a>,
+}
+
+/// One operation of the document, or one event.
+struct Operation<'a> {
+    method: &'a str,
+    path: &'a str,
+    value: &'a Value,
+}
+
+impl<'a> Operation<'a> {
+    /// The operation's id, which is also its anchor.
+    fn id(&self) -> &'a str {
+        text(self.value, "operationId")
+    }
+}
+
+impl<'a> Page<'a> {
+    fn navigation(&self) -> String {
+        let link = |anchor: &str, label: &str| {
+            format!("<a href=\"#{}\">{}</a>", escape(anchor), escape(label))
+        };
+        let mut nav = link("introduction", "Introduction");
+        nav.push_str("<strong>Operations</strong>");
+        for operation in self.operations() {
+            nav.push_str(&link(operation.id(), operation.id()));
+        }
+        let events = self.events();
+        if !events.is_empty() {
+            nav.push_str("<strong>Events</strong>");
+            for event in events {
+                nav.push_str(&link(event.id(), event.path));
+            }
+        }
+        nav.push_str("<strong>Reference</strong>");
+        nav.push_str(&link("errors", "Error codes"));
+        nav
+    }
+
+    fn introduction(&self, yaml_path: &str) -> String {
+        let info = &self.document["info"];
+        let servers = list(self.document, "servers").iter().map(|server| {
+            format!(
+                "<li><code>{}</code> {}</li>",
+                escape(text(server, "url")),
+                inline(text(server, "description"))
+            )
+        });
+        let servers: String = servers.collect();
+        let servers = if servers.is_empty() {
+            servers
+        } else {
+            format!("<ul>{servers}</ul>")
+        };
+        format!(
+            "<h1 id=\"introduction\">{}</h1><p class=\"dim\">Version {}. The machine-readable contract is \
+             <a href=\"{}\">{}</a>.</p>{}{servers}{}",
+            escape(text(info, "title")),
+            escape(text(info, "version")),
+            escape(yaml_path),
+            escape(yaml_path),
+            prose(text(info, "description")),
+            self.credentials(),
+        )
+    }
+
+    fn credentials(&self) -> String {
+        let schemes = self.document.pointer("/components/securitySchemes");
+        let Some(schemes) = schemes.and_then(Value::as_object) else {
+            return String::new();
+        };
+        let rows = schemes.iter().map(|(name, scheme)| {
+            format!(
+                "<tr><td><code>{}</code></td><td>{}</td></tr>",
+                escape(name),
+                prose(text(scheme, "description"))
+            )
+        });
+        format!(
+            "<h2 id=\"authentication\">Authentication</h2><table><tbody>{}</tbody></table>",
+            rows.collect::<String>()
+        )
+    }
+
+    fn operations(&self) -> Vec<Operation<'a>> {
+        found_in(&self.document["paths"], &METHODS)
+    }
+
+    fn events(&self) -> Vec<Operation<'a>> {
+        found_in(&self.document["webhooks"], &["post"])
+    }
+
+    fn operation(&self, found: &Operation<'a>) -> String {
+        let (method, path, value) = (found.method, found.path, found.value);
+        format!(
+            "<h2 id=\"{}\">{}</h2><p class=\"route\"><span class=\"verb {method}\">{}</span> <code>{}</code></p>{}{}{}{}{}{}",
+            escape(found.id()),
+            escape(first_of(&[text(value, "summary"), found.id()])),
+            method.to_uppercase(),
+            escape(path),
+            prose(text(value, "description")),
+            credentials_of(value),
+            self.parameters(value),
+            self.request(value, "Request body"),
+            self.call(found),
+            self.responses(value),
+        )
+    }
+
+    fn webhooks(&self) -> String {
+        let events = self.events();
+        if events.is_empty() {
+            return String::new();
+        }
+        let sections = events.iter().map(|event| {
+            format!(
+                "<h3 id=\"{}\">{}</h3><p class=\"route\"><span class=\"verb event\">EVENT</span> <code>{}</code></p>{}{}{}",
+                escape(event.id()),
+                escape(first_of(&[text(event.value, "summary"), event.path])),
+                escape(event.path),
+                prose(text(event.value, "description")),
+                self.parameters(event.value),
+                self.request(event.value, "Body"),
+            )
+        });
+        format!(
+            "<h2 id=\"events\">Events</h2>{}",
+            sections.collect::<String>()
+        )
+    }
+
+    fn parameters(&self, operation: &'a Value) -> String {
+        let rows = list(operation, "parameters").iter().map(|parameter| {
+            let parameter = self.schemas.resolve(parameter);
+            let schema = &parameter["schema"];
+            let required = parameter["required"].as_bool().unwrap_or(false);
+            let default = schema.get("default").map(|value| {
+                format!(
+                    "<p class=\"dim\">default <code>{}</code></p>",
+                    escape(&plain(value))
+                )
+            });
+            format!(
+                "<tr><td><code>{}</code>{}</td><td>{}</td><td>{}</td><td>{}{}</td></tr>",
+                escape(text(parameter, "name")),
+                if required {
+                    ""
+                } else {
+                    " <span class=\"dim\">optional</span>"
+                },
+                escape(text(parameter, "in")),
+                self.schemas.type_of(schema, 0),
+                prose(text(parameter, "description")),
+                default.unwrap_or_default(),
+            )
+        });
+        let rows: String = rows.collect();
+        if rows.is_empty() {
+            return rows;
+        }
+        format!(
+            "<h4>Parameters</h4><div class=\"scroll\"><table><thead><tr><th>Name</th><th>In</th><th>Type</th><th>Meaning</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        )
+    }
+
+    fn request(&self, operation: &'a Value, heading: &str) -> String {
+        let Some(content) = self.json_of(&operation["requestBody"]) else {
+            return String::new();
+        };
+        format!(
+            "<h4>{heading}</h4>{}{}",
+            self.schemas.table(&content["schema"]),
+            self.example(content)
+        )
+    }
+
+    /// A call to paste into a shell.
+    fn call(&self, found: &Operation<'a>) -> String {
+        let server = list(self.document, "servers").first();
+        let server = server
+            .map_or("", |server| text(server, "url"))
+            .trim_end_matches('/');
+        let mut path = found.path.to_owned();
+        let mut headers = String::new();
+        for parameter in list(found.value, "parameters") {
+            let parameter = self.schemas.resolve(parameter);
+            let name = text(parameter, "name");
+            let sample = parameter.get("example").map_or_else(
+                || self.schemas.sample(&parameter["schema"], 0),
+                Value::clone,
+            );
+            match text(parameter, "in") {
+                "path" => path = path.replace(&format!("{{{name}}}"), &plain(&sample)),
+                "header" if parameter["required"].as_bool() == Some(true) => {
+                    headers.push_str(&format!(" \\\n  -H '{name}: {}'", plain(&sample)));
+                }
+                _ => {}
+            }
+        }
+        let key = if takes(found.value, "secret") {
+            "sk_test_…"
+        } else {
+            "pk_test_…"
+        };
+        let mut call = format!(
+            "curl -X {} '{server}{path}' \\\n  -H 'Authorization: Bearer {key}'{headers}",
+            found.method.to_uppercase()
+        );
+        if let Some(content) = self.json_of(&found.value["requestBody"]) {
+            let body = self.sample_of(content);
+            call.push_str(&format!(
+                " \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"
+            ));
+        }
+        format!("<h4>Call</h4>{}", code_block(&call))
+    }
+
+    fn responses(&self, operation: &'a Value) -> String {
+        let Some(responses) = operation["responses"].as_object() else {
+            return String::new();
+        };
+        let (good, refused): (Vec<_>, Vec<_>) = responses
+            .iter()
+            .partition(|(status, _)| status.starts_with('2'));
+        let good = good
+            .into_iter()
+            .map(|(status, response)| self.response(status, response));
+        let refused = refused
+            .into_iter()
+            .filter_map(|(status, response)| self.refusal(status, response));
+        let refused: String = refused.collect();
+        let refused = if refused.is_empty() {
+            refused
+        } else {
+            format!("<h4>Errors</h4><table><tbody>{refused}</tbody></table>")
+        };
+        format!("{}{refused}", good.collect::<String>())
+    }
+
+    fn response(&self, status: &str, response: &'a Value) -> String {
+        let response = self.schemas.resolve(response);
+        let content = self.json_of(response).map(|content| {
+            format!(
+                "{}{}",
+                self.schemas.table(&content["schema"]),
+                self.example(content)
+            )
+        });
+        format!(
+            "<h4>Response {}</h4>{}{}{}",
+            escape(status),
+            prose(text(response, "description")),
+            content.unwrap_or_default(),
+            self.headers(response),
+        )
+    }
+
+    fn headers(&self, response: &'a Value) -> String {
+        let Some(headers) = response["headers"].as_object() else {
+            return String::new();
+        };
+        let rows = headers.iter().map(|(name, header)| {
+            let header = self.schemas.resolve(header);
+            format!(
+                "<tr><td><code>{}</code></td><td>{}</td></tr>",
+                escape(name),
+                inline(text(header, "description"))
+            )
+        });
+        format!(
+            "<details><summary>Headers</summary><table><tbody>{}</tbody></table></details>",
+            rows.collect::<String>()
+        )
+    }
+
+    /// One row of an operation's errors, each code linked to its explanation.
+    fn refusal(&self, status: &str, response: &'a Value) -> Option<String> {
+        let response = self.schemas.resolve(response);
+        let codes = list(response, X_CODES)
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", escape(code)));
+        let codes: Vec<String> = codes.collect();
+        (!codes.is_empty()).then(|| {
+            format!(
+                "<tr><td>{}</td><td>{}</td></tr>",
+                escape(status),
+                codes.join(", ")
+            )
+        })
+    }
+
+    fn json_of(&self, holder: &'a Value) -> Option<&'a Value> {
+        self.schemas
+            .resolve(holder)
+            .get("content")?
+            .get("application/json")
+    }
+
+    fn example(&self, content: &'a Value) -> String {
+        format!(
+            "<details open><summary>Example</summary>{}</details>",
+            code_block(&self.sample_of(content))
+        )
+    }
+
+    fn sample_of(&self, content: &'a Value) -> String {
+        let sample = match content.get("example") {
+            Some(example) => example.clone(),
+            None => self.schemas.sample(&content["schema"], 0),
+        };
+        serde_json::to_string_pretty(&sample).unwrap_or_default()
+    }
+}
+
+fn found_in<'a>(paths: &'a Value, methods: &[&'static str]) -> Vec<Operation<'a>> {
+    let mut found = Vec::new();
+    for (path, item) in paths.as_object().into_iter().flatten() {
+        for method in methods {
+            if let Some(value) = item.get(method) {
+                found.push(Operation {
+                    method,
+                    path,
+                    value,
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Whether an operation takes a key whose scheme begins with this word.
+fn takes(operation: &Value, scheme: &str) -> bool {
+    list(operation, "security")
+        .iter()
+        .filter_map(Value::as_object)
+        .flat_map(|requirement| requirement.keys())
+        .any(|name| name.starts_with(scheme))
+}
+
+fn credentials_of(operation: &Value) -> String {
+    match (takes(operation, "secret"), takes(operation, "publishable")) {
+        (true, true) => "<p class=\"dim\">Takes a secret or a publishable key.</p>".to_owned(),
+        (true, false) => "<p class=\"dim\">Takes a secret key.</p>".to_owned(),
+        (false, true) => "<p class=\"dim\">Takes a publishable key.</p>".to_owned(),
+        (false, false) => String::new(),
+    }
+}
+
+fn error_codes(errors: &[ErrorDoc]) -> String {
+    let mut sorted: Vec<&ErrorDoc> = errors.iter().collect();
+    sorted.sort_by_key(|doc| (doc.status, doc.code));
+    let rows = sorted.iter().map(|doc| {
+        format!(
+            "<tr class=\"code\" id=\"{0}\"><td><code>{0}</code></td><td>{1}</td><td><code>{2}</code></td><td>{3}</td><td>{4}</td></tr>",
+            escape(doc.code),
+            doc.status,
+            doc.kind.as_str(),
+            inline(doc.meaning),
+            inline(doc.what_to_do),
+        )
+    });
+    format!(
+        "<h2 id=\"errors\">Error codes</h2><p>Every error has the same six fields: <code>type</code>, <code>code</code>, \
+         <code>message</code>, <code>request_id</code>, <code>doc_url</code>, <code>statusCode</code>. Branch on the status, \
+         the type and the code; the message is for people and may change.</p><div class=\"scroll\"><table><thead><tr><th>Code</th>\
+         <th>Status</th><th>Type</th><th>Meaning</th><th>What to do</th></tr></thead><tbody>{}</tbody></table></div>",
+        rows.collect::<String>()
+    )
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn first_of<'a>(texts: &[&'a str]) -> &'a str {
+    texts
+        .iter()
+        .find(|text| !text.is_empty())
+        .copied()
+        .unwrap_or_default()
+}
+
+/// A value as it stands in a path or a header: strings without quotes.
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

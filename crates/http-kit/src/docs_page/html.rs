@@ -1,0 +1,112 @@
+//! Writing HTML: escaping, and the little markup that descriptions use.
+
+/// Text that is safe between tags and inside quoted attributes.
+pub(super) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+/// A description: paragraphs, `- ` lists, `#` headings, code spans and fenced code. Everything
+/// else is text.
+pub(super) fn prose(text: &str) -> String {
+    let mut html = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let line = line.trim_end();
+        if line.trim().is_empty() {
+            continue;
+        }
+        if line.trim_start().starts_with("```") {
+            let code: Vec<&str> = lines
+                .by_ref()
+                .take_while(|line| !line.trim_start().starts_with("```"))
+                .collect();
+            html.push_str(&code_block(&code.join("\n")));
+        } else if let Some(heading) = line.trim_start_matches('#').strip_prefix(' ')
+            && line.starts_with('#')
+        {
+            html.push_str(&format!("<h4>{}</h4>", inline(heading)));
+        } else if line.starts_with("- ") {
+            let mut items = vec![line.to_owned()];
+            while let Some(next) = lines.next_if(|next| !next.trim().is_empty()) {
+                match (next.starts_with("- "), items.last_mut()) {
+                    (false, Some(item)) => {
+                        item.push(' ');
+                        item.push_str(next.trim());
+                    }
+                    _ => items.push(next.to_owned()),
+                }
+            }
+            let items = items
+                .iter()
+                .map(|item| format!("<li>{}</li>", inline(item.trim_start_matches("- "))));
+            html.push_str(&format!("<ul>{}</ul>", items.collect::<String>()));
+        } else {
+            let mut paragraph = line.to_owned();
+            let more = |next: &&str| !next.trim().is_empty() && !next.starts_with("- ");
+            while let Some(next) = lines.next_if(more) {
+                paragraph.push(' ');
+                paragraph.push_str(next.trim());
+            }
+            html.push_str(&format!("<p>{}</p>", inline(&paragraph)));
+        }
+    }
+    html
+}
+
+/// Code spans and links; an uneven backtick stays a backtick.
+pub(super) fn inline(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    let balanced = parts.len() % 2 == 1;
+    if !balanced {
+        return escape(text);
+    }
+    let spans = parts.iter().enumerate().map(|(at, part)| {
+        if at % 2 == 1 {
+            format!("<code>{}</code>", escape(part))
+        } else {
+            escape(part)
+        }
+    });
+    spans.collect()
+}
+
+pub(super) fn code_block(code: &str) -> String {
+    format!("<pre><code>{}</code></pre>", escape(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_description_becomes_markup() {
+        assert_eq!(escape("<a href=\"'&"), "&lt;a href=&quot;&#39;&amp;");
+        assert_eq!(
+            prose("<script>`<b>`"),
+            "<p>&lt;script&gt;<code>&lt;b&gt;</code></p>"
+        );
+        assert_eq!(inline("a ` b"), "a ` b");
+    }
+
+    #[test]
+    fn renders_paragraphs_lists_headings_and_code() {
+        let text =
+            "# Title\n\nOne\ntwo.\n\n- `a`: first\n  goes on\n- second\n\n```\n<x>\n```\nEnd";
+        assert_eq!(
+            prose(text),
+            "<h4>Title</h4><p>One two.</p><ul><li><code>a</code>: first goes on</li>\
+             <li>second</li></ul><pre><code>&lt;x&gt;</code></pre><p>End</p>"
+        );
+    }
+}

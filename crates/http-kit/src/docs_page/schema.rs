@@ -1,0 +1,251 @@
+//! Schemas as tables of fields, and as examples.
+
+use serde_json::{Map, Value, json};
+
+use super::html::{escape, inline, prose};
+
+/// How deep a schema is followed; a document that refers to itself ends here.
+const DEPTH: usize = 6;
+
+/// The document's schemas, by reference.
+#[derive(Clone, Copy)]
+pub(super) struct Schemas<'a> {
+    document: &'a Value,
+}
+
+impl<'a> Schemas<'a> {
+    pub(super) fn of(document: &'a Value) -> Self {
+        Self { document }
+    }
+
+    /// What a `$ref` points at; any other value is itself.
+    pub(super) fn resolve(&self, value: &'a Value) -> &'a Value {
+        let Some(place) = value.get("$ref").and_then(Value::as_str) else {
+            return value;
+        };
+        let pointer = place.strip_prefix('#').unwrap_or(place);
+        self.document.pointer(pointer).unwrap_or(value)
+    }
+
+    /// A table of an object's fields, with nested objects as rows of their own; a line for
+    /// anything else.
+    pub(super) fn table(&self, schema: &'a Value) -> String {
+        let mut rows = Vec::new();
+        self.rows(schema, "", &mut rows, 0);
+        if rows.is_empty() {
+            return format!("<p>{}</p>", self.type_of(schema, 0));
+        }
+        format!(
+            "<div class=\"scroll\"><table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div>",
+            rows.concat()
+        )
+    }
+
+    fn rows(&self, schema: &'a Value, prefix: &str, rows: &mut Vec<String>, depth: usize) {
+        if depth == DEPTH {
+            return;
+        }
+        let schema = self.resolve(schema);
+        for part in list(schema, "allOf") {
+            self.rows(part, prefix, rows, depth + 1);
+        }
+        for part in self.alternatives(schema) {
+            self.rows(part, prefix, rows, depth + 1);
+        }
+        if let Some(items) = schema.get("items") {
+            self.rows(items, &format!("{prefix}[]"), rows, depth + 1);
+        }
+        let required = list(schema, "required");
+        let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
+            return;
+        };
+        for (name, field) in fields {
+            let dot = if prefix.is_empty() { "" } else { "." };
+            let path = format!("{prefix}{dot}{name}");
+            let needed = required.iter().any(|known| known == name);
+            rows.push(self.row(&path, field, needed));
+            self.rows(field, &path, rows, depth + 1);
+        }
+    }
+
+    fn row(&self, path: &str, field: &'a Value, required: bool) -> String {
+        let resolved = self.resolve(field);
+        let own = field
+            .get("description")
+            .or_else(|| resolved.get("description"));
+        let mut meaning = own.and_then(Value::as_str).map(prose).unwrap_or_default();
+        meaning.push_str(&constraints(resolved));
+        format!(
+            "<tr><td><code>{}</code>{}</td><td>{}</td><td>{meaning}</td></tr>",
+            escape(path),
+            if required {
+                ""
+            } else {
+                " <span class=\"dim\">optional</span>"
+            },
+            self.type_of(field, 0),
+        )
+    }
+
+    /// The branches of a choice that are not `null`.
+    fn alternatives(&self, schema: &'a Value) -> Vec<&'a Value> {
+        let choices = list(schema, "oneOf").iter().chain(list(schema, "anyOf"));
+        choices.filter(|choice| !is_null(choice)).collect()
+    }
+
+    /// The type in words: `string`, `integer or null`, `array of Trade`.
+    pub(super) fn type_of(&self, schema: &'a Value, depth: usize) -> String {
+        if depth == DEPTH {
+            return "…".to_owned();
+        }
+        let schema = self.resolve(schema);
+        let mut words = Vec::new();
+        match schema.get("type") {
+            Some(Value::String(name)) => words.push(self.named(name, schema, depth)),
+            Some(Value::Array(names)) => {
+                let names = names.iter().filter_map(Value::as_str);
+                words.extend(names.map(|name| self.named(name, schema, depth)));
+            }
+            _ => {}
+        }
+        for choice in list(schema, "oneOf").iter().chain(list(schema, "anyOf")) {
+            words.push(self.type_of(choice, depth + 1));
+        }
+        for part in list(schema, "allOf") {
+            words.push(self.type_of(part, depth + 1));
+        }
+        words.dedup();
+        let values = list(schema, "enum").iter().filter(|value| !value.is_null());
+        let values: Vec<String> = values.map(code_of).collect();
+        if !values.is_empty() {
+            let null = words.iter().any(|word| word == "null");
+            return format!(
+                "{}{}",
+                values.join(", "),
+                if null { " or null" } else { "" }
+            );
+        }
+        if words.is_empty() {
+            return "any".to_owned();
+        }
+        words.join(" or ")
+    }
+
+    fn named(&self, name: &str, schema: &'a Value, depth: usize) -> String {
+        if name == "array"
+            && let Some(items) = schema.get("items")
+        {
+            return format!("array of {}", self.type_of(items, depth + 1));
+        }
+        match schema.get("format").and_then(Value::as_str) {
+            Some(format @ ("date-time" | "uri" | "email" | "uuid")) => {
+                format!("{} ({})", escape(name), escape(format))
+            }
+            _ => escape(name),
+        }
+    }
+
+    /// An example of a value, from the examples, defaults and words of its schema.
+    pub(super) fn sample(&self, schema: &'a Value, depth: usize) -> Value {
+        let schema = self.resolve(schema);
+        if depth == DEPTH {
+            return Value::Null;
+        }
+        let given = schema
+            .get("example")
+            .or_else(|| list(schema, "examples").first())
+            .or_else(|| schema.get("const"))
+            .or_else(|| list(schema, "enum").first())
+            .or_else(|| schema.get("default"));
+        if let Some(given) = given {
+            return given.clone();
+        }
+        if let Some(choice) = self.alternatives(schema).first() {
+            return self.sample(choice, depth + 1);
+        }
+        let mut object = Map::new();
+        for part in list(schema, "allOf") {
+            if let Value::Object(fields) = self.sample(part, depth + 1) {
+                object.extend(fields);
+            }
+        }
+        if let Some(fields) = schema.get("properties").and_then(Value::as_object) {
+            for (name, field) in fields {
+                object.insert(name.clone(), self.sample(field, depth + 1));
+            }
+        }
+        if !object.is_empty() {
+            return Value::Object(object);
+        }
+        match first_type(schema) {
+            "array" => {
+                let item = schema
+                    .get("items")
+                    .map(|items| self.sample(items, depth + 1));
+                Value::Array(item.into_iter().collect())
+            }
+            "object" => json!({}),
+            "boolean" => json!(true),
+            "integer" | "number" => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
+            "string" => match schema.get("format").and_then(Value::as_str) {
+                Some("date-time") => json!("2026-05-25T12:00:00.000Z"),
+                Some("uri") => json!("https://example.com"),
+                _ => json!("string"),
+            },
+            _ => Value::Null,
+        }
+    }
+}
+
+/// The members of an array field; empty where there is none.
+pub(super) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    match value.get(field) {
+        Some(Value::Array(items)) => items,
+        _ => &[],
+    }
+}
+
+fn is_null(schema: &Value) -> bool {
+    schema.get("type").and_then(Value::as_str) == Some("null")
+}
+
+fn first_type(schema: &Value) -> &str {
+    match schema.get("type") {
+        Some(Value::String(name)) => name,
+        Some(Value::Array(names)) => names
+            .iter()
+            .filter_map(Value::as_str)
+            .find(|name| *name != "null")
+            .unwrap_or_default(),
+        _ => "",
+    }
+}
+
+fn constraints(schema: &Value) -> String {
+    let words = [
+        ("default", "default"),
+        ("minimum", "at least"),
+        ("maximum", "at most"),
+        ("minLength", "at least this long:"),
+        ("maxLength", "at most this long:"),
+        ("pattern", "matches"),
+    ];
+    let found: Vec<String> = words
+        .iter()
+        .filter_map(|(field, word)| {
+            let value = schema.get(*field)?;
+            Some(format!("{word} {}", code_of(value)))
+        })
+        .collect();
+    if found.is_empty() {
+        return String::new();
+    }
+    format!("<p class=\"dim\">{}</p>", found.join(", "))
+}
+
+fn code_of(value: &Value) -> String {
+    let text = value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned);
+    inline(&format!("`{}`", text.replace('`', "'")))
+}

@@ -1,0 +1,155 @@
+//! The page over a small contract made with the same helpers as the real ones.
+
+use serde_json::json;
+use utoipa::openapi::path::{HttpMethod, OperationBuilder, PathItem, Paths};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{Content, Info, OpenApi, Ref, ResponseBuilder, Schema};
+
+use super::*;
+use crate::error_docs::SHARED_ERRORS;
+use crate::openapi::{Contract, WebhookDoc, list_of, to_value, to_yaml};
+
+fn contract() -> Contract {
+    let content = Content::new(Some(Ref::from_schema_name("Things")));
+    let operation = OperationBuilder::new()
+        .operation_id(Some("listThings"))
+        .summary(Some("List <things>"))
+        .description(Some("Reads `things`."))
+        .response(
+            "200",
+            ResponseBuilder::new()
+                .description("Things.")
+                .content("application/json", content),
+        )
+        .build();
+    let mut paths = Paths::new();
+    paths.paths.insert(
+        "/things/{id}".to_owned(),
+        PathItem::new(HttpMethod::Get, operation),
+    );
+    let mut info = Info::new("Things API", "2026-05-25");
+    info.description = Some("Things.\n\n- one\n- two".to_owned());
+    let thing = ObjectBuilder::new()
+        .property(
+            "id",
+            ObjectBuilder::new()
+                .schema_type(Type::String)
+                .description(Some("Its <id>.")),
+        )
+        .property("next", Ref::from_schema_name("Thing"))
+        .required("id");
+    Contract::new(OpenApi::new(info, paths), SHARED_ERRORS.iter().copied())
+        .schema("Thing", Schema::from(thing.build()))
+        .schema("Things", list_of("Thing"))
+}
+
+fn complete() -> OpenApi {
+    contract()
+        .errors(
+            "listThings",
+            &["unauthorized", "secret_key_in_query", "rate_limited"],
+        )
+        .webhooks(&[WebhookDoc {
+            name: "thing.done",
+            summary: "A thing is done",
+            description: "Sent once.",
+            schema: "Thing",
+            example: json!({"id": "t_1"}),
+            headers: &[("Things-Signature", "Proves the sender.")],
+        }])
+        .headers(&["short"])
+        .finish()
+        .unwrap()
+}
+
+#[test]
+fn the_contract_says_what_every_operation_shares() {
+    let value = to_value(&complete()).unwrap();
+    assert_eq!(value["openapi"], "3.1.0");
+    let responses = &value["paths"]["/things/{id}"]["get"]["responses"];
+    assert_eq!(responses["default"]["$ref"], "#/components/responses/Error");
+    assert_eq!(
+        responses["401"][X_CODES],
+        json!(["unauthorized", "secret_key_in_query"])
+    );
+    for status in ["200", "401", "429"] {
+        let headers = &responses[status]["headers"];
+        let place = &headers["X-RateLimit-Reset-short"]["$ref"];
+        assert_eq!(
+            place, "#/components/headers/X-RateLimit-Reset-short",
+            "{status}"
+        );
+        assert_eq!(headers.get("Retry-After-short").is_some(), status == "429");
+        assert!(headers.get("X-Request-Id").is_some());
+    }
+    let error = &value["components"]["schemas"]["Error"];
+    assert_eq!(error["required"].as_array().unwrap().len(), 6);
+    let event = &value["webhooks"]["thing.done"]["post"];
+    assert_eq!(event["parameters"][0]["name"], "Things-Signature");
+    assert_eq!(
+        event["requestBody"]["content"]["application/json"]["example"]["id"],
+        "t_1"
+    );
+}
+
+#[test]
+fn the_same_contract_is_the_same_bytes() {
+    let yaml = to_yaml(&complete()).unwrap();
+    assert_eq!(yaml, to_yaml(&complete()).unwrap());
+    assert!(yaml.starts_with("openapi: 3.1.0\n"), "{yaml}");
+}
+
+#[test]
+fn what_does_not_exist_is_named() {
+    let fault = contract()
+        .errors("listThings", &["no_such_code"])
+        .errors("noSuchOperation", &["unauthorized"])
+        .finish()
+        .err()
+        .unwrap();
+    let text = fault.to_string();
+    assert!(
+        text.contains("no_such_code") && text.contains("noSuchOperation"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_page_is_whole_and_fetches_nothing() {
+    let html = render_docs(
+        &to_value(&complete()).unwrap(),
+        SHARED_ERRORS,
+        "/openapi/things-v1.yaml",
+    );
+    for needed in [
+        "<title>Things API</title>",
+        "id=\"listThings\"",
+        "List &lt;things&gt;",
+        "Its &lt;id&gt;.",
+        "href=\"#unauthorized\"",
+        "A thing is done",
+        "Things-Signature",
+        "<code>[].id</code>",
+        "href=\"/openapi/things-v1.yaml\"",
+        "prefers-color-scheme:dark",
+    ] {
+        assert!(html.contains(needed), "{needed}");
+    }
+    for doc in SHARED_ERRORS {
+        assert!(
+            html.contains(&format!("id=\"{}\"", doc.code)),
+            "{}",
+            doc.code
+        );
+    }
+    for foreign in [
+        "<script",
+        "http-equiv",
+        "src=",
+        "@import",
+        "<link",
+        "List <things>",
+    ] {
+        assert!(!html.contains(foreign), "{foreign}");
+    }
+}

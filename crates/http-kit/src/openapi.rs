@@ -1,0 +1,411 @@
+//! The published contract: what every operation of every service shares, added in one place to
+//! what the routes say of themselves.
+
+use std::collections::BTreeMap;
+
+use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::path::{
+    HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, Paths,
+};
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::{Array, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    Components, ContentBuilder, Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
+    Schema,
+};
+
+use crate::error::Kind;
+use crate::error_docs::ErrorDoc;
+
+/// The name of the security scheme of secret keys.
+pub const SECRET_KEY: &str = "secretKey";
+/// The name of the security scheme of publishable keys.
+pub const PUBLISHABLE_KEY: &str = "publishableKey";
+
+/// Where a response lists its error codes for programs.
+pub(crate) const X_CODES: &str = "x-error-codes";
+const ERROR: &str = "Error";
+const JSON: &str = "application/json";
+
+/// An event that a service sends.
+#[derive(Debug, Clone)]
+pub struct WebhookDoc {
+    /// The event's type.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// When it is sent and what to do with it.
+    pub description: &'static str,
+    /// The name of the body's schema among the components.
+    pub schema: &'static str,
+    /// A body as it is sent.
+    pub example: serde_json::Value,
+    /// The headers of a delivery: name and meaning.
+    pub headers: &'static [(&'static str, &'static str)],
+}
+
+/// Why a contract could not be put together: a fault of the program, found by its tests.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the published contract is inconsistent: {}", .0.join("; "))]
+pub struct ContractFault(Vec<String>);
+
+/// A document being completed. Consumed by [`Contract::finish`].
+pub struct Contract {
+    api: OpenApi,
+    errors: BTreeMap<&'static str, ErrorDoc>,
+    faults: Vec<String>,
+}
+
+impl std::fmt::Debug for Contract {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Contract")
+            .field("faults", &self.faults)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Contract {
+    /// Starts from what the routes say; `errors` is every code the service gives.
+    pub fn new(api: OpenApi, errors: impl IntoIterator<Item = ErrorDoc>) -> Self {
+        let errors = errors.into_iter().map(|doc| (doc.code, doc)).collect();
+        let mut contract = Self {
+            api,
+            errors,
+            faults: Vec::new(),
+        };
+        let components = contract.components();
+        components.schemas.insert(ERROR.to_owned(), error_schema());
+        components
+            .responses
+            .insert(ERROR.to_owned(), RefOr::T(any_error()));
+        components.security_schemes.insert(
+            SECRET_KEY.to_owned(),
+            bearer("A secret key, `sk_test_…` or `sk_live_…`: server side only. May also be sent as `X-Secret-Key`."),
+        );
+        components.security_schemes.insert(
+            PUBLISHABLE_KEY.to_owned(),
+            bearer("A publishable key, `pk_test_…` or `pk_live_…`. May also be sent as `X-Publishable-Key`."),
+        );
+        contract
+    }
+
+    /// Documents the codes of one operation, one response for each status. Whatever else may
+    /// happen is the `default` response.
+    #[must_use]
+    pub fn errors(mut self, operation_id: &str, codes: &[&'static str]) -> Self {
+        let mut by_status: BTreeMap<u16, Vec<ErrorDoc>> = BTreeMap::new();
+        for code in codes {
+            match self.errors.get(code) {
+                Some(doc) => by_status.entry(doc.status).or_default().push(*doc),
+                None => self.faults.push(format!("unknown code `{code}`")),
+            }
+        }
+        let mut found = false;
+        for operation in operations(&mut self.api.paths) {
+            if operation.operation_id.as_deref() != Some(operation_id) {
+                continue;
+            }
+            found = true;
+            let responses = &mut operation.responses.responses;
+            for (status, docs) in &by_status {
+                responses.insert(status.to_string(), RefOr::T(error_response(docs)));
+            }
+            let any = Ref::from_response_name(ERROR);
+            responses.insert("default".to_owned(), RefOr::Ref(any));
+        }
+        if !found {
+            self.faults
+                .push(format!("unknown operation `{operation_id}`"));
+        }
+        self
+    }
+
+    /// Adds the event bodies under `webhooks`. Names stay in the order given.
+    #[must_use]
+    pub fn webhooks(mut self, webhooks: &[WebhookDoc]) -> Self {
+        let mut paths = Paths::new();
+        for webhook in webhooks {
+            let known = self.components().schemas.contains_key(webhook.schema);
+            if !known {
+                self.faults
+                    .push(format!("unknown schema `{}`", webhook.schema));
+            }
+            let item = PathItem::new(HttpMethod::Post, webhook_operation(webhook));
+            paths.paths.insert(webhook.name.to_owned(), item);
+        }
+        self.api.webhooks = Some(paths);
+        self
+    }
+
+    /// Adds a schema that no operation mentions, such as the body of an event.
+    #[must_use]
+    pub fn schema(mut self, name: &str, schema: impl Into<RefOr<Schema>>) -> Self {
+        self.components()
+            .schemas
+            .insert(name.to_owned(), schema.into());
+        self
+    }
+
+    /// Adds `X-Request-Id` and the throttle's headers to every response of every operation.
+    /// Called after the errors are in.
+    #[must_use]
+    pub fn headers(mut self, tiers: &[&str]) -> Self {
+        let common = common_headers(tiers);
+        let waiting = waiting_headers(tiers);
+        let components = self.components();
+        for (name, header) in common.iter().chain(&waiting) {
+            components
+                .headers
+                .insert(name.clone(), RefOr::T(header.clone()));
+        }
+        if let Some(RefOr::T(response)) = components.responses.get_mut(ERROR) {
+            refer(response, &common);
+        }
+        for operation in operations(&mut self.api.paths) {
+            for (status, response) in &mut operation.responses.responses {
+                let RefOr::T(response) = response else {
+                    continue;
+                };
+                refer(response, &common);
+                if status == "429" {
+                    refer(response, &waiting);
+                }
+            }
+        }
+        self
+    }
+
+    /// The finished document.
+    ///
+    /// # Errors
+    /// [`ContractFault`] naming everything that was mentioned and does not exist.
+    pub fn finish(self) -> Result<OpenApi, ContractFault> {
+        if self.faults.is_empty() {
+            Ok(self.api)
+        } else {
+            Err(ContractFault(self.faults))
+        }
+    }
+
+    fn components(&mut self) -> &mut Components {
+        self.api.components.get_or_insert_with(Components::new)
+    }
+}
+
+/// The document as it is published: the same bytes for the same contract.
+///
+/// # Errors
+/// Only if the document holds something YAML cannot express.
+pub fn to_yaml(api: &OpenApi) -> Result<String, ContractFault> {
+    api.to_yaml()
+        .map_err(|fault| ContractFault(vec![fault.to_string()]))
+}
+
+/// The document as a value, for the documentation page and for checks.
+///
+/// # Errors
+/// Only if the document holds something JSON cannot express.
+pub fn to_value(api: &OpenApi) -> Result<serde_json::Value, ContractFault> {
+    serde_json::to_value(api).map_err(|fault| ContractFault(vec![fault.to_string()]))
+}
+
+fn operations(paths: &mut Paths) -> impl Iterator<Item = &mut utoipa::openapi::path::Operation> {
+    paths.paths.values_mut().flat_map(|item| {
+        [
+            item.get.as_mut(),
+            item.put.as_mut(),
+            item.post.as_mut(),
+            item.patch.as_mut(),
+            item.delete.as_mut(),
+        ]
+        .into_iter()
+        .flatten()
+    })
+}
+
+fn bearer(description: &'static str) -> RefOr<SecurityScheme> {
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(description))
+        .build();
+    RefOr::T(SecurityScheme::Http(scheme))
+}
+
+fn text(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+}
+
+fn error_schema() -> RefOr<Schema> {
+    let kinds = [
+        Kind::InvalidRequest,
+        Kind::Unauthorized,
+        Kind::Forbidden,
+        Kind::NotFound,
+        Kind::Conflict,
+        Kind::RateLimited,
+        Kind::ServerError,
+    ];
+    let object = ObjectBuilder::new()
+        .description(Some("Every answer that is not a success. Branch on `statusCode`, `type` and `code`, never on `message`."))
+        .property("type", text("The kind of error.").enum_values(Some(kinds.map(Kind::as_str))))
+        .property("code", text("A stable word for exactly what happened."))
+        .property("message", text("For people; may change at any time."))
+        .property("request_id", text("Names the request; the same as the `X-Request-Id` header."))
+        .property(
+            "doc_url",
+            ObjectBuilder::new()
+                .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+                .description(Some("Where the code is explained.")),
+        )
+        .property(
+            "statusCode",
+            ObjectBuilder::new()
+                .schema_type(Type::Integer)
+                .description(Some("The status of the answer.")),
+        );
+    let fields = [
+        "type",
+        "code",
+        "message",
+        "request_id",
+        "doc_url",
+        "statusCode",
+    ];
+    let object = fields.into_iter().fold(object, ObjectBuilder::required);
+    RefOr::T(Schema::Object(object.build()))
+}
+
+fn error_content() -> utoipa::openapi::Content {
+    ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(ERROR)))
+        .build()
+}
+
+fn any_error() -> Response {
+    ResponseBuilder::new()
+        .description("Any other refusal or fault, in the same envelope.")
+        .content(JSON, error_content())
+        .build()
+}
+
+fn error_response(docs: &[ErrorDoc]) -> Response {
+    let lines: Vec<String> = docs
+        .iter()
+        .map(|doc| format!("- `{}`: {}", doc.code, doc.meaning))
+        .collect();
+    let codes: Vec<&str> = docs.iter().map(|doc| doc.code).collect();
+    ResponseBuilder::new()
+        .description(lines.join("\n"))
+        .content(JSON, error_content())
+        .extensions(Some(ExtensionsBuilder::new().add(X_CODES, codes).build()))
+        .build()
+}
+
+type NamedHeaders = Vec<(String, Header)>;
+
+fn common_headers(tiers: &[&str]) -> NamedHeaders {
+    let mut headers = vec![(
+        "X-Request-Id".to_owned(),
+        header(
+            Type::String,
+            "Names this request in our logs; the same as `request_id` of an error.",
+        ),
+    )];
+    for tier in tiers {
+        for (name, meaning) in [
+            ("Limit", "Requests admitted in one window of this tier."),
+            (
+                "Remaining",
+                "Requests still admitted in the present window.",
+            ),
+            ("Reset", "Seconds until the window closes."),
+        ] {
+            headers.push((
+                format!("X-RateLimit-{name}-{tier}"),
+                header(Type::Integer, meaning),
+            ));
+        }
+    }
+    headers
+}
+
+fn waiting_headers(tiers: &[&str]) -> NamedHeaders {
+    let mut headers = vec![(
+        "Retry-After".to_owned(),
+        header(
+            Type::Integer,
+            "Seconds to wait: the longest of the exhausted tiers.",
+        ),
+    )];
+    for tier in tiers {
+        headers.push((
+            format!("Retry-After-{tier}"),
+            header(
+                Type::Integer,
+                "Seconds to wait, where this tier is exhausted.",
+            ),
+        ));
+    }
+    headers
+}
+
+fn header(kind: Type, description: &str) -> Header {
+    let mut header = Header::new(ObjectBuilder::new().schema_type(kind));
+    header.description = Some(description.to_owned());
+    header
+}
+
+fn refer(response: &mut Response, headers: &NamedHeaders) {
+    for (name, _) in headers {
+        let place = Ref::new(format!("#/components/headers/{name}"));
+        response.headers.insert(name.clone(), RefOr::Ref(place));
+    }
+}
+
+fn webhook_operation(webhook: &WebhookDoc) -> utoipa::openapi::path::Operation {
+    let content = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(webhook.schema)))
+        .example(Some(webhook.example.clone()))
+        .build();
+    let body = RequestBodyBuilder::new()
+        .required(Some(Required::True))
+        .content(JSON, content)
+        .build();
+    let taken = ResponseBuilder::new()
+        .description(
+            "Any 2xx, given after the event is safely handled. Everything else is retried.",
+        )
+        .build();
+    OperationBuilder::new()
+        .operation_id(Some(webhook.name.replace('.', "_")))
+        .summary(Some(webhook.summary))
+        .description(Some(webhook.description))
+        .parameters(Some(
+            webhook
+                .headers
+                .iter()
+                .map(|(name, meaning)| delivery_header(name, meaning)),
+        ))
+        .request_body(Some(body))
+        .response("2XX", taken)
+        .build()
+}
+
+fn delivery_header(name: &str, meaning: &str) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::True)
+        .description(Some(meaning))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .build()
+}
+
+/// A list schema, for what the macros cannot say.
+#[must_use]
+pub fn list_of(schema: &str) -> RefOr<Schema> {
+    RefOr::T(Schema::Array(Array::new(Ref::from_schema_name(schema))))
+}

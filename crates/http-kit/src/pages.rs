@@ -1,0 +1,176 @@
+//! Routes that need no key: the reference, the contract, and the probes.
+
+use std::future::ready;
+
+use axum::Router;
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::error::ApiError;
+
+/// The page's own rule: no script can run in it, nothing is fetched, nobody frames it.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// `GET /docs`: the reference as HTML.
+pub fn docs_route<S: Clone + Send + Sync + 'static>(html: String) -> Router<S> {
+    let page = Bytes::from(html);
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    Router::new().route("/docs", get(move || ready((headers, page.clone()))))
+}
+
+/// `GET /openapi/<name>`: a published document, as YAML.
+pub fn openapi_route<S: Clone + Send + Sync + 'static>(name: &str, yaml: String) -> Router<S> {
+    let document = Bytes::from(yaml);
+    let headers: [(HeaderName, &str); 3] = [
+        (header::CONTENT_TYPE, "application/yaml"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
+    Router::new().route(
+        &format!("/openapi/{name}"),
+        get(move || ready((headers, document.clone()))),
+    )
+}
+
+/// What one readiness check found.
+#[derive(Debug)]
+pub struct Check {
+    /// What was looked at, such as `database`.
+    pub name: &'static str,
+    /// What is wrong with it, for the log alone.
+    pub fault: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Check {
+    /// A check from a result.
+    pub fn of<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
+        name: &'static str,
+        found: Result<(), E>,
+    ) -> Self {
+        Self {
+            name,
+            fault: found.err().map(Into::into),
+        }
+    }
+}
+
+/// `GET /health` says that the process is alive; `GET /health/ready` that it can serve.
+pub fn health_routes<S, F, R>(checks: F) -> Router<S>
+where
+    S: Clone + Send + Sync + 'static,
+    F: Fn() -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Vec<Check>> + Send,
+{
+    Router::new()
+        .route("/health", get(|| ready(alive())))
+        .route(
+            "/health/ready",
+            get(move || {
+                let found = checks();
+                async move { readiness(found.await) }
+            }),
+        )
+}
+
+#[derive(Serialize)]
+struct Health<'a> {
+    status: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checks: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+fn alive() -> Response {
+    axum::Json(Health {
+        status: "ok",
+        checks: None,
+    })
+    .into_response()
+}
+
+/// A failed check is named; what is behind it goes to the log.
+fn readiness(checks: Vec<Check>) -> Response {
+    let ready = checks
+        .iter()
+        .map(|check| (check.name.to_owned(), "ok".into()))
+        .collect();
+    for check in checks {
+        if let Some(fault) = check.fault {
+            return ApiError::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not_ready",
+                format!("Not ready: the check `{}` failed.", check.name),
+            )
+            .caused_by(fault)
+            .into_response();
+        }
+    }
+    axum::Json(Health {
+        status: "ready",
+        checks: Some(ready),
+    })
+    .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::outer::finish;
+    use crate::site::testing::site;
+
+    async fn fetch(app: Router, path: &str) -> (Response<()>, String) {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let (parts, body) = finish(app, site())
+            .oneshot(request)
+            .await
+            .unwrap()
+            .into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (
+            Response::from_parts(parts, ()),
+            String::from_utf8(bytes.to_vec()).unwrap(),
+        )
+    }
+
+    #[tokio::test]
+    async fn serves_pages_with_their_types() {
+        let app =
+            docs_route("<p>".to_owned()).merge(openapi_route("pools-v1.yaml", "a: 1\n".to_owned()));
+        let (answer, body) = fetch(app.clone(), "/docs").await;
+        assert_eq!(body, "<p>");
+        assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
+        let (answer, body) = fetch(app, "/openapi/pools-v1.yaml").await;
+        assert_eq!(body, "a: 1\n");
+        assert_eq!(answer.headers()["content-type"], "application/yaml");
+    }
+
+    #[tokio::test]
+    async fn tells_alive_from_ready() {
+        let good = health_routes(|| ready(vec![Check::of("database", Ok::<(), &str>(()))]));
+        let (_, body) = fetch(good.clone(), "/health").await;
+        assert_eq!(body, r#"{"status":"ok"}"#);
+        let (answer, body) = fetch(good, "/health/ready").await;
+        assert_eq!(answer.status(), 200);
+        assert_eq!(body, r#"{"status":"ready","checks":{"database":"ok"}}"#);
+        let bad = health_routes(|| ready(vec![Check::of("database", Err("disk gone"))]));
+        let (answer, body) = fetch(bad, "/health/ready").await;
+        assert_eq!(answer.status(), 503);
+        assert!(
+            body.contains("\"not_ready\"") && body.contains("`database`"),
+            "{body}"
+        );
+        assert!(!body.contains("disk"), "{body}");
+    }
+}
