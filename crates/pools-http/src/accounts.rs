@@ -1,0 +1,346 @@
+//! Balance, funding instructions and the ledger.
+
+use axum::Json;
+use axum::extract::State;
+use http_kit::{ApiError, Entitled, PathId, Query, Secret};
+use kernel::{Amount, Asset, Bound};
+use partner_core::Access;
+use pools_core::ledger::{AccountKind, Entry};
+use pools_core::ports::LedgerFilter;
+use pools_core::usecases::reading::Statement;
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::wire::instant;
+
+const DEFAULT_LIMIT: i64 = 50;
+const LARGEST_LIMIT: i64 = 200;
+const EUR: &str = "EUR";
+
+/// Whether and with how much a partner can trade in a pool.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BalanceView {
+    /// Pool id.
+    #[schema(example = "EUR-USDT")]
+    pool_id: String,
+    /// Display label.
+    #[schema(example = "EUR/USDT")]
+    pair: String,
+    /// Whether the pool is usable.
+    available: bool,
+    /// Partner tier.
+    #[schema(example = "standard")]
+    tier: String,
+    /// The pools you are entitled to.
+    #[schema(example = json!(["EUR-USDT"]))]
+    allowed_pools: Vec<String>,
+    /// Pre-funded balance in the pool's fiat; null where the balance gate is off, which means no
+    /// pre-funded balance, not zero.
+    #[schema(required = true, example = "1000.00")]
+    balance: Option<String>,
+}
+
+/// How to fund the balance.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FundingInstructions {
+    /// Currency of the deposit.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// Account to pay to; null while not provisioned.
+    #[schema(required = true, example = "DE89370400440532013000")]
+    iban: Option<String>,
+    /// Text to include with the deposit.
+    #[schema(example = "ACME-7F3K")]
+    reference: String,
+    /// What to do, for people.
+    instructions: String,
+}
+
+/// One movement on an account.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LedgerEntry {
+    /// Entry id.
+    #[schema(example = "le_test_01KSFVT4Z2V6B9C1D3F5G7H8JM")]
+    id: String,
+    /// Signed amount: negative debits the account.
+    #[schema(example = "-100.00")]
+    delta: String,
+    /// The balance after this entry.
+    #[schema(example = "900.00")]
+    balance_after: String,
+    /// Why value moved.
+    #[schema(value_type = LedgerReason)]
+    reason: &'static str,
+    /// The quote of a trade, or the reference of a deposit.
+    #[schema(rename = "ref")]
+    #[serde(rename = "ref")]
+    reference: String,
+    /// The trade, or null.
+    #[schema(required = true)]
+    transact_id: Option<String>,
+    /// When. Never decreases along an account.
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// Why value moved.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the words; values are written from the domain's own type"
+)]
+pub(crate) enum LedgerReason {
+    PayinCredit,
+    BuyDebit,
+    BuyRefund,
+    CryptoReceipt,
+    SellDebit,
+    SellRefund,
+    Adjustment,
+}
+
+/// An account with a page of its entries, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LedgerPage {
+    /// The account's currency.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// What the account holds.
+    #[schema(example = "900.00")]
+    available: String,
+    /// The entries.
+    entries: Vec<LedgerEntry>,
+    /// The cursor of the next page; null when exhausted.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+    /// Do more follow?
+    has_more: bool,
+}
+
+/// What narrows the ledger.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "documents the parameters; they are read one by one, strictly"
+)]
+pub(crate) struct LedgerParams {
+    /// The account's currency.
+    #[param(default = "EUR", example = "EUR")]
+    currency: Option<String>,
+    /// Entries per page; moved to the nearest of 1 and 200 where it lies outside.
+    #[param(required = false, default = 50)]
+    limit: i64,
+    /// The previous `nextCursor`.
+    cursor: Option<String>,
+    /// Inclusive lower bound on `createdAt`: RFC 3339, or a date.
+    created_after: Option<String>,
+    /// Inclusive upper bound on `createdAt`: RFC 3339, or a date.
+    created_before: Option<String>,
+}
+
+/// What narrows funding instructions.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "documents the parameters; they are read one by one, strictly"
+)]
+pub(crate) struct FundingParams {
+    /// Currency of the deposit; only `EUR`.
+    #[param(default = "EUR", example = "EUR")]
+    currency: Option<String>,
+}
+
+/// Read your balance in a pool
+///
+/// Contains neither access nor KYC state, nor anything of the liquidity behind the pool.
+#[utoipa::path(get, path = "/v1/pools/{id}/balance", operation_id = "getBalance", tag = "Funds",
+    params(("id" = String, Path, description = "Pool id", example = "EUR-USDT")),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "Your balance", body = BalanceView)))]
+pub(crate) async fn get_balance(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+) -> Result<Json<BalanceView>, ApiError> {
+    let access = who.access();
+    let pool = app.allowed_pool(access, &id.0).await?;
+    let known = app.pools().await?;
+    let balance = if access.pools.balance_gate {
+        let fiat = pool.id.fiat();
+        let account = app.parts().reading.account(who.tenant(), fiat).await?;
+        Some(
+            account
+                .map_or(Amount::zero(fiat), |account| account.available)
+                .to_string(),
+        )
+    } else {
+        None
+    };
+    Ok(Json(BalanceView {
+        pool_id: pool.id.to_string(),
+        pair: pool.id.pair(),
+        available: pool.available,
+        tier: access.pools.tier.clone(),
+        allowed_pools: access
+            .visible(&known)
+            .map(|pool| pool.id.to_string())
+            .collect(),
+        balance,
+    }))
+}
+
+/// Read how to fund your balance
+///
+/// Where `iban` is null, funding is enabled and not provisioned yet: wait rather than retry.
+#[utoipa::path(get, path = "/v1/pools/funding", operation_id = "getFundingInstructions", tag = "Funds",
+    params(FundingParams),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "Funding instructions", body = FundingInstructions)))]
+pub(crate) async fn get_funding_instructions(
+    who: Secret,
+    query: Query,
+) -> Result<Json<FundingInstructions>, ApiError> {
+    let currency = query.text("currency")?.unwrap_or(EUR).to_ascii_uppercase();
+    if currency != EUR {
+        return Err(ApiError::invalid_request(
+            "Query parameter `currency` must be `EUR`.",
+        ));
+    }
+    if !who.access().pools.balance_gate {
+        return Err(ApiError::not_found_as(
+            "funding_not_enabled",
+            "Funding is not enabled for you.",
+        ));
+    }
+    Ok(Json(instructions(who.access(), currency)))
+}
+
+/// List the movements on your account
+///
+/// Credits and debits of one currency, refunds included, newest first.
+#[utoipa::path(get, path = "/v1/pools/ledger", operation_id = "listLedgerEntries", tag = "Funds",
+    params(LedgerParams),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The account and a page of its entries", body = LedgerPage)))]
+pub(crate) async fn list_ledger_entries(
+    who: Secret,
+    State(app): State<App>,
+    query: Query,
+) -> Result<Json<LedgerPage>, ApiError> {
+    let currency = query.text("currency")?.unwrap_or(EUR);
+    let asset = Asset::parse(currency).ok_or_else(no_account)?;
+    let limit = query
+        .clamped("limit", 1..=LARGEST_LIMIT)?
+        .unwrap_or(DEFAULT_LIMIT);
+    let filter = LedgerFilter {
+        before_sequence: query.parsed("cursor", |text| {
+            cursor(text).ok_or("expected a `nextCursor` of this list")
+        })?,
+        created_after: query.instant("created_after", Bound::Lower)?,
+        created_before: query.instant("created_before", Bound::Upper)?,
+    };
+    let limit = u32::try_from(limit).map_err(ApiError::internal)?;
+    match app
+        .parts()
+        .reading
+        .statement(who.tenant(), asset, &filter, limit)
+        .await?
+    {
+        Some(statement) => Ok(Json(page(asset, &statement)?)),
+        None if asset.code() == EUR => Ok(Json(empty_page(asset))),
+        None => Err(no_account()),
+    }
+}
+
+fn no_account() -> ApiError {
+    ApiError::invalid_request(
+        "Query parameter `currency` must be a currency you have an account in.",
+    )
+}
+
+fn instructions(access: &Access, currency: String) -> FundingInstructions {
+    let reference = access.pools.funding_reference.clone();
+    let instructions = match &access.pools.iban {
+        Some(iban) => format!(
+            "Send a SEPA transfer in EUR to {iban} with the reference {reference}. It is credited when it arrives."
+        ),
+        None => "Funding is enabled for you; the account to pay to is being set up.".to_owned(),
+    };
+    FundingInstructions {
+        currency,
+        iban: access.pools.iban.clone(),
+        reference,
+        instructions,
+    }
+}
+
+/// The cursor of the ledger: opaque to clients, the sequence number of the page's last entry.
+const CURSOR_PREFIX: &str = "lc_";
+
+fn cursor(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(CURSOR_PREFIX)?;
+    let canonical = !digits.is_empty()
+        && !digits.starts_with('0')
+        && digits.bytes().all(|byte| byte.is_ascii_digit());
+    canonical.then(|| digits.parse().ok()).flatten()
+}
+
+fn empty_page(asset: Asset) -> LedgerPage {
+    LedgerPage {
+        currency: asset.to_string(),
+        available: Amount::zero(asset).to_string(),
+        entries: Vec::new(),
+        next_cursor: None,
+        has_more: false,
+    }
+}
+
+fn page(asset: Asset, statement: &Statement) -> Result<LedgerPage, ApiError> {
+    let entries = statement
+        .page
+        .items
+        .iter()
+        .map(entry)
+        .collect::<Result<Vec<_>, _>>()?;
+    let last = statement
+        .page
+        .items
+        .last()
+        .and_then(|entry| entry.mark)
+        .filter(|_| statement.page.has_more);
+    Ok(LedgerPage {
+        currency: asset.to_string(),
+        available: statement.account.available.to_string(),
+        entries,
+        next_cursor: last.map(|mark| format!("{CURSOR_PREFIX}{}", mark.sequence)),
+        has_more: statement.page.has_more,
+    })
+}
+
+fn entry(entry: &Entry) -> Result<LedgerEntry, ApiError> {
+    let mark = entry
+        .mark
+        .ok_or_else(|| ApiError::internal("an entry of an account without its place in it"))?;
+    let amount = entry.transfer.amount;
+    let delta = if entry.transfer.debit == AccountKind::Partner {
+        format!("-{amount}")
+    } else {
+        amount.to_string()
+    };
+    Ok(LedgerEntry {
+        id: entry.id.to_string(),
+        delta,
+        balance_after: mark.balance_after.to_string(),
+        reason: entry.transfer.reason.as_str(),
+        reference: entry.reference.clone(),
+        transact_id: entry.trade.map(|(trade, _)| trade.to_string()),
+        created_at: instant(entry.created_at),
+    })
+}

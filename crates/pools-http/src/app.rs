@@ -1,0 +1,132 @@
+//! What every handler of the pools API shares.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_kit::ApiError;
+use kernel::Mode;
+use parking_lot::RwLock;
+use partner_core::pools::{Pool, PoolId};
+use partner_core::ports::Directory;
+use partner_core::{Access, PartnerId};
+use pools_core::usecases::poll::Polling;
+use pools_core::usecases::quoting::Quoting;
+use pools_core::usecases::reading::Reading;
+use pools_core::usecases::reject::Rejecting;
+use pools_core::usecases::transact::Transacting;
+
+/// The use cases behind the routes.
+#[derive(Clone)]
+pub struct Parts {
+    /// The process's mode.
+    pub mode: Mode,
+    /// Who may do what, and which pools there are.
+    pub directory: Arc<dyn Directory>,
+    /// Gives quotes.
+    pub quoting: Quoting,
+    /// Executes quotes.
+    pub transacting: Transacting,
+    /// Moves trades.
+    pub polling: Polling,
+    /// Rejects quotes.
+    pub rejecting: Rejecting,
+    /// Reads.
+    pub reading: Reading,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The state of the router; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct App(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    parts: Parts,
+    discovery: RwLock<HashMap<PartnerId, Discovery>>,
+}
+
+/// A partner's discovery answer as bytes, good for as long as both of its sources are the same.
+#[derive(Debug, Clone)]
+struct Discovery {
+    access: Arc<Access>,
+    pools: Arc<[Pool]>,
+    body: Bytes,
+}
+
+/// Partners whose discovery answer is kept; past that the table starts afresh.
+const DISCOVERY_LIMIT: usize = 10_000;
+
+impl App {
+    /// The state over the given use cases.
+    #[must_use]
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self(Arc::new(Inner {
+            parts,
+            discovery: RwLock::default(),
+        }))
+    }
+
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.0.parts
+    }
+
+    /// A pool by its id; 404 where there is none.
+    pub(crate) async fn pool(&self, id: &str) -> Result<Pool, ApiError> {
+        let id = PoolId::parse(id).ok_or_else(ApiError::not_found)?;
+        let pools = self.pools().await?;
+        pools
+            .iter()
+            .find(|pool| pool.id == id)
+            .cloned()
+            .ok_or_else(ApiError::not_found)
+    }
+
+    /// A pool the partner is allowed in: 404 where there is none, 403 where it is not allowed.
+    pub(crate) async fn allowed_pool(&self, access: &Access, id: &str) -> Result<Pool, ApiError> {
+        let pool = self.pool(id).await?;
+        access.pool_allowed(&pool.id)?;
+        Ok(pool)
+    }
+
+    pub(crate) async fn pools(&self) -> Result<Arc<[Pool]>, ApiError> {
+        Ok(self.0.parts.directory.pools_all(self.0.parts.mode).await?)
+    }
+
+    /// The partner's discovery answer, serialised once for each state of its sources.
+    pub(crate) async fn discovery(
+        &self,
+        access: &Arc<Access>,
+        render: fn(&Access, &[Pool]) -> Result<Bytes, ApiError>,
+    ) -> Result<Bytes, ApiError> {
+        let pools = self.pools().await?;
+        let partner = &access.partner.id;
+        if let Some(known) = self.0.discovery.read().get(partner)
+            && Arc::ptr_eq(&known.access, access)
+            && Arc::ptr_eq(&known.pools, &pools)
+        {
+            return Ok(known.body.clone());
+        }
+        let body = render(access, &pools)?;
+        let mut table = self.0.discovery.write();
+        if table.len() >= DISCOVERY_LIMIT {
+            table.clear();
+        }
+        table.insert(
+            partner.clone(),
+            Discovery {
+                access: Arc::clone(access),
+                pools,
+                body: body.clone(),
+            },
+        );
+        Ok(body)
+    }
+}

@@ -1,0 +1,281 @@
+//! The published contract, generated from the routes: `/openapi/pools-v1.yaml`.
+
+use http_kit::openapi::{Contract, ContractFault, WebhookDoc, to_yaml};
+use http_kit::{ErrorDoc, SHARED_ERRORS};
+use serde_json::json;
+use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, ServerBuilder};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::errors::ERROR_DOCS;
+use crate::routes;
+use crate::trades::TradeRecord;
+
+/// The contract's version: a date.
+const VERSION: &str = "2026-05-25";
+
+const DESCRIPTION: &str = "\
+Headless liquidity for approved partners: discover entitled pools, read capabilities, request a quote \
+(firm: executable once, for a short time; indicative: a price only), execute a firm quote exactly once, \
+poll until it is settled, and reconcile with trades, balance and ledger.
+
+Money and rates are decimal strings, never floats; every `*Bps` field is an integer in basis points; \
+instants are RFC 3339 in UTC. Clients ignore fields they do not know. Another partner's object reads \
+exactly like one that does not exist: 404.";
+
+/// The tiers of the limits, as they stand in the headers.
+const TIERS: [&str; 2] = ["short", "medium"];
+
+/// Refusals every operation shares.
+const SHARED: [&str; 9] = [
+    "unauthorized",
+    "secret_key_in_query",
+    "key_mode_mismatch",
+    "key_revoked",
+    "organization_suspended",
+    "rate_limited",
+    "internal_error",
+    "overloaded",
+    "service_unavailable",
+];
+
+/// Refusals of the operations that check entitlement.
+const ENTITLED: [&str; 4] = [
+    "pools_not_enabled",
+    "pool_access_suspended",
+    "kyc_not_approved",
+    "pool_not_allowed",
+];
+
+/// Refusals of the operations that read a body.
+const BODY: [&str; 5] = [
+    "invalid_request",
+    "invalid_json",
+    "unsupported_media_type",
+    "body_too_large",
+    "request_timeout",
+];
+
+/// What each operation refuses beside [`SHARED`].
+const OPERATIONS: [(&str, &[&[&str]]); 12] = [
+    ("listPools", &[]),
+    ("getCapabilities", &[&ENTITLED, &["resource_not_found"]]),
+    (
+        "createQuote",
+        &[
+            &[
+                "pools_not_enabled",
+                "pool_access_suspended",
+                "kyc_not_approved",
+                "resource_not_found",
+            ],
+            &BODY,
+            &[
+                "unknown_currency",
+                "currency_mismatch",
+                "network_not_supported",
+                "invalid_address",
+                "address_checksum_mismatch",
+                "amount_precision",
+                "amount_out_of_range",
+                "amount_below_minimum",
+                "amount_above_maximum",
+                "outcome_unknown",
+            ],
+        ],
+    ),
+    (
+        "transact",
+        &[
+            &ENTITLED,
+            &BODY,
+            &[
+                "idempotency_key_required",
+                "idempotency_key_invalid",
+                "insufficient_balance",
+                "resource_not_found",
+                "idempotency_in_progress",
+                "idempotency_key_reused",
+                "quote_rejected",
+                "quote_expired",
+                "reservation_failed",
+                "velocity_cap_exceeded",
+                "side_not_enabled",
+                "engine_unavailable",
+                "outcome_unknown",
+            ],
+        ],
+    ),
+    ("getQuote", &[&["resource_not_found"]]),
+    (
+        "rejectQuote",
+        &[&[
+            "resource_not_found",
+            "quote_consumed",
+            "quote_rejected",
+            "quote_expired",
+            "outcome_unknown",
+        ]],
+    ),
+    (
+        "getTransactionByQuote",
+        &[&["resource_not_found", "outcome_unknown"]],
+    ),
+    ("listTrades", &[&["invalid_request"]]),
+    ("getTrade", &[&["resource_not_found"]]),
+    ("getBalance", &[&ENTITLED, &["resource_not_found"]]),
+    (
+        "getFundingInstructions",
+        &[&["invalid_request", "funding_not_enabled"]],
+    ),
+    ("listLedgerEntries", &[&["invalid_request"]]),
+];
+
+/// Headers of every delivery.
+const DELIVERY_HEADERS: &[(&str, &str)] = &[
+    (
+        "Pools-Signature",
+        "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256, keyed with your signing secret, over `<t>.<raw body>`.",
+    ),
+    (
+        "webhook-id",
+        "The event's id, as in Standard Webhooks; the same on every attempt.",
+    ),
+    (
+        "webhook-timestamp",
+        "When this attempt was signed, in unix seconds.",
+    ),
+    (
+        "webhook-signature",
+        "`v1,<base64>`: the signature of Standard Webhooks.",
+    ),
+];
+
+/// The body of an event: its id and type, and the trade as `getTrade` gives it.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+struct TradeEvent {
+    /// Hex SHA-256 of `<transactId>:<type>`. Deliveries repeat: handle an id once.
+    event_id: String,
+    /// The event's type.
+    #[schema(rename = "type", example = "pool.transaction.settled")]
+    kind: String,
+    #[serde(flatten)]
+    trade: TradeRecord,
+}
+
+/// The document, complete.
+///
+/// # Errors
+/// [`ContractFault`] where it mentions what does not exist; the tests would have found it.
+pub fn openapi() -> Result<OpenApi, ContractFault> {
+    let mut api = OpenApiRouter::new()
+        .merge(routes::any_key())
+        .merge(routes::secret())
+        .merge(routes::entitled())
+        .into_openapi();
+    api.info = InfoBuilder::new()
+        .title("Penstock Liquidity Pools Partner API")
+        .version(VERSION)
+        .description(Some(DESCRIPTION))
+        .license(Some(
+            LicenseBuilder::new()
+                .name("Apache-2.0")
+                .identifier(Some("Apache-2.0"))
+                .build(),
+        ))
+        .build();
+    api.servers = Some(vec![
+        ServerBuilder::new()
+            .url("/")
+            .description(Some("The service that serves this document"))
+            .build(),
+    ]);
+    let mut contract = Contract::new(api, every_error())
+        .schema("TradeEvent", TradeEvent::schema())
+        .webhooks(&webhooks());
+    for (operation, codes) in OPERATIONS {
+        let codes: Vec<&str> = SHARED
+            .into_iter()
+            .chain(codes.iter().flat_map(|codes| codes.iter().copied()))
+            .collect();
+        contract = contract.errors(operation, &codes);
+    }
+    contract.headers(&TIERS).finish()
+}
+
+/// The document as published.
+///
+/// # Errors
+/// [`ContractFault`], as [`openapi`].
+pub fn openapi_yaml() -> Result<String, ContractFault> {
+    to_yaml(&openapi()?)
+}
+
+/// Every code the service gives.
+pub fn every_error() -> impl Iterator<Item = ErrorDoc> {
+    SHARED_ERRORS.iter().chain(ERROR_DOCS).copied()
+}
+
+fn webhooks() -> [WebhookDoc; 3] {
+    [
+        webhook(
+            "pool.transaction.settled",
+            "A trade settled",
+            "The crypto was delivered, or the payout issued. A later return is not announced: keep polling, or watch the ledger.",
+            "settled",
+        ),
+        webhook(
+            "pool.transaction.failed",
+            "A trade failed",
+            "It was attempted and could not complete; what was reserved is back on your balance.",
+            "failed",
+        ),
+        webhook(
+            "pool.transaction.released",
+            "A trade was released",
+            "Its reservation was given back before anything was attempted.",
+            "released",
+        ),
+    ]
+}
+
+fn webhook(
+    name: &'static str,
+    summary: &'static str,
+    description: &'static str,
+    status: &'static str,
+) -> WebhookDoc {
+    let settled = status == "settled";
+    let example = json!({
+        "eventId": "9f0b1f3f6b7f4f0b8f2d3f7c7b1f7d6e4c0b8a6f5e4d3c2b1a09f8e7d6c5b4a3",
+        "type": name,
+        "transactId": "txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        "quoteId": "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9",
+        "poolId": "EUR-USDT",
+        "pair": "EUR/USDT",
+        "side": "on_ramp",
+        "status": status,
+        "fiatCurrency": "EUR",
+        "cryptoCurrency": "USDT",
+        "cryptoNetwork": "ethereum",
+        "fiatAmount": "100.00",
+        "cryptoAmount": "107.90325",
+        "quotedRate": "1.0790325",
+        "spreadBps": 25,
+        "feeBps": 30,
+        "totalBps": 55,
+        "engineFillTxId": settled.then_some("sbx_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        "createdAt": "2026-05-25T12:00:00.000Z",
+        "settledAt": settled.then_some("2026-05-25T12:00:01.000Z"),
+    });
+    WebhookDoc {
+        name,
+        summary,
+        description,
+        schema: "TradeEvent",
+        example,
+        headers: DELIVERY_HEADERS,
+    }
+}

@@ -1,0 +1,410 @@
+//! How the refusals of the pools domain read from outside.
+//!
+//! Every match is exhaustive: a new refusal does not compile until it has its row here, and a test
+//! holds [`ERROR_DOCS`] to the same codes.
+
+use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
+use kernel::AmountFault;
+use pools_core::books::Refusal;
+use pools_core::destination::AddressFault;
+use pools_core::pricing::PriceFault;
+use pools_core::quote::QuoteClosed;
+use pools_core::usecases::poll::PollError;
+use pools_core::usecases::quoting::{AskFault, QuoteError};
+use pools_core::usecases::reject::RejectError;
+use pools_core::usecases::transact::TransactError;
+
+const FIX: &str = "Fix the request; do not retry it unchanged.";
+const ASK: &str = "Do not retry until the operator has changed your access.";
+const NEW_QUOTE: &str = "Read the quote; ask for a new one where you still want to trade.";
+
+/// The codes of the pools API, beside those every service shares.
+pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
+    use Kind::{Conflict, Forbidden, InvalidRequest, NotFound, RateLimited, ServerError};
+    &[
+        error_doc(
+            "amount_precision",
+            400,
+            InvalidRequest,
+            "The amount has more fractional digits than its currency or asset, counted as written.",
+            FIX,
+        ),
+        error_doc(
+            "amount_out_of_range",
+            400,
+            InvalidRequest,
+            "A leg of the order rounds to zero or exceeds 10000000000.",
+            FIX,
+        ),
+        error_doc(
+            "amount_below_minimum",
+            400,
+            InvalidRequest,
+            "The order is worth less than `minOrderUsdt`.",
+            "Read the limits from capabilities.",
+        ),
+        error_doc(
+            "amount_above_maximum",
+            400,
+            InvalidRequest,
+            "The order is worth more than `maxOrderUsdt`.",
+            "Read the limits from capabilities.",
+        ),
+        error_doc(
+            "unknown_currency",
+            400,
+            InvalidRequest,
+            "The code is no active ISO 4217 currency, or no asset known here.",
+            FIX,
+        ),
+        error_doc(
+            "currency_mismatch",
+            400,
+            InvalidRequest,
+            "The currency or asset is not the pool's.",
+            FIX,
+        ),
+        error_doc(
+            "network_not_supported",
+            400,
+            InvalidRequest,
+            "`cryptoNetwork` is none of the pool's networks, or `destNetwork` is off the delivery allowlist.",
+            "Read the networks from capabilities.",
+        ),
+        error_doc(
+            "invalid_address",
+            400,
+            InvalidRequest,
+            "`destAddress` is missing on a purchase, malformed, or the zero address.",
+            FIX,
+        ),
+        error_doc(
+            "address_checksum_mismatch",
+            400,
+            InvalidRequest,
+            "`destAddress` is mixed-case and fails its EIP-55 checksum: a digit is probably mistyped.",
+            "Check the address with its owner.",
+        ),
+        error_doc(
+            "insufficient_balance",
+            402,
+            InvalidRequest,
+            "The balance does not cover the reservation. Nothing was changed; the quote is as it was.",
+            "Fund the balance, then retry; the Idempotency-Key is still free.",
+        ),
+        error_doc(
+            "key_mode_mismatch",
+            403,
+            Forbidden,
+            "The key is of the other environment, or a publishable key was sent to a route that takes a secret one.",
+            "Use the right key for this host and route.",
+        ),
+        error_doc(
+            "pools_not_enabled",
+            403,
+            Forbidden,
+            "The pools product is not enabled for you.",
+            ASK,
+        ),
+        error_doc(
+            "pool_access_suspended",
+            403,
+            Forbidden,
+            "Your access to pools is suspended.",
+            ASK,
+        ),
+        error_doc(
+            "kyc_not_approved",
+            403,
+            Forbidden,
+            "Your KYC is not approved.",
+            ASK,
+        ),
+        error_doc(
+            "pool_not_allowed",
+            403,
+            Forbidden,
+            "The pool exists and is not among yours.",
+            ASK,
+        ),
+        error_doc(
+            "funding_not_enabled",
+            404,
+            NotFound,
+            "You have no pre-funded balance, so there is nothing to fund.",
+            ASK,
+        ),
+        error_doc(
+            "idempotency_in_progress",
+            409,
+            Conflict,
+            "Another request with the same Idempotency-Key is being worked on.",
+            "Retry in a moment with the same key, or read the trade.",
+        ),
+        error_doc(
+            "idempotency_key_reused",
+            409,
+            Conflict,
+            "The Idempotency-Key was used for another request.",
+            "Use a fresh key for each operation.",
+        ),
+        error_doc(
+            "quote_consumed",
+            409,
+            Conflict,
+            "The quote has been executed, so it cannot be rejected.",
+            NEW_QUOTE,
+        ),
+        error_doc(
+            "quote_rejected",
+            409,
+            Conflict,
+            "The quote has been rejected.",
+            NEW_QUOTE,
+        ),
+        error_doc(
+            "quote_expired",
+            409,
+            Conflict,
+            "The quote has expired.",
+            NEW_QUOTE,
+        ),
+        error_doc(
+            "reservation_failed",
+            409,
+            Conflict,
+            "The engine refused to reserve liquidity. Nothing was changed; the quote is as it was.",
+            NEW_QUOTE,
+        ),
+        error_doc(
+            "velocity_cap_exceeded",
+            429,
+            RateLimited,
+            "The trade would take you past your rolling notional cap. Not a throttle: waiting a second does not help.",
+            "Wait until earlier trades leave the window, or ask the operator for a higher cap.",
+        ),
+        error_doc(
+            "side_not_enabled",
+            501,
+            ServerError,
+            "Selling is not enabled for you in this pool.",
+            "Do not retry; read `sides` from capabilities.",
+        ),
+        error_doc(
+            "engine_unavailable",
+            503,
+            ServerError,
+            "The reservation could not be made in time. Nothing was changed; the Idempotency-Key is still free.",
+            "Retry with bounded backoff and the same Idempotency-Key while the quote is active.",
+        ),
+    ]
+};
+
+pub(crate) fn ask_fault(fault: AskFault) -> ApiError {
+    let code = match fault {
+        AskFault::Missing(_) | AskFault::NotAllowed(_, _) => "invalid_request",
+        AskFault::Amount(fault) => amount_code(fault),
+        AskFault::UnknownCurrency(_) => "unknown_currency",
+        AskFault::CurrencyMismatch(_) => "currency_mismatch",
+        AskFault::NetworkNotSupported(_) => "network_not_supported",
+        AskFault::Address(AddressFault::Invalid) => "invalid_address",
+        AskFault::Address(AddressFault::Checksum) => "address_checksum_mismatch",
+    };
+    ApiError::invalid(code, format!("{fault}."))
+}
+
+const fn amount_code(fault: AmountFault) -> &'static str {
+    match fault {
+        AmountFault::Malformed | AmountFault::Zero => "invalid_request",
+        AmountFault::TooPrecise(_) => "amount_precision",
+        AmountFault::OutOfRange => "amount_out_of_range",
+    }
+}
+
+pub(crate) fn price_fault(fault: PriceFault) -> ApiError {
+    let (code, message) = match fault {
+        PriceFault::OutOfRange => (
+            "amount_out_of_range",
+            "`amount`: a leg of the order rounds to zero or exceeds 10000000000.",
+        ),
+        PriceFault::BelowMinimum => (
+            "amount_below_minimum",
+            "`amount`: the order is worth less than `minOrderUsdt`.",
+        ),
+        PriceFault::AboveMaximum => (
+            "amount_above_maximum",
+            "`amount`: the order is worth more than `maxOrderUsdt`.",
+        ),
+    };
+    ApiError::invalid(code, message)
+}
+
+pub(crate) fn quote_error(error: QuoteError) -> ApiError {
+    match error {
+        QuoteError::Ask(fault) => ask_fault(fault),
+        QuoteError::Price(fault) => price_fault(fault),
+        QuoteError::Store(fault) => fault.into(),
+    }
+}
+
+pub(crate) fn reject_error(error: RejectError) -> ApiError {
+    match error {
+        RejectError::NotFound => ApiError::not_found(),
+        RejectError::Closed(closed) => quote_closed(closed),
+        RejectError::Store(fault) => fault.into(),
+    }
+}
+
+pub(crate) fn transact_error(error: TransactError) -> ApiError {
+    match error {
+        TransactError::InProgress => ApiError::conflict(
+            "idempotency_in_progress",
+            "A request with this `Idempotency-Key` is being worked on. Retry it, or read the trade.",
+        ),
+        TransactError::Refused(refusal) => transact_refusal(refusal),
+        TransactError::Store(fault) => fault.into(),
+    }
+}
+
+pub(crate) fn poll_error(error: PollError) -> ApiError {
+    match error {
+        PollError::NotFound => ApiError::not_found(),
+        PollError::Store(fault) => fault.into(),
+        PollError::Post(_) | PollError::Event(_) => ApiError::internal(error),
+    }
+}
+
+fn transact_refusal(refusal: Refusal) -> ApiError {
+    match refusal {
+        Refusal::Denied(denial) => denial.into(),
+        Refusal::KeyReused => ApiError::conflict(
+            "idempotency_key_reused",
+            "This `Idempotency-Key` was used for another request.",
+        ),
+        Refusal::QuoteUnknown => ApiError::not_found(),
+        Refusal::SideNotEnabled => ApiError::not_implemented(
+            "side_not_enabled",
+            "Selling is not enabled for you in this pool. Do not retry.",
+        ),
+        Refusal::QuoteClosed(closed) => quote_closed(closed),
+        Refusal::VelocityCapExceeded => ApiError::rate_limited(
+            "velocity_cap_exceeded",
+            "The trade would take you past your rolling notional cap.",
+        ),
+        Refusal::InsufficientBalance => ApiError::payment_required(
+            "insufficient_balance",
+            "The balance does not cover the reservation.",
+        ),
+        Refusal::ReservationFailed => ApiError::conflict(
+            "reservation_failed",
+            "The reservation was refused; ask for a new quote.",
+        ),
+        Refusal::EngineUnavailable => ApiError::unavailable(
+            "engine_unavailable",
+            "The reservation could not be made in time. Nothing was changed; retry with the same Idempotency-Key.",
+            1,
+        ),
+    }
+}
+
+fn quote_closed(closed: QuoteClosed) -> ApiError {
+    let (code, message) = match closed {
+        QuoteClosed::Consumed => ("quote_consumed", "The quote has been executed."),
+        QuoteClosed::Rejected => ("quote_rejected", "The quote has been rejected."),
+        QuoteClosed::Expired => ("quote_expired", "The quote has expired; ask for a new one."),
+    };
+    ApiError::conflict(code, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use http_kit::SHARED_ERRORS;
+    use partner_core::Denial;
+
+    use super::*;
+
+    /// Every refusal of the domain, as it reads from outside.
+    fn every_refusal() -> Vec<ApiError> {
+        let asks = [
+            AskFault::Missing("side"),
+            AskFault::NotAllowed("side", "on_ramp, off_ramp"),
+            AskFault::Amount(AmountFault::Malformed),
+            AskFault::Amount(AmountFault::Zero),
+            AskFault::Amount(AmountFault::TooPrecise(2)),
+            AskFault::Amount(AmountFault::OutOfRange),
+            AskFault::UnknownCurrency("fiatCurrency"),
+            AskFault::CurrencyMismatch("fiatCurrency"),
+            AskFault::NetworkNotSupported("destNetwork"),
+            AskFault::Address(AddressFault::Invalid),
+            AskFault::Address(AddressFault::Checksum),
+        ];
+        let prices = [
+            PriceFault::OutOfRange,
+            PriceFault::BelowMinimum,
+            PriceFault::AboveMaximum,
+        ];
+        let closed = [
+            QuoteClosed::Consumed,
+            QuoteClosed::Rejected,
+            QuoteClosed::Expired,
+        ];
+        let denials = [
+            Denial::KeyRevoked,
+            Denial::OrganizationSuspended,
+            Denial::PoolsNotEnabled,
+            Denial::PoolAccessSuspended,
+            Denial::KycNotApproved,
+            Denial::PoolNotAllowed,
+        ];
+        let refusals = [
+            Refusal::KeyReused,
+            Refusal::QuoteUnknown,
+            Refusal::SideNotEnabled,
+            Refusal::VelocityCapExceeded,
+            Refusal::InsufficientBalance,
+            Refusal::ReservationFailed,
+            Refusal::EngineUnavailable,
+        ];
+        let asks = asks.into_iter().map(ask_fault);
+        let prices = prices.into_iter().map(price_fault);
+        let closed = closed.into_iter().map(quote_closed);
+        let refusals = refusals
+            .into_iter()
+            .chain(denials.map(Refusal::Denied))
+            .map(transact_refusal);
+        asks.chain(prices)
+            .chain(closed)
+            .chain(refusals)
+            .chain([transact_error(TransactError::InProgress)])
+            .collect()
+    }
+
+    #[test]
+    fn every_refusal_is_explained_as_it_is_sent() {
+        for error in every_refusal() {
+            let doc = ERROR_DOCS
+                .iter()
+                .chain(SHARED_ERRORS)
+                .find(|doc| doc.code == error.code());
+            let doc = doc.unwrap_or_else(|| panic!("{} is not explained", error.code()));
+            assert_eq!(
+                (doc.status, doc.kind),
+                (error.status().as_u16(), error.kind()),
+                "{}",
+                doc.code
+            );
+        }
+    }
+
+    #[test]
+    fn no_code_is_explained_twice() {
+        for (at, doc) in ERROR_DOCS.iter().enumerate() {
+            let others = ERROR_DOCS.iter().skip(at + 1).chain(SHARED_ERRORS);
+            assert!(
+                others.into_iter().all(|other| other.code != doc.code),
+                "{}",
+                doc.code
+            );
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The whole HTTP face of the service: the routes behind their door, the published contract, its
+//! page and the probes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use http_kit::openapi::{ContractFault, to_value};
+use http_kit::{
+    Check, Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, docs_route, finish,
+    health_routes, openapi_route, render_docs,
+};
+use partner_core::Access;
+use partner_core::ports::{Readiness, Throttle};
+use partner_core::throttle::Tier;
+
+use crate::app::{App, Parts};
+use crate::contract::{every_error, openapi, openapi_yaml};
+use crate::routes;
+
+/// The contract's name under `/openapi/`.
+const DOCUMENT: &str = "pools-v1.yaml";
+
+/// In pools, a key of the wrong mode or kind always reads the same.
+const WORDING: Wording = Wording {
+    test_key_on_live: "key_mode_mismatch",
+    live_key_on_test: "key_mode_mismatch",
+    wrong_kind: "key_mode_mismatch",
+};
+
+/// What the service is made of.
+#[derive(Clone)]
+pub struct Setup {
+    /// The use cases.
+    pub parts: Parts,
+    /// Counts requests.
+    pub throttle: Arc<dyn Throttle>,
+    /// The limit of every route, per credential; unknown keys count against the client's address
+    /// under the same numbers. `None` where throttles are off.
+    pub tiers: Option<Vec<Tier>>,
+    /// Whose `X-Forwarded-For` is believed.
+    pub proxies: TrustedProxies,
+    /// Request ids and the documentation's address.
+    pub site: Site,
+    /// Whether the store is there.
+    pub readiness: Arc<dyn Readiness>,
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds the router, complete and finished.
+///
+/// # Errors
+/// [`ContractFault`] where the published contract does not hold together; the tests would have
+/// found it.
+pub fn service(setup: Setup) -> Result<Router, ContractFault> {
+    let limit = setup
+        .tiers
+        .map(|tiers| Limit::new("pools", Whose::Credential, tiers));
+    let door = Door::new(DoorConfig {
+        mode: setup.parts.mode,
+        directory: Arc::clone(&setup.parts.directory),
+        throttle: setup.throttle,
+        proxies: setup.proxies,
+        wording: WORDING,
+        guesses: limit.as_ref().map(|limit| limit.counting(Whose::Client)),
+        entitled: Access::pools_entitled,
+    });
+    let routes = routes::router(App::new(setup.parts), &door, limit.as_ref());
+    Ok(finish(
+        routes.merge(pages()?).merge(probes(setup.readiness)),
+        setup.site,
+    ))
+}
+
+fn pages() -> Result<Router, ContractFault> {
+    let errors: Vec<_> = every_error().collect();
+    let page = render_docs(
+        &to_value(&openapi()?)?,
+        &errors,
+        &format!("/openapi/{DOCUMENT}"),
+    );
+    Ok(docs_route(page).merge(openapi_route(DOCUMENT, openapi_yaml()?)))
+}
+
+fn probes(readiness: Arc<dyn Readiness>) -> Router {
+    health_routes(move || {
+        let readiness = Arc::clone(&readiness);
+        async move { vec![Check::of("database", readiness.ready().await)] }
+    })
+}

@@ -1,0 +1,379 @@
+//! Trades: execute a quote, poll, list, read.
+
+use axum::Json;
+use axum::extract::{FromRequest, Request, State};
+use http_kit::{ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Query, Secret};
+use kernel::Bound;
+use pools_core::books::Outcome;
+use pools_core::ports::TradeFilter;
+use pools_core::quote::{QuoteId, Side};
+use pools_core::trade::{Trade, TradeId, TradeStatus};
+use pools_core::usecases::transact::Transact;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::app::App;
+use crate::errors;
+use crate::wire::instant;
+
+const DEFAULT_LIMIT: i64 = 50;
+const LARGEST_LIMIT: i64 = 100;
+
+/// Names the quote to execute. Nothing else is read from the body.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TransactRequest {
+    /// A firm, active quote of this pool.
+    #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
+    quote_id: String,
+}
+
+/// A trade's status.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the words; values are written from the domain's own type"
+)]
+pub(crate) enum TradeStatusWord {
+    Quoted,
+    Reserved,
+    Settled,
+    Released,
+    Failed,
+    Returned,
+}
+
+/// The acknowledgement of a transact.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TransactAck {
+    /// The trade made, or the one the quote had already.
+    #[schema(example = "txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    transact_id: String,
+    /// `reserved` on first execution; the trade's present status on a repeat.
+    #[schema(value_type = TradeStatusWord)]
+    status: &'static str,
+    /// The quote executed.
+    #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
+    quote_id: String,
+    /// True where the quote had this trade already.
+    idempotent: bool,
+}
+
+/// A trade's progress. It carries no money: that is on the trade.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StatusView {
+    /// Trade id.
+    #[schema(example = "txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    transact_id: String,
+    /// Quote id.
+    #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
+    quote_id: String,
+    /// Where the trade stands.
+    #[schema(value_type = TradeStatusWord)]
+    status: &'static str,
+    /// Pool id.
+    #[schema(example = "EUR-USDT")]
+    pool_id: String,
+    /// Side.
+    #[schema(value_type = crate::quotes::Side)]
+    side: &'static str,
+    /// When the quote was executed.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it settled, or null.
+    #[schema(required = true, format = DateTime)]
+    settled_at: Option<String>,
+}
+
+/// A trade.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Trade)]
+pub(crate) struct TradeRecord {
+    /// Trade id; also the list cursor.
+    #[schema(example = "txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    transact_id: String,
+    /// Quote executed.
+    #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
+    quote_id: String,
+    /// Pool id.
+    #[schema(example = "EUR-USDT")]
+    pool_id: String,
+    /// Display label.
+    #[schema(example = "EUR/USDT")]
+    pair: String,
+    /// Side.
+    #[schema(value_type = crate::quotes::Side)]
+    side: &'static str,
+    /// Where the trade stands.
+    #[schema(value_type = TradeStatusWord)]
+    status: &'static str,
+    /// Fiat leg.
+    #[schema(example = "EUR")]
+    fiat_currency: String,
+    /// Crypto leg.
+    #[schema(example = "USDT")]
+    crypto_currency: String,
+    /// Chain locked on the quote.
+    #[schema(value_type = crate::quotes::CryptoNetwork)]
+    crypto_network: &'static str,
+    /// Fiat leg.
+    #[schema(example = "100.00")]
+    fiat_amount: String,
+    /// Crypto leg.
+    #[schema(example = "107.90325")]
+    crypto_amount: String,
+    /// All-in rate locked from the quote.
+    #[schema(example = "1.0790325")]
+    quoted_rate: String,
+    /// Spread in the rate, in basis points.
+    #[schema(example = 25)]
+    spread_bps: u16,
+    /// Draw fee in the rate, in basis points.
+    #[schema(example = 30)]
+    fee_bps: u16,
+    /// `spreadBps` + `feeBps`.
+    #[schema(example = 55)]
+    total_bps: u16,
+    /// Opaque reference of the fill, for support; null until settled.
+    #[schema(required = true)]
+    engine_fill_tx_id: Option<String>,
+    /// When the quote was executed.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it settled, or null.
+    #[schema(required = true, format = DateTime)]
+    settled_at: Option<String>,
+}
+
+/// A page of trades, newest first.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TradePage {
+    /// The trades.
+    data: Vec<TradeRecord>,
+    /// The cursor of the next page; null when exhausted.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+    /// Do more follow?
+    has_more: bool,
+}
+
+/// What narrows the list.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(
+    dead_code,
+    reason = "documents the parameters; they are read one by one, strictly"
+)]
+pub(crate) struct TradeListParams {
+    /// Trades per page.
+    #[param(required = false, minimum = 1, maximum = 100, default = 50)]
+    limit: u32,
+    /// A `transactId` taken from the previous `nextCursor`.
+    cursor: Option<String>,
+    /// Only this side.
+    #[param(value_type = Option<crate::quotes::Side>, inline)]
+    side: Option<String>,
+    /// Only this status.
+    #[param(value_type = Option<TradeStatusWord>, inline)]
+    status: Option<String>,
+    /// Inclusive lower bound on `createdAt`: RFC 3339, or a date.
+    #[param(example = "2026-05-25T00:00:00Z")]
+    created_after: Option<String>,
+    /// Inclusive upper bound on `createdAt`: RFC 3339, or a date.
+    #[param(example = "2026-05-26T00:00:00Z")]
+    created_before: Option<String>,
+}
+
+/// Execute a firm quote
+///
+/// Exactly once: a repeat for the same quote returns the existing trade with `idempotent` true,
+/// under whatever key. Side, amounts, rate and delivery target come from the quote, never from
+/// this body. Retry a 5xx with the same `Idempotency-Key`.
+#[utoipa::path(post, path = "/v1/pools/{id}/transact", operation_id = "transact", tag = "Trades",
+    params(
+        ("id" = String, Path, description = "Pool id", example = "EUR-USDT"),
+        ("Idempotency-Key" = String, Header, description = "Your key for this one operation: 1 to 255 visible ASCII characters. Kept for 24 hours.",
+            example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1"),
+    ),
+    request_body = TransactRequest,
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The trade was made, or existed already", body = TransactAck)))]
+pub(crate) async fn transact(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+    key: IdempotencyHeader,
+    request: Request,
+) -> Result<Json<TransactAck>, ApiError> {
+    let pool = app.allowed_pool(who.access(), &id.0).await?;
+    let Body(body) = Body::<TransactRequest>::from_request(request, &()).await?;
+    let key = key.required()?;
+    let quote = QuoteId::parse(&body.quote_id).ok_or_else(|| {
+        ApiError::invalid_request("`quoteId` must be a quote id as returned by a firm quote.")
+    })?;
+    let request = Transact {
+        pool: pool.id,
+        quote,
+        key,
+    };
+    let outcome = app
+        .parts()
+        .transacting
+        .transact(who.access(), request)
+        .await
+        .map_err(errors::transact_error)?;
+    Ok(Json(acknowledge(&outcome)))
+}
+
+/// Poll a trade by its quote
+///
+/// The only call that moves a trade: a reserved one advances by what has happened since. Poll on
+/// a steady interval; go on after `settled` to detect `returned`.
+#[utoipa::path(get, path = "/v1/pools/transactions/{quoteId}", operation_id = "getTransactionByQuote", tag = "Trades",
+    params(("quoteId" = String, Path, description = "Quote id", example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "Where the trade stands", body = StatusView)))]
+pub(crate) async fn get_transaction_by_quote(
+    who: Secret,
+    State(app): State<App>,
+    id: PathId,
+) -> Result<Json<StatusView>, ApiError> {
+    let id = id.parse(QuoteId::parse)?;
+    let trade = app
+        .parts()
+        .polling
+        .poll(who.tenant(), id)
+        .await
+        .map_err(errors::poll_error)?;
+    Ok(Json(StatusView {
+        transact_id: trade.id.to_string(),
+        quote_id: trade.quote.to_string(),
+        status: trade.state.status().as_str(),
+        pool_id: trade.terms.pool.to_string(),
+        side: trade.terms.side.as_str(),
+        created_at: instant(trade.created_at),
+        settled_at: trade
+            .state
+            .settlement()
+            .map(|settlement| instant(settlement.at)),
+    }))
+}
+
+/// List your trades
+///
+/// A pure read, newest first. Keep the filters the same while you follow the cursor; a cursor
+/// that is none of your trades gives an empty page.
+#[utoipa::path(get, path = "/v1/pools/trades", operation_id = "listTrades", tag = "Trades",
+    params(TradeListParams),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "A page of trades", body = TradePage)))]
+pub(crate) async fn list_trades(
+    who: Secret,
+    State(app): State<App>,
+    query: Query,
+) -> Result<Json<TradePage>, ApiError> {
+    let limit = query
+        .integer("limit", 1..=LARGEST_LIMIT)?
+        .unwrap_or(DEFAULT_LIMIT);
+    let filter = trade_filter(&query)?;
+    let limit = u32::try_from(limit).map_err(ApiError::internal)?;
+    let Some(filter) = filter else {
+        return Ok(Json(TradePage::default()));
+    };
+    let page = app
+        .parts()
+        .reading
+        .trades(who.tenant(), &filter, limit)
+        .await?;
+    let next_cursor = page
+        .items
+        .last()
+        .filter(|_| page.has_more)
+        .map(|trade| trade.id.to_string());
+    Ok(Json(TradePage {
+        data: page.items.iter().map(record).collect(),
+        next_cursor,
+        has_more: page.has_more,
+    }))
+}
+
+/// Read a trade
+///
+/// A pure read: it never advances settlement.
+#[utoipa::path(get, path = "/v1/pools/trades/{transactId}", operation_id = "getTrade", tag = "Trades",
+    params(("transactId" = String, Path, description = "Trade id", example = "txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The trade", body = TradeRecord)))]
+pub(crate) async fn get_trade(
+    who: Secret,
+    State(app): State<App>,
+    id: PathId,
+) -> Result<Json<TradeRecord>, ApiError> {
+    let id = id.parse(TradeId::parse)?;
+    let trade = app.parts().reading.trade(who.tenant(), id).await?;
+    Ok(Json(record(&trade.ok_or_else(ApiError::not_found)?)))
+}
+
+/// The filters of the list; `None` where they ask for `quoted`, a status the contract lists and
+/// no stored trade has.
+fn trade_filter(query: &Query) -> Result<Option<TradeFilter>, ApiError> {
+    let mut words = vec![("quoted", None)];
+    words.extend(TradeStatus::ALL.map(|status| (status.as_str(), Some(status))));
+    let status = query.one_of("status", &words)?;
+    let filter = TradeFilter {
+        cursor: query.parsed("cursor", |text| {
+            TradeId::parse(text).ok_or("expected a `nextCursor` of this list")
+        })?,
+        side: query.one_of(
+            "side",
+            &[("on_ramp", Side::OnRamp), ("off_ramp", Side::OffRamp)],
+        )?,
+        status: status.flatten(),
+        created_after: query.instant("created_after", Bound::Lower)?,
+        created_before: query.instant("created_before", Bound::Upper)?,
+    };
+    Ok((status != Some(None)).then_some(filter))
+}
+
+fn acknowledge(outcome: &Outcome) -> TransactAck {
+    let (trade, idempotent) = match outcome {
+        Outcome::Opened(trade) => (trade, false),
+        Outcome::Existing(trade) => (trade, true),
+    };
+    TransactAck {
+        transact_id: trade.id.to_string(),
+        status: trade.state.status().as_str(),
+        quote_id: trade.quote.to_string(),
+        idempotent,
+    }
+}
+
+fn record(trade: &Trade) -> TradeRecord {
+    let terms = &trade.terms;
+    let settlement = trade.state.settlement();
+    TradeRecord {
+        transact_id: trade.id.to_string(),
+        quote_id: trade.quote.to_string(),
+        pool_id: terms.pool.to_string(),
+        pair: terms.pool.pair(),
+        side: terms.side.as_str(),
+        status: trade.state.status().as_str(),
+        fiat_currency: terms.pool.fiat().to_string(),
+        crypto_currency: terms.pool.crypto().to_string(),
+        crypto_network: terms.network.as_str(),
+        fiat_amount: terms.fiat.to_string(),
+        crypto_amount: terms.crypto.to_string(),
+        quoted_rate: terms.rate.to_string(),
+        spread_bps: terms.spread_bps,
+        fee_bps: terms.fee_bps,
+        total_bps: terms.spread_bps.saturating_add(terms.fee_bps),
+        engine_fill_tx_id: settlement.map(|settlement| settlement.fill.clone()),
+        created_at: instant(trade.created_at),
+        settled_at: settlement.map(|settlement| instant(settlement.at)),
+    }
+}
