@@ -198,8 +198,33 @@ impl Contract {
 /// # Errors
 /// Only if the document holds something YAML cannot express.
 pub fn to_yaml(api: &OpenApi) -> Result<String, ContractFault> {
-    api.to_yaml()
-        .map_err(|fault| ContractFault(vec![fault.to_string()]))
+    let yaml = api
+        .to_yaml()
+        .map_err(|fault| ContractFault(vec![fault.to_string()]))?;
+    Ok(yaml.lines().map(with_quoted_date).collect())
+}
+
+/// A line with its date in quotes. Our YAML is of version 1.2, where a plain date is a text; many
+/// readers are of version 1.1, where it is not.
+fn with_quoted_date(line: &str) -> String {
+    let value_at = line
+        .find(": ")
+        .or_else(|| line.find("- "))
+        .map_or(line.len(), |at| at + 2);
+    let (name, value) = line.split_at(value_at);
+    let date = value
+        .bytes()
+        .take(10)
+        .enumerate()
+        .filter(|(at, byte)| match at {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    if date.count() == 10 && !value.contains(' ') {
+        format!("{name}'{value}'\n")
+    } else {
+        format!("{line}\n")
+    }
 }
 
 /// The document as a value, for the documentation page and for checks.
@@ -408,4 +433,28 @@ fn delivery_header(name: &str, meaning: &str) -> Parameter {
 #[must_use]
 pub fn list_of(schema: &str) -> RefOr<Schema> {
     RefOr::T(Schema::Array(Array::new(Ref::from_schema_name(schema))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_texts_to_every_reader() {
+        for (line, written) in [
+            ("  version: 2026-05-25", "  version: '2026-05-25'\n"),
+            (
+                "    example: 2026-05-25T12:00:00.000Z",
+                "    example: '2026-05-25T12:00:00.000Z'\n",
+            ),
+            ("  - 2026-05-25", "  - '2026-05-25'\n"),
+            (
+                "  description: 2026-05-25 is the version",
+                "  description: 2026-05-25 is the version\n",
+            ),
+            ("  count: 2026", "  count: 2026\n"),
+        ] {
+            assert_eq!(with_quoted_date(line), written);
+        }
+    }
 }
