@@ -201,30 +201,30 @@ pub fn to_yaml(api: &OpenApi) -> Result<String, ContractFault> {
     let yaml = api
         .to_yaml()
         .map_err(|fault| ContractFault(vec![fault.to_string()]))?;
-    Ok(yaml.lines().map(with_quoted_date).collect())
+    Ok(yaml.lines().map(with_quotes).collect())
 }
 
-/// A line with its date in quotes. Our YAML is of version 1.2, where a plain date is a text; many
-/// readers are of version 1.1, where it is not.
-fn with_quoted_date(line: &str) -> String {
+/// A line with its date or hexadecimal text in quotes. Our YAML is of version 1.2, where both are
+/// texts; many readers are of version 1.1, where they are not.
+fn with_quotes(line: &str) -> String {
     let value_at = line
         .find(": ")
         .or_else(|| line.find("- "))
         .map_or(line.len(), |at| at + 2);
     let (name, value) = line.split_at(value_at);
-    let date = value
-        .bytes()
-        .take(10)
-        .enumerate()
-        .filter(|(at, byte)| match at {
-            4 | 7 => *byte == b'-',
-            _ => byte.is_ascii_digit(),
-        });
-    if date.count() == 10 && !value.contains(' ') {
+    if (is_date(value) || value.starts_with("0x")) && !value.contains(' ') {
         format!("{name}'{value}'\n")
     } else {
         format!("{line}\n")
     }
+}
+
+fn is_date(value: &str) -> bool {
+    let fits = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    value.len() >= 10 && value.bytes().take(10).enumerate().all(fits)
 }
 
 /// The document as a value, for the documentation page and for checks.
@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_texts_to_every_reader() {
+    fn dates_and_addresses_are_texts_to_every_reader() {
         for (line, written) in [
             ("  version: 2026-05-25", "  version: '2026-05-25'\n"),
             (
@@ -453,8 +453,9 @@ mod tests {
                 "  description: 2026-05-25 is the version\n",
             ),
             ("  count: 2026", "  count: 2026\n"),
+            ("  example: 0x5aAe", "  example: '0x5aAe'\n"),
         ] {
-            assert_eq!(with_quoted_date(line), written);
+            assert_eq!(with_quotes(line), written);
         }
     }
 }

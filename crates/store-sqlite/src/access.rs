@@ -1,0 +1,141 @@
+//! Who may do what: a key with its partner and entitlements, read in one statement.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use kernel::{Mode, StoreError};
+use partner_core::key::{KeyHash, KeyId};
+use partner_core::pools::{Pool, PoolsProfile};
+use partner_core::ports::Directory;
+use partner_core::{Access, PartnerId};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
+
+use crate::open::Inner;
+use crate::row::{Columns, json, key};
+use crate::{SqliteStore, config, errors, keys, partners, pools};
+
+/// Accesses kept for the lane; past this many all are dropped.
+const CACHED: usize = 10_000;
+
+/// Accesses as of one number of the configuration.
+///
+/// The lane reads that number inside its transaction. Nobody else can write meanwhile, so while
+/// it stands, so does everything cached under it.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    version: i64,
+    by_key: HashMap<KeyId, Arc<Access>>,
+}
+
+#[async_trait]
+impl Directory for SqliteStore {
+    async fn access_find(&self, mode: Mode, hash: &KeyHash) -> Result<Option<Arc<Access>>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        let row = sqlx::query(
+            "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
+                    p.name AS partner_name, p.status AS partner_status,
+                    a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
+                    a.funding_reference, a.terms
+             FROM api_keys AS k
+             JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
+             LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id
+             WHERE k.hash = ?2 AND k.mode = ?1",
+        )
+        .bind(mode.as_str())
+        .bind(hash.0.as_slice())
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(errors::statement)?;
+        row.map(|row| access(&row, mode).map(Arc::new)).transpose()
+    }
+
+    async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        Ok(pools::all(&mut conn, mode).await?.into())
+    }
+
+    async fn config_version(&self) -> Result<i64, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        config::version(&mut conn).await
+    }
+}
+
+fn access(row: &SqliteRow, mode: Mode) -> Result<Access, StoreError> {
+    let partner = partners::partner(&Columns::new("partners", row))?;
+    let provisioned = row.try_get::<Option<i64>, _>("enabled").ok().flatten().is_some();
+    let profile = if provisioned {
+        pools::profile(&Columns::new("pools_profiles", row))?
+    } else {
+        PoolsProfile::absent(&partner.id)
+    };
+    Ok(Access::new(mode, keys::record(&Columns::new("api_keys", row), mode)?, partner, profile))
+}
+
+impl Inner {
+    /// The accesses of a batch's keys as of this transaction; a key that is not known is left out.
+    pub(crate) async fn access_of(
+        &self,
+        conn: &mut SqliteConnection,
+        mode: Mode,
+        wanted: &BTreeSet<KeyId>,
+    ) -> Result<BTreeMap<KeyId, Arc<Access>>, StoreError> {
+        let version = config::version(conn).await?;
+        let mut found = self.cached(version, wanted);
+        let missing: Vec<String> = wanted
+            .iter()
+            .filter(|id| id.mode() == mode && !found.contains_key(*id))
+            .map(|id| key(*id))
+            .collect();
+        if !missing.is_empty() {
+            let read = read(conn, mode, &missing).await?;
+            self.remember(version, &read);
+            found.extend(read.into_iter().map(|access| (access.key.id, access)));
+        }
+        Ok(found)
+    }
+
+    fn cached(&self, version: i64, wanted: &BTreeSet<KeyId>) -> BTreeMap<KeyId, Arc<Access>> {
+        let mut cache = self.lock_cache();
+        if cache.version != version || cache.by_key.len() > CACHED {
+            *cache = Cache { version, by_key: HashMap::new() };
+        }
+        wanted.iter().filter_map(|id| Some((*id, Arc::clone(cache.by_key.get(id)?)))).collect()
+    }
+
+    fn remember(&self, version: i64, read: &[Arc<Access>]) {
+        let mut cache = self.lock_cache();
+        if cache.version == version {
+            cache.by_key.extend(read.iter().map(|access| (access.key.id, Arc::clone(access))));
+        }
+    }
+
+    fn lock_cache(&self) -> MutexGuard<'_, Cache> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn read(conn: &mut SqliteConnection, mode: Mode, ids: &[String]) -> Result<Vec<Arc<Access>>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
+                p.name AS partner_name, p.status AS partner_status,
+                a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
+                a.funding_reference, a.terms
+         FROM json_each(?2) AS j
+         CROSS JOIN api_keys AS k ON k.mode = ?1 AND k.id = j.value
+         CROSS JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
+         LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id",
+    )
+    .bind(mode.as_str())
+    .bind(json(&ids)?)
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
+    rows.iter().map(|row| access(row, mode).map(Arc::new)).collect()
+}
+
+/// The partners of a batch, for statements that take a set of them.
+pub(crate) fn names<'p>(partners: impl Iterator<Item = &'p PartnerId>) -> BTreeSet<&'p str> {
+    partners.map(PartnerId::as_str).collect()
+}

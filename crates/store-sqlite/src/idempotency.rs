@@ -1,0 +1,38 @@
+//! Idempotency records: found by their scope, swept by their age. The lane writes them.
+
+use async_trait::async_trait;
+use kernel::{StoreError, Timestamp};
+use partner_core::idempotency::Fingerprint;
+use partner_core::ports::Housekeeping;
+use pools_core::books::Answered;
+
+use crate::row::Columns;
+use crate::tx::SqliteTx;
+use crate::{SqliteStore, errors};
+
+pub(crate) fn answered(row: &Columns<'_>) -> Result<Answered, StoreError> {
+    Ok(Answered {
+        fingerprint: Fingerprint(row.digest("fingerprint")?),
+        created_at: row.instant("answered_at")?,
+    })
+}
+
+#[async_trait]
+impl Housekeeping for SqliteStore {
+    async fn idempotency_sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+        let mut tx = SqliteTx::begin(self, "idempotency_sweep").await?;
+        let swept = sqlx::query(
+            "DELETE FROM idempotency_keys WHERE rowid IN (
+                 SELECT rowid FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2
+             )",
+        )
+        .bind(before.millis())
+        .bind(limit)
+        .execute(tx.conn())
+        .await
+        .map_err(errors::statement)?
+        .rows_affected();
+        tx.finish().await?;
+        Ok(swept)
+    }
+}

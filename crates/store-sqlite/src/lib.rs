@@ -1,0 +1,30 @@
+//! The embedded store: every line of SQLite SQL.
+//!
+//! There is one writer connection, so writes are serialized and a transaction's reads cannot be
+//! overtaken; readers beside it see snapshots. One file per noun of the cores, with the same
+//! names; [`open`] opens, `tx` is the transaction, `lane` the batched money path, `verify` the
+//! invariants of the whole database. Every statement is static text.
+
+mod access;
+mod clock;
+mod config;
+mod deposits;
+mod endpoints;
+mod errors;
+mod events;
+mod idempotency;
+mod keys;
+mod lane;
+mod ledger;
+mod open;
+mod partners;
+mod pools;
+mod provision;
+mod quotes;
+mod reads;
+mod row;
+mod trades;
+mod tx;
+mod velocity;
+
+pub use open::{Options, SqliteStore};

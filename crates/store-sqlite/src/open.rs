@@ -1,0 +1,170 @@
+//! Opening a database: folder, file, schema, connections, clock.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::{Clock, StoreError};
+use partner_core::ports::Readiness;
+use sqlx::migrate::Migrator;
+use sqlx::pool::PoolConnection;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
+
+use crate::access::Cache;
+use crate::clock::StoreClock;
+use crate::errors;
+
+static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/sqlite");
+
+/// How long a statement waits for another process's lock, and a caller for a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+const READERS: u32 = 4;
+
+/// What the rules measure by.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// The rolling window of the velocity cap.
+    pub velocity_window: Duration,
+    /// How long idempotency records count.
+    pub idempotency_ttl: Duration,
+}
+
+/// An open database. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    /// One connection: its queue is the queue of writes.
+    writer: SqlitePool,
+    readers: SqlitePool,
+    pub(crate) clock: StoreClock,
+    pub(crate) options: Options,
+    pub(crate) access: Mutex<Cache>,
+}
+
+impl SqliteStore {
+    /// Opens the database in a file, creates it and its folder where there is none, and brings
+    /// its schema up to date.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] where the file cannot be opened, [`StoreError::Unexpected`]
+    /// where a newer program has changed its schema.
+    pub async fn open(path: &Path, clock: Arc<dyn Clock>, options: Options) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(StoreError::unavailable)?;
+        }
+        let writer = writer(path).await?;
+        let mut conn = writer.acquire().await.map_err(errors::begin)?;
+        migrate(&mut conn).await?;
+        let clock = StoreClock::start(clock, &mut conn).await?;
+        drop(conn);
+        let readers = readers(path).await?;
+        let access = Mutex::default();
+        Ok(Self { inner: Arc::new(Inner { writer, readers, clock, options, access }) })
+    }
+
+    /// Closes every connection, waiting for those in use.
+    pub async fn close(&self) {
+        self.inner.readers.close().await;
+        self.inner.writer.close().await;
+    }
+}
+
+impl Inner {
+    /// A connection that can only read.
+    pub(crate) async fn reader(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
+        self.readers.acquire().await.map_err(errors::begin)
+    }
+
+    /// Several reads of one snapshot.
+    pub(crate) async fn snapshot(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.readers.begin().await.map_err(errors::begin)
+    }
+
+    /// The writer's connection, after every write that was waiting already.
+    pub(crate) async fn writer(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
+        self.writer.acquire().await.map_err(errors::begin)
+    }
+
+    /// A write transaction. It holds SQLite's one write lock from the start, so that nothing it
+    /// reads can change before it commits.
+    pub(crate) async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+        self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(errors::begin)
+    }
+}
+
+#[async_trait]
+impl Readiness for SqliteStore {
+    async fn ready(&self) -> Result<(), StoreError> {
+        let mut conn = self.inner.reader().await?;
+        let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+            .fetch_one(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let known = MIGRATOR.iter().map(|migration| migration.version).max();
+        if found == known {
+            Ok(())
+        } else {
+            Err(StoreError::unavailable(format!("schema version {found:?}, expected {known:?}")))
+        }
+    }
+}
+
+fn connect(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .foreign_keys(true)
+        .busy_timeout(PATIENCE)
+        .statement_cache_capacity(256)
+        .pragma("temp_store", "MEMORY")
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(PATIENCE)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        // A transaction that SQLite itself ended, as it does on a full disk, leaves the driver
+        // believing in it: such a connection is not used again.
+        .after_release(|conn, _| {
+            Box::pin(async move {
+                if conn.is_in_transaction() {
+                    conn.ping().await?;
+                }
+                Ok(!conn.is_in_transaction())
+            })
+        })
+}
+
+/// FULL: an answer is given only after the log is on the disk. The log grows to some 64 MiB
+/// before it is written back, so that pages changed again and again are written back once.
+async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
+    let options = connect(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("wal_autocheckpoint", "16384")
+        .pragma("cache_size", "-65536");
+    pool(1).connect_with(options).await.map_err(errors::begin)
+}
+
+async fn readers(path: &Path) -> Result<SqlitePool, StoreError> {
+    let options = connect(path).read_only(true).pragma("cache_size", "-16384");
+    pool(READERS).connect_with(options).await.map_err(errors::begin)
+}
+
+/// In one transaction, so that two programs starting at once do not both migrate.
+async fn migrate(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    let mut tx = conn.begin_with("BEGIN IMMEDIATE").await.map_err(errors::begin)?;
+    MIGRATOR.run(&mut *tx).await.map_err(errors::migration)?;
+    tx.commit().await.map_err(errors::commit)
+}

@@ -1,0 +1,189 @@
+//! Quotes: rows in and out.
+
+use async_trait::async_trait;
+use kernel::{Cas, Mode, Rate, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::pools::{Network, PoolId};
+use pools_core::destination::{DestNetwork, Destination, EvmAddress};
+use pools_core::ports::{NewQuote, QuoteTx};
+use pools_core::quote::{Fate, Quote, QuoteId, Side, Terms};
+use serde::Serialize;
+use sqlx::SqliteConnection;
+
+use crate::errors;
+use crate::row::{Columns, json, key, own_key};
+use crate::tx::SqliteTx;
+
+pub(crate) async fn find(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    id: QuoteId,
+) -> Result<Option<Quote>, StoreError> {
+    let Some(key) = own_key(who, id) else {
+        return Ok(None);
+    };
+    let row = sqlx::query(
+        "SELECT partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+                dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at
+         FROM quotes WHERE mode = ?1 AND partner_id = ?2 AND id = ?3",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    row.map(|row| quote(&Columns::new("quotes", &row), who.mode)).transpose()
+}
+
+pub(crate) fn quote(row: &Columns<'_>, mode: Mode) -> Result<Quote, StoreError> {
+    let fate = match (row.opt_instant("consumed_at")?, row.opt_instant("rejected_at")?) {
+        (None, None) => Fate::Open,
+        (Some(at), None) => Fate::Consumed(at),
+        (None, Some(at)) => Fate::Rejected(at),
+        (Some(_), Some(_)) => return Err(row.bad("rejected_at")),
+    };
+    Ok(Quote {
+        id: row.id("id", mode)?,
+        terms: terms(row)?,
+        created_at: row.instant("created_at")?,
+        expires_at: row.instant("expires_at")?,
+        fate,
+    })
+}
+
+/// The terms stand in the same columns on quotes and trades. Their currencies are the pool's.
+pub(crate) fn terms(row: &Columns<'_>) -> Result<Terms, StoreError> {
+    let pool = row.parsed("pool", PoolId::parse)?;
+    Ok(Terms {
+        pool,
+        side: row.parsed("side", Side::parse)?,
+        network: row.parsed("network", Network::parse)?,
+        fiat: row.amount("fiat", pool.fiat())?,
+        crypto: row.amount("crypto", pool.crypto())?,
+        rate: row.parsed("rate", Rate::parse)?,
+        spread_bps: row.small("spread_bps")?,
+        fee_bps: row.small("fee_bps")?,
+        notional: row.integer("notional")?,
+        destination: destination(row)?,
+    })
+}
+
+fn destination(row: &Columns<'_>) -> Result<Option<Destination>, StoreError> {
+    match (row.opt_text("dest_address")?, row.opt_text("dest_network")?) {
+        (None, None) => Ok(None),
+        (Some(address), Some(network)) => Ok(Some(Destination {
+            address: EvmAddress::parse(address).map_err(|_| row.bad("dest_address"))?,
+            network: DestNetwork::parse(network).ok_or_else(|| row.bad("dest_network"))?,
+        })),
+        (Some(_), None) | (None, Some(_)) => Err(row.bad("dest_network")),
+    }
+}
+
+#[derive(Serialize)]
+struct NewRow<'q> {
+    mode: &'static str,
+    partner: &'q str,
+    id: String,
+    pool: String,
+    side: &'static str,
+    network: &'static str,
+    fiat: i64,
+    crypto: i64,
+    rate: String,
+    spread_bps: u16,
+    fee_bps: u16,
+    notional: i64,
+    dest_address: Option<&'q str>,
+    dest_network: Option<&'static str>,
+    expires_at: i64,
+}
+
+fn new_row(new: &NewQuote, at: Timestamp) -> Result<NewRow<'_>, StoreError> {
+    let terms = &new.terms;
+    let pool_fits = terms.fiat.asset() == terms.pool.fiat() && terms.crypto.asset() == terms.pool.crypto();
+    if !pool_fits || new.id.mode() != new.who.mode {
+        return Err(StoreError::Guard(format!("quotes: {} is not of its pool or mode", new.id)));
+    }
+    Ok(NewRow {
+        mode: new.who.mode.as_str(),
+        partner: new.who.partner.as_str(),
+        id: key(new.id),
+        pool: terms.pool.to_string(),
+        side: terms.side.as_str(),
+        network: terms.network.as_str(),
+        fiat: terms.fiat.units(),
+        crypto: terms.crypto.units(),
+        rate: terms.rate.to_string(),
+        spread_bps: terms.spread_bps,
+        fee_bps: terms.fee_bps,
+        notional: terms.notional,
+        dest_address: terms.destination.as_ref().map(|dest| dest.address.as_str()),
+        dest_network: terms.destination.as_ref().map(|dest| dest.network.as_str()),
+        expires_at: at.plus(new.ttl).millis(),
+    })
+}
+
+/// Inserts a batch of quotes with one statement.
+pub(crate) async fn insert_all(
+    conn: &mut SqliteConnection,
+    batch: &[NewQuote],
+    at: Timestamp,
+) -> Result<Vec<Quote>, StoreError> {
+    let rows = batch.iter().map(|new| new_row(new, at)).collect::<Result<Vec<_>, _>>()?;
+    let written = sqlx::query(
+        "INSERT INTO quotes (mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps,
+                             notional, dest_address, dest_network, created_at, expires_at)
+         SELECT value ->> 'mode', value ->> 'partner', value ->> 'id', value ->> 'pool', value ->> 'side',
+                value ->> 'network', value ->> 'fiat', value ->> 'crypto', value ->> 'rate',
+                value ->> 'spread_bps', value ->> 'fee_bps', value ->> 'notional', value ->> 'dest_address',
+                value ->> 'dest_network', ?1, value ->> 'expires_at'
+         FROM json_each(?2)",
+    )
+    .bind(at.millis())
+    .bind(json(&rows)?)
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?
+    .rows_affected();
+    if usize::try_from(written) != Ok(batch.len()) {
+        return Err(errors::rows("quotes", batch.len(), written));
+    }
+    Ok(batch
+        .iter()
+        .map(|new| Quote {
+            id: new.id,
+            terms: new.terms.clone(),
+            created_at: at,
+            expires_at: at.plus(new.ttl),
+            fate: Fate::Open,
+        })
+        .collect())
+}
+
+#[async_trait]
+impl QuoteTx for SqliteTx {
+    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
+        find(self.conn(), who, id).await
+    }
+
+    async fn quote_reject(&mut self, who: &Tenant, id: QuoteId, at: Timestamp) -> Result<Cas, StoreError> {
+        let Some(key) = own_key(who, id) else {
+            return Ok(Cas::Lost);
+        };
+        let rows = sqlx::query(
+            "UPDATE quotes SET rejected_at = ?4
+             WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
+               AND consumed_at IS NULL AND rejected_at IS NULL AND ?4 < expires_at",
+        )
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .bind(at.millis())
+        .execute(self.conn())
+        .await
+        .map_err(errors::statement)?
+        .rows_affected();
+        Cas::from_rows(rows)
+    }
+}

@@ -1,0 +1,87 @@
+//! The write transaction: one struct that every noun's file gives its own small trait.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kernel::{StoreError, Timestamp};
+use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
+use pools_core::ports::{PoolsStore, PoolsTx};
+use sqlx::{Sqlite, SqliteConnection, Transaction};
+
+use crate::open::Inner;
+use crate::{SqliteStore, config, errors};
+
+/// Dropped without commit, it rolls back.
+pub(crate) struct SqliteTx {
+    tx: Transaction<'static, Sqlite>,
+    inner: Arc<Inner>,
+    name: &'static str,
+    /// Has it changed what running services cache?
+    pub(crate) reconfigured: bool,
+}
+
+impl fmt::Debug for SqliteTx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteTx").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl SqliteTx {
+    pub(crate) async fn begin(store: &SqliteStore, name: &'static str) -> Result<Self, StoreError> {
+        let tx = store.inner.write().await?;
+        Ok(Self { tx, inner: Arc::clone(&store.inner), name, reconfigured: false })
+    }
+
+    pub(crate) fn conn(&mut self) -> &mut SqliteConnection {
+        &mut self.tx
+    }
+
+    pub(crate) fn instant(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// Commits; a change of configuration raises the number others watch, asked to or not.
+    pub(crate) async fn finish(mut self) -> Result<(), StoreError> {
+        if self.reconfigured {
+            config::raise(&mut self.tx).await?;
+        }
+        let name = self.name;
+        self.tx.commit().await.map_err(|error| {
+            tracing::warn!(transaction = name, %error, "a commit failed");
+            errors::commit(error)
+        })
+    }
+}
+
+#[async_trait]
+impl Unit for SqliteTx {
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        Ok(self.instant())
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.finish().await
+    }
+}
+
+#[async_trait]
+impl PoolsStore for SqliteStore {
+    async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
+        Ok(Box::new(SqliteTx::begin(self, name).await?))
+    }
+}
+
+#[async_trait]
+impl ProvisionStore for SqliteStore {
+    async fn provision_begin(&self, name: &'static str) -> Result<Box<dyn ProvisionTx>, StoreError> {
+        Ok(Box::new(SqliteTx::begin(self, name).await?))
+    }
+
+    async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
+        let mut tx = SqliteTx::begin(self, "master_key_check").await?;
+        let stored = config::master_key(tx.conn(), fingerprint).await?;
+        tx.finish().await?;
+        Ok(stored)
+    }
+}
