@@ -15,9 +15,7 @@ use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
-use pools_core::ports::{
-    Confirmation, Depth, Engine, Enquiry, Hold, Order, RateSource,
-};
+use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order, RateSource};
 use pools_core::pricing::SourceRate;
 use pools_core::quote::{Fate, Quote, QuoteId, Side, Terms};
 use pools_core::trade::{EngineReport, Trade, TradeId, TradeState};
@@ -136,7 +134,10 @@ pub(crate) fn access(partner: &str, key: KeyId, pools: &[PoolId]) -> Access {
         kyc: Kyc::Approved,
         allowed: pools.iter().copied().collect::<BTreeSet<_>>(),
         balance_gate: true,
-        terms: pools.iter().map(|pool| (*pool, terms.clone())).collect::<BTreeMap<_, _>>(),
+        terms: pools
+            .iter()
+            .map(|pool| (*pool, terms.clone()))
+            .collect::<BTreeMap<_, _>>(),
         ..PoolsProfile::absent(&who.partner)
     };
     let record = KeyRecord {

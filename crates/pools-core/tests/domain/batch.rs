@@ -1,0 +1,516 @@
+//! The order of refusals, keys, and the edges of the cap and the balance.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Amount, Mode, Timestamp};
+use partner_core::idempotency::Fingerprint;
+use partner_core::pools::{Kyc, PoolId, PoolsAccess};
+use partner_core::{Access, Denial, PartnerStatus};
+use pools_core::books::{Answered, Books, Command, Outcome, Refusal, decide_batch};
+use pools_core::ledger::{Account, EntryId};
+use pools_core::ports::Hold;
+use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, Side};
+use pools_core::trade::{Trade, TradeId};
+use pools_core::velocity::{Velocity, cutoff};
+
+use crate::fixtures::{
+    Counter, DAY, access, after, eur, fingerprint, key_id, noon, pool, quote, scope, tenant, trade,
+    usdt,
+};
+
+type Decided = Result<Outcome, Refusal>;
+
+/// A partner with an order that goes through, and everything a test may bend.
+struct Scene {
+    access: Access,
+    books: Books,
+    command: Command,
+    now: Timestamp,
+}
+
+fn scene(side: Side) -> Scene {
+    let mut access = access("acme", key_id(1), &[pool()]);
+    access.pools.velocity_cap = Some(200 * 100_000_000);
+    let who = tenant("acme");
+    let quote = quote(side);
+    let command = Command {
+        key: access.key.id,
+        scope: scope(&who, pool(), "first"),
+        fingerprint: fingerprint(quote.id),
+        pool: pool(),
+        quote: quote.id,
+        trade: TradeId::new(Mode::Test, noon(), &Counter::from(50)),
+        entry: EntryId::new(Mode::Test, noon(), &Counter::from(51)),
+        hold: Some(Hold::Held),
+    };
+    let mut books = Books {
+        window: DAY,
+        idempotency_ttl: DAY,
+        ..Books::default()
+    };
+    books.quotes.insert((who.partner.clone(), quote.id), quote);
+    for available in [eur("100"), usdt("100")] {
+        let account = Account {
+            available,
+            sequence: 1,
+        };
+        books
+            .accounts
+            .insert((who.partner.clone(), available.asset()), account);
+    }
+    Scene {
+        access,
+        books,
+        command,
+        now: after(1_000),
+    }
+}
+
+impl Scene {
+    fn at(&self) -> (partner_core::PartnerId, QuoteId) {
+        (self.access.partner.id.clone(), self.command.quote)
+    }
+
+    fn quote(&mut self, bend: impl Fn(&mut Quote)) {
+        let at = self.at();
+        if let Some(quote) = self.books.quotes.get_mut(&at) {
+            bend(quote);
+        }
+    }
+
+    fn balance(&mut self, available: Amount) {
+        let account = Account {
+            available,
+            sequence: 1,
+        };
+        self.books
+            .accounts
+            .insert((self.access.partner.id.clone(), available.asset()), account);
+    }
+
+    fn traded(&mut self, total: i128) {
+        let floor = cutoff(self.now, DAY);
+        self.books
+            .velocity
+            .insert(self.access.partner.id.clone(), Velocity { total, floor });
+    }
+
+    /// A further order of the same partner, under another key.
+    fn another(&mut self, number: u64) -> Command {
+        let id = QuoteId::new(Mode::Test, noon(), &Counter::from(number));
+        let quote = Quote {
+            id,
+            ..quote(Side::OnRamp)
+        };
+        let who = self.access.tenant.clone();
+        self.books.quotes.insert((who.partner.clone(), id), quote);
+        Command {
+            scope: scope(&who, pool(), &format!("key-{number}")),
+            fingerprint: fingerprint(id),
+            quote: id,
+            trade: TradeId::new(Mode::Test, noon(), &Counter::from(number)),
+            entry: EntryId::new(Mode::Test, noon(), &Counter::from(number)),
+            ..self.command.clone()
+        }
+    }
+
+    fn decide_all(&mut self, batch: &[Command]) -> Vec<Decided> {
+        self.books
+            .access
+            .insert(self.command.key, Arc::new(self.access.clone()));
+        decide_batch(&mut self.books, batch, self.now)
+    }
+
+    fn decide(&mut self) -> Decided {
+        let command = self.command.clone();
+        self.decide_all(&[command]).remove(0)
+    }
+}
+
+fn opened(outcome: &Decided) -> &Trade {
+    match outcome {
+        Ok(Outcome::Opened(trade)) => trade,
+        other => panic!("expected a new trade, got {other:?}"),
+    }
+}
+
+/// One thing that is wrong with a command, or that has happened before it.
+type Fault = (&'static str, fn(&mut Scene), Result<(), Refusal>);
+
+/// In the order of the contract. `Ok` stands for the trade that exists already.
+fn faults() -> Vec<Fault> {
+    use Refusal as R;
+    vec![
+        (
+            "revoked",
+            |s| s.access.key.revoked_at = Some(s.now),
+            Err(R::Denied(Denial::KeyRevoked)),
+        ),
+        (
+            "organization",
+            |s| s.access.partner.status = PartnerStatus::Suspended,
+            Err(R::Denied(Denial::OrganizationSuspended)),
+        ),
+        (
+            "product",
+            |s| s.access.pools.enabled = false,
+            Err(R::Denied(Denial::PoolsNotEnabled)),
+        ),
+        (
+            "access",
+            |s| s.access.pools.access = PoolsAccess::Suspended,
+            Err(R::Denied(Denial::PoolAccessSuspended)),
+        ),
+        (
+            "kyc",
+            |s| s.access.pools.kyc = Kyc::Revoked,
+            Err(R::Denied(Denial::KycNotApproved)),
+        ),
+        (
+            "pool",
+            |s| s.access.pools.allowed.clear(),
+            Err(R::Denied(Denial::PoolNotAllowed)),
+        ),
+        (
+            "key",
+            |s| {
+                let answered = Answered {
+                    fingerprint: Fingerprint::of(b"another"),
+                    created_at: noon(),
+                };
+                s.books.answered.insert(s.command.scope.clone(), answered);
+            },
+            Err(R::KeyReused),
+        ),
+        (
+            "quote",
+            |s| {
+                s.books.quotes.clear();
+            },
+            Err(R::QuoteUnknown),
+        ),
+        (
+            "existing",
+            |s| {
+                s.books.trades.insert(s.at(), trade(Side::OffRamp, None));
+            },
+            Ok(()),
+        ),
+        (
+            "side",
+            |s| {
+                s.access
+                    .pools
+                    .terms
+                    .values_mut()
+                    .for_each(|terms| terms.off_ramp = false)
+            },
+            Err(R::SideNotEnabled),
+        ),
+        (
+            "rejected",
+            |s| s.quote(|quote| quote.fate = Fate::Rejected(noon())),
+            Err(R::QuoteClosed(QuoteClosed::Rejected)),
+        ),
+        (
+            "expired",
+            |s| s.quote(|quote| quote.expires_at = noon()),
+            Err(R::QuoteClosed(QuoteClosed::Expired)),
+        ),
+        (
+            "velocity",
+            |s| s.traded(200 * 100_000_000),
+            Err(R::VelocityCapExceeded),
+        ),
+        (
+            "balance",
+            |s| s.balance(usdt("99.999999")),
+            Err(R::InsufficientBalance),
+        ),
+        (
+            "refused by the engine",
+            |s| s.command.hold = Some(Hold::Refused),
+            Err(R::ReservationFailed),
+        ),
+    ]
+}
+
+fn plain(outcome: Decided) -> Result<(), Refusal> {
+    match outcome {
+        Ok(Outcome::Opened(trade)) => panic!("opened {trade:?}"),
+        Ok(Outcome::Existing(_)) => Ok(()),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+// rule: pools.transact.order, access.denial-order, auth.revocation-beats-money, pools.transact.not-found, pools.transact.side, pools.transact.rejected, pools.transact.expired, pools.transact.balance, pools.transact.reservation-failed, pools.transact.sale-needs-receipt
+#[test]
+fn of_two_faults_the_earlier_one_is_answered() {
+    let faults = faults();
+    for (at, (earlier, bend_earlier, due)) in faults.iter().enumerate() {
+        for (later, bend_later, _) in &faults[at..] {
+            let mut scene = scene(Side::OffRamp);
+            bend_later(&mut scene);
+            bend_earlier(&mut scene);
+            assert_eq!(plain(scene.decide()), *due, "{earlier}, and {later}");
+            assert!(scene.books.opened.is_empty(), "{earlier}, and {later}");
+        }
+    }
+}
+
+// rule: pools.transact.engine-silent, pools.transact.order
+#[test]
+fn a_silent_engine_is_answered_last() {
+    for (name, bend, due) in faults()
+        .iter()
+        .filter(|(name, ..)| *name != "refused by the engine")
+    {
+        let mut scene = scene(Side::OffRamp);
+        bend(&mut scene);
+        scene.command.hold = None;
+        assert_eq!(plain(scene.decide()), *due, "{name}");
+    }
+    let mut scene = scene(Side::OffRamp);
+    scene.command.hold = None;
+    assert_eq!(plain(scene.decide()), Err(Refusal::EngineUnavailable));
+}
+
+// rule: pools.transact.not-found
+#[test]
+fn a_quote_of_another_pool_or_partner_is_unknown() {
+    let other = PoolId::parse("EUR-USDC").unwrap();
+    let mut wrong_pool = scene(Side::OnRamp);
+    wrong_pool.access.pools.allowed.insert(other);
+    wrong_pool.command.pool = other;
+    assert_eq!(plain(wrong_pool.decide()), Err(Refusal::QuoteUnknown));
+
+    let mut foreign = scene(Side::OnRamp);
+    let quote = foreign.books.quotes.remove(&foreign.at()).unwrap();
+    let owner = tenant("bolt").partner;
+    foreign
+        .books
+        .trades
+        .insert((owner.clone(), quote.id), trade(Side::OnRamp, None));
+    foreign.books.quotes.insert((owner, quote.id), quote);
+    assert_eq!(plain(foreign.decide()), Err(Refusal::QuoteUnknown));
+}
+
+// rule: pools.transact.expired, time.deadline-exclusive
+#[test]
+fn a_quote_is_executable_until_just_before_its_expiry() {
+    let mut last = scene(Side::OnRamp);
+    last.now = after(14_999);
+    let trade = opened(&last.decide()).clone();
+    assert_eq!(trade.created_at, after(14_999));
+    assert_eq!(
+        last.books.quotes[&last.at()].fate,
+        Fate::Consumed(after(14_999))
+    );
+
+    let mut late = scene(Side::OnRamp);
+    late.now = after(15_000);
+    assert_eq!(
+        plain(late.decide()),
+        Err(Refusal::QuoteClosed(QuoteClosed::Expired))
+    );
+}
+
+// rule: idempotency.kept, idempotency.reused
+#[test]
+fn a_key_serves_one_request_until_its_record_is_over() {
+    let day = u64::try_from(DAY.as_millis()).unwrap();
+    for (passed, due) in [
+        (day - 1, Err(Refusal::KeyReused)),
+        (day, Ok(())),
+        (day + 1, Ok(())),
+    ] {
+        let mut scene = scene(Side::OnRamp);
+        let answered = Answered {
+            fingerprint: Fingerprint::of(b"another"),
+            created_at: noon(),
+        };
+        scene
+            .books
+            .answered
+            .insert(scene.command.scope.clone(), answered);
+        scene.now = after(passed);
+        scene.quote(|quote| quote.expires_at = after(u64::from(u32::MAX)));
+        let outcome = scene.decide();
+        assert_eq!(outcome.map(|_| ()), due, "{passed}");
+        let fresh = Answered {
+            fingerprint: scene.command.fingerprint,
+            created_at: scene.now,
+        };
+        let kept = scene.books.answered[&scene.command.scope];
+        assert_eq!(
+            kept,
+            if due.is_ok() { fresh } else { answered },
+            "an expired record is overwritten"
+        );
+    }
+}
+
+// rule: pools.transact.idempotent, pools.transact.repeat-leaves-key, pools.transact.once, pools.transact.batch-equals-single
+#[test]
+fn a_repeat_in_the_same_batch_finds_the_trade_and_leaves_its_key_free() {
+    let mut scene = scene(Side::OnRamp);
+    let first = scene.command.clone();
+    let repeat = Command {
+        hold: None,
+        ..first.clone()
+    };
+    let under_another_key = Command {
+        scope: scope(&tenant("acme"), pool(), "second"),
+        ..first.clone()
+    };
+    let other_quote = scene.another(60);
+    let reused = Command {
+        scope: first.scope.clone(),
+        ..other_quote
+    };
+    let outcomes = scene.decide_all(&[first, repeat, under_another_key.clone(), reused]);
+    let made = opened(&outcomes[0]).clone();
+    assert_eq!(outcomes[1], Ok(Outcome::Existing(made.clone())));
+    assert_eq!(outcomes[2], Ok(Outcome::Existing(made)));
+    assert_eq!(outcomes[3], Err(Refusal::KeyReused));
+    assert!(!scene.books.answered.contains_key(&under_another_key.scope));
+    assert_eq!(scene.books.opened.len(), 1);
+}
+
+// rule: pools.velocity.boundary, pools.velocity.exact, pools.velocity.window
+#[test]
+fn the_cap_may_be_reached_and_not_passed() {
+    let order = i128::from(quote(Side::OnRamp).terms.notional);
+    let cap = 200 * 100_000_000;
+    for (before, due) in [
+        (cap - order, Ok(())),
+        (cap - order + 1, Err(Refusal::VelocityCapExceeded)),
+    ] {
+        let mut scene = scene(Side::OnRamp);
+        scene.traded(before);
+        assert_eq!(scene.decide().map(|_| ()), due);
+    }
+    let mut two = scene(Side::OnRamp);
+    two.balance(eur("1000"));
+    let batch = [two.command.clone(), two.another(60)];
+    let outcomes = two.decide_all(&batch);
+    opened(&outcomes[0]);
+    assert_eq!(
+        outcomes[1],
+        Err(Refusal::VelocityCapExceeded),
+        "2 x 108.5 pass 200"
+    );
+}
+
+// rule: pools.velocity.off
+#[test]
+fn without_a_cap_nothing_is_limited_and_everything_is_counted() {
+    let mut scene = scene(Side::OnRamp);
+    scene.access.pools.velocity_cap = None;
+    scene.traded(i128::from(i64::MAX));
+    opened(&scene.decide());
+    let total = scene.books.velocity[&scene.access.partner.id].total;
+    assert_eq!(total, i128::from(i64::MAX) + 10_850_000_000);
+}
+
+// rule: pools.transact.balance, money.never-negative
+#[test]
+fn a_balance_may_be_spent_to_zero_and_not_below() {
+    let mut scene = scene(Side::OnRamp);
+    scene.access.pools.velocity_cap = None;
+    let batch = [scene.command.clone(), scene.another(60)];
+    let outcomes = scene.decide_all(&batch);
+    opened(&outcomes[0]);
+    assert_eq!(outcomes[1], Err(Refusal::InsufficientBalance));
+    let touched: Vec<_> = scene.books.touched_accounts();
+    assert_eq!(touched.len(), 1);
+    assert_eq!(
+        touched[0].1,
+        &Account {
+            available: eur("0"),
+            sequence: 2
+        }
+    );
+}
+
+// rule: pools.ledger.buy, pools.ledger.sell, pools.gate-off.reserves-nothing, pools.gate-off.sale
+#[test]
+fn what_is_reserved_depends_on_side_and_gate() {
+    for (side, gate, reserved) in [
+        (Side::OnRamp, true, Some(eur("100"))),
+        (Side::OnRamp, false, None),
+        (Side::OffRamp, true, Some(usdt("100"))),
+        (Side::OffRamp, false, Some(usdt("100"))),
+    ] {
+        let mut scene = scene(side);
+        scene.access.pools.balance_gate = gate;
+        let outcome = scene.decide();
+        assert_eq!(opened(&outcome).reserved, reserved);
+        let written = &scene.books.opened[0];
+        let entry = written.entry.as_ref();
+        assert_eq!(entry.map(|entry| entry.transfer.amount), reserved);
+        assert!(entry.is_none_or(|entry| entry.reference == scene.command.quote.to_string()));
+        assert_eq!(written.trade, *opened(&outcome));
+        assert!(
+            scene.books.velocity.contains_key(&scene.access.partner.id),
+            "velocity counts either way"
+        );
+    }
+}
+
+// rule: idempotency.scope
+#[test]
+fn a_second_key_of_the_partner_repeats_and_another_partner_never_meets_it() {
+    let mut scene = scene(Side::OnRamp);
+    let made = opened(&scene.decide()).clone();
+    let second = access("acme", key_id(2), &[pool()]);
+    let stranger = access("bolt", key_id(3), &[pool()]);
+    let own = Command {
+        key: second.key.id,
+        ..scene.command.clone()
+    };
+    let foreign = Command {
+        key: stranger.key.id,
+        scope: scope(&stranger.tenant, pool(), "first"),
+        fingerprint: Fingerprint::of(b"another"),
+        ..scene.command.clone()
+    };
+    for access in [second, stranger] {
+        scene.books.access.insert(access.key.id, Arc::new(access));
+    }
+    let outcomes = scene.decide_all(&[own, foreign]);
+    assert_eq!(
+        outcomes,
+        [Ok(Outcome::Existing(made)), Err(Refusal::QuoteUnknown)]
+    );
+}
+
+// rule: pools.velocity.window
+#[test]
+fn a_trade_leaves_the_window_a_day_after_it_was_made() {
+    let floor = |passed| cutoff(after(passed), DAY);
+    let day = u64::try_from(DAY.as_millis()).unwrap();
+    assert!(noon() > floor(day - 1), "still counts");
+    assert_eq!(
+        noon(),
+        floor(day),
+        "no longer counts: only what was made after the floor does"
+    );
+    let total = Velocity {
+        total: 5,
+        floor: floor(0),
+    };
+    assert_eq!(total.slide(floor(day), &[5]).total, 0);
+    assert_eq!(
+        total.forget(5, floor(0)).total,
+        5,
+        "what has left cannot leave again"
+    );
+    assert_eq!(
+        total
+            .forget(5, floor(0).plus(Duration::from_millis(1)))
+            .total,
+        0
+    );
+}

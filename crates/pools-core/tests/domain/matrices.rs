@@ -1,0 +1,345 @@
+//! Every state machine as one table, written out. `docs/state-machines.md` shows the same tables,
+//! and is compared with them here.
+
+use kernel::{Amount, Timestamp};
+use pools_core::ledger::{Account, AccountKind, Part, PostFault, Reason, Transfer};
+use pools_core::quote::{Fate, Quote, QuoteClosed, Side};
+use pools_core::trade::{EngineReport, Settlement, Step, Trade, TradeState};
+
+use crate::fixtures::{after, eur, quote, trade};
+
+const DOC: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/state-machines.md"
+));
+
+/// The text between `<!-- table: name -->` and `<!-- end -->`.
+fn documented(name: &str) -> &'static str {
+    let (_, rest) = DOC
+        .split_once(&format!("<!-- table: {name} -->\n"))
+        .unwrap_or_else(|| panic!("docs/state-machines.md has no table {name}"));
+    rest.split_once("<!-- end -->").unwrap().0.trim()
+}
+
+/// Compares with the snapshot and with the document. After a wanted change: review the
+/// snapshot, then copy it between the document's markers.
+fn holds(name: &str, table: &Table) {
+    let text = table.render();
+    insta::assert_snapshot!(name, text);
+    assert!(
+        documented(name) == text,
+        "docs/state-machines.md, table {name}, is stale; it should read\n\n{text}\n"
+    );
+}
+
+struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new(head: &[&str]) -> Self {
+        let rule = head.iter().map(|_| "---".to_owned()).collect();
+        let head = head.iter().map(|&cell| cell.to_owned()).collect();
+        Self {
+            rows: vec![head, rule],
+        }
+    }
+
+    fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    fn render(&self) -> String {
+        let lines = self
+            .rows
+            .iter()
+            .map(|row| format!("| {} |", row.join(" | ")));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn closed(outcome: Result<Quote, QuoteClosed>) -> String {
+    match outcome {
+        Ok(next) => match next.fate {
+            Fate::Open => "open".to_owned(),
+            Fate::Consumed(_) => "→ consumed".to_owned(),
+            Fate::Rejected(_) => "→ rejected".to_owned(),
+        },
+        Err(QuoteClosed::Consumed) => "refused: consumed".to_owned(),
+        Err(QuoteClosed::Rejected) => "refused: rejected".to_owned(),
+        Err(QuoteClosed::Expired) => "refused: expired".to_owned(),
+    }
+}
+
+// rule: pools.quote-record.derived, time.deadline-exclusive, pools.reject.consumed, pools.reject.rejected, pools.reject.expired, pools.transact.expired, pools.transact.rejected
+#[test]
+fn every_fate_of_a_quote_at_every_instant() {
+    let mut table = Table::new(&["facts", "now", "status", "transact", "reject"]);
+    let facts = [
+        ("open", Fate::Open),
+        ("consumed", Fate::Consumed(after(1_000))),
+        ("rejected", Fate::Rejected(after(1_000))),
+    ];
+    let instants = [
+        ("1 ms before `expiresAt`", after(14_999)),
+        ("at `expiresAt`", after(15_000)),
+        ("1 ms after `expiresAt`", after(15_001)),
+    ];
+    for (name, fate) in facts {
+        for (when, now) in instants {
+            let quote = Quote {
+                fate,
+                ..quote(Side::OnRamp)
+            };
+            table.row([
+                name.to_owned(),
+                when.to_owned(),
+                quote.status(now).as_str().to_owned(),
+                closed(quote.consume(now)),
+                closed(quote.reject(now)),
+            ]);
+        }
+    }
+    holds("quote", &table);
+}
+
+// rule: pools.quote-record.locked
+#[test]
+fn a_quote_that_is_consumed_or_rejected_keeps_everything_else() {
+    let now = after(14_999);
+    let quote = quote(Side::OnRamp);
+    let consumed = quote.consume(now).unwrap();
+    let rejected = quote.reject(now).unwrap();
+    assert_eq!(consumed.fate, Fate::Consumed(now));
+    assert_eq!(rejected.fate, Fate::Rejected(now));
+    for next in [consumed, rejected] {
+        let back = Quote {
+            fate: Fate::Open,
+            ..next
+        };
+        assert_eq!(back, quote);
+    }
+}
+
+const NOW: u64 = 60_000;
+
+fn settlement() -> Settlement {
+    Settlement {
+        at: after(30_000),
+        fill: "first fill".to_owned(),
+    }
+}
+
+fn states() -> [TradeState; 5] {
+    let at = after(30_000);
+    [
+        TradeState::Reserved,
+        TradeState::Settled(settlement()),
+        TradeState::Released { at },
+        TradeState::Failed { at },
+        TradeState::Returned {
+            settlement: settlement(),
+            at: after(40_000),
+        },
+    ]
+}
+
+fn reports() -> [(&'static str, EngineReport); 5] {
+    [
+        ("in progress", EngineReport::InProgress),
+        ("delivered", EngineReport::Delivered("fill".to_owned())),
+        ("cannot complete", EngineReport::CannotComplete),
+        ("let go", EngineReport::LetGo),
+        ("reversed", EngineReport::Reversed),
+    ]
+}
+
+fn moved(transfer: Option<(Transfer, Part)>) -> String {
+    transfer.map_or("none".to_owned(), |(transfer, part)| {
+        format!(
+            "{} → {}, {:?}, `{}` ({})",
+            transfer.debit.as_str(),
+            transfer.credit.as_str(),
+            transfer.amount,
+            transfer.reason.as_str(),
+            part.as_str()
+        )
+    })
+}
+
+/// The facts of the state a step leads to are checked here, so that the table need not show them.
+fn led_to(step: &Step, now: Timestamp) -> String {
+    match &step.state {
+        TradeState::Reserved => panic!("nothing leads back to reserved"),
+        TradeState::Settled(made) => {
+            assert_eq!((made.at, made.fill.as_str()), (now, "fill"));
+        }
+        TradeState::Released { at } | TradeState::Failed { at } => assert_eq!(*at, now),
+        TradeState::Returned {
+            settlement: kept,
+            at,
+        } => {
+            assert_eq!((kept, *at), (&settlement(), now));
+        }
+    }
+    step.state.status().as_str().to_owned()
+}
+
+fn trade_table(side: Side, reserved: Option<Amount>) -> Table {
+    let mut table = Table::new(&[
+        "state",
+        "engine reports",
+        "next",
+        "transfer",
+        "event",
+        "velocity",
+    ]);
+    let now = after(NOW);
+    for state in states() {
+        for (name, report) in reports() {
+            let trade = Trade {
+                state: state.clone(),
+                ..trade(side, reserved)
+            };
+            let mut row = vec![state.status().as_str().to_owned(), name.to_owned()];
+            row.extend(match trade.advance(report, now) {
+                Err(contradiction) => {
+                    assert_eq!(contradiction.0, trade.id);
+                    [
+                        "contradiction: logged, nothing changes",
+                        "none",
+                        "none",
+                        "unchanged",
+                    ]
+                    .map(str::to_owned)
+                }
+                Ok(None) => ["stays", "none", "none", "unchanged"].map(str::to_owned),
+                Ok(Some(step)) => [
+                    led_to(&step, now),
+                    moved(step.transfer),
+                    step.event
+                        .map_or("none".to_owned(), |event| format!("`{}`", event.as_str())),
+                    if step.uncounts {
+                        "no longer counts"
+                    } else {
+                        "unchanged"
+                    }
+                    .to_owned(),
+                ],
+            });
+            table.row(row);
+        }
+    }
+    table
+}
+
+// rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return, pools.trade.terminal, pools.trade.settled-at, pools.ledger.buy-refund, pools.velocity.given-back, pools.event.once, pools.event.none-else
+#[test]
+fn every_report_about_every_state_of_a_purchase() {
+    holds("purchase", &trade_table(Side::OnRamp, Some(eur("100"))));
+}
+
+// rule: pools.gate-off.reserves-nothing, pools.refund.mirrors
+#[test]
+fn every_report_about_every_state_of_a_purchase_without_the_balance_gate() {
+    holds("purchase-without-gate", &trade_table(Side::OnRamp, None));
+}
+
+// rule: pools.ledger.sell-refund, pools.ledger.sell-returned, pools.gate-off.sale
+#[test]
+fn every_report_about_every_state_of_a_sale() {
+    let sold = trade(Side::OffRamp, None).terms.crypto;
+    holds("sale", &trade_table(Side::OffRamp, Some(sold)));
+}
+
+// rule: pools.ledger.buy, pools.ledger.sell, pools.gate-off.reserves-nothing
+#[test]
+fn what_a_trade_reserves() {
+    let mut table = Table::new(&["trade", "transfer at transact"]);
+    let sold = trade(Side::OffRamp, None).terms.crypto;
+    for (name, side, reserved) in [
+        ("purchase, balance gate on", Side::OnRamp, Some(eur("100"))),
+        ("purchase, balance gate off", Side::OnRamp, None),
+        ("sale", Side::OffRamp, Some(sold)),
+    ] {
+        let transfer = trade(side, reserved).reserve_transfer();
+        table.row([
+            name.to_owned(),
+            moved(transfer.map(|transfer| (transfer, Part::Reserve))),
+        ]);
+    }
+    holds("reserve", &table);
+}
+
+fn posted(debit: AccountKind, credit: AccountKind, amount: &str) -> String {
+    let account = Account {
+        available: eur("10"),
+        sequence: 3,
+    };
+    let transfer = Transfer {
+        debit,
+        credit,
+        amount: eur(amount),
+        reason: Reason::Adjustment,
+    };
+    match account.post(&transfer) {
+        Ok((same, None)) => {
+            assert_eq!(same, account);
+            "no entry on it".to_owned()
+        }
+        Ok((next, Some(mark))) => {
+            assert_eq!(
+                (mark.sequence, mark.balance_after),
+                (next.sequence, next.available)
+            );
+            format!("{}, entry {}", next.available, next.sequence)
+        }
+        Err(PostFault::Insufficient) => "refused: insufficient".to_owned(),
+        Err(PostFault::TooLarge) => "refused: too large".to_owned(),
+        Err(PostFault::WrongAsset) => "refused: another currency".to_owned(),
+        Err(PostFault::SameAccount) => "refused: one account twice".to_owned(),
+    }
+}
+
+// rule: money.never-negative, money.zero-sum
+#[test]
+fn every_transfer_on_a_partners_account() {
+    let all = [
+        AccountKind::Partner,
+        AccountKind::Reserved,
+        AccountKind::Operator,
+        AccountKind::Outside,
+    ];
+    let mut table = Table::new(&["from", "to", "10.00 moves", "10.01 move"]);
+    for debit in all {
+        for credit in all {
+            table.row([
+                debit.as_str().to_owned(),
+                credit.as_str().to_owned(),
+                posted(debit, credit, "10"),
+                posted(debit, credit, "10.01"),
+            ]);
+        }
+    }
+    holds("account", &table);
+}
+
+#[test]
+fn an_account_takes_its_own_currency_only_and_never_overflows() {
+    let account = Account {
+        available: Amount::from_units(i64::MAX - i64::MAX % 1_000_000, eur("1").asset()).unwrap(),
+        sequence: 3,
+    };
+    let credit = Transfer {
+        debit: AccountKind::Outside,
+        credit: AccountKind::Partner,
+        amount: eur("0.01"),
+        reason: Reason::PayinCredit,
+    };
+    assert_eq!(account.post(&credit), Err(PostFault::TooLarge));
+    let foreign = Transfer {
+        amount: crate::fixtures::usdt("1"),
+        ..credit
+    };
+    assert_eq!(account.post(&foreign), Err(PostFault::WrongAsset));
+}

@@ -1,0 +1,560 @@
+//! Giving quotes: every fault of a request, the order of judgement, and what the far ends are asked.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use kernel::{AmountFault, Asset, StoreError};
+use partner_core::Access;
+use partner_core::pools::{Network, Pool, PoolId};
+use pools_core::destination::{AddressFault, DestNetwork, EvmNetwork};
+use pools_core::ports::{Depth, NewQuote, QuoteDesk};
+use pools_core::pricing::{PriceFault, SourceRate};
+use pools_core::quote::{Fate, Quote, Side};
+use pools_core::usecases::quoting::{Ask, AskFault, Offer, QuoteError, Quoting, Unavailable};
+use rust_decimal::Decimal;
+
+use crate::fixtures::{
+    ADDRESS, Counter, MockFarEngine, MockRates, TTL, access, key_id, mid, noon, open_pool, pool,
+    ready, stopped, usdt,
+};
+
+/// A lane that stores at noon, or is unavailable.
+#[derive(Debug, Default)]
+struct Desk {
+    stored: Mutex<Vec<NewQuote>>,
+    away: bool,
+}
+
+#[async_trait]
+impl QuoteDesk for Desk {
+    async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError> {
+        if self.away {
+            return Err(StoreError::Overloaded);
+        }
+        self.stored.lock().unwrap().push(quote.clone());
+        Ok(Quote {
+            id: quote.id,
+            terms: quote.terms,
+            created_at: noon(),
+            expires_at: noon().plus(quote.ttl),
+            fate: Fate::Open,
+        })
+    }
+}
+
+/// A use case with its stand-ins.
+struct Scene {
+    access: Access,
+    pool: Pool,
+    rates: MockRates,
+    engine: MockFarEngine,
+    desk: Arc<Desk>,
+}
+
+type Answer = Result<Offer, QuoteError>;
+
+/// Far ends that must not be asked: a stand-in panics at a call it does not expect.
+fn scene(id: PoolId) -> Scene {
+    let mut access = access("acme", key_id(1), &[id]);
+    for terms in access.pools.terms.values_mut() {
+        terms.min_order_usdt = Decimal::ONE;
+        terms.max_order_usdt = Some(Decimal::from(1_000));
+    }
+    Scene {
+        access,
+        pool: open_pool(id),
+        rates: MockRates::new(),
+        engine: MockFarEngine::new(),
+        desk: Arc::new(Desk::default()),
+    }
+}
+
+impl Scene {
+    fn rate(mut self, crypto: &'static str, rate: Option<&'static str>) -> Self {
+        let rate = rate.map(|rate| SourceRate {
+            mid: mid(rate),
+            spread_bps: 25,
+        });
+        self.rates
+            .expect_rate()
+            .withf(move |_, asked, _| asked.code() == crypto)
+            .times(1)
+            .return_const(rate);
+        self
+    }
+
+    fn depth(mut self, depth: Option<Depth>) -> Self {
+        self.engine.expect_depth().times(1).return_const(depth);
+        self
+    }
+
+    fn answer(self, ask: &Ask) -> (Answer, Vec<NewQuote>) {
+        let quoting = Quoting {
+            rates: Arc::new(self.rates),
+            engine: Arc::new(self.engine),
+            desk: Arc::clone(&self.desk) as Arc<dyn QuoteDesk>,
+            clock: stopped(),
+            entropy: Arc::new(Counter::from(1)),
+            ttl: TTL,
+        };
+        let answer = ready(quoting.quote(&self.access, &self.pool, ask));
+        let stored = self.desk.stored.lock().unwrap().clone();
+        (answer, stored)
+    }
+}
+
+/// A far end that answers everything with plenty.
+fn plenty() -> Scene {
+    scene(pool())
+        .rate("USDT", Some("1.0850"))
+        .depth(Some(Depth::Enough))
+}
+
+fn text(value: &str) -> Option<String> {
+    Some(value.to_owned())
+}
+
+fn buy(amount: &str) -> Ask {
+    Ask {
+        side: text("on_ramp"),
+        fiat_currency: text("EUR"),
+        crypto_currency: text("USDT"),
+        amount: text(amount),
+        crypto_network: text("ethereum"),
+        dest_address: text(ADDRESS),
+        ..Ask::default()
+    }
+}
+
+fn sell(amount: &str) -> Ask {
+    Ask {
+        side: text("off_ramp"),
+        dest_address: None,
+        ..buy(amount)
+    }
+}
+
+fn fault(ask: &Ask) -> AskFault {
+    match scene(pool()).answer(ask) {
+        (Err(QuoteError::Ask(fault)), stored) if stored.is_empty() => fault,
+        other => panic!("expected a fault of the request, got {other:?}"),
+    }
+}
+
+type Bend = fn(&mut Ask);
+
+/// Every fault of a request, grouped by the step that finds it, the steps in order.
+fn faults() -> Vec<Vec<(Bend, AskFault)>> {
+    use AskFault as F;
+    let sides = "on_ramp, off_ramp";
+    vec![
+        vec![
+            (|a| a.side = None, F::Missing("side")),
+            (|a| a.side = text("ON_RAMP"), F::NotAllowed("side", sides)),
+            (
+                |a| a.kind = text("spot"),
+                F::NotAllowed("type", "firm, indicative"),
+            ),
+            (|a| a.fiat_currency = None, F::Missing("fiatCurrency")),
+            (|a| a.crypto_currency = None, F::Missing("cryptoCurrency")),
+            (|a| a.amount = None, F::Missing("amount")),
+            (|a| a.amount = text("-1"), F::Amount(AmountFault::Malformed)),
+            (
+                |a| a.amount = text("1e2"),
+                F::Amount(AmountFault::Malformed),
+            ),
+            (|a| a.amount = text("0.00"), F::Amount(AmountFault::Zero)),
+        ],
+        vec![
+            (
+                |a| a.fiat_currency = text("XXX"),
+                F::UnknownCurrency("fiatCurrency"),
+            ),
+            (
+                |a| a.fiat_currency = text("USDT"),
+                F::UnknownCurrency("fiatCurrency"),
+            ),
+            (
+                |a| a.crypto_currency = text("DOGE"),
+                F::UnknownCurrency("cryptoCurrency"),
+            ),
+            (
+                |a| a.crypto_currency = text(""),
+                F::UnknownCurrency("cryptoCurrency"),
+            ),
+        ],
+        vec![
+            (
+                |a| a.fiat_currency = text("USD"),
+                F::CurrencyMismatch("fiatCurrency"),
+            ),
+            (
+                |a| a.crypto_currency = text("BTC"),
+                F::CurrencyMismatch("cryptoCurrency"),
+            ),
+        ],
+        vec![
+            (
+                |a| a.crypto_network = text("bsc"),
+                F::NetworkNotSupported("cryptoNetwork"),
+            ),
+            (
+                |a| a.crypto_network = text("Ethereum"),
+                F::NetworkNotSupported("cryptoNetwork"),
+            ),
+            (
+                |a| a.crypto_network = text("arbitrum"),
+                F::NetworkNotSupported("cryptoNetwork"),
+            ),
+            (
+                |a| a.dest_network = text("tron"),
+                F::NetworkNotSupported("destNetwork"),
+            ),
+            (
+                |a| a.dest_network = text("Optimism"),
+                F::NetworkNotSupported("destNetwork"),
+            ),
+        ],
+        vec![
+            (|a| a.dest_address = None, F::Address(AddressFault::Invalid)),
+            (
+                |a| a.dest_address = text("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"),
+                F::Address(AddressFault::Invalid),
+            ),
+            (
+                |a| a.dest_address = Some(format!("0x{}", "0".repeat(40))),
+                F::Address(AddressFault::Invalid),
+            ),
+            (
+                |a| a.dest_address = Some(ADDRESS.replace('F', "f")),
+                F::Address(AddressFault::Checksum),
+            ),
+        ],
+        vec![
+            (
+                |a| a.amount = text("100.000"),
+                F::Amount(AmountFault::TooPrecise(2)),
+            ),
+            (
+                |a| a.amount = text("10000000000.01"),
+                F::Amount(AmountFault::OutOfRange),
+            ),
+        ],
+    ]
+}
+
+// rule: pools.quote.side, pools.quote.unknown-currency, pools.quote.currency-mismatch, pools.quote.network, pools.quote.dest-network, pools.quote.address-required, pools.quote.address-form, pools.quote.address-zero, pools.quote.address-checksum, money.grammar, money.zero, money.fiat-digits, pools.quote.codes-upper-cased
+#[test]
+fn every_fault_of_a_request_has_its_own_answer_and_asks_nobody() {
+    for (bend, due) in faults().concat() {
+        let mut ask = buy("100");
+        bend(&mut ask);
+        assert_eq!(fault(&ask), due);
+    }
+}
+
+// rule: pools.quote.order
+#[test]
+fn of_two_faults_the_earlier_step_is_answered() {
+    let steps = faults();
+    for (at, step) in steps.iter().enumerate() {
+        for (bend, due) in step {
+            for (later, _) in steps[at + 1..].concat() {
+                let mut ask = buy("100");
+                later(&mut ask);
+                bend(&mut ask);
+                // Two faults of one field are one fault: the field has the one that was set last.
+                assert_eq!(fault(&ask), *due);
+            }
+        }
+    }
+}
+
+// rule: pools.quote.order, pools.quote.rate-unavailable, pools.quote.pool-dry, pools.quote.engine-unavailable, pools.quote.unavailable
+#[test]
+fn availability_is_judged_rates_first_then_the_pool_then_the_engine() {
+    let shut = |mut scene: Scene| {
+        scene.pool.available = false;
+        scene
+    };
+    let rated = || scene(pool()).rate("USDT", Some("1.0850"));
+    for (scene, due) in [
+        (scene(pool()).rate("USDT", None), Unavailable::Rate),
+        (shut(scene(pool()).rate("USDT", None)), Unavailable::Rate),
+        (shut(rated()), Unavailable::Dry),
+        (rated().depth(None), Unavailable::Engine),
+        (rated().depth(Some(Depth::Dry)), Unavailable::Dry),
+    ] {
+        // An amount out of bounds, so that the order's size is seen to be judged later.
+        let (answer, stored) = scene.answer(&buy("0.01"));
+        assert!(
+            matches!(answer, Ok(Offer::Unavailable(reason)) if reason == due),
+            "{answer:?}"
+        );
+        assert!(stored.is_empty());
+    }
+    let words =
+        [Unavailable::Rate, Unavailable::Engine, Unavailable::Dry].map(|reason| reason.as_str());
+    assert_eq!(
+        words,
+        ["rate_unavailable", "engine_unavailable", "pool_dry"]
+    );
+}
+
+// rule: pools.quote.rate-unavailable
+#[test]
+fn an_order_that_cannot_be_valued_in_usdt_has_no_rate() {
+    let id = PoolId::parse("EUR-BTC").unwrap();
+    let ask = Ask {
+        crypto_currency: text("BTC"),
+        ..buy("100")
+    };
+    let (answer, _) = scene(id)
+        .rate("BTC", Some("0.00001"))
+        .rate("USDT", None)
+        .answer(&ask);
+    assert!(
+        matches!(answer, Ok(Offer::Unavailable(Unavailable::Rate))),
+        "{answer:?}"
+    );
+}
+
+// rule: pools.quote.below-minimum, pools.quote.above-maximum, pools.quote.order
+#[test]
+fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
+    for kind in ["firm", "indicative"] {
+        for (amount, due) in [
+            ("0.92", PriceFault::BelowMinimum),
+            ("921.66", PriceFault::AboveMaximum),
+        ] {
+            let ask = Ask {
+                kind: text(kind),
+                ..buy(amount)
+            };
+            let (answer, stored) = plenty().answer(&ask);
+            assert!(
+                matches!(answer, Err(QuoteError::Price(fault)) if fault == due),
+                "{answer:?}"
+            );
+            assert!(stored.is_empty());
+        }
+        for amount in ["0.93", "921.65"] {
+            let ask = Ask {
+                kind: text(kind),
+                ..buy(amount)
+            };
+            assert!(
+                plenty().answer(&ask).0.is_ok(),
+                "{amount} is within 1 to 1000 USDT"
+            );
+        }
+    }
+}
+
+// rule: money.out-of-range
+#[test]
+fn a_leg_that_rounds_to_zero_is_out_of_range() {
+    // At 0.91658986 EUR the first is worth a hair less than a cent, the second a hair more.
+    for (amount, due) in [
+        ("0.01091", PriceFault::OutOfRange),
+        ("0.010911", PriceFault::BelowMinimum),
+    ] {
+        let (answer, stored) = plenty().answer(&sell(amount));
+        assert!(
+            matches!(answer, Err(QuoteError::Price(fault)) if fault == due),
+            "{answer:?}"
+        );
+        assert!(stored.is_empty());
+    }
+}
+
+// rule: pools.quote.firm, pools.quote.firm-is-default, pools.quote.ttl, pools.quote-record.locked, pools.quote.codes-upper-cased
+#[test]
+fn a_firm_quote_is_stored_with_everything_it_locks() {
+    let ask = Ask {
+        fiat_currency: text("eur"),
+        crypto_currency: text("usdt"),
+        ..buy("100")
+    };
+    let (answer, stored) = plenty().answer(&ask);
+    let Ok(Offer::Firm(quote, _)) = answer else {
+        panic!("{answer:?}")
+    };
+    let [new] = stored.as_slice() else {
+        panic!("{stored:?}")
+    };
+    assert_eq!((new.id, new.ttl, &new.terms), (quote.id, TTL, &quote.terms));
+    assert_eq!(new.who.partner.as_str(), "acme");
+    let terms = &quote.terms;
+    assert_eq!(
+        (terms.pool, terms.side, terms.network),
+        (pool(), Side::OnRamp, Network::Ethereum)
+    );
+    let figures = (
+        terms.fiat.to_string(),
+        terms.crypto.to_string(),
+        terms.rate.to_string(),
+    );
+    assert_eq!(
+        figures,
+        (
+            "100.00".to_owned(),
+            "107.90325".to_owned(),
+            "1.0790325".to_owned()
+        )
+    );
+    assert_eq!(
+        (terms.spread_bps, terms.fee_bps, terms.notional),
+        (25, 30, 10_850_000_000)
+    );
+    let target = terms.destination.as_ref().unwrap();
+    assert_eq!(
+        (target.address.as_str(), target.network),
+        (ADDRESS, DestNetwork::Quoted(Network::Ethereum))
+    );
+}
+
+// rule: pools.quote.indicative
+#[test]
+fn an_indicative_quote_is_never_stored() {
+    let (answer, stored) = plenty().answer(&Ask {
+        kind: text("indicative"),
+        ..buy("100")
+    });
+    let Ok(Offer::Indicative(priced, _)) = answer else {
+        panic!("{answer:?}")
+    };
+    assert_eq!(priced.rate.to_string(), "1.0790325");
+    assert!(stored.is_empty());
+}
+
+// rule: pools.quote.network-default, pools.quote.dest-network-default, pools.quote.dest-network
+#[test]
+fn networks_have_their_defaults() {
+    let network = |ask: &Ask| {
+        let (_, stored) = plenty().answer(ask);
+        let terms = stored[0].terms.clone();
+        (terms.network, terms.destination.unwrap().network)
+    };
+    let silent = Ask {
+        crypto_network: None,
+        ..buy("100")
+    };
+    assert_eq!(
+        network(&silent),
+        (Network::Tron, DestNetwork::Quoted(Network::Tron))
+    );
+    let named = Ask {
+        dest_network: text("arbitrum"),
+        ..buy("100")
+    };
+    assert_eq!(
+        network(&named),
+        (Network::Ethereum, DestNetwork::Named(EvmNetwork::Arbitrum))
+    );
+
+    let mut no_tron = scene(pool());
+    no_tron
+        .pool
+        .networks
+        .retain(|network| *network != Network::Tron);
+    let (answer, _) = no_tron.answer(&silent);
+    let due = AskFault::NetworkNotSupported("cryptoNetwork");
+    assert!(
+        matches!(answer, Err(QuoteError::Ask(fault)) if fault == due),
+        "{answer:?}"
+    );
+}
+
+// rule: pools.quote.off-ramp-open, pools.quote.amount-side
+#[test]
+fn a_sale_needs_no_destination_and_no_entitlement_to_sell() {
+    let mut scene = plenty();
+    scene
+        .access
+        .pools
+        .terms
+        .values_mut()
+        .for_each(|terms| terms.off_ramp = false);
+    let (answer, stored) = scene.answer(&sell("100.000001"));
+    assert!(matches!(answer, Ok(Offer::Firm(..))), "{answer:?}");
+    assert_eq!(
+        (stored[0].terms.crypto, &stored[0].terms.destination),
+        (usdt("100.000001"), &None)
+    );
+
+    // An address is not needed, but one that is given must be one; it is not kept.
+    let odd = Ask {
+        dest_address: text("0x12"),
+        ..sell("100")
+    };
+    assert_eq!(fault(&odd), AskFault::Address(AddressFault::Invalid));
+    let given = Ask {
+        dest_address: text(ADDRESS),
+        ..sell("100")
+    };
+    assert_eq!(plenty().answer(&given).1[0].terms.destination, None);
+}
+
+// rule: money.crypto-digits
+#[test]
+fn a_sales_precision_is_that_of_its_crypto() {
+    assert_eq!(
+        fault(&sell("1.0000001")),
+        AskFault::Amount(AmountFault::TooPrecise(6))
+    );
+}
+
+// rule: pools.price.usdt-crypto
+#[test]
+fn a_sale_of_another_asset_is_valued_by_the_two_fiat_mids() {
+    let id = PoolId::parse("EUR-BTC").unwrap();
+    let ask = Ask {
+        crypto_currency: text("BTC"),
+        ..sell("0.001")
+    };
+    let far = scene(id)
+        .rate("BTC", Some("0.00001"))
+        .rate("USDT", Some("1.0850"));
+    let (answer, stored) = far.depth(Some(Depth::Enough)).answer(&ask);
+    assert!(matches!(answer, Ok(Offer::Firm(..))), "{answer:?}");
+    assert_eq!(
+        stored[0].terms.notional, 10_850_000_000,
+        "0.001 BTC = 100 EUR = 108.50 USDT"
+    );
+}
+
+// rule: pools.quote.rate-unavailable
+#[test]
+fn rates_are_asked_for_the_size_of_the_order() {
+    let mut far = scene(pool()).depth(Some(Depth::Enough));
+    let rate = Some(SourceRate {
+        mid: mid("1.0850"),
+        spread_bps: 25,
+    });
+    let eur = Asset::fiat("EUR").unwrap();
+    far.rates
+        .expect_rate()
+        .withf(move |fiat, crypto, order| {
+            (*fiat, crypto.code(), order.to_string().as_str()) == (eur, "USDT", "100.00")
+        })
+        .times(1)
+        .return_const(rate);
+    assert!(far.answer(&buy("100")).0.is_ok());
+}
+
+#[test]
+fn a_store_that_is_full_is_a_fault_of_the_store() {
+    let far = Scene {
+        desk: Arc::new(Desk {
+            away: true,
+            ..Desk::default()
+        }),
+        ..plenty()
+    };
+    let (answer, _) = far.answer(&buy("100"));
+    assert!(
+        matches!(answer, Err(QuoteError::Store(StoreError::Overloaded))),
+        "{answer:?}"
+    );
+}

@@ -1,0 +1,432 @@
+//! Executing a quote: what is asked of the engine, when, and what it is told afterwards.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::{Asset, Seen, StoreError, Timestamp};
+use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::pools::PoolId;
+use partner_core::ports::{InFlight, Ticket};
+use partner_core::{Access, Tenant};
+use pools_core::books::{Command, Outcome, Refusal};
+use pools_core::ledger::Account;
+use pools_core::ports::{
+    Confirmation, Depth, Engine, Enquiry, Hold, LedgerFilter, LedgerPage, Order, PoolsReads,
+    TradeFilter, TransactDesk, TransactLook,
+};
+use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, Side};
+use pools_core::trade::{EngineReport, Trade, TradeId};
+use pools_core::usecases::transact::{Transact, TransactError, Transacting, order_of};
+
+use crate::fixtures::{
+    Counter, DAY, access, after, key_id, noon, pool, quote, ready, stopped, trade,
+};
+
+/// What has happened, in order.
+#[derive(Debug, Clone, Default)]
+struct Journal(Arc<Mutex<Vec<String>>>);
+
+impl Journal {
+    fn note(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// The far ends and the lane, with what they answer.
+struct Scene {
+    journal: Journal,
+    access: Access,
+    look: TransactLook,
+    at: Timestamp,
+    twin: bool,
+    hold: Option<Hold>,
+    confirmation: Option<Confirmation>,
+    desk: fn(&Command) -> Result<Result<Outcome, Refusal>, StoreError>,
+    asked: Arc<Mutex<Vec<(TradeId, Order)>>>,
+    commands: Arc<Mutex<Vec<Command>>>,
+}
+
+/// An executable quote, an engine that holds, a lane that opens.
+fn scene(side: Side) -> Scene {
+    Scene {
+        journal: Journal::default(),
+        access: access("acme", key_id(1), &[pool()]),
+        look: TransactLook {
+            answered: None,
+            quote: Some(quote(side)),
+            trade: None,
+        },
+        at: after(1_000),
+        twin: false,
+        hold: Some(Hold::Held),
+        confirmation: Some(Confirmation::Confirmed),
+        desk: |command| Ok(Ok(Outcome::Opened(made(command)))),
+        asked: Arc::default(),
+        commands: Arc::default(),
+    }
+}
+
+fn made(command: &Command) -> Trade {
+    Trade {
+        id: command.trade,
+        ..trade(Side::OnRamp, None)
+    }
+}
+
+impl Scene {
+    /// Runs the use case; the outcome and the journal.
+    fn run(self) -> (Result<Outcome, TransactError>, Vec<String>) {
+        let request = Transact {
+            pool: pool(),
+            quote: quote(Side::OnRamp).id,
+            key: IdempotencyKey::parse(b"first").unwrap(),
+        };
+        let (access, journal) = (self.access.clone(), self.journal.clone());
+        let all = Arc::new(self);
+        let transacting = Transacting {
+            reads: Arc::clone(&all) as Arc<dyn PoolsReads>,
+            desk: Arc::clone(&all) as Arc<dyn TransactDesk>,
+            engine: Arc::clone(&all) as Arc<dyn Engine>,
+            in_flight: all,
+            clock: stopped(),
+            entropy: Arc::new(Counter::from(90)),
+            idempotency_ttl: DAY,
+        };
+        let outcome = ready(transacting.transact(&access, request));
+        (outcome, journal.lines())
+    }
+}
+
+/// Notes when the scope is left.
+struct Leave(Journal);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.0.note("leave");
+    }
+}
+
+#[async_trait]
+impl InFlight for Scene {
+    async fn enter(&self, scope: &Scope) -> Option<Ticket> {
+        self.journal.note(format!("enter {}", scope.route));
+        (!self.twin).then(|| Ticket(Box::new(Leave(self.journal.clone()))))
+    }
+}
+
+#[async_trait]
+impl TransactDesk for Scene {
+    async fn transact(&self, command: Command) -> Result<Result<Outcome, Refusal>, StoreError> {
+        self.journal.note(format!("desk, hold {:?}", command.hold));
+        self.commands.lock().unwrap().push(command.clone());
+        (self.desk)(&command)
+    }
+}
+
+#[async_trait]
+impl Engine for Scene {
+    async fn depth(&self, _: &Order) -> Option<Depth> {
+        panic!("depth is a matter of quotes")
+    }
+
+    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold> {
+        self.journal.note("hold");
+        self.asked.lock().unwrap().push((trade, order.clone()));
+        self.hold
+    }
+
+    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
+        self.journal.note("confirm");
+        assert_eq!(trade, self.asked.lock().unwrap()[0].0);
+        self.confirmation
+    }
+
+    async fn let_go(&self, trade: TradeId) {
+        self.journal.note("let go");
+        assert_eq!(trade, self.asked.lock().unwrap()[0].0);
+    }
+
+    async fn report(&self, _: &Enquiry) -> Option<EngineReport> {
+        panic!("reports are a matter of polls")
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+}
+
+#[async_trait]
+impl PoolsReads for Scene {
+    async fn transact_look(&self, _: &Scope, _: QuoteId) -> Result<Seen<TransactLook>, StoreError> {
+        self.journal.note("look");
+        Ok(Seen {
+            value: self.look.clone(),
+            at: self.at,
+        })
+    }
+
+    async fn quote_get(&self, _: &Tenant, _: QuoteId) -> Result<Option<Seen<Quote>>, StoreError> {
+        panic!("one look is enough")
+    }
+
+    async fn quote_get_behind_writes(
+        &self,
+        _: &Tenant,
+        _: QuoteId,
+    ) -> Result<Option<Seen<Quote>>, StoreError> {
+        panic!("one look is enough")
+    }
+
+    async fn trade_by_quote(&self, _: &Tenant, _: QuoteId) -> Result<Option<Trade>, StoreError> {
+        panic!("one look is enough")
+    }
+
+    async fn trade_get(&self, _: &Tenant, _: TradeId) -> Result<Option<Trade>, StoreError> {
+        panic!("one look is enough")
+    }
+
+    async fn trades_page(
+        &self,
+        _: &Tenant,
+        _: &TradeFilter,
+        _: u32,
+    ) -> Result<Vec<Trade>, StoreError> {
+        panic!("one look is enough")
+    }
+
+    async fn account_get(&self, _: &Tenant, _: Asset) -> Result<Option<Account>, StoreError> {
+        panic!("one look is enough")
+    }
+
+    async fn ledger_page(
+        &self,
+        _: &Tenant,
+        _: Asset,
+        _: &LedgerFilter,
+        _: u32,
+    ) -> Result<Option<LedgerPage>, StoreError> {
+        panic!("one look is enough")
+    }
+}
+
+const ENTER: &str = "enter POST /v1/pools/EUR-USDT/transact";
+
+/// The whole journal of a transact that reached its lane.
+fn through(hold: Option<Hold>, after: Option<&str>) -> Vec<String> {
+    let desk = format!("desk, hold {hold:?}");
+    let lines = [
+        Some(ENTER),
+        Some("look"),
+        Some("hold"),
+        Some(&desk),
+        after,
+        Some("leave"),
+    ];
+    lines.into_iter().flatten().map(str::to_owned).collect()
+}
+
+/// The journal of one that was answered by the look.
+const LOOKED: [&str; 3] = [ENTER, "look", "leave"];
+
+// rule: pools.engine.one-key, pools.engine.confirm, pools.trade.delivers-to-quote
+#[test]
+fn the_engine_is_asked_under_the_trades_id_before_the_lane_and_confirmed_after_it() {
+    let scene = scene(Side::OnRamp);
+    let (asked, commands) = (Arc::clone(&scene.asked), Arc::clone(&scene.commands));
+    let (outcome, journal) = scene.run();
+    assert_eq!(journal, through(Some(Hold::Held), Some("confirm")));
+    let (asked, commands) = (asked.lock().unwrap(), commands.lock().unwrap());
+    let ([(trade, order)], [command]) = (asked.as_slice(), commands.as_slice()) else {
+        panic!("one question and one command")
+    };
+    assert_eq!(
+        (*trade, order),
+        (command.trade, &order_of(&quote(Side::OnRamp)))
+    );
+    assert_eq!(order.destination, quote(Side::OnRamp).terms.destination);
+    assert!(matches!(outcome, Ok(Outcome::Opened(made)) if made.id == *trade));
+}
+
+// rule: pools.transact.refusal-leaves-nothing
+#[test]
+fn a_hold_is_let_go_whenever_no_trade_was_opened() {
+    type Desk = fn(&Command) -> Result<Result<Outcome, Refusal>, StoreError>;
+    let desks: [Desk; 8] = [
+        |command| Ok(Ok(Outcome::Existing(made(command)))),
+        |_| Ok(Err(Refusal::VelocityCapExceeded)),
+        |_| Ok(Err(Refusal::InsufficientBalance)),
+        |_| Err(StoreError::Retry),
+        |_| Err(StoreError::Overloaded),
+        |_| Err(StoreError::unavailable("away")),
+        |_| Err(StoreError::Guard("a constraint".to_owned())),
+        |_| Err(StoreError::unexpected("a fault")),
+    ];
+    for desk in desks {
+        let (_, journal) = Scene {
+            desk,
+            ..scene(Side::OnRamp)
+        }
+        .run();
+        assert_eq!(journal, through(Some(Hold::Held), Some("let go")));
+    }
+}
+
+// rule: idempotency.unknown-commit, pools.engine.lapse
+#[test]
+fn after_an_unknown_commit_the_engine_is_told_nothing() {
+    let desk = |_: &Command| Err(StoreError::CommitUnknown("cut off".into()));
+    let (outcome, journal) = Scene {
+        desk,
+        ..scene(Side::OnRamp)
+    }
+    .run();
+    assert_eq!(journal, through(Some(Hold::Held), None));
+    assert!(matches!(
+        outcome,
+        Err(TransactError::Store(StoreError::CommitUnknown(_)))
+    ));
+}
+
+// rule: pools.transact.reservation-failed, pools.transact.engine-silent
+#[test]
+fn a_refusing_or_silent_engine_is_judged_in_the_lane_and_told_nothing() {
+    for (hold, due) in [
+        (Some(Hold::Refused), Refusal::ReservationFailed),
+        (None, Refusal::EngineUnavailable),
+    ] {
+        let desk = |command: &Command| {
+            Ok(Err(match command.hold {
+                Some(_) => Refusal::ReservationFailed,
+                None => Refusal::EngineUnavailable,
+            }))
+        };
+        let (outcome, journal) = Scene {
+            hold,
+            desk,
+            ..scene(Side::OnRamp)
+        }
+        .run();
+        assert_eq!(journal, through(hold, None));
+        assert!(matches!(outcome, Err(TransactError::Refused(refusal)) if refusal == due));
+    }
+}
+
+// rule: pools.engine.confirm
+#[test]
+fn a_trade_stands_even_where_its_hold_could_not_be_confirmed() {
+    for confirmation in [None, Some(Confirmation::Lapsed)] {
+        let (outcome, journal) = Scene {
+            confirmation,
+            ..scene(Side::OnRamp)
+        }
+        .run();
+        assert_eq!(journal, through(Some(Hold::Held), Some("confirm")));
+        assert!(matches!(outcome, Ok(Outcome::Opened(_))));
+    }
+}
+
+// rule: pools.engine.no-second-ask, pools.transact.idempotent
+#[test]
+fn a_quote_that_has_a_trade_asks_no_engine_and_enters_no_lane() {
+    let mut repeat = scene(Side::OnRamp);
+    repeat.look.trade = Some(trade(Side::OnRamp, None));
+    repeat.at = after(3_600_000);
+    let (outcome, journal) = repeat.run();
+    assert_eq!(journal, LOOKED);
+    assert!(matches!(outcome, Ok(Outcome::Existing(found)) if found == trade(Side::OnRamp, None)));
+}
+
+// rule: pools.transact.order, idempotency.reused, pools.transact.not-found, pools.transact.side, pools.transact.rejected
+#[test]
+fn what_the_look_refuses_asks_no_engine() {
+    type Bend = fn(&mut Scene);
+    let reused: Bend = |s| s.look.answered = Some((Fingerprint::of(b"another"), noon()));
+    let foreign: Bend = |s| s.look.quote = None;
+    let other_pool: Bend = |s| {
+        let quote = s.look.quote.as_mut().unwrap();
+        quote.terms.pool = PoolId::parse("EUR-USDC").unwrap();
+    };
+    let side: Bend = |s| {
+        s.access
+            .pools
+            .terms
+            .values_mut()
+            .for_each(|terms| terms.off_ramp = false)
+    };
+    let rejected: Bend = |s| s.look.quote.as_mut().unwrap().fate = Fate::Rejected(noon());
+    let with_trade: Bend = |s| s.look.trade = Some(trade(Side::OffRamp, None));
+    for (bends, due) in [
+        (vec![reused, foreign, with_trade], Refusal::KeyReused),
+        (vec![foreign, with_trade], Refusal::QuoteUnknown),
+        (vec![other_pool, with_trade], Refusal::QuoteUnknown),
+        (vec![side, rejected], Refusal::SideNotEnabled),
+        (vec![rejected], Refusal::QuoteClosed(QuoteClosed::Rejected)),
+    ] {
+        let mut scene = scene(Side::OffRamp);
+        bends.iter().rev().for_each(|bend| bend(&mut scene));
+        scene
+            .look
+            .quote
+            .as_mut()
+            .into_iter()
+            .for_each(|quote| quote.expires_at = noon());
+        let (outcome, journal) = scene.run();
+        assert_eq!(journal, LOOKED);
+        assert!(
+            matches!(outcome, Err(TransactError::Refused(refusal)) if refusal == due),
+            "{outcome:?}"
+        );
+    }
+}
+
+// rule: idempotency.kept
+#[test]
+fn a_record_that_is_over_does_not_stand_in_the_way() {
+    let mut late = scene(Side::OnRamp);
+    late.look.answered = Some((Fingerprint::of(b"another"), late.at.minus(DAY)));
+    assert!(matches!(late.run().0, Ok(Outcome::Opened(_))));
+}
+
+// rule: pools.engine.no-second-ask
+#[test]
+fn what_is_too_late_by_the_look_is_decided_in_the_lane_without_the_engine() {
+    type Bend = fn(&mut Scene);
+    let expired: Bend = |s| s.at = after(15_000);
+    let consumed: Bend = |s| s.look.quote.as_mut().unwrap().fate = Fate::Consumed(noon());
+    for bend in [expired, consumed] {
+        let mut scene = scene(Side::OnRamp);
+        bend(&mut scene);
+        scene.desk = |command| Ok(Ok(Outcome::Existing(made(command))));
+        let (_, journal) = scene.run();
+        assert_eq!(journal, [ENTER, "look", "desk, hold None", "leave"]);
+    }
+}
+
+// rule: idempotency.in-flight
+#[test]
+fn a_twin_in_flight_is_turned_away_before_anything_is_read() {
+    let (outcome, journal) = Scene {
+        twin: true,
+        ..scene(Side::OnRamp)
+    }
+    .run();
+    assert_eq!(journal, [ENTER]);
+    assert!(matches!(outcome, Err(TransactError::InProgress)));
+}
+
+// rule: idempotency.canonical
+#[test]
+fn requests_are_the_same_where_their_quote_is() {
+    let request = |number, key: &str| Transact {
+        pool: pool(),
+        quote: QuoteId::new(kernel::Mode::Test, noon(), &Counter::from(number)),
+        key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+    };
+    assert_eq!(request(1, "a").fingerprint(), request(1, "b").fingerprint());
+    assert_ne!(request(1, "a").fingerprint(), request(2, "a").fingerprint());
+}

@@ -1,0 +1,346 @@
+//! A small world in memory: what a store would keep, and how it would load and write it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kernel::{Amount, Asset, Entropy, Id, IdKind, Mode, Timestamp};
+use partner_core::idempotency::Scope;
+use partner_core::key::KeyId;
+use partner_core::pools::PoolId;
+use partner_core::{Access, PartnerId};
+use pools_core::books::{Answered, Books, Command, Outcome, Refusal, decide_batch};
+use pools_core::ledger::{Account, AccountKind, BALANCE_LIMIT, Entry, Part, Reason, Transfer};
+use pools_core::ports::Hold;
+use pools_core::pricing::{Mids, SourceRate, price};
+use pools_core::quote::{Fate, Quote, Side, Terms};
+use pools_core::trade::{EngineReport, Trade, TradeState};
+use pools_core::velocity::{Velocity, cutoff};
+
+use crate::fixtures::{
+    Counter, DAY, TTL, access, destination, fingerprint, key_id, mid, noon, scope,
+};
+
+pub(crate) const KEYS: [&str; 4] = ["acme", "acme", "bolt", "cove"];
+pub(crate) const POOLS: [&str; 2] = ["EUR-USDT", "EUR-USDC"];
+
+/// Everything a store keeps.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Rows {
+    pub(crate) quotes: BTreeMap<(PartnerId, pools_core::quote::QuoteId), Quote>,
+    pub(crate) trades: BTreeMap<(PartnerId, pools_core::quote::QuoteId), Trade>,
+    pub(crate) accounts: BTreeMap<(PartnerId, Asset), Account>,
+    pub(crate) velocity: BTreeMap<PartnerId, Velocity>,
+    pub(crate) answered: BTreeMap<Scope, Answered>,
+    pub(crate) entries: Vec<(PartnerId, Entry)>,
+    /// Every answered write, overwritten records included.
+    pub(crate) answers: Vec<(Scope, Answered)>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct World {
+    pub(crate) now: Timestamp,
+    pub(crate) keys: Vec<KeyId>,
+    pub(crate) access: BTreeMap<KeyId, Access>,
+    pub(crate) rows: Rows,
+    pub(crate) given: Vec<(PartnerId, pools_core::quote::QuoteId)>,
+    ids: u64,
+}
+
+/// What an order for a command is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Try {
+    /// A key at random; `None`: one of the quote's owner.
+    pub(crate) key: Option<usize>,
+    pub(crate) quote: usize,
+    pub(crate) pool: Option<usize>,
+    pub(crate) name: u8,
+    pub(crate) hold: Option<Hold>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub(crate) key: usize,
+    pub(crate) pool: usize,
+    pub(crate) side: Side,
+    pub(crate) hundredths: i64,
+}
+
+impl World {
+    /// Three partners: one with two keys and a cap, one without a cap, one without the gate.
+    pub(crate) fn new() -> Self {
+        let pools = POOLS.map(|pool| PoolId::parse(pool).unwrap());
+        let keys: Vec<KeyId> = (0..KEYS.len()).map(|at| key_id(at as u64)).collect();
+        let mut all = BTreeMap::new();
+        for (key, partner) in keys.iter().zip(KEYS) {
+            let mut one = access(partner, *key, &pools);
+            one.pools.velocity_cap = (partner != "bolt").then_some(400 * 100_000_000);
+            one.pools.balance_gate = partner != "cove";
+            all.insert(*key, one);
+        }
+        let mut world = Self {
+            now: noon(),
+            keys,
+            access: all,
+            rows: Rows::default(),
+            given: Vec::new(),
+            ids: 1_000,
+        };
+        for key in 1..KEYS.len() {
+            world.credit(key, pools[0].fiat(), 50_000);
+            world.credit(key, pools[0].crypto(), 20_000);
+        }
+        world
+    }
+
+    pub(crate) fn id<K: IdKind>(&mut self) -> Id<K> {
+        self.ids += 1;
+        let entropy: &dyn Entropy = &Counter::from(self.ids);
+        Id::new(Mode::Test, self.now, entropy)
+    }
+
+    pub(crate) fn partner(&self, key: usize) -> PartnerId {
+        self.access[&self.keys[key]].partner.id.clone()
+    }
+
+    /// Loads everything a batch may touch, as a store does under its locks.
+    pub(crate) fn books(&self) -> Books {
+        let cutoff = cutoff(self.now, DAY);
+        Books {
+            access: self
+                .access
+                .iter()
+                .map(|(key, access)| (*key, Arc::new(access.clone())))
+                .collect(),
+            answered: self.rows.answered.clone(),
+            quotes: self.rows.quotes.clone(),
+            trades: self.rows.trades.clone(),
+            accounts: self.rows.accounts.clone(),
+            velocity: self
+                .rows
+                .velocity
+                .iter()
+                .map(|(partner, total)| (partner.clone(), self.slid(partner, total, cutoff)))
+                .collect(),
+            window: DAY,
+            idempotency_ttl: DAY,
+            opened: Vec::new(),
+        }
+    }
+
+    fn slid(&self, partner: &PartnerId, total: &Velocity, cutoff: Timestamp) -> Velocity {
+        let (low, high) = (cutoff.min(total.floor), cutoff.max(total.floor));
+        let between: Vec<i64> = self
+            .counting(partner)
+            .filter(|trade| trade.created_at > low && trade.created_at <= high)
+            .map(|trade| trade.terms.notional)
+            .collect();
+        total.slide(cutoff, &between)
+    }
+
+    /// The partner's trades that are neither released nor failed.
+    pub(crate) fn counting<'w>(
+        &'w self,
+        partner: &'w PartnerId,
+    ) -> impl Iterator<Item = &'w Trade> {
+        let all = self
+            .rows
+            .trades
+            .iter()
+            .filter(move |((owner, _), _)| owner == partner);
+        all.map(|(_, trade)| trade).filter(|trade| {
+            !matches!(
+                trade.state,
+                TradeState::Released { .. } | TradeState::Failed { .. }
+            )
+        })
+    }
+
+    /// Writes what a batch has opened, as a store does before it commits.
+    pub(crate) fn write(&mut self, books: &Books) {
+        for opened in &books.opened {
+            let at = (opened.partner.clone(), opened.trade.quote);
+            let quote = self.rows.quotes.get_mut(&at).unwrap();
+            assert_eq!(quote.fate, Fate::Open, "a quote is consumed once");
+            quote.fate = Fate::Consumed(opened.trade.created_at);
+            assert!(self.rows.trades.insert(at, opened.trade.clone()).is_none());
+            let answered = Answered {
+                fingerprint: opened.fingerprint,
+                created_at: opened.trade.created_at,
+            };
+            self.rows.answered.insert(opened.scope.clone(), answered);
+            self.rows.answers.push((opened.scope.clone(), answered));
+            if let Some(entry) = &opened.entry {
+                self.rows
+                    .entries
+                    .push((opened.partner.clone(), entry.clone()));
+            }
+        }
+        for (partner, account) in books.touched_accounts() {
+            self.rows
+                .accounts
+                .insert((partner.clone(), account.asset()), *account);
+        }
+        for (partner, total) in books.touched_velocity() {
+            self.rows.velocity.insert(partner.clone(), *total);
+        }
+        assert_eq!(
+            self.rows.quotes, books.quotes,
+            "what is written is what the books say"
+        );
+        assert_eq!(self.rows.trades, books.trades);
+        assert_eq!(self.rows.accounts, books.accounts);
+        assert_eq!(self.rows.answered, books.answered);
+    }
+
+    /// Runs commands in one transaction.
+    pub(crate) fn transact(&mut self, batch: &[Command]) -> Vec<Result<Outcome, Refusal>> {
+        let mut books = self.books();
+        let outcomes = decide_batch(&mut books, batch, self.now);
+        assert_eq!(outcomes.len(), batch.len());
+        self.write(&books);
+        outcomes
+    }
+
+    /// A command as the use case would hand it in; `None` while no quote has been given.
+    pub(crate) fn command(&mut self, wanted: &Try) -> Option<Command> {
+        let (owner, quote) = {
+            let last = self.given.len().checked_sub(1)?;
+            self.given[last - wanted.quote % self.given.len().min(5)].clone()
+        };
+        let pool = match wanted.pool {
+            Some(pool) => PoolId::parse(POOLS[pool]).unwrap(),
+            None => self.rows.quotes[&(owner.clone(), quote)].terms.pool,
+        };
+        let own = || {
+            let spare = usize::from(wanted.name.is_multiple_of(2));
+            let mut keys = (0..KEYS.len()).filter(|key| self.partner(*key) == owner);
+            keys.clone().nth(spare).or_else(|| keys.next())
+        };
+        let key = self.keys[wanted.key.or_else(own)?];
+        let who = self.access[&key].tenant.clone();
+        Some(Command {
+            key,
+            scope: scope(&who, pool, &format!("name-{}", wanted.name)),
+            fingerprint: fingerprint(quote),
+            pool,
+            quote,
+            trade: self.id(),
+            entry: self.id(),
+            hold: wanted.hold,
+        })
+    }
+
+    pub(crate) fn give(&mut self, ask: &Ask) {
+        let pool = PoolId::parse(POOLS[ask.pool]).unwrap();
+        let key = self.keys[ask.key];
+        let input = match ask.side {
+            Side::OnRamp => pool.fiat(),
+            Side::OffRamp => pool.crypto(),
+        };
+        let mids = Mids {
+            pair: SourceRate {
+                mid: mid("1.0845"),
+                spread_bps: 25,
+            },
+            usdt: mid("1.0850"),
+        };
+        let terms = self.access[&key].pools.terms_in(&pool);
+        let amount = Amount::from_units(ask.hundredths * 1_000_000, input).unwrap();
+        let Ok(priced) = price(&pool, ask.side, amount, &mids, &terms) else {
+            return;
+        };
+        let quote = Quote {
+            id: self.id(),
+            terms: Terms {
+                pool,
+                side: ask.side,
+                network: partner_core::pools::Network::Ethereum,
+                fiat: priced.fiat,
+                crypto: priced.crypto,
+                rate: priced.rate,
+                spread_bps: priced.spread_bps,
+                fee_bps: priced.fee_bps,
+                notional: priced.notional,
+                destination: (ask.side == Side::OnRamp).then(destination),
+            },
+            created_at: self.now,
+            expires_at: self.now.plus(TTL),
+            fate: Fate::Open,
+        };
+        let at = (self.partner(ask.key), quote.id);
+        self.given.push(at.clone());
+        self.rows.quotes.insert(at, quote);
+    }
+
+    pub(crate) fn reject(&mut self, at: usize) {
+        let Some(at) = self.given.iter().rev().nth(at).cloned() else {
+            return;
+        };
+        if let Ok(rejected) = self.rows.quotes[&at].reject(self.now) {
+            self.rows.quotes.insert(at, rejected);
+        }
+    }
+
+    pub(crate) fn credit(&mut self, key: usize, asset: Asset, hundredths: i64) {
+        let transfer = Transfer {
+            debit: AccountKind::Outside,
+            credit: AccountKind::Partner,
+            amount: Amount::from_units(hundredths * 1_000_000, asset).unwrap(),
+            reason: Reason::PayinCredit,
+        };
+        let partner = self.partner(key);
+        self.post(&partner, transfer, None);
+        assert!(self.rows.accounts[&(partner, asset)].available.units() <= BALANCE_LIMIT);
+    }
+
+    /// Applies a report as a status poll does. Says whether the trade moved.
+    pub(crate) fn poll(&mut self, which: usize, report: EngineReport) -> bool {
+        let count = self.rows.trades.len();
+        let Some((at, trade)) = self.rows.trades.iter().nth(which % count.max(1)) else {
+            return false;
+        };
+        let (at, trade) = (at.clone(), trade.clone());
+        let Ok(Some(step)) = trade.advance(report, self.now) else {
+            return false;
+        };
+        if step.uncounts {
+            let total = self.rows.velocity.get_mut(&at.0).unwrap();
+            *total = total.forget(trade.terms.notional, trade.created_at);
+        }
+        if let Some((transfer, part)) = step.transfer {
+            self.post(&at.0, transfer, Some((&trade, part)));
+        }
+        self.rows.trades.insert(
+            at,
+            Trade {
+                state: step.state,
+                ..trade
+            },
+        );
+        true
+    }
+
+    fn post(&mut self, partner: &PartnerId, transfer: Transfer, of: Option<(&Trade, Part)>) {
+        let asset = transfer.amount.asset();
+        let at = (partner.clone(), asset);
+        let account = self
+            .rows
+            .accounts
+            .get(&at)
+            .copied()
+            .unwrap_or(Account::empty(asset));
+        let (account, mark) = account.post(&transfer).unwrap();
+        if mark.is_some() {
+            self.rows.accounts.insert(at, account);
+        }
+        let entry = Entry {
+            id: self.id(),
+            transfer,
+            mark,
+            reference: of.map_or("deposit".to_owned(), |(trade, _)| trade.quote.to_string()),
+            trade: of.map(|(trade, part)| (trade.id, part)),
+            created_at: self.now,
+        };
+        self.rows.entries.push((partner.clone(), entry));
+    }
+}
