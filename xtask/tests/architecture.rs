@@ -38,7 +38,7 @@ const TABLE: &[Row] = &[
         name: "partner-core",
         imports: Only("kernel"),
         pure: Some(
-            "async-trait base64 chacha20poly1305 hex hkdf hmac rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid url zeroize",
+            "async-trait base64 chacha20poly1305 hex hkdf hmac iban_validate rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid url zeroize",
         ),
         tests: "",
         because: "what every product shares about partners; it knows no product",

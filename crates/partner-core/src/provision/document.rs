@@ -1,0 +1,455 @@
+//! The file as typed tables.
+
+use std::collections::BTreeSet;
+
+use kernel::Mode;
+use secrecy::SecretString;
+use toml::de::DeTable;
+
+use super::fault::{Faults, Sink};
+use super::section::{self, Field, Section};
+use super::target::{self, AllowPrivate};
+use super::value;
+use crate::events;
+use crate::key::{KeyHash, KeyKind, PresentedKey};
+use crate::pools::{
+    Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS,
+};
+use crate::{Partner, PartnerId, PartnerStatus};
+
+/// The largest draw fee, in basis points.
+const DRAW_FEE_LIMIT: u16 = 5_000;
+
+/// What is allowed in a file depends on where it is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// The mode it is applied in.
+    pub mode: Mode,
+    /// Where webhooks may go.
+    pub allow_private: AllowPrivate,
+}
+
+/// A declarative file without faults. What it says about the database's present content, such as
+/// a pool it does not define itself, is judged when it is applied.
+#[derive(Debug, Clone, Default)]
+pub struct Document {
+    /// The pools it defines.
+    pub pools: Vec<Pool>,
+    /// The partners it defines, by id.
+    pub partners: Vec<PartnerEntry>,
+}
+
+/// One `[[partners]]` table and the tables below it.
+#[derive(Debug, Clone)]
+pub struct PartnerEntry {
+    /// The partner itself.
+    pub partner: Partner,
+    /// The `[partners.pools]` table, if it is written; its terms are in `terms`.
+    pub profile: Option<PoolsProfile>,
+    /// The `[[partners.pools.terms]]` tables that are written.
+    pub terms: Vec<(PoolId, PoolTerms)>,
+    /// The `[partners.pools.webhook]` table, if it is written.
+    pub webhook: Option<WebhookEntry>,
+    /// The `[[partners.keys]]` tables.
+    pub keys: Vec<KeyEntry>,
+    /// Where pools are named that must exist when the file is applied.
+    pub mentions: Vec<Mention>,
+}
+
+/// A pool named in an entitlement or in terms.
+#[derive(Debug, Clone)]
+pub struct Mention {
+    /// The line it stands in.
+    pub line: usize,
+    /// The key it stands under.
+    pub key: String,
+    /// The pool.
+    pub pool: PoolId,
+}
+
+/// An endpoint to be set.
+#[derive(Debug, Clone)]
+pub struct WebhookEntry {
+    /// Where events are sent.
+    pub url: String,
+    /// The signing secret; `None`: the present one is kept, or one is generated.
+    pub secret: Option<SecretString>,
+}
+
+/// An API key to be there.
+#[derive(Debug, Clone)]
+pub struct KeyEntry {
+    /// The line of its table.
+    pub line: usize,
+    /// What it is good for.
+    pub kind: KeyKind,
+    /// The key's own text; `None`: any key of this kind that was ever generated will do.
+    pub literal: Option<SecretString>,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// [`Faults`]: all of them, unless the syntax itself is broken; then those of the syntax.
+pub fn parse(text: &str, setting: Setting) -> Result<Document, Faults> {
+    let mut sink = Sink::new(text);
+    let (root, broken) = DeTable::parse_recoverable(text);
+    if !broken.is_empty() {
+        for error in &broken {
+            let at = error.span().map_or(0, |span| span.start);
+            sink.add(at, "", one_line(error.message()));
+        }
+        return Err(sink.into_faults());
+    }
+    let root = Section::open(&mut sink, &section::ROOT, 0, root.get_ref());
+    let literals = BTreeSet::new();
+    let document = Reading { setting, literals }.document(&mut sink, &root);
+    if sink.is_empty() {
+        Ok(document)
+    } else {
+        Err(sink.into_faults())
+    }
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+struct Reading {
+    setting: Setting,
+    /// The literal keys read so far: one that stands in the file twice would have two owners.
+    literals: BTreeSet<KeyHash>,
+}
+
+impl Reading {
+    fn document(&mut self, sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Document {
+        let mut document = Document::default();
+        for table in root.sections(sink, "pools", &section::POOL) {
+            if let Some(pool) = pool(sink, &table, &document.pools) {
+                document.pools.push(pool);
+            }
+        }
+        for table in root.sections(sink, "partners", &section::PARTNER) {
+            if let Some(entry) = self.partner(sink, &table, &document.partners) {
+                document.partners.push(entry);
+            }
+        }
+        document
+            .partners
+            .sort_by(|a, b| a.partner.id.cmp(&b.partner.id));
+        document
+    }
+
+    fn partner(
+        &mut self,
+        sink: &mut Sink<'_>,
+        table: &Section<'_, '_>,
+        earlier: &[PartnerEntry],
+    ) -> Option<PartnerEntry> {
+        let id = partner_id(sink, table, earlier);
+        let name = table
+            .required(sink, "name", "the partner's name")
+            .and_then(|field| label(sink, &field, 128));
+        let status = word(sink, table, "status", "active or suspended", |text| {
+            PartnerStatus::parse(text)
+        });
+        if let Some(field) = table.field("gate") {
+            field.refuse_unseen(
+                sink,
+                "this version serves no gate yet; leave the gate tables out",
+            );
+        }
+        // Faults below a partner without a usable id are reported all the same.
+        let subject = id.clone().or_else(|| PartnerId::parse("unreadable"))?;
+        let mut entry = PartnerEntry {
+            partner: Partner {
+                id: subject,
+                name: name.unwrap_or_default(),
+                status: status.unwrap_or(PartnerStatus::Active),
+            },
+            profile: None,
+            terms: Vec::new(),
+            webhook: None,
+            keys: Vec::new(),
+            mentions: Vec::new(),
+        };
+        if let Some(pools) = table.section(sink, "pools", &section::ACCESS) {
+            self.access(sink, &pools, &mut entry);
+        }
+        for key in table.sections(sink, "keys", &section::KEY) {
+            entry.keys.extend(self.key(sink, &key));
+        }
+        id.map(|_| entry)
+    }
+
+    fn access(&mut self, sink: &mut Sink<'_>, table: &Section<'_, '_>, entry: &mut PartnerEntry) {
+        if table.is_written(sink, &["terms", "webhook"]) {
+            entry.profile = Some(profile(sink, table, entry));
+        }
+        for table in table.sections(sink, "terms", &section::TERMS) {
+            let Some((at, pool)) = terms_pool(sink, &table, &entry.terms) else {
+                terms(sink, &table);
+                continue;
+            };
+            mention(sink, entry, at, "partners.pools.terms.pool", pool);
+            entry.terms.push((pool, terms(sink, &table)));
+        }
+        if let Some(table) = table.section(sink, "webhook", &section::WEBHOOK) {
+            entry.webhook = self.webhook(sink, &table);
+        }
+    }
+
+    fn webhook(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<WebhookEntry> {
+        let Setting {
+            mode,
+            allow_private,
+        } = self.setting;
+        let field = table.required(sink, "url", "the URL events are sent to");
+        let url = field.and_then(|field| {
+            let text = field.read(sink, "a URL", Some)?;
+            match target::url_fault(text, mode, allow_private) {
+                None => Some(text.to_owned()),
+                Some(problem) => {
+                    field.refuse(sink, &problem);
+                    None
+                }
+            }
+        });
+        let mut secret = None;
+        if let Some(field) = table.field("secret") {
+            let text = field.value.as_str().filter(|text| events::is_secret(text));
+            secret = text.map(SecretString::from);
+            if secret.is_none() {
+                field.refuse_unseen(sink, "expected whsec_ and the base64 of 32 bytes");
+            }
+        }
+        url.map(|url| WebhookEntry { url, secret })
+    }
+
+    fn key(&mut self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<KeyEntry> {
+        let expected = "secret or publishable";
+        let kind = table
+            .required(sink, "kind", expected)?
+            .read(sink, expected, KeyKind::parse)?;
+        let mut literal = None;
+        if let Some(field) = table.field("key") {
+            match self.literal(kind, &field) {
+                Ok(text) => literal = Some(SecretString::from(text)),
+                Err(problem) => field.refuse_unseen(sink, problem),
+            }
+        }
+        Some(KeyEntry {
+            line: sink.line(table.at),
+            kind,
+            literal,
+        })
+    }
+
+    fn literal<'d>(
+        &mut self,
+        kind: KeyKind,
+        field: &Field<'d, '_>,
+    ) -> Result<&'d str, &'static str> {
+        if self.setting.mode == Mode::Live {
+            return Err(
+                "a literal key is accepted in test mode only; leave it out and one is generated",
+            );
+        }
+        let text = field.value.as_str().unwrap_or_default();
+        let key = PresentedKey::parse(text).filter(|key| key.mode == Mode::Test);
+        match (key, kind) {
+            (Some(key), _) if key.kind == kind => {
+                let fresh = self.literals.insert(key.hash);
+                fresh
+                    .then_some(text)
+                    .ok_or("this key stands in the file already")
+            }
+            (_, KeyKind::Secret) => {
+                Err("expected sk_test_ and 32 letters or digits, as the kind is secret")
+            }
+            (_, KeyKind::Publishable) => {
+                Err("expected pk_test_ and 32 letters or digits, as the kind is publishable")
+            }
+        }
+    }
+}
+
+fn pool(sink: &mut Sink<'_>, table: &Section<'_, '_>, earlier: &[Pool]) -> Option<Pool> {
+    let field = table.required(sink, "id", POOL_ID);
+    let id = field.and_then(|field| {
+        let id = field.read(sink, POOL_ID, PoolId::parse)?;
+        if earlier.iter().any(|pool| pool.id == id) {
+            field.refuse(sink, "expected every pool once");
+        }
+        Some(id)
+    });
+    let field = table.required(sink, "networks", "a list of networks");
+    let networks = field.map(|field| {
+        let before = sink.count();
+        let networks = field.list(sink, &network_names(), Network::parse);
+        if networks.is_empty() && sink.count() == before {
+            sink.add(field.at, field.path, "expected at least one network");
+        }
+        networks
+    });
+    let available = table.flag(sink, "available");
+    Some(Pool {
+        id: id?,
+        networks: networks?.into_iter().map(|(_, network)| network).collect(),
+        available,
+    })
+}
+
+const POOL_ID: &str = "a pool id <FIAT>-<CRYPTO> in upper case, such as EUR-USDT";
+
+fn network_names() -> String {
+    let names: Vec<&str> = Network::ALL
+        .iter()
+        .map(|network| network.as_str())
+        .collect();
+    format!("one of {}", names.join(", "))
+}
+
+fn partner_id(
+    sink: &mut Sink<'_>,
+    table: &Section<'_, '_>,
+    earlier: &[PartnerEntry],
+) -> Option<PartnerId> {
+    let expected = "1 to 64 of a-z, 0-9, _ and -";
+    let field = table.required(sink, "id", expected)?;
+    let id = field.read(sink, expected, PartnerId::parse)?;
+    if earlier.iter().any(|entry| entry.partner.id == id) {
+        field.refuse(sink, "expected every partner once");
+    }
+    Some(id)
+}
+
+/// The `[partners.pools]` table without its terms. What it leaves out has its default.
+fn profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, entry: &mut PartnerEntry) -> PoolsProfile {
+    let absent = PoolsProfile::absent(&entry.partner.id);
+    let access = word(
+        sink,
+        table,
+        "access",
+        "active or suspended",
+        PoolsAccess::parse,
+    );
+    let kyc = word(
+        sink,
+        table,
+        "kyc",
+        "approved, pending or revoked",
+        Kyc::parse,
+    );
+    let tier = table
+        .field("tier")
+        .and_then(|field| label(sink, &field, 64));
+    let reference = table.field("funding_reference");
+    let reference = reference.and_then(|field| label(sink, &field, 140));
+    let cap = table.field("velocity_cap_usdt");
+    let iban = table.field("iban");
+    PoolsProfile {
+        enabled: table.flag(sink, "enabled"),
+        access: access.unwrap_or(absent.access),
+        kyc: kyc.unwrap_or(absent.kyc),
+        tier: tier.unwrap_or(absent.tier),
+        allowed: allowed(sink, table, entry),
+        balance_gate: table.flag(sink, "balance_gate"),
+        velocity_cap: cap.and_then(|field| field.number(sink, value::USDT, value::usdt_units)),
+        iban: iban.and_then(|field| field.read(sink, "a valid IBAN", value::iban)),
+        funding_reference: reference.unwrap_or(absent.funding_reference),
+        terms: absent.terms,
+    }
+}
+
+fn allowed(
+    sink: &mut Sink<'_>,
+    table: &Section<'_, '_>,
+    entry: &mut PartnerEntry,
+) -> BTreeSet<PoolId> {
+    let Some(field) = table.field("allowed") else {
+        return BTreeSet::new();
+    };
+    let found = field.list(sink, POOL_ID, PoolId::parse);
+    for (at, pool) in &found {
+        mention(sink, entry, *at, &field.path, *pool);
+    }
+    found.into_iter().map(|(_, pool)| pool).collect()
+}
+
+fn mention(sink: &Sink<'_>, entry: &mut PartnerEntry, at: usize, key: &str, pool: PoolId) {
+    entry.mentions.push(Mention {
+        line: sink.line(at),
+        key: key.to_owned(),
+        pool,
+    });
+}
+
+fn terms_pool(
+    sink: &mut Sink<'_>,
+    table: &Section<'_, '_>,
+    earlier: &[(PoolId, PoolTerms)],
+) -> Option<(usize, PoolId)> {
+    let field = table.required(sink, "pool", POOL_ID)?;
+    let pool = field.read(sink, POOL_ID, PoolId::parse)?;
+    if earlier.iter().any(|(other, _)| *other == pool) {
+        field.refuse(sink, "expected the terms of a pool once");
+    }
+    Some((field.at, pool))
+}
+
+/// One `[[partners.pools.terms]]` table. What it leaves out has its default.
+fn terms(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> PoolTerms {
+    let absent = PoolTerms::default();
+    let fee = table.field("draw_fee_bps");
+    let cap = table.field("spread_cap_bps");
+    let minimum = table.field("min_order_usdt");
+    let maximum = table.field("max_order_usdt");
+    let address = table.field("crypto_deposit_address");
+    let read = PoolTerms {
+        draw_fee_bps: fee
+            .and_then(|field| field.basis_points(sink, DRAW_FEE_LIMIT))
+            .unwrap_or(absent.draw_fee_bps),
+        spread_cap_bps: cap
+            .and_then(|field| field.basis_points(sink, SPREAD_CEILING_BPS))
+            .unwrap_or(absent.spread_cap_bps),
+        min_order_usdt: minimum
+            .and_then(|field| field.number(sink, value::USDT, value::usdt))
+            .unwrap_or(absent.min_order_usdt),
+        max_order_usdt: maximum
+            .as_ref()
+            .and_then(|field| field.number(sink, value::USDT, value::usdt)),
+        off_ramp: table.flag(sink, "off_ramp"),
+        crypto_deposit_address: address.and_then(|field| {
+            let expected = "1 to 128 visible ASCII characters";
+            field.read(sink, expected, value::deposit_address)
+        }),
+    };
+    if let (Some(field), Some(most)) = (maximum, read.max_order_usdt)
+        && most < read.min_order_usdt
+    {
+        let expected = format!("expected at least min_order_usdt, {}", read.min_order_usdt);
+        field.refuse(sink, &expected);
+    }
+    read
+}
+
+fn label(sink: &mut Sink<'_>, field: &Field<'_, '_>, most: usize) -> Option<String> {
+    let expected = format!("1 to {most} printable characters without a space at either end");
+    field.read(sink, &expected, |text| value::label(text, most))
+}
+
+/// One of a few words; absent it is `None`.
+fn word<T>(
+    sink: &mut Sink<'_>,
+    table: &Section<'_, '_>,
+    key: &'static str,
+    expected: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
+    table.field(key)?.read(sink, expected, parse)
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

@@ -1,0 +1,363 @@
+use secrecy::ExposeSecret as _;
+
+use super::*;
+
+const TEST: Setting = Setting {
+    mode: Mode::Test,
+    allow_private: AllowPrivate::Loopback,
+};
+const LIVE: Setting = Setting {
+    mode: Mode::Live,
+    allow_private: AllowPrivate::None,
+};
+
+/// The example of the documentation, with keys and a secret of its own.
+const FULL: &str = r#"
+[[pools]]
+id = "EUR-USDT"
+networks = ["tron", "ethereum", "bsc", "polygon", "solana"]
+available = true
+
+[[partners]]
+id = "acme"                    # the operator's own name for it
+name = "Acme Wallet"
+status = "active"
+
+[partners.pools]
+enabled = true
+access = "active"
+kyc = "approved"
+tier = "gold"
+allowed = ["EUR-USDT"]
+balance_gate = true
+velocity_cap_usdt = "250000"
+iban = "DE89 3704 0044 0532 0130 00"
+funding_reference = "ACME-7F3K"
+
+[[partners.pools.terms]]
+pool = "EUR-USDT"
+draw_fee_bps = 30
+spread_cap_bps = 40
+min_order_usdt = 10
+max_order_usdt = 100_000.50
+off_ramp = true
+crypto_deposit_address = "0x52908400098527886E0F7030069857D2E4169EE7"
+
+[partners.pools.webhook]
+url = "http://127.0.0.1:9999/pools"
+secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+
+[[partners.keys]]
+kind = "secret"
+key = "sk_test_0123456789abcdefghijABCDEFGHIJ01"
+
+[[partners.keys]]
+kind = "publishable"
+"#;
+
+fn faults(text: &str, setting: Setting) -> Vec<String> {
+    let Faults(found) = parse(text, setting).unwrap_err();
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// The faults of a partner's tables, without the line.
+fn faults_in(tables: &str) -> Vec<String> {
+    let text = format!("[[partners]]\nid = \"acme\"\nname = \"Acme\"\n{tables}");
+    let strip = |fault: String| fault.split_once(": ").unwrap().1.to_owned();
+    faults(&text, TEST).into_iter().map(strip).collect()
+}
+
+#[test]
+fn reads_every_key() {
+    let Document { pools, partners } = parse(FULL, TEST).unwrap();
+    assert_eq!(pools.len(), 1);
+    assert_eq!(pools[0].networks, Network::ALL);
+    let [entry] = partners.as_slice() else {
+        panic!("one partner")
+    };
+    assert_eq!(entry.partner.name, "Acme Wallet");
+    let profile = entry.profile.as_ref().unwrap();
+    assert_eq!(profile.tier, "gold");
+    assert_eq!(profile.velocity_cap, Some(25_000_000_000_000));
+    assert_eq!(profile.iban.as_deref(), Some("DE89370400440532013000"));
+    assert!(profile.enabled && profile.balance_gate);
+    let (pool, terms) = &entry.terms[0];
+    assert_eq!(pool.to_string(), "EUR-USDT");
+    assert_eq!(terms.max_order_usdt.unwrap().to_string(), "100000.50");
+    assert_eq!((terms.draw_fee_bps, terms.spread_cap_bps), (30, 40));
+    assert!(terms.off_ramp);
+    let webhook = entry.webhook.as_ref().unwrap();
+    assert!(
+        webhook
+            .secret
+            .as_ref()
+            .unwrap()
+            .expose_secret()
+            .starts_with("whsec_AAEC")
+    );
+    assert!(entry.keys[0].literal.is_some() && entry.keys[1].literal.is_none());
+    assert_eq!(entry.mentions.len(), 2);
+    assert_eq!((entry.mentions[0].line, entry.keys[1].line), (17, 40));
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let text = "[[partners]]\nid = \"a-1\"\nname = \"A\"\n[partners.pools]\n[[partners.pools.terms]]\npool = \"EUR-USDT\"\n[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\"]\n";
+    let document = parse(text, LIVE).unwrap();
+    let entry = &document.partners[0];
+    assert_eq!(entry.partner.status, PartnerStatus::Active);
+    assert_eq!(entry.profile, Some(PoolsProfile::absent(&entry.partner.id)));
+    assert_eq!(entry.profile.as_ref().unwrap().funding_reference, "A-1");
+    assert_eq!(entry.terms[0].1, PoolTerms::default());
+    assert!(!document.pools[0].available);
+    assert!(entry.webhook.is_none() && entry.keys.is_empty());
+}
+
+#[test]
+fn a_table_is_written_only_by_its_header_or_its_keys() {
+    let profile = |tables: &str| {
+        let text = format!("[[partners]]\nid = \"a\"\nname = \"A\"\n{tables}");
+        parse(&text, TEST).unwrap().partners.remove(0).profile
+    };
+    assert!(profile("[partners.pools.webhook]\nurl = \"http://127.0.0.1/\"\n").is_none());
+    assert!(profile("[[partners.pools.terms]]\npool = \"EUR-USDT\"\n").is_none());
+    assert!(profile("").is_none());
+    assert!(profile("[partners.pools]\n").is_some());
+    assert!(profile("pools = {}\n").is_some());
+    assert!(profile("pools.enabled = true\n").is_some());
+}
+
+#[test]
+fn every_fault_is_reported_with_its_line_and_key() {
+    let text = "[[pools]]\nid = \"eur-usdt\"\nnetworks = [\"tron\",\n  \"eth\"]\n\n[[partners]]\nid = \"Acme\"\nstatus = \"on\"\n\n[partners.pools]\nkyc = true\ntier = \"\"\n";
+    assert_eq!(
+        faults(text, TEST),
+        [
+            "line 2: pools.id: expected a pool id <FIAT>-<CRYPTO> in upper case, such as EUR-USDT, found \"eur-usdt\"",
+            "line 4: pools.networks: expected one of tron, ethereum, bsc, polygon, solana, found \"eth\"",
+            "line 6: partners.name: missing; expected the partner's name",
+            "line 7: partners.id: expected 1 to 64 of a-z, 0-9, _ and -, found \"Acme\"",
+            "line 8: partners.status: expected active or suspended, found \"on\"",
+            "line 11: partners.pools.kyc: expected approved, pending or revoked, found true",
+            "line 12: partners.pools.tier: expected 1 to 64 printable characters without a space at either end, found \"\"",
+        ]
+    );
+}
+
+#[test]
+fn broken_syntax_is_reported_alone_and_on_one_line() {
+    let found = faults("[[partners]]\nid = \nname = \"A\"\nname = \"B\"\n", TEST);
+    assert!(found[0].starts_with("line 2: "), "{found:?}");
+    assert!(
+        found.iter().any(|fault| fault == "line 4: duplicate key"),
+        "{found:?}"
+    );
+    assert!(found.iter().all(|fault| !fault.contains('\n')), "{found:?}");
+}
+
+#[test]
+fn unknown_keys_name_the_nearest_known_one() {
+    assert_eq!(
+        faults("[[partner]]\nid = \"a\"\n", TEST),
+        ["line 1: partner: unknown key; the nearest known one is `partners`"]
+    );
+    assert_eq!(
+        faults_in("[partners.pools]\nacces = \"active\"\nEnabled = true\nstatus = \"active\"\n"),
+        [
+            "partners.pools.acces: unknown key; the nearest known one is `access`",
+            "partners.pools.Enabled: unknown key; the nearest known one is `enabled`",
+            "partners.pools.status: unknown key here; `status` belongs in partners",
+        ]
+    );
+    assert_eq!(
+        faults_in("pools = { webhook = { uri = \"x\", url = \"http://127.0.0.1/\" } }\n"),
+        ["partners.pools.webhook.uri: unknown key; the nearest known one is `url`"]
+    );
+    assert_eq!(
+        faults_in("\"a\\nb\" = 1\n"),
+        ["partners.a\\nb: unknown key; the nearest known one is `id`"]
+    );
+}
+
+#[test]
+fn nothing_may_stand_in_the_file_twice() {
+    let text = "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\", \"tron\"]\n[[pools]]\nid = \"EUR-USDT\"\nnetworks = []\n[[partners]]\nid = \"a\"\nname = \"A\"\n[[partners]]\nid = \"a\"\nname = \"A\"\n";
+    assert_eq!(
+        faults(text, TEST),
+        [
+            "line 3: pools.networks: expected every entry once, found \"tron\"",
+            "line 5: pools.id: expected every pool once, found \"EUR-USDT\"",
+            "line 6: pools.networks: expected at least one network",
+            "line 11: partners.id: expected every partner once, found \"a\"",
+        ]
+    );
+    let terms = "[[partners.pools.terms]]\npool = \"EUR-USDT\"\n";
+    assert_eq!(
+        faults_in(&terms.repeat(2)),
+        ["partners.pools.terms.pool: expected the terms of a pool once, found \"EUR-USDT\""]
+    );
+    let key = format!(
+        "[[partners.keys]]\nkind = \"secret\"\nkey = \"sk_test_{}\"\n",
+        "a".repeat(32)
+    );
+    assert_eq!(
+        faults_in(&key.repeat(2)),
+        ["partners.keys.key: this key stands in the file already"]
+    );
+}
+
+#[test]
+fn numbers_stay_within_their_bounds_and_out_of_binary_floats() {
+    let terms = |lines: &str| {
+        faults_in(&format!(
+            "[[partners.pools.terms]]\npool = \"EUR-USDT\"\n{lines}\n"
+        ))
+    };
+    for (line, fault) in [
+        (
+            "draw_fee_bps = 5001",
+            "expected a whole number from 0 to 5000, found \"5001\"",
+        ),
+        (
+            "draw_fee_bps = -1",
+            "expected a whole number from 0 to 5000, found \"-1\"",
+        ),
+        (
+            "draw_fee_bps = 1.5",
+            "expected a whole number from 0 to 5000, found \"1.5\"",
+        ),
+        (
+            "draw_fee_bps = \"30\"",
+            "expected a whole number from 0 to 5000, found \"30\"",
+        ),
+        (
+            "spread_cap_bps = 51",
+            "expected a whole number from 0 to 50, found \"51\"",
+        ),
+        (
+            "max_order_usdt = 0.5",
+            "expected at least min_order_usdt, 1, found \"0.5\"",
+        ),
+    ] {
+        let found = terms(line);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].ends_with(fault), "{found:?}");
+    }
+    for bad in [
+        "-1",
+        "1e3",
+        "inf",
+        "nan",
+        "0x10",
+        "0.000000001",
+        "90000000001",
+        "true",
+        "\"1,5\"",
+    ] {
+        let found = terms(&format!("min_order_usdt = {bad}"));
+        assert_eq!(found.len(), 1, "{bad}: {found:?}");
+        assert!(
+            found[0].contains("min_order_usdt: expected a decimal from 0 to 90000000000"),
+            "{found:?}"
+        );
+        let found = faults_in(&format!("[partners.pools]\nvelocity_cap_usdt = {bad}\n"));
+        assert!(
+            found[0].contains("velocity_cap_usdt: expected a decimal"),
+            "{found:?}"
+        );
+    }
+    let exact = "[[partners]]\nid = \"a\"\nname = \"A\"\n[[partners.pools.terms]]\npool = \"EUR-USDT\"\nmin_order_usdt = 12345678901.12345678\nmax_order_usdt = \"12345678901.12345679\"\n";
+    let terms = parse(exact, TEST)
+        .unwrap()
+        .partners
+        .remove(0)
+        .terms
+        .remove(0)
+        .1;
+    assert_eq!(terms.min_order_usdt.to_string(), "12345678901.12345678");
+    assert_eq!(
+        terms.max_order_usdt.unwrap().to_string(),
+        "12345678901.12345679"
+    );
+}
+
+#[test]
+fn keys_and_secrets_are_judged_and_never_shown() {
+    let literal = "a".repeat(32);
+    for (kind, key) in [
+        ("secret", format!("pk_test_{literal}")),
+        ("publishable", format!("sk_test_{literal}")),
+        ("secret", format!("sk_live_{literal}")),
+        ("secret", format!("sk_test_{literal}0")),
+        ("secret", "hunter2".to_owned()),
+    ] {
+        let found = faults_in(&format!(
+            "[[partners.keys]]\nkind = \"{kind}\"\nkey = \"{key}\"\n"
+        ));
+        assert!(
+            found[0].starts_with("partners.keys.key: expected "),
+            "{found:?}"
+        );
+        assert!(!found[0].contains(&key), "{found:?}");
+    }
+    let found = faults_in(
+        "[partners.pools.webhook]\nurl = \"http://127.0.0.1/\"\nsecret = \"whsec_c2hvcnQ=\"\n",
+    );
+    assert_eq!(
+        found,
+        ["partners.pools.webhook.secret: expected whsec_ and the base64 of 32 bytes"]
+    );
+    assert_eq!(
+        faults_in("[[partners.keys]]\nkind = \"root\"\n"),
+        ["partners.keys.kind: expected secret or publishable, found \"root\""]
+    );
+    let live = format!(
+        "[[partners]]\nid = \"a\"\nname = \"A\"\n[[partners.keys]]\nkind = \"secret\"\nkey = \"sk_test_{literal}\"\n"
+    );
+    let found = faults(&live, LIVE);
+    assert!(found[0].contains("accepted in test mode only"), "{found:?}");
+}
+
+#[test]
+fn a_gate_table_is_refused_plainly() {
+    let gate = "[partners.gate]\nenabled = true\n[partners.gate.webhook]\nurl = \"http://127.0.0.1:9999/gate\"\n";
+    assert_eq!(
+        faults_in(gate),
+        ["partners.gate: this version serves no gate yet; leave the gate tables out"]
+    );
+}
+
+#[test]
+fn webhook_targets_follow_mode_and_policy() {
+    let with = |url: &str| {
+        format!(
+            "[[partners]]\nid = \"a\"\nname = \"A\"\n[partners.pools.webhook]\nurl = \"{url}\"\n"
+        )
+    };
+    assert!(parse(&with("http://localhost:9999/"), TEST).is_ok());
+    assert!(parse(&with("https://partner.example/"), LIVE).is_ok());
+    let found = faults(&with("http://partner.example/"), LIVE);
+    assert_eq!(
+        found,
+        [
+            "line 5: partners.pools.webhook.url: expected an https URL in live mode, found \"http://partner.example/\""
+        ]
+    );
+    assert!(faults(&with("http://10.0.0.1/"), TEST)[0].contains("private"));
+    assert!(faults(&with("https://127.1/"), LIVE)[0].contains("loopback"));
+}
+
+#[test]
+fn wrong_kinds_of_tables_are_named() {
+    assert_eq!(
+        faults("[partners]\nid = \"a\"\n", TEST),
+        ["line 1: partners: expected an array of tables, written [[partners]], found a table"]
+    );
+    assert_eq!(
+        faults_in("pools = 3\nkeys = [1]\n"),
+        [
+            "partners.pools: expected a table, written [partners.pools], found \"3\"",
+            "partners.keys: expected an array of tables, written [[partners.keys]]",
+        ]
+    );
+}

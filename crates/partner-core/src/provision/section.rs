@@ -1,0 +1,312 @@
+//! Reading one table of the file: its keys, and the kinds of their values.
+
+use toml::de::{DeTable, DeValue};
+
+use super::fault::{Sink, shown};
+
+/// A table the file may contain: its name and its keys.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) name: &'static str,
+    pub(super) keys: &'static [&'static str],
+}
+
+pub(super) const ROOT: Shape = Shape {
+    name: "",
+    keys: &["pools", "partners"],
+};
+pub(super) const POOL: Shape = Shape {
+    name: "pools",
+    keys: &["id", "networks", "available"],
+};
+pub(super) const PARTNER: Shape = Shape {
+    name: "partners",
+    keys: &["id", "name", "status", "pools", "gate", "keys"],
+};
+pub(super) const ACCESS: Shape = Shape {
+    name: "partners.pools",
+    keys: &[
+        "enabled",
+        "access",
+        "kyc",
+        "tier",
+        "allowed",
+        "balance_gate",
+        "velocity_cap_usdt",
+        "iban",
+        "funding_reference",
+        "terms",
+        "webhook",
+    ],
+};
+pub(super) const TERMS: Shape = Shape {
+    name: "partners.pools.terms",
+    keys: &[
+        "pool",
+        "draw_fee_bps",
+        "spread_cap_bps",
+        "min_order_usdt",
+        "max_order_usdt",
+        "off_ramp",
+        "crypto_deposit_address",
+    ],
+};
+pub(super) const WEBHOOK: Shape = Shape {
+    name: "partners.pools.webhook",
+    keys: &["url", "secret"],
+};
+pub(super) const KEY: Shape = Shape {
+    name: "partners.keys",
+    keys: &["kind", "key"],
+};
+
+const SHAPES: [&Shape; 7] = [&ROOT, &POOL, &PARTNER, &ACCESS, &TERMS, &WEBHOOK, &KEY];
+
+/// A table of the file, with the place of its header.
+pub(super) struct Section<'d, 's> {
+    pub(super) shape: &'static Shape,
+    pub(super) at: usize,
+    table: &'d DeTable<'s>,
+}
+
+impl<'d, 's> Section<'d, 's> {
+    /// Takes a table and reports the keys that do not belong there.
+    pub(super) fn open(
+        sink: &mut Sink<'_>,
+        shape: &'static Shape,
+        at: usize,
+        table: &'d DeTable<'s>,
+    ) -> Self {
+        for key in table.keys() {
+            let name: &str = key.get_ref();
+            if !shape.keys.contains(&name) {
+                sink.add(key.span().start, path(shape, name), unknown(shape, name));
+            }
+        }
+        Self { shape, at, table }
+    }
+
+    /// A key of this table, if it is written.
+    pub(super) fn field(&self, key: &'static str) -> Option<Field<'d, 's>> {
+        let value = self.table.get(key)?;
+        Some(Field {
+            path: path(self.shape, key),
+            at: value.span().start,
+            value: value.get_ref(),
+        })
+    }
+
+    /// A key that must be written; its absence is reported at the table's header.
+    pub(super) fn required(
+        &self,
+        sink: &mut Sink<'_>,
+        key: &'static str,
+        expected: &str,
+    ) -> Option<Field<'d, 's>> {
+        let found = self.field(key);
+        if found.is_none() {
+            let problem = format!("missing; expected {expected}");
+            sink.add(self.at, path(self.shape, key), problem);
+        }
+        found
+    }
+
+    /// A switch; absent it is off.
+    pub(super) fn flag(&self, sink: &mut Sink<'_>, key: &'static str) -> bool {
+        let Some(field) = self.field(key) else {
+            return false;
+        };
+        if let DeValue::Boolean(on) = field.value {
+            return *on;
+        }
+        field.refuse(sink, "expected true or false");
+        false
+    }
+
+    /// The tables of an array of tables; none where it is left out.
+    pub(super) fn sections(
+        &self,
+        sink: &mut Sink<'_>,
+        key: &'static str,
+        shape: &'static Shape,
+    ) -> Vec<Section<'d, 's>> {
+        let Some(field) = self.field(key) else {
+            return Vec::new();
+        };
+        let expected = format!("expected an array of tables, written [[{}]]", shape.name);
+        let DeValue::Array(items) = field.value else {
+            field.refuse(sink, &expected);
+            return Vec::new();
+        };
+        let mut found = Vec::with_capacity(items.len());
+        for item in items.iter() {
+            let at = item.span().start;
+            match item.get_ref() {
+                DeValue::Table(table) => found.push(Section::open(sink, shape, at, table)),
+                _ => sink.add(at, shape.name, expected.clone()),
+            }
+        }
+        found
+    }
+
+    /// A table below this one.
+    pub(super) fn section(
+        &self,
+        sink: &mut Sink<'_>,
+        key: &'static str,
+        shape: &'static Shape,
+    ) -> Option<Section<'d, 's>> {
+        let field = self.field(key)?;
+        if let DeValue::Table(table) = field.value {
+            return Some(Section::open(sink, shape, field.at, table));
+        }
+        field.refuse(sink, &format!("expected a table, written [{}]", shape.name));
+        None
+    }
+
+    /// Is the table itself written, by its header or by a key of its own, or is it only there
+    /// because a table below it is?
+    pub(super) fn is_written(&self, sink: &Sink<'_>, below: &[&str]) -> bool {
+        let header = sink.text_from(self.at).starts_with(['[', '{']);
+        header
+            || self
+                .table
+                .keys()
+                .any(|key| !below.contains(&&**key.get_ref()))
+    }
+}
+
+/// A key with its value.
+pub(super) struct Field<'d, 's> {
+    pub(super) path: String,
+    pub(super) at: usize,
+    pub(super) value: &'d DeValue<'s>,
+}
+
+impl<'d> Field<'d, '_> {
+    /// Reports what is wrong with the value, and what was found instead.
+    pub(super) fn refuse(&self, sink: &mut Sink<'_>, expected: &str) {
+        let found = match self.value {
+            DeValue::String(text) => shown(text),
+            DeValue::Integer(number) => shown(number.as_str()),
+            DeValue::Float(number) => shown(number.as_str()),
+            DeValue::Boolean(on) => on.to_string(),
+            other => format!("a {}", other.type_str()),
+        };
+        sink.add(
+            self.at,
+            self.path.clone(),
+            format!("{expected}, found {found}"),
+        );
+    }
+
+    /// Reports what is wrong with a value that must not be shown.
+    pub(super) fn refuse_unseen(&self, sink: &mut Sink<'_>, expected: &str) {
+        sink.add(self.at, self.path.clone(), expected);
+    }
+
+    /// A string, read by `parse`.
+    pub(super) fn read<T>(
+        &self,
+        sink: &mut Sink<'_>,
+        expected: &str,
+        parse: impl FnOnce(&'d str) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.value.as_str().and_then(parse);
+        if value.is_none() {
+            self.refuse(sink, &format!("expected {expected}"));
+        }
+        value
+    }
+
+    /// A number, as an integer, a float or a string, read by `parse` from the text in the file:
+    /// it never passes through a binary float.
+    pub(super) fn number<T>(
+        &self,
+        sink: &mut Sink<'_>,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let text = match self.value {
+            DeValue::String(text) => Some(&**text),
+            DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str()),
+            DeValue::Float(number) => Some(number.as_str()),
+            _ => None,
+        };
+        let value = text.and_then(parse);
+        if value.is_none() {
+            self.refuse(sink, &format!("expected {expected}"));
+        }
+        value
+    }
+
+    /// A whole number of basis points.
+    pub(super) fn basis_points(&self, sink: &mut Sink<'_>, most: u16) -> Option<u16> {
+        let read = self.value.as_integer().filter(|it| it.radix() == 10);
+        let value = read
+            .and_then(|number| number.as_str().parse().ok())
+            .filter(|bps| *bps <= most);
+        if value.is_none() {
+            self.refuse(sink, &format!("expected a whole number from 0 to {most}"));
+        }
+        value
+    }
+
+    /// A list of strings, each read by `parse`, none written twice. Faults name the item's line.
+    pub(super) fn list<T: Ord + Copy>(
+        &self,
+        sink: &mut Sink<'_>,
+        expected: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Vec<(usize, T)> {
+        let DeValue::Array(items) = self.value else {
+            self.refuse(sink, &format!("expected a list, each entry {expected}"));
+            return Vec::new();
+        };
+        let mut found: Vec<(usize, T)> = Vec::with_capacity(items.len());
+        for item in items.iter() {
+            let field = Field {
+                path: self.path.clone(),
+                at: item.span().start,
+                value: item.get_ref(),
+            };
+            let Some(value) = field.read(sink, expected, &parse) else {
+                continue;
+            };
+            if found.iter().any(|(_, earlier)| *earlier == value) {
+                field.refuse(sink, "expected every entry once");
+            }
+            found.push((field.at, value));
+        }
+        found
+    }
+}
+
+fn path(shape: &Shape, key: &str) -> String {
+    let key = key.escape_debug();
+    if shape.name.is_empty() {
+        key.to_string()
+    } else {
+        format!("{}.{key}", shape.name)
+    }
+}
+
+/// Names the nearest key of the table, or the table that does know the key.
+fn unknown(shape: &Shape, key: &str) -> String {
+    let elsewhere = SHAPES
+        .iter()
+        .filter(|other| !other.name.is_empty())
+        .find(|other| other.keys.contains(&key));
+    if let Some(other) = elsewhere {
+        return format!("unknown key here; `{key}` belongs in {}", other.name);
+    }
+    let folded = key.to_lowercase();
+    let nearest = shape
+        .keys
+        .iter()
+        .min_by_key(|known| strsim::damerau_levenshtein(known, &folded));
+    match nearest {
+        Some(known) => format!("unknown key; the nearest known one is `{known}`"),
+        None => "unknown key".to_owned(),
+    }
+}

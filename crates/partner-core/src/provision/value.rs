@@ -1,0 +1,126 @@
+//! The texts and numbers of the file that have rules of their own.
+
+use iban::{Iban, IbanLike as _};
+use rust_decimal::Decimal;
+
+/// The most any USDT figure of the file may be: what an account may hold.
+const LARGEST: i64 = 90_000_000_000;
+
+/// Fractional digits a USDT figure may have, so that it is a whole number of stored units.
+const DIGITS: u32 = kernel::UNITS_SCALE as u32;
+
+/// What [`usdt`] takes, for messages.
+pub(super) const USDT: &str =
+    "a decimal from 0 to 90000000000 with at most 8 fractional digits, such as \"250000.5\"";
+
+/// Reads a USDT figure: digits, an optional dot and digits, nothing else.
+pub(super) fn usdt(text: &str) -> Option<Decimal> {
+    let (whole, fraction) = match text.split_once('.') {
+        Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
+        Some(_) => return None,
+        None => (text, ""),
+    };
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let led = whole == "0" || !whole.starts_with('0');
+    let shaped = !whole.is_empty() && led && digits(whole) && digits(fraction);
+    let short = whole.len() <= 11 && fraction.len() <= usize::try_from(DIGITS).ok()?;
+    if !(shaped && short) {
+        return None;
+    }
+    let value = Decimal::from_str_exact(text).ok()?;
+    (value <= Decimal::from(LARGEST)).then_some(value)
+}
+
+/// The same in units of 10^-8 USDT.
+pub(super) fn usdt_units(text: &str) -> Option<i64> {
+    let mut value = usdt(text)?;
+    value.rescale(DIGITS);
+    i64::try_from(value.mantissa()).ok()
+}
+
+/// Reads an IBAN, with or without the spaces of its printed form; country, length and check
+/// digits must be right. Kept without spaces.
+pub(super) fn iban(text: &str) -> Option<String> {
+    let iban: Iban = text.parse().ok()?;
+    Some(iban.electronic_str().to_owned())
+}
+
+/// A text shown to people: not empty, at most `most` characters, no control characters, no space
+/// at either end.
+pub(super) fn label(text: &str, most: usize) -> Option<String> {
+    let fits = !text.is_empty() && text.chars().count() <= most;
+    let clean = text.trim() == text && !text.chars().any(char::is_control);
+    (fits && clean).then(|| text.to_owned())
+}
+
+/// An address on any chain: 1 to 128 visible ASCII characters.
+pub(super) fn deposit_address(text: &str) -> Option<String> {
+    let fits = (1..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    fits.then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usdt_figures_are_read_exactly() {
+        for (text, units) in [
+            ("0", 0),
+            ("10", 1_000_000_000),
+            ("0.00000001", 1),
+            ("250000.50", 25_000_050_000_000),
+            ("90000000000", 9_000_000_000_000_000_000),
+        ] {
+            assert_eq!(usdt_units(text), Some(units), "{text}");
+        }
+        for bad in [
+            "",
+            "-1",
+            "+1",
+            "01",
+            "1.",
+            ".5",
+            "1e3",
+            "inf",
+            "nan",
+            "1_000",
+            "1,5",
+            " 1",
+            "٣",
+            "0.000000001",
+            "90000000000.00000001",
+            "100000000000",
+        ] {
+            assert_eq!(usdt_units(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn ibans_are_checked_and_kept_without_spaces() {
+        let plain = "DE89370400440532013000";
+        assert_eq!(iban(plain).as_deref(), Some(plain));
+        assert_eq!(iban("DE89 3704 0044 0532 0130 00").as_deref(), Some(plain));
+        for bad in [
+            "",
+            "DE88370400440532013000",
+            "DE8937040044053201300",
+            "ZZ82WEST12345698765432",
+            "DE89-3704-0044-0532-0130-00",
+        ] {
+            assert_eq!(iban(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn labels_and_addresses_are_printable() {
+        assert_eq!(label("Größe & Söhne", 64).as_deref(), Some("Größe & Söhne"));
+        for bad in ["", " a", "a\n", "a\u{7f}b", &"x".repeat(65)] {
+            assert_eq!(label(bad, 64), None, "{bad:?}");
+        }
+        assert!(deposit_address(&"T".repeat(128)).is_some());
+        for bad in ["", "a b", "ä", &"T".repeat(129)] {
+            assert_eq!(deposit_address(bad), None, "{bad:?}");
+        }
+    }
+}
