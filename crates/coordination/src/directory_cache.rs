@@ -15,6 +15,8 @@ use partner_core::pools::Pool;
 use partner_core::ports::Directory;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::causes;
+
 /// The longest life of an entry.
 pub const LONGEST_LIFE: Duration = Duration::from_secs(5);
 /// How often the version of the configuration is read.
@@ -81,8 +83,10 @@ impl DirectoryCache {
                 // Entries go on ageing: nothing outlives its five seconds.
                 Err(fault) if !failing => {
                     failing = true;
-                    let cause: &dyn std::error::Error = &fault;
-                    tracing::warn!(error = cause, "Failed to read the configuration's version");
+                    tracing::warn!(
+                        error = causes(&fault),
+                        "Failed to read the configuration's version"
+                    );
                 }
                 Err(_) => {}
             }

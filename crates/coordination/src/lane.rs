@@ -19,6 +19,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::causes;
+
 /// How often a single command is run when it loses races.
 const TRIES: u32 = 3;
 /// The first retry waits up to this long, each further one up to twice as long.
@@ -213,7 +215,7 @@ where
         tracing::warn!(
             lane = self.options.name,
             lane.batch = size,
-            error = fault as &dyn Error,
+            error = causes(fault),
             "A batch was undone and is run one by one"
         );
     }

@@ -4,6 +4,8 @@
 //! Everything lives in this process and decides nothing about money: whatever is lost here, the
 //! database still knows.
 
+use std::error::Error;
+
 pub mod directory_cache;
 pub mod in_flight;
 pub mod lane;
@@ -15,3 +17,17 @@ pub use in_flight::MemoryInFlight;
 pub use lane::{BatchRunner, LaneOptions};
 pub use lanes::Lanes;
 pub use throttle::MemoryThrottle;
+
+/// A fault with every cause behind it, outermost first, in one line: what a log shows, because
+/// `Display` does not print the source.
+#[must_use]
+pub fn causes(fault: &dyn Error) -> String {
+    let mut line = fault.to_string();
+    let mut next = fault.source();
+    while let Some(cause) = next {
+        line.push_str(": ");
+        line.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    line
+}

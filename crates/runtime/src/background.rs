@@ -1,0 +1,116 @@
+//! What a service does beside answering: keeping tables bounded.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coordination::causes;
+use kernel::{Clock, StoreError};
+use partner_core::ports::Housekeeping;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+const EVERY: Duration = Duration::from_secs(60);
+/// Records are kept this much longer than they count, so that the sweep never races a look-up.
+const MARGIN: Duration = Duration::from_secs(60);
+/// Records deleted in one transaction, and the pause after it: writes of money go first.
+const AT_ONCE: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(10);
+/// Transactions in one sweep; what is left waits for the next.
+const ROUNDS: u32 = 2000;
+
+/// Deletes idempotency records that no longer count, each minute, until `stop`.
+pub(crate) async fn sweep_idempotency(
+    store: Arc<dyn Housekeeping>,
+    clock: Arc<dyn Clock>,
+    kept: Duration,
+    stop: CancellationToken,
+) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        match sweep(&*store, &*clock, kept, &stop).await {
+            Ok(0) => {}
+            Ok(deleted) => tracing::debug!(deleted, "Idempotency records swept"),
+            Err(fault) => tracing::warn!(
+                error = causes(&fault),
+                "Failed to sweep idempotency records"
+            ),
+        }
+    }
+}
+
+/// One sweep. It stops between transactions, never in the middle of one.
+async fn sweep(
+    store: &dyn Housekeeping,
+    clock: &dyn Clock,
+    kept: Duration,
+    stop: &CancellationToken,
+) -> Result<u64, StoreError> {
+    let before = clock.now().minus(kept.saturating_add(MARGIN));
+    let mut deleted = 0_u64;
+    for _ in 0..ROUNDS {
+        let now = store.idempotency_sweep(before, AT_ONCE).await?;
+        deleted = deleted.saturating_add(now);
+        if now < u64::from(AT_ONCE) || stop.is_cancelled() {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(deleted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use async_trait::async_trait;
+    use kernel::Timestamp;
+
+    use super::*;
+
+    struct Noon;
+    impl Clock for Noon {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(1_780_000_000_000).unwrap()
+        }
+    }
+
+    /// Holds this many records that are due.
+    struct Records(AtomicU64);
+
+    #[async_trait]
+    impl Housekeeping for Records {
+        async fn idempotency_sweep(
+            &self,
+            before: Timestamp,
+            limit: u32,
+        ) -> Result<u64, StoreError> {
+            let due = Noon.now().minus(Duration::from_secs(3660));
+            assert_eq!(before, due, "an hour kept, a minute's margin");
+            let left = self.0.load(Ordering::SeqCst);
+            let deleted = left.min(u64::from(limit));
+            self.0.store(left - deleted, Ordering::SeqCst);
+            Ok(deleted)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn everything_due_goes_and_stopping_is_orderly() {
+        let records = Arc::new(Records(AtomicU64::new(1200)));
+        let stop = CancellationToken::new();
+        let hour = Duration::from_secs(3600);
+        let sweeping = sweep_idempotency(records.clone(), Arc::new(Noon), hour, stop.clone());
+        let sweeping = tokio::spawn(sweeping);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(records.0.load(Ordering::SeqCst), 0);
+        records.0.store(3, Ordering::SeqCst);
+        tokio::time::sleep(EVERY).await;
+        assert_eq!(records.0.load(Ordering::SeqCst), 0);
+        stop.cancel();
+        sweeping.await.unwrap();
+    }
+}

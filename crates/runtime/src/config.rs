@@ -1,0 +1,348 @@
+//! The configuration: every setting, read and judged before anything starts.
+//!
+//! Whatever is wrong is said at once, one line a fault; cores receive plain values.
+
+mod setting;
+mod source;
+mod value;
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use kernel::Mode;
+use partner_core::sealing::MasterKey;
+use partner_core::throttle::Tier;
+
+use setting::Shown;
+use source::Given;
+pub use source::{ConfigFault, Sources};
+pub use value::{Database, EngineChoice, LogFormat, RatesChoice};
+
+/// Everything an operator can choose that this version acts on.
+#[derive(Debug)]
+pub struct Config {
+    /// Whether money is real.
+    pub mode: Mode,
+    /// Where the data is kept.
+    pub database: Database,
+    /// What `migrate` works on.
+    pub migrate_database: Database,
+    /// The master key, where it is given.
+    pub master_key: Option<MasterKey>,
+    /// Where the pools service listens.
+    pub pools_listen: SocketAddr,
+    /// How long a firm quote is executable.
+    pub quote_ttl: Duration,
+    /// How long idempotency keys are kept.
+    pub idempotency_ttl: Duration,
+    /// The rolling window of the notional cap.
+    pub velocity_window: Duration,
+    /// Limits of the pools service per credential; `None` where throttles are off.
+    pub pools_throttle: Option<Vec<Tier>>,
+    /// Whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Where rates come from.
+    pub rates: RatesChoice,
+    /// Which liquidity engine is asked.
+    pub engine: EngineChoice,
+    /// For whom logs are written.
+    pub log_format: LogFormat,
+}
+
+/// A configuration that has been read, with what should be said about it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// What works differently than the operator may think; one line each.
+    pub warnings: Vec<String>,
+    /// The effective configuration as text, secrets masked.
+    pub effective: String,
+}
+
+impl Config {
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// Every fault there is, in the order of the settings.
+    pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
+        let (given, mut warnings) = Given::collect(sources)?;
+        let faults = beside_each_other(&given);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        warnings.extend(worth_saying(&given));
+        Ok(Loaded {
+            config: Self::build(&given).map_err(|fault| vec![fault])?,
+            warnings,
+            effective: effective(&given),
+        })
+    }
+
+    fn build(given: &Given) -> Result<Self, ConfigFault> {
+        let tiers = given.value(&setting::THROTTLE_POOLS)?;
+        Ok(Self {
+            mode: given.mode(),
+            database: given.value(&setting::DATABASE_URL)?,
+            migrate_database: given.value(&setting::MIGRATE_DATABASE_URL)?,
+            master_key: given.get(&setting::MASTER_KEY)?,
+            pools_listen: given.value(&setting::POOLS_LISTEN)?,
+            quote_ttl: given.value(&setting::QUOTE_TTL)?,
+            idempotency_ttl: given.value(&setting::IDEMPOTENCY_TTL)?,
+            velocity_window: given.value(&setting::VELOCITY_WINDOW)?,
+            pools_throttle: given.value(&setting::THROTTLE)?.then_some(tiers),
+            trusted_proxies: given.get(&setting::TRUSTED_PROXIES)?.unwrap_or_default(),
+            rates: given.value(&setting::RATES)?,
+            engine: given.value(&setting::ENGINE)?,
+            log_format: given.value(&setting::LOG_FORMAT)?,
+        })
+    }
+}
+
+/// Reads a master key as it stands in a variable or in its file.
+pub(crate) fn read_master_key(text: &str) -> Option<MasterKey> {
+    value::master_key(text).ok()
+}
+
+/// Faults that show only when settings are seen beside each other.
+fn beside_each_other(given: &Given) -> Vec<ConfigFault> {
+    let mut faults = Vec::new();
+    if given.mode() == Mode::Test {
+        return faults;
+    }
+    if given.text(&setting::MASTER_KEY).is_none() {
+        let expected = "expected 32 bytes in base64: mode live makes no key by itself";
+        faults.push(given.refuse(&setting::MASTER_KEY, expected));
+    }
+    for setting in [
+        &setting::RATES as &dyn setting::AnySetting,
+        &setting::ENGINE,
+    ] {
+        if given.text(setting) == Some("sandbox") {
+            faults.push(given.refuse(setting, "the sandbox serves mode test only"));
+        }
+    }
+    faults
+}
+
+/// Settings that are right and yet do less than they seem to.
+fn worth_saying(given: &Given) -> Vec<String> {
+    let set = |setting| given.text(setting).is_some();
+    let mut said = Vec::new();
+    if set(&setting::REDIS_URL) {
+        said.push("PENSTOCK_REDIS_URL: this version keeps limits in the process and asks no Redis");
+    } else if given.mode() == Mode::Live {
+        said.push("PENSTOCK_REDIS_URL is not set: limits are kept in the process");
+    }
+    if set(&setting::METRICS_LISTEN) {
+        said.push("PENSTOCK_METRICS_LISTEN: this version serves no metrics");
+    }
+    said.into_iter().map(str::to_owned).collect()
+}
+
+/// The effective configuration in the form of the file; what is not set is a comment.
+fn effective(given: &Given) -> String {
+    let mut text = String::new();
+    for setting in setting::ALL {
+        let key = setting.name().to_lowercase();
+        let line = match (given.text(*setting), setting.shown()) {
+            (None, _) => format!("# {key} is not set"),
+            (Some(_), Shown::Masked) => format!("{key} = \"***\""),
+            (Some(value), Shown::WithoutCredentials) => {
+                format!("{key} = {}", toml::Value::from(without_credentials(value)))
+            }
+            (Some(value), Shown::Plainly) => format!("{key} = {}", toml::Value::from(value)),
+        };
+        let _ = writeln!(text, "# {}\n{line}", setting.help());
+    }
+    text
+}
+
+/// A URL without the password and the query in it.
+fn without_credentials(url: &str) -> String {
+    let (url, query) = match url.split_once('?') {
+        Some((url, _)) => (url, "?***"),
+        None => (url, ""),
+    };
+    let masked = url.split_once("://").and_then(|(scheme, rest)| {
+        let (credentials, host) = rest.rsplit_once('@')?;
+        let user = credentials.split_once(':').map_or("", |(user, _)| user);
+        Some(format!("{scheme}://{user}:***@{host}"))
+    });
+    masked.unwrap_or_else(|| url.to_owned()) + query
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+    fn environment(pairs: &[(&str, &str)]) -> Sources {
+        let variable =
+            |(name, text): &(&str, &str)| (format!("PENSTOCK_{name}").into(), text.into());
+        Sources {
+            environment: pairs.iter().map(variable).collect(),
+            ..Sources::default()
+        }
+    }
+
+    fn with_file(text: &str, pairs: &[(&str, &str)]) -> (Sources, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("penstock.toml");
+        std::fs::write(&file, text).unwrap();
+        let sources = Sources {
+            file: Some(file),
+            ..environment(pairs)
+        };
+        (sources, folder)
+    }
+
+    fn faults(sources: &Sources) -> Vec<String> {
+        let faults = Config::load(sources).unwrap_err();
+        faults.iter().map(ConfigFault::to_string).collect()
+    }
+
+    #[test]
+    fn nothing_given_is_a_whole_test_configuration() {
+        let loaded = Config::load(&Sources::default()).unwrap();
+        assert!(loaded.warnings.is_empty());
+        let config = loaded.config;
+        assert_eq!(config.mode, Mode::Test);
+        assert_eq!(config.database, config.migrate_database);
+        assert_eq!(config.pools_listen.to_string(), "127.0.0.1:4010");
+        assert_eq!(config.quote_ttl, Duration::from_secs(15));
+        assert_eq!(config.rates, RatesChoice::Sandbox);
+        assert_eq!(config.engine, EngineChoice::Sandbox);
+        assert_eq!(config.log_format, LogFormat::Json);
+        let tiers = config.pools_throttle.unwrap();
+        let names: Vec<&str> = tiers.iter().map(|tier| tier.name).collect();
+        assert_eq!(names, ["short", "medium"]);
+    }
+
+    #[test]
+    fn live_starts_with_nothing_that_is_not_real() {
+        let loaded = Config::load(&environment(&[("MODE", "live"), ("MASTER_KEY", KEY)])).unwrap();
+        assert_eq!(loaded.config.rates, RatesChoice::None);
+        assert_eq!(loaded.config.engine, EngineChoice::None);
+        assert_eq!(loaded.warnings.len(), 1);
+        let sandbox = environment(&[
+            ("MODE", "live"),
+            ("RATES", "sandbox"),
+            ("ENGINE", "sandbox"),
+        ]);
+        let faults = faults(&sandbox);
+        assert_eq!(faults.len(), 3, "{faults:?}");
+        assert!(faults[0].starts_with("PENSTOCK_MASTER_KEY: expected 32 bytes"));
+        assert!(faults[1].starts_with("PENSTOCK_RATES: the sandbox"));
+        assert!(faults[2].starts_with("PENSTOCK_ENGINE: the sandbox"));
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
+        let text =
+            "quote_ttl = \"7s\"\nvelocity_window = \"1h\"\ndatabase_pool = 4\nmode = \"live\"";
+        let pairs = [
+            ("QUOTE_TTL", "9s"),
+            ("VELOCITY_WINDOW", ""),
+            ("MODE", "live"),
+        ];
+        let (mut sources, _folder) = with_file(text, &pairs);
+        sources.flags.push(("MODE", "test".to_owned()));
+        let config = Config::load(&sources).unwrap().config;
+        assert_eq!(config.quote_ttl, Duration::from_secs(9));
+        assert_eq!(config.velocity_window, Duration::from_secs(3600));
+        assert_eq!(config.mode, Mode::Test);
+    }
+
+    #[test]
+    fn every_fault_is_named_at_once() {
+        let text = "quote_tll = \"7s\"\npreview_ttl = 1.5\nwebhook_waits = [\"5s\", \"1m\"]\nengine = \"http:http://e\"";
+        let (mut sources, _folder) = with_file(
+            text,
+            &[
+                ("QUOTE_TTL", "7 seconds"),
+                ("DATABASE_URL", "postgres://user:hunter2@host/db"),
+                ("MASTER_KEY", "hunter2"),
+                ("POOLS_LISTEN", "4010"),
+            ],
+        );
+        sources.flags.push(("MODE", "prod".to_owned()));
+        let faults = faults(&sources);
+        let file = sources.file.unwrap().display().to_string();
+        let expected = [
+            format!("{file}: unknown key `quote_tll`; the nearest is `quote_ttl`"),
+            format!("PENSTOCK_PREVIEW_TTL (preview_ttl in {file}): expected a span greater than zero such as 500ms, 15s, 5m or 24h, as a string"),
+            "--mode: expected test or live, got \"prod\"".to_owned(),
+            "PENSTOCK_DATABASE_URL: this version's store is SQLite: expected sqlite:// and a file".to_owned(),
+            "PENSTOCK_MASTER_KEY: expected 32 bytes in base64".to_owned(),
+            "PENSTOCK_POOLS_LISTEN: expected an address and a port such as 127.0.0.1:4010, got \"4010\"".to_owned(),
+            "PENSTOCK_QUOTE_TTL: expected a span greater than zero such as 500ms, 15s, 5m or 24h, got \"7 seconds\"".to_owned(),
+            format!("PENSTOCK_ENGINE (engine in {file}): this version takes none or sandbox"),
+        ];
+        let mut left = faults.clone();
+        for line in &expected {
+            assert!(left.contains(line), "{line}\nnot in {faults:#?}");
+            left.retain(|fault| fault != line);
+        }
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    #[test]
+    fn an_unknown_variable_warns_and_a_broken_file_is_a_fault() {
+        let loaded = Config::load(&environment(&[("QUOTE_TLL", "7s"), ("ZZ", "")])).unwrap();
+        assert_eq!(
+            loaded.warnings,
+            [
+                "PENSTOCK_QUOTE_TLL is no variable of this program; the nearest is PENSTOCK_QUOTE_TTL",
+                "PENSTOCK_ZZ is no variable of this program",
+            ]
+        );
+        let (sources, _folder) = with_file("mode = \"test\"\nmode =", &[]);
+        let faults = faults(&sources);
+        assert!(faults[0].contains("penstock.toml: line 2: "), "{faults:?}");
+        let (sources, _folder) = with_file("[throttle]\npools = 1\n[modes]", &[]);
+        assert_eq!(faults_count(&sources), 2);
+    }
+
+    fn faults_count(sources: &Sources) -> usize {
+        faults(sources).len()
+    }
+
+    #[test]
+    fn what_is_printed_shows_no_secret_and_reads_back() {
+        let loaded = Config::load(&environment(&[
+            ("MASTER_KEY", KEY),
+            (
+                "REDIS_URL",
+                "redis://user:hunter2@host:6379/0?token=hunter2",
+            ),
+            ("QUOTE_TTL", "7s"),
+        ]))
+        .unwrap();
+        let text = loaded.effective;
+        assert!(!text.contains("hunter2") && !text.contains(KEY), "{text}");
+        assert!(
+            text.contains("redis_url = \"redis://user:***@host:6379/0?***\""),
+            "{text}"
+        );
+        assert!(text.contains("master_key = \"***\"\n"));
+        assert!(text.contains("quote_ttl = \"7s\"\n"));
+        assert!(text.contains("rates = \"sandbox\"\n"));
+        assert!(text.contains("# metrics_listen is not set\n"));
+        assert_eq!(loaded.warnings.len(), 1);
+        let (sources, _folder) = with_file(&text.replace("master_key = \"***\"", ""), &[]);
+        let again = Config::load(&sources).unwrap();
+        assert_eq!(again.config.quote_ttl, Duration::from_secs(7));
+    }
+
+    #[test]
+    fn throttles_can_be_turned_off_and_changed() {
+        let off = Config::load(&environment(&[("THROTTLE", "off")])).unwrap();
+        assert!(off.config.pools_throttle.is_none());
+        let other = Config::load(&environment(&[("THROTTLE_POOLS", "1/1s,2/2s,3/3s")])).unwrap();
+        assert_eq!(other.config.pools_throttle.unwrap().len(), 3);
+    }
+}

@@ -1,0 +1,462 @@
+//! The table of all settings: name, default, form and meaning, each once.
+//!
+//! A setting `QUOTE_TTL` is the variable `PENSTOCK_QUOTE_TTL` and the key `quote_ttl` of the file.
+//! Settings of the gate are in the table although nothing here reads them yet: one file may
+//! configure both services, and a fault in it is found by whichever starts first.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use kernel::Mode;
+use partner_core::sealing::MasterKey;
+use partner_core::throttle::Tier;
+
+use super::value::{self, AllowPrivate, Database, EngineChoice, LogFormat, RatesChoice, Unread};
+
+/// One setting.
+pub(crate) struct Setting<T> {
+    name: &'static str,
+    default: Default,
+    expected: &'static str,
+    help: &'static str,
+    shown: Shown,
+    parse: fn(&str) -> Result<T, Unread>,
+}
+
+/// What a setting is where nobody sets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Default {
+    /// Not set.
+    Unset,
+    /// This text.
+    Is(&'static str),
+    /// One text in mode test, another in mode live.
+    ByMode(&'static str, &'static str),
+    /// Whatever another setting is.
+    SameAs(&'static str),
+}
+
+/// How a setting is shown by `config`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// As it is.
+    Plainly,
+    /// A URL, without the credentials in it.
+    WithoutCredentials,
+    /// Not at all.
+    Masked,
+}
+
+/// A setting whatever its type.
+pub(crate) trait AnySetting: Sync {
+    fn name(&self) -> &'static str;
+    fn default(&self) -> Default;
+    fn expected(&self) -> &'static str;
+    fn help(&self) -> &'static str;
+    fn shown(&self) -> Shown;
+    fn check(&self, text: &str) -> Result<(), Unread>;
+}
+
+impl<T> AnySetting for Setting<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn default(&self) -> Default {
+        self.default
+    }
+
+    fn expected(&self) -> &'static str {
+        self.expected
+    }
+
+    fn help(&self) -> &'static str {
+        self.help
+    }
+
+    fn shown(&self) -> Shown {
+        self.shown
+    }
+
+    fn check(&self, text: &str) -> Result<(), Unread> {
+        self.parse(text).map(drop)
+    }
+}
+
+impl<T> Setting<T> {
+    pub(crate) fn parse(&self, text: &str) -> Result<T, Unread> {
+        (self.parse)(text)
+    }
+
+    const fn new(
+        name: &'static str,
+        default: Default,
+        parse: fn(&str) -> Result<T, Unread>,
+        expected: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            default,
+            expected,
+            help,
+            shown: Shown::Plainly,
+            parse,
+        }
+    }
+
+    const fn shown(mut self, shown: Shown) -> Self {
+        self.shown = shown;
+        self
+    }
+}
+
+const DATABASE_FORM: &str = "sqlite:// and a file, such as sqlite://penstock-data/penstock.db";
+const SPAN_FORM: &str = "a span greater than zero such as 500ms, 15s, 5m or 24h";
+const LISTEN_FORM: &str = "an address and a port such as 127.0.0.1:4010";
+const LIMIT_FORM: &str = "one limit such as 10/60s";
+const LIMITS_FORM: &str =
+    "one to three limits, the shortest window first, such as 10/10s,60/60s,300/1h";
+
+pub(crate) static MODE: Setting<Mode> = Setting::new(
+    "MODE",
+    Default::Is("test"),
+    value::mode,
+    "test or live",
+    "whether money is real",
+);
+pub(crate) static DATABASE_URL: Setting<Database> = Setting::new(
+    "DATABASE_URL",
+    Default::Is("sqlite://penstock-data/penstock.db"),
+    value::database,
+    DATABASE_FORM,
+    "where the data is kept",
+)
+.shown(Shown::WithoutCredentials);
+pub(crate) static MIGRATE_DATABASE_URL: Setting<Database> = Setting::new(
+    "MIGRATE_DATABASE_URL",
+    Default::SameAs("DATABASE_URL"),
+    value::database,
+    DATABASE_FORM,
+    "the owner's connection, for migrate",
+)
+.shown(Shown::WithoutCredentials);
+pub(crate) static AUTO_MIGRATE: Setting<bool> = Setting::new(
+    "AUTO_MIGRATE",
+    Default::Is("false"),
+    value::flag,
+    "true or false",
+    "whether serve migrates a database server",
+);
+pub(crate) static DATABASE_POOL: Setting<u32> = Setting::new(
+    "DATABASE_POOL",
+    Default::Is("8"),
+    value::connections,
+    "a number from 1 to 1000",
+    "connections to a database server",
+);
+pub(crate) static REDIS_URL: Setting<()> = Setting::new(
+    "REDIS_URL",
+    Default::Unset,
+    value::redis,
+    "redis:// or rediss:// and a host",
+    "shared throttles",
+)
+.shown(Shown::WithoutCredentials);
+pub(crate) static MASTER_KEY: Setting<MasterKey> = Setting::new(
+    "MASTER_KEY",
+    Default::Unset,
+    value::master_key,
+    "32 bytes in base64",
+    "what everything sealed or signed derives from",
+)
+.shown(Shown::Masked);
+pub(crate) static POOLS_LISTEN: Setting<SocketAddr> = Setting::new(
+    "POOLS_LISTEN",
+    Default::Is("127.0.0.1:4010"),
+    value::listen,
+    LISTEN_FORM,
+    "where the pools service listens; port 0 picks a free one",
+);
+pub(crate) static GATE_LISTEN: Setting<SocketAddr> = Setting::new(
+    "GATE_LISTEN",
+    Default::Is("127.0.0.1:4020"),
+    value::listen,
+    LISTEN_FORM,
+    "where the gate service listens; port 0 picks a free one",
+);
+pub(crate) static METRICS_LISTEN: Setting<SocketAddr> = Setting::new(
+    "METRICS_LISTEN",
+    Default::Unset,
+    value::listen,
+    LISTEN_FORM,
+    "the private listener for /metrics",
+);
+pub(crate) static QUOTE_TTL: Setting<Duration> = Setting::new(
+    "QUOTE_TTL",
+    Default::Is("15s"),
+    value::span,
+    SPAN_FORM,
+    "how long a firm quote is executable",
+);
+pub(crate) static SESSION_TTL: Setting<Duration> = Setting::new(
+    "SESSION_TTL",
+    Default::Is("24h"),
+    value::span,
+    SPAN_FORM,
+    "how long a gate session is open",
+);
+pub(crate) static EMBED_TOKEN_TTL: Setting<Duration> = Setting::new(
+    "EMBED_TOKEN_TTL",
+    Default::Is("1h"),
+    value::span,
+    SPAN_FORM,
+    "how long an embed token is good",
+);
+pub(crate) static SIGNED_QUOTE_TTL: Setting<Duration> = Setting::new(
+    "SIGNED_QUOTE_TTL",
+    Default::Is("60s"),
+    value::span,
+    SPAN_FORM,
+    "how long a signed quote can be redeemed",
+);
+pub(crate) static PREVIEW_TTL: Setting<Duration> = Setting::new(
+    "PREVIEW_TTL",
+    Default::Is("5m"),
+    value::span,
+    SPAN_FORM,
+    "how long a locked preview can be used",
+);
+pub(crate) static IDEMPOTENCY_TTL: Setting<Duration> = Setting::new(
+    "IDEMPOTENCY_TTL",
+    Default::Is("24h"),
+    value::span,
+    SPAN_FORM,
+    "how long idempotency keys are kept",
+);
+pub(crate) static VELOCITY_WINDOW: Setting<Duration> = Setting::new(
+    "VELOCITY_WINDOW",
+    Default::Is("24h"),
+    value::span,
+    SPAN_FORM,
+    "the rolling window of the notional cap",
+);
+pub(crate) static SESSION_SWEEP: Setting<Duration> = Setting::new(
+    "SESSION_SWEEP",
+    Default::Is("60s"),
+    value::span_or_zero,
+    "a span such as 60s, or 0s for never",
+    "how often expired gate sessions are swept",
+);
+pub(crate) static WEBHOOK_WAITS: Setting<Vec<Duration>> = Setting::new(
+    "WEBHOOK_WAITS",
+    Default::Is("5s,1m,5m,30m,2h,5h,10h,14h,20h,24h"),
+    value::spans,
+    "spans greater than zero such as 5s,1m,5m",
+    "waits between attempts to deliver an event",
+);
+pub(crate) static WEBHOOK_TIMEOUT: Setting<Duration> = Setting::new(
+    "WEBHOOK_TIMEOUT",
+    Default::Is("10s"),
+    value::span,
+    SPAN_FORM,
+    "how long one attempt may take",
+);
+pub(crate) static WEBHOOK_ALLOW_PRIVATE: Setting<AllowPrivate> = Setting::new(
+    "WEBHOOK_ALLOW_PRIVATE",
+    Default::ByMode("loopback", "none"),
+    value::allow_private,
+    "none, loopback or all",
+    "which private addresses events may go to",
+);
+pub(crate) static THROTTLE: Setting<bool> = Setting::new(
+    "THROTTLE",
+    Default::Is("on"),
+    value::switch,
+    "on or off",
+    "whether requests are limited",
+);
+pub(crate) static THROTTLE_POOLS: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_POOLS",
+    Default::Is("100/1s,3000/60s"),
+    value::limits,
+    LIMITS_FORM,
+    "pools, per credential",
+);
+pub(crate) static THROTTLE_GLOBAL: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_GLOBAL",
+    Default::Is("10/10s,60/60s,300/1h"),
+    value::limits,
+    LIMITS_FORM,
+    "gate routes without a limit of their own, per address",
+);
+pub(crate) static THROTTLE_CREATE_SESSION: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_CREATE_SESSION",
+    Default::Is("10/60s"),
+    value::limit,
+    LIMIT_FORM,
+    "POST /gate_sessions",
+);
+pub(crate) static THROTTLE_CANCEL_SESSION: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_CANCEL_SESSION",
+    Default::Is("30/60s"),
+    value::limit,
+    LIMIT_FORM,
+    "POST /gate_sessions/{id}/cancel",
+);
+pub(crate) static THROTTLE_BOOTSTRAP: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_BOOTSTRAP",
+    Default::Is("30/60s"),
+    value::limit,
+    LIMIT_FORM,
+    "POST /embed/bootstrap",
+);
+pub(crate) static THROTTLE_PREVIEW: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_PREVIEW",
+    Default::Is("30/60s"),
+    value::limit,
+    LIMIT_FORM,
+    "POST /quotes/preview",
+);
+pub(crate) static THROTTLE_LIST_SESSIONS: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_LIST_SESSIONS",
+    Default::Is("60/60s"),
+    value::limit,
+    LIMIT_FORM,
+    "GET /gate_sessions",
+);
+pub(crate) static THROTTLE_LIST_TRANSACTIONS: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_LIST_TRANSACTIONS",
+    Default::Is("60/60s"),
+    value::limit,
+    LIMIT_FORM,
+    "GET /transactions",
+);
+pub(crate) static THROTTLE_CAPABILITIES: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_CAPABILITIES",
+    Default::Is("60/60s"),
+    value::limit,
+    LIMIT_FORM,
+    "GET /capabilities/*",
+);
+pub(crate) static TRUSTED_PROXIES: Setting<Vec<IpNet>> = Setting::new(
+    "TRUSTED_PROXIES",
+    Default::Unset,
+    value::proxies,
+    "networks such as 10.0.0.0/8,192.0.2.1",
+    "whose X-Forwarded-For is believed",
+);
+pub(crate) static WIDGET_ORIGIN: Setting<()> = Setting::new(
+    "WIDGET_ORIGIN",
+    Default::Unset,
+    value::origin,
+    "an origin such as https://widget.example",
+    "where the hosted widget is served from",
+);
+pub(crate) static RATES: Setting<RatesChoice> = Setting::new(
+    "RATES",
+    Default::ByMode("sandbox", "none"),
+    value::rates,
+    "none, sandbox or static:<file>",
+    "where rates come from",
+);
+pub(crate) static ENGINE: Setting<EngineChoice> = Setting::new(
+    "ENGINE",
+    Default::ByMode("sandbox", "none"),
+    value::engine,
+    "none or sandbox",
+    "which liquidity engine is asked",
+);
+pub(crate) static CATALOGUE: Setting<PathBuf> = Setting::new(
+    "CATALOGUE",
+    Default::Unset,
+    value::file,
+    "a TOML file",
+    "the gate's countries, currencies, assets, networks and methods",
+);
+pub(crate) static LOG_FORMAT: Setting<LogFormat> = Setting::new(
+    "LOG_FORMAT",
+    Default::Is("json"),
+    value::log_format,
+    "json or text",
+    "for whom logs are written: machines or people",
+);
+
+/// Every setting, in the order `config` prints them.
+pub(crate) static ALL: &[&dyn AnySetting] = &[
+    &MODE,
+    &DATABASE_URL,
+    &MIGRATE_DATABASE_URL,
+    &AUTO_MIGRATE,
+    &DATABASE_POOL,
+    &REDIS_URL,
+    &MASTER_KEY,
+    &POOLS_LISTEN,
+    &GATE_LISTEN,
+    &METRICS_LISTEN,
+    &QUOTE_TTL,
+    &SESSION_TTL,
+    &EMBED_TOKEN_TTL,
+    &SIGNED_QUOTE_TTL,
+    &PREVIEW_TTL,
+    &IDEMPOTENCY_TTL,
+    &VELOCITY_WINDOW,
+    &SESSION_SWEEP,
+    &WEBHOOK_WAITS,
+    &WEBHOOK_TIMEOUT,
+    &WEBHOOK_ALLOW_PRIVATE,
+    &THROTTLE,
+    &THROTTLE_POOLS,
+    &THROTTLE_GLOBAL,
+    &THROTTLE_CREATE_SESSION,
+    &THROTTLE_CANCEL_SESSION,
+    &THROTTLE_BOOTSTRAP,
+    &THROTTLE_PREVIEW,
+    &THROTTLE_LIST_SESSIONS,
+    &THROTTLE_LIST_TRANSACTIONS,
+    &THROTTLE_CAPABILITIES,
+    &TRUSTED_PROXIES,
+    &WIDGET_ORIGIN,
+    &RATES,
+    &ENGINE,
+    &CATALOGUE,
+    &LOG_FORMAT,
+];
+
+/// The setting of a name.
+pub(crate) fn find(name: &str) -> Option<&'static dyn AnySetting> {
+    ALL.iter().copied().find(|setting| setting.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_default_has_the_form_it_expects() {
+        for setting in ALL {
+            let texts = match setting.default() {
+                Default::Unset => vec![],
+                Default::Is(text) => vec![text],
+                Default::ByMode(test, live) => vec![test, live],
+                Default::SameAs(other) => {
+                    assert!(find(other).is_some(), "{other}");
+                    vec![]
+                }
+            };
+            for text in texts {
+                assert_eq!(setting.check(text), Ok(()), "{} = {text}", setting.name());
+            }
+        }
+    }
+
+    #[test]
+    fn every_name_stands_once() {
+        let names: BTreeSet<&str> = ALL.iter().map(|setting| setting.name()).collect();
+        assert_eq!(names.len(), ALL.len());
+    }
+}

@@ -1,0 +1,300 @@
+//! Where settings come from: the command line, the environment, a file, and the table's defaults,
+//! in this order.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use kernel::Mode;
+
+use super::setting::{self, AnySetting, Default, Setting};
+use super::value::Unread;
+
+const PREFIX: &str = "PENSTOCK_";
+/// How alike a name must be to be worth suggesting.
+const ALIKE: f64 = 0.8;
+/// How much of a wrong value is repeated to the operator.
+const REPEATED: usize = 60;
+
+/// What was given for a run of a program.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// Settings given on the command line, by the name of their variable without the prefix.
+    pub flags: Vec<(&'static str, String)>,
+    /// The environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The file given with `--config`.
+    pub file: Option<PathBuf>,
+}
+
+impl Sources {
+    /// The process's environment, and perhaps a file.
+    #[must_use]
+    pub fn of_process(file: Option<PathBuf>) -> Self {
+        Self {
+            flags: Vec::new(),
+            environment: std::env::vars_os().collect(),
+            file,
+        }
+    }
+}
+
+/// A fault of the configuration: which setting, and what was expected. One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigFault {
+    /// The setting as the operator knows it, such as `PENSTOCK_QUOTE_TTL`.
+    pub setting: String,
+    /// What was expected.
+    pub expected: String,
+}
+
+impl fmt::Display for ConfigFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.setting, self.expected)
+    }
+}
+
+impl std::error::Error for ConfigFault {}
+
+/// All that was given, by setting. Every text has the form its setting expects.
+#[derive(Debug)]
+pub(super) struct Given {
+    texts: BTreeMap<&'static str, (String, Origin)>,
+    mode: Mode,
+}
+
+/// Who gave a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Origin {
+    Flag,
+    Environment,
+    File(String),
+}
+
+impl Given {
+    /// Collects what was given and judges each value by itself. The second part are warnings.
+    pub(super) fn collect(sources: &Sources) -> Result<(Self, Vec<String>), Vec<ConfigFault>> {
+        let mut collected = Collected::default();
+        if let Some(path) = &sources.file {
+            collected.take_file(path);
+        }
+        collected.take_environment(&sources.environment);
+        for (name, text) in &sources.flags {
+            collected.take(name, text.clone(), Origin::Flag);
+        }
+        collected.judge()
+    }
+
+    pub(super) const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The effective text of a setting; `None` where it is not set.
+    pub(super) fn text(&self, setting: &dyn AnySetting) -> Option<&str> {
+        if let Some((text, _)) = self.texts.get(setting.name()) {
+            return Some(text);
+        }
+        match (setting.default(), self.mode) {
+            (Default::Unset, _) => None,
+            (Default::Is(text), _)
+            | (Default::ByMode(text, _), Mode::Test)
+            | (Default::ByMode(_, text), Mode::Live) => Some(text),
+            (Default::SameAs(other), _) => self.text(setting::find(other)?),
+        }
+    }
+
+    /// The effective value of a setting that may be unset.
+    pub(super) fn get<T>(&self, setting: &Setting<T>) -> Result<Option<T>, ConfigFault> {
+        let read = |text: &str| {
+            let value = setting.parse(text);
+            value.map_err(|unread| self.fault(setting, unread))
+        };
+        self.text(setting).map(read).transpose()
+    }
+
+    /// The effective value of a setting that has a default.
+    pub(super) fn value<T>(&self, setting: &Setting<T>) -> Result<T, ConfigFault> {
+        let unset = || self.fault(setting, Unread::Form);
+        self.get(setting)?.ok_or_else(unset)
+    }
+
+    /// A fault of a setting that is seen only beside others.
+    pub(super) fn refuse(&self, setting: &dyn AnySetting, expected: &str) -> ConfigFault {
+        let given = self.texts.get(setting.name());
+        ConfigFault {
+            setting: label(setting, given.map(|(_, origin)| origin)),
+            expected: expected.to_owned(),
+        }
+    }
+
+    fn fault(&self, setting: &dyn AnySetting, unread: Unread) -> ConfigFault {
+        let given = self.texts.get(setting.name());
+        ConfigFault {
+            setting: label(setting, given.map(|(_, origin)| origin)),
+            expected: explain(setting, unread, given.map_or("", |(text, _)| text)),
+        }
+    }
+}
+
+/// What has been collected so far, with its faults.
+#[derive(Default)]
+struct Collected {
+    texts: BTreeMap<&'static str, (String, Origin)>,
+    faults: Vec<ConfigFault>,
+    warnings: Vec<String>,
+}
+
+impl Collected {
+    fn take(&mut self, name: &'static str, text: String, origin: Origin) {
+        self.texts.insert(name, (text, origin));
+    }
+
+    /// An empty variable counts as absent: that is how container files leave one out.
+    fn take_environment(&mut self, environment: &[(OsString, OsString)]) {
+        for (name, text) in environment {
+            let Some(short) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
+                continue;
+            };
+            let Some(setting) = setting::find(short) else {
+                let hint = nearest(short).map(|near| format!("; the nearest is {PREFIX}{near}"));
+                self.warnings.push(format!(
+                    "{PREFIX}{short} is no variable of this program{}",
+                    hint.unwrap_or_default()
+                ));
+                continue;
+            };
+            match text.to_str() {
+                Some("") => {}
+                Some(text) => self.take(setting.name(), text.to_owned(), Origin::Environment),
+                None => self.faults.push(ConfigFault {
+                    setting: label(setting, None),
+                    expected: format!("expected {}, in UTF-8", setting.expected()),
+                }),
+            }
+        }
+    }
+
+    fn take_file(&mut self, path: &Path) {
+        let file = path.display().to_string();
+        let fault = |expected: String| ConfigFault {
+            setting: file.clone(),
+            expected,
+        };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(unread) => {
+                let expected = format!("expected a readable TOML file ({unread})");
+                return self.faults.push(fault(expected));
+            }
+        };
+        let table: toml::Table = match toml::from_str(&text) {
+            Ok(table) => table,
+            Err(unread) => {
+                let at = unread.span().map_or(0, |span| span.start);
+                let line = text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+                let message = unread.message().lines().collect::<Vec<_>>().join(", ");
+                return self.faults.push(fault(format!("line {line}: {message}")));
+            }
+        };
+        for (key, value) in &table {
+            let known = setting::find(&key.to_uppercase());
+            let Some(setting) = known.filter(|_| key.to_lowercase() == *key) else {
+                let hint = nearest(&key.to_uppercase()).map(str::to_lowercase);
+                let hint = hint.map(|near| format!("; the nearest is `{near}`"));
+                let hint = hint.unwrap_or_default();
+                self.faults
+                    .push(fault(format!("unknown key `{key}`{hint}")));
+                continue;
+            };
+            let origin = Origin::File(file.clone());
+            match written(value) {
+                Some(text) => self.take(setting.name(), text, origin),
+                None => self.faults.push(ConfigFault {
+                    setting: label(setting, Some(&origin)),
+                    expected: format!("expected {}, as a string", setting.expected()),
+                }),
+            }
+        }
+    }
+
+    fn judge(mut self) -> Result<(Given, Vec<String>), Vec<ConfigFault>> {
+        for setting in setting::ALL {
+            let Some((text, origin)) = self.texts.get(setting.name()) else {
+                continue;
+            };
+            if let Err(unread) = setting.check(text) {
+                self.faults.push(ConfigFault {
+                    setting: label(*setting, Some(origin)),
+                    expected: explain(*setting, unread, text),
+                });
+            }
+        }
+        if !self.faults.is_empty() {
+            return Err(self.faults);
+        }
+        let mode = self
+            .texts
+            .get("MODE")
+            .and_then(|(text, _)| Mode::parse(text));
+        let given = Given {
+            texts: self.texts,
+            mode: mode.unwrap_or(Mode::Test),
+        };
+        Ok((given, self.warnings))
+    }
+}
+
+/// A value of the file as it would stand in the environment.
+fn written(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Integer(number) => Some(number.to_string()),
+        toml::Value::Boolean(flag) => Some(flag.to_string()),
+        toml::Value::Array(items) => {
+            let items: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
+            items.map(|items| items.join(","))
+        }
+        toml::Value::Float(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => None,
+    }
+}
+
+/// The setting as the operator wrote it.
+fn label(setting: &dyn AnySetting, origin: Option<&Origin>) -> String {
+    let name = setting.name();
+    match origin {
+        Some(Origin::Flag) => format!("--{}", name.to_lowercase().replace('_', "-")),
+        Some(Origin::File(file)) => {
+            format!("{PREFIX}{name} ({} in {file})", name.to_lowercase())
+        }
+        Some(Origin::Environment) | None => format!("{PREFIX}{name}"),
+    }
+}
+
+/// What was expected; the value is repeated unless it may hold a secret.
+fn explain(setting: &dyn AnySetting, unread: Unread, text: &str) -> String {
+    let expected = match unread {
+        Unread::Unsupported(reason) => return reason.to_owned(),
+        Unread::Form => setting.expected(),
+    };
+    match setting.shown() {
+        setting::Shown::Plainly => {
+            let repeated: String = text.chars().take(REPEATED).collect();
+            format!("expected {expected}, got {repeated:?}")
+        }
+        setting::Shown::WithoutCredentials | setting::Shown::Masked => {
+            format!("expected {expected}")
+        }
+    }
+}
+
+/// The known name most like an unknown one.
+fn nearest(name: &str) -> Option<&'static str> {
+    let likeness = |known: &str| strsim::jaro_winkler(name, known);
+    let names = setting::ALL.iter().map(|setting| setting.name());
+    names
+        .map(|known| (likeness(known), known))
+        .filter(|(alike, _)| *alike >= ALIKE)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, known)| known)
+}

@@ -1,0 +1,399 @@
+//! How the values of settings are written, and what they are once read.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use ipnet::IpNet;
+use kernel::Mode;
+use partner_core::sealing::MasterKey;
+use partner_core::throttle::Tier;
+use zeroize::Zeroizing;
+
+/// Why a text is no value of its setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// It has not the form the setting expects.
+    Form,
+    /// It has a form, but this version cannot serve it; the text says what it can.
+    Unsupported(&'static str),
+}
+
+/// Where the data is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Database {
+    /// An SQLite file; a relative path counts from the working directory.
+    Sqlite(PathBuf),
+}
+
+/// Where rates come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RatesChoice {
+    /// Nowhere: nothing can be priced.
+    None,
+    /// The sandbox's fixed rates; mode test only.
+    Sandbox,
+    /// A file the operator writes.
+    Static(PathBuf),
+}
+
+/// Which liquidity engine is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// None: nothing can be held.
+    None,
+    /// The sandbox's; mode test only.
+    Sandbox,
+}
+
+/// For whom logs are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For machines: one JSON object a line.
+    Json,
+    /// For people.
+    Text,
+}
+
+/// Which private addresses webhooks may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AllowPrivate {
+    /// None of them.
+    None,
+    /// The machine itself.
+    Loopback,
+    /// All of them.
+    All,
+}
+
+/// The names of tiers, in the order they are written.
+const TIERS: [&str; 3] = ["short", "medium", "long"];
+/// Ten years: beyond any sensible lifetime, within what instants can be added up to.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+pub(crate) fn mode(text: &str) -> Result<Mode, Unread> {
+    Mode::parse(text).ok_or(Unread::Form)
+}
+
+pub(crate) fn database(text: &str) -> Result<Database, Unread> {
+    let server = ["postgres://", "postgresql://"];
+    if server.iter().any(|scheme| text.starts_with(scheme)) {
+        return Err(Unread::Unsupported(
+            "this version's store is SQLite: expected sqlite:// and a file",
+        ));
+    }
+    let path = text.strip_prefix("sqlite://").ok_or(Unread::Form)?;
+    let plain = !path.is_empty() && !path.ends_with('/') && !path.contains(['?', '#']);
+    if plain {
+        Ok(Database::Sqlite(PathBuf::from(path)))
+    } else {
+        Err(Unread::Form)
+    }
+}
+
+pub(crate) fn redis(text: &str) -> Result<(), Unread> {
+    let schemes = ["redis://", "rediss://"];
+    let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
+    form(rest.is_some_and(|rest| !rest.is_empty()), ())
+}
+
+pub(crate) fn master_key(text: &str) -> Result<MasterKey, Unread> {
+    let bytes = STANDARD
+        .decode(text)
+        .or_else(|_| STANDARD_NO_PAD.decode(text))
+        .map_err(|_| Unread::Form)?;
+    let bytes = Zeroizing::new(bytes);
+    let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Unread::Form)?;
+    Ok(MasterKey::new(key))
+}
+
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, Unread> {
+    text.parse().map_err(|_| Unread::Form)
+}
+
+/// Digits and one unit: `500ms`, `15s`, `5m`, `24h`.
+pub(crate) fn span_or_zero(text: &str) -> Result<Duration, Unread> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+    let digits_of = |unit| {
+        text.strip_suffix(unit)
+            .filter(|digits: &&str| is_digits(digits))
+    };
+    let (digits, millis) = units
+        .into_iter()
+        .find_map(|(unit, millis)| Some((digits_of(unit)?, millis)))
+        .ok_or(Unread::Form)?;
+    let count: u64 = digits.parse().map_err(|_| Unread::Form)?;
+    let span = Duration::from_millis(count.checked_mul(millis).ok_or(Unread::Form)?);
+    form(span <= LONGEST, span)
+}
+
+pub(crate) fn span(text: &str) -> Result<Duration, Unread> {
+    span_or_zero(text).and_then(|span| form(!span.is_zero(), span))
+}
+
+pub(crate) fn spans(text: &str) -> Result<Vec<Duration>, Unread> {
+    list(text).map(span).collect()
+}
+
+pub(crate) fn flag(text: &str) -> Result<bool, Unread> {
+    text.parse().map_err(|_| Unread::Form)
+}
+
+pub(crate) fn switch(text: &str) -> Result<bool, Unread> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(Unread::Form),
+    }
+}
+
+pub(crate) fn connections(text: &str) -> Result<u32, Unread> {
+    let count: u32 = text.parse().map_err(|_| Unread::Form)?;
+    form((1..=1000).contains(&count), count)
+}
+
+/// One limit: `10/60s`.
+pub(crate) fn limit(text: &str) -> Result<Vec<Tier>, Unread> {
+    let tiers = limits(text)?;
+    form(tiers.len() == 1, tiers)
+}
+
+/// One to three limits, the shortest window first: `10/10s,60/60s,300/1h`.
+pub(crate) fn limits(text: &str) -> Result<Vec<Tier>, Unread> {
+    let written: Vec<&str> = list(text).collect();
+    if written.len() > TIERS.len() {
+        return Err(Unread::Form);
+    }
+    let named = TIERS.into_iter().zip(written);
+    let tiers: Vec<Tier> = named
+        .map(|(name, one)| tier(name, one))
+        .collect::<Result<_, _>>()?;
+    form(tiers.is_sorted_by_key(|tier| tier.per), tiers)
+}
+
+fn tier(name: &'static str, text: &str) -> Result<Tier, Unread> {
+    let (count, per) = text.split_once('/').ok_or(Unread::Form)?;
+    let limit = Some(count)
+        .filter(|count| is_digits(count))
+        .and_then(|count| count.parse().ok())
+        .filter(|limit| *limit > 0)
+        .ok_or(Unread::Form)?;
+    let per = span(per)?;
+    Ok(Tier { name, limit, per })
+}
+
+pub(crate) fn proxies(text: &str) -> Result<Vec<IpNet>, Unread> {
+    let network = |one: &str| {
+        let alone = || one.parse::<IpAddr>().map(IpNet::from);
+        one.parse().or_else(|_| alone()).map_err(|_| Unread::Form)
+    };
+    list(text).map(network).collect()
+}
+
+/// An origin: scheme, host, perhaps a port, and nothing behind.
+pub(crate) fn origin(text: &str) -> Result<(), Unread> {
+    let schemes = ["https://", "http://"];
+    let host = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+    form(
+        host.is_some_and(|host| !host.is_empty() && host.bytes().all(letter)),
+        (),
+    )
+}
+
+pub(crate) fn allow_private(text: &str) -> Result<AllowPrivate, Unread> {
+    match text {
+        "none" => Ok(AllowPrivate::None),
+        "loopback" => Ok(AllowPrivate::Loopback),
+        "all" => Ok(AllowPrivate::All),
+        _ => Err(Unread::Form),
+    }
+}
+
+pub(crate) fn rates(text: &str) -> Result<RatesChoice, Unread> {
+    match text.split_once(':') {
+        None if text == "none" => Ok(RatesChoice::None),
+        None if text == "sandbox" => Ok(RatesChoice::Sandbox),
+        Some(("static", file)) if !file.is_empty() => Ok(RatesChoice::Static(file.into())),
+        Some(("http", _)) => Err(Unread::Unsupported(
+            "this version takes none, sandbox or static:<file>",
+        )),
+        _ => Err(Unread::Form),
+    }
+}
+
+pub(crate) fn engine(text: &str) -> Result<EngineChoice, Unread> {
+    match text.split_once(':') {
+        None if text == "none" => Ok(EngineChoice::None),
+        None if text == "sandbox" => Ok(EngineChoice::Sandbox),
+        Some(("http", _)) => Err(Unread::Unsupported("this version takes none or sandbox")),
+        _ => Err(Unread::Form),
+    }
+}
+
+pub(crate) fn file(text: &str) -> Result<PathBuf, Unread> {
+    form(!text.ends_with('/'), PathBuf::from(text))
+}
+
+pub(crate) fn log_format(text: &str) -> Result<LogFormat, Unread> {
+    match text {
+        "json" => Ok(LogFormat::Json),
+        "text" => Ok(LogFormat::Text),
+        _ => Err(Unread::Form),
+    }
+}
+
+fn form<T>(fits: bool, value: T) -> Result<T, Unread> {
+    if fits { Ok(value) } else { Err(Unread::Form) }
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_spans() {
+        for (text, millis) in [
+            ("500ms", 500),
+            ("15s", 15_000),
+            ("5m", 300_000),
+            ("24h", 86_400_000),
+            ("0s", 0),
+        ] {
+            let read = span_or_zero(text).unwrap();
+            assert_eq!(read, Duration::from_millis(millis), "{text}");
+        }
+        for bad in [
+            "",
+            "s",
+            "15",
+            "15 s",
+            "-1s",
+            "+1s",
+            "1.5s",
+            "1d",
+            "15S",
+            "99999999999h",
+            "1h30m",
+        ] {
+            assert_eq!(span_or_zero(bad), Err(Unread::Form), "{bad}");
+        }
+        assert_eq!(span("0s"), Err(Unread::Form));
+        assert_eq!(spans("5s, 1m,2h").unwrap().len(), 3);
+        assert_eq!(spans("5s,,1m"), Err(Unread::Form));
+    }
+
+    #[test]
+    fn reads_limits() {
+        let tiers = limits("10/10s,60/60s,300/1h").unwrap();
+        let shown: Vec<_> = tiers
+            .iter()
+            .map(|tier| (tier.name, tier.limit, tier.per.as_secs()))
+            .collect();
+        assert_eq!(
+            shown,
+            [("short", 10, 10), ("medium", 60, 60), ("long", 300, 3600)]
+        );
+        assert_eq!(limit("10/60s").unwrap().len(), 1);
+        for bad in [
+            "",
+            "10",
+            "0/1s",
+            "10/0s",
+            "10/60",
+            "+1/1s",
+            "5/1m,5/1s",
+            "1/1s,1/2s,1/3s,1/4s",
+        ] {
+            assert_eq!(limits(bad), Err(Unread::Form), "{bad}");
+        }
+        assert_eq!(limit("1/1s,2/2s"), Err(Unread::Form));
+    }
+
+    #[test]
+    fn reads_databases() {
+        for (url, path) in [
+            (
+                "sqlite://penstock-data/penstock.db",
+                "penstock-data/penstock.db",
+            ),
+            ("sqlite:///var/lib/penstock.db", "/var/lib/penstock.db"),
+        ] {
+            assert_eq!(database(url), Ok(Database::Sqlite(path.into())));
+        }
+        for bad in [
+            "",
+            "sqlite://",
+            "sqlite::memory:",
+            "sqlite://data/",
+            "sqlite://a?mode=ro",
+            "penstock.db",
+        ] {
+            assert_eq!(database(bad), Err(Unread::Form), "{bad}");
+        }
+        let server = database("postgres://u:p@host/db");
+        assert!(matches!(server, Err(Unread::Unsupported(_))));
+    }
+
+    #[test]
+    fn reads_master_keys_of_32_bytes() {
+        let padded = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+        let key = master_key(padded).unwrap();
+        let bare = master_key(padded.trim_end_matches('=')).unwrap();
+        assert_eq!(key.fingerprint(), bare.fingerprint());
+        for bad in [
+            "",
+            "AAEC",
+            &padded[4..],
+            "not base64 at all, but of a fair length......",
+        ] {
+            assert!(master_key(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn reads_networks_and_origins() {
+        let read = proxies("10.0.0.0/8, 192.0.2.1,2001:db8::/32").unwrap();
+        let shown: Vec<String> = read.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32"]);
+        assert!(proxies("10.0.0.0/33").is_err() && proxies("proxy.example").is_err());
+        assert!(origin("https://widget.example:8443").is_ok());
+        for bad in [
+            "",
+            "https://",
+            "widget.example",
+            "https://a/b",
+            "https://u@a",
+            "ftp://a",
+        ] {
+            assert!(origin(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn reads_where_rates_come_from() {
+        assert_eq!(rates("sandbox"), Ok(RatesChoice::Sandbox));
+        assert_eq!(
+            rates("static:r.toml"),
+            Ok(RatesChoice::Static("r.toml".into()))
+        );
+        assert!(matches!(rates("http:r.toml"), Err(Unread::Unsupported(_))));
+        assert!(matches!(
+            engine("http:http://e"),
+            Err(Unread::Unsupported(_))
+        ));
+        for bad in ["", "static:", "static", "Sandbox", "sandbox:"] {
+            assert_eq!(rates(bad), Err(Unread::Form), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The desks where use cases hand in writes: lanes in front of the store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coordination::{BatchRunner, LaneOptions, Lanes};
+use kernel::{Entropy, StoreError};
+use pools_core::books::{Command, Outcome, Refusal, decide_batch};
+use pools_core::ports::{NewQuote, QuoteBooks, QuoteDesk, TransactBooks, TransactDesk};
+use pools_core::quote::Quote;
+
+type Decision = Result<Outcome, Refusal>;
+
+/// SQLite has one writer: more lanes would only queue before it, in smaller batches.
+const LANES: usize = 1;
+
+/// Executes commands in lanes.
+#[derive(Debug)]
+pub struct TransactLanes(Lanes<Command, Decision>);
+
+impl TransactLanes {
+    /// Starts the lanes. Must be called within a tokio runtime.
+    pub fn start(books: Arc<dyn TransactBooks>, entropy: &Arc<dyn Entropy>) -> Self {
+        let runner: Arc<dyn BatchRunner<Command, Decision>> = Arc::new(Transacts(books));
+        let options = LaneOptions::new("transact");
+        Self(Lanes::start(
+            LANES,
+            options,
+            |command| &command.scope.tenant,
+            &runner,
+            entropy,
+        ))
+    }
+
+    /// Runs what has queued and refuses the rest.
+    pub async fn shut_down(&self) {
+        self.0.shut_down().await;
+    }
+}
+
+#[async_trait]
+impl TransactDesk for TransactLanes {
+    async fn transact(&self, command: Command) -> Result<Decision, StoreError> {
+        self.0.submit(command).await
+    }
+}
+
+/// Stores quotes in lanes.
+#[derive(Debug)]
+pub struct QuoteLanes(Lanes<NewQuote, Quote>);
+
+impl QuoteLanes {
+    /// Starts the lanes. Must be called within a tokio runtime.
+    pub fn start(books: Arc<dyn QuoteBooks>, entropy: &Arc<dyn Entropy>) -> Self {
+        let runner: Arc<dyn BatchRunner<NewQuote, Quote>> = Arc::new(Quotes(books));
+        let options = LaneOptions::new("quote");
+        Self(Lanes::start(
+            LANES,
+            options,
+            |quote| &quote.who,
+            &runner,
+            entropy,
+        ))
+    }
+
+    /// Runs what has queued and refuses the rest.
+    pub async fn shut_down(&self) {
+        self.0.shut_down().await;
+    }
+}
+
+#[async_trait]
+impl QuoteDesk for QuoteLanes {
+    async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError> {
+        self.0.submit(quote).await
+    }
+}
+
+struct Transacts(Arc<dyn TransactBooks>);
+
+#[async_trait]
+impl BatchRunner<Command, Decision> for Transacts {
+    async fn run(&self, batch: &[Command]) -> Result<Vec<Decision>, StoreError> {
+        self.0.transact(batch, decide_batch).await
+    }
+}
+
+struct Quotes(Arc<dyn QuoteBooks>);
+
+#[async_trait]
+impl BatchRunner<NewQuote, Quote> for Quotes {
+    async fn run(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
+        self.0.quotes_open(batch).await
+    }
+}

@@ -1,0 +1,18 @@
+//! What a program of Penstock runs on: configuration, logs, the adapters behind the cores' ports,
+//! the tasks in the background, and an orderly end.
+//!
+//! No HTTP, so that tests and tools run all of it without a listener.
+
+pub mod config;
+pub mod desk;
+pub mod master_key;
+pub mod open;
+pub mod process;
+pub mod shutdown;
+pub mod telemetry;
+
+mod background;
+
+pub use config::{Config, ConfigFault, Loaded, Sources};
+pub use open::{Foundation, OpenFault, Runtime, Store};
+pub use process::Ports;

@@ -1,0 +1,139 @@
+//! The master key: given by the operator, or made on first start and kept beside an embedded
+//! database.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kernel::Entropy;
+use partner_core::sealing::MasterKey;
+use zeroize::Zeroizing;
+
+use crate::config::{ConfigFault, read_master_key};
+
+/// The key's name beside the database.
+const FILE: &str = "master.key";
+/// Only its owner reads or writes it.
+const OWNER_ONLY: u32 = 0o600;
+
+/// Where the key of an embedded database is kept.
+#[must_use]
+pub fn file_beside(database: &Path) -> PathBuf {
+    database.with_file_name(FILE)
+}
+
+/// The key kept in a file; made there first where there is none.
+///
+/// # Errors
+/// A fault that names the file, where it cannot be read or made, or holds no key.
+pub fn read_or_make(file: &Path, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFault> {
+    let fault = |expected: String| ConfigFault {
+        setting: file.display().to_string(),
+        expected,
+    };
+    let unreadable = |cause: io::Error| fault(format!("expected a readable master key ({cause})"));
+    let text = match std::fs::read_to_string(file) {
+        Err(absent) if absent.kind() == ErrorKind::NotFound => {
+            let uncreated = |cause| fault(format!("the master key cannot be made ({cause})"));
+            make(file, entropy).map_err(uncreated)?;
+            std::fs::read_to_string(file)
+        }
+        read => read,
+    };
+    let text = Zeroizing::new(text.map_err(unreadable)?);
+    warn_if_shared(file);
+    read_master_key(text.trim()).ok_or_else(|| fault("expected 32 bytes in base64".to_owned()))
+}
+
+/// Writes a fresh key completely under another name, then gives it its own: two programs may
+/// start at once, and neither may see half a key or replace the other's.
+fn make(file: &Path, entropy: &dyn Entropy) -> io::Result<()> {
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    std::fs::create_dir_all(folder)?;
+    let mut random = Zeroizing::new([0; 40]);
+    entropy.fill(random.as_mut_slice());
+    let (key, tag) = random.split_at(32);
+    let draft = file.with_file_name(format!("{FILE}.{}", hex::encode(tag)));
+    let text = Zeroizing::new(STANDARD.encode(key) + "\n");
+    let linked = write_new(&draft, text.as_bytes()).and_then(|()| std::fs::hard_link(&draft, file));
+    let removed = std::fs::remove_file(&draft);
+    match linked {
+        Err(taken) if taken.kind() == ErrorKind::AlreadyExists => return Ok(()),
+        linked => linked.and(removed)?,
+    }
+    File::open(folder)?.sync_all()
+}
+
+fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut new = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(OWNER_ONLY)
+        .open(file)?;
+    new.write_all(bytes)?;
+    new.sync_all()
+}
+
+fn warn_if_shared(file: &Path) {
+    let mode = std::fs::metadata(file).map(|about| about.permissions().mode());
+    if mode.is_ok_and(|mode| mode & 0o077 != 0) {
+        tracing::warn!(file = %file.display(), "Others than its owner may read the master key");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::process::OsEntropy;
+
+    use super::*;
+
+    #[test]
+    fn makes_a_key_once_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = file_beside(&folder.path().join("data").join("penstock.db"));
+        let made = read_or_make(&file, &OsEntropy).unwrap();
+        let again = read_or_make(&file, &OsEntropy).unwrap();
+        assert_eq!(made.fingerprint(), again.fingerprint());
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let beside: Vec<_> = std::fs::read_dir(file.parent().unwrap()).unwrap().collect();
+        assert_eq!(beside.len(), 1, "no draft is left behind");
+    }
+
+    #[test]
+    fn programs_that_start_at_once_agree_on_one_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(FILE);
+        let start = std::sync::Barrier::new(8);
+        let fingerprints: Vec<String> = std::thread::scope(|scope| {
+            let program = || {
+                start.wait();
+                read_or_make(&file, &OsEntropy).unwrap().fingerprint()
+            };
+            let programs: Vec<_> = (0..8).map(|_| scope.spawn(program)).collect();
+            programs
+                .into_iter()
+                .map(|one| one.join().unwrap())
+                .collect()
+        });
+        assert!(fingerprints.iter().all(|one| *one == fingerprints[0]));
+    }
+
+    #[test]
+    fn a_file_without_a_key_is_named_and_its_content_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(FILE);
+        std::fs::write(&file, "hunter2").unwrap();
+        let fault = read_or_make(&file, &OsEntropy).unwrap_err().to_string();
+        assert!(
+            fault.ends_with("master.key: expected 32 bytes in base64"),
+            "{fault}"
+        );
+    }
+}

@@ -1,0 +1,349 @@
+//! Opening everything a program needs, in the order in which it can fail: what is only read
+//! first, then the key, then the database, then tasks.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coordination::{DirectoryCache, MemoryInFlight, MemoryThrottle};
+use kernel::{Clock, Entropy, StoreError};
+use partner_core::ports::{
+    Audit, Directory, EventReads, Housekeeping, InFlight, ProvisionStore, Readiness, Throttle,
+};
+use partner_core::sealing::{MasterKey, Sealer};
+use pools_core::ports::{Engine, PoolsStore, QuoteBooks, RateSource, TransactBooks};
+use providers::{NoEngine, NoRates, SandboxEngine, SandboxRates, StaticRates};
+use store_sqlite::{Options, SqliteStore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::background::sweep_idempotency;
+use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
+use crate::desk::{QuoteLanes, TransactLanes};
+use crate::master_key;
+use crate::process::Ports;
+
+/// Every port a store implements. A program asks for the one it needs: `Arc<dyn Store>` turns
+/// into any of them.
+#[async_trait]
+pub trait Store:
+    PoolsStore
+    + TransactBooks
+    + QuoteBooks
+    + Directory
+    + EventReads
+    + Audit
+    + Housekeeping
+    + Readiness
+    + ProvisionStore
+{
+    /// Closes every connection, waiting for those in use.
+    async fn close(&self);
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn close(&self) {
+        Self::close(self).await;
+    }
+}
+
+/// Why nothing was opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenFault {
+    /// The configuration cannot be: exit 2.
+    #[error("the configuration cannot be used")]
+    Config(Vec<ConfigFault>),
+    /// The database cannot be: exit 1.
+    #[error("the database cannot be opened")]
+    Store(#[from] StoreError),
+}
+
+impl From<ConfigFault> for OpenFault {
+    fn from(fault: ConfigFault) -> Self {
+        Self::Config(vec![fault])
+    }
+}
+
+/// What the operator's tools need: the store, the key, the sources of time and randomness.
+#[derive(Clone)]
+pub struct Foundation {
+    /// The configuration; the master key has been taken out.
+    pub config: Arc<Config>,
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Seals what is encrypted at rest.
+    pub sealer: Arc<Sealer>,
+    /// The process's clock.
+    pub clock: Arc<dyn Clock>,
+    /// The process's randomness.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl Foundation {
+    /// Opens the database, brings its schema up to date, and checks the master key against it.
+    ///
+    /// # Errors
+    /// [`OpenFault`].
+    pub async fn open(mut config: Config, ports: Ports) -> Result<Self, OpenFault> {
+        let Database::Sqlite(file) = config.database.clone();
+        let given = config.master_key.take();
+        let origin = match &given {
+            Some(_) => "PENSTOCK_MASTER_KEY".to_owned(),
+            None => master_key::file_beside(&file).display().to_string(),
+        };
+        let key = match given {
+            Some(key) => key,
+            None => master_key::read_or_make(&master_key::file_beside(&file), &*ports.entropy)?,
+        };
+        let store = open_store(file, &config, &ports).await?;
+        check_key(&*store, &key, origin).await?;
+        Ok(Self {
+            config: Arc::new(config),
+            store,
+            sealer: Arc::new(Sealer::new(&key)),
+            clock: ports.clock,
+            entropy: ports.entropy,
+        })
+    }
+}
+
+impl fmt::Debug for Foundation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Foundation")
+    }
+}
+
+/// Brings a database's schema up to date, and does nothing else.
+///
+/// # Errors
+/// [`OpenFault::Store`].
+pub async fn migrate(config: &Config, ports: &Ports) -> Result<(), OpenFault> {
+    let Database::Sqlite(file) = config.migrate_database.clone();
+    let store = open_store(file, config, ports).await?;
+    store.close().await;
+    Ok(())
+}
+
+async fn open_store(
+    file: PathBuf,
+    config: &Config,
+    ports: &Ports,
+) -> Result<Arc<dyn Store>, StoreError> {
+    let options = Options {
+        velocity_window: config.velocity_window,
+        idempotency_ttl: config.idempotency_ttl,
+    };
+    let store = SqliteStore::open(&file, Arc::clone(&ports.clock), options).await?;
+    Ok(Arc::new(store))
+}
+
+/// A database belongs to the key it was first opened with: with another one nothing sealed in it
+/// would open.
+async fn check_key(store: &dyn Store, key: &MasterKey, origin: String) -> Result<(), OpenFault> {
+    let ours = key.fingerprint();
+    let stored = store.master_key_check(&ours).await?;
+    if stored == ours {
+        return Ok(());
+    }
+    let expected =
+        format!("expected the database's master key, fingerprint {stored}; this one has {ours}");
+    Err(OpenFault::from(ConfigFault {
+        setting: origin,
+        expected,
+    }))
+}
+
+/// Everything a service runs on.
+pub struct Runtime {
+    /// The store, the key, the sources of time and randomness.
+    pub base: Foundation,
+    /// Who may do what, through a cache.
+    pub directory: Arc<dyn Directory>,
+    /// Counts requests.
+    pub throttle: Arc<dyn Throttle>,
+    /// Detects concurrent twins.
+    pub in_flight: Arc<dyn InFlight>,
+    /// Where rates come from.
+    pub rates: Arc<dyn RateSource>,
+    /// The liquidity engine.
+    pub engine: Arc<dyn Engine>,
+    /// Where transacts are handed in.
+    pub transact_desk: Arc<TransactLanes>,
+    /// Where quotes are handed in.
+    pub quote_desk: Arc<QuoteLanes>,
+    /// Cancelled when the service is to stop.
+    pub shutdown: CancellationToken,
+    background: TaskTracker,
+}
+
+impl Runtime {
+    /// Opens everything and starts the tasks in the background. Must be called within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// [`OpenFault`]; nothing is left running.
+    pub async fn open(config: Config, ports: Ports) -> Result<Self, OpenFault> {
+        let rates = rates(&config.rates)?;
+        let engine = engine(config.engine);
+        let base = Foundation::open(config, ports).await?;
+        let cache = Arc::new(DirectoryCache::new(base.store.clone()));
+        let shutdown = CancellationToken::new();
+        let background = TaskTracker::new();
+        let (watched, stop) = (Arc::clone(&cache), shutdown.clone());
+        background.spawn(async move { watched.watch(stop.cancelled()).await });
+        background.spawn(sweep_idempotency(
+            base.store.clone(),
+            Arc::clone(&base.clock),
+            base.config.idempotency_ttl,
+            shutdown.clone(),
+        ));
+        background.close();
+        Ok(Self {
+            directory: cache,
+            throttle: Arc::new(MemoryThrottle::new(Arc::clone(&base.clock))),
+            in_flight: Arc::new(MemoryInFlight::new()),
+            rates,
+            engine,
+            transact_desk: Arc::new(TransactLanes::start(base.store.clone(), &base.entropy)),
+            quote_desk: Arc::new(QuoteLanes::start(base.store.clone(), &base.entropy)),
+            shutdown,
+            background,
+            base,
+        })
+    }
+
+    /// Stops in order: the background, then the lanes with what has queued in them, then the
+    /// store. To be called when no request is in flight any more.
+    pub async fn close(&self) {
+        self.shutdown.cancel();
+        self.background.wait().await;
+        self.quote_desk.shut_down().await;
+        self.transact_desk.shut_down().await;
+        self.base.store.close().await;
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("config", &self.base.config)
+            .finish_non_exhaustive()
+    }
+}
+
+fn rates(choice: &RatesChoice) -> Result<Arc<dyn RateSource>, OpenFault> {
+    match choice {
+        RatesChoice::None => Ok(Arc::new(NoRates)),
+        RatesChoice::Sandbox => Ok(Arc::new(SandboxRates)),
+        RatesChoice::Static(file) => match StaticRates::read(file) {
+            Ok(rates) => Ok(Arc::new(rates)),
+            Err(faults) => {
+                let of_config = |fault: providers::RatesFault| ConfigFault {
+                    setting: "PENSTOCK_RATES".to_owned(),
+                    expected: fault.to_string(),
+                };
+                Err(OpenFault::Config(
+                    faults.into_iter().map(of_config).collect(),
+                ))
+            }
+        },
+    }
+}
+
+fn engine(choice: EngineChoice) -> Arc<dyn Engine> {
+    match choice {
+        EngineChoice::None => Arc::new(NoEngine),
+        EngineChoice::Sandbox => Arc::new(SandboxEngine),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use kernel::Mode;
+
+    use crate::config::Sources;
+
+    use super::*;
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+    fn config(folder: &Path, pairs: &[(&str, &str)]) -> Config {
+        let database = format!("sqlite://{}/data/penstock.db", folder.display());
+        let given = [("DATABASE_URL", database.as_str())];
+        let variable =
+            |(name, text): (&str, &str)| (format!("PENSTOCK_{name}").into(), text.into());
+        let pairs = given.into_iter().chain(pairs.iter().copied());
+        let sources = Sources {
+            environment: pairs.map(variable).collect(),
+            ..Sources::default()
+        };
+        Config::load(&sources).unwrap().config
+    }
+
+    #[tokio::test]
+    async fn opens_twice_and_ends_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let config = config(folder.path(), &[]);
+            let runtime = Runtime::open(config, Ports::of_machine()).await.unwrap();
+            runtime.base.store.ready().await.unwrap();
+            let pools = runtime.directory.pools_all(Mode::Test).await.unwrap();
+            assert!(pools.is_empty());
+            runtime.close().await;
+            assert!(runtime.base.store.ready().await.is_err());
+        }
+        assert!(folder.path().join("data/master.key").exists());
+    }
+
+    #[tokio::test]
+    async fn another_master_key_is_refused_without_being_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = config(folder.path(), &[]);
+        let first = Foundation::open(first, Ports::of_machine()).await.unwrap();
+        first.store.close().await;
+        let other = config(folder.path(), &[("MASTER_KEY", KEY)]);
+        let refused = Foundation::open(other, Ports::of_machine()).await;
+        let Err(OpenFault::Config(faults)) = refused else {
+            panic!("{refused:?}");
+        };
+        let line = faults[0].to_string();
+        let told = "PENSTOCK_MASTER_KEY: expected the database's master key, fingerprint ";
+        assert!(line.starts_with(told) && !line.contains(KEY), "{line}");
+    }
+
+    #[tokio::test]
+    async fn a_faulty_rate_file_stops_before_anything_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rates.toml");
+        std::fs::write(
+            &file,
+            "[[rates]]\npair = \"EUR\"\nmid = \"1\"\nspread_bps = 1",
+        )
+        .unwrap();
+        let rates = format!("static:{}", file.display());
+        let config = config(folder.path(), &[("RATES", &rates)]);
+        let refused = Runtime::open(config, Ports::of_machine()).await;
+        let Err(OpenFault::Config(faults)) = refused else {
+            panic!("{refused:?}");
+        };
+        let line = faults[0].to_string();
+        assert!(
+            line.starts_with("PENSTOCK_RATES: ") && line.contains("rates.toml:2: pair"),
+            "{line}"
+        );
+        assert!(!folder.path().join("data").exists());
+    }
+
+    #[tokio::test]
+    async fn migrating_needs_no_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path(), &[]);
+        migrate(&config, &Ports::of_machine()).await.unwrap();
+        assert!(folder.path().join("data/penstock.db").exists());
+        assert!(!folder.path().join("data/master.key").exists());
+    }
+}
