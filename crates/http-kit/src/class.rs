@@ -25,7 +25,7 @@ use tower::{Layer, Service};
 use crate::client_ip::{Peer, TrustedProxies};
 use crate::credential;
 use crate::error::ApiError;
-use crate::outer::{Panicked, caught};
+use crate::outer::{Panicked, answers_are_logged, caught};
 use crate::throttle::{Limit, Whose, rate_limited};
 
 /// The codes in which products differ.
@@ -234,7 +234,9 @@ where
                         Ok(Ok(response)) => response,
                         Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
                     };
-                    response.extensions_mut().insert(Caller(access));
+                    if answers_are_logged() {
+                        response.extensions_mut().insert(Caller(access));
+                    }
                     response
                 }
             };

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kernel::{Clock, Entropy, RequestId};
+use parking_lot::Mutex;
 
 /// The service behind the answers: where its documentation stands, and where request ids
 /// come from.
@@ -15,7 +16,37 @@ pub struct Site(Arc<Inner>);
 struct Inner {
     docs_base: Box<str>,
     clock: Arc<dyn Clock>,
-    entropy: Arc<dyn Entropy>,
+    entropy: Stock,
+}
+
+/// Random bytes fetched in advance, because every request needs some and the operating system
+/// answers for many as fast as for few. Good for names; keys and secrets draw their own.
+struct Stock {
+    source: Arc<dyn Entropy>,
+    left: Mutex<StockLeft>,
+}
+
+struct StockLeft {
+    bytes: [u8; 1024],
+    used: usize,
+}
+
+impl Entropy for Stock {
+    fn fill(&self, buffer: &mut [u8]) {
+        let mut left = self.left.lock();
+        if left.bytes.len() - left.used < buffer.len() {
+            self.source.fill(&mut left.bytes);
+            left.used = 0;
+        }
+        let used = left.used;
+        match left.bytes.get(used..used + buffer.len()) {
+            Some(bytes) => {
+                buffer.copy_from_slice(bytes);
+                left.used += buffer.len();
+            }
+            None => self.source.fill(buffer),
+        }
+    }
 }
 
 impl Site {
@@ -30,14 +61,20 @@ impl Site {
         Self(Arc::new(Inner {
             docs_base: docs_base.into(),
             clock,
-            entropy,
+            entropy: Stock {
+                source: entropy,
+                left: Mutex::new(StockLeft {
+                    bytes: [0; 1024],
+                    used: 1024,
+                }),
+            },
         }))
     }
 
     /// A fresh request id. The client's own value is never trusted into it.
     #[must_use]
     pub fn request_id(&self) -> RequestId {
-        RequestId::new(&*self.0.clock, &*self.0.entropy)
+        RequestId::new(&*self.0.clock, &self.0.entropy)
     }
 
     /// The clock of the process, for what is throttled or measured here.
@@ -84,7 +121,7 @@ pub(crate) mod testing {
 
     impl Entropy for Counting {
         fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(self.0.fetch_add(1, Ordering::Relaxed));
+            buffer.fill_with(|| self.0.fetch_add(1, Ordering::Relaxed));
         }
     }
 
@@ -102,9 +139,19 @@ pub(crate) mod testing {
             site().doc_url("unauthorized"),
             "http://pools.test/docs#unauthorized"
         );
-        assert_ne!(
-            site().request_id().to_string(),
-            site().request_id().to_string().to_lowercase()
+    }
+
+    #[test]
+    fn request_ids_do_not_repeat_while_the_randomness_does_not() {
+        let site = site();
+        let ids: Vec<String> = (0..16).map(|_| site.request_id().to_string()).collect();
+        let mut distinct = ids.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), ids.len());
+        assert!(
+            ids.iter()
+                .all(|id| id.starts_with("req_") && id.len() == 30)
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Throttles as a client sees them: the headers of every answer, and the 429.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -83,13 +83,14 @@ impl Limit {
     /// Says in the headers where the caller stands in each tier; on a refusal also when to
     /// come back.
     pub(crate) fn write(&self, verdict: &Verdict, headers: &mut HeaderMap) {
-        headers.reserve(3 * verdict.standings.len());
+        // And room for what the outermost layer adds.
+        headers.reserve(3 * verdict.standings.len() + 4);
         let mut wait = 0;
         for (names, standing) in self.0.headers.iter().zip(&verdict.standings) {
             let reset = whole_seconds(standing.reset);
-            headers.insert(&names.limit, HeaderValue::from(standing.limit));
-            headers.insert(&names.remaining, HeaderValue::from(standing.remaining));
-            headers.insert(&names.reset, HeaderValue::from(reset));
+            headers.insert(&names.limit, number(u64::from(standing.limit)));
+            headers.insert(&names.remaining, number(u64::from(standing.remaining)));
+            headers.insert(&names.reset, number(reset));
             if standing.exhausted {
                 let after = reset.max(1);
                 headers.insert(&names.retry_after, HeaderValue::from(after));
@@ -122,6 +123,14 @@ pub(crate) fn rate_limited() -> ApiError {
         "rate_limited",
         "Too many requests. Wait as long as the `Retry-After` headers say, with some jitter.",
     )
+}
+
+/// Every answer carries a handful of small numbers; they are written once.
+fn number(value: u64) -> HeaderValue {
+    static SMALL: LazyLock<Vec<HeaderValue>> =
+        LazyLock::new(|| (0..=3600_u32).map(HeaderValue::from).collect());
+    let known = usize::try_from(value).ok().and_then(|at| SMALL.get(at));
+    known.cloned().unwrap_or_else(|| HeaderValue::from(value))
 }
 
 /// Rounded up, so that whoever waits that long is not early.

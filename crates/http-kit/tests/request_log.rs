@@ -1,0 +1,100 @@
+//! The log of requests, in a program of its own: the subscriber is one for the whole process.
+
+#![expect(clippy::unwrap_used, reason = "this whole program is a test")]
+
+use std::io::Write;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use axum::routing::get;
+use http_kit::{Site, finish};
+use kernel::{Clock, Entropy, Timestamp};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tower::ServiceExt;
+
+struct Fixed;
+
+impl Clock for Fixed {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_780_000_000_000).unwrap()
+    }
+}
+
+impl Entropy for Fixed {
+    fn fill(&self, buffer: &mut [u8]) {
+        buffer.fill(7);
+    }
+}
+
+/// Where the lines go.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+async fn call(app: &Router, path: &str) -> String {
+    let request = Request::builder()
+        .uri(path)
+        .header("x-request-id", "mine")
+        .header("x-secret-key", "canary-header")
+        .body(Body::empty())
+        .unwrap();
+    let response = app.clone().oneshot(request).await.unwrap();
+    response.headers()["x-request-id"]
+        .to_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn one_line_a_request_and_nothing_a_client_could_hide_in_it() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_writer(move || writer.clone())
+        .finish();
+    tracing::subscriber::set_global_default(subscriber).unwrap();
+    let routes = Router::new()
+        .route("/v1/things/{id}", get(async || "fine"))
+        .route(
+            "/v1/panic",
+            get(async || -> &'static str { panic!("deliberate") }),
+        );
+    let app = finish(routes, Site::new("/docs", Arc::new(Fixed), Arc::new(Fixed)));
+
+    let id = call(&app, "/v1/things/canary-id?k=canary-query").await;
+    call(&app, "/v1/panic").await;
+
+    let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+    assert!(!text.contains("canary"), "{text}");
+    let values: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [answered, failed, failed_answer] = values.as_slice() else {
+        panic!("three lines: {text}")
+    };
+    assert_eq!(answered["request.id"], id);
+    assert_eq!(answered["request.client_id"], "mine");
+    assert_eq!(answered["http.method"], "GET");
+    assert_eq!(answered["http.route"], "/v1/things/{id}");
+    assert_eq!(answered["http.status"], 200);
+    assert_eq!(failed["level"], "ERROR");
+    assert_eq!(failed["error.chain"], "a handler panicked: deliberate");
+    assert_eq!(failed["request.id"], failed_answer["request.id"]);
+    assert_eq!(failed_answer["error.code"], "internal_error");
+}
