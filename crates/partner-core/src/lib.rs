@@ -11,6 +11,7 @@ pub mod ports;
 pub mod provision;
 pub mod sealing;
 pub mod throttle;
+pub mod usecases;
 
 pub use access::{Access, Denial};
 pub use partner::{Partner, PartnerId, PartnerStatus, Tenant};

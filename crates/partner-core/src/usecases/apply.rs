@@ -1,0 +1,447 @@
+//! Making the database agree with a declarative file.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use kernel::{Entropy, Mode, StoreError, Timestamp};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::changes::{self, Changes};
+use super::{LostRace, retry_lost_races};
+use crate::events::{Endpoint, EndpointId, EndpointSecret, Service, generate_secret, secret_place};
+use crate::key::{KeyId, KeyKind, KeyRecord, NewKey, PresentedKey};
+use crate::pools::PoolsProfile;
+use crate::ports::{ProvisionStore, ProvisionTx};
+use crate::provision::{Document, Fault, Faults, KeyEntry, PartnerEntry, WebhookEntry};
+use crate::sealing::{SealBroken, Sealer};
+use crate::{Partner, PartnerId, Tenant};
+
+/// Carries declarative files out.
+#[derive(Clone)]
+pub struct Provisioning {
+    /// The store.
+    pub store: Arc<dyn ProvisionStore>,
+    /// Seals webhook secrets.
+    pub sealer: Arc<Sealer>,
+    /// For ids, keys and secrets.
+    pub entropy: Arc<dyn Entropy>,
+    /// The mode worked in.
+    pub mode: Mode,
+}
+
+impl fmt::Debug for Provisioning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Provisioning")
+    }
+}
+
+/// Is it done, or only looked at?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// It is done.
+    Commit,
+    /// It is worked out and given up: the report says what would change. No key or secret is in
+    /// it, as what was generated is gone.
+    DryRun,
+}
+
+/// What a file has changed.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// One line a change; none where the database agreed already.
+    pub changed: Vec<String>,
+    /// Keys that were generated: shown this once.
+    pub created_keys: Vec<CreatedKey>,
+    /// Webhook secrets that were generated: shown this once.
+    pub created_secrets: Vec<CreatedSecret>,
+}
+
+/// A key that was generated.
+#[derive(Debug)]
+pub struct CreatedKey {
+    /// Whose.
+    pub partner: PartnerId,
+    /// What it is good for.
+    pub kind: KeyKind,
+    /// Names it.
+    pub id: KeyId,
+    /// The key.
+    pub key: SecretString,
+}
+
+/// A webhook secret that was generated.
+#[derive(Debug)]
+pub struct CreatedSecret {
+    /// Whose.
+    pub partner: PartnerId,
+    /// Of which service's endpoint.
+    pub service: Service,
+    /// The secret.
+    pub secret: SecretString,
+}
+
+/// Why nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The file does not fit what is in the database.
+    #[error(transparent)]
+    Faults(Faults),
+    /// A stored webhook secret does not open.
+    #[error("the webhook secret of partner `{0}` cannot be read")]
+    Sealed(PartnerId, #[source] SealBroken),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl LostRace for ApplyError {
+    fn lost_race(&self) -> bool {
+        matches!(self, Self::Store(error) if error.lost_race())
+    }
+}
+
+impl Provisioning {
+    /// Applies a document in one transaction. Applied again, it changes nothing.
+    ///
+    /// # Errors
+    /// [`ApplyError`]; nothing is changed then.
+    pub async fn apply(&self, document: &Document, run: Run) -> Result<Report, ApplyError> {
+        retry_lost_races(|| self.apply_once(document, run)).await
+    }
+
+    async fn apply_once(&self, document: &Document, run: Run) -> Result<Report, ApplyError> {
+        let mut tx = self.store.provision_begin("apply").await?;
+        let known = self.lock_partners(&mut *tx, document).await?;
+        self.judge(&mut *tx, document).await?;
+        let now = tx.now().await?;
+        let mut work = Work {
+            ports: self,
+            tx: &mut *tx,
+            run,
+            now,
+            report: Report::default(),
+        };
+        work.pools(document).await?;
+        for (entry, known) in document.partners.iter().zip(&known) {
+            work.partner(entry, known.as_ref()).await?;
+        }
+        let report = work.report;
+        // A dry run, and a file that changes nothing, drop the transaction.
+        if run == Run::Commit && !report.changed.is_empty() {
+            tx.config_version_raise().await?;
+            tx.commit().await?;
+        }
+        Ok(report)
+    }
+
+    /// In the order of their ids, before anything else of theirs: nothing can deadlock.
+    async fn lock_partners(
+        &self,
+        tx: &mut dyn ProvisionTx,
+        document: &Document,
+    ) -> Result<Vec<Option<Partner>>, StoreError> {
+        let mut known = Vec::with_capacity(document.partners.len());
+        for entry in &document.partners {
+            known.push(tx.partner_lock(&self.tenant(&entry.partner.id)).await?);
+        }
+        Ok(known)
+    }
+
+    /// What only the database can tell about a file. Every refusal happens here, before anything
+    /// is written.
+    async fn judge(&self, tx: &mut dyn ProvisionTx, document: &Document) -> Result<(), ApplyError> {
+        let mut faults = Vec::new();
+        for entry in &document.partners {
+            self.judge_pools(tx, document, entry, &mut faults).await?;
+            for key in &entry.keys {
+                let problem = self.key_problem(tx, &entry.partner.id, key).await?;
+                faults.extend(problem.map(|problem| Fault {
+                    line: key.line,
+                    key: "partners.keys.key".to_owned(),
+                    problem,
+                }));
+            }
+        }
+        if faults.is_empty() {
+            return Ok(());
+        }
+        faults.sort_by_key(|fault| fault.line);
+        Err(ApplyError::Faults(Faults(faults)))
+    }
+
+    async fn judge_pools(
+        &self,
+        tx: &mut dyn ProvisionTx,
+        document: &Document,
+        entry: &PartnerEntry,
+        faults: &mut Vec<Fault>,
+    ) -> Result<(), StoreError> {
+        let defined: BTreeSet<_> = document.pools.iter().map(|pool| pool.id).collect();
+        for mention in &entry.mentions {
+            let pool = mention.pool;
+            if defined.contains(&pool) || tx.pool_get(self.mode, pool).await?.is_some() {
+                continue;
+            }
+            faults.push(Fault {
+                line: mention.line,
+                key: mention.key.clone(),
+                problem: format!("pool {pool} is neither in this file nor in the database"),
+            });
+        }
+        Ok(())
+    }
+
+    async fn key_problem(
+        &self,
+        tx: &mut dyn ProvisionTx,
+        partner: &PartnerId,
+        entry: &KeyEntry,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(literal) = &entry.literal else {
+            return Ok(None);
+        };
+        let presented = PresentedKey::parse(literal.expose_secret());
+        let fits = |key: &PresentedKey| key.kind == entry.kind && key.mode == self.mode;
+        let Some(key) = presented.filter(fits) else {
+            return Ok(Some(
+                "expected a key of its kind and of this mode".to_owned(),
+            ));
+        };
+        let owner = tx.key_owner(&key.hash).await?;
+        Ok(owner.and_then(|(owner, mode, _)| {
+            let other = owner != *partner || mode != self.mode;
+            other.then(|| format!("this key belongs to partner `{owner}` in mode {mode}"))
+        }))
+    }
+
+    fn tenant(&self, partner: &PartnerId) -> Tenant {
+        Tenant {
+            partner: partner.clone(),
+            mode: self.mode,
+        }
+    }
+}
+
+/// One run of a file that has been judged.
+struct Work<'w> {
+    ports: &'w Provisioning,
+    tx: &'w mut dyn ProvisionTx,
+    run: Run,
+    now: Timestamp,
+    report: Report,
+}
+
+impl Work<'_> {
+    async fn pools(&mut self, document: &Document) -> Result<(), StoreError> {
+        let mode = self.ports.mode;
+        for pool in &document.pools {
+            let before = self.tx.pool_get(mode, pool.id).await?;
+            let changes = changes::of_pool(before.as_ref(), pool);
+            if !changes.is_empty() {
+                self.tx.pool_put(mode, pool).await?;
+            }
+            self.report.changed.extend(changes.into_lines());
+        }
+        Ok(())
+    }
+
+    async fn partner(
+        &mut self,
+        entry: &PartnerEntry,
+        known: Option<&Partner>,
+    ) -> Result<(), ApplyError> {
+        let who = self.ports.tenant(&entry.partner.id);
+        let mut changes = changes::of_partner(known, &entry.partner);
+        if !changes.is_empty() {
+            self.tx.partner_put(who.mode, &entry.partner).await?;
+        }
+        self.profile(&who, entry, &mut changes).await?;
+        if let Some(webhook) = &entry.webhook {
+            self.webhook(&who, webhook, &mut changes).await?;
+        }
+        self.keys(&who, entry, &mut changes).await?;
+        self.report.changed.extend(changes.into_lines());
+        Ok(())
+    }
+
+    /// The access table, where it is written, and each terms table that is written; the rest
+    /// stays as it was.
+    async fn profile(
+        &mut self,
+        who: &Tenant,
+        entry: &PartnerEntry,
+        changes: &mut Changes,
+    ) -> Result<(), StoreError> {
+        if entry.profile.is_none() && entry.terms.is_empty() {
+            return Ok(());
+        }
+        let before = self.tx.pools_profile_get(who).await?;
+        let present = before.clone();
+        let mut after = present.unwrap_or_else(|| PoolsProfile::absent(&who.partner));
+        if let Some(written) = &entry.profile {
+            let terms = std::mem::take(&mut after.terms);
+            after = PoolsProfile {
+                terms,
+                ..written.clone()
+            };
+        }
+        after.terms.extend(entry.terms.iter().cloned());
+        if before.as_ref() != Some(&after) {
+            changes::of_profile(changes, before.as_ref(), &after);
+            self.tx.pools_profile_put(who, &after).await?;
+        }
+        Ok(())
+    }
+
+    async fn webhook(
+        &mut self,
+        who: &Tenant,
+        entry: &WebhookEntry,
+        changes: &mut Changes,
+    ) -> Result<(), ApplyError> {
+        let before = self.tx.endpoint_get(who, Service::Pools).await?;
+        let mut after = match &before {
+            Some(present) => present.clone(),
+            None => Endpoint {
+                id: EndpointId::new(who.mode, self.now, self.ports.entropy.as_ref()),
+                service: Service::Pools,
+                url: entry.url.clone(),
+                secrets: Vec::new(),
+            },
+        };
+        match &before {
+            Some(present) => changes.value("pools.webhook.url", present.url.clone(), &entry.url),
+            None => changes.note("pools.webhook created"),
+        }
+        after.url.clone_from(&entry.url);
+        if let Some(secret) = self.new_secret(who, entry, &after, changes)? {
+            after.secrets = vec![secret];
+        }
+        if before.as_ref() != Some(&after) {
+            self.tx.endpoint_put(who, &after).await?;
+        }
+        Ok(())
+    }
+
+    /// The secret that replaces the present ones, if one does.
+    fn new_secret(
+        &mut self,
+        who: &Tenant,
+        entry: &WebhookEntry,
+        endpoint: &Endpoint,
+        changes: &mut Changes,
+    ) -> Result<Option<EndpointSecret>, ApplyError> {
+        let place = secret_place(endpoint.id);
+        let broken = |fault| ApplyError::Sealed(who.partner.clone(), fault);
+        let text = match (&entry.secret, endpoint.secrets.first()) {
+            (None, Some(_)) => return Ok(None),
+            (Some(literal), present) => {
+                if let Some(present) = present {
+                    let opened = self.ports.sealer.open(&place, &present.sealed);
+                    if opened.map_err(broken)? == literal.expose_secret().as_bytes() {
+                        return Ok(None);
+                    }
+                    changes.note("pools.webhook.secret replaced");
+                }
+                literal.clone()
+            }
+            (None, None) => self.generated_secret(who, changes),
+        };
+        let (plain, entropy) = (text.expose_secret().as_bytes(), &*self.ports.entropy);
+        let sealed = self.ports.sealer.seal(&place, plain, entropy);
+        Ok(Some(EndpointSecret {
+            sealed: sealed.map_err(broken)?,
+            created_at: self.now,
+            expires_at: None,
+        }))
+    }
+
+    fn generated_secret(&mut self, who: &Tenant, changes: &mut Changes) -> SecretString {
+        let secret = generate_secret(self.ports.entropy.as_ref());
+        changes.note(format_args!("pools.webhook.secret {}", self.generated()));
+        if self.run == Run::Commit {
+            self.report.created_secrets.push(CreatedSecret {
+                partner: who.partner.clone(),
+                service: Service::Pools,
+                secret: secret.clone(),
+            });
+        }
+        secret
+    }
+
+    const fn generated(&self) -> &'static str {
+        match self.run {
+            Run::Commit => "generated",
+            Run::DryRun => "would be generated",
+        }
+    }
+
+    async fn keys(
+        &mut self,
+        who: &Tenant,
+        entry: &PartnerEntry,
+        changes: &mut Changes,
+    ) -> Result<(), StoreError> {
+        if entry.keys.is_empty() {
+            return Ok(());
+        }
+        let mut present = self.tx.keys_list(who).await?;
+        for key in &entry.keys {
+            let added = match &key.literal {
+                Some(text) => self.literal_key(who, key.kind, text, changes).await?,
+                None => self.generated_key(who, key.kind, &present, changes).await?,
+            };
+            present.extend(added);
+        }
+        Ok(())
+    }
+
+    /// A literal key that is stored stays as it is, revoked or not.
+    async fn literal_key(
+        &mut self,
+        who: &Tenant,
+        kind: KeyKind,
+        text: &SecretString,
+        changes: &mut Changes,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        let entropy = self.ports.entropy.as_ref();
+        let Some(new) = NewKey::literal(kind, self.now, entropy, text.expose_secret()) else {
+            return Ok(None);
+        };
+        if self.tx.key_owner(&new.hash).await?.is_some() {
+            return Ok(None);
+        }
+        self.tx.key_insert(who, &new).await?;
+        let KeyRecord { prefix, last4, .. } = &new.record;
+        changes.note(format_args!("{} key {prefix}…{last4} added", kind.as_str()));
+        Ok(Some(new.record))
+    }
+
+    /// A key is generated only where none of its kind ever was: one that was revoked since is
+    /// not made again behind the operator's back.
+    async fn generated_key(
+        &mut self,
+        who: &Tenant,
+        kind: KeyKind,
+        present: &[KeyRecord],
+        changes: &mut Changes,
+    ) -> Result<Option<KeyRecord>, StoreError> {
+        if present.iter().any(|key| key.generated && key.kind == kind) {
+            return Ok(None);
+        }
+        let entropy = self.ports.entropy.as_ref();
+        let (new, text) = NewKey::generate(kind, who.mode, self.now, entropy);
+        self.tx.key_insert(who, &new).await?;
+        changes.note(format_args!("{} key {}", kind.as_str(), self.generated()));
+        if self.run == Run::Commit {
+            self.report.created_keys.push(CreatedKey {
+                partner: who.partner.clone(),
+                kind,
+                id: new.record.id,
+                key: text,
+            });
+        }
+        Ok(Some(new.record))
+    }
+}

@@ -1,0 +1,145 @@
+//! API keys: made, listed and revoked by the operator.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kernel::{Entropy, Mode, StoreError, Timestamp};
+use secrecy::SecretString;
+
+use super::{LostRace, retry_lost_races};
+use crate::key::{KeyId, KeyKind, KeyRecord, NewKey};
+use crate::ports::ProvisionStore;
+use crate::{PartnerId, Tenant};
+
+/// Makes, lists and revokes keys.
+#[derive(Clone)]
+pub struct Keys {
+    /// The store.
+    pub store: Arc<dyn ProvisionStore>,
+    /// For keys and ids.
+    pub entropy: Arc<dyn Entropy>,
+    /// The mode worked in.
+    pub mode: Mode,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keys")
+    }
+}
+
+/// A key that has been revoked, now or before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revoked {
+    /// The key.
+    pub id: KeyId,
+    /// Its partner.
+    pub partner: PartnerId,
+    /// When it was revoked first: revoking it again changes nothing.
+    pub revoked_at: Timestamp,
+}
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum KeysError {
+    /// No partner has this name in this mode.
+    #[error("no partner `{0}` in mode {1}")]
+    UnknownPartner(PartnerId, Mode),
+    /// No key has this id in this mode.
+    #[error("no key {0} in mode {1}")]
+    UnknownKey(KeyId, Mode),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl LostRace for KeysError {
+    fn lost_race(&self) -> bool {
+        matches!(self, Self::Store(error) if error.lost_race())
+    }
+}
+
+impl Keys {
+    /// Makes a key. Its text is in the answer and nowhere else.
+    ///
+    /// # Errors
+    /// [`KeysError`].
+    pub async fn create(
+        &self,
+        partner: &PartnerId,
+        kind: KeyKind,
+    ) -> Result<(KeyRecord, SecretString), KeysError> {
+        retry_lost_races(|| self.create_once(partner, kind)).await
+    }
+
+    async fn create_once(
+        &self,
+        partner: &PartnerId,
+        kind: KeyKind,
+    ) -> Result<(KeyRecord, SecretString), KeysError> {
+        let who = self.tenant(partner);
+        let mut tx = self.store.provision_begin("key_create").await?;
+        if tx.partner_lock(&who).await?.is_none() {
+            return Err(KeysError::UnknownPartner(who.partner, self.mode));
+        }
+        let now = tx.now().await?;
+        let (key, text) = NewKey::generate(kind, self.mode, now, self.entropy.as_ref());
+        tx.key_insert(&who, &key).await?;
+        tx.config_version_raise().await?;
+        tx.commit().await?;
+        Ok((key.record, text))
+    }
+
+    /// Every key of a partner, the oldest first; revoked ones too.
+    ///
+    /// # Errors
+    /// [`KeysError`].
+    pub async fn list(&self, partner: &PartnerId) -> Result<Vec<KeyRecord>, KeysError> {
+        let who = self.tenant(partner);
+        let mut tx = self.store.provision_begin("key_list").await?;
+        if tx.partner_lock(&who).await?.is_none() {
+            return Err(KeysError::UnknownPartner(who.partner, self.mode));
+        }
+        Ok(tx.keys_list(&who).await?)
+    }
+
+    /// Revokes a key. One that is revoked already keeps its instant.
+    ///
+    /// # Errors
+    /// [`KeysError`].
+    pub async fn revoke(&self, id: KeyId) -> Result<Revoked, KeysError> {
+        retry_lost_races(|| self.revoke_once(id)).await
+    }
+
+    async fn revoke_once(&self, id: KeyId) -> Result<Revoked, KeysError> {
+        let unknown = || KeysError::UnknownKey(id, self.mode);
+        if id.mode() != self.mode {
+            return Err(unknown());
+        }
+        let mut tx = self.store.provision_begin("key_revoke").await?;
+        let (partner, _) = tx.key_find(id).await?.ok_or_else(unknown)?;
+        // The partner is locked before the key is judged: here and in every money write.
+        tx.partner_lock(&self.tenant(&partner)).await?;
+        let (partner, record) = tx.key_find(id).await?.ok_or_else(unknown)?;
+        let revoked = |revoked_at| Revoked {
+            id,
+            partner,
+            revoked_at,
+        };
+        if let Some(earlier) = record.revoked_at {
+            return Ok(revoked(earlier));
+        }
+        let now = tx.now().await?;
+        tx.key_revoke(id, now).await?.won()?;
+        tx.config_version_raise().await?;
+        tx.commit().await?;
+        Ok(revoked(now))
+    }
+
+    fn tenant(&self, partner: &PartnerId) -> Tenant {
+        Tenant {
+            partner: partner.clone(),
+            mode: self.mode,
+        }
+    }
+}
