@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use kernel::Mode;
+use partner_core::provision::target::AllowPrivate;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 
@@ -43,6 +44,8 @@ pub struct Config {
     pub pools_throttle: Option<Vec<Tier>>,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Which private addresses webhooks may reach.
+    pub webhook_allow_private: AllowPrivate,
     /// Where rates come from.
     pub rates: RatesChoice,
     /// Which liquidity engine is asked.
@@ -94,6 +97,7 @@ impl Config {
             velocity_window: given.value(&setting::VELOCITY_WINDOW)?,
             pools_throttle: given.value(&setting::THROTTLE)?.then_some(tiers),
             trusted_proxies: given.get(&setting::TRUSTED_PROXIES)?.unwrap_or_default(),
+            webhook_allow_private: given.value(&setting::WEBHOOK_ALLOW_PRIVATE)?,
             rates: given.value(&setting::RATES)?,
             engine: given.value(&setting::ENGINE)?,
             log_format: given.value(&setting::LOG_FORMAT)?,

@@ -13,6 +13,8 @@ pub mod telemetry;
 
 mod background;
 
+pub use coordination::causes;
+
 pub use config::{Config, ConfigFault, Loaded, Sources};
 pub use open::{Foundation, OpenFault, Runtime, Store};
 pub use process::Ports;

@@ -30,14 +30,14 @@ pub fn file_beside(database: &Path) -> PathBuf {
 /// # Errors
 /// A fault that names the file, where it cannot be read or made, or holds no key.
 pub fn read_or_make(file: &Path, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFault> {
-    let fault = |expected: String| ConfigFault {
-        setting: file.display().to_string(),
-        expected,
+    let fault = |what: &str| ConfigFault {
+        setting: "PENSTOCK_MASTER_KEY".to_owned(),
+        expected: format!("{} {what}", file.display()),
     };
-    let unreadable = |cause: io::Error| fault(format!("expected a readable master key ({cause})"));
+    let unreadable = |cause: io::Error| fault(&format!("cannot be read ({cause})"));
+    let uncreated = |cause: io::Error| fault(&format!("cannot be made ({cause})"));
     let text = match std::fs::read_to_string(file) {
         Err(absent) if absent.kind() == ErrorKind::NotFound => {
-            let uncreated = |cause| fault(format!("the master key cannot be made ({cause})"));
             make(file, entropy).map_err(uncreated)?;
             std::fs::read_to_string(file)
         }
@@ -45,7 +45,7 @@ pub fn read_or_make(file: &Path, entropy: &dyn Entropy) -> Result<MasterKey, Con
     };
     let text = Zeroizing::new(text.map_err(unreadable)?);
     warn_if_shared(file);
-    read_master_key(text.trim()).ok_or_else(|| fault("expected 32 bytes in base64".to_owned()))
+    read_master_key(text.trim()).ok_or_else(|| fault("holds no key: expected 32 bytes in base64"))
 }
 
 /// Writes a fresh key completely under another name, then gives it its own: two programs may
@@ -132,7 +132,7 @@ mod tests {
         std::fs::write(&file, "hunter2").unwrap();
         let fault = read_or_make(&file, &OsEntropy).unwrap_err().to_string();
         assert!(
-            fault.ends_with("master.key: expected 32 bytes in base64"),
+            fault.ends_with("master.key holds no key: expected 32 bytes in base64"),
             "{fault}"
         );
     }

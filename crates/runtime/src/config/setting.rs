@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use kernel::Mode;
+use partner_core::provision::target::AllowPrivate;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 
-use super::value::{self, AllowPrivate, Database, EngineChoice, LogFormat, RatesChoice, Unread};
+use super::value::{self, Database, EngineChoice, LogFormat, RatesChoice, Unread};
 
 /// One setting.
 pub(crate) struct Setting<T> {

@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ipnet::IpNet;
 use kernel::Mode;
+use partner_core::provision::target::AllowPrivate;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use zeroize::Zeroizing;
@@ -55,17 +56,6 @@ pub enum LogFormat {
     Json,
     /// For people.
     Text,
-}
-
-/// Which private addresses webhooks may reach.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AllowPrivate {
-    /// None of them.
-    None,
-    /// The machine itself.
-    Loopback,
-    /// All of them.
-    All,
 }
 
 /// The names of tiers, in the order they are written.
@@ -204,12 +194,7 @@ pub(crate) fn origin(text: &str) -> Result<(), Unread> {
 }
 
 pub(crate) fn allow_private(text: &str) -> Result<AllowPrivate, Unread> {
-    match text {
-        "none" => Ok(AllowPrivate::None),
-        "loopback" => Ok(AllowPrivate::Loopback),
-        "all" => Ok(AllowPrivate::All),
-        _ => Err(Unread::Form),
-    }
+    AllowPrivate::parse(text).ok_or(Unread::Form)
 }
 
 pub(crate) fn rates(text: &str) -> Result<RatesChoice, Unread> {

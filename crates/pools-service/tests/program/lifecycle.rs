@@ -1,0 +1,157 @@
+//! What the program prints, what it listens on, how it ends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// The program in a folder of its own, with nothing of the environment but what is given.
+fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pools-service"));
+    command.current_dir(folder).env_clear();
+    for (name, text) in variables {
+        command.env(format!("PENSTOCK_{name}"), text);
+    }
+    command
+}
+
+fn output(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut program = program(folder, variables);
+    program.args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// A service that runs, and where it listens.
+struct Served {
+    process: Child,
+    address: String,
+}
+
+impl Served {
+    fn start(folder: &Path, variables: &[(&str, &str)]) -> Self {
+        let mut program = program(folder, variables);
+        program.env("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0");
+        program.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = program.spawn().unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(process.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        let address = line
+            .strip_prefix("pools-service listening on http://")
+            .unwrap_or_else(|| panic!("{line:?}"));
+        Self {
+            process,
+            address: address.trim_end().to_owned(),
+        }
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Sends a signal; the exit code and what was logged.
+    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        let id = self.process.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+        assert!(sent.success());
+        let mut logged = String::new();
+        let mut err = self.process.stderr.take().unwrap();
+        err.read_to_string(&mut logged).unwrap();
+        (self.process.wait().unwrap().code(), logged)
+    }
+}
+
+#[test]
+fn serves_from_an_empty_folder_and_ends_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for signal in ["-TERM", "-INT"] {
+        let served = Served::start(folder.path(), &[]);
+        assert!(served.get("/health").starts_with("HTTP/1.1 200"));
+        assert!(served.get("/health/ready").contains(r#""database":"ok""#));
+        let refused = served.get("/v1/pools");
+        assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+        let page = format!("http://{}/docs#unauthorized", served.address);
+        assert!(refused.contains(&page), "{refused}");
+        assert!(served.get("/docs").contains("id=\"unauthorized\""));
+        let (code, logged) = served.end(signal);
+        assert_eq!(code, Some(0), "{logged}");
+        for line in logged.lines() {
+            assert!(line.starts_with("{\"timestamp\":"), "{line}");
+        }
+    }
+    assert!(folder.path().join("penstock-data/master.key").exists());
+}
+
+#[test]
+fn says_every_fault_of_its_configuration_and_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("penstock.toml");
+    std::fs::write(&file, "quote_tll = \"7s\"\n").unwrap();
+    let ended = output(
+        folder.path(),
+        &["--config", "penstock.toml"],
+        &[("MODE", "prod"), ("POOLS_LISTEN", "4010")],
+    );
+    assert_eq!(ended.status.code(), Some(2));
+    assert_eq!(text(&ended.stdout), "");
+    let lines: Vec<&str> = text(&ended.stderr).lines().collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[0].contains("quote_tll") && lines[0].contains("quote_ttl"));
+    assert!(lines[1].starts_with("PENSTOCK_MODE: expected"));
+    assert!(lines[2].starts_with("PENSTOCK_POOLS_LISTEN: expected"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let unknown = output(folder.path(), &["sevre"], &[]);
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+#[test]
+fn an_address_that_is_taken_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = output(folder.path(), &[], &[("POOLS_LISTEN", &address)]);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(text(&ended.stderr).contains("PENSTOCK_POOLS_LISTEN"));
+}
+
+#[test]
+fn prints_its_configuration_without_secrets() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let variables = [
+        ("MASTER_KEY", key),
+        ("QUOTE_TTL", "7s"),
+        ("QUOTE_TLL", "7s"),
+    ];
+    let ended = output(folder.path(), &["config"], &variables);
+    assert_eq!(ended.status.code(), Some(0));
+    let printed = text(&ended.stdout);
+    assert!(printed.contains("quote_ttl = \"7s\"\n"), "{printed}");
+    assert!(!printed.contains(key), "{printed}");
+    assert!(text(&ended.stderr).contains("PENSTOCK_QUOTE_TLL"));
+}
+
+#[test]
+fn prints_its_contract_and_migrates() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = output(folder.path(), &["openapi"], &[("MODE", "prod")]);
+    assert_eq!(printed.status.code(), Some(0));
+    assert!(text(&printed.stdout).starts_with("openapi: "));
+    for _ in 0..2 {
+        let migrated = output(folder.path(), &["migrate"], &[]);
+        assert_eq!(migrated.status.code(), Some(0));
+    }
+    assert!(folder.path().join("penstock-data/penstock.db").exists());
+    let other_key = [("MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")];
+    Served::start(folder.path(), &[]).end("-TERM");
+    let refused = output(folder.path(), &["serve"], &other_key);
+    assert_eq!(refused.status.code(), Some(2));
+}
