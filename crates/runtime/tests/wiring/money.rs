@@ -1,0 +1,203 @@
+//! Many partners execute many quotes at once; money adds up afterwards.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use kernel::{Amount, Asset, Mode};
+use partner_core::idempotency::IdempotencyKey;
+use partner_core::key::{KeyKind, NewKey};
+use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolsAccess, PoolsProfile};
+use partner_core::{Access, Partner, PartnerId, PartnerStatus};
+use pools_core::books::{Outcome, Refusal};
+use pools_core::usecases::credit::{Credit, Crediting};
+use pools_core::usecases::poll::Polling;
+use pools_core::usecases::quoting::{Ask, Offer, Quoting};
+use pools_core::usecases::transact::{Transact, TransactError, Transacting};
+use runtime::{Config, Ports, Runtime, Sources};
+
+const PARTNERS: usize = 3;
+/// Orders of each partner, and how many of them its balance covers.
+const ORDERS: usize = 60;
+const COVERED: usize = 40;
+
+fn pool() -> Pool {
+    Pool {
+        id: PoolId::parse("EUR-USDT").unwrap(),
+        networks: Network::ALL.to_vec(),
+        available: true,
+    }
+}
+
+async fn open(folder: &Path) -> Runtime {
+    let database = format!("sqlite://{}/penstock.db", folder.display());
+    let sources = Sources {
+        environment: vec![("PENSTOCK_DATABASE_URL".into(), database.into())],
+        ..Sources::default()
+    };
+    let config = Config::load(&sources).unwrap().config;
+    Runtime::open(config, Ports::of_machine()).await.unwrap()
+}
+
+/// Provisions a partner that may buy, with money for some of its orders.
+async fn partner(runtime: &Runtime, name: &str) -> Arc<Access> {
+    let base = &runtime.base;
+    let id = PartnerId::parse(name).unwrap();
+    let partner = Partner {
+        id: id.clone(),
+        name: name.to_owned(),
+        status: PartnerStatus::Active,
+    };
+    let profile = PoolsProfile {
+        enabled: true,
+        access: PoolsAccess::Active,
+        kyc: Kyc::Approved,
+        allowed: BTreeSet::from([pool().id]),
+        balance_gate: true,
+        ..PoolsProfile::absent(&id)
+    };
+    let now = base.clock.now();
+    let (key, _) = NewKey::generate(KeyKind::Secret, Mode::Test, now, &*base.entropy);
+    let access = Access::new(
+        Mode::Test,
+        key.record.clone(),
+        partner.clone(),
+        profile.clone(),
+    );
+    let mut tx = base.store.provision_begin("test").await.unwrap();
+    tx.pool_put(Mode::Test, &pool()).await.unwrap();
+    tx.partner_put(Mode::Test, &partner).await.unwrap();
+    tx.pools_profile_put(&access.tenant, &profile)
+        .await
+        .unwrap();
+    tx.key_insert(&access.tenant, &key).await.unwrap();
+    tx.config_version_raise().await.unwrap();
+    tx.commit().await.unwrap();
+    let crediting = Crediting {
+        store: base.store.clone(),
+        entropy: base.entropy.clone(),
+    };
+    let covered = format!("{}.00", COVERED * 10);
+    let credit = Credit {
+        amount: Amount::parse(&covered, Asset::fiat("EUR").unwrap()).unwrap(),
+        network: None,
+        reference: "opening".to_owned(),
+    };
+    assert!(
+        crediting
+            .credit(&access.tenant, &credit)
+            .await
+            .unwrap()
+            .applied
+    );
+    let found = runtime.directory.access_find(Mode::Test, &key.hash).await;
+    found.unwrap().unwrap()
+}
+
+/// Gets a quote over 10 EUR and executes it three times at once: twice under one idempotency key,
+/// once under another. Tells whether there was money for it; if so, polls until it is settled.
+async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool {
+    let base = &runtime.base;
+    let quoting = Quoting {
+        rates: runtime.rates.clone(),
+        engine: runtime.engine.clone(),
+        desk: runtime.quote_desk.clone(),
+        clock: base.clock.clone(),
+        entropy: base.entropy.clone(),
+        ttl: base.config.quote_ttl,
+    };
+    let given = |text: &str| Some(text.to_owned());
+    let ask = Ask {
+        side: given("on_ramp"),
+        fiat_currency: given("EUR"),
+        crypto_currency: given("USDT"),
+        amount: given("10.00"),
+        crypto_network: given("ethereum"),
+        dest_address: given("0x52908400098527886E0F7030069857D2E4169EE7"),
+        ..Ask::default()
+    };
+    let Offer::Firm(quote, _) = quoting.quote(&access, &pool(), &ask).await.unwrap() else {
+        panic!("no firm quote");
+    };
+    let transacting = Transacting {
+        reads: base.store.clone(),
+        desk: runtime.transact_desk.clone(),
+        engine: runtime.engine.clone(),
+        in_flight: runtime.in_flight.clone(),
+        clock: base.clock.clone(),
+        entropy: base.entropy.clone(),
+        idempotency_ttl: base.config.idempotency_ttl,
+    };
+    let request = |key: String| Transact {
+        pool: pool().id,
+        quote: quote.id,
+        key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+    };
+    let (one, twin, other) = tokio::join!(
+        transacting.transact(&access, request(format!("k{number}"))),
+        transacting.transact(&access, request(format!("k{number}"))),
+        transacting.transact(&access, request(format!("other{number}"))),
+    );
+    let ended = [one, twin, other];
+    let opened = ended
+        .iter()
+        .filter(|one| matches!(one, Ok(Outcome::Opened(_))))
+        .count();
+    for one in &ended {
+        let expected = matches!(
+            one,
+            Ok(_)
+                | Err(TransactError::InProgress
+                    | TransactError::Refused(Refusal::InsufficientBalance))
+        );
+        assert!(expected, "{one:?}");
+    }
+    assert!(opened <= 1, "{ended:?}");
+    if opened == 1 {
+        let polling = Polling {
+            store: base.store.clone(),
+            engine: runtime.engine.clone(),
+            sealer: base.sealer.clone(),
+            entropy: base.entropy.clone(),
+        };
+        let settled = polling.poll(&access.tenant, quote.id).await.unwrap();
+        assert!(settled.state.settlement().is_some(), "{settled:?}");
+    }
+    opened == 1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once_spend_exactly_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Arc::new(open(folder.path()).await);
+    let mut orders = tokio::task::JoinSet::new();
+    let mut partners = Vec::new();
+    for number in 0..PARTNERS {
+        partners.push(partner(&runtime, &format!("partner-{number}")).await);
+    }
+    for number in 0..ORDERS {
+        for access in &partners {
+            orders.spawn(buy(runtime.clone(), access.clone(), number));
+        }
+    }
+    let bought = orders
+        .join_all()
+        .await
+        .into_iter()
+        .filter(|opened| *opened)
+        .count();
+    assert_eq!(bought, PARTNERS * COVERED);
+    for access in &partners {
+        let eur = Asset::fiat("EUR").unwrap();
+        let account = runtime
+            .base
+            .store
+            .account_get(&access.tenant, eur)
+            .await
+            .unwrap();
+        assert!(account.unwrap().available.is_zero());
+    }
+    let audit = runtime.base.store.audit().await.unwrap();
+    assert!(audit.clean(), "{:#?}", audit.findings);
+    runtime.close().await;
+}
