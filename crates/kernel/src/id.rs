@@ -166,6 +166,7 @@ mod tests {
         }
     }
 
+    // rule: id.shape
     #[test]
     fn prints_and_reads_the_canonical_form() {
         let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
@@ -175,6 +176,7 @@ mod tests {
         assert_eq!(Id::<Quote>::parse(&text), Some(id));
     }
 
+    // rule: id.shape, id.kinds-differ
     #[test]
     fn refuses_every_other_form() {
         let good = "pq_test_01HF7YAT00408104G208104081";

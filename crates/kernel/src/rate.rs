@@ -195,6 +195,7 @@ mod tests {
             .map_or("none".to_owned(), |rate| rate.to_string())
     }
 
+    // rule: pools.price.rate-rounding
     #[test]
     fn rounds_down_to_eight_decimals_or_eight_digits() {
         assert_eq!(rate("1.0790325"), "1.0790325");
@@ -205,6 +206,7 @@ mod tests {
         assert_eq!(rate("0"), "none");
     }
 
+    // rule: pools.price.other-leg
     #[test]
     fn converts_downwards() {
         let eur = Asset::fiat("EUR").unwrap();

@@ -164,6 +164,7 @@ mod tests {
         }
     }
 
+    // rule: time.output, time.input-offset, time.input-date, time.input-leap
     #[test]
     fn reads_the_examples_of_the_standard() {
         assert_eq!(read("1985-04-12T23:20:50.52Z"), "1985-04-12T23:20:50.520Z");

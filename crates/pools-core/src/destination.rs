@@ -150,6 +150,7 @@ mod tests {
         "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
     ];
 
+    // rule: pools.quote.address-checksum
     #[test]
     fn takes_the_vectors_of_the_proposal() {
         let one_case = [
@@ -163,6 +164,7 @@ mod tests {
         }
     }
 
+    // rule: pools.quote.address-form, pools.quote.address-zero
     #[test]
     fn refuses_what_is_no_address() {
         let zero = format!("0x{}", "0".repeat(40));
@@ -183,6 +185,7 @@ mod tests {
     }
 
     proptest! {
+        // rule: pools.quote.address-checksum
         #[test]
         fn one_flipped_letter_breaks_the_checksum(which in 0..4_usize, at in 2..42_usize) {
             let mut text = MIXED[which].as_bytes().to_vec();

@@ -205,6 +205,7 @@ mod tests {
         )
     }
 
+    // rule: pools.price.rate, pools.price.other-leg, pools.price.usdt-fiat
     #[test]
     fn a_purchase_is_priced_all_in() {
         let priced = buy("100.00", &terms(30, "1", None)).unwrap();
@@ -214,6 +215,7 @@ mod tests {
         assert_eq!(priced.notional, 10_850_000_000);
     }
 
+    // rule: pools.price.rate, pools.price.usdt-crypto, pools.price.usdt-rounding
     #[test]
     fn a_sale_is_priced_by_the_reciprocal() {
         let priced = sell("100", &terms(30, "1", None)).unwrap();
@@ -222,6 +224,7 @@ mod tests {
         assert_eq!(priced.notional, 10_004_610_420); // 100 x 1.0850 / 1.0845 = 100.0461041955… rounded up
     }
 
+    // rule: pools.price.spread
     #[test]
     fn the_spread_is_capped_twice() {
         let narrow = PoolTerms {
@@ -241,6 +244,7 @@ mod tests {
         );
     }
 
+    // rule: pools.quote.limits-inclusive, pools.quote.below-minimum, pools.quote.above-maximum
     #[test]
     fn order_sizes_are_compared_exactly() {
         // 100.00 EUR are worth exactly 108.5 USDT.
@@ -259,6 +263,7 @@ mod tests {
         );
     }
 
+    // rule: money.out-of-range
     #[test]
     fn a_leg_must_not_round_to_zero_or_grow_past_the_limit() {
         assert_eq!(
@@ -272,6 +277,7 @@ mod tests {
     }
 
     proptest! {
+        // rule: pools.price.remainder, pools.price.other-leg
         #[test]
         fn rounding_never_favours_the_customer_and_loses_less_than_a_step(
             cents in 100_i64..1_000_000_000, mid_micros in 1_000_i64..100_000_000, fee in 0_u16..5_000, spread in 0_u16..100,

@@ -101,6 +101,7 @@ mod tests {
 
     proptest! {
         /// The running total equals the plain sum over the window, whatever happens.
+        // rule: pools.velocity.given-back, pools.velocity.window
         #[test]
         fn the_running_total_is_the_plain_sum(acts in prop::collection::vec(act(), 1..200)) {
             let mut now = Timestamp::from_millis(1_000_000).unwrap();

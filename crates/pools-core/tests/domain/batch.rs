@@ -378,7 +378,7 @@ fn a_repeat_in_the_same_batch_finds_the_trade_and_leaves_its_key_free() {
     assert_eq!(scene.books.opened.len(), 1);
 }
 
-// rule: pools.velocity.boundary, pools.velocity.exact, pools.velocity.window
+// rule: pools.velocity.boundary, pools.velocity.window
 #[test]
 fn the_cap_may_be_reached_and_not_passed() {
     let order = i128::from(quote(Side::OnRamp).terms.notional);

@@ -5,6 +5,8 @@ use partner_core::pools::{PoolId, PoolTerms};
 use pools_core::pricing::{Mids, PriceFault, Priced, SourceRate, price};
 use pools_core::quote::Side;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use ruint::aliases::U512;
 use rust_decimal::Decimal;
 
@@ -77,7 +79,7 @@ prop_compose! {
 prop_compose! {
     fn order()(
         which in 0..POOLS.len(), sale in any::<bool>(), steps in magnitude(17), mid in magnitude(15),
-        scale in 0..13_u32, usdt in magnitude(6), spread in 0..120_u16, cap in 0..=50_u16, fee in 0..=5_000_u16,
+        scale in 0..13_u32, usdt in magnitude(6), spread in 0..120_u16, cap in 0..80_u16, fee in 0..=5_000_u16,
     ) -> Order {
         let pool = PoolId::parse(POOLS[which]).unwrap();
         let (side, asset) = if sale { (Side::OffRamp, pool.crypto()) } else { (Side::OnRamp, pool.fiat()) };
@@ -244,4 +246,21 @@ fn the_worked_example_of_the_money_page() {
         } = order.price().unwrap();
         assert_eq!(format!("{rate} {fiat} {crypto} {notional}"), shown);
     }
+}
+
+/// The properties above would be worth little if most of their orders had no price.
+#[test]
+fn most_of_the_orders_have_a_price() {
+    let mut runner = TestRunner::deterministic();
+    let orders = order();
+    let priced = (0..2_000).filter(|_| {
+        orders
+            .new_tree(&mut runner)
+            .unwrap()
+            .current()
+            .price()
+            .is_ok()
+    });
+    let share = priced.count();
+    assert!((1_000..1_900).contains(&share), "{share} of 2000");
 }

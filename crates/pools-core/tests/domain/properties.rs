@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kernel::Asset;
+use kernel::{Amount, Asset};
 use partner_core::PartnerId;
 use partner_core::pools::PoolsAccess;
 use pools_core::books::{Books, Command, Outcome, decide_batch};
@@ -262,7 +262,15 @@ fn money_is_conserved(world: &World) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The part a trade must have in the ledger, by its state.
+/// What a return credits: a purchase's reserve, or the fiat of a sale.
+fn returned(trade: &Trade) -> Option<Amount> {
+    match trade.terms.side {
+        Side::OnRamp => trade.reserved,
+        Side::OffRamp => Some(trade.terms.fiat),
+    }
+}
+
+/// The parts a trade must have in the ledger, by its state.
 fn parts_due(trade: &Trade) -> BTreeSet<Part> {
     let mut due = BTreeSet::new();
     if trade.reserved.is_some() {
@@ -271,7 +279,7 @@ fn parts_due(trade: &Trade) -> BTreeSet<Part> {
             due.insert(Part::Close);
         }
     }
-    if matches!(trade.state, TradeState::Returned { .. }) && trade.return_amount().is_some() {
+    if matches!(trade.state, TradeState::Returned { .. }) && returned(trade).is_some() {
         due.insert(Part::Return);
     }
     due
@@ -293,7 +301,7 @@ fn every_reserve_has_one_fate(world: &World) -> Result<(), TestCaseError> {
         );
         for (part, entry) in played {
             let amount = if part == Part::Return {
-                trade.return_amount()
+                returned(trade)
             } else {
                 trade.reserved
             };

@@ -524,7 +524,6 @@ fn a_sale_of_another_asset_is_valued_by_the_two_fiat_mids() {
     );
 }
 
-// rule: pools.quote.rate-unavailable
 #[test]
 fn rates_are_asked_for_the_size_of_the_order() {
     let mut far = scene(pool()).depth(Some(Depth::Enough));

@@ -276,7 +276,7 @@ fn a_hold_is_let_go_whenever_no_trade_was_opened() {
     }
 }
 
-// rule: idempotency.unknown-commit, pools.engine.lapse
+// rule: idempotency.unknown-commit
 #[test]
 fn after_an_unknown_commit_the_engine_is_told_nothing() {
     let desk = |_: &Command| Err(StoreError::CommitUnknown("cut off".into()));
