@@ -281,6 +281,7 @@ mod tests {
         assert_eq!(asked(&book), 4);
     }
 
+    // rule: base.unknown-keys-not-cached
     #[tokio::test]
     async fn unknown_keys_are_asked_for_every_time() {
         let book = Arc::new(Book::default());
@@ -296,6 +297,7 @@ mod tests {
         assert_eq!(asked(&book), 5, "each mode has its own entry");
     }
 
+    // rule: base.config-spreads
     #[tokio::test(start_paused = true)]
     async fn a_change_of_configuration_is_seen_within_a_second() {
         let book = Arc::new(Book::default());

@@ -294,6 +294,7 @@ mod tests {
         assert_eq!(figures(&full), [(0, 1000, true), (1, 60_000, false)]);
     }
 
+    // rule: throttle.window
     #[tokio::test]
     async fn a_window_opens_with_its_first_request_and_not_by_the_clock() {
         let clock = hand();
@@ -362,6 +363,7 @@ mod tests {
         assert!(throttle.buckets() <= 640);
     }
 
+    // rule: throttle.exact
     #[tokio::test]
     async fn many_at_once_are_counted_exactly() {
         let throttle = Arc::new(MemoryThrottle::new(hand()));

@@ -222,6 +222,8 @@ mod tests {
         }
     }
 
+    // rule: sandbox.second-poll, sandbox.failed, sandbox.released, sandbox.silent
+    // rule: sandbox.returned, sandbox.settles, sandbox.pure
     #[tokio::test]
     async fn the_fraction_chooses_what_each_poll_finds() {
         use TradeStatus::{Reserved, Settled};
@@ -259,6 +261,7 @@ mod tests {
         }
     }
 
+    // rule: sandbox.dry, sandbox.engine-away, sandbox.reservation
     #[tokio::test]
     async fn the_fraction_chooses_depth_and_hold() {
         use Depth::{Dry, Enough};
@@ -275,6 +278,7 @@ mod tests {
         }
     }
 
+    // rule: sandbox.by-value
     #[tokio::test]
     async fn the_fraction_counts_by_value() {
         for (amount, asset, depth) in [
@@ -292,6 +296,7 @@ mod tests {
         }
     }
 
+    // rule: sandbox.rates, sandbox.rate-away
     #[tokio::test]
     async fn four_pairs_have_a_rate() {
         for (fiat, crypto, amount, mid) in [

@@ -226,6 +226,7 @@ mod tests {
         assert_eq!(names, ["short", "medium"]);
     }
 
+    // rule: config.live-master-key, config.live-has-no-sandbox
     #[test]
     fn live_starts_with_nothing_that_is_not_real() {
         let loaded = Config::load(&environment(&[("MODE", "live"), ("MASTER_KEY", KEY)])).unwrap();
@@ -244,6 +245,7 @@ mod tests {
         assert!(faults[2].starts_with("PENSTOCK_ENGINE: the sandbox"));
     }
 
+    // rule: config.environment-wins
     #[test]
     fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
         let text =
@@ -294,6 +296,7 @@ mod tests {
         assert!(left.is_empty(), "{left:?}");
     }
 
+    // rule: config.unknown-variable
     #[test]
     fn an_unknown_variable_warns_and_a_broken_file_is_a_fault() {
         let loaded = Config::load(&environment(&[("QUOTE_TLL", "7s"), ("ZZ", "")])).unwrap();
@@ -315,6 +318,7 @@ mod tests {
         faults(sources).len()
     }
 
+    // rule: program.config-masked
     #[test]
     fn what_is_printed_shows_no_secret_and_reads_back() {
         let loaded = Config::load(&environment(&[

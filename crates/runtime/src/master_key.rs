@@ -93,6 +93,7 @@ mod tests {
 
     use super::*;
 
+    // rule: base.master-key-file
     #[test]
     fn makes_a_key_once_for_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
@@ -106,6 +107,7 @@ mod tests {
         assert_eq!(beside.len(), 1, "no draft is left behind");
     }
 
+    // rule: base.master-key-file
     #[test]
     fn programs_that_start_at_once_agree_on_one_key() {
         let folder = tempfile::tempdir().unwrap();

@@ -69,6 +69,7 @@ impl Served {
     }
 }
 
+// rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
 #[test]
 fn serves_from_an_empty_folder_and_ends_in_order() {
     let folder = tempfile::tempdir().unwrap();
@@ -90,6 +91,7 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
     assert!(folder.path().join("penstock-data/master.key").exists());
 }
 
+// rule: program.bad-configuration, config.unknown-file-key
 #[test]
 fn says_every_fault_of_its_configuration_and_starts_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,6 +124,7 @@ fn an_address_that_is_taken_is_a_failure() {
     assert!(text(&ended.stderr).contains("PENSTOCK_POOLS_LISTEN"));
 }
 
+// rule: program.config-masked, config.unknown-variable
 #[test]
 fn prints_its_configuration_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
@@ -139,6 +142,7 @@ fn prints_its_configuration_without_secrets() {
     assert!(text(&ended.stderr).contains("PENSTOCK_QUOTE_TLL"));
 }
 
+// rule: program.openapi, program.migrate, base.master-key-mismatch
 #[test]
 fn prints_its_contract_and_migrates() {
     let folder = tempfile::tempdir().unwrap();
