@@ -229,6 +229,12 @@ impl<'a> Page<'a> {
         let server = server
             .map_or("", |server| text(server, "url"))
             .trim_end_matches('/');
+        // Where the document does not know its own origin, the reader fills it in once.
+        let server = if server.contains("://") {
+            server.to_owned()
+        } else {
+            format!("$BASE_URL{server}")
+        };
         let mut path = found.path.to_owned();
         let mut headers = String::new();
         for parameter in list(found.value, "parameters") {
@@ -252,7 +258,7 @@ impl<'a> Page<'a> {
             "pk_test_…"
         };
         let mut call = format!(
-            "curl -X {} '{server}{path}' \\\n  -H 'Authorization: Bearer {key}'{headers}",
+            "curl -X {} \"{server}{path}\" \\\n  -H 'Authorization: Bearer {key}'{headers}",
             found.method.to_uppercase()
         );
         if let Some(content) = self.json_of(&found.value["requestBody"]) {

@@ -138,6 +138,7 @@ impl<'a> Schemas<'a> {
             return format!("array of {}", self.type_of(items, depth + 1));
         }
         match schema.get("format").and_then(Value::as_str) {
+            _ if name == "null" => "null".to_owned(),
             Some(format @ ("date-time" | "uri" | "email" | "uuid")) => {
                 format!("{} ({})", escape(name), escape(format))
             }

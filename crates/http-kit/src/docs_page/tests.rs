@@ -132,6 +132,7 @@ fn the_page_is_whole_and_fetches_nothing() {
         "<code>[].id</code>",
         "href=\"/openapi/things-v1.yaml\"",
         "prefers-color-scheme:dark",
+        "curl -X GET &quot;$BASE_URL/things/",
     ] {
         assert!(html.contains(needed), "{needed}");
     }
