@@ -111,6 +111,7 @@ impl Transacting {
             Looked::Late => None,
         };
         let trade = TradeId::new(access.tenant.mode, self.clock.now(), self.entropy.as_ref());
+        let asked = quote.is_some();
         let hold = match quote {
             Some(quote) => self.engine.hold(trade, &order_of(quote)).await,
             None => None,
@@ -128,7 +129,9 @@ impl Transacting {
             hold,
         };
         let outcome = self.desk.transact(command).await;
-        self.tell_engine(trade, hold, &outcome).await;
+        if asked && hold != Some(Hold::Refused) {
+            self.tell_engine(trade, &outcome).await;
+        }
         Ok(outcome??)
     }
 
@@ -164,25 +167,21 @@ impl Transacting {
     }
 
     /// After the commit a hold is confirmed, so that the engine may deliver; after a refusal it is
-    /// let go. After an unknown commit neither: every poll confirms first, and a hold without a
-    /// trade lapses.
+    /// let go, also where the engine did not answer: it may hold all the same. After an unknown
+    /// commit neither: every poll confirms first, and a hold without a trade lapses.
     async fn tell_engine(
         &self,
         trade: TradeId,
-        hold: Option<Hold>,
         outcome: &Result<Result<Outcome, Refusal>, StoreError>,
     ) {
-        match (hold, outcome) {
-            (Some(Hold::Held), Ok(Ok(Outcome::Opened(_)))) => {
+        match outcome {
+            Ok(Ok(Outcome::Opened(_))) => {
                 if self.engine.confirm(trade).await != Some(Confirmation::Confirmed) {
-                    tracing::warn!(trade.id = %trade, "the hold of a new trade could not be confirmed; the next poll will");
+                    tracing::warn!(trade.id = %trade, "The hold of a new trade could not be confirmed; the next poll will");
                 }
             }
-            (Some(Hold::Held), Err(StoreError::CommitUnknown(_))) => {}
-            (Some(Hold::Held), Ok(Ok(Outcome::Existing(_)) | Err(_)) | Err(_)) => {
-                self.engine.let_go(trade).await
-            }
-            (Some(Hold::Refused) | None, _) => {}
+            Err(StoreError::CommitUnknown(_)) => {}
+            Ok(Ok(Outcome::Existing(_)) | Err(_)) | Err(_) => self.engine.let_go(trade).await,
         }
     }
 }

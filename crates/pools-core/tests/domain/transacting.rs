@@ -294,10 +294,11 @@ fn after_an_unknown_commit_the_engine_is_told_nothing() {
 
 // rule: pools.transact.reservation-failed, pools.transact.engine-silent
 #[test]
-fn a_refusing_or_silent_engine_is_judged_in_the_lane_and_told_nothing() {
-    for (hold, due) in [
-        (Some(Hold::Refused), Refusal::ReservationFailed),
-        (None, Refusal::EngineUnavailable),
+fn a_refusing_or_silent_engine_is_judged_in_the_lane() {
+    // A silent engine may hold all the same, so it is told to let go.
+    for (hold, due, told) in [
+        (Some(Hold::Refused), Refusal::ReservationFailed, None),
+        (None, Refusal::EngineUnavailable, Some("let go")),
     ] {
         let desk = |command: &Command| {
             Ok(Err(match command.hold {
@@ -311,7 +312,7 @@ fn a_refusing_or_silent_engine_is_judged_in_the_lane_and_told_nothing() {
             ..scene(Side::OnRamp)
         }
         .run();
-        assert_eq!(journal, through(hold, None));
+        assert_eq!(journal, through(hold, told));
         assert!(matches!(outcome, Err(TransactError::Refused(refusal)) if refusal == due));
     }
 }
