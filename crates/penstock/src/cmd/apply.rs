@@ -1,0 +1,181 @@
+//! `penstock apply`: makes the database agree with a declarative file.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use partner_core::provision::{Document, Setting, parse_document};
+use partner_core::usecases::apply::{ApplyError, Provisioning, Report, Run};
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
+
+use crate::arguments::Given;
+use crate::failure::Failure;
+use crate::installation::Installation;
+use crate::terminal::Terminal;
+
+/// What is applied.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Command {
+    /// The declarative file; `-` reads it from standard input.
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+    /// Prints what would change, and changes nothing.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) async fn run(
+    given: Given,
+    command: Command,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let name = command.file.display().to_string();
+    let text = read(&command.file)?;
+    let config = given.load(Vec::new(), terminal)?;
+    let setting = Setting {
+        mode: config.mode,
+        allow_private: config.webhook_allow_private,
+    };
+    // The file is judged before anything is opened or made.
+    let document = parse_document(&text, setting).map_err(|faults| refused(&name, &faults))?;
+    let installation = Installation::open_with(config).await?;
+    let run = if command.dry_run {
+        Run::DryRun
+    } else {
+        Run::Commit
+    };
+    let report = apply(&installation, &document, run)
+        .await
+        .map_err(|error| failed(&name, error))?;
+    installation.close().await;
+    terminal.answer(&Answer::of(&report), || text_of(&report, run))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Applies a document to an installation.
+pub(crate) async fn apply(
+    installation: &Installation,
+    document: &Document,
+    run: Run,
+) -> Result<Report, ApplyError> {
+    let provisioning = Provisioning {
+        store: installation.base.store.clone(),
+        sealer: Arc::clone(&installation.base.sealer),
+        entropy: Arc::clone(&installation.base.entropy),
+        mode: installation.mode,
+    };
+    provisioning.apply(document, run).await
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    read.map_err(|fault| {
+        let name = file.display();
+        Failure::input(format!(
+            "{name}: expected a readable file in UTF-8 ({fault})"
+        ))
+    })
+}
+
+fn refused(name: &str, faults: &partner_core::provision::Faults) -> Failure {
+    let lines = faults.0.iter().map(|fault| format!("{name}: {fault}"));
+    Failure::Input(lines.collect())
+}
+
+/// What a refused or failed `apply` says.
+pub(crate) fn failed(name: &str, error: ApplyError) -> Failure {
+    match error {
+        ApplyError::Faults(faults) => refused(name, &faults),
+        ApplyError::Store(fault) => fault.into(),
+        ApplyError::Sealed(..) => Failure::Failed(runtime::causes(&error)),
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'r> {
+    changed: &'r [String],
+    created_keys: Vec<Key<'r>>,
+    created_secrets: Vec<Secret<'r>>,
+}
+
+#[derive(Serialize)]
+struct Key<'r> {
+    partner: &'r str,
+    kind: &'static str,
+    id: String,
+    key: &'r str,
+}
+
+#[derive(Serialize)]
+struct Secret<'r> {
+    partner: &'r str,
+    service: &'static str,
+    secret: &'r str,
+}
+
+impl<'r> Answer<'r> {
+    fn of(report: &'r Report) -> Self {
+        let keys = report.created_keys.iter().map(|created| Key {
+            partner: created.partner.as_str(),
+            kind: created.kind.as_str(),
+            id: created.id.to_string(),
+            key: created.key.expose_secret(),
+        });
+        let secrets = report.created_secrets.iter().map(|created| Secret {
+            partner: created.partner.as_str(),
+            service: created.service.as_str(),
+            secret: created.secret.expose_secret(),
+        });
+        Self {
+            changed: &report.changed,
+            created_keys: keys.collect(),
+            created_secrets: secrets.collect(),
+        }
+    }
+}
+
+fn text_of(report: &Report, run: Run) -> String {
+    if report.changed.is_empty() {
+        return "nothing to change: the database agrees with the file".to_owned();
+    }
+    let mut lines = report.changed.clone();
+    let answer = Answer::of(report);
+    for key in &answer.created_keys {
+        lines.push(format!(
+            "{} key of {}, shown this once: {} ({})",
+            key.kind, key.partner, key.key, key.id
+        ));
+    }
+    for secret in &answer.created_secrets {
+        lines.push(format!(
+            "{} webhook secret of {}, shown this once: {}",
+            secret.service, secret.partner, secret.secret
+        ));
+    }
+    lines.push(match run {
+        Run::DryRun => "nothing was changed; next: the same without --dry-run".to_owned(),
+        Run::Commit => next(report),
+    });
+    lines.join("\n")
+}
+
+/// A partner that is new has no balance yet.
+fn next(report: &Report) -> String {
+    let created = report.changed.iter().find_map(|line| {
+        let partner = line.strip_prefix("partner ")?;
+        partner.strip_suffix(": created")
+    });
+    match created {
+        Some(partner) => format!(
+            "next: penstock balance credit --partner {partner} --currency EUR --amount 1000.00 --ref first-deposit"
+        ),
+        None => "running services follow within 5 seconds".to_owned(),
+    }
+}

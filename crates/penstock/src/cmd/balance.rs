@@ -1,0 +1,55 @@
+//! `penstock balance credit`: books an incoming deposit.
+
+use std::process::ExitCode;
+
+use kernel::Asset;
+use pools_core::usecases::credit::Credit;
+
+use super::credit;
+use crate::arguments::Given;
+use crate::failure::Failure;
+use crate::installation::partner_id;
+use crate::terminal::Terminal;
+
+/// What is done with fiat balances.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Credits a deposit. The same reference again does nothing.
+    Credit {
+        /// Whose deposit it is.
+        #[arg(long)]
+        partner: String,
+        /// Its currency, such as EUR.
+        #[arg(long)]
+        currency: String,
+        /// How much, such as 1000.00.
+        #[arg(long)]
+        amount: String,
+        /// Your reference of it, such as the bank's; unique per partner.
+        #[arg(long = "ref", value_name = "REF")]
+        reference: String,
+    },
+}
+
+pub(crate) async fn run(
+    given: Given,
+    command: Command,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let Command::Credit {
+        partner,
+        currency,
+        amount,
+        reference,
+    } = command;
+    let partner = partner_id(&partner)?;
+    let asset = Asset::fiat(&currency).ok_or_else(|| {
+        Failure::input("--currency: expected an active ISO 4217 code such as EUR")
+    })?;
+    let credit = Credit {
+        amount: credit::amount(&amount, asset)?,
+        network: None,
+        reference,
+    };
+    credit::book(&given, partner, credit, terminal).await
+}

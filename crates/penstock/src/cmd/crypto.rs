@@ -1,0 +1,63 @@
+//! `penstock crypto credit`: books an incoming crypto receipt.
+
+use std::process::ExitCode;
+
+use kernel::Asset;
+use partner_core::pools::Network;
+use pools_core::usecases::credit::Credit;
+
+use super::credit;
+use crate::arguments::Given;
+use crate::failure::Failure;
+use crate::installation::partner_id;
+use crate::terminal::Terminal;
+
+/// What is done with crypto balances.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Credits a receipt. The same reference again does nothing.
+    Credit {
+        /// Whose receipt it is.
+        #[arg(long)]
+        partner: String,
+        /// The asset, such as USDT.
+        #[arg(long)]
+        asset: String,
+        /// The chain it came in on.
+        #[arg(long)]
+        network: String,
+        /// How much, such as 500.
+        #[arg(long)]
+        amount: String,
+        /// Your reference of it, such as the transaction's hash; unique per partner.
+        #[arg(long = "ref", value_name = "REF")]
+        reference: String,
+    },
+}
+
+pub(crate) async fn run(
+    given: Given,
+    command: Command,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let Command::Credit {
+        partner,
+        asset,
+        network,
+        amount,
+        reference,
+    } = command;
+    let partner = partner_id(&partner)?;
+    let asset = Asset::crypto(&asset)
+        .ok_or_else(|| Failure::input("--asset: expected USDT, USDC, BTC or ETH"))?;
+    let network = Network::parse(&network).ok_or_else(|| {
+        let known: Vec<&str> = Network::ALL.iter().map(|it| it.as_str()).collect();
+        Failure::input(format!("--network: expected one of {}", known.join(", ")))
+    })?;
+    let credit = Credit {
+        amount: credit::amount(&amount, asset)?,
+        network: Some(network),
+        reference,
+    };
+    credit::book(&given, partner, credit, terminal).await
+}

@@ -1,0 +1,180 @@
+//! `penstock key`: makes, lists and revokes API keys.
+
+use std::process::ExitCode;
+
+use partner_core::key::{KeyId, KeyKind, KeyRecord};
+use partner_core::usecases::keys::KeysError;
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
+
+use crate::arguments::Given;
+use crate::failure::Failure;
+use crate::installation::{Installation, partner_id};
+use crate::terminal::Terminal;
+
+/// What is done with keys.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Makes a key and prints it, this once.
+    Create {
+        /// The partner it belongs to.
+        #[arg(long)]
+        partner: String,
+        /// What it is good for.
+        #[arg(long, value_enum)]
+        kind: Kind,
+    },
+    /// Lists a partner's keys, the oldest first, revoked ones too.
+    List {
+        /// The partner.
+        #[arg(long)]
+        partner: String,
+    },
+    /// Revokes a key, for good.
+    Revoke {
+        /// The key's id, as `list` shows it.
+        #[arg(long)]
+        key_id: String,
+    },
+}
+
+/// What a key is good for.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// Every call; server side only.
+    Secret,
+    /// Discovery.
+    Publishable,
+}
+
+pub(crate) async fn run(
+    given: Given,
+    command: Command,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Create { partner, kind } => create(&given, &partner, kind, terminal).await?,
+        Command::List { partner } => list(&given, &partner, terminal).await?,
+        Command::Revoke { key_id } => revoke(&given, &key_id, terminal).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(
+    given: &Given,
+    partner: &str,
+    kind: Kind,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    let partner = partner_id(partner)?;
+    let kind = match kind {
+        Kind::Secret => KeyKind::Secret,
+        Kind::Publishable => KeyKind::Publishable,
+    };
+    let installation = Installation::open(given, terminal).await?;
+    let (record, text) = installation.keys().create(&partner, kind).await?;
+    installation.close().await;
+    let created = Created {
+        id: record.id.to_string(),
+        kind: kind.as_str(),
+        key: text.expose_secret(),
+    };
+    terminal.answer(&created, || {
+        format!(
+            "{} key {} of {partner}, shown this once: {}\nnext: send it as `Authorization: Bearer …`; running services accept it at once",
+            created.kind, created.id, created.key
+        )
+    })
+}
+
+async fn list(given: &Given, partner: &str, terminal: &Terminal) -> Result<(), Failure> {
+    let partner = partner_id(partner)?;
+    let installation = Installation::open(given, terminal).await?;
+    let records = installation.keys().list(&partner).await?;
+    installation.close().await;
+    let rows: Vec<Row> = records.iter().map(Row::of).collect();
+    terminal.answer(&rows, || table(&rows))
+}
+
+async fn revoke(given: &Given, key_id: &str, terminal: &Terminal) -> Result<(), Failure> {
+    let id = KeyId::parse(key_id).ok_or_else(|| {
+        Failure::input("--key-id: expected an id such as key_test_01HF7YAT00408104G208104081")
+    })?;
+    let installation = Installation::open(given, terminal).await?;
+    let revoked = installation.keys().revoke(id).await?;
+    installation.close().await;
+    let answer = Revoked {
+        id: revoked.id.to_string(),
+        revoked_at: revoked.revoked_at.to_string(),
+    };
+    terminal.answer(&answer, || {
+        format!(
+            "key {} of {} is revoked since {}; running services refuse it within 5 seconds",
+            answer.id, revoked.partner, answer.revoked_at
+        )
+    })
+}
+
+#[derive(Serialize)]
+struct Created<'k> {
+    id: String,
+    kind: &'static str,
+    key: &'k str,
+}
+
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    kind: &'static str,
+    prefix: String,
+    last4: String,
+    created_at: String,
+    revoked_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Revoked {
+    id: String,
+    revoked_at: String,
+}
+
+impl Row {
+    fn of(record: &KeyRecord) -> Self {
+        Self {
+            id: record.id.to_string(),
+            kind: record.kind.as_str(),
+            prefix: record.prefix.clone(),
+            last4: record.last4.clone(),
+            created_at: record.created_at.to_string(),
+            revoked_at: record.revoked_at.map(|at| at.to_string()),
+        }
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return "no keys; next: penstock key create --partner … --kind secret".to_owned();
+    }
+    let line = |row: &Row| {
+        let state = match &row.revoked_at {
+            Some(at) => format!("revoked {at}"),
+            None => "active".to_owned(),
+        };
+        let shown = format!("{}…{}", row.prefix, row.last4);
+        format!(
+            "{}  {:<11}  {shown}  created {}  {state}",
+            row.id, row.kind, row.created_at
+        )
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+impl From<KeysError> for Failure {
+    fn from(error: KeysError) -> Self {
+        match error {
+            KeysError::UnknownPartner(partner, mode) => Self::no_partner(&partner, mode),
+            KeysError::UnknownKey(..) => Self::Failed(error.to_string()),
+            KeysError::Store(fault) => fault.into(),
+        }
+    }
+}

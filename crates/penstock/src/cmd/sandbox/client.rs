@@ -1,0 +1,96 @@
+//! A plain HTTP client for calls to the service in this process.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+/// Longer than any call of a healthy sandbox.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where calls go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Client {
+    pub(super) address: SocketAddr,
+}
+
+/// One call.
+pub(super) struct Call<'c> {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) key: &'c str,
+    pub(super) idempotency_key: Option<&'c str>,
+    pub(super) body: Option<Value>,
+}
+
+impl<'c> Call<'c> {
+    pub(super) fn get(key: &'c str, path: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            path: path.into(),
+            key,
+            idempotency_key: None,
+            body: None,
+        }
+    }
+
+    pub(super) fn post(key: &'c str, path: impl Into<String>, body: Value) -> Self {
+        Self {
+            method: Method::POST,
+            body: Some(body),
+            ..Self::get(key, path)
+        }
+    }
+}
+
+impl Client {
+    /// Makes a call; anything but a 2xx with JSON is a fault that says what came instead.
+    pub(super) async fn call(&self, call: Call<'_>) -> Result<Value, String> {
+        let label = format!("{} {}", call.method, call.path);
+        let answered = tokio::time::timeout(PATIENCE, self.exchange(call)).await;
+        let (status, body) = answered
+            .map_err(|_| format!("{label}: no answer within {PATIENCE:?}"))?
+            .map_err(|fault| format!("{label}: {fault}"))?;
+        if !status.is_success() {
+            let text = String::from_utf8_lossy(&body);
+            return Err(format!("{label}: {status}: {text}"));
+        }
+        serde_json::from_slice(&body).map_err(|fault| format!("{label}: no JSON: {fault}"))
+    }
+
+    async fn exchange(
+        &self,
+        call: Call<'_>,
+    ) -> Result<(StatusCode, Bytes), Box<dyn std::error::Error + Send + Sync>> {
+        let stream = TcpStream::connect(self.address).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let driving = tokio::spawn(connection);
+        let mut request = Request::builder()
+            .method(call.method)
+            .uri(call.path)
+            .header(HOST, self.address.to_string())
+            .header(AUTHORIZATION, format!("Bearer {}", call.key));
+        if let Some(key) = call.idempotency_key {
+            request = request.header("idempotency-key", key);
+        }
+        let body = match call.body {
+            Some(body) => {
+                request = request.header(CONTENT_TYPE, "application/json");
+                Bytes::from(body.to_string())
+            }
+            None => Bytes::new(),
+        };
+        let answer = sender.send_request(request.body(Full::new(body))?).await?;
+        let status = answer.status();
+        let body = answer.into_body().collect().await?.to_bytes();
+        driving.abort();
+        Ok((status, body))
+    }
+}

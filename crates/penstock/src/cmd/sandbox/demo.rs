@@ -1,0 +1,189 @@
+//! The demo partner: its credentials, kept beside the database, and what it is given.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use kernel::{Amount, Asset, Clock, Entropy, Mode, RequestId};
+use partner_core::events::generate_secret;
+use partner_core::key::{KeyKind, NewKey};
+use partner_core::pools::Network;
+use partner_core::provision::{Document, KeyEntry, Setting, parse_document, target::AllowPrivate};
+use partner_core::usecases::apply::Run;
+use partner_core::{Tenant, usecases::partners};
+use pools_core::usecases::credit::Credit;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+
+use crate::cmd::{apply, credit};
+use crate::failure::Failure;
+use crate::installation::{Installation, partner_id};
+
+/// What the demo partner has, per asset, before its first order.
+const OPENING: &str = "100000";
+
+/// The demo partner's credentials, as they stand in `demo.json`. They exist for a sandbox on one
+/// machine: nothing of value is behind them.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Demo {
+    pub(super) partner: String,
+    pub(super) secret_key: String,
+    pub(super) publishable_key: String,
+    pub(super) webhook_secret: String,
+}
+
+impl Demo {
+    /// The credentials kept in `folder`, made there first where there are none. The second part
+    /// tells whether they are new.
+    pub(super) fn read_or_make(
+        folder: &Path,
+        clock: &dyn Clock,
+        entropy: &dyn Entropy,
+    ) -> Result<(Self, bool), Failure> {
+        let file = folder.join("demo.json");
+        let name = file.display();
+        let failed = |fault: io::Error| Failure::Failed(format!("{name}: {fault}"));
+        let fresh = !file.try_exists().map_err(failed)?;
+        if fresh {
+            let made = Self::make(clock, entropy);
+            let draft = folder.join(format!("demo.json.{}", RequestId::new(clock, entropy)));
+            keep(&made, &draft, &file).map_err(failed)?;
+        }
+        let text = std::fs::read_to_string(&file).map_err(failed)?;
+        let read = serde_json::from_str(&text).map_err(|fault| {
+            Failure::Failed(format!(
+                "{name}: no demo credentials ({fault}); remove the file to get new ones"
+            ))
+        })?;
+        Ok((read, fresh))
+    }
+
+    fn make(clock: &dyn Clock, entropy: &dyn Entropy) -> Self {
+        let key = |kind| {
+            let (_, text) = NewKey::generate(kind, Mode::Test, clock.now(), entropy);
+            text.expose_secret().to_owned()
+        };
+        Self {
+            partner: "demo".to_owned(),
+            secret_key: key(KeyKind::Secret),
+            publishable_key: key(KeyKind::Publishable),
+            webhook_secret: generate_secret(entropy).expose_secret().to_owned(),
+        }
+    }
+
+    pub(super) fn tenant(&self) -> Result<Tenant, Failure> {
+        let partner = partner_id(&self.partner)?;
+        let mode = Mode::Test;
+        Ok(Tenant { partner, mode })
+    }
+
+    /// Provisions the demo partner where it is not there, or has new credentials. What the
+    /// developer has changed about it since stays.
+    pub(super) async fn settle(
+        &self,
+        installation: &Installation,
+        fresh: bool,
+    ) -> Result<(), Failure> {
+        let who = self.tenant()?;
+        let known = partners::find(&*installation.base.store, &who).await?;
+        if known.is_some() && !fresh {
+            return Ok(());
+        }
+        let document = self.document()?;
+        apply::apply(installation, &document, Run::Commit)
+            .await
+            .map_err(|error| apply::failed("demo.toml", error))?;
+        for credit in opening() {
+            credit::credit_to(installation, who.partner.clone(), &credit).await?;
+        }
+        Ok(())
+    }
+
+    /// The built-in document with these credentials.
+    fn document(&self) -> Result<Document, Failure> {
+        let setting = Setting {
+            mode: Mode::Test,
+            allow_private: AllowPrivate::Loopback,
+        };
+        let mut document = parse_document(include_str!("demo.toml"), setting)
+            .map_err(|faults| Failure::Failed(faults.to_string()))?;
+        let literal = |kind, text: &str| KeyEntry {
+            line: 0,
+            kind,
+            literal: Some(SecretString::from(text)),
+        };
+        for entry in &mut document.partners {
+            entry.keys = vec![
+                literal(KeyKind::Secret, &self.secret_key),
+                literal(KeyKind::Publishable, &self.publishable_key),
+            ];
+            if let Some(webhook) = &mut entry.webhook {
+                webhook.secret = Some(SecretString::from(self.webhook_secret.as_str()));
+            }
+        }
+        Ok(document)
+    }
+}
+
+/// Writes the file completely under another name first: two sandboxes may start at once, and
+/// neither may see half of it or replace the other's.
+fn keep(demo: &Demo, draft: &Path, file: &Path) -> io::Result<()> {
+    let mut out: File = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(draft)?;
+    let written = serde_json::to_vec_pretty(demo)
+        .map_err(io::Error::from)
+        .and_then(|text| out.write_all(&text))
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.sync_all())
+        .and_then(|()| std::fs::hard_link(draft, file));
+    let removed = std::fs::remove_file(draft);
+    match written {
+        Err(taken) if taken.kind() == ErrorKind::AlreadyExists => removed,
+        written => written.and(removed),
+    }
+}
+
+/// What the demo partner starts with: fiat of every pool, and crypto to sell.
+fn opening() -> impl Iterator<Item = Credit> {
+    let assets = [
+        (Asset::fiat("EUR"), None),
+        (Asset::fiat("GBP"), None),
+        (Asset::fiat("USD"), None),
+        (Asset::crypto("USDT"), Some(Network::Tron)),
+    ];
+    assets.into_iter().filter_map(|(asset, network)| {
+        let asset = asset?;
+        Some(Credit {
+            amount: Amount::parse(OPENING, asset).ok()?,
+            network,
+            reference: format!("demo-opening-{asset}"),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use partner_core::PartnerId;
+
+    use super::*;
+
+    #[test]
+    fn the_built_in_document_is_whole() {
+        let ports = runtime::Ports::of_machine();
+        let demo = Demo::make(&*ports.clock, &*ports.entropy);
+        let document = demo.document().unwrap();
+        assert_eq!(document.pools.len(), 4);
+        let [entry] = document.partners.as_slice() else {
+            panic!("one partner");
+        };
+        assert_eq!(entry.partner.id, PartnerId::parse(&demo.partner).unwrap());
+        assert_eq!(entry.keys.len(), 2);
+        assert!(entry.webhook.as_ref().unwrap().secret.is_some());
+        assert_eq!(opening().count(), 4);
+    }
+}

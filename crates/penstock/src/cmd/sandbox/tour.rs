@@ -1,0 +1,58 @@
+//! What the sandbox prints: credentials, and calls ready to paste.
+
+use std::net::SocketAddr;
+
+use super::demo::Demo;
+
+/// Where the tour has crypto delivered: an address that nobody owns.
+pub(super) const DESTINATION: &str = "0x52908400098527886E0F7030069857D2E4169EE7";
+
+/// The whole tour of the main job, in the order in which it is done.
+pub(super) fn text(demo: &Demo, address: SocketAddr, folder: &str) -> String {
+    let Demo {
+        partner,
+        secret_key,
+        publishable_key,
+        webhook_secret,
+    } = demo;
+    format!(
+        r#"Penstock sandbox: no real money. Data and credentials are kept in {folder}.
+
+  partner          {partner}
+  secret key       {secret_key}
+  publishable key  {publishable_key}
+  webhook secret   {webhook_secret}
+  contract         http://{address}/openapi/pools-v1.yaml
+  documentation    http://{address}/docs
+
+Paste these into another terminal. A firm quote lives 15 seconds.
+
+export BASE=http://{address}/v1
+export SK={secret_key}
+export PK={publishable_key}
+
+# 1. Discover the pools, and what you may do in one.
+curl -s $BASE/pools -H "Authorization: Bearer $PK"; echo
+curl -s $BASE/pools/EUR-USDT/capabilities -H "Authorization: Bearer $SK"; echo
+
+# 2. A firm quote, and its execution. Repeating the second call executes nothing twice.
+QUOTE=$(curl -s $BASE/pools/EUR-USDT/quote -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' \
+  -d '{{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"100.00","cryptoNetwork":"ethereum","destAddress":"{DESTINATION}"}}' \
+  | tee /dev/stderr | sed -n 's/.*"quoteId":"\([^"]*\)".*/\1/p'); echo
+curl -s $BASE/pools/EUR-USDT/transact -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' \
+  -H "Idempotency-Key: $QUOTE" -d "{{\"quoteId\":\"$QUOTE\"}}"; echo
+
+# 3. Poll until it is settled.
+curl -s $BASE/pools/transactions/$QUOTE -H "Authorization: Bearer $SK"; echo
+
+# 4. Reconcile.
+curl -s "$BASE/pools/trades?limit=5" -H "Authorization: Bearer $SK"; echo
+curl -s $BASE/pools/EUR-USDT/balance -H "Authorization: Bearer $SK"; echo
+curl -s "$BASE/pools/ledger?limit=5" -H "Authorization: Bearer $SK"; echo
+curl -s $BASE/pools/funding -H "Authorization: Bearer $SK"; echo
+
+# An amount's fraction chooses what happens: 100.21 settles on the second poll, 100.31 fails,
+# 100.32 is released, 100.41 is returned after it settled, 100.51 is refused at transact.
+"#
+    )
+}

@@ -1,0 +1,82 @@
+//! `penstock verify`: checks every invariant over the whole database.
+
+use std::process::ExitCode;
+
+use partner_core::ports::AuditReport;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::arguments::Given;
+use crate::failure::Failure;
+use crate::installation::Installation;
+use crate::terminal::Terminal;
+
+pub(crate) async fn run(given: Given, terminal: &Terminal) -> Result<ExitCode, Failure> {
+    let installation = Installation::open(&given, terminal).await?;
+    let report = installation.base.store.audit().await?;
+    installation.close().await;
+    if report.findings.is_empty() {
+        // A store that looks at nothing must not pass for one that found nothing.
+        return Err(Failure::Failed("no invariant was checked".to_owned()));
+    }
+    terminal.answer(&Answer::of(&report), || text_of(&report))?;
+    Ok(if report.clean() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+#[derive(Serialize)]
+struct Answer<'r> {
+    ok: bool,
+    figures: Map<String, Value>,
+    breaches: Vec<Breach<'r>>,
+}
+
+#[derive(Serialize)]
+struct Breach<'r> {
+    invariant: &'static str,
+    count: u64,
+    rows: &'r [String],
+}
+
+impl<'r> Answer<'r> {
+    fn of(report: &'r AuditReport) -> Self {
+        let figure = |(name, value): &(&'static str, String)| {
+            ((*name).to_owned(), Value::from(value.as_str()))
+        };
+        let broken = report.findings.iter().filter(|finding| finding.count > 0);
+        Self {
+            ok: report.clean(),
+            figures: report.figures.iter().map(figure).collect(),
+            breaches: broken
+                .map(|finding| Breach {
+                    invariant: finding.invariant,
+                    count: finding.count,
+                    rows: &finding.breaches,
+                })
+                .collect(),
+        }
+    }
+}
+
+fn text_of(report: &AuditReport) -> String {
+    let mut lines = Vec::new();
+    for (name, value) in &report.figures {
+        lines.push(format!("{name}: {value}"));
+    }
+    let mut broken = 0_usize;
+    for finding in report.findings.iter().filter(|it| it.count > 0) {
+        broken = broken.saturating_add(1);
+        lines.push(format!("✗ {}: {} broken", finding.invariant, finding.count));
+        lines.extend(finding.breaches.iter().map(|row| format!("    {row}")));
+    }
+    let checked = report.findings.len();
+    lines.push(if broken == 0 {
+        format!("✓ {checked} invariants hold")
+    } else {
+        format!("{broken} of {checked} invariants are broken; change nothing before you know why")
+    });
+    lines.join("\n")
+}

@@ -1,0 +1,60 @@
+//! How a command ends when it does not do what was asked.
+
+use kernel::StoreError;
+use partner_core::PartnerId;
+use runtime::{ConfigFault, OpenFault};
+
+/// Why, in lines for the operator.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was given cannot be used: exit 2. One line a fault.
+    Input(Vec<String>),
+    /// It was refused, or it failed: exit 1.
+    Failed(String),
+}
+
+impl Failure {
+    /// Bad input with one fault.
+    pub(crate) fn input(line: impl Into<String>) -> Self {
+        Self::Input(vec![line.into()])
+    }
+
+    pub(crate) fn no_partner(partner: &PartnerId, mode: kernel::Mode) -> Self {
+        Self::Failed(format!("no partner `{partner}` in mode {mode}"))
+    }
+
+    pub(crate) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Input(_) => 2,
+            Self::Failed(_) => 1,
+        }
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Input(lines) => lines.clone(),
+            Self::Failed(line) => vec![line.clone()],
+        }
+    }
+}
+
+impl From<Vec<ConfigFault>> for Failure {
+    fn from(faults: Vec<ConfigFault>) -> Self {
+        Self::Input(faults.iter().map(ToString::to_string).collect())
+    }
+}
+
+impl From<OpenFault> for Failure {
+    fn from(fault: OpenFault) -> Self {
+        match fault {
+            OpenFault::Config(faults) => faults.into(),
+            OpenFault::Store(_) => Self::Failed(runtime::causes(&fault)),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(fault: StoreError) -> Self {
+        Self::Failed(runtime::causes(&fault))
+    }
+}

@@ -1,0 +1,92 @@
+//! Finding and opening the installation a command works on.
+
+use std::sync::Arc;
+
+use kernel::Mode;
+use partner_core::usecases::{keys::Keys, partners};
+use partner_core::{PartnerId, Tenant};
+use runtime::{Config, Foundation, Ports, Sources};
+
+use crate::arguments::Given;
+use crate::failure::Failure;
+use crate::terminal::Terminal;
+
+impl Given {
+    /// Flags, variables and the file, with the flags a command adds.
+    pub(crate) fn sources(&self, added: Vec<(&'static str, String)>) -> Sources {
+        let mut sources = Sources::of_process(self.config.clone());
+        let mut flag = |name, value: &Option<String>| {
+            sources.flags.extend(value.clone().map(|text| (name, text)));
+        };
+        flag("DATABASE_URL", &self.database_url);
+        flag("MODE", &self.mode);
+        sources.flags.extend(added);
+        sources
+    }
+
+    /// Reads the configuration, warning people of what may surprise them.
+    pub(crate) fn load(
+        &self,
+        added: Vec<(&'static str, String)>,
+        terminal: &Terminal,
+    ) -> Result<Config, Failure> {
+        let loaded = Config::load(&self.sources(added))?;
+        for line in &loaded.warnings {
+            terminal.remark(&format!("warning: {line}"));
+        }
+        Ok(loaded.config)
+    }
+}
+
+/// An open installation.
+pub(crate) struct Installation {
+    pub(crate) base: Foundation,
+    pub(crate) mode: Mode,
+}
+
+impl Installation {
+    /// Opens the installation that is meant; an embedded database is migrated.
+    pub(crate) async fn open(given: &Given, terminal: &Terminal) -> Result<Self, Failure> {
+        Self::open_with(given.load(Vec::new(), terminal)?).await
+    }
+
+    /// The same for a configuration that has been read.
+    pub(crate) async fn open_with(config: Config) -> Result<Self, Failure> {
+        let base = Foundation::open(config, Ports::of_machine()).await?;
+        Ok(Self::on(base))
+    }
+
+    pub(crate) fn on(base: Foundation) -> Self {
+        let mode = base.config.mode;
+        Self { base, mode }
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        Keys {
+            store: self.base.store.clone(),
+            entropy: Arc::clone(&self.base.entropy),
+            mode: self.mode,
+        }
+    }
+
+    /// The partner of a name, in this mode; refused where there is none.
+    pub(crate) async fn tenant(&self, partner: PartnerId) -> Result<Tenant, Failure> {
+        let mode = self.mode;
+        let who = Tenant { partner, mode };
+        match partners::find(&*self.base.store, &who).await? {
+            Some(_) => Ok(who),
+            None => Err(Failure::no_partner(&who.partner, mode)),
+        }
+    }
+
+    /// Waits until everything is written and closed.
+    pub(crate) async fn close(self) {
+        self.base.store.close().await;
+    }
+}
+
+/// Reads a partner's name.
+pub(crate) fn partner_id(text: &str) -> Result<PartnerId, Failure> {
+    PartnerId::parse(text)
+        .ok_or_else(|| Failure::input("--partner: expected 1 to 64 of a-z, 0-9, _ and -"))
+}

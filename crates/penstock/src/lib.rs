@@ -1,0 +1,68 @@
+//! The operator's and developer's command line.
+//!
+//! A command is a thin file in `cmd/`: it reads its arguments, runs one use case of a core, and
+//! says what came of it. [`terminal`] is the one place that prints.
+
+mod arguments;
+mod cmd;
+mod failure;
+mod installation;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use arguments::{Arguments, Command};
+use failure::Failure;
+use terminal::{Output, Terminal};
+
+/// Runs the command the process was started with: exit 0, 1 (refused or failed), 2 (bad input).
+#[must_use]
+pub fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(unread) => return unread_arguments(&unread),
+    };
+    let terminal = Terminal::new(arguments.output);
+    let ended = match tokio::runtime::Runtime::new() {
+        Ok(tokio) => tokio.block_on(dispatch(arguments, &terminal)),
+        Err(fault) => Err(Failure::Failed(fault.to_string())),
+    };
+    match ended {
+        Ok(code) => code,
+        Err(failure) => terminal.fail(&failure),
+    }
+}
+
+async fn dispatch(arguments: Arguments, terminal: &Terminal) -> Result<ExitCode, Failure> {
+    let given = arguments.given;
+    match arguments.command {
+        Command::Sandbox(command) => cmd::sandbox::run(given, command, terminal).await,
+        Command::Apply(command) => cmd::apply::run(given, command, terminal).await,
+        Command::Key(command) => cmd::key::run(given, command, terminal).await,
+        Command::Balance(command) => cmd::balance::run(given, command, terminal).await,
+        Command::Crypto(command) => cmd::crypto::run(given, command, terminal).await,
+        Command::Verify => cmd::verify::run(given, terminal).await,
+    }
+}
+
+/// Help and version are answers; anything else is bad input, said in the form that was asked for
+/// as far as that can be told.
+fn unread_arguments(unread: &clap::Error) -> ExitCode {
+    if !unread.use_stderr() {
+        let _ = unread.print();
+        return ExitCode::SUCCESS;
+    }
+    match Output::wanted(std::env::args_os()) {
+        Output::Text => {
+            let _ = unread.print();
+            ExitCode::from(2)
+        }
+        Output::Json => {
+            let text = unread.render().to_string();
+            let message = text.trim().trim_start_matches("error: ").to_owned();
+            Terminal::new(Output::Json).fail(&Failure::Input(vec![message]))
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What is printed, and for whom.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// For whom a command answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+impl Output {
+    /// What the arguments ask for, where they could not be read as a whole.
+    pub(crate) fn wanted(arguments: impl Iterator<Item = OsString>) -> Self {
+        let arguments: Vec<OsString> = arguments.collect();
+        let apart = arguments
+            .windows(2)
+            .any(|pair| matches!(pair, [flag, value] if flag == "--output" && value == "json"));
+        if apart || arguments.iter().any(|it| it == "--output=json") {
+            Self::Json
+        } else {
+            Self::Text
+        }
+    }
+}
+
+/// Where a command answers.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    output: Output,
+}
+
+impl Terminal {
+    pub(crate) const fn new(output: Output) -> Self {
+        Self { output }
+    }
+
+    /// Answers: a value on one line for programs, or text for people. The text is made only where it is shown.
+    pub(crate) fn answer<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        let line = match self.output {
+            Output::Text => text(),
+            Output::Json => {
+                serde_json::to_string(value).map_err(|fault| Failure::Failed(fault.to_string()))?
+            }
+        };
+        say(line.trim_end());
+        Ok(())
+    }
+
+    /// Tells people how far it is; programs get the whole at the end.
+    pub(crate) fn progress(&self, line: &str) {
+        if self.output == Output::Text {
+            say(line);
+        }
+    }
+
+    /// Says something to people; programs are not told.
+    pub(crate) fn remark(&self, line: &str) {
+        if self.output == Output::Text {
+            say_error(line);
+        }
+    }
+
+    /// Says why the command did not do what was asked.
+    pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
+        let lines = failure.lines();
+        match self.output {
+            Output::Text => lines.iter().for_each(|line| say_error(line)),
+            Output::Json => {
+                let error = serde_json::json!({ "error": lines.join("\n") });
+                say_error(&error.to_string());
+            }
+        }
+        ExitCode::from(failure.exit_code())
+    }
+}
+
+/// Prints a line on stdout. Whoever started the program may have stopped reading; that is no
+/// reason to stop.
+pub(crate) fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn say_error(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_of_errors_is_found_even_in_broken_arguments() {
+        let wanted = |line: &str| Output::wanted(line.split(' ').map(OsString::from));
+        assert_eq!(wanted("penstock nonsense --output json"), Output::Json);
+        assert_eq!(wanted("penstock --output=json"), Output::Json);
+        assert_eq!(wanted("penstock --output text verify"), Output::Text);
+        assert_eq!(wanted("penstock json --output"), Output::Text);
+    }
+}
