@@ -31,7 +31,11 @@ pub(crate) struct Cache {
 
 #[async_trait]
 impl Directory for SqliteStore {
-    async fn access_find(&self, mode: Mode, hash: &KeyHash) -> Result<Option<Arc<Access>>, StoreError> {
+    async fn access_find(
+        &self,
+        mode: Mode,
+        hash: &KeyHash,
+    ) -> Result<Option<Arc<Access>>, StoreError> {
         let mut conn = self.inner.reader().await?;
         let row = sqlx::query(
             "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
@@ -64,13 +68,22 @@ impl Directory for SqliteStore {
 
 fn access(row: &SqliteRow, mode: Mode) -> Result<Access, StoreError> {
     let partner = partners::partner(&Columns::new("partners", row))?;
-    let provisioned = row.try_get::<Option<i64>, _>("enabled").ok().flatten().is_some();
+    let provisioned = row
+        .try_get::<Option<i64>, _>("enabled")
+        .ok()
+        .flatten()
+        .is_some();
     let profile = if provisioned {
         pools::profile(&Columns::new("pools_profiles", row))?
     } else {
         PoolsProfile::absent(&partner.id)
     };
-    Ok(Access::new(mode, keys::record(&Columns::new("api_keys", row), mode)?, partner, profile))
+    Ok(Access::new(
+        mode,
+        keys::record(&Columns::new("api_keys", row), mode)?,
+        partner,
+        profile,
+    ))
 }
 
 impl Inner {
@@ -99,15 +112,24 @@ impl Inner {
     fn cached(&self, version: i64, wanted: &BTreeSet<KeyId>) -> BTreeMap<KeyId, Arc<Access>> {
         let mut cache = self.lock_cache();
         if cache.version != version || cache.by_key.len() > CACHED {
-            *cache = Cache { version, by_key: HashMap::new() };
+            *cache = Cache {
+                version,
+                by_key: HashMap::new(),
+            };
         }
-        wanted.iter().filter_map(|id| Some((*id, Arc::clone(cache.by_key.get(id)?)))).collect()
+        wanted
+            .iter()
+            .filter_map(|id| Some((*id, Arc::clone(cache.by_key.get(id)?))))
+            .collect()
     }
 
     fn remember(&self, version: i64, read: &[Arc<Access>]) {
         let mut cache = self.lock_cache();
         if cache.version == version {
-            cache.by_key.extend(read.iter().map(|access| (access.key.id, Arc::clone(access))));
+            cache.by_key.extend(
+                read.iter()
+                    .map(|access| (access.key.id, Arc::clone(access))),
+            );
         }
     }
 
@@ -116,7 +138,11 @@ impl Inner {
     }
 }
 
-async fn read(conn: &mut SqliteConnection, mode: Mode, ids: &[String]) -> Result<Vec<Arc<Access>>, StoreError> {
+async fn read(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+    ids: &[String],
+) -> Result<Vec<Arc<Access>>, StoreError> {
     let rows = sqlx::query(
         "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
                 p.name AS partner_name, p.status AS partner_status,
@@ -132,7 +158,9 @@ async fn read(conn: &mut SqliteConnection, mode: Mode, ids: &[String]) -> Result
     .fetch_all(conn)
     .await
     .map_err(errors::statement)?;
-    rows.iter().map(|row| access(row, mode).map(Arc::new)).collect()
+    rows.iter()
+        .map(|row| access(row, mode).map(Arc::new))
+        .collect()
 }
 
 /// The partners of a batch, for statements that take a set of them.

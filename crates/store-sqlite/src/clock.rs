@@ -18,15 +18,23 @@ pub(crate) struct StoreClock {
 
 impl fmt::Debug for StoreClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreClock").field("last", &self.last).finish_non_exhaustive()
+        f.debug_struct("StoreClock")
+            .field("last", &self.last)
+            .finish_non_exhaustive()
     }
 }
 
 impl StoreClock {
     /// A clock that starts no earlier than the newest instant stored.
-    pub(crate) async fn start(process: Arc<dyn Clock>, conn: &mut SqliteConnection) -> Result<Self, StoreError> {
+    pub(crate) async fn start(
+        process: Arc<dyn Clock>,
+        conn: &mut SqliteConnection,
+    ) -> Result<Self, StoreError> {
         let newest = newest_stored(conn).await?;
-        Ok(Self { process, last: AtomicI64::new(newest.unwrap_or(i64::MIN)) })
+        Ok(Self {
+            process,
+            last: AtomicI64::new(newest.unwrap_or(i64::MIN)),
+        })
     }
 
     pub(crate) fn now(&self) -> Timestamp {

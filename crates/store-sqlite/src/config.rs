@@ -18,7 +18,11 @@ pub(crate) async fn raise(conn: &mut SqliteConnection) -> Result<(), StoreError>
         .await
         .map_err(errors::statement)?
         .rows_affected();
-    if raised == 1 { Ok(()) } else { Err(errors::rows("config_version", 1, raised)) }
+    if raised == 1 {
+        Ok(())
+    } else {
+        Err(errors::rows("config_version", 1, raised))
+    }
 }
 
 /// Keeps the first fingerprint ever given; answers the one kept.

@@ -45,7 +45,11 @@ pub(crate) async fn find(
     }))
 }
 
-pub(crate) async fn insert(conn: &mut SqliteConnection, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
+pub(crate) async fn insert(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    deposit: &Deposit,
+) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO deposits (mode, partner_id, product, reference, asset, amount, network, entry_id, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",

@@ -30,7 +30,12 @@ pub(crate) async fn find(
     };
     let row = Columns::new("webhook_endpoints", &row);
     let id: EndpointId = row.id("id", who.mode)?;
-    Ok(Some(Endpoint { id, service, url: row.text("url")?.to_owned(), secrets: secrets(conn, who, id).await? }))
+    Ok(Some(Endpoint {
+        id,
+        service,
+        url: row.text("url")?.to_owned(),
+        secrets: secrets(conn, who, id).await?,
+    }))
 }
 
 async fn secrets(
@@ -61,9 +66,16 @@ fn secret(row: &SqliteRow) -> Result<EndpointSecret, StoreError> {
 }
 
 /// Replaces the partner's endpoint for a service, with all its secrets.
-pub(crate) async fn put(conn: &mut SqliteConnection, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
+pub(crate) async fn put(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    endpoint: &Endpoint,
+) -> Result<(), StoreError> {
     if endpoint.id.mode() != who.mode {
-        return Err(StoreError::Guard(format!("webhook_endpoints: {} is of another mode", endpoint.id)));
+        return Err(StoreError::Guard(format!(
+            "webhook_endpoints: {} is of another mode",
+            endpoint.id
+        )));
     }
     sqlx::query(
         "INSERT INTO webhook_endpoints (mode, partner_id, service, id, url) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -77,13 +89,15 @@ pub(crate) async fn put(conn: &mut SqliteConnection, who: &Tenant, endpoint: &En
     .execute(&mut *conn)
     .await
     .map_err(errors::statement)?;
-    sqlx::query("DELETE FROM webhook_secrets WHERE mode = ?1 AND partner_id = ?2 AND endpoint_id = ?3")
-        .bind(who.mode.as_str())
-        .bind(who.partner.as_str())
-        .bind(key(endpoint.id))
-        .execute(&mut *conn)
-        .await
-        .map_err(errors::statement)?;
+    sqlx::query(
+        "DELETE FROM webhook_secrets WHERE mode = ?1 AND partner_id = ?2 AND endpoint_id = ?3",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key(endpoint.id))
+    .execute(&mut *conn)
+    .await
+    .map_err(errors::statement)?;
     for (place, secret) in (0_i64..).zip(&endpoint.secrets) {
         secret_insert(conn, who, endpoint.id, place, secret).await?;
     }

@@ -63,7 +63,11 @@ async fn queue(conn: &mut SqliteConnection, event: &NewEvent) -> Result<(), Stor
 
 #[async_trait]
 impl EventReads for SqliteStore {
-    async fn events_of(&self, who: &Tenant, object_id: &str) -> Result<Vec<StoredEvent>, StoreError> {
+    async fn events_of(
+        &self,
+        who: &Tenant,
+        object_id: &str,
+    ) -> Result<Vec<StoredEvent>, StoreError> {
         let mut conn = self.inner.reader().await?;
         let rows = sqlx::query(
             "SELECT partner_id, id, type, body, created_at FROM events

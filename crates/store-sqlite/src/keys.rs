@@ -20,7 +20,10 @@ pub(crate) fn record(row: &Columns<'_>, mode: Mode) -> Result<KeyRecord, StoreEr
     })
 }
 
-pub(crate) async fn list(conn: &mut SqliteConnection, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError> {
+pub(crate) async fn list(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+) -> Result<Vec<KeyRecord>, StoreError> {
     let rows = sqlx::query(
         "SELECT partner_id, id, kind, prefix, last4, generated, created_at, revoked_at FROM api_keys
          WHERE mode = ?1 AND partner_id = ?2 ORDER BY created_at, id",
@@ -30,7 +33,9 @@ pub(crate) async fn list(conn: &mut SqliteConnection, who: &Tenant) -> Result<Ve
     .fetch_all(conn)
     .await
     .map_err(errors::statement)?;
-    rows.iter().map(|row| record(&Columns::new("api_keys", row), who.mode)).collect()
+    rows.iter()
+        .map(|row| record(&Columns::new("api_keys", row), who.mode))
+        .collect()
 }
 
 pub(crate) async fn owner(
@@ -73,9 +78,16 @@ pub(crate) async fn find(
     Ok(Some((row.partner()?, record(&row, id.mode())?)))
 }
 
-pub(crate) async fn insert(conn: &mut SqliteConnection, who: &Tenant, new: &NewKey) -> Result<(), StoreError> {
+pub(crate) async fn insert(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    new: &NewKey,
+) -> Result<(), StoreError> {
     if new.record.id.mode() != who.mode {
-        return Err(StoreError::Guard(format!("api_keys: {} is of another mode", new.record.id)));
+        return Err(StoreError::Guard(format!(
+            "api_keys: {} is of another mode",
+            new.record.id
+        )));
     }
     sqlx::query(
         "INSERT INTO api_keys (mode, partner_id, id, hash, kind, prefix, last4, generated, created_at, revoked_at)
@@ -97,7 +109,11 @@ pub(crate) async fn insert(conn: &mut SqliteConnection, who: &Tenant, new: &NewK
     Ok(())
 }
 
-pub(crate) async fn revoke(conn: &mut SqliteConnection, id: KeyId, at: Timestamp) -> Result<Cas, StoreError> {
+pub(crate) async fn revoke(
+    conn: &mut SqliteConnection,
+    id: KeyId,
+    at: Timestamp,
+) -> Result<Cas, StoreError> {
     let rows = sqlx::query(
         "UPDATE api_keys SET revoked_at = ?3 WHERE mode = ?1 AND id = ?2 AND revoked_at IS NULL",
     )

@@ -43,7 +43,10 @@ impl TransactBooks for SqliteStore {
         };
         // The writer's lock is everybody's lock: from here on nothing else changes.
         let mut tx = self.inner.write().await?;
-        let lane = Lane { mode, now: self.inner.clock.now() };
+        let lane = Lane {
+            mode,
+            now: self.inner.clock.now(),
+        };
         let mut loaded = lane.load(&self.inner, &mut tx, batch).await?;
         let outcomes = decide(&mut loaded.books, batch, lane.now);
         lane.write(&mut tx, &loaded).await?;
@@ -54,7 +57,10 @@ impl TransactBooks for SqliteStore {
 
 /// A process runs in one mode, so a batch has one; the books know partners by their name alone.
 fn one_mode(batch: &[Command]) -> Result<Option<Mode>, StoreError> {
-    let modes: BTreeSet<Mode> = batch.iter().map(|command| command.scope.tenant.mode).collect();
+    let modes: BTreeSet<Mode> = batch
+        .iter()
+        .map(|command| command.scope.tenant.mode)
+        .collect();
     if modes.len() > 1 {
         return Err(StoreError::unexpected("a batch of commands of both modes"));
     }
@@ -101,7 +107,12 @@ struct AccountKey<'c> {
 }
 
 impl Lane {
-    async fn load(self, inner: &Inner, conn: &mut SqliteConnection, batch: &[Command]) -> Result<Loaded, StoreError> {
+    async fn load(
+        self,
+        inner: &Inner,
+        conn: &mut SqliteConnection,
+        batch: &[Command],
+    ) -> Result<Loaded, StoreError> {
         let keys = batch.iter().map(|command| command.key).collect();
         let asked = self.quote_keys(batch)?;
         let accounts = self.accounts(conn, batch).await?;
@@ -117,8 +128,16 @@ impl Lane {
             idempotency_ttl: inner.options.idempotency_ttl,
             opened: Vec::new(),
         };
-        let sequences = books.accounts.iter().map(|(key, account)| (key.clone(), account.sequence)).collect();
-        Ok(Loaded { books, sequences, slid })
+        let sequences = books
+            .accounts
+            .iter()
+            .map(|(key, account)| (key.clone(), account.sequence))
+            .collect();
+        Ok(Loaded {
+            books,
+            sequences,
+            slid,
+        })
     }
 
     /// The quotes named, as far as they can be of their partner: an id of the other mode is not.
@@ -126,7 +145,10 @@ impl Lane {
         let keys: BTreeSet<QuoteKey<'_>> = batch
             .iter()
             .filter(|command| command.quote.mode() == self.mode)
-            .map(|command| QuoteKey { partner: command.scope.tenant.partner.as_str(), quote: key(command.quote) })
+            .map(|command| QuoteKey {
+                partner: command.scope.tenant.partner.as_str(),
+                quote: key(command.quote),
+            })
             .collect();
         json(&keys)
     }
@@ -208,8 +230,10 @@ impl Lane {
             .iter()
             .flat_map(|command| {
                 let partner = command.scope.tenant.partner.as_str();
-                [command.pool.fiat(), command.pool.crypto()]
-                    .map(|asset| AccountKey { partner, asset: asset.code().to_owned() })
+                [command.pool.fiat(), command.pool.crypto()].map(|asset| AccountKey {
+                    partner,
+                    asset: asset.code().to_owned(),
+                })
             })
             .collect();
         let rows = sqlx::query(ACCOUNTS)
@@ -235,7 +259,9 @@ impl Lane {
         batch: &[Command],
     ) -> Result<(BTreeMap<PartnerId, Velocity>, BTreeSet<PartnerId>), StoreError> {
         let cutoff = velocity::cutoff(self.now, inner.options.velocity_window);
-        let partners = json(&names(batch.iter().map(|command| &command.scope.tenant.partner)))?;
+        let partners = json(&names(
+            batch.iter().map(|command| &command.scope.tenant.partner),
+        ))?;
         let rows = sqlx::query(VELOCITY)
             .bind(self.mode.as_str())
             .bind(&partners)
@@ -271,7 +297,10 @@ impl Lane {
         let mut crossed: BTreeMap<PartnerId, Vec<i64>> = BTreeMap::new();
         for row in &rows {
             let row = Columns::new("trades", row);
-            crossed.entry(row.partner()?).or_default().push(row.integer("notional")?);
+            crossed
+                .entry(row.partner()?)
+                .or_default()
+                .push(row.integer("notional")?);
         }
         Ok(crossed)
     }
@@ -302,13 +331,11 @@ const ACCOUNTS: &str =
      FROM json_each(?2) AS j
      CROSS JOIN accounts AS a ON a.mode = ?1 AND a.partner_id = j.value ->> 'partner' AND a.asset = j.value ->> 'asset'";
 
-const VELOCITY: &str =
-    "SELECT v.partner_id, v.total, v.floor
+const VELOCITY: &str = "SELECT v.partner_id, v.total, v.floor
      FROM json_each(?2) AS j
      CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value";
 
-const CROSSED: &str =
-    "SELECT t.partner_id, t.notional
+const CROSSED: &str = "SELECT t.partner_id, t.notional
      FROM json_each(?2) AS j
      CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value
      CROSS JOIN trades AS t ON t.mode = ?1 AND t.partner_id = v.partner_id
@@ -381,32 +408,54 @@ impl Lane {
         let trades: Vec<TradeRow<'_>> = books.opened.iter().map(trade_row).collect();
         let trades = json(&trades)?;
         let opened = books.opened.len();
-        self.exactly(conn, "quotes", CONSUME, &trades, opened).await?;
+        self.exactly(conn, "quotes", CONSUME, &trades, opened)
+            .await?;
         self.exactly(conn, "trades", OPEN, &trades, opened).await?;
         self.write_entries(conn, loaded).await?;
         let answered: Vec<AnsweredRow<'_>> = books.opened.iter().map(answered_row).collect();
-        self.exactly(conn, "idempotency_keys", ANSWER, &json(&answered)?, opened).await
+        self.exactly(conn, "idempotency_keys", ANSWER, &json(&answered)?, opened)
+            .await
     }
 
-    async fn write_entries(self, conn: &mut SqliteConnection, loaded: &Loaded) -> Result<(), StoreError> {
+    async fn write_entries(
+        self,
+        conn: &mut SqliteConnection,
+        loaded: &Loaded,
+    ) -> Result<(), StoreError> {
         let entries: Vec<EntryRow<'_>> = loaded.books.opened.iter().filter_map(entry_row).collect();
         if entries.is_empty() {
             return Ok(());
         }
-        self.exactly(conn, "ledger_entries", POST, &json(&entries)?, entries.len()).await?;
+        self.exactly(
+            conn,
+            "ledger_entries",
+            POST,
+            &json(&entries)?,
+            entries.len(),
+        )
+        .await?;
         let touched = loaded.books.touched_accounts();
         let accounts: Vec<AccountRow<'_>> = touched
             .iter()
             .map(|(partner, account)| account_row(partner, account, &loaded.sequences))
             .collect();
-        self.exactly(conn, "accounts", BALANCE, &json(&accounts)?, accounts.len()).await
+        self.exactly(conn, "accounts", BALANCE, &json(&accounts)?, accounts.len())
+            .await
     }
 
     /// Totals that only moved with the window are kept too, so that no trade is subtracted twice
     /// over by partners who are refused again and again.
-    async fn write_velocity(self, conn: &mut SqliteConnection, loaded: &Loaded) -> Result<(), StoreError> {
+    async fn write_velocity(
+        self,
+        conn: &mut SqliteConnection,
+        loaded: &Loaded,
+    ) -> Result<(), StoreError> {
         let touched = loaded.books.touched_velocity();
-        let slid = loaded.books.velocity.iter().filter(|(partner, _)| loaded.slid.contains(*partner));
+        let slid = loaded
+            .books
+            .velocity
+            .iter()
+            .filter(|(partner, _)| loaded.slid.contains(*partner));
         let rows: BTreeMap<&PartnerId, VelocityRow<'_>> = touched
             .into_iter()
             .chain(slid)
@@ -416,7 +465,8 @@ impl Lane {
             return Ok(());
         }
         let rows: Vec<VelocityRow<'_>> = rows.into_values().collect();
-        self.exactly(conn, "velocity", TOTAL, &json(&rows)?, rows.len()).await
+        self.exactly(conn, "velocity", TOTAL, &json(&rows)?, rows.len())
+            .await
     }
 
     /// Runs a statement that must write so many rows, no more and no less.
@@ -483,12 +533,19 @@ fn account_row<'o>(
         asset: account.asset().code().to_owned(),
         available: account.available.units(),
         sequence: account.sequence,
-        before: sequences.get(&(partner.clone(), account.asset())).copied().unwrap_or_default(),
+        before: sequences
+            .get(&(partner.clone(), account.asset()))
+            .copied()
+            .unwrap_or_default(),
     }
 }
 
 fn velocity_row<'o>(partner: &'o PartnerId, velocity: &Velocity) -> VelocityRow<'o> {
-    VelocityRow { partner: partner.as_str(), total: velocity.total.to_string(), floor: velocity.floor.millis() }
+    VelocityRow {
+        partner: partner.as_str(),
+        total: velocity.total.to_string(),
+        floor: velocity.floor.millis(),
+    }
 }
 
 fn answered_row(opened: &Opened) -> AnsweredRow<'_> {
@@ -532,11 +589,16 @@ const POST: &str =
             j.value ->> 'balance', j.value ->> 'reference', j.value ->> 'trade', j.value ->> 'part', j.value ->> 'at'
      FROM json_each(?2) AS j";
 
-const BALANCE: &str =
-    "UPDATE accounts SET available = j.value ->> 'available', sequence = j.value ->> 'sequence'
+/// Selects the accounts that still are as the rules saw them, and meets each as a conflict: said
+/// as an UPDATE, the planner would go through every account for every row.
+const BALANCE: &str = "INSERT INTO accounts (mode, partner_id, asset, available, sequence)
+     SELECT a.mode, a.partner_id, a.asset, j.value ->> 'available', j.value ->> 'sequence'
      FROM json_each(?2) AS j
-     WHERE accounts.mode = ?1 AND accounts.partner_id = j.value ->> 'partner'
-       AND accounts.asset = j.value ->> 'asset' AND accounts.sequence = j.value ->> 'before'";
+     CROSS JOIN accounts AS a ON a.mode = ?1 AND a.partner_id = j.value ->> 'partner'
+          AND a.asset = j.value ->> 'asset' AND a.sequence = j.value ->> 'before'
+     WHERE true
+     ON CONFLICT (mode, partner_id, asset) DO UPDATE SET
+         available = excluded.available, sequence = excluded.sequence";
 
 const TOTAL: &str =
     "INSERT INTO velocity (mode, partner_id, total, floor)

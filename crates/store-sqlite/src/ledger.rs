@@ -27,25 +27,37 @@ pub(crate) async fn account(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| account_of(&Columns::new("accounts", &row))).transpose()
+    row.map(|row| account_of(&Columns::new("accounts", &row)))
+        .transpose()
 }
 
 pub(crate) fn account_of(row: &Columns<'_>) -> Result<Account, StoreError> {
     let asset = row.asset("asset")?;
-    Ok(Account { available: row.amount("available", asset)?, sequence: row.integer("sequence")? })
+    Ok(Account {
+        available: row.amount("available", asset)?,
+        sequence: row.integer("sequence")?,
+    })
 }
 
 pub(crate) fn entry_of(row: &SqliteRow, mode: Mode) -> Result<Entry, StoreError> {
     let row = Columns::new("ledger_entries", row);
     let asset = row.asset("asset")?;
-    let mark = match (row.opt_integer("account_sequence")?, row.opt_amount("balance_after", asset)?) {
+    let mark = match (
+        row.opt_integer("account_sequence")?,
+        row.opt_amount("balance_after", asset)?,
+    ) {
         (None, None) => None,
-        (Some(sequence), Some(balance_after)) => Some(Mark { sequence, balance_after }),
+        (Some(sequence), Some(balance_after)) => Some(Mark {
+            sequence,
+            balance_after,
+        }),
         (Some(_), None) | (None, Some(_)) => return Err(row.bad("balance_after")),
     };
     let trade = match (row.opt_id("trade_id", mode)?, row.opt_text("part")?) {
         (None, None) => None,
-        (Some(trade), Some(part)) => Some((trade, Part::parse(part).ok_or_else(|| row.bad("part"))?)),
+        (Some(trade), Some(part)) => {
+            Some((trade, Part::parse(part).ok_or_else(|| row.bad("part"))?))
+        }
         (Some(_), None) | (None, Some(_)) => return Err(row.bad("part")),
     };
     Ok(Entry {
@@ -80,9 +92,19 @@ pub(crate) async fn page(
     };
     let oldest = match filter.created_after {
         None => 0,
-        Some(after) => last_up_to(conn, who, &account, after.minus(std::time::Duration::from_millis(1))).await?,
+        Some(after) => {
+            last_up_to(
+                conn,
+                who,
+                &account,
+                after.minus(std::time::Duration::from_millis(1)),
+            )
+            .await?
+        }
     };
-    let below = newest.saturating_add(1).min(filter.before_sequence.unwrap_or(i64::MAX));
+    let below = newest
+        .saturating_add(1)
+        .min(filter.before_sequence.unwrap_or(i64::MAX));
     let rows = sqlx::query(PAGE)
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
@@ -93,7 +115,10 @@ pub(crate) async fn page(
         .fetch_all(conn)
         .await
         .map_err(errors::statement)?;
-    let entries = rows.iter().map(|row| entry_of(row, who.mode)).collect::<Result<_, _>>()?;
+    let entries = rows
+        .iter()
+        .map(|row| entry_of(row, who.mode))
+        .collect::<Result<_, _>>()?;
     Ok(Some(LedgerPage { account, entries }))
 }
 
@@ -141,17 +166,28 @@ pub(crate) const LAST_UP_TO: &str =
 #[async_trait]
 impl LedgerTx for SqliteTx {
     async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError> {
-        Ok(account(self.conn(), who, asset).await?.unwrap_or(Account::empty(asset)))
+        Ok(account(self.conn(), who, asset)
+            .await?
+            .unwrap_or(Account::empty(asset)))
     }
 
-    async fn entry_post(&mut self, who: &Tenant, before: &Account, entry: &Entry) -> Result<(), StoreError> {
+    async fn entry_post(
+        &mut self,
+        who: &Tenant,
+        before: &Account,
+        entry: &Entry,
+    ) -> Result<(), StoreError> {
         if let Some(mark) = &entry.mark {
             put_account(self.conn(), who, before, mark).await?.won()?;
         }
         insert(self.conn(), who, entry).await
     }
 
-    async fn deposit_find(&mut self, who: &Tenant, reference: &str) -> Result<Option<Deposit>, StoreError> {
+    async fn deposit_find(
+        &mut self,
+        who: &Tenant,
+        reference: &str,
+    ) -> Result<Option<Deposit>, StoreError> {
         deposits::find(self.conn(), who, reference).await
     }
 
@@ -167,7 +203,11 @@ async fn put_account(
     before: &Account,
     mark: &Mark,
 ) -> Result<Cas, StoreError> {
-    let statement = if before.sequence == 0 { FIRST_ENTRY } else { NEXT_ENTRY };
+    let statement = if before.sequence == 0 {
+        FIRST_ENTRY
+    } else {
+        NEXT_ENTRY
+    };
     let rows = sqlx::query(statement)
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
@@ -186,11 +226,14 @@ const FIRST_ENTRY: &str =
     "INSERT INTO accounts (mode, partner_id, asset, available, sequence) VALUES (?1, ?2, ?3, ?4, ?5)
      ON CONFLICT (mode, partner_id, asset) DO NOTHING";
 
-const NEXT_ENTRY: &str =
-    "UPDATE accounts SET available = ?4, sequence = ?5
+const NEXT_ENTRY: &str = "UPDATE accounts SET available = ?4, sequence = ?5
      WHERE mode = ?1 AND partner_id = ?2 AND asset = ?3 AND sequence = ?6";
 
-async fn insert(conn: &mut SqliteConnection, who: &Tenant, entry: &Entry) -> Result<(), StoreError> {
+async fn insert(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    entry: &Entry,
+) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO ledger_entries (mode, partner_id, id, asset, debit, credit, amount, reason, account_sequence,
                                      balance_after, reference, trade_id, part, created_at)

@@ -26,5 +26,6 @@ mod row;
 mod trades;
 mod tx;
 mod velocity;
+mod verify;
 
 pub use open::{Options, SqliteStore};

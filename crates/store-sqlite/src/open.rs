@@ -56,7 +56,11 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError::Unavailable`] where the file cannot be opened, [`StoreError::Unexpected`]
     /// where a newer program has changed its schema.
-    pub async fn open(path: &Path, clock: Arc<dyn Clock>, options: Options) -> Result<Self, StoreError> {
+    pub async fn open(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        options: Options,
+    ) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(StoreError::unavailable)?;
         }
@@ -67,7 +71,15 @@ impl SqliteStore {
         drop(conn);
         let readers = readers(path).await?;
         let access = Mutex::default();
-        Ok(Self { inner: Arc::new(Inner { writer, readers, clock, options, access }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                writer,
+                readers,
+                clock,
+                options,
+                access,
+            }),
+        })
     }
 
     /// Closes every connection, waiting for those in use.
@@ -96,7 +108,10 @@ impl Inner {
     /// A write transaction. It holds SQLite's one write lock from the start, so that nothing it
     /// reads can change before it commits.
     pub(crate) async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        self.writer.begin_with("BEGIN IMMEDIATE").await.map_err(errors::begin)
+        self.writer
+            .begin_with("BEGIN IMMEDIATE")
+            .await
+            .map_err(errors::begin)
     }
 }
 
@@ -104,15 +119,18 @@ impl Inner {
 impl Readiness for SqliteStore {
     async fn ready(&self) -> Result<(), StoreError> {
         let mut conn = self.inner.reader().await?;
-        let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
-            .fetch_one(&mut *conn)
-            .await
-            .map_err(errors::statement)?;
+        let found: Option<i64> =
+            sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+                .fetch_one(&mut *conn)
+                .await
+                .map_err(errors::statement)?;
         let known = MIGRATOR.iter().map(|migration| migration.version).max();
         if found == known {
             Ok(())
         } else {
-            Err(StoreError::unavailable(format!("schema version {found:?}, expected {known:?}")))
+            Err(StoreError::unavailable(format!(
+                "schema version {found:?}, expected {known:?}"
+            )))
         }
     }
 }
@@ -159,12 +177,23 @@ async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
 
 async fn readers(path: &Path) -> Result<SqlitePool, StoreError> {
     let options = connect(path).read_only(true).pragma("cache_size", "-16384");
-    pool(READERS).connect_with(options).await.map_err(errors::begin)
+    pool(READERS)
+        .connect_with(options)
+        .await
+        .map_err(errors::begin)
 }
 
 /// In one transaction, so that two programs starting at once do not both migrate.
 async fn migrate(conn: &mut SqliteConnection) -> Result<(), StoreError> {
-    let mut tx = conn.begin_with("BEGIN IMMEDIATE").await.map_err(errors::begin)?;
-    MIGRATOR.run(&mut *tx).await.map_err(errors::migration)?;
+    let mut tx = conn
+        .begin_with("BEGIN IMMEDIATE")
+        .await
+        .map_err(errors::begin)?;
+    // `run` itself takes anything that hands out connections, which hides from the compiler that
+    // this future can move between threads.
+    MIGRATOR
+        .run_direct(None, &mut *tx, false)
+        .await
+        .map_err(errors::migration)?;
     tx.commit().await.map_err(errors::commit)
 }

@@ -7,7 +7,10 @@ use sqlx::SqliteConnection;
 use crate::errors;
 use crate::row::Columns;
 
-pub(crate) async fn find(conn: &mut SqliteConnection, who: &Tenant) -> Result<Option<Partner>, StoreError> {
+pub(crate) async fn find(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+) -> Result<Option<Partner>, StoreError> {
     let row = sqlx::query(
         "SELECT partner_id, name AS partner_name, status AS partner_status FROM partners
          WHERE mode = ?1 AND partner_id = ?2",
@@ -17,7 +20,8 @@ pub(crate) async fn find(conn: &mut SqliteConnection, who: &Tenant) -> Result<Op
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| partner(&Columns::new("partners", &row))).transpose()
+    row.map(|row| partner(&Columns::new("partners", &row)))
+        .transpose()
 }
 
 pub(crate) fn partner(row: &Columns<'_>) -> Result<Partner, StoreError> {
@@ -28,7 +32,11 @@ pub(crate) fn partner(row: &Columns<'_>) -> Result<Partner, StoreError> {
     })
 }
 
-pub(crate) async fn put(conn: &mut SqliteConnection, mode: Mode, partner: &Partner) -> Result<(), StoreError> {
+pub(crate) async fn put(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+    partner: &Partner,
+) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO partners (mode, partner_id, name, status) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (mode, partner_id) DO UPDATE SET name = excluded.name, status = excluded.status",

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::{Mode, StoreError};
 use partner_core::Tenant;
-use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS};
+use partner_core::pools::{
+    Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS,
+};
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use sqlx::SqliteConnection;
@@ -25,7 +27,11 @@ pub(crate) async fn all(conn: &mut SqliteConnection, mode: Mode) -> Result<Vec<P
     rows.iter().map(pool).collect()
 }
 
-pub(crate) async fn find(conn: &mut SqliteConnection, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError> {
+pub(crate) async fn find(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+    id: PoolId,
+) -> Result<Option<Pool>, StoreError> {
     let row = sqlx::query("SELECT id, networks, available FROM pools WHERE mode = ?1 AND id = ?2")
         .bind(mode.as_str())
         .bind(id.to_string())
@@ -38,7 +44,10 @@ pub(crate) async fn find(conn: &mut SqliteConnection, mode: Mode, id: PoolId) ->
 fn pool(row: &SqliteRow) -> Result<Pool, StoreError> {
     let row = Columns::new("pools", row);
     let networks: Vec<String> = row.parsed("networks", |text| serde_json::from_str(text).ok())?;
-    let networks = networks.iter().map(|name| Network::parse(name)).collect::<Option<_>>();
+    let networks = networks
+        .iter()
+        .map(|name| Network::parse(name))
+        .collect::<Option<_>>();
     Ok(Pool {
         id: row.parsed("id", PoolId::parse)?,
         networks: networks.ok_or_else(|| row.bad("networks"))?,
@@ -46,8 +55,16 @@ fn pool(row: &SqliteRow) -> Result<Pool, StoreError> {
     })
 }
 
-pub(crate) async fn put(conn: &mut SqliteConnection, mode: Mode, pool: &Pool) -> Result<(), StoreError> {
-    let networks: Vec<&str> = pool.networks.iter().map(|network| network.as_str()).collect();
+pub(crate) async fn put(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+    pool: &Pool,
+) -> Result<(), StoreError> {
+    let networks: Vec<&str> = pool
+        .networks
+        .iter()
+        .map(|network| network.as_str())
+        .collect();
     sqlx::query(
         "INSERT INTO pools (mode, id, networks, available) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (mode, id) DO UPDATE SET networks = excluded.networks, available = excluded.available",
@@ -76,7 +93,8 @@ pub(crate) async fn profile_find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| profile(&Columns::new("pools_profiles", &row))).transpose()
+    row.map(|row| profile(&Columns::new("pools_profiles", &row)))
+        .transpose()
 }
 
 pub(crate) fn profile(row: &Columns<'_>) -> Result<PoolsProfile, StoreError> {
@@ -136,7 +154,8 @@ impl TermsDocument {
             None => None,
             Some(largest) => Some(Decimal::from_str_exact(&largest).ok()?),
         };
-        let fits = self.draw_fee_bps <= DRAW_FEE_CEILING_BPS && self.spread_cap_bps <= SPREAD_CEILING_BPS;
+        let fits =
+            self.draw_fee_bps <= DRAW_FEE_CEILING_BPS && self.spread_cap_bps <= SPREAD_CEILING_BPS;
         fits.then_some(PoolTerms {
             draw_fee_bps: self.draw_fee_bps,
             spread_cap_bps: self.spread_cap_bps,
@@ -154,8 +173,11 @@ pub(crate) async fn profile_put(
     profile: &PoolsProfile,
 ) -> Result<(), StoreError> {
     let allowed: Vec<String> = profile.allowed.iter().map(ToString::to_string).collect();
-    let terms: BTreeMap<String, TermsDocument> =
-        profile.terms.iter().map(|(pool, terms)| (pool.to_string(), TermsDocument::of(terms))).collect();
+    let terms: BTreeMap<String, TermsDocument> = profile
+        .terms
+        .iter()
+        .map(|(pool, terms)| (pool.to_string(), TermsDocument::of(terms)))
+        .collect();
     sqlx::query(
         "INSERT INTO pools_profiles (mode, partner_id, enabled, access, kyc, tier, allowed, balance_gate,
                                      velocity_cap, iban, funding_reference, terms)

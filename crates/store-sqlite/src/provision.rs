@@ -31,16 +31,27 @@ impl ProvisionTx for SqliteTx {
         partners::put(self.conn(), mode, partner).await
     }
 
-    async fn pools_profile_get(&mut self, who: &Tenant) -> Result<Option<PoolsProfile>, StoreError> {
+    async fn pools_profile_get(
+        &mut self,
+        who: &Tenant,
+    ) -> Result<Option<PoolsProfile>, StoreError> {
         pools::profile_find(self.conn(), who).await
     }
 
-    async fn pools_profile_put(&mut self, who: &Tenant, profile: &PoolsProfile) -> Result<(), StoreError> {
+    async fn pools_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &PoolsProfile,
+    ) -> Result<(), StoreError> {
         self.reconfigured = true;
         pools::profile_put(self.conn(), who, profile).await
     }
 
-    async fn endpoint_get(&mut self, who: &Tenant, service: Service) -> Result<Option<Endpoint>, StoreError> {
+    async fn endpoint_get(
+        &mut self,
+        who: &Tenant,
+        service: Service,
+    ) -> Result<Option<Endpoint>, StoreError> {
         endpoints::find(self.conn(), who, service).await
     }
 
@@ -53,7 +64,10 @@ impl ProvisionTx for SqliteTx {
         keys::list(self.conn(), who).await
     }
 
-    async fn key_owner(&mut self, hash: &KeyHash) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError> {
+    async fn key_owner(
+        &mut self,
+        hash: &KeyHash,
+    ) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError> {
         keys::owner(self.conn(), hash).await
     }
 

@@ -33,11 +33,15 @@ pub(crate) async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| quote(&Columns::new("quotes", &row), who.mode)).transpose()
+    row.map(|row| quote(&Columns::new("quotes", &row), who.mode))
+        .transpose()
 }
 
 pub(crate) fn quote(row: &Columns<'_>, mode: Mode) -> Result<Quote, StoreError> {
-    let fate = match (row.opt_instant("consumed_at")?, row.opt_instant("rejected_at")?) {
+    let fate = match (
+        row.opt_instant("consumed_at")?,
+        row.opt_instant("rejected_at")?,
+    ) {
         (None, None) => Fate::Open,
         (Some(at), None) => Fate::Consumed(at),
         (None, Some(at)) => Fate::Rejected(at),
@@ -101,9 +105,13 @@ struct NewRow<'q> {
 
 fn new_row(new: &NewQuote, at: Timestamp) -> Result<NewRow<'_>, StoreError> {
     let terms = &new.terms;
-    let pool_fits = terms.fiat.asset() == terms.pool.fiat() && terms.crypto.asset() == terms.pool.crypto();
+    let pool_fits =
+        terms.fiat.asset() == terms.pool.fiat() && terms.crypto.asset() == terms.pool.crypto();
     if !pool_fits || new.id.mode() != new.who.mode {
-        return Err(StoreError::Guard(format!("quotes: {} is not of its pool or mode", new.id)));
+        return Err(StoreError::Guard(format!(
+            "quotes: {} is not of its pool or mode",
+            new.id
+        )));
     }
     Ok(NewRow {
         mode: new.who.mode.as_str(),
@@ -130,7 +138,10 @@ pub(crate) async fn insert_all(
     batch: &[NewQuote],
     at: Timestamp,
 ) -> Result<Vec<Quote>, StoreError> {
-    let rows = batch.iter().map(|new| new_row(new, at)).collect::<Result<Vec<_>, _>>()?;
+    let rows = batch
+        .iter()
+        .map(|new| new_row(new, at))
+        .collect::<Result<Vec<_>, _>>()?;
     let written = sqlx::query(
         "INSERT INTO quotes (mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps,
                              notional, dest_address, dest_network, created_at, expires_at)
@@ -167,7 +178,12 @@ impl QuoteTx for SqliteTx {
         find(self.conn(), who, id).await
     }
 
-    async fn quote_reject(&mut self, who: &Tenant, id: QuoteId, at: Timestamp) -> Result<Cas, StoreError> {
+    async fn quote_reject(
+        &mut self,
+        who: &Tenant,
+        id: QuoteId,
+        at: Timestamp,
+    ) -> Result<Cas, StoreError> {
         let Some(key) = own_key(who, id) else {
             return Ok(Cas::Lost);
         };

@@ -16,19 +16,31 @@ use crate::{SqliteStore, errors, idempotency, ledger, quotes, trades};
 
 #[async_trait]
 impl PoolsReads for SqliteStore {
-    async fn quote_get(&self, who: &Tenant, id: QuoteId) -> Result<Option<Seen<Quote>>, StoreError> {
+    async fn quote_get(
+        &self,
+        who: &Tenant,
+        id: QuoteId,
+    ) -> Result<Option<Seen<Quote>>, StoreError> {
         let mut conn = self.inner.reader().await?;
         let quote = quotes::find(&mut conn, who, id).await?;
         Ok(quote.map(|value| self.seen(value)))
     }
 
-    async fn quote_get_behind_writes(&self, who: &Tenant, id: QuoteId) -> Result<Option<Seen<Quote>>, StoreError> {
+    async fn quote_get_behind_writes(
+        &self,
+        who: &Tenant,
+        id: QuoteId,
+    ) -> Result<Option<Seen<Quote>>, StoreError> {
         let mut conn = self.inner.writer().await?;
         let quote = quotes::find(&mut conn, who, id).await?;
         Ok(quote.map(|value| self.seen(value)))
     }
 
-    async fn trade_by_quote(&self, who: &Tenant, quote: QuoteId) -> Result<Option<Trade>, StoreError> {
+    async fn trade_by_quote(
+        &self,
+        who: &Tenant,
+        quote: QuoteId,
+    ) -> Result<Option<Trade>, StoreError> {
         let mut conn = self.inner.reader().await?;
         trades::find_by_quote(&mut conn, who, quote).await
     }
@@ -38,7 +50,12 @@ impl PoolsReads for SqliteStore {
         trades::find(&mut conn, who, id).await
     }
 
-    async fn trades_page(&self, who: &Tenant, filter: &TradeFilter, limit: u32) -> Result<Vec<Trade>, StoreError> {
+    async fn trades_page(
+        &self,
+        who: &Tenant,
+        filter: &TradeFilter,
+        limit: u32,
+    ) -> Result<Vec<Trade>, StoreError> {
         let mut conn = self.inner.reader().await?;
         trades::page(&mut conn, who, filter, limit).await
     }
@@ -63,12 +80,19 @@ impl PoolsReads for SqliteStore {
 
     /// One statement is one snapshot. A quote that is not consumed in it has no trade in it; only
     /// a consumed one pays for a transaction over three reads.
-    async fn transact_look(&self, scope: &Scope, quote: QuoteId) -> Result<Seen<TransactLook>, StoreError> {
+    async fn transact_look(
+        &self,
+        scope: &Scope,
+        quote: QuoteId,
+    ) -> Result<Seen<TransactLook>, StoreError> {
         let mut conn = self.inner.reader().await?;
         let look = look(&mut conn, scope, quote).await?;
         drop(conn);
         match &look.quote {
-            Some(Quote { fate: Fate::Consumed(_), .. }) => {}
+            Some(Quote {
+                fate: Fate::Consumed(_),
+                ..
+            }) => {}
             _ => return Ok(self.seen(look)),
         }
         let mut snapshot = self.inner.snapshot().await?;
@@ -82,12 +106,19 @@ impl PoolsReads for SqliteStore {
 impl SqliteStore {
     /// The clock is asked after the read, so that what was seen had happened by then.
     fn seen<T>(&self, value: T) -> Seen<T> {
-        Seen { value, at: self.inner.clock.now() }
+        Seen {
+            value,
+            at: self.inner.clock.now(),
+        }
     }
 }
 
 /// What the idempotency key was used for, and the quote, from one statement.
-async fn look(conn: &mut SqliteConnection, scope: &Scope, quote: QuoteId) -> Result<TransactLook, StoreError> {
+async fn look(
+    conn: &mut SqliteConnection,
+    scope: &Scope,
+    quote: QuoteId,
+) -> Result<TransactLook, StoreError> {
     let row = sqlx::query(
         "SELECT i.fingerprint, i.created_at AS answered_at,
                 q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
@@ -114,7 +145,11 @@ async fn look(conn: &mut SqliteConnection, scope: &Scope, quote: QuoteId) -> Res
         .map_err(errors::statement)?
         .map(|_| quotes::quote(&Columns::new("quotes", &row), scope.tenant.mode))
         .transpose()?;
-    Ok(TransactLook { answered: answered.map(pair), quote, trade: None })
+    Ok(TransactLook {
+        answered: answered.map(pair),
+        quote,
+        trade: None,
+    })
 }
 
 fn pair(record: Answered) -> (Fingerprint, kernel::Timestamp) {

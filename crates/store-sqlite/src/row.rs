@@ -29,7 +29,11 @@ impl<'r> Columns<'r> {
             .filter_map(|name| self.row.try_get::<&str, _>(*name).ok())
             .collect::<Vec<_>>()
             .join("/");
-        StoreError::Inconsistent { table: self.table, column, row: named }
+        StoreError::Inconsistent {
+            table: self.table,
+            column,
+            row: named,
+        }
     }
 
     /// A column read by a function that knows what may stand there.
@@ -82,7 +86,10 @@ impl<'r> Columns<'r> {
         Timestamp::from_millis(self.integer(column)?).ok_or_else(|| self.bad(column))
     }
 
-    pub(crate) fn opt_instant(&self, column: &'static str) -> Result<Option<Timestamp>, StoreError> {
+    pub(crate) fn opt_instant(
+        &self,
+        column: &'static str,
+    ) -> Result<Option<Timestamp>, StoreError> {
         self.opt_integer(column)?
             .map(|millis| Timestamp::from_millis(millis).ok_or_else(|| self.bad(column)))
             .transpose()
@@ -92,7 +99,11 @@ impl<'r> Columns<'r> {
         Amount::from_units(self.integer(column)?, asset).ok_or_else(|| self.bad(column))
     }
 
-    pub(crate) fn opt_amount(&self, column: &'static str, asset: Asset) -> Result<Option<Amount>, StoreError> {
+    pub(crate) fn opt_amount(
+        &self,
+        column: &'static str,
+        asset: Asset,
+    ) -> Result<Option<Amount>, StoreError> {
         self.opt_integer(column)?
             .map(|units| Amount::from_units(units, asset).ok_or_else(|| self.bad(column)))
             .transpose()
@@ -118,7 +129,11 @@ impl<'r> Columns<'r> {
             .map(|ulid| Id::from_parts(mode, ulid))
     }
 
-    pub(crate) fn opt_id<K>(&self, column: &'static str, mode: Mode) -> Result<Option<Id<K>>, StoreError>
+    pub(crate) fn opt_id<K>(
+        &self,
+        column: &'static str,
+        mode: Mode,
+    ) -> Result<Option<Id<K>>, StoreError>
     where
         K: kernel::IdKind,
     {

@@ -66,7 +66,8 @@ pub(crate) fn trade(row: &SqliteRow, mode: Mode) -> Result<Trade, StoreError> {
         Side::OnRamp => row.opt_amount("reserved", terms.pool.fiat())?,
         Side::OffRamp => row.opt_amount("reserved", terms.pool.crypto())?,
     };
-    if reserved.is_some_and(|reserved| reserved != terms.input()) || (terms.side == Side::OffRamp && reserved.is_none())
+    if reserved.is_some_and(|reserved| reserved != terms.input())
+        || (terms.side == Side::OffRamp && reserved.is_none())
     {
         return Err(row.bad("reserved"));
     }
@@ -86,7 +87,10 @@ fn state(row: &Columns<'_>) -> Result<TradeState, StoreError> {
     let status = row.parsed("status", TradeStatus::parse)?;
     let settlement = match (row.opt_instant("settled_at")?, row.opt_text("fill")?) {
         (None, None) => None,
-        (Some(at), Some(fill)) => Some(Settlement { at, fill: fill.to_owned() }),
+        (Some(at), Some(fill)) => Some(Settlement {
+            at,
+            fill: fill.to_owned(),
+        }),
         (Some(_), None) | (None, Some(_)) => return Err(row.bad("fill")),
     };
     let released = row.opt_instant("released_at")?;
@@ -94,7 +98,9 @@ fn state(row: &Columns<'_>) -> Result<TradeState, StoreError> {
     let returned = row.opt_instant("returned_at")?;
     match (status, settlement, released, failed, returned) {
         (TradeStatus::Reserved, None, None, None, None) => Ok(TradeState::Reserved),
-        (TradeStatus::Settled, Some(settlement), None, None, None) => Ok(TradeState::Settled(settlement)),
+        (TradeStatus::Settled, Some(settlement), None, None, None) => {
+            Ok(TradeState::Settled(settlement))
+        }
         (TradeStatus::Released, None, Some(at), None, None) => Ok(TradeState::Released { at }),
         (TradeStatus::Failed, None, None, Some(at), None) => Ok(TradeState::Failed { at }),
         (TradeStatus::Returned, Some(settlement), None, None, Some(at)) => {
@@ -105,9 +111,15 @@ fn state(row: &Columns<'_>) -> Result<TradeState, StoreError> {
 }
 
 fn lease(row: &Columns<'_>) -> Result<Option<Lease>, StoreError> {
-    match (row.opt_integer("lease_token")?, row.opt_instant("lease_until")?) {
+    match (
+        row.opt_integer("lease_token")?,
+        row.opt_instant("lease_until")?,
+    ) {
         (None, None) => Ok(None),
-        (Some(token), Some(until)) => Ok(Some(Lease { token: token.cast_unsigned(), until })),
+        (Some(token), Some(until)) => Ok(Some(Lease {
+            token: token.cast_unsigned(),
+            until,
+        })),
         (Some(_), None) | (None, Some(_)) => Err(row.bad("lease_until")),
     }
 }
@@ -127,7 +139,9 @@ async fn range(
 ) -> Result<Option<Range>, StoreError> {
     let up_to = filter
         .created_before
-        .map_or((i64::MAX, String::new()), |before| (before.millis().saturating_add(1), String::new()));
+        .map_or((i64::MAX, String::new()), |before| {
+            (before.millis().saturating_add(1), String::new())
+        });
     let below = match filter.cursor {
         None => up_to,
         Some(cursor) => match find(conn, who, cursor).await? {
@@ -236,7 +250,12 @@ impl TradeTx for SqliteTx {
         Cas::from_rows(rows)
     }
 
-    async fn trade_unclaim(&mut self, who: &Tenant, id: TradeId, token: u64) -> Result<Cas, StoreError> {
+    async fn trade_unclaim(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        token: u64,
+    ) -> Result<Cas, StoreError> {
         let Some(key) = own_key(who, id) else {
             return Ok(Cas::Lost);
         };
@@ -346,14 +365,35 @@ struct Facts<'s> {
 impl<'s> Facts<'s> {
     fn of(state: &'s TradeState) -> Self {
         let settled_at = state.settlement().map(|settlement| settlement.at);
-        let fill = state.settlement().map(|settlement| settlement.fill.as_str());
-        let facts = Self { settled_at, fill, ..Self::default() };
+        let fill = state
+            .settlement()
+            .map(|settlement| settlement.fill.as_str());
+        let facts = Self {
+            settled_at,
+            fill,
+            ..Self::default()
+        };
         match state {
             TradeState::Reserved => facts,
-            TradeState::Settled(settlement) => Self { reached_at: Some(settlement.at), ..facts },
-            TradeState::Released { at } => Self { released_at: Some(*at), reached_at: Some(*at), ..facts },
-            TradeState::Failed { at } => Self { failed_at: Some(*at), reached_at: Some(*at), ..facts },
-            TradeState::Returned { at, .. } => Self { returned_at: Some(*at), reached_at: Some(*at), ..facts },
+            TradeState::Settled(settlement) => Self {
+                reached_at: Some(settlement.at),
+                ..facts
+            },
+            TradeState::Released { at } => Self {
+                released_at: Some(*at),
+                reached_at: Some(*at),
+                ..facts
+            },
+            TradeState::Failed { at } => Self {
+                failed_at: Some(*at),
+                reached_at: Some(*at),
+                ..facts
+            },
+            TradeState::Returned { at, .. } => Self {
+                returned_at: Some(*at),
+                reached_at: Some(*at),
+                ..facts
+            },
         }
     }
 }

@@ -23,14 +23,21 @@ pub(crate) struct SqliteTx {
 
 impl fmt::Debug for SqliteTx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteTx").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("SqliteTx")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
 impl SqliteTx {
     pub(crate) async fn begin(store: &SqliteStore, name: &'static str) -> Result<Self, StoreError> {
         let tx = store.inner.write().await?;
-        Ok(Self { tx, inner: Arc::clone(&store.inner), name, reconfigured: false })
+        Ok(Self {
+            tx,
+            inner: Arc::clone(&store.inner),
+            name,
+            reconfigured: false,
+        })
     }
 
     pub(crate) fn conn(&mut self) -> &mut SqliteConnection {
@@ -74,7 +81,10 @@ impl PoolsStore for SqliteStore {
 
 #[async_trait]
 impl ProvisionStore for SqliteStore {
-    async fn provision_begin(&self, name: &'static str) -> Result<Box<dyn ProvisionTx>, StoreError> {
+    async fn provision_begin(
+        &self,
+        name: &'static str,
+    ) -> Result<Box<dyn ProvisionTx>, StoreError> {
         Ok(Box::new(SqliteTx::begin(self, name).await?))
     }
 

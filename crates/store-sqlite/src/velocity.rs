@@ -20,13 +20,16 @@ pub(crate) fn velocity_of(row: &Columns<'_>) -> Result<Velocity, StoreError> {
 #[async_trait]
 impl VelocityTx for SqliteTx {
     async fn velocity_lock(&mut self, who: &Tenant) -> Result<Option<Velocity>, StoreError> {
-        let row = sqlx::query("SELECT partner_id, total, floor FROM velocity WHERE mode = ?1 AND partner_id = ?2")
-            .bind(who.mode.as_str())
-            .bind(who.partner.as_str())
-            .fetch_optional(self.conn())
-            .await
-            .map_err(errors::statement)?;
-        row.map(|row| velocity_of(&Columns::new("velocity", &row))).transpose()
+        let row = sqlx::query(
+            "SELECT partner_id, total, floor FROM velocity WHERE mode = ?1 AND partner_id = ?2",
+        )
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .fetch_optional(self.conn())
+        .await
+        .map_err(errors::statement)?;
+        row.map(|row| velocity_of(&Columns::new("velocity", &row)))
+            .transpose()
     }
 
     async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError> {

@@ -1,0 +1,128 @@
+//! What a store brings along to be tested: its ports, a clock that is set by hand, and ways to
+//! open the same database again and to damage it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::{Clock, Timestamp};
+use partner_core::ports::{Audit, Directory, EventReads, Housekeeping, ProvisionStore, Readiness};
+use pools_core::ports::{PoolsStore, QuoteBooks, TransactBooks};
+
+/// The velocity window every fixture opens with.
+pub const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long idempotency records count in every fixture.
+pub const IDEMPOTENCY_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A store under test, on a database of its own.
+#[async_trait]
+pub trait Fixture: Send + Sync {
+    /// The store's ports.
+    fn ports(&self) -> &Ports;
+
+    /// The process's clock, as the store was given it.
+    fn clock(&self) -> &ManualClock;
+
+    /// Closes the store and opens its database again, with another velocity window if need be.
+    async fn reopen(&mut self, window: Duration);
+
+    /// Runs SQL that no rule of ours would run, with every constraint out of the way. The tables
+    /// and columns named in cases are those of every store.
+    async fn damage(&self, sql: &str);
+}
+
+/// Every port a store implements.
+#[derive(Clone)]
+pub struct Ports {
+    /// Reads and write transactions.
+    pub store: Arc<dyn PoolsStore>,
+    /// The transact lane.
+    pub transact: Arc<dyn TransactBooks>,
+    /// The quote lane.
+    pub quotes: Arc<dyn QuoteBooks>,
+    /// Keys with their partners.
+    pub directory: Arc<dyn Directory>,
+    /// The operator's side.
+    pub provision: Arc<dyn ProvisionStore>,
+    /// The event queue.
+    pub events: Arc<dyn EventReads>,
+    /// Bounded tables.
+    pub housekeeping: Arc<dyn Housekeeping>,
+    /// Is the store there?
+    pub readiness: Arc<dyn Readiness>,
+    /// The invariants of the whole database.
+    pub audit: Arc<dyn Audit>,
+}
+
+impl fmt::Debug for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ports")
+    }
+}
+
+impl Ports {
+    /// The ports of a store that implements them all.
+    pub fn of<S>(store: S) -> Self
+    where
+        S: PoolsStore
+            + TransactBooks
+            + QuoteBooks
+            + Directory
+            + ProvisionStore
+            + EventReads
+            + Housekeeping
+            + Readiness
+            + Audit
+            + 'static,
+    {
+        let store = Arc::new(store);
+        Self {
+            store: store.clone(),
+            transact: store.clone(),
+            quotes: store.clone(),
+            directory: store.clone(),
+            provision: store.clone(),
+            events: store.clone(),
+            housekeeping: store.clone(),
+            readiness: store.clone(),
+            audit: store,
+        }
+    }
+}
+
+/// A clock that stands still until it is moved.
+#[derive(Debug)]
+pub struct ManualClock(AtomicI64);
+
+impl Default for ManualClock {
+    /// A day in May 2026, at noon.
+    fn default() -> Self {
+        Self(AtomicI64::new(1_779_710_400_000))
+    }
+}
+
+impl ManualClock {
+    /// Moves the clock on.
+    pub fn advance(&self, span: Duration) {
+        self.set(self.now().plus(span));
+    }
+
+    /// Moves the clock back.
+    pub fn go_back(&self, span: Duration) {
+        self.set(self.now().minus(span));
+    }
+
+    /// Sets the clock.
+    pub fn set(&self, at: Timestamp) {
+        self.0.store(at.millis(), Ordering::Release);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Acquire)).expect("a clock set by a test")
+    }
+}
