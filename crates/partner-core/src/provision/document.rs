@@ -210,7 +210,8 @@ impl Reading {
             match target::url_fault(text, mode, allow_private) {
                 None => Some(text.to_owned()),
                 Some(problem) => {
-                    field.refuse(sink, &problem);
+                    // A URL may carry credentials.
+                    field.refuse_unseen(sink, &problem);
                     None
                 }
             }

@@ -339,9 +339,7 @@ fn webhook_targets_follow_mode_and_policy() {
     let found = faults(&with("http://partner.example/"), LIVE);
     assert_eq!(
         found,
-        [
-            "line 5: partners.pools.webhook.url: expected an https URL in live mode, found \"http://partner.example/\""
-        ]
+        ["line 5: partners.pools.webhook.url: expected an https URL in live mode"]
     );
     assert!(faults(&with("http://10.0.0.1/"), TEST)[0].contains("private"));
     assert!(faults(&with("https://127.1/"), LIVE)[0].contains("loopback"));

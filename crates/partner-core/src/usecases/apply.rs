@@ -311,8 +311,10 @@ impl Work<'_> {
             },
         };
         match &before {
-            Some(present) => changes.value("pools.webhook.url", present.url.clone(), &entry.url),
             None => changes.note("pools.webhook created"),
+            // A URL may carry credentials: that it changed is told, it is not.
+            Some(present) if present.url != entry.url => changes.note("pools.webhook.url changed"),
+            Some(_) => {}
         }
         after.url.clone_from(&entry.url);
         if let Some(secret) = self.new_secret(who, entry, &after, changes)? {

@@ -21,7 +21,7 @@ pub(super) fn text(demo: &Demo, address: SocketAddr, folder: &str) -> String {
   partner          {partner}
   secret key       {secret_key}
   publishable key  {publishable_key}
-  webhook secret   {webhook_secret}
+  webhook secret   {webhook_secret} (events are stored; this version sends none yet)
   contract         http://{address}/openapi/pools-v1.yaml
   documentation    http://{address}/docs
 
@@ -36,9 +36,9 @@ curl -s $BASE/pools -H "Authorization: Bearer $PK"; echo
 curl -s $BASE/pools/EUR-USDT/capabilities -H "Authorization: Bearer $SK"; echo
 
 # 2. A firm quote, and its execution. Repeating the second call executes nothing twice.
-QUOTE=$(curl -s $BASE/pools/EUR-USDT/quote -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' \
-  -d '{{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"100.00","cryptoNetwork":"ethereum","destAddress":"{DESTINATION}"}}' \
-  | tee /dev/stderr | sed -n 's/.*"quoteId":"\([^"]*\)".*/\1/p'); echo
+ANSWER=$(curl -s $BASE/pools/EUR-USDT/quote -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' \
+  -d '{{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"100.00","cryptoNetwork":"ethereum","destAddress":"{DESTINATION}"}}')
+QUOTE=$(echo "$ANSWER" | sed -n 's/.*"quoteId":"\([^"]*\)".*/\1/p'); echo "$ANSWER"
 curl -s $BASE/pools/EUR-USDT/transact -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' \
   -H "Idempotency-Key: $QUOTE" -d "{{\"quoteId\":\"$QUOTE\"}}"; echo
 
