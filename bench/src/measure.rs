@@ -1,0 +1,66 @@
+//! Spans, medians and percentiles.
+
+use std::time::{Duration, Instant};
+
+/// Measures one span.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a benchmark measures spans of the machine's own clock"
+    )]
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn elapsed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// The middle value, or the mean of the two in the middle.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let high = sorted.get(middle).copied().unwrap_or(f64::NAN);
+    if sorted.len() % 2 == 1 {
+        return high;
+    }
+    let low = middle
+        .checked_sub(1)
+        .and_then(|place| sorted.get(place).copied())
+        .unwrap_or(f64::NAN);
+    (low + high) / 2.0
+}
+
+/// The latency that this share, in per cent, stays within.
+pub(crate) fn percentile(latencies: &mut [Duration], share: usize) -> Duration {
+    latencies.sort_unstable();
+    let place = (latencies.len() * share / 100).min(latencies.len().saturating_sub(1));
+    latencies.get(place).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{median, percentile};
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
+        assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn a_percentile_is_one_of_the_values() {
+        let mut spans: Vec<Duration> = (0..100).rev().map(Duration::from_millis).collect();
+        assert_eq!(percentile(&mut spans, 50), Duration::from_millis(50));
+        assert_eq!(percentile(&mut spans, 99), Duration::from_millis(99));
+        assert_eq!(percentile(&mut [], 50), Duration::ZERO);
+    }
+}

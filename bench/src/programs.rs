@@ -1,0 +1,90 @@
+//! The programs under measurement, built and started as an operator would.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::Result;
+
+/// Where the programs are; builds them where nobody says.
+pub(crate) fn locate(given: Option<&Path>) -> Result<PathBuf> {
+    if let Some(folder) = given {
+        return Ok(folder.to_owned());
+    }
+    let own = std::env::current_exe()?;
+    let folder = own
+        .parent()
+        .ok_or("this program stands nowhere")?
+        .to_owned();
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--profile", "bench", "--locked", "--bins"])
+        .args(["--package", "pools-service", "--package", "penstock"])
+        .status()?;
+    if !status.success() {
+        return Err("the programs could not be built".into());
+    }
+    Ok(folder)
+}
+
+/// A program that listens; ended when dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Server {
+    /// Starts it and waits for the line that names its address.
+    pub(crate) fn start(mut command: Command) -> Result<Self> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()?;
+        let out = child.stdout.take().ok_or("no standard output")?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        let address = line
+            .trim()
+            .rsplit_once("http://")
+            .and_then(|(_, address)| address.parse().ok())
+            .ok_or_else(|| format!("not a listening line: {line:?}"))?;
+        Ok(Self { child, address })
+    }
+
+    /// The memory it occupies, in bytes.
+    pub(crate) fn resident(&self) -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a program to its end and expects it to succeed.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let done = command.stdin(Stdio::null()).output()?;
+    if !done.status.success() {
+        let err = String::from_utf8_lossy(&done.stderr);
+        return Err(format!("{command:?}: {err}").into());
+    }
+    Ok(())
+}
+
+/// A command without anything the machine happens to have set for Penstock.
+pub(crate) fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PENSTOCK_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}

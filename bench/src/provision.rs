@@ -1,0 +1,111 @@
+//! A database with partners, made by the operator's own program.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use crate::Result;
+use crate::programs::{Server, command, run};
+
+/// Deposits are made by that many programs at a time.
+const TELLERS: usize = 2;
+
+/// An installation: its folder, its programs, its partners.
+pub(crate) struct Installation {
+    folder: PathBuf,
+    programs: PathBuf,
+}
+
+/// A partner's name; its key follows from it.
+pub(crate) fn partner(number: usize) -> String {
+    format!("partner-{number}")
+}
+
+/// A key of the documented form.
+pub(crate) fn key(number: usize) -> String {
+    format!("sk_test_{number:032}")
+}
+
+impl Installation {
+    pub(crate) fn new(folder: &Path, programs: PathBuf) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            programs,
+        }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = command(&self.programs.join(program));
+        let database = format!("sqlite://{}", self.folder.join("penstock.db").display());
+        command
+            .current_dir(&self.folder)
+            .env("PENSTOCK_DATABASE_URL", database)
+            .env("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0")
+            .env("PENSTOCK_THROTTLE", "off")
+            .env("PENSTOCK_QUOTE_TTL", "24h")
+            .env("RUST_LOG", "warn");
+        command
+    }
+
+    /// Applies one file with that many partners, each with funds, a cap far above them, and the balance gate on.
+    pub(crate) fn provision(&self, partners: usize) -> Result<()> {
+        let mut text = String::from(
+            "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\", \"ethereum\"]\navailable = true\n",
+        );
+        for number in 0..partners {
+            write!(
+                text,
+                "[[partners]]\nid = \"{}\"\nname = \"Bench\"\nstatus = \"active\"\n\
+                 [partners.pools]\nenabled = true\naccess = \"active\"\nkyc = \"approved\"\nallowed = [\"EUR-USDT\"]\n\
+                 balance_gate = true\nvelocity_cap_usdt = \"9000000000\"\n\
+                 [[partners.pools.terms]]\npool = \"EUR-USDT\"\ndraw_fee_bps = 30\nspread_cap_bps = 50\nmin_order_usdt = 1\n\
+                 [[partners.keys]]\nkind = \"secret\"\nkey = \"{}\"\n",
+                partner(number),
+                key(number)
+            )?;
+        }
+        let file = self.folder.join("partners.toml");
+        std::fs::write(&file, text)?;
+        run(self.command("penstock").arg("apply").arg("-f").arg(file))?;
+        thread::scope(|scope| {
+            let tellers: Vec<_> = (0..TELLERS)
+                .map(|teller| {
+                    scope.spawn(move || self.deposit((teller..partners).step_by(TELLERS)))
+                })
+                .collect();
+            for teller in tellers {
+                teller.join().map_err(|_| "a deposit panicked")??;
+            }
+            Ok(())
+        })
+    }
+
+    fn deposit(&self, numbers: impl Iterator<Item = usize>) -> Result<()> {
+        for number in numbers {
+            run(self
+                .command("penstock")
+                .args([
+                    "balance",
+                    "credit",
+                    "--currency",
+                    "EUR",
+                    "--amount",
+                    "1000000000",
+                    "--ref",
+                    "bench",
+                ])
+                .args(["--partner", &partner(number)]))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn serve(&self) -> Result<Server> {
+        Server::start(self.command("pools-service"))
+    }
+
+    /// The figures only count if the books are clean afterwards.
+    pub(crate) fn verify(&self) -> Result<()> {
+        run(self.command("penstock").arg("verify"))
+    }
+}

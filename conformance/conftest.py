@@ -1,0 +1,107 @@
+"""What the suites share: one provisioned service, and partners made to measure."""
+
+import secrets
+
+import pytest
+
+from client import Client
+from contract import Contract
+from programs import Installation
+from provisioning import POOLS, Partner, new_key, partner_toml, pool_toml, profile, terms_for
+
+
+class World:
+    """An installation, its running service, and the partners provisioned in it."""
+
+    def __init__(self, installation, service, contract):
+        self.installation = installation
+        self.service = service
+        self.contract = contract
+
+    def client(self, key=None):
+        return Client(self.service, key, self.contract)
+
+    def partner(self, funds=None, top=None, terms=None, receipts=None, name=None, **pools):
+        """A fresh partner. What a test does to it, no other test sees."""
+        who = f"{name or 'p'}-{secrets.token_hex(5)}"
+        values = profile(**pools)
+        rows = terms_for(values.get("allowed", [])) if terms is None else terms
+        secret, publishable = new_key("secret"), new_key("publishable")
+        partner = Partner(self, who, secret, publishable, self.client(secret), values, rows, top or {})
+        self.installation.apply(partner.toml())
+        if funds:
+            partner.fund(funds)
+        if receipts:
+            partner.receive(receipts)
+        return partner
+
+
+@pytest.fixture(scope="session")
+def contract():
+    return Contract()
+
+
+def everything():
+    """The pools every shared service serves, and one that nobody is allowed."""
+    return "".join(pool_toml(pool) for pool in POOLS) + pool_toml("USD-USDC", ["ethereum"], available=False)
+
+
+def make_world(folder, contract, **settings):
+    installation = Installation(folder, **settings)
+    installation.apply(everything())
+    return World(installation, installation.start(), contract)
+
+
+def finish(world):
+    """Every service ends in order, with readable logs, without a failure of its own and with clean books."""
+    assert world.service.stop() == 0
+    refused = {"side_not_enabled"}  # 501 is a documented refusal, not a failure
+    failures = [line for line in world.service.log_lines() if line.get("level") == "ERROR"]
+    failures = [line for line in failures if line.get("error.code") not in refused]
+    assert not failures, failures[:3]
+    world.installation.verify()
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory, contract):
+    """The default configuration without throttles."""
+    world = make_world(tmp_path_factory.mktemp("world"), contract)
+    yield world
+    finish(world)
+
+
+@pytest.fixture(scope="session")
+def quick(tmp_path_factory, contract):
+    """A service whose deadlines pass while a test waits."""
+    settings = {
+        "PENSTOCK_QUOTE_TTL": "800ms",
+        "PENSTOCK_IDEMPOTENCY_TTL": "1500ms",
+        "PENSTOCK_VELOCITY_WINDOW": "3s",
+    }
+    world = make_world(tmp_path_factory.mktemp("quick"), contract, **settings)
+    yield world
+    finish(world)
+
+
+@pytest.fixture
+def installation(tmp_path):
+    """A folder of this test alone, with nothing in it."""
+    return Installation(tmp_path / "penstock")
+
+
+@pytest.fixture(scope="module")
+def shopper(world):
+    """A partner with funds for tests that only look at single answers."""
+    return world.partner(funds="1000000.00", name="shopper")
+
+
+@pytest.fixture
+def partner_file():
+    """A complete file for one partner with literal keys."""
+
+    def make(who="acme", pools=None, **more):
+        keys = more.pop("keys", [])
+        values = profile(allowed=["EUR-USDT"]) if pools is None else pools
+        return pool_toml("EUR-USDT") + partner_toml(who, pools=values, terms=terms_for(["EUR-USDT"]), keys=keys, **more)
+
+    return make

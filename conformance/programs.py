@@ -1,0 +1,197 @@
+"""The real programs, as their operator runs them: started, spoken to and stopped."""
+
+import json
+import os
+import queue
+import re
+import secrets
+import signal
+import subprocess
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+# A debug build on a busy machine is slow to start; nothing here measures how fast it is.
+PATIENCE = 30.0
+
+LISTENING = re.compile(r"^pools-service listening on http://(127\.0\.0\.1):(\d+)$")
+
+
+def program(variable):
+    path = os.environ.get(variable)
+    if not path:
+        raise RuntimeError(f"{variable} is not set: run these suites with `cargo xtask conformance`")
+    return path
+
+
+def environment(settings):
+    """A clean environment: what the machine happens to set must not decide a test."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    kept.pop("RUST_LOG", None)
+    kept.update({name: str(value) for name, value in settings.items()})
+    return kept
+
+
+@dataclass
+class Done:
+    """A program that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+def run(command, settings, timeout=PATIENCE, cwd=None):
+    done = subprocess.run(
+        [str(word) for word in command],
+        env=environment(settings),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        cwd=cwd,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+class Installation:
+    """A folder with one embedded database, and the settings that point at it."""
+
+    def __init__(self, folder, **settings):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.database = self.folder / "penstock.db"
+        self.settings = {
+            "PENSTOCK_DATABASE_URL": f"sqlite://{self.database}",
+            "PENSTOCK_POOLS_LISTEN": "127.0.0.1:0",
+            "PENSTOCK_THROTTLE": "off",
+        }
+        self.settings.update(settings)
+
+    def penstock(self, *words, **settings):
+        """Runs the operator's program; the caller judges how it ended."""
+        return run([program("PENSTOCK_BIN"), *words], {**self.settings, **settings}, cwd=self.folder)
+
+    def operator(self, *words, **settings):
+        """Runs the operator's program with JSON output and expects it to succeed."""
+        done = self.penstock(*words, "--output", "json", **settings)
+        assert done.code == 0, f"penstock {' '.join(map(str, words))}: {done.code}\n{done.out}\n{done.err}"
+        return done.json
+
+    def write(self, text, name=None):
+        path = self.folder / (name or f"{secrets.token_hex(6)}.toml")
+        path.write_text(text)
+        return path
+
+    def apply(self, text, *flags):
+        return self.operator("apply", "-f", self.write(text), *flags)
+
+    def apply_refused(self, text, *flags):
+        return self.penstock("apply", "-f", self.write(text), *flags)
+
+    def credit(self, partner, amount, currency="EUR", ref=None):
+        ref = ref or secrets.token_hex(8)
+        words = ["--partner", partner, "--currency", currency, "--amount", amount, "--ref", ref]
+        return self.operator("balance", "credit", *words)
+
+    def receive(self, partner, amount, asset="USDT", network="tron", ref=None):
+        ref = ref or secrets.token_hex(8)
+        words = ["--partner", partner, "--asset", asset, "--network", network, "--amount", amount, "--ref", ref]
+        return self.operator("crypto", "credit", *words)
+
+    def verify(self):
+        """All invariants over the whole database; a breach fails the test with its name."""
+        done = self.penstock("verify", "--output", "json")
+        assert done.code == 0, done.out + done.err
+        assert done.json["ok"] is True, done.out
+        return done.json
+
+    def pools_service(self, *words, **settings):
+        return run([program("POOLS_SERVICE_BIN"), *words], {**self.settings, **settings}, cwd=self.folder)
+
+    def start(self, *words, **settings):
+        return Service(self, words, {**self.settings, **settings})
+
+
+class Service:
+    """A running `pools-service`."""
+
+    def __init__(self, installation, words, settings):
+        self.installation = installation
+        self.log_path = installation.folder / f"service-{secrets.token_hex(4)}.log"
+        with self.log_path.open("wb") as log:
+            self.process = subprocess.Popen(
+                [program("POOLS_SERVICE_BIN"), *map(str, words)],
+                env=environment(settings),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=installation.folder,
+            )
+        self.lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+        try:
+            first = self.lines.get(timeout=PATIENCE)
+        except queue.Empty:
+            first = None
+        found = LISTENING.match(first or "")
+        if not found:
+            self.kill()
+            raise AssertionError(f"not the listening line: {first!r}\n{self.log()}")
+        self.host, self.port = found[1], int(found[2])
+        self.address = f"http://{self.host}:{self.port}"
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def log_lines(self):
+        """Every line of the log, each of which must be one JSON object."""
+        parsed = []
+        for line in self.log().splitlines():
+            value = json.loads(line)
+            assert isinstance(value, dict), line
+            parsed.append(value)
+        return parsed
+
+    def running(self):
+        return self.process.poll() is None
+
+    def stop(self, how=signal.SIGTERM, timeout=25.0):
+        """Asks the service to stop and answers its exit code."""
+        if self.running():
+            self.process.send_signal(how)
+        return self.process.wait(timeout)
+
+    def kill(self):
+        """Ends the process as a power cut would."""
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def memory(self):
+        """The resident memory in bytes."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise AssertionError("no VmRSS")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.running():
+            try:
+                self.stop()
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise

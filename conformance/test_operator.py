@@ -1,0 +1,301 @@
+"""`penstock`: keys, credits, webhook secrets, verify and export, against running services too."""
+
+import csv
+import io
+import re
+import secrets
+import sqlite3
+import time
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from client import Client
+from contract import INSTANT
+from provisioning import new_key, partner_toml, pool_toml, profile, terms_for
+
+ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
+
+
+def within_five_seconds(predicate):
+    deadline = time.monotonic() + 5.5
+    while not predicate():
+        assert time.monotonic() < deadline, "not seen within five seconds"
+        time.sleep(0.05)
+
+
+# rule: cli.key.create, auth.key-form, cli.json, id.shape, base.unknown-keys-not-cached
+def test_a_new_key_works_at_once(world):
+    partner = world.partner()
+    for kind, prefix in (("secret", "sk"), ("publishable", "pk")):
+        made = world.installation.operator("key", "create", "--partner", partner.id, "--kind", kind)
+        assert set(made) == {"id", "kind", "key"}
+        assert re.fullmatch(f"key_test_{ULID}", made["id"]), made["id"]
+        assert made["kind"] == kind
+        assert re.fullmatch(rf"{prefix}_test_[0-9A-Za-z]{{32}}", made["key"])
+        assert partner.client.get("/pools", key=made["key"]).status == 200
+
+
+# rule: base.unknown-keys-not-cached
+def test_a_key_that_was_unknown_is_not_remembered_as_unknown(world):
+    partner = world.partner()
+    key = new_key()
+    partner.client.refused(401, "unauthorized", "GET", "/pools", key=key)
+    keys = [{"kind": "secret", "key": partner.secret}, {"kind": "secret", "key": key}]
+    world.installation.apply(partner_toml(partner.id, pools=partner.pools, terms=partner.terms, keys=keys))
+    assert partner.client.get("/pools", key=key).status == 200
+
+
+# rule: cli.key.list, cli.json
+def test_keys_are_listed_without_themselves(world):
+    partner = world.partner()
+    made = world.installation.operator("key", "create", "--partner", partner.id, "--kind", "secret")
+    done = world.installation.penstock("key", "list", "--partner", partner.id, "--output", "json")
+    assert done.code == 0, done.err
+    for key in (made["key"], partner.secret, partner.publishable):
+        assert key not in done.out and key[8:] not in done.out
+    rows = {row["id"]: row for row in done.json}
+    assert len(rows) == 3
+    row = rows[made["id"]]
+    assert set(row) == {"id", "kind", "prefix", "last4", "created_at", "revoked_at"}
+    assert made["key"].startswith(row["prefix"]) and len(row["prefix"]) < 20
+    assert made["key"].endswith(row["last4"]) and len(row["last4"]) == 4
+    assert INSTANT.fullmatch(row["created_at"]) and row["revoked_at"] is None
+
+
+# rule: cli.key.revoke, auth.revoked, auth.revocation-reaches-all, base.config-spreads, cli.json
+def test_a_revoked_key_stops_within_five_seconds(world):
+    partner = world.partner()
+    made = world.installation.operator("key", "create", "--partner", partner.id, "--kind", "secret")
+    assert partner.client.get("/pools/trades", key=made["key"]).status == 200
+    revoked = world.installation.operator("key", "revoke", "--key-id", made["id"])
+    assert set(revoked) == {"id", "revoked_at"}
+    assert revoked["id"] == made["id"] and INSTANT.fullmatch(revoked["revoked_at"])
+    within_five_seconds(lambda: partner.client.get("/pools/trades", key=made["key"]).status == 403)
+    partner.client.refused(403, "key_revoked", "GET", "/pools/trades", key=made["key"])
+    partner.client.refused(403, "key_revoked", "GET", "/pools", key=made["key"])
+    assert partner.client.get("/pools/trades").status == 200, "the partner's other key goes on working"
+    again = world.installation.penstock("key", "revoke", "--key-id", made["id"], "--output", "json")
+    assert again.code in (0, 1)
+    if again.code == 0:
+        assert again.json["revoked_at"] == revoked["revoked_at"], "the first instant stands"
+
+
+# rule: auth.revocation-beats-money
+def test_no_money_moves_after_the_revocation(world):
+    partner = world.partner(funds="1000.00")
+    made = world.installation.operator("key", "create", "--partner", partner.id, "--kind", "secret")
+    quotes = [partner.quote("1.00")["quoteId"] for _ in range(6)]
+    assert partner.transact(quotes[0], key=made["key"]).status == 200
+    world.installation.operator("key", "revoke", "--key-id", made["id"])
+    for quote in quotes[1:]:
+        answer = partner.transact(quote, key=made["key"])
+        assert (answer.status, answer.code) == (403, "key_revoked"), answer
+    assert partner.balance() == "999.00"
+
+
+# rule: cli.exit-codes
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["key", "create", "--partner", "nobody", "--kind", "secret"], 1),
+        (["key", "create", "--partner", "nobody", "--kind", "golden"], 2),
+        (["key", "revoke", "--key-id", "key_test_01ARZ3NDEKTSV4RRFFQ69G5FAV"], 1),
+        (["key", "revoke", "--key-id", "golden"], 2),
+        (["balance", "credit", "--partner", "nobody", "--currency", "EUR", "--amount", "1.00", "--ref", "r"], 1),
+        (["balance", "credit", "--partner", "nobody", "--currency", "EUR", "--amount", "1,00", "--ref", "r"], 2),
+        (["balance", "credit", "--partner", "nobody", "--currency", "EUR", "--amount", "-1.00", "--ref", "r"], 2),
+        (["balance", "credit", "--partner", "nobody", "--currency", "EUR", "--ref", "r"], 2),
+        (["webhook", "rotate-secret", "--partner", "nobody", "--service", "pools"], 1),
+        (["export", "trades", "--partner", "nobody", "--from", "yesterday-ish", "--to", "2026-01-01"], 2),
+        (["levitate"], 2),
+    ],
+)
+def test_exit_codes(installation, words, code):
+    assert installation.pools_service("migrate").code == 0
+    done = installation.penstock(*words)
+    assert done.code == code, done
+    assert done.err.strip(), "a refusal says why"
+
+
+# rule: cli.credit.once, cli.json, cli.credit.reason
+def test_a_deposit_counts_once_per_ref(world):
+    partner = world.partner()
+    ref = secrets.token_hex(6)
+    first = world.installation.credit(partner.id, "1000.00", ref=ref)
+    assert first == {"applied": True, "balance": "1000.00"}
+    again = world.installation.credit(partner.id, "1000.00", ref=ref)
+    assert again == {"applied": False, "balance": "1000.00"}
+    assert partner.balance() == "1000.00"
+    [entry] = partner.ledger()
+    assert entry["reason"] == "payin_credit"
+    assert (entry["delta"], entry["balanceAfter"]) in ((f"{sign}1000.00", "1000.00") for sign in ("", "+"))
+    assert entry["ref"] == ref and entry["transactId"] is None
+
+
+# rule: cli.credit.conflict, cli.credit.scope
+def test_a_ref_means_one_deposit(world):
+    partner, other = world.partner(), world.partner()
+    ref = secrets.token_hex(6)
+    world.installation.credit(partner.id, "10.00", ref=ref)
+    for amount, currency in (("10.01", "EUR"), ("10.00", "GBP")):
+        words = ["--partner", partner.id, "--currency", currency, "--amount", amount, "--ref", ref]
+        done = world.installation.penstock("balance", "credit", *words)
+        assert done.code == 1, done
+    words = ["--partner", partner.id, "--asset", "USDT", "--network", "tron", "--amount", "10", "--ref", ref]
+    assert world.installation.penstock("crypto", "credit", *words).code == 1
+    assert partner.balance() == "10.00"
+    assert world.installation.credit(other.id, "10.01", ref=ref)["applied"] is True, "refs are each partner's own"
+
+
+# rule: cli.credit.reason
+def test_a_crypto_receipt_lands_on_the_crypto_account(world):
+    partner = world.partner()
+    done = world.installation.receive(partner.id, "500")
+    assert done == {"applied": True, "balance": "500"}
+    [entry] = partner.ledger("USDT")
+    assert entry["reason"] == "crypto_receipt"
+    assert Decimal(entry["delta"]) == 500 and entry["balanceAfter"] == "500"
+    assert partner.ledger("EUR") == []
+
+
+# rule: money.credit-limit
+@pytest.mark.parametrize(("amount", "code"), [("10000000000.01", (1, 2)), ("0", (2, 1)), ("0.001", (2, 1)), ("1e3", (2,))])
+def test_impossible_deposits_are_refused(world, amount, code):
+    partner = world.partner()
+    words = ["--partner", partner.id, "--currency", "EUR", "--amount", amount, "--ref", "x"]
+    assert world.installation.penstock("balance", "credit", *words).code in code
+    assert partner.balance() == "0.00"
+
+
+# rule: money.credit-limit
+def test_an_account_holds_at_most_nine_times_ten_to_the_ten(world):
+    partner = world.partner()
+    for _ in range(9):
+        partner.fund("10000000000")
+    words = ["--partner", partner.id, "--currency", "EUR", "--amount", "0.01", "--ref", "x"]
+    assert world.installation.penstock("balance", "credit", *words).code == 1
+    assert partner.balance() == "90000000000.00"
+
+
+# rule: cli.webhook.rotate, cli.json
+def test_a_webhook_secret_is_rotated(installation, partner_file):
+    made = installation.apply(partner_file(webhook={"url": "http://127.0.0.1:9/pools"}))
+    [first] = made["created_secrets"]
+    assert set(first) == {"partner", "service", "secret"}
+    assert (first["partner"], first["service"]) == ("acme", "pools")
+    assert re.fullmatch(r"whsec_[0-9A-Za-z+/]{43}=", first["secret"])
+    words = ["webhook", "rotate-secret", "--partner", "acme", "--service", "pools"]
+    plain = installation.operator(*words)
+    assert set(plain) == {"partner", "service", "secret", "overlap_until"}
+    assert plain["overlap_until"] is None
+    overlapping = installation.operator(*words, "--overlap", "24h")
+    assert INSTANT.fullmatch(overlapping["overlap_until"])
+    until = datetime.fromisoformat(overlapping["overlap_until"])
+    assert abs(until - datetime.now(timezone.utc) - timedelta(hours=24)) < timedelta(minutes=5)
+    assert len({first["secret"], plain["secret"], overlapping["secret"]}) == 3
+
+
+# rule: cli.verify, cli.json
+def test_verify_is_clean_after_every_kind_of_trade(world):
+    partner = world.partner(funds="1000.00", receipts="1000")
+    for amount in ("1.00", "1.31", "1.32", "1.41", "1.21", "1.33"):
+        for side in ("on_ramp", "off_ramp"):
+            trade = partner.trade(amount, side=side)
+            for _ in range(3):
+                partner.poll(trade["quoteId"])
+    report = world.installation.verify()
+    assert set(report) == {"ok", "figures", "breaches"}
+    assert report["breaches"] == [] and report["figures"]
+
+
+# rule: cli.verify
+def test_verify_names_what_was_tampered_with(installation, partner_file):
+    installation.apply(partner_file())
+    installation.credit("acme", "1000.00")
+    assert installation.verify()["ok"] is True
+    with sqlite3.connect(installation.database) as database:
+        changed = database.execute("UPDATE accounts SET available = available + 1").rowcount
+    database.close()
+    assert changed == 1
+    done = installation.penstock("verify", "--output", "json")
+    assert done.code == 1, done
+    assert done.json["ok"] is False and done.json["breaches"]
+
+
+# rule: cli.export, cli.json
+def test_an_export_is_reproducible_and_half_open(world):
+    partner = world.partner(funds="1000.00")
+    acks = [partner.trade(f"{n}.00") for n in (10, 20, 30)]
+    trades = [partner.record(ack["transactId"]) for ack in acks]
+    begin = trades[0]["createdAt"]
+    far = "2100-01-01T00:00:00Z"
+    words = ["export", "trades", "--partner", partner.id, "--from", begin, "--to", far]
+    first, second = world.installation.penstock(*words), world.installation.penstock(*words)
+    assert first.code == 0, first.err
+    assert first.out == second.out
+    rows = list(csv.DictReader(io.StringIO(first.out)))
+    assert len(rows) == 3
+    for row, trade in zip(sorted(rows, key=lambda row: str(row)), sorted(trades, key=str)):
+        assert trade["transactId"] in row.values() or any(t["transactId"] in row.values() for t in trades)
+    assert "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" in first.out, "the destination is shown"
+    last = max(trade["createdAt"] for trade in trades)
+    until = world.installation.penstock("export", "trades", "--partner", partner.id, "--from", begin, "--to", last)
+    kept = list(csv.DictReader(io.StringIO(until.out)))
+    assert len(kept) == sum(trade["createdAt"] < last for trade in trades), "the end is not in the window"
+
+
+# rule: cli.export
+def test_the_ledger_is_exported_whole(world):
+    partner = world.partner(funds="1000.00")
+    partner.trade("10.00")
+    words = ["--partner", partner.id, "--from", "2020-01-01", "--to", "2100-01-01"]
+    done = world.installation.penstock("export", "ledger", *words)
+    assert done.code == 0, done.err
+    rows = list(csv.reader(io.StringIO(done.out)))
+    text = done.out
+    for entry in partner.ledger():
+        assert entry["id"] in text and entry["reason"] in text
+    assert len({len(row) for row in rows}) == 1, "every line has the same columns"
+
+
+# rule: base.config-spreads, access.suspended, access.kyc, access.not-enabled, access.organisation-suspended
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"access": "suspended"}, "pool_access_suspended"),
+        ({"kyc": "revoked"}, "kyc_not_approved"),
+        ({"enabled": False}, "pools_not_enabled"),
+        ({"top": {"status": "suspended"}}, "organization_suspended"),
+        ({"allowed": ["EUR-USDC"]}, "pool_not_allowed"),
+    ],
+)
+def test_a_change_reaches_a_running_service_within_five_seconds(world, change, code):
+    partner = world.partner(funds="10.00")
+    quote = partner.quote("1.00")["quoteId"]
+    assert partner.client.get("/pools/EUR-USDT/balance").status == 200
+    partner.change(**change)
+    within_five_seconds(lambda: partner.client.get("/pools/EUR-USDT/balance").status == 403)
+    assert partner.client.get("/pools/EUR-USDT/balance").code == code
+    answer = partner.transact(quote)
+    assert (answer.status, answer.code) == (403, code), answer
+
+
+# rule: base.config-spreads
+def test_terms_reach_a_running_service(world):
+    partner = world.partner()
+    assert partner.client.ok("GET", "/pools/EUR-USDT/capabilities")["drawFeeBps"] == 30
+    partner.change(terms=terms_for(["EUR-USDT"], draw_fee_bps=77))
+    within_five_seconds(lambda: partner.client.ok("GET", "/pools/EUR-USDT/capabilities")["drawFeeBps"] == 77)
+    assert partner.quote("10.00")["feeBps"] == 77
+
+
+# rule: config.embedded-migrates
+def test_any_command_migrates_an_embedded_database(installation):
+    assert not installation.database.exists()
+    installation.verify()
+    installation.apply(pool_toml("EUR-USDT") + partner_toml("acme", pools=profile(allowed=["EUR-USDT"])))
+    key = installation.operator("key", "create", "--partner", "acme", "--kind", "publishable")["key"]
+    with installation.start() as service:
+        pools = Client(service, key).ok("GET", "/pools")["pools"]
+    assert [pool["id"] for pool in pools] == ["EUR-USDT"]

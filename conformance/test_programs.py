@@ -1,0 +1,375 @@
+"""`pools-service` as its operator meets it: subcommands, configuration, logs, start and stop."""
+
+import base64
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+from client import Client
+from contract import published
+from programs import environment, program, run
+from provisioning import ADDRESS, new_key, partner_toml, pool_toml, profile, terms_for
+
+MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
+
+
+def faults(done):
+    return [line for line in done.err.splitlines() if line.strip()]
+
+
+# rule: program.listening-line, program.serve-default, health.alive, health.ready
+def test_serve_prints_one_line_with_its_real_port(installation):
+    with installation.start() as service:
+        assert service.port != 0
+        client = Client(service)
+        assert client.root("GET", "/health").status == 200
+        assert client.root("GET", "/health/ready").status == 200
+        assert service.stop() == 0
+    rest = []
+    while (line := service.lines.get(timeout=5)) is not None:
+        rest.append(line)
+    assert rest == [], "stdout carries the listening line alone"
+
+
+# rule: program.serve-default
+def test_serve_may_be_named(installation):
+    with installation.start("serve") as service:
+        assert Client(service).root("GET", "/health").status == 200
+
+
+# rule: program.migrate
+def test_migrate_brings_an_empty_database_up_to_date(installation):
+    done = installation.pools_service("migrate")
+    assert done.code == 0, done.err
+    assert installation.database.exists()
+    again = installation.pools_service("migrate")
+    assert again.code == 0, again.err
+    installation.verify()
+
+
+# rule: program.openapi
+def test_openapi_prints_the_committed_document(tmp_path):
+    done = run([program("POOLS_SERVICE_BIN"), "openapi"], {}, cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert done.out == published().read_text()
+    assert list(tmp_path.iterdir()) == [], "printing the contract opens no database"
+
+
+# rule: openapi.published
+def test_openapi_is_served_at_the_root(world):
+    answer = world.client().root("GET", "/openapi/pools-v1.yaml")
+    assert answer.status == 200
+    assert answer.headers["content-type"].split(";")[0] == "application/yaml"
+    assert answer.raw == published().read_bytes()
+
+
+# rule: error.doc-anchor
+def test_the_docs_page_explains_every_code_it_is_asked_about(shopper, world):
+    page = world.client().root("GET", "/docs")
+    assert page.status == 200
+    assert page.headers["content-type"].startswith("text/html")
+    seen = {
+        shopper.client.get("/pools/EUR-XXX/balance").code,
+        shopper.client.get("/pools", key=new_key("secret")).code,
+        shopper.client.get("/pools/trades?limit=0").code,
+        shopper.client.get("/nowhere").code,
+        shopper.client.call("DELETE", "/pools").code,
+        shopper.client.post("/pools/EUR-USDT/quote", shopper.ask("0.001")).code,
+        shopper.client.post("/pools/EUR-USDT/quote", shopper.ask(destAddress="0x00")).code,
+        shopper.client.post("/pools/EUR-USDT/quote", raw=b"{").code,
+    }
+    for code in seen:
+        assert re.search(rf"""id=["']?{code}["'>\s]""", page.text), code
+
+
+# rule: program.config-masked
+def test_config_shows_what_is_in_force_and_no_secret(installation):
+    done = installation.pools_service(
+        "config",
+        PENSTOCK_QUOTE_TTL="7s",
+        PENSTOCK_MASTER_KEY=MASTER_KEY,
+        PENSTOCK_REDIS_URL="redis://someone:planted-secret@127.0.0.1:1/0",
+    )
+    assert done.code == 0, done.err
+    assert "7s" in done.out
+    assert "test" in done.out
+    for secret in (MASTER_KEY, "planted-secret"):
+        assert secret not in done.out + done.err
+
+
+BAD_SETTINGS = {
+    "PENSTOCK_MODE": "production",
+    "PENSTOCK_QUOTE_TTL": "soon",
+    "PENSTOCK_POOLS_LISTEN": "nowhere",
+    "PENSTOCK_THROTTLE": "maybe",
+    "PENSTOCK_THROTTLE_POOLS": "many",
+    "PENSTOCK_DATABASE_URL": "mysql://somewhere/else",
+    "PENSTOCK_RATES": "guessed",
+    "PENSTOCK_ENGINE": "imaginary",
+    "PENSTOCK_MASTER_KEY": "c2hvcnQ=",
+    "PENSTOCK_TRUSTED_PROXIES": "10.0.0.0/99",
+    "PENSTOCK_LOG_FORMAT": "crayon",
+    "PENSTOCK_IDEMPOTENCY_TTL": "-1s",
+    "PENSTOCK_DATABASE_POOL": "none",
+}
+
+
+# rule: program.bad-configuration, cli.exit-codes
+@pytest.mark.parametrize("variable", sorted(BAD_SETTINGS))
+def test_a_bad_setting_is_one_line_and_exit_2(installation, variable):
+    done = installation.pools_service(**{variable: BAD_SETTINGS[variable]})
+    assert done.code == 2, done
+    assert len(faults(done)) == 1, done.err
+    assert variable in done.err
+    assert done.out == "", "nothing is started"
+    assert not installation.database.exists()
+
+
+# rule: program.bad-configuration
+def test_each_fault_has_its_own_line(installation):
+    bad = {name: BAD_SETTINGS[name] for name in ("PENSTOCK_MODE", "PENSTOCK_QUOTE_TTL", "PENSTOCK_THROTTLE_POOLS")}
+    done = installation.pools_service(**bad)
+    assert done.code == 2
+    lines = faults(done)
+    assert len(lines) == 3, done.err
+    for name in bad:
+        assert sum(name in line for line in lines) == 1
+
+
+# rule: config.unknown-file-key
+def test_an_unknown_key_in_the_file_is_refused(installation):
+    path = installation.write('quote_tll = "7s"\n')
+    done = installation.pools_service("config", "--config", path)
+    assert done.code == 2, done
+    assert "quote_tll" in done.err
+
+
+# rule: config.unknown-file-key
+def test_a_missing_or_broken_file_is_refused(installation):
+    assert installation.pools_service("config", "--config", installation.folder / "absent.toml").code == 2
+    assert installation.pools_service("config", "--config", installation.write("quote_ttl = = 1")).code == 2
+
+
+# rule: config.unknown-variable
+def test_an_unknown_variable_only_warns(installation):
+    with installation.start(PENSTOCK_QUOTE_TLL="7s") as service:
+        assert Client(service).root("GET", "/health").status == 200
+        assert any("PENSTOCK_QUOTE_TLL" in json.dumps(line) for line in service.log_lines())
+
+
+# rule: config.environment-wins
+def test_the_environment_beats_the_file(installation):
+    path = installation.write('quote_ttl = "7s"\nidempotency_ttl = "23h"\n')
+    shown = installation.pools_service("config", "--config", path, PENSTOCK_QUOTE_TTL="9s")
+    assert shown.code == 0, shown.err
+    assert "9s" in shown.out and "7s" not in shown.out
+    assert "23h" in shown.out, "what the environment leaves open comes from the file"
+
+
+# rule: pools.quote.ttl, config.environment-wins
+def test_a_setting_of_the_file_is_in_force(installation, partner_file):
+    key = new_key()
+    installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))
+    path = installation.write('quote_ttl = "5m"\n')
+    with installation.start("--config", path) as service:
+        body = {"side": "on_ramp", "fiatCurrency": "EUR", "cryptoCurrency": "USDT", "amount": "10.00"}
+        quote = Client(service, key).ok("POST", "/pools/EUR-USDT/quote", {**body, "destAddress": ADDRESS})
+        record = Client(service, key).ok("GET", f"/pools/quotes/{quote['quoteId']}")
+    minutes = [int(record[field][14:16]) for field in ("createdAt", "expiresAt")]
+    assert (minutes[1] - minutes[0]) % 60 == 5
+
+
+# rule: config.live-master-key, program.bad-configuration
+def test_live_mode_needs_a_master_key(installation):
+    done = installation.pools_service(PENSTOCK_MODE="live")
+    assert done.code == 2, done
+    assert "PENSTOCK_MASTER_KEY" in done.err
+
+
+# rule: config.live-has-no-sandbox
+def test_live_mode_never_takes_the_sandbox(installation):
+    for name in ("PENSTOCK_ENGINE", "PENSTOCK_RATES"):
+        settings = {"PENSTOCK_MODE": "live", "PENSTOCK_MASTER_KEY": MASTER_KEY, name: "sandbox"}
+        done = installation.pools_service(**settings)
+        assert done.code == 2, done
+        assert name in done.err
+
+
+# rule: config.live-has-no-sandbox, mode.one-per-process, auth.other-mode
+def test_live_mode_without_sources_prices_nothing(installation):
+    live = {"PENSTOCK_MODE": "live", "PENSTOCK_MASTER_KEY": MASTER_KEY}
+    text = pool_toml("EUR-USDT") + partner_toml("acme", pools=profile(allowed=["EUR-USDT"]), keys=[{"kind": "secret"}])
+    made = installation.operator("apply", "-f", installation.write(text), **live)
+    [key] = [row["key"] for row in made["created_keys"]]
+    assert re.fullmatch(r"sk_live_[0-9A-Za-z]{32}", key)
+    with installation.start(**live) as service:
+        client = Client(service, key)
+        assert [pool["id"] for pool in client.ok("GET", "/pools")["pools"]] == ["EUR-USDT"]
+        body = {"side": "on_ramp", "fiatCurrency": "EUR", "cryptoCurrency": "USDT", "amount": "10.00"}
+        answer = client.ok("POST", "/pools/EUR-USDT/quote", {**body, "destAddress": ADDRESS})
+        assert answer == {"available": False, "unavailableReason": "rate_unavailable"}
+        client.refused(403, "key_mode_mismatch", "GET", "/pools", key=new_key("secret", "test"))
+        client.refused(403, "key_mode_mismatch", "GET", "/pools", key=new_key("publishable", "test"))
+
+
+# rule: base.master-key-file
+def test_the_master_key_is_made_once_and_private(installation):
+    first, second = installation.start(), installation.start()
+    with first, second:
+        path = installation.folder / "master.key"
+        assert path.stat().st_mode & 0o777 == 0o600
+        made = path.read_bytes()
+    with installation.start():
+        assert path.read_bytes() == made
+
+
+# rule: base.master-key-mismatch
+def test_a_master_key_that_does_not_fit_is_exit_2(installation):
+    assert installation.pools_service("migrate").code == 0
+    with installation.start():
+        pass
+    wrong = base64.b64encode(bytes(32)).decode()
+    done = installation.pools_service(PENSTOCK_MASTER_KEY=wrong)
+    assert done.code == 2, done
+    assert wrong not in done.err
+    assert installation.penstock("verify", PENSTOCK_MASTER_KEY=wrong).code == 2
+
+
+# rule: program.logs, response.client-request-id, auth.keys-never-logged, auth.secret-in-query
+def test_logs_are_json_and_hold_no_secret(installation, partner_file):
+    secret, hook = new_key(), "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+    unknown, in_query, encoded = new_key(), new_key(), new_key()
+    webhook = {"url": "http://127.0.0.1:9/pools", "secret": hook}
+    installation.apply(partner_file(keys=[{"kind": "secret", "key": secret}], webhook=webhook))
+    with installation.start(PENSTOCK_MASTER_KEY="", RUST_LOG="debug") as service:
+        client = Client(service, secret)
+        client.ok("GET", "/pools", headers={"X-Request-Id": "order-17.a_b"})
+        client.ok("GET", "/pools", headers={"X-Request-Id": 'planted"} {"level'})
+        client.refused(401, "unauthorized", "GET", "/pools", key=unknown)
+        client.refused(401, "secret_key_in_query", "GET", f"/pools?api_key={in_query}")
+        client.refused(401, "secret_key_in_query", "GET", f"/pools?x=1&x={encoded.replace('_', '%5F')}")
+        client.call("GET", "/pools", key=f"{secret} ")
+        client.post("/pools/EUR-USDT/quote", raw=b'{"planted-body-secret')
+        client.get(f"/pools/quotes/{secret}")
+        assert service.stop() == 0
+        lines = service.log_lines()
+    text = service.log()
+    key_file = (installation.folder / "master.key").read_text().strip()
+    for planted in (secret, unknown, in_query, encoded, hook, hook.removeprefix("whsec_"), key_file):
+        for form in {planted, planted.replace("_", "%5F"), base64.b64encode(planted.encode()).decode()}:
+            assert form not in text, form[:12]
+    assert "planted-body-secret" not in text
+    requests = [line for line in lines if "order-17.a_b" in json.dumps(line)]
+    assert requests, "a harmless request id of the client's is logged"
+    assert not any("planted" in json.dumps(line) for line in lines)
+
+
+# rule: response.client-request-id
+def test_the_clients_request_id_is_logged_by_its_name(installation, partner_file):
+    secret = new_key()
+    installation.apply(partner_file(keys=[{"kind": "secret", "key": secret}]))
+    with installation.start() as service:
+        answer = Client(service, secret).get("/pools", headers={"X-Request-Id": "order-17"})
+        assert answer.headers["x-request-id"] != "order-17"
+        service.stop()
+        assert [line for line in service.log_lines() if line.get("client_request_id") == "order-17"]
+
+
+# rule: program.logs
+def test_logs_are_text_for_people_where_asked(installation):
+    with installation.start(PENSTOCK_LOG_FORMAT="text", RUST_LOG="info") as service:
+        Client(service).root("GET", "/health")
+        service.stop()
+    text = service.log()
+    assert text.strip() and not text.lstrip().startswith("{")
+
+
+def hanging_request(service, key):
+    """A quote whose body is still on its way."""
+    body = json.dumps({"side": "on_ramp", "fiatCurrency": "EUR", "cryptoCurrency": "USDT", "amount": "10.00",
+                       "destAddress": ADDRESS}).encode()
+    head = (f"POST /v1/pools/EUR-USDT/quote HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode()
+    connection = socket.create_connection((service.host, service.port), timeout=20)
+    connection.sendall(head + body[:10])
+    return connection, body[10:]
+
+
+# rule: program.shutdown
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_finishes_what_is_in_flight(installation, partner_file, how):
+    key = new_key()
+    installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))
+    service = installation.start()
+    Client(service, key).ok("GET", "/pools")
+    connection, rest = hanging_request(service, key)
+    time.sleep(0.3)
+    began = time.monotonic()
+    codes = []
+    waiter = threading.Thread(target=lambda: codes.append(service.stop(how)))
+    waiter.start()
+    time.sleep(0.7)
+    assert service.running(), "a request in flight holds the service"
+    with pytest.raises(OSError):
+        socket.create_connection((service.host, service.port), timeout=2).close()
+    connection.sendall(rest)
+    answer = b""
+    while chunk := connection.recv(65536):
+        answer += chunk
+    assert answer.startswith(b"HTTP/1.1 200 "), answer[:200]
+    waiter.join(25)
+    assert codes == [0]
+    assert time.monotonic() - began < 25
+    installation.verify()
+
+
+# rule: program.shutdown
+def test_an_idle_connection_does_not_hold_the_service(installation):
+    service = installation.start()
+    client = Client(service)
+    client.root("GET", "/health")
+    began = time.monotonic()
+    assert service.stop() == 0
+    assert time.monotonic() - began < 5
+
+
+# rule: program.bad-configuration
+def test_an_address_in_use_is_a_clear_failure(installation):
+    with installation.start() as service:
+        done = installation.pools_service(PENSTOCK_POOLS_LISTEN=f"127.0.0.1:{service.port}")
+        assert done.code in (1, 2)
+        assert "PENSTOCK_POOLS_LISTEN" in done.err or str(service.port) in done.err
+        assert "panicked" not in done.err
+
+
+# rule: auth.key-hash-only, base.sealed
+def test_the_database_file_holds_no_secret_in_clear(installation, partner_file):
+    secret, raw = new_key(), secrets.token_bytes(32)
+    hook = "whsec_" + base64.b64encode(raw).decode()
+    webhook = {"url": "http://127.0.0.1:9/pools", "secret": hook}
+    installation.apply(partner_file(keys=[{"kind": "secret", "key": secret}], webhook=webhook))
+    made = installation.operator("key", "create", "--partner", "acme", "--kind", "secret")
+    with installation.start():
+        pass
+    stored = b"".join(path.read_bytes() for path in installation.folder.glob("penstock.db*"))
+    for planted in (secret, made["key"], hook, hook.removeprefix("whsec_")):
+        assert planted.encode() not in stored
+        assert planted[8:].encode() not in stored
+    assert raw not in stored
+
+
+# rule: cli.exit-codes
+def test_unknown_words_are_bad_input():
+    for variable in ("POOLS_SERVICE_BIN", "PENSTOCK_BIN"):
+        done = subprocess.run(
+            [program(variable), "levitate"], env=environment({}), capture_output=True, timeout=30, check=False
+        )
+        assert done.returncode == 2
+        assert os.fsdecode(done.stderr).strip()
