@@ -1,0 +1,313 @@
+//! `apply`: what a file does to a database.
+
+use partner_core::events::{Service, secret_place};
+use partner_core::key::{KeyId, KeyKind};
+use partner_core::pools::{PoolId, PoolTerms, PoolsProfile};
+use partner_core::usecases::keys::Keys;
+use runtime::Foundation;
+use std::sync::Arc;
+
+use crate::fixture::{ACME, Installation, KEYS, POOL, acme, apply};
+
+async fn profile(base: &Foundation) -> Option<PoolsProfile> {
+    let mut tx = base.store.provision_begin("look").await.unwrap();
+    tx.pools_profile_get(&acme()).await.unwrap()
+}
+
+/// The endpoint's URL and its secrets, the newest first.
+async fn endpoint(base: &Foundation) -> (String, Vec<String>) {
+    let mut tx = base.store.provision_begin("look").await.unwrap();
+    let found = tx
+        .endpoint_get(&acme(), Service::Pools)
+        .await
+        .unwrap()
+        .unwrap();
+    let open = |sealed| base.sealer.open(&secret_place(found.id), sealed).unwrap();
+    let secrets = found.secrets.iter().map(|secret| open(&secret.sealed));
+    let texts = secrets
+        .map(|plain| String::from_utf8(plain).unwrap())
+        .collect();
+    (found.url, texts)
+}
+
+fn keys(base: &Foundation) -> Keys {
+    Keys {
+        store: base.store.clone(),
+        entropy: Arc::clone(&base.entropy),
+        mode: acme().mode,
+    }
+}
+
+// rule: apply.idempotent, apply.reports
+#[tokio::test]
+async fn a_file_applied_again_changes_nothing_and_wakes_nobody() {
+    let installation = Installation::new();
+    let base = installation.open().await;
+    let text = format!(
+        "{POOL}{ACME}[partners.pools]\nallowed = [\"EUR-USDT\"]\n[[partners.pools.terms]]\npool = \"EUR-USDT\"\nmin_order_usdt = 10.50\n[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n{KEYS}"
+    );
+    let before = base.store.config_version().await.unwrap();
+    let first = apply(&base, &text).await.unwrap();
+    assert_eq!(
+        first.changed,
+        [
+            "pool EUR-USDT: created",
+            "partner acme: created",
+            "partner acme: pools created",
+            "partner acme: pools.terms EUR-USDT created",
+            "partner acme: pools.webhook created",
+            "partner acme: pools.webhook.secret generated",
+            "partner acme: secret key generated",
+            "partner acme: publishable key generated",
+        ]
+    );
+    assert_eq!(
+        (first.created_keys.len(), first.created_secrets.len()),
+        (2, 1)
+    );
+    let raised = base.store.config_version().await.unwrap();
+    assert_eq!(raised, before + 1, "once for the whole file");
+    let again = text.replace("10.50", "\"10.5\"");
+    let second = apply(&base, &again).await.unwrap();
+    assert!(second.changed.is_empty(), "{:?}", second.changed);
+    assert!(second.created_keys.is_empty() && second.created_secrets.is_empty());
+    assert_eq!(base.store.config_version().await.unwrap(), raised);
+}
+
+// rule: apply.table-replaces, apply.absence-changes-nothing, apply.terms-defaults
+#[tokio::test]
+async fn each_table_stands_for_itself() {
+    let installation = Installation::new();
+    let base = installation.open().await;
+    let pools = format!("{POOL}{}", POOL.replace("EUR", "GBP"));
+    let full = format!(
+        "{pools}{ACME}[partners.pools]\nenabled = true\ntier = \"gold\"\nallowed = [\"EUR-USDT\"]\nvelocity_cap_usdt = 5\n[[partners.pools.terms]]\npool = \"EUR-USDT\"\ndraw_fee_bps = 30\n[[partners.pools.terms]]\npool = \"GBP-USDT\"\ndraw_fee_bps = 40\n"
+    );
+    apply(&base, &full).await.unwrap();
+    let before = profile(&base).await.unwrap();
+
+    let renamed = apply(&base, &ACME.replace("Acme", "New Name"))
+        .await
+        .unwrap();
+    assert_eq!(renamed.changed, ["partner acme: name Acme -> \"New Name\""]);
+    assert_eq!(profile(&base).await.unwrap(), before);
+
+    let webhook = format!("{ACME}[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n");
+    apply(&base, &webhook).await.unwrap();
+    assert_eq!(
+        profile(&base).await.unwrap(),
+        before,
+        "its table is not written"
+    );
+
+    let bare = format!("{ACME}[partners.pools]\nenabled = true\n");
+    let replaced = apply(&base, &bare).await.unwrap();
+    assert_eq!(
+        replaced.changed,
+        [
+            "partner acme: pools.tier gold -> standard",
+            "partner acme: pools.allowed [EUR-USDT] -> []",
+            "partner acme: pools.velocity_cap_usdt 5 -> none",
+        ]
+    );
+    assert_eq!(profile(&base).await.unwrap().terms, before.terms);
+
+    let terms = format!("{ACME}[[partners.pools.terms]]\npool = \"EUR-USDT\"\n");
+    let replaced = apply(&base, &terms).await.unwrap();
+    assert_eq!(
+        replaced.changed,
+        ["partner acme: pools.terms EUR-USDT draw_fee_bps 30 -> 0"]
+    );
+    let after = profile(&base).await.unwrap().terms;
+    let (eur, gbp) = (
+        PoolId::parse("EUR-USDT").unwrap(),
+        PoolId::parse("GBP-USDT").unwrap(),
+    );
+    assert_eq!(after.get(&eur), Some(&PoolTerms::default()));
+    assert_eq!(after.get(&gbp), before.terms.get(&gbp));
+}
+
+// rule: apply.key-generated-once, apply.keys-not-removed
+#[tokio::test]
+async fn a_key_is_generated_where_none_of_its_kind_ever_was() {
+    let installation = Installation::new();
+    let base = installation.open().await;
+    let literal = format!(
+        "{ACME}[[partners.keys]]\nkind = \"secret\"\nkey = \"sk_test_{}\"\n",
+        "a".repeat(32)
+    );
+    apply(&base, &literal).await.unwrap();
+    let made = apply(&base, &format!("{ACME}{KEYS}")).await.unwrap();
+    assert_eq!(
+        made.created_keys.len(),
+        2,
+        "a literal key is not a generated one"
+    );
+    let secret = made
+        .created_keys
+        .iter()
+        .find(|key| key.kind == KeyKind::Secret);
+    let id: KeyId = secret.unwrap().id;
+    keys(&base).revoke(id).await.unwrap();
+    let again = apply(&base, &format!("{ACME}{KEYS}")).await.unwrap();
+    assert!(again.changed.is_empty(), "{:?}", again.changed);
+    assert_eq!(keys(&base).list(&acme().partner).await.unwrap().len(), 3);
+}
+
+// rule: apply.key-stays-revoked
+#[tokio::test]
+async fn a_revoked_literal_key_stays_revoked() {
+    let installation = Installation::new();
+    let base = installation.open().await;
+    let literal = format!(
+        "{ACME}[[partners.keys]]\nkind = \"secret\"\nkey = \"sk_test_{}\"\n",
+        "a".repeat(32)
+    );
+    apply(&base, &literal).await.unwrap();
+    let [record] = keys(&base)
+        .list(&acme().partner)
+        .await
+        .unwrap()
+        .try_into()
+        .unwrap();
+    let revoked = keys(&base).revoke(record.id).await.unwrap();
+    assert!(apply(&base, &literal).await.unwrap().changed.is_empty());
+    let again = keys(&base).revoke(record.id).await.unwrap();
+    assert_eq!(again, revoked, "the first instant stands");
+}
+
+#[tokio::test]
+async fn a_webhook_secret_is_kept_until_another_is_written() {
+    let installation = Installation::new();
+    let base = installation.open().await;
+    let file = |url: &str, secret: &str| {
+        format!("{ACME}[partners.pools.webhook]\nurl = \"{url}\"\n{secret}")
+    };
+    let first = apply(&base, &file("http://127.0.0.1:9/a", ""))
+        .await
+        .unwrap();
+    let [created] = first.created_secrets.as_slice() else {
+        panic!("{first:?}")
+    };
+    let generated = secrecy::ExposeSecret::expose_secret(&created.secret).to_owned();
+    assert_eq!(endpoint(&base).await.1, std::slice::from_ref(&generated));
+
+    let moved = apply(&base, &file("http://127.0.0.1:9/b", ""))
+        .await
+        .unwrap();
+    assert_eq!(moved.changed, ["partner acme: pools.webhook.url changed"]);
+    let expected = ("http://127.0.0.1:9/b".to_owned(), vec![generated]);
+    assert_eq!(endpoint(&base).await, expected);
+
+    let other = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let line = format!("secret = \"{other}\"\n");
+    let replaced = apply(&base, &file("http://127.0.0.1:9/b", &line))
+        .await
+        .unwrap();
+    assert_eq!(
+        replaced.changed,
+        ["partner acme: pools.webhook.secret replaced"]
+    );
+    assert!(replaced.created_secrets.is_empty(), "it was not generated");
+    assert_eq!(endpoint(&base).await.1, [other]);
+    let again = apply(&base, &file("http://127.0.0.1:9/b", &line))
+        .await
+        .unwrap();
+    assert!(again.changed.is_empty(), "{:?}", again.changed);
+}
+
+// rule: apply.atomic, apply.unknown-key
+#[test]
+fn a_file_with_a_fault_is_refused_before_anything_is_made() {
+    let installation = Installation::new();
+    let done = installation.apply(&format!("{POOL}{ACME}nmae = \"x\"\n"), &[]);
+    assert_eq!((done.code, done.out.as_str()), (2, ""));
+    assert_eq!(
+        done.err,
+        "file.toml: line 8: partners.nmae: unknown key; the nearest known one is `name`\n"
+    );
+    assert!(!installation.database_exists());
+    let json = installation.apply("pools = 3", &["--output", "json"]);
+    assert_eq!(json.code, 2);
+    assert!(
+        json.error()
+            .starts_with("file.toml: line 1: pools: expected"),
+        "{json:?}"
+    );
+}
+
+// rule: apply.atomic, apply.key-conflict
+#[test]
+fn what_only_the_database_can_tell_is_refused_with_its_line() {
+    let installation = Installation::new();
+    let key = format!(
+        "[[partners.keys]]\nkind = \"secret\"\nkey = \"sk_test_{}\"\n",
+        "b".repeat(32)
+    );
+    assert_eq!(installation.apply(&format!("{ACME}{key}"), &[]).code, 0);
+    let access = "[partners.pools]\nallowed = [\"EUR-USDT\"]\n";
+    let rival = ACME.replace("acme", "rival");
+    let done = installation.apply(&format!("{rival}{access}{key}"), &[]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert_eq!(
+        done.err,
+        "file.toml: line 5: partners.pools.allowed: pool EUR-USDT is neither in this file nor in the database\n\
+         file.toml: line 6: partners.keys.key: this key belongs to partner `acme` in mode test\n"
+    );
+    assert_eq!(
+        installation
+            .run(&["key", "list", "--partner", "rival"])
+            .code,
+        1
+    );
+    assert_eq!(installation.apply(POOL, &[]).code, 0);
+    let done = installation.apply(&format!("{rival}{access}"), &[]);
+    assert_eq!(done.code, 0, "a pool of the database will do: {done:?}");
+}
+
+// rule: apply.dry-run
+#[test]
+fn a_dry_run_tells_and_does_nothing() {
+    let installation = Installation::new();
+    let done = installation.apply(&format!("{POOL}{ACME}{KEYS}"), &["--dry-run"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(
+        done.out
+            .contains("partner acme: secret key would be generated"),
+        "{done:?}"
+    );
+    assert!(!done.out.contains("sk_test_"), "{done:?}");
+    assert_eq!(
+        installation.run(&["key", "list", "--partner", "acme"]).code,
+        1
+    );
+}
+
+// rule: cli.json, apply.reports
+#[test]
+fn the_report_has_its_documented_fields() {
+    let installation = Installation::new();
+    let text = format!("{ACME}[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n{KEYS}");
+    let report = installation.apply(&text, &["--output", "json"]).json();
+    let fields: Vec<&String> = report.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["changed", "created_keys", "created_secrets"]);
+    let key = &report["created_keys"][0];
+    assert_eq!(
+        (&key["partner"], &key["kind"]),
+        (&"acme".into(), &"secret".into())
+    );
+    assert!(
+        key["id"].as_str().unwrap().starts_with("key_test_"),
+        "{key}"
+    );
+    assert!(
+        key["key"].as_str().unwrap().starts_with("sk_test_"),
+        "{key}"
+    );
+    let secret = &report["created_secrets"][0];
+    assert_eq!(
+        (&secret["partner"], &secret["service"]),
+        (&"acme".into(), &"pools".into())
+    );
+    assert!(secret["secret"].as_str().unwrap().starts_with("whsec_"));
+}

@@ -1,0 +1,178 @@
+//! Keys, credits and `verify`: exit codes and JSON.
+
+use crate::fixture::{ACME, Installation, POOL};
+
+fn with_acme() -> Installation {
+    let installation = Installation::new();
+    assert_eq!(installation.apply(&format!("{POOL}{ACME}"), &[]).code, 0);
+    installation
+}
+
+// rule: cli.key.create, cli.key.list, cli.key.revoke, cli.json
+#[test]
+fn a_key_is_made_listed_and_revoked() {
+    let installation = with_acme();
+    let made = installation.json(&["key", "create", "--partner", "acme", "--kind", "secret"]);
+    let fields: Vec<&String> = made.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["id", "kind", "key"]);
+    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+
+    let done = installation.run(&["key", "list", "--partner", "acme", "--output", "json"]);
+    assert!(!done.out.contains(key.get(12..36).unwrap()), "{done:?}");
+    let list = done.json();
+    let row = list[0].as_object().unwrap();
+    let fields: Vec<&String> = row.keys().collect();
+    assert_eq!(
+        fields,
+        ["id", "kind", "prefix", "last4", "created_at", "revoked_at"]
+    );
+    assert!(key.starts_with(row["prefix"].as_str().unwrap()));
+    assert!(key.ends_with(row["last4"].as_str().unwrap()));
+    assert!(row["revoked_at"].is_null());
+
+    let revoked = installation.json(&["key", "revoke", "--key-id", id]);
+    assert_eq!(revoked["id"], id);
+    let again = installation.json(&["key", "revoke", "--key-id", id]);
+    assert_eq!(again, revoked, "the first instant stands");
+    let list = installation.json(&["key", "list", "--partner", "acme"]);
+    assert_eq!(list[0]["revoked_at"], revoked["revoked_at"]);
+}
+
+// rule: cli.credit.once, cli.credit.conflict, cli.credit.scope
+#[test]
+fn a_reference_counts_once() {
+    let installation = with_acme();
+    let credit = |amount: &'static str, currency: &'static str| {
+        let given = [
+            "--partner",
+            "acme",
+            "--currency",
+            currency,
+            "--amount",
+            amount,
+            "--ref",
+            "r1",
+        ];
+        [&["balance", "credit"][..], &given].concat()
+    };
+    let first = installation.json(&credit("1000.00", "EUR"));
+    assert_eq!(
+        first,
+        serde_json::json!({"applied": true, "balance": "1000.00"})
+    );
+    let again = installation.json(&credit("1000", "eur"));
+    assert_eq!(
+        again,
+        serde_json::json!({"applied": false, "balance": "1000.00"})
+    );
+    let said = installation.run(&credit("1000.00", "EUR"));
+    assert!(
+        said.out.starts_with("nothing done: r1 was credited before"),
+        "{said:?}"
+    );
+    for (amount, currency) in [("1000.01", "EUR"), ("1000.00", "GBP")] {
+        let done = installation.run(&credit(amount, currency));
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(done.err.contains("used before"), "{done:?}");
+    }
+    let receipt = [
+        "crypto",
+        "credit",
+        "--partner",
+        "acme",
+        "--asset",
+        "USDT",
+        "--network",
+        "tron",
+        "--amount",
+        "500.000000",
+        "--ref",
+        "r2",
+    ];
+    let received = installation.json(&receipt);
+    assert_eq!(
+        received,
+        serde_json::json!({"applied": true, "balance": "500"})
+    );
+}
+
+// rule: cli.exit-codes
+#[test]
+fn refusals_exit_1_and_bad_input_exits_2() {
+    let installation = with_acme();
+    for (words, code) in [
+        ("key create --partner nobody --kind secret", 1),
+        ("key create --partner No --kind secret", 2),
+        ("key create --partner acme --kind golden", 2),
+        ("key list --partner nobody", 1),
+        ("key revoke --key-id key_test_01ARZ3NDEKTSV4RRFFQ69G5FAV", 1),
+        ("key revoke --key-id key_live_01ARZ3NDEKTSV4RRFFQ69G5FAV", 1),
+        ("key revoke --key-id golden", 2),
+        (
+            "balance credit --partner nobody --currency EUR --amount 1.00 --ref r",
+            1,
+        ),
+        (
+            "balance credit --partner acme --currency XXX --amount 1.00 --ref r",
+            2,
+        ),
+        (
+            "balance credit --partner acme --currency EUR --amount 1.001 --ref r",
+            2,
+        ),
+        (
+            "balance credit --partner acme --currency EUR --amount -1 --ref r",
+            2,
+        ),
+        (
+            "balance credit --partner acme --currency EUR --amount 0 --ref r",
+            2,
+        ),
+        (
+            "balance credit --partner acme --currency EUR --amount 10000000000.01 --ref r",
+            1,
+        ),
+        ("balance credit --partner acme --currency EUR --amount 1", 2),
+        (
+            "crypto credit --partner acme --asset DOGE --network tron --amount 1 --ref r",
+            2,
+        ),
+        (
+            "crypto credit --partner acme --asset USDT --network lightning --amount 1 --ref r",
+            2,
+        ),
+        ("apply -f nowhere.toml", 2),
+        ("verify --mode prod", 2),
+        ("verify --database-url mysql://x", 2),
+        ("levitate", 2),
+        ("", 2),
+        ("--help", 0),
+        ("--version", 0),
+    ] {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let done = installation.run(&words);
+        assert_eq!(done.code, code, "{words:?}: {done:?}");
+        assert_eq!(done.err.is_empty(), code == 0, "{words:?}: {done:?}");
+        if code != 0 && !words.is_empty() {
+            let done = installation.run(&[&words[..], &["--output", "json"]].concat());
+            assert_eq!(
+                (done.code, done.out.as_str()),
+                (code, ""),
+                "{words:?}: {done:?}"
+            );
+            assert!(!done.error().is_empty(), "{words:?}");
+        }
+    }
+}
+
+// rule: cli.verify, cli.json, config.embedded-migrates
+#[test]
+fn a_fresh_database_is_made_and_verified() {
+    let installation = Installation::new();
+    let report = installation.json(&["verify"]);
+    assert_eq!(report["ok"], true);
+    assert_eq!(report["breaches"], serde_json::json!([]));
+    assert!(report["figures"].is_object());
+    let said = installation.run(&["verify"]);
+    assert!(said.out.trim_end().ends_with("invariants hold"), "{said:?}");
+}

@@ -1,0 +1,127 @@
+//! An installation in a folder of its own, and the program that works on it.
+
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use kernel::Mode;
+use partner_core::provision::{Document, Setting, parse_document, target::AllowPrivate};
+use partner_core::usecases::apply::{ApplyError, Provisioning, Report, Run};
+use partner_core::{PartnerId, Tenant};
+use runtime::{Config, Foundation, Ports, Sources};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with one database.
+pub(crate) struct Installation {
+    pub(crate) folder: TempDir,
+}
+
+/// How a run of the program ended.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Done {
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.code, 0, "{self:?}");
+        serde_json::from_str(&self.out).expect("one JSON value on stdout")
+    }
+
+    /// The error of a run in JSON mode.
+    pub(crate) fn error(&self) -> String {
+        let value: Value = serde_json::from_str(&self.err).expect("one JSON object on stderr");
+        value["error"].as_str().expect("a text").to_owned()
+    }
+}
+
+impl Installation {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    fn url(&self) -> String {
+        format!("sqlite://{}/penstock.db", self.folder.path().display())
+    }
+
+    /// The program, in an environment that knows nothing of this machine's settings.
+    pub(crate) fn program(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_penstock"));
+        command
+            .args(words)
+            .env_clear()
+            .env("PENSTOCK_DATABASE_URL", self.url())
+            .current_dir(self.folder.path());
+        command
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Done {
+        ended(self.program(words).output().unwrap())
+    }
+
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        self.run(&[words, &["--output", "json"]].concat()).json()
+    }
+
+    /// Writes a declarative file and applies it.
+    pub(crate) fn apply(&self, text: &str, words: &[&str]) -> Done {
+        std::fs::write(self.folder.path().join("file.toml"), text).unwrap();
+        self.run(&[&["apply", "-f", "file.toml"], words].concat())
+    }
+
+    pub(crate) fn database_exists(&self) -> bool {
+        self.folder.path().join("penstock.db").exists()
+    }
+
+    /// Opens the database in this process.
+    pub(crate) async fn open(&self) -> Foundation {
+        let sources = Sources {
+            environment: vec![("PENSTOCK_DATABASE_URL".into(), self.url().into())],
+            ..Sources::default()
+        };
+        let config = Config::load(&sources).unwrap().config;
+        Foundation::open(config, Ports::of_machine()).await.unwrap()
+    }
+}
+
+pub(crate) fn ended(output: Output) -> Done {
+    Done {
+        code: output.status.code().expect("not killed"),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+pub(crate) fn read(text: &str) -> Document {
+    let setting = Setting {
+        mode: Mode::Test,
+        allow_private: AllowPrivate::Loopback,
+    };
+    parse_document(text, setting).unwrap()
+}
+
+pub(crate) async fn apply(base: &Foundation, text: &str) -> Result<Report, ApplyError> {
+    let provisioning = Provisioning {
+        store: base.store.clone(),
+        sealer: Arc::clone(&base.sealer),
+        entropy: Arc::clone(&base.entropy),
+        mode: Mode::Test,
+    };
+    provisioning.apply(&read(text), Run::Commit).await
+}
+
+pub(crate) fn acme() -> Tenant {
+    Tenant {
+        partner: PartnerId::parse("acme").unwrap(),
+        mode: Mode::Test,
+    }
+}
+
+pub(crate) const POOL: &str =
+    "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\"]\navailable = true\n";
+pub(crate) const ACME: &str = "[[partners]]\nid = \"acme\"\nname = \"Acme\"\n";
+pub(crate) const KEYS: &str =
+    "[[partners.keys]]\nkind = \"secret\"\n[[partners.keys]]\nkind = \"publishable\"\n";

@@ -1,0 +1,10 @@
+//! The command line as its user meets it: the built program on an embedded database.
+
+#[cfg(test)]
+mod applying;
+#[cfg(test)]
+mod commands;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod sandbox;
