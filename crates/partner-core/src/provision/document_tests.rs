@@ -359,3 +359,25 @@ fn wrong_kinds_of_tables_are_named() {
         ]
     );
 }
+
+#[test]
+fn no_single_slip_panics_or_tells_a_secret() {
+    let slips = ["", "\"", "=", "\n", "é"];
+    for (at, letter) in FULL.char_indices() {
+        let (before, after) = FULL.split_at(at);
+        let rest = after.strip_prefix(letter).unwrap();
+        for slip in slips {
+            let Err(Faults(found)) = parse(&format!("{before}{slip}{rest}"), TEST) else {
+                continue;
+            };
+            assert!(!found.is_empty(), "{at} {slip:?}");
+            for fault in found {
+                let line = fault.to_string();
+                let plain = !line.contains('\n') && fault.line <= FULL.lines().count() + 1;
+                assert!(plain, "{at} {slip:?}: {line}");
+                let secret = line.contains("abcdefghijABCDEFGHIJ") || line.contains("AAECAwQF");
+                assert!(!secret, "{at} {slip:?}: {line}");
+            }
+        }
+    }
+}

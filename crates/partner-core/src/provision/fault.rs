@@ -83,9 +83,14 @@ impl<'s> Sink<'s> {
     }
 }
 
-/// A text of the file as a fault may show it: quoted, on one line, not too long.
+/// A text of the file as a fault may show it: quoted, on one line, not too long, and no key or
+/// secret that was written in the wrong place.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 60;
+    const CREDENTIALS: [&str; 5] = ["sk_test_", "sk_live_", "pk_test_", "pk_live_", "whsec_"];
+    if CREDENTIALS.iter().any(|mark| text.contains(mark)) {
+        return "a credential".to_owned();
+    }
     let cut: String = text.chars().take(LONGEST).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };
     format!("{cut:?}{more}")

@@ -31,7 +31,10 @@ pub(crate) async fn run(
     command: Command,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let name = command.file.display().to_string();
+    let name = match command.file.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => command.file.display().to_string(),
+    };
     let text = read(&command.file)?;
     let config = given.load(Vec::new(), terminal)?;
     let setting = Setting {
