@@ -1,0 +1,63 @@
+//! The cache of who may do what.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::book::{Book, Counters, saturated};
+use crate::metrics;
+
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    lookups: Counters<2>,
+    entries: Gauge,
+    invalidations: Counter,
+}
+
+impl Metrics {
+    pub(crate) fn new(book: &mut Book) -> Self {
+        let lookups = book.counters(
+            "penstock_directory_lookups_total",
+            "Look-ups of keys and pools; a `hit` asked no database",
+            ["of", "answer"],
+        );
+        lookups.begin([
+            ["key", "hit"],
+            ["key", "miss"],
+            ["pools", "hit"],
+            ["pools", "miss"],
+        ]);
+        Self {
+            lookups,
+            entries: book.gauge(
+                "penstock_directory_entries",
+                "Keys the cache holds, expired ones included, sampled",
+            ),
+            invalidations: book.counter(
+                "penstock_directory_invalidations_total",
+                "Times the cache was emptied because the configuration had changed",
+            ),
+        }
+    }
+}
+
+/// A key or the pools were looked up.
+pub fn looked_up(of: &'static str, hit: bool) {
+    if let Some(metrics) = metrics() {
+        let answer = if hit { "hit" } else { "miss" };
+        metrics.directory.lookups.inc([of, answer]);
+    }
+}
+
+/// How many keys the cache holds.
+pub fn holds(entries: u64) {
+    if let Some(metrics) = metrics() {
+        metrics.directory.entries.set(saturated(entries));
+    }
+}
+
+/// The cache was emptied.
+pub fn invalidated() {
+    if let Some(metrics) = metrics() {
+        metrics.directory.invalidations.inc();
+    }
+}

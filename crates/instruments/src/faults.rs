@@ -1,0 +1,100 @@
+//! What must not happen.
+
+use kernel::StoreError;
+
+use crate::book::{Book, Counters};
+use crate::metrics;
+
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    faults: Counters<1>,
+    violations: Counters<1>,
+}
+
+impl Metrics {
+    pub(crate) fn new(book: &mut Book) -> Self {
+        let faults = book.counters(
+            "penstock_store_faults_total",
+            "Faults of the store, counted where they are handled",
+            ["kind"],
+        );
+        faults.begin(
+            [
+                "retry",
+                "unavailable",
+                "overloaded",
+                "commit_unknown",
+                "inconsistent",
+                "guard",
+                "unexpected",
+            ]
+            .map(|kind| [kind]),
+        );
+        // The name is older than the prefix of the others, and relied upon.
+        let violations = book.counters(
+            "invariant_violations_total",
+            "Broken invariants; anything but 0 is a fault of the program or a damaged database",
+            ["kind"],
+        );
+        violations.begin(Violation::ALL.map(|violation| [violation.as_str()]));
+        Self { faults, violations }
+    }
+}
+
+/// An invariant that was found broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Violation {
+    /// A row holds what no rule writes.
+    Inconsistent,
+    /// The schema, or the number of rows a write changed, contradicts what the rules decided.
+    Guard,
+    /// The engine reports what cannot be of a trade, such as a reversal before its delivery.
+    Contradiction,
+    /// A step was decided whose transfer or event could not be made.
+    Undoable,
+}
+
+impl Violation {
+    const ALL: [Self; 4] = [
+        Self::Inconsistent,
+        Self::Guard,
+        Self::Contradiction,
+        Self::Undoable,
+    ];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Inconsistent => "inconsistent",
+            Self::Guard => "guard",
+            Self::Contradiction => "contradiction",
+            Self::Undoable => "undoable",
+        }
+    }
+}
+
+/// Counts a fault of the store; to be called once, where it is handled.
+pub fn of_store(fault: &StoreError) {
+    let Some(metrics) = metrics() else {
+        return;
+    };
+    let (kind, broken) = match fault {
+        StoreError::Retry => ("retry", None),
+        StoreError::Unavailable(_) => ("unavailable", None),
+        StoreError::Overloaded => ("overloaded", None),
+        StoreError::CommitUnknown(_) => ("commit_unknown", None),
+        StoreError::Inconsistent { .. } => ("inconsistent", Some(Violation::Inconsistent)),
+        StoreError::Guard(_) => ("guard", Some(Violation::Guard)),
+        StoreError::Unexpected(_) => ("unexpected", None),
+    };
+    metrics.faults.faults.inc([kind]);
+    if let Some(broken) = broken {
+        violated(broken);
+    }
+}
+
+/// Counts a broken invariant.
+pub fn violated(invariant: Violation) {
+    if let Some(metrics) = metrics() {
+        metrics.faults.violations.inc([invariant.as_str()]);
+    }
+}

@@ -1,0 +1,177 @@
+//! The program and its process: version, memory, file descriptors, time.
+//!
+//! Read from `/proc` when the metrics are asked for, so nothing is paid in between. On other systems than Linux
+//! only the version and the start are known.
+
+use std::fmt;
+use std::fs;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::Program;
+use crate::book::{Book, Entry, Kind};
+
+/// Linux tells times of processes in hundredths of a second, whatever the kernel's own clock.
+const TICK: Duration = Duration::from_millis(10);
+
+const CPU: (&str, &str) = (
+    "process_cpu_seconds_total",
+    "Time the process has spent on processors",
+);
+type Read = fn(&Status) -> Option<u64>;
+
+const GAUGES: [(&str, &str, Read); 5] = [
+    (
+        "process_resident_memory_bytes",
+        "Memory the process has in use",
+        |status| status.kibibytes("VmRSS:"),
+    ),
+    (
+        "process_virtual_memory_bytes",
+        "Address space of the process",
+        |status| status.kibibytes("VmSize:"),
+    ),
+    ("process_threads", "Threads of the process", |status| {
+        status.number("Threads:")
+    }),
+    ("process_open_fds", "File descriptors open", |_| {
+        open_files()
+    }),
+    (
+        "process_max_fds",
+        "File descriptors that may be open",
+        |_| most_files(),
+    ),
+];
+
+pub(crate) fn register(mut book: Book, program: &Program) -> Book {
+    let build = book.gauges(
+        "penstock_build_info",
+        "Always 1; the labels say what runs",
+        ["version", "mode"],
+    );
+    build.set([program.version, program.mode], 1);
+    let started = book.gauge(
+        "process_start_time_seconds",
+        "When the program was started, in seconds since 1970",
+    );
+    started.set(program.started);
+    let gauges = GAUGES
+        .iter()
+        .map(|(name, help, _)| (Kind::Gauge, *name, *help));
+    let entries: Vec<Entry> = std::iter::once((Kind::Counter, CPU.0, CPU.1))
+        .chain(gauges)
+        .map(|(kind, name, help)| Entry {
+            name,
+            kind,
+            help,
+            labels: Vec::new(),
+            bounds: &[],
+        })
+        .collect();
+    book.collect(Process, &entries);
+    book
+}
+
+/// Asked for each answer of `/metrics`. What cannot be read is left out.
+#[derive(Debug)]
+struct Process;
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        if let Some(spent) = processor_time() {
+            let base = CPU.0.strip_suffix("_total").unwrap_or(CPU.0);
+            let help = format!("{}.", CPU.1);
+            let written = encoder.encode_descriptor(base, &help, None, MetricType::Counter)?;
+            ConstCounter::new(spent.as_secs_f64()).encode(written)?;
+        }
+        let Some(status) = Status::read() else {
+            return Ok(());
+        };
+        for (name, help, read) in GAUGES {
+            let Some(value) = read(&status) else {
+                continue;
+            };
+            let help = format!("{help}.");
+            let written = encoder.encode_descriptor(name, &help, None, MetricType::Gauge)?;
+            ConstGauge::new(crate::book::saturated(value)).encode(written)?;
+        }
+        Ok(())
+    }
+}
+
+/// `/proc/self/status`: a name and a value on each line.
+struct Status(String);
+
+impl Status {
+    fn read() -> Option<Self> {
+        fs::read_to_string("/proc/self/status").ok().map(Self)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        let value = self.0.lines().find_map(|line| line.strip_prefix(name))?;
+        value.split_whitespace().next()?.parse().ok()
+    }
+
+    fn kibibytes(&self, name: &str) -> Option<u64> {
+        self.number(name)?.checked_mul(1024)
+    }
+}
+
+/// The 14th and 15th field of `/proc/self/stat`: user and system time. The second is the program's name in
+/// brackets, which may hold anything, so counting begins behind it.
+fn processor_time() -> Option<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, behind) = stat.rsplit_once(')')?;
+    let mut fields = behind.split_whitespace().skip(11);
+    let user: u32 = fields.next()?.parse().ok()?;
+    let system: u32 = fields.next()?.parse().ok()?;
+    TICK.checked_mul(user.checked_add(system)?)
+}
+
+fn open_files() -> Option<u64> {
+    // Reading the folder opens it.
+    let listed = fs::read_dir("/proc/self/fd").ok()?.count();
+    u64::try_from(listed.saturating_sub(1)).ok()
+}
+
+fn most_files() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_found_on_linux() {
+        let book = register(
+            Book::default(),
+            &Program {
+                version: "1.2.3",
+                mode: "test",
+                started: 7,
+            },
+        );
+        let text = book.render();
+        for entry in book.into_entries() {
+            let line = format!("\n{}", entry.name);
+            assert!(text.contains(&line), "{}: {text}", entry.name);
+        }
+        assert!(text.contains("penstock_build_info{version=\"1.2.3\",mode=\"test\"} 1\n"));
+        assert!(text.contains("# TYPE process_cpu_seconds_total counter\n"));
+        let status = Status::read().unwrap();
+        assert!(status.kibibytes("VmRSS:").unwrap() > 100_000);
+        assert!(open_files().unwrap() >= 3);
+        assert!(processor_time().is_some());
+    }
+}

@@ -1,0 +1,185 @@
+//! Transactions and connections of a store.
+
+use kernel::StoreError;
+
+use crate::book::{Book, Counters, Gauges, Histograms, SPANS};
+use crate::{Stopwatch, metrics};
+
+/// How a transaction can end.
+const OUTCOMES: [&str; 4] = ["committed", "rolled_back", "retried", "unknown"];
+
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    ended: Counters<2>,
+    commit: Histograms<1>,
+    wait: Histograms<1>,
+    connections: Gauges<2>,
+}
+
+impl Metrics {
+    pub(crate) fn new(book: &mut Book) -> Self {
+        Self {
+            ended: book.counters(
+                "penstock_transactions_total",
+                "Write transactions by how they ended: `retried` lost a race and is run again, `unknown` may have been committed",
+                ["name", "outcome"],
+            ),
+            commit: book.histograms(
+                "penstock_commit_duration_seconds",
+                "Making one transaction durable",
+                ["name"],
+                SPANS,
+            ),
+            wait: book.histograms(
+                "penstock_store_wait_seconds",
+                "Waiting for a connection; for the writer, for the one write lock",
+                ["pool"],
+                SPANS,
+            ),
+            connections: book.gauges(
+                "penstock_store_connections",
+                "Connections to the store, sampled",
+                ["pool", "state"],
+            ),
+        }
+    }
+}
+
+/// What is recorded of one write transaction. Dropped without a commit, it counts as rolled back.
+#[derive(Debug)]
+pub struct Transaction {
+    name: &'static str,
+    outcome: &'static str,
+    /// Steps of trades, counted only once they are durable.
+    steps: Vec<(&'static str, &'static str, u64)>,
+    span: tracing::Span,
+}
+
+impl Transaction {
+    /// A transaction begins.
+    #[must_use]
+    pub fn begin(name: &'static str) -> Self {
+        if let Some(metrics) = metrics() {
+            let outcomes = OUTCOMES.map(|outcome| [name, outcome]);
+            metrics.store.ended.begin(outcomes);
+        }
+        Self {
+            name,
+            outcome: "rolled_back",
+            steps: Vec::new(),
+            span: tracing::debug_span!(
+                target: crate::trace::TARGET,
+                "transaction",
+                otel.name = name,
+                transaction.outcome = tracing::field::Empty
+            ),
+        }
+    }
+
+    /// A guarded write found that somebody else was first.
+    pub fn lost(&mut self) {
+        self.outcome = "retried";
+    }
+
+    /// Some trades take a step, if this is committed.
+    pub fn step(&mut self, from: &'static str, to: &'static str, trades: usize) {
+        let trades = u64::try_from(trades).unwrap_or(u64::MAX);
+        self.steps.push((from, to, trades));
+    }
+
+    /// Commits, and counts how that ended.
+    ///
+    /// # Errors
+    /// What the commit returns.
+    pub async fn commit(
+        mut self,
+        committing: impl Future<Output = Result<(), StoreError>>,
+    ) -> Result<(), StoreError> {
+        let watch = Stopwatch::start();
+        let ended = committing.await;
+        self.outcome = match &ended {
+            Ok(()) => "committed",
+            Err(StoreError::CommitUnknown(_)) => "unknown",
+            Err(StoreError::Retry) => "retried",
+            Err(_) => "rolled_back",
+        };
+        if let (Some(metrics), Some(span)) = (metrics(), watch.read()) {
+            metrics.store.commit.took([self.name], span);
+            if ended.is_ok() {
+                for (from, to, trades) in &self.steps {
+                    metrics.trading.transitions.add([from, to], *trades);
+                }
+            }
+        }
+        ended
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        self.span.record("transaction.outcome", self.outcome);
+        if let Some(metrics) = metrics() {
+            metrics.store.ended.inc([self.name, self.outcome]);
+        }
+    }
+}
+
+/// Waits for a connection of a pool.
+pub async fn waiting<T>(pool: &'static str, connection: impl Future<Output = T>) -> T {
+    let watch = Stopwatch::start();
+    let connection = connection.await;
+    if let (Some(metrics), Some(span)) = (metrics(), watch.read()) {
+        metrics.store.wait.took([pool], span);
+    }
+    connection
+}
+
+/// How the connections of a pool stand.
+pub fn connections(pool: &'static str, in_use: u64, idle: u64) {
+    if let Some(metrics) = metrics() {
+        metrics.store.connections.set([pool, "in_use"], in_use);
+        metrics.store.connections.set([pool, "idle"], idle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> String {
+        let rendered = crate::render();
+        let found = rendered.lines().find(|line| line.starts_with(text));
+        found
+            .unwrap_or_else(|| panic!("{text} in {rendered}"))
+            .to_owned()
+    }
+
+    #[tokio::test]
+    async fn a_transaction_counts_as_it_ended() {
+        crate::install(&crate::Program {
+            version: "0",
+            mode: "test",
+            started: 0,
+        });
+        drop(Transaction::begin("one"));
+        let mut lost = Transaction::begin("one");
+        lost.lost();
+        drop(lost);
+        let mut committed = Transaction::begin("one");
+        committed.lost();
+        committed.step("settled", "returned", 3);
+        committed.commit(async { Ok(()) }).await.unwrap();
+        let mut in_doubt = Transaction::begin("one");
+        in_doubt.step("settled", "returned", 5);
+        let unknown = async { Err(StoreError::CommitUnknown("gone".into())) };
+        in_doubt.commit(unknown).await.unwrap_err();
+        for outcome in OUTCOMES {
+            let series =
+                format!("penstock_transactions_total{{name=\"one\",outcome=\"{outcome}\"}}");
+            assert_eq!(line(&series), format!("{series} 1"));
+        }
+        let returned = "penstock_trade_transitions_total{from=\"settled\",to=\"returned\"}";
+        assert_eq!(line(returned), format!("{returned} 3"));
+        assert!(line("penstock_commit_duration_seconds_count{name=\"one\"}").ends_with(" 2"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Spans: where a trace begins, and whose it continues.
+//!
+//! Spans are `tracing` spans of the target [`TARGET`]. Logs never show them, and where traces are not exported
+//! none is made: they cost a comparison.
+
+use std::sync::OnceLock;
+
+use tracing::Span;
+
+/// The target of every span that belongs to a trace.
+pub const TARGET: &str = "penstock_trace";
+
+/// A client's place in a trace of its own: the W3C header `traceparent`, well-formed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceParent {
+    /// The trace.
+    pub trace_id: u128,
+    /// The client's span in it.
+    pub span_id: u64,
+    /// Whether the client records it.
+    pub sampled: bool,
+}
+
+impl TraceParent {
+    /// Reads the header's value. Anything that is not exactly of its form counts as absent.
+    #[must_use]
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(value).ok()?;
+        let (head, rest) = text.split_at_checked(55)?;
+        let mut parts = head.split('-');
+        let version = lower_hex(parts.next()?, 2)?;
+        let trace_id = lower_hex(parts.next()?, 32)?;
+        let span_id = u64::try_from(lower_hex(parts.next()?, 16)?).ok()?;
+        let flags = lower_hex(parts.next()?, 2)?;
+        // A later version may add parts; this one has none.
+        let closed = rest.is_empty() || version > 0 && rest.starts_with('-');
+        let sound = parts.next().is_none() && closed && version != 0xff;
+        (sound && trace_id != 0 && span_id != 0).then_some(Self {
+            trace_id,
+            span_id,
+            sampled: flags & 1 == 1,
+        })
+    }
+}
+
+fn lower_hex(text: &str, length: usize) -> Option<u128> {
+    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if text.len() != length || !text.bytes().all(lower) {
+        return None;
+    }
+    u128::from_str_radix(text, 16).ok()
+}
+
+/// Ties a span to a client's trace.
+pub type Linker = fn(&Span, TraceParent);
+
+static LINKER: OnceLock<Linker> = OnceLock::new();
+
+/// Says how spans are tied to a client's trace; by whoever exports them.
+pub fn link_with(linker: Linker) {
+    LINKER.get_or_init(|| linker);
+}
+
+/// The span of one request; disabled where traces are not exported.
+///
+/// A client's trace is linked, never continued: whoever sends a header does not decide what is recorded here.
+#[must_use]
+pub fn request(
+    method: &str,
+    route: Option<&str>,
+    client: impl FnOnce() -> Option<TraceParent>,
+) -> Span {
+    let span = tracing::debug_span!(
+        target: TARGET,
+        parent: None,
+        "request",
+        otel.name = tracing::field::Empty,
+        otel.kind = "server",
+        otel.status_code = tracing::field::Empty,
+        request.id = tracing::field::Empty,
+        http.request.method = tracing::field::Empty,
+        http.route = tracing::field::Empty,
+        http.response.status_code = tracing::field::Empty,
+        error.type = tracing::field::Empty
+    );
+    if !span.is_disabled() {
+        let route = route.unwrap_or("unmatched");
+        span.record("otel.name", format!("{method} {route}"));
+        span.record("http.request.method", method);
+        span.record("http.route", route);
+        if let (Some(client), Some(link)) = (client(), LINKER.get()) {
+            link(&span, client);
+        }
+    }
+    span
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[test]
+    fn reads_the_form_of_the_recommendation() {
+        let read = TraceParent::parse(GOOD.as_bytes()).unwrap();
+        assert_eq!(read.trace_id, 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
+        assert_eq!(read.span_id, 0xb7ad_6b71_6920_3331);
+        assert!(read.sampled);
+        let unsampled = GOOD.replace("-01", "-00");
+        assert!(!TraceParent::parse(unsampled.as_bytes()).unwrap().sampled);
+        let later = format!("cc{}-what-comes", &GOOD[2..]);
+        assert!(TraceParent::parse(later.as_bytes()).is_some());
+    }
+
+    #[test]
+    fn anything_else_counts_as_absent() {
+        let refused = [
+            String::new(),
+            GOOD[..54].to_owned(),
+            format!("{GOOD}-more"),
+            format!("{GOOD} "),
+            GOOD.to_uppercase(),
+            GOOD.replace("00-", "ff-"),
+            GOOD.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32)),
+            GOOD.replace("b7ad6b7169203331", &"0".repeat(16)),
+            GOOD.replace('-', "_"),
+            GOOD.replace("b7ad", "+7ad"),
+            format!("cc{}what", &GOOD[2..]),
+            "é".repeat(40),
+        ];
+        for text in refused {
+            assert_eq!(TraceParent::parse(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(TraceParent::parse(&[0xff; 55]), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! Quotes and transacts, by how they were answered; trades, by where they stand.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::book::{Book, Counters, Gauges, saturated};
+use crate::metrics;
+
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    quotes: Counters<2>,
+    transacts: Counters<2>,
+    pub(crate) transitions: Counters<2>,
+    trades: Gauges<1>,
+    oldest_reserved: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new(book: &mut Book) -> Self {
+        let quotes = book.counters(
+            "penstock_quotes_total",
+            "Quote requests by outcome; `reason` says why one was `unavailable`, or is the error code of one `refused`",
+            ["outcome", "reason"],
+        );
+        quotes.begin([
+            ["firm", ""],
+            ["indicative", ""],
+            ["unavailable", "pool_dry"],
+            ["unavailable", "engine_unavailable"],
+            ["unavailable", "rate_unavailable"],
+        ]);
+        let transacts = book.counters(
+            "penstock_transacts_total",
+            "Transacts by outcome: `opened` made a trade, `existing` found one; `reason` is the error code of one `refused`",
+            ["outcome", "reason"],
+        );
+        transacts.begin([
+            ["opened", ""],
+            ["existing", ""],
+            ["refused", "velocity_cap_exceeded"],
+            ["refused", "insufficient_balance"],
+            ["refused", "reservation_failed"],
+            ["refused", "engine_unavailable"],
+        ]);
+        let transitions = book.counters(
+            "penstock_trade_transitions_total",
+            "Steps of trades that were committed; `from` is `none` where the trade was made",
+            ["from", "to"],
+        );
+        transitions.begin([
+            ["none", "reserved"],
+            ["reserved", "settled"],
+            ["reserved", "released"],
+            ["reserved", "failed"],
+            ["settled", "returned"],
+        ]);
+        Self {
+            quotes,
+            transacts,
+            transitions,
+            trades: book.gauges("penstock_trades", "Trades by state, sampled", ["state"]),
+            oldest_reserved: book.gauge(
+                "penstock_trade_oldest_reserved_age_seconds",
+                "Age of the oldest trade that is still reserved, sampled; 0 where there is none",
+            ),
+        }
+    }
+}
+
+/// A quote request was answered.
+pub fn quoted(outcome: &'static str, reason: &'static str) {
+    if let Some(metrics) = metrics() {
+        metrics.trading.quotes.inc([outcome, reason]);
+    }
+}
+
+/// A transact was answered.
+pub fn transacted(outcome: &'static str, reason: &'static str) {
+    if let Some(metrics) = metrics() {
+        metrics.trading.transacts.inc([outcome, reason]);
+    }
+}
+
+/// How many trades stand in a state.
+pub fn trades(state: &'static str, count: u64) {
+    if let Some(metrics) = metrics() {
+        metrics.trading.trades.set([state], count);
+    }
+}
+
+/// How old the oldest reserved trade is.
+pub fn oldest_reserved(age: Option<Duration>) {
+    if let Some(metrics) = metrics() {
+        let age = age.map_or(0, |age| age.as_secs());
+        metrics.trading.oldest_reserved.set(saturated(age));
+    }
+}

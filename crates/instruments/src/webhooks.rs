@@ -1,0 +1,177 @@
+//! Deliveries of events: what the worker that sends them records.
+
+use std::time::Duration;
+
+use crate::book::{Book, Counters, Gauges, Histograms};
+use crate::metrics;
+
+/// An attempt takes milliseconds to seconds.
+const ATTEMPTS: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+];
+/// A delivery that is retried may take days.
+const LAGS: &[f64] = &[
+    0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 21_600.0, 86_400.0,
+    345_600.0,
+];
+
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    attempts: Counters<2>,
+    attempt_duration: Histograms<1>,
+    lag: Histograms<1>,
+    dead: Counters<1>,
+    queue: Gauges<2>,
+    oldest: Gauges<1>,
+}
+
+impl Metrics {
+    pub(crate) fn new(book: &mut Book) -> Self {
+        Self {
+            attempts: book.counters(
+                "penstock_webhook_attempts_total",
+                "Attempts to deliver an event, by outcome",
+                ["service", "outcome"],
+            ),
+            attempt_duration: book.histograms(
+                "penstock_webhook_attempt_duration_seconds",
+                "One attempt, from its start to its outcome",
+                ["service"],
+                ATTEMPTS,
+            ),
+            lag: book.histograms(
+                "penstock_webhook_delivery_lag_seconds",
+                "From the change an event reports to its acceptance by the partner",
+                ["service"],
+                LAGS,
+            ),
+            dead: book.counters(
+                "penstock_webhook_dead_letters_total",
+                "Deliveries given up after their last attempt",
+                ["service"],
+            ),
+            queue: book.gauges(
+                "penstock_webhook_queue_depth",
+                "Deliveries by state: `due` wait for the worker, `scheduled` for their next attempt, `in_flight` for an answer; sampled",
+                ["service", "state"],
+            ),
+            oldest: book.gauges(
+                "penstock_webhook_oldest_due_age_seconds",
+                "How long the longest waiting delivery has been due, sampled; 0 where none is",
+                ["service"],
+            ),
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The partner answered 2xx.
+    Delivered,
+    /// The partner answered anything else.
+    Refused,
+    /// The partner did not answer in time.
+    TimedOut,
+    /// No connection, or it broke: name, network, TLS.
+    Unreachable,
+    /// The address is one that webhooks may not reach.
+    Forbidden,
+    /// It could not be tried: no secret, a body that cannot be opened.
+    Untried,
+}
+
+impl Outcome {
+    const ALL: [Self; 6] = [
+        Self::Delivered,
+        Self::Refused,
+        Self::TimedOut,
+        Self::Unreachable,
+        Self::Forbidden,
+        Self::Untried,
+    ];
+
+    /// The word of the label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Refused => "refused",
+            Self::TimedOut => "timed_out",
+            Self::Unreachable => "unreachable",
+            Self::Forbidden => "forbidden",
+            Self::Untried => "untried",
+        }
+    }
+}
+
+/// A worker begins: its counters stand at zero. `service` is `pools` or `gate`, here and below.
+pub fn working(service: &'static str) {
+    if let Some(metrics) = metrics() {
+        let metrics = &metrics.webhooks;
+        let outcomes = Outcome::ALL.map(|outcome| [service, outcome.as_str()]);
+        metrics.attempts.begin(outcomes);
+        metrics.dead.begin([[service]]);
+        metrics.lag.begin([[service]]);
+        metrics.attempt_duration.begin([[service]]);
+    }
+}
+
+/// The span of one attempt, for the future that makes it: `attempt.instrument(attempt_span(…))`.
+#[must_use]
+pub fn attempt_span(service: &'static str, attempt: u32) -> tracing::Span {
+    tracing::debug_span!(
+        target: crate::trace::TARGET,
+        "webhook.attempt",
+        otel.kind = "client",
+        webhook.service = service,
+        webhook.attempt = attempt
+    )
+}
+
+/// An attempt has ended.
+pub fn attempted(service: &'static str, outcome: Outcome, took: Duration) {
+    if let Some(metrics) = metrics() {
+        metrics.webhooks.attempts.inc([service, outcome.as_str()]);
+        metrics.webhooks.attempt_duration.took([service], took);
+    }
+}
+
+/// An event was accepted, so long after the change it reports.
+pub fn delivered(service: &'static str, lag: Duration) {
+    if let Some(metrics) = metrics() {
+        metrics.webhooks.lag.took([service], lag);
+    }
+}
+
+/// A delivery was given up.
+pub fn gave_up(service: &'static str) {
+    if let Some(metrics) = metrics() {
+        metrics.webhooks.dead.inc([service]);
+    }
+}
+
+/// How the queue stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Queue {
+    /// Deliveries whose time has come.
+    pub due: u64,
+    /// Deliveries that wait for their next attempt.
+    pub scheduled: u64,
+    /// Deliveries that are being attempted.
+    pub in_flight: u64,
+    /// How long the longest waiting one has been due.
+    pub oldest_due: Option<Duration>,
+}
+
+/// Notes how the queue stands; to be called every 15 seconds or so.
+pub fn queue(service: &'static str, queue: Queue) {
+    if let Some(metrics) = metrics() {
+        let depth = &metrics.webhooks.queue;
+        depth.set([service, "due"], queue.due);
+        depth.set([service, "scheduled"], queue.scheduled);
+        depth.set([service, "in_flight"], queue.in_flight);
+        let oldest = queue.oldest_due.map_or(0, |age| age.as_secs());
+        metrics.webhooks.oldest.set([service], oldest);
+    }
+}

@@ -1,0 +1,117 @@
+//! `docs/metrics.md` lists what the code records: it is generated from the same book as `/metrics`.
+//!
+//! `UPDATE_DOCS=1 cargo test -p instruments --test metrics_doc` rewrites it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use instruments::{Entry, Kind, catalogue};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+
+const INTRODUCTION: &str = "\
+# Metrics
+
+<!-- Generated from the code by `UPDATE_DOCS=1 cargo test -p instruments --test metrics_doc`; do not edit. -->
+
+`PENSTOCK_METRICS_LISTEN=127.0.0.1:9464` opens a listener of its own that answers `GET /metrics` in Prometheus' text
+format, and 404 to everything else. The public listener never serves metrics. Without the variable nothing is recorded.
+
+- Nothing here names a partner, a key, a quote or a trade: labels take words of the code only. `route` is a row of the
+  route table, `code` and `reason` are codes of [errors](errors.md), `name` is a transaction's name.
+- Counters that an alert watches stand at 0 from the start. Other series appear with their first value.
+- Sampled gauges are renewed every 15 seconds. While the store does not answer they keep their last value, and
+  `penstock_store_faults_total` grows.
+- Spans are in seconds. Histograms have classic buckets.
+
+`deploy/prometheus` has an example configuration and alert rules, `deploy/grafana` a dashboard; the alerts point into
+[operating](operating.md).
+
+| metric | type | unit | labels |
+| --- | --- | --- | --- |
+";
+
+/// The page as the code would write it.
+fn page() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    let entries = catalogue();
+    for entry in &entries {
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(
+            text,
+            "| [`{0}`](#{0}) | {1} | {2} | {3} |",
+            entry.name,
+            entry.kind.as_str(),
+            entry.unit(),
+            labels(entry)
+        );
+    }
+    entries.iter().for_each(|entry| section(&mut text, entry));
+    text
+}
+
+fn labels(entry: &Entry) -> String {
+    let quoted: Vec<String> = entry
+        .labels
+        .iter()
+        .map(|label| format!("`{label}`"))
+        .collect();
+    quoted.join(", ")
+}
+
+/// The heading is the name alone, so that its anchor is the name.
+fn section(text: &mut String, entry: &Entry) {
+    let _ = write!(text, "\n## {}\n\n{}.\n", entry.name, entry.help);
+    if entry.kind == Kind::Histogram {
+        let bounds: Vec<String> = entry.bounds.iter().map(f64::to_string).collect();
+        let _ = writeln!(text, "Buckets up to {}.", bounds.join(", "));
+    }
+}
+
+#[test]
+fn the_page_lists_what_is_recorded() {
+    let page = page();
+    if std::env::var_os("UPDATE_DOCS").is_some_and(|set| set == "1") {
+        std::fs::write(PAGE, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/metrics.md is out of date; run `UPDATE_DOCS=1 cargo test -p instruments --test metrics_doc`"
+    );
+}
+
+#[test]
+fn names_and_labels_follow_the_rules_of_prometheus() {
+    let entries = catalogue();
+    let names: BTreeSet<&str> = entries.iter().map(|entry| entry.name).collect();
+    assert_eq!(names.len(), entries.len(), "every name stands once");
+    let word = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    for entry in &entries {
+        assert!(word(entry.name), "{}", entry.name);
+        assert_eq!(
+            entry.name.ends_with("_total"),
+            entry.kind == Kind::Counter,
+            "{}",
+            entry.name
+        );
+        assert!(
+            !entry.help.ends_with('.') && entry.help.len() > 10,
+            "{}",
+            entry.name
+        );
+        // What a client or a partner chooses would make series without end.
+        for label in &entry.labels {
+            let open = ["partner", "key", "id", "quote", "trade", "address", "path"];
+            assert!(
+                word(label) && !open.contains(label),
+                "{} {label}",
+                entry.name
+            );
+        }
+        assert!(entry.bounds.is_sorted(), "{}", entry.name);
+    }
+}
