@@ -5,6 +5,7 @@ use secrecy::SecretString;
 
 use crate::Tenant;
 use crate::sealing::{SealBroken, Sealed, Sealer};
+use crate::webhooks::signing::SigningSecret;
 
 /// Names a webhook endpoint.
 #[derive(Debug)]
@@ -132,11 +133,7 @@ pub fn generate_secret(entropy: &dyn Entropy) -> SecretString {
 /// Is this text `whsec_` and base64 of 32 bytes?
 #[must_use]
 pub fn is_secret(text: &str) -> bool {
-    use base64::Engine as _;
-    let decoded = text
-        .strip_prefix("whsec_")
-        .map(|rest| base64::engine::general_purpose::STANDARD.decode(rest));
-    matches!(decoded, Some(Ok(bytes)) if bytes.len() == 32)
+    SigningSecret::parse(text).is_some()
 }
 
 /// Makes the delivery id of a new event.

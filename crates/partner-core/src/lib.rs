@@ -12,6 +12,7 @@ pub mod provision;
 pub mod sealing;
 pub mod throttle;
 pub mod usecases;
+pub mod webhooks;
 
 pub use access::{Access, Denial};
 pub use partner::{Partner, PartnerId, PartnerStatus, Tenant};

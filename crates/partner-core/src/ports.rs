@@ -3,15 +3,18 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Cas, Mode, StoreError, Timestamp};
 
-use crate::events::{Endpoint, NewEvent, Service};
+use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, NewKey};
 use crate::pools::{Pool, PoolId, PoolsProfile};
 use crate::throttle::{Bucket, Tier, Verdict};
+use crate::webhooks::delivery::{Ending, Progress};
+use crate::webhooks::fairness::Room;
 use crate::{Access, Partner, PartnerId, Tenant};
 
 /// Who may do what: read at the door of every request, usually from a short-lived cache.
@@ -97,6 +100,106 @@ pub trait EventReads: Send + Sync {
         who: &Tenant,
         object_id: &str,
     ) -> Result<Vec<StoredEvent>, StoreError>;
+}
+
+/// Told that there may be something to do. Saying so once too often does no harm.
+pub trait Wake: Send + Sync {
+    /// Says so. Must not block.
+    fn wake(&self);
+}
+
+/// A worker's wish for deliveries.
+#[derive(Debug, Clone)]
+pub struct ClaimOrder {
+    /// The mode the worker serves.
+    pub mode: Mode,
+    /// The service whose events it delivers.
+    pub service: Service,
+    /// What it can start at once.
+    pub room: Room,
+    /// The token of the leases; random, and another one for each claim.
+    pub token: u64,
+    /// How long the leases last.
+    pub lease: Duration,
+}
+
+/// A delivery that was claimed, with everything an attempt needs, as it stood at that moment.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// Whose event it is.
+    pub tenant: Tenant,
+    /// The delivery.
+    pub id: DeliveryId,
+    /// Attempts that were concluded before.
+    pub attempts: u32,
+    /// The event.
+    pub event: StoredEvent,
+    /// Where it goes, with the secrets that sign now, the newest first.
+    pub endpoint: Arc<Endpoint>,
+}
+
+/// What became of a delivery that was claimed.
+#[derive(Debug, Clone)]
+pub struct Concluded {
+    /// Whose event it is.
+    pub tenant: Tenant,
+    /// The delivery.
+    pub id: DeliveryId,
+    /// The token it was claimed under.
+    pub token: u64,
+    /// What became of it.
+    pub ending: Ending,
+    /// The status of the answer, where there was one.
+    pub response_status: Option<u16>,
+    /// What went wrong, where something did.
+    pub error: Option<String>,
+}
+
+/// A delivery as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryRecord {
+    /// The delivery.
+    pub id: DeliveryId,
+    /// The event it delivers.
+    pub event_id: String,
+    /// Where it stands, and the attempts that were concluded.
+    pub progress: Progress,
+    /// The status of the last answer.
+    pub last_response_status: Option<u16>,
+    /// What went wrong the last time.
+    pub last_error: Option<String>,
+}
+
+/// The queue of deliveries, as those who deliver see it.
+///
+/// Of one object's deliveries to one endpoint, only the earliest that is neither succeeded nor
+/// dead-lettered is ever claimed.
+#[async_trait]
+pub trait Deliveries: Send + Sync {
+    /// Claims what is due, divided between the endpoints as [`crate::webhooks::fairness::allot`]
+    /// says. Leases that are over lapse first.
+    async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Records what became of deliveries; whose lease is another's by now is
+    /// [`Cas::Lost`] and stays as it is. One outcome for each, in order.
+    async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError>;
+
+    /// When the next delivery of a service is due or the next lease is over, whichever is first.
+    async fn deliveries_next(
+        &self,
+        mode: Mode,
+        service: Service,
+    ) -> Result<Option<Timestamp>, StoreError>;
+
+    /// The deliveries about one object, in order.
+    async fn deliveries_of(
+        &self,
+        who: &Tenant,
+        object_id: &str,
+    ) -> Result<Vec<DeliveryRecord>, StoreError>;
+
+    /// Wakes whenever this process has committed a transaction that queued deliveries.
+    fn deliveries_watch(&self, wake: Arc<dyn Wake>);
 }
 
 /// What one invariant of the database looks like at the moment.

@@ -8,10 +8,11 @@
 mod document;
 mod fault;
 mod section;
-pub mod target;
 mod value;
 
 pub use document::{
     Document, KeyEntry, Mention, PartnerEntry, Setting, WebhookEntry, parse as parse_document,
 };
 pub use fault::{Fault, Faults};
+
+pub use crate::webhooks::target;

@@ -1,14 +1,17 @@
 //! Webhook endpoints and their sealed secrets: rows in and out.
 
-use kernel::{StoreError, Timestamp};
-use partner_core::Tenant;
+use std::collections::BTreeMap;
+
+use kernel::{Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service};
 use partner_core::sealing::Sealed;
+use partner_core::{PartnerId, Tenant};
+use serde::Serialize;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use crate::errors;
-use crate::row::{Columns, key};
+use crate::row::{Columns, json, key};
 
 pub(crate) async fn find(
     conn: &mut SqliteConnection,
@@ -54,6 +57,48 @@ async fn secrets(
     .await
     .map_err(errors::statement)?;
     rows.iter().map(secret).collect()
+}
+
+#[derive(Serialize)]
+struct EndpointKey<'e> {
+    partner: &'e str,
+    endpoint: String,
+}
+
+/// The secrets of several endpoints that have not expired, the newest of each first.
+pub(crate) async fn live_secrets(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+    endpoints: &BTreeMap<EndpointId, &PartnerId>,
+    now: Timestamp,
+) -> Result<BTreeMap<EndpointId, Vec<EndpointSecret>>, StoreError> {
+    let keys: Vec<EndpointKey<'_>> = endpoints
+        .iter()
+        .map(|(endpoint, partner)| EndpointKey {
+            partner: partner.as_str(),
+            endpoint: key(*endpoint),
+        })
+        .collect();
+    let rows = sqlx::query(
+        "SELECT s.partner_id, s.endpoint_id AS id, s.sealed, s.created_at, s.expires_at
+         FROM json_each(?2) AS j
+         CROSS JOIN webhook_secrets AS s ON s.mode = ?1 AND s.partner_id = j.value ->> 'partner'
+              AND s.endpoint_id = j.value ->> 'endpoint'
+         WHERE s.expires_at IS NULL OR s.expires_at > ?3
+         ORDER BY s.endpoint_id, s.place",
+    )
+    .bind(mode.as_str())
+    .bind(json(&keys)?)
+    .bind(now.millis())
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
+    let mut found: BTreeMap<EndpointId, Vec<EndpointSecret>> = BTreeMap::new();
+    for row in &rows {
+        let endpoint = Columns::new("webhook_secrets", row).id("id", mode)?;
+        found.entry(endpoint).or_default().push(secret(row)?);
+    }
+    Ok(found)
 }
 
 fn secret(row: &SqliteRow) -> Result<EndpointSecret, StoreError> {

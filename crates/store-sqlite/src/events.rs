@@ -17,7 +17,8 @@ use crate::{SqliteStore, errors};
 impl EventTx for SqliteTx {
     async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
         insert(self.conn(), event).await?;
-        queue(self.conn(), event).await
+        self.queued |= queue(self.conn(), event).await?;
+        Ok(())
     }
 }
 
@@ -40,13 +41,18 @@ async fn insert(conn: &mut SqliteConnection, event: &NewEvent) -> Result<(), Sto
     Ok(())
 }
 
-/// One delivery where the partner has an endpoint for the service now, none otherwise.
-async fn queue(conn: &mut SqliteConnection, event: &NewEvent) -> Result<(), StoreError> {
-    sqlx::query(
+/// One delivery where the partner has an endpoint for the service now, none otherwise: was there
+/// one? Behind an earlier one of its object it is due no sooner than that.
+async fn queue(conn: &mut SqliteConnection, event: &NewEvent) -> Result<bool, StoreError> {
+    let queued = sqlx::query(
         "INSERT INTO deliveries (mode, partner_id, id, event_id, endpoint_id, object_id, status, next_attempt_at,
                                  created_at)
-         SELECT mode, partner_id, ?4, ?5, id, ?6, 'pending', ?7, ?7
-         FROM webhook_endpoints WHERE mode = ?1 AND partner_id = ?2 AND service = ?3",
+         SELECT w.mode, w.partner_id, ?4, ?5, w.id, ?6, 'pending', max(?7, coalesce((
+                    SELECT max(o.next_attempt_at) FROM deliveries AS o
+                    WHERE o.status IN ('pending', 'in_flight') AND o.mode = w.mode AND o.partner_id = w.partner_id
+                      AND o.endpoint_id = w.id AND o.object_id = ?6
+                ), ?7)), ?7
+         FROM webhook_endpoints AS w WHERE w.mode = ?1 AND w.partner_id = ?2 AND w.service = ?3",
     )
     .bind(event.tenant.mode.as_str())
     .bind(event.tenant.partner.as_str())
@@ -57,8 +63,9 @@ async fn queue(conn: &mut SqliteConnection, event: &NewEvent) -> Result<(), Stor
     .bind(event.created_at.millis())
     .execute(conn)
     .await
-    .map_err(errors::statement)?;
-    Ok(())
+    .map_err(errors::statement)?
+    .rows_affected();
+    Ok(queued > 0)
 }
 
 #[async_trait]

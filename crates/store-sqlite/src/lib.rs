@@ -8,6 +8,7 @@
 mod access;
 mod clock;
 mod config;
+mod deliveries;
 mod deposits;
 mod endpoints;
 mod errors;

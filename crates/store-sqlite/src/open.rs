@@ -16,6 +16,7 @@ use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
 
 use crate::access::Cache;
 use crate::clock::StoreClock;
+use crate::deliveries::Watchers;
 use crate::errors;
 
 static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/sqlite");
@@ -47,6 +48,7 @@ pub(crate) struct Inner {
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
     pub(crate) access: Mutex<Cache>,
+    pub(crate) watchers: Watchers,
 }
 
 impl SqliteStore {
@@ -78,6 +80,7 @@ impl SqliteStore {
                 clock,
                 options,
                 access,
+                watchers: Watchers::default(),
             }),
         })
     }
@@ -141,6 +144,8 @@ fn connect(path: &Path) -> SqliteConnectOptions {
         .foreign_keys(true)
         .busy_timeout(PATIENCE)
         .statement_cache_capacity(256)
+        // More rows than any page or batch: the connection's thread never waits for its reader.
+        .row_buffer_size(512)
         .pragma("temp_store", "MEMORY")
 }
 
@@ -171,7 +176,7 @@ async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .pragma("wal_autocheckpoint", "16384")
-        .pragma("cache_size", "-65536");
+        .pragma("cache_size", "-16384");
     pool(1).connect_with(options).await.map_err(errors::begin)
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct SqliteTx {
     name: &'static str,
     /// Has it changed what running services cache?
     pub(crate) reconfigured: bool,
+    /// Has it queued deliveries?
+    pub(crate) queued: bool,
 }
 
 impl fmt::Debug for SqliteTx {
@@ -37,6 +39,7 @@ impl SqliteTx {
             inner: Arc::clone(&store.inner),
             name,
             reconfigured: false,
+            queued: false,
         })
     }
 
@@ -53,8 +56,12 @@ impl SqliteTx {
         if self.reconfigured {
             config::raise(&mut self.tx).await?;
         }
-        let name = self.name;
-        self.tx.commit().await.map_err(|error| {
+        let (name, queued, inner) = (self.name, self.queued, self.inner);
+        let committed = self.tx.commit().await;
+        if queued {
+            inner.watchers.wake();
+        }
+        committed.map_err(|error| {
             tracing::warn!(transaction = name, %error, "a commit failed");
             errors::commit(error)
         })

@@ -8,13 +8,13 @@ use toml::de::DeTable;
 
 use super::fault::{Faults, Sink};
 use super::section::{self, Field, Section};
-use super::target::{self, AllowPrivate};
 use super::value;
 use crate::events;
 use crate::key::{KeyHash, KeyKind, PresentedKey};
 use crate::pools::{
     Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS,
 };
+use crate::webhooks::target::{AllowPrivate, Target};
 use crate::{Partner, PartnerId, PartnerStatus};
 
 /// The largest draw fee, in basis points.
@@ -207,9 +207,9 @@ impl Reading {
         let field = table.required(sink, "url", "the URL events are sent to");
         let url = field.and_then(|field| {
             let text = field.read(sink, "a URL", Some)?;
-            match target::url_fault(text, mode, allow_private) {
-                None => Some(text.to_owned()),
-                Some(problem) => {
+            match Target::parse(text, mode, allow_private) {
+                Ok(_) => Some(text.to_owned()),
+                Err(problem) => {
                     // A URL may carry credentials.
                     field.refuse_unseen(sink, &problem);
                     None

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use kernel::Mode;
-use url::{Host, Url};
+use url::{Host, Position, Url};
 
 /// Which addresses that are not of the public internet webhooks may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,31 +54,88 @@ pub fn refusal(address: IpAddr, allow: AllowPrivate) -> Option<&'static str> {
     }
 }
 
+/// Where an endpoint's events are sent: a URL that has been judged as it is written. The address
+/// its name resolves to is judged by [`refusal`] when a delivery connects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target(Url);
+
 /// The longest URL of an endpoint.
 const LONGEST: usize = 2048;
 
-/// Judges the URL of an endpoint as written: the problem, or `None` where it may be used.
-#[must_use]
-pub fn url_fault(text: &str, mode: Mode, allow: AllowPrivate) -> Option<String> {
-    let clean = text.len() <= LONGEST && text.chars().all(|it| !it.is_control() && it != ' ');
-    let Some(url) = Url::parse(text).ok().filter(|_| clean) else {
-        return Some("expected a URL such as \"https://partner.example/webhooks\"".to_owned());
-    };
-    match (url.scheme(), mode) {
-        ("https", _) | ("http", Mode::Test) => {}
-        ("http", Mode::Live) => return Some("expected an https URL in live mode".to_owned()),
-        _ => return Some("expected an http or https URL".to_owned()),
-    }
-    let kind = match url.host()? {
-        Host::Ipv4(address) => refusal(address.into(), allow),
-        Host::Ipv6(address) => refusal(address.into(), allow),
-        Host::Domain(name) => {
-            (is_localhost(name) && allow == AllowPrivate::None).then_some(LOOPBACK)
+/// Ports that speak something else than HTTP: name service, shells, mail, databases, caches. A
+/// request sent there might be taken for commands.
+const OTHER_PROTOCOLS: [u16; 14] = [
+    22, 23, 25, 53, 110, 143, 465, 587, 3306, 5432, 6379, 9042, 11211, 27017,
+];
+
+impl Target {
+    /// Judges the URL of an endpoint.
+    ///
+    /// # Errors
+    /// What was expected instead; nothing of the URL, because it may carry credentials.
+    pub fn parse(text: &str, mode: Mode, allow: AllowPrivate) -> Result<Self, String> {
+        let clean = text.len() <= LONGEST && text.chars().all(|it| !it.is_control() && it != ' ');
+        let Some(url) = Url::parse(text).ok().filter(|_| clean) else {
+            return Err("expected a URL such as \"https://partner.example/webhooks\"".to_owned());
+        };
+        match (url.scheme(), mode) {
+            ("https", _) | ("http", Mode::Test) => {}
+            ("http", Mode::Live) => return Err("expected an https URL in live mode".to_owned()),
+            _ => return Err("expected an http or https URL".to_owned()),
         }
-    }?;
-    Some(format!(
-        "expected an address webhooks may reach; this one is {kind} (see PENSTOCK_WEBHOOK_ALLOW_PRIVATE)"
-    ))
+        let target = Self(url);
+        if !target.0.username().is_empty() || target.0.password().is_some() {
+            return Err("expected a URL without a user name and password".to_owned());
+        }
+        match target.refused_as_written(allow) {
+            None => Ok(target),
+            Some(kind) => Err(format!(
+                "expected an address webhooks may reach; this one is {kind} (see PENSTOCK_WEBHOOK_ALLOW_PRIVATE)"
+            )),
+        }
+    }
+
+    fn refused_as_written(&self, allow: AllowPrivate) -> Option<&'static str> {
+        let other = allow != AllowPrivate::All && OTHER_PROTOCOLS.contains(&self.port());
+        let kind = match self.host() {
+            Host::Ipv4(address) => refusal(address.into(), allow),
+            Host::Ipv6(address) => refusal(address.into(), allow),
+            Host::Domain(name) => {
+                (is_localhost(name) && allow == AllowPrivate::None).then_some(LOOPBACK)
+            }
+        };
+        kind.or_else(|| other.then_some("a port of another protocol"))
+    }
+
+    /// Is the connection to be encrypted?
+    #[must_use]
+    pub fn tls(&self) -> bool {
+        self.0.scheme() == "https"
+    }
+
+    /// A name to be resolved, or an address written literally, in whatever spelling.
+    #[must_use]
+    pub fn host(&self) -> Host<&str> {
+        self.0.host().unwrap_or(Host::Domain(""))
+    }
+
+    /// The port, the scheme's own where none is written.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.0.port_or_known_default().unwrap_or(443)
+    }
+
+    /// What the `Host` header says: the host, and the port where it is not the scheme's own.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        self.0.authority()
+    }
+
+    /// What is asked for: the path and the query.
+    #[must_use]
+    pub fn path_and_query(&self) -> &str {
+        &self.0[Position::BeforePath..Position::AfterQuery]
+    }
 }
 
 /// Names that mean this machine whatever a resolver says.
@@ -232,10 +289,9 @@ mod tests {
         }
     }
 
+    // rule: apply.webhook-url, webhook.https-only
     #[test]
     fn urls_are_judged_by_what_they_mean() {
-        let live = |text: &str| url_fault(text, Mode::Live, AllowPrivate::None);
-        let test = |text: &str| url_fault(text, Mode::Test, AllowPrivate::Loopback);
         assert_eq!(live("https://partner.example/hooks?a=b"), None);
         assert_eq!(test("http://127.0.0.1:9999/pools"), None);
         assert_eq!(test("http://localhost:9999/pools"), None);
@@ -248,29 +304,73 @@ mod tests {
             "",
             "partner.example",
             "ftp://partner.example/",
+            "file:///etc/passwd",
+            "gopher://partner.example/",
             "https://",
             "https://a b/",
+            "https://user@partner.example/",
+            "https://:pass@partner.example/",
         ] {
             assert!(live(bad).unwrap().starts_with("expected"), "{bad}");
         }
+        for port in [22, 25, 5432, 6379] {
+            let url = format!("https://partner.example:{port}/");
+            assert!(live(&url).unwrap().contains("another protocol"), "{url}");
+            assert_eq!(
+                Target::parse(&url, Mode::Live, AllowPrivate::All).err(),
+                None
+            );
+        }
+    }
+
+    // rule: apply.webhook-url, webhook.forbidden-targets
+    #[test]
+    fn no_spelling_hides_an_address() {
         for hidden in [
             "https://127.1/",
             "https://0x7f000001/",
+            "https://0x7f.1/",
             "https://2130706433/",
+            "https://017700000001/",
             "https://0177.0.0.1/",
             "https://127.0.0.1./",
             "https://LOCALHOST./",
             "https://a.localhost/",
             "https://[::ffff:7f00:1]/",
+            "https://[::ffff:127.0.0.1]/",
             "https://%31%32%37.0.0.1/",
             "https://127。0。0。1/",
-            "https://user:pass@10.0.0.1/",
+            "https://①②⑦.0.0.1/",
             "https://169.254.169.254/latest/meta-data",
+            "https://[fd00:ec2::254]/",
         ] {
             assert!(
                 live(hidden).unwrap().contains("webhooks may reach"),
                 "{hidden}"
             );
         }
+    }
+
+    #[test]
+    fn a_target_knows_what_to_connect_to_and_to_ask_for() {
+        let parse = |text: &str| Target::parse(text, Mode::Test, AllowPrivate::Loopback).unwrap();
+        let plain = parse("http://Partner.Example./a%20b?c=d#e");
+        assert!(!plain.tls());
+        assert_eq!(plain.host(), Host::Domain("partner.example."));
+        assert_eq!((plain.port(), plain.authority()), (80, "partner.example."));
+        assert_eq!(plain.path_and_query(), "/a%20b?c=d");
+        let literal = parse("https://[::1]:8443");
+        assert!(literal.tls());
+        assert_eq!(literal.host(), Host::<&str>::Ipv6(Ipv6Addr::LOCALHOST));
+        assert_eq!((literal.port(), literal.authority()), (8443, "[::1]:8443"));
+        assert_eq!(literal.path_and_query(), "/");
+    }
+
+    fn live(text: &str) -> Option<String> {
+        Target::parse(text, Mode::Live, AllowPrivate::None).err()
+    }
+
+    fn test(text: &str) -> Option<String> {
+        Target::parse(text, Mode::Test, AllowPrivate::Loopback).err()
     }
 }

@@ -1,0 +1,275 @@
+//! Signatures of deliveries: two schemes over the same bytes, so that either kind of library
+//! verifies a delivery unchanged.
+//!
+//! `Pools-Signature` and `Gate-Signature` read `t=<unix seconds>,v1=<hex>`: lowercase hex of
+//! HMAC-SHA256 over `<t>.<body>`, keyed with the secret's whole text. The Standard Webhooks
+//! headers sign `<id>.<t>.<body>` with the bytes that the secret encodes, in base64.
+
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::digest::array::Array;
+use hmac::{Hmac, KeyInit, Mac};
+use kernel::Timestamp;
+use secrecy::{ExposeSecret, SecretBox, SecretString};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use crate::events::Service;
+
+/// A header's name and value.
+pub type Header = (&'static str, String);
+
+/// How far a delivery's timestamp may lie from the receiver's clock, to either side.
+pub const TOLERANCE: Duration = Duration::from_secs(300);
+
+/// A secret that deliveries are signed with: `whsec_` and the base64 of 32 bytes.
+pub struct SigningSecret {
+    text: SecretString,
+    bytes: SecretBox<[u8; 32]>,
+}
+
+impl SigningSecret {
+    /// Reads a secret's text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let decoded = STANDARD.decode(text.strip_prefix("whsec_")?).ok()?;
+        let bytes: [u8; 32] = decoded.try_into().ok()?;
+        Some(Self {
+            text: SecretString::from(text),
+            bytes: SecretBox::new(Box::new(bytes)),
+        })
+    }
+}
+
+impl fmt::Debug for SigningSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningSecret")
+    }
+}
+
+/// What is signed.
+#[derive(Debug, Clone, Copy)]
+pub struct Message<'m> {
+    /// The service the event comes from: it names the header.
+    pub service: Service,
+    /// The event's id.
+    pub event_id: &'m str,
+    /// The bytes that are sent.
+    pub body: &'m [u8],
+}
+
+impl Message<'_> {
+    /// The headers of an attempt made now, one signature for each secret, in their order: the
+    /// newest first, the oldest last, because some clients look at the last one only.
+    #[must_use]
+    pub fn sign(&self, secrets: &[SigningSecret], now: Timestamp) -> [Header; 4] {
+        let time = now.seconds();
+        let mut ours = format!("t={time}");
+        let mut standard = Vec::new();
+        for secret in secrets {
+            ours.push_str(",v1=");
+            ours.push_str(&hex::encode(
+                self.plain(secret, time).finalize().into_bytes(),
+            ));
+            let mac = self.standard(secret, time).finalize().into_bytes();
+            standard.push(format!("v1,{}", STANDARD.encode(mac)));
+        }
+        [
+            (header_of(self.service), ours),
+            ("webhook-id", self.event_id.to_owned()),
+            ("webhook-timestamp", time.to_string()),
+            ("webhook-signature", standard.join(" ")),
+        ]
+    }
+
+    /// Does a `Pools-Signature` or `Gate-Signature` prove that the holder of the secret has sent
+    /// this body, at most five minutes from now?
+    #[must_use]
+    pub fn verify(&self, header: &str, secret: &SigningSecret, now: Timestamp) -> bool {
+        let parts = || header.split(',').filter_map(|part| part.split_once('='));
+        let Some(time) = parts().find_map(|(key, text)| (key == "t").then_some(text)) else {
+            return false;
+        };
+        let Some(time) = seconds(time) else {
+            return false;
+        };
+        if now.seconds().abs_diff(time) > TOLERANCE.as_secs() {
+            return false;
+        }
+        parts().filter(|(key, _)| *key == "v1").any(|(_, text)| {
+            let given = hex::decode(text).unwrap_or_default();
+            // In constant time.
+            self.plain(secret, time).verify_slice(&given).is_ok()
+        })
+    }
+
+    fn plain(&self, secret: &SigningSecret, time: i64) -> Hmac<Sha256> {
+        let mut mac = keyed(secret.text.expose_secret().as_bytes());
+        mac.update(format!("{time}.").as_bytes());
+        mac.update(self.body);
+        mac
+    }
+
+    fn standard(&self, secret: &SigningSecret, time: i64) -> Hmac<Sha256> {
+        let mut mac = keyed(secret.bytes.expose_secret());
+        mac.update(format!("{}.{time}.", self.event_id).as_bytes());
+        mac.update(self.body);
+        mac
+    }
+}
+
+const fn header_of(service: Service) -> &'static str {
+    match service {
+        Service::Pools => "Pools-Signature",
+        Service::Gate => "Gate-Signature",
+    }
+}
+
+/// HMAC fills a key up to the digest's block with zeros; ours have 32 and 50 bytes.
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    let mut block = Zeroizing::new([0; 64]);
+    for (to, from) in block.iter_mut().zip(key) {
+        *to = *from;
+    }
+    Hmac::new(&Array::from(*block))
+}
+
+/// Digits alone: a reader that takes more lets through what was never signed as a number.
+fn seconds(text: &str) -> Option<i64> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+    const OTHER: &str = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
+    const BODY: &[u8] = br#"{"a":1}"#;
+
+    fn secret(text: &str) -> SigningSecret {
+        SigningSecret::parse(text).unwrap()
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000 + 999).unwrap()
+    }
+
+    fn message(service: Service) -> Message<'static> {
+        Message {
+            service,
+            event_id: "evt_1",
+            body: BODY,
+        }
+    }
+
+    /// Made with the libraries of either scheme.
+    // rule: webhook.signature, webhook.standard-headers
+    #[test]
+    fn the_vectors_of_both_schemes() {
+        let published = SigningSecret {
+            text: SecretString::from("whsec_test"),
+            bytes: SecretBox::new(Box::new([0; 32])),
+        };
+        let [ours, ..] = message(Service::Gate).sign(&[published], at(1_700_000_000));
+        assert_eq!(ours.0, "Gate-Signature");
+        assert_eq!(
+            ours.1,
+            "t=1700000000,v1=38877139021993b830af32feea6e18a8da83eb2f6e49ee50bd9e4cf4ca4d3789"
+        );
+        let headers = message(Service::Pools).sign(&[secret(SECRET)], at(1_700_000_000));
+        assert_eq!(
+            headers,
+            [
+                ("Pools-Signature", "t=1700000000,v1=9d11143238390e896343bee27af85e468c8d1cb0a6821f60322f5b45a2f76170".to_owned()),
+                ("webhook-id", "evt_1".to_owned()),
+                ("webhook-timestamp", "1700000000".to_owned()),
+                ("webhook-signature", "v1,E91RjL3XwKNvhbIjLEB4Oo053Uu727CszikrY+6s9HE=".to_owned()),
+            ]
+        );
+    }
+
+    // rule: webhook.overlap
+    #[test]
+    fn two_secrets_sign_the_newest_first() {
+        let now = at(1_700_000_000);
+        let message = message(Service::Pools);
+        let (new, old) = (secret(OTHER), secret(SECRET));
+        let alone = |secret: &SigningSecret| {
+            let secrets = [SigningSecret::parse(secret.text.expose_secret()).unwrap()];
+            message.sign(&secrets, now)
+        };
+        let ([ours_new, .., std_new], [ours_old, .., std_old]) = (alone(&new), alone(&old));
+        let v1_old = ours_old.1.strip_prefix("t=1700000000").unwrap();
+        let [ours, .., standard] = message.sign(&[new, old], now);
+        assert_eq!(ours.1, format!("{}{v1_old}", ours_new.1));
+        assert_eq!(standard.1, format!("{} {}", std_new.1, std_old.1));
+        for text in [SECRET, OTHER] {
+            assert!(message.verify(&ours.1, &secret(text), now));
+        }
+    }
+
+    // rule: webhook.verify
+    #[test]
+    fn verifies_what_was_signed_within_five_minutes() {
+        let secret = secret(SECRET);
+        let message = message(Service::Pools);
+        let [(_, header), ..] = message.sign(std::slice::from_ref(&secret), at(1_700_000_000));
+        for (off, good) in [
+            (-301, false),
+            (-300, true),
+            (0, true),
+            (300, true),
+            (301, false),
+        ] {
+            let now = at(1_700_000_000 + off);
+            assert_eq!(message.verify(&header, &secret, now), good, "{off}");
+        }
+        let now = at(1_700_000_000);
+        let (time, v1) = header.split_once(',').unwrap();
+        assert!(
+            message.verify(&format!("{v1},{time}"), &secret, now),
+            "in any order"
+        );
+        assert!(message.verify(&format!("{time},v1=00,{v1},v0=1"), &secret, now));
+        for bad in [
+            String::new(),
+            v1.to_owned(),
+            time.to_owned(),
+            header.replace("t=1", "t=+1"),
+            header.replace("t=1700000000", "t=1_700_000_000"),
+            header.replace("t=1700000000", "t=1700000000abc"),
+            header.replace("t=1700000000", "t=1700000001"),
+            header.replace("v1=", "v0="),
+            format!("{time},v1="),
+            format!("{time},v1=zz"),
+        ] {
+            assert!(!message.verify(&bad, &secret, now), "{bad}");
+        }
+        let other = Message {
+            body: br#"{"a":2}"#,
+            ..message
+        };
+        assert!(!other.verify(&header, &secret, now));
+        assert!(!message.verify(&header, &super::tests::secret(OTHER), now));
+    }
+
+    #[test]
+    fn a_secret_is_whsec_and_32_bytes() {
+        assert!(!format!("{:?}", secret(SECRET)).contains("MDEy"));
+        for bad in [
+            "",
+            "whsec_",
+            "whsec_test",
+            "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+            "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY",
+            " whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        ] {
+            assert!(SigningSecret::parse(bad).is_none(), "{bad}");
+        }
+    }
+}

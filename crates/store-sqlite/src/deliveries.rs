@@ -1,0 +1,227 @@
+//! The queue of deliveries: claimed endpoint by endpoint, concluded under the lease's token.
+//!
+//! A delivery that an earlier one of its object holds back is never due before that one is: who
+//! claims then passes over few rows in vain, however much waits behind a dead endpoint.
+
+mod claim;
+mod step;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use kernel::{Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::events::Service;
+use partner_core::ports::{ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, Wake};
+use partner_core::webhooks::delivery::{Act, DeliveryState, Lease, Progress};
+use partner_core::webhooks::fairness::allot;
+use serde::Serialize;
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use crate::row::{Columns, json, key};
+use crate::tx::SqliteTx;
+use crate::{SqliteStore, errors};
+use claim::{endpoints_of, first_lease, hold, lapse, pick, queues};
+use step::{Step, apply, follow};
+
+#[async_trait]
+impl Deliveries for SqliteStore {
+    async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError> {
+        let mut tx = SqliteTx::begin(self, "deliveries_claim").await?;
+        let now = tx.instant();
+        let lapsed = lapse(tx.conn(), order.mode, now).await?;
+        let mut queues = queues(tx.conn(), order.mode, order.service).await?;
+        queues.retain(|queue| queue.since <= now);
+        let allotted = allot(queues, &order.room);
+        let picked = pick(tx.conn(), order.mode, &allotted, now).await?;
+        if lapsed == 0 && picked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lease = Lease {
+            token: order.token,
+            until: now.plus(order.lease),
+        };
+        hold(tx.conn(), &picked, lease, now).await?;
+        let endpoints = endpoints_of(tx.conn(), order, &picked, now).await?;
+        tx.finish().await?;
+        picked
+            .into_iter()
+            .map(|picked| picked.claimed(order.mode, &endpoints))
+            .collect()
+    }
+
+    async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError> {
+        let mut tx = SqliteTx::begin(self, "deliveries_conclude").await?;
+        let now = tx.instant();
+        let found = find(tx.conn(), batch).await?;
+        let mut outcomes = vec![Cas::Lost; batch.len()];
+        let mut steps = Vec::new();
+        for ((place, concluded), outcome) in batch.iter().enumerate().zip(&mut outcomes) {
+            let act = Act::End(concluded.token, concluded.ending);
+            if let Some(stored) = found.get(&place)
+                && let Some(next) = stored.progress.advance(act, now)
+            {
+                *outcome = Cas::Won;
+                steps.push(Step::new(stored, next).noting(concluded));
+            }
+        }
+        if steps.is_empty() {
+            return Ok(outcomes);
+        }
+        apply(tx.conn(), &steps).await?;
+        follow(tx.conn(), &steps, now).await?;
+        tx.finish().await?;
+        Ok(outcomes)
+    }
+
+    async fn deliveries_next(
+        &self,
+        mode: Mode,
+        service: Service,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        let lease = first_lease(&mut conn, mode).await?;
+        let queues = queues(&mut conn, mode, service).await?;
+        Ok(queues.iter().map(|queue| queue.since).chain(lease).min())
+    }
+
+    async fn deliveries_of(
+        &self,
+        who: &Tenant,
+        object_id: &str,
+    ) -> Result<Vec<DeliveryRecord>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        let rows = sqlx::query(
+            "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
+                    d.lease_until, d.last_response_status, d.last_error, d.delivered_at
+             FROM events AS e
+             CROSS JOIN deliveries AS d ON d.mode = ?1 AND d.partner_id = ?2 AND d.event_id = e.id
+             WHERE e.mode = ?1 AND e.partner_id = ?2 AND e.object_id = ?3
+             ORDER BY d.sequence",
+        )
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(object_id)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(errors::statement)?;
+        rows.iter().map(|row| record(row, who.mode)).collect()
+    }
+
+    fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
+        self.inner.watchers.add(wake);
+    }
+}
+
+/// Who is woken when deliveries have been queued.
+#[derive(Default)]
+pub(crate) struct Watchers(Mutex<Vec<Arc<dyn Wake>>>);
+
+impl Watchers {
+    fn add(&self, wake: Arc<dyn Wake>) {
+        self.lock().push(wake);
+    }
+
+    pub(crate) fn wake(&self) {
+        self.lock().iter().for_each(|watcher| watcher.wake());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<dyn Wake>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Watchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watchers({})", self.lock().len())
+    }
+}
+
+/// A delivery as it stands, and the number its row is found by.
+struct Stored {
+    sequence: i64,
+    progress: Progress,
+}
+
+fn stored(row: &Columns<'_>) -> Result<Stored, StoreError> {
+    Ok(Stored {
+        sequence: row.integer("sequence")?,
+        progress: progress(row)?,
+    })
+}
+
+fn progress(row: &Columns<'_>) -> Result<Progress, StoreError> {
+    let due = row.opt_instant("next_attempt_at")?;
+    let token = row.opt_integer("lease_token")?;
+    let until = row.opt_instant("lease_until")?;
+    let delivered = row.opt_instant("delivered_at")?;
+    let state = match (row.text("status")?, due, token, until, delivered) {
+        ("pending", Some(due), None, None, None) => DeliveryState::Pending { due },
+        ("in_flight", None, Some(token), Some(until), None) => DeliveryState::InFlight(Lease {
+            token: token.cast_unsigned(),
+            until,
+        }),
+        ("succeeded", None, None, None, Some(at)) => DeliveryState::Succeeded { at },
+        ("dead_lettered", None, None, None, None) => DeliveryState::DeadLettered,
+        _ => return Err(row.bad("status")),
+    };
+    let attempts = u32::try_from(row.integer("attempts")?).map_err(|_| row.bad("attempts"))?;
+    Ok(Progress { state, attempts })
+}
+
+fn record(row: &SqliteRow, mode: Mode) -> Result<DeliveryRecord, StoreError> {
+    let row = Columns::new("deliveries", row);
+    let status = row.opt_integer("last_response_status")?;
+    Ok(DeliveryRecord {
+        id: row.id("id", mode)?,
+        event_id: row.text("event_id")?.to_owned(),
+        progress: progress(&row)?,
+        last_response_status: status
+            .map(|status| u16::try_from(status).map_err(|_| row.bad("last_response_status")))
+            .transpose()?,
+        last_error: row.opt_text("last_error")?.map(str::to_owned),
+    })
+}
+
+#[derive(Serialize)]
+struct DeliveryKey<'c> {
+    mode: &'static str,
+    partner: &'c str,
+    id: String,
+}
+
+/// The deliveries of a batch by their place in it.
+async fn find(
+    conn: &mut SqliteConnection,
+    batch: &[Concluded],
+) -> Result<BTreeMap<usize, Stored>, StoreError> {
+    let keys: Vec<DeliveryKey<'_>> = batch
+        .iter()
+        .map(|concluded| DeliveryKey {
+            mode: concluded.tenant.mode.as_str(),
+            partner: concluded.tenant.partner.as_str(),
+            id: key(concluded.id),
+        })
+        .collect();
+    let rows = sqlx::query(
+        "SELECT j.key AS place, d.partner_id, d.id, d.sequence, d.status, d.attempts, d.next_attempt_at,
+                d.lease_token, d.lease_until, d.delivered_at
+         FROM json_each(?1) AS j
+         CROSS JOIN deliveries AS d ON d.mode = j.value ->> 'mode' AND d.partner_id = j.value ->> 'partner'
+              AND d.id = j.value ->> 'id'",
+    )
+    .bind(json(&keys)?)
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| {
+            let row = Columns::new("deliveries", row);
+            let place = usize::try_from(row.integer("place")?).map_err(|_| row.bad("place"))?;
+            Ok((place, stored(&row)?))
+        })
+        .collect()
+}

@@ -1,0 +1,262 @@
+//! Claiming: what is due and how it is divided.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kernel::{Mode, StoreError, Timestamp};
+use partner_core::events::{DeliveryId, Endpoint, EndpointId, Service};
+use partner_core::ports::{ClaimOrder, Claimed, StoredEvent};
+use partner_core::sealing::Sealed;
+use partner_core::webhooks::delivery::{Act, Lease};
+use partner_core::webhooks::fairness::Queue;
+use partner_core::{PartnerId, Tenant};
+use serde::Serialize;
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use super::step::{Step, apply};
+use super::{Stored, stored};
+use crate::row::{Columns, json, key};
+use crate::{endpoints, errors};
+
+/// Leases that lapse in one claim; what is left waits for the next.
+const LAPSED_AT_ONCE: i64 = 1000;
+
+/// Takes leases that are over off their deliveries; how many there were.
+pub(super) async fn lapse(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let rows = sqlx::query(
+        "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, lease_token, lease_until, delivered_at
+         FROM deliveries INDEXED BY deliveries_leased
+         WHERE status = 'in_flight' AND mode = ?1 AND lease_until <= ?2
+         ORDER BY lease_until LIMIT ?3",
+    )
+    .bind(mode.as_str())
+    .bind(now.millis())
+    .bind(LAPSED_AT_ONCE)
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(errors::statement)?;
+    let moves = rows
+        .iter()
+        .map(|row| {
+            let stored = stored(&Columns::new("deliveries", row))?;
+            Step::decided(&stored, Act::Lapse, now)
+        })
+        .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
+    apply(conn, &moves).await?;
+    Ok(moves.len())
+}
+
+pub(super) async fn first_lease(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+) -> Result<Option<Timestamp>, StoreError> {
+    let first: Option<i64> = sqlx::query_scalar(
+        "SELECT min(lease_until) FROM deliveries INDEXED BY deliveries_leased
+         WHERE status = 'in_flight' AND mode = ?1",
+    )
+    .bind(mode.as_str())
+    .fetch_one(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(first.and_then(Timestamp::from_millis))
+}
+
+/// Every endpoint with something pending, and when the first of it is due.
+pub(super) async fn queues(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+    service: Service,
+) -> Result<Vec<Queue>, StoreError> {
+    let rows = sqlx::query(QUEUES)
+        .bind(mode.as_str())
+        .bind(service.as_str())
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| {
+            let row = Columns::new("deliveries", row);
+            Ok(Queue {
+                partner: row.partner()?,
+                endpoint: row.id("endpoint_id", mode)?,
+                since: row.instant("due")?,
+            })
+        })
+        .collect()
+}
+
+/// A delivery that is to be claimed.
+pub(super) struct Picked {
+    stored: Stored,
+    partner: PartnerId,
+    id: DeliveryId,
+    endpoint: EndpointId,
+    url: String,
+    event: StoredEvent,
+}
+
+impl Picked {
+    pub(super) fn claimed(
+        self,
+        mode: Mode,
+        endpoints: &BTreeMap<EndpointId, Arc<Endpoint>>,
+    ) -> Result<Claimed, StoreError> {
+        let endpoint = endpoints
+            .get(&self.endpoint)
+            .ok_or_else(|| StoreError::unexpected("a delivery without an endpoint"))?;
+        Ok(Claimed {
+            tenant: Tenant {
+                partner: self.partner,
+                mode,
+            },
+            id: self.id,
+            attempts: self.stored.progress.attempts,
+            event: self.event,
+            endpoint: Arc::clone(endpoint),
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Share<'q> {
+    partner: &'q str,
+    endpoint: String,
+    take: u32,
+}
+
+pub(super) async fn pick(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+    allotted: &[(Queue, u32)],
+    now: Timestamp,
+) -> Result<Vec<Picked>, StoreError> {
+    let Some(most) = allotted.iter().map(|(_, take)| *take).max() else {
+        return Ok(Vec::new());
+    };
+    let shares: Vec<Share<'_>> = allotted
+        .iter()
+        .map(|(queue, take)| Share {
+            partner: queue.partner.as_str(),
+            endpoint: key(queue.endpoint),
+            take: *take,
+        })
+        .collect();
+    let rows = sqlx::query(PICK)
+        .bind(mode.as_str())
+        .bind(json(&shares)?)
+        .bind(now.millis())
+        .bind(most)
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter().map(|row| picked(row, mode)).collect()
+}
+
+fn picked(row: &SqliteRow, mode: Mode) -> Result<Picked, StoreError> {
+    let row = Columns::new("deliveries", row);
+    Ok(Picked {
+        stored: stored(&row)?,
+        partner: row.partner()?,
+        id: row.id("id", mode)?,
+        endpoint: row.id("endpoint_id", mode)?,
+        url: row.text("url")?.to_owned(),
+        event: StoredEvent {
+            id: row.text("event_id")?.to_owned(),
+            kind: row.text("type")?.to_owned(),
+            body: Sealed(row.bytes("body")?.to_vec()),
+            created_at: row.instant("event_created_at")?,
+        },
+    })
+}
+
+pub(super) async fn hold(
+    conn: &mut SqliteConnection,
+    picked: &[Picked],
+    lease: Lease,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let moves = picked
+        .iter()
+        .map(|picked| Step::decided(&picked.stored, Act::Claim(lease), now))
+        .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
+    apply(conn, &moves).await
+}
+
+/// The endpoints of what was picked, with the secrets that sign at this instant.
+pub(super) async fn endpoints_of(
+    conn: &mut SqliteConnection,
+    order: &ClaimOrder,
+    picked: &[Picked],
+    now: Timestamp,
+) -> Result<BTreeMap<EndpointId, Arc<Endpoint>>, StoreError> {
+    let mut wanted = BTreeMap::new();
+    for picked in picked {
+        wanted.insert(picked.endpoint, &picked.partner);
+    }
+    let mut secrets = endpoints::live_secrets(conn, order.mode, &wanted, now).await?;
+    let mut endpoints = BTreeMap::new();
+    for picked in picked {
+        endpoints.entry(picked.endpoint).or_insert_with(|| {
+            Arc::new(Endpoint {
+                id: picked.endpoint,
+                service: order.service,
+                url: picked.url.clone(),
+                secrets: secrets.remove(&picked.endpoint).unwrap_or_default(),
+            })
+        });
+    }
+    Ok(endpoints)
+}
+
+/// One step of the index for each endpoint, however much waits at it.
+const QUEUES: &str = "WITH RECURSIVE queues (endpoint_id, partner_id, due) AS (
+         SELECT * FROM (
+             SELECT d.endpoint_id, d.partner_id, d.next_attempt_at FROM deliveries AS d
+             WHERE d.status = 'pending' AND d.mode = ?1
+             ORDER BY d.endpoint_id, d.next_attempt_at LIMIT 1
+         )
+         UNION ALL
+         SELECT d.endpoint_id, d.partner_id, d.next_attempt_at
+         FROM queues AS q
+         CROSS JOIN deliveries AS d ON d.sequence = (
+             SELECT n.sequence FROM deliveries AS n
+             WHERE n.status = 'pending' AND n.mode = ?1 AND n.endpoint_id > q.endpoint_id
+             ORDER BY n.endpoint_id, n.next_attempt_at LIMIT 1
+         )
+     )
+     SELECT q.partner_id, q.endpoint_id, q.due
+     FROM queues AS q
+     CROSS JOIN webhook_endpoints AS w ON w.mode = ?1 AND w.partner_id = q.partner_id AND w.id = q.endpoint_id
+     WHERE w.service = ?2";
+
+/// The first deliveries of each endpoint that are due and held back by no earlier one of their
+/// object, the first of every endpoint before the second of any.
+const PICK: &str = "WITH picked AS (
+         SELECT d.sequence, j.value ->> 'take' AS take,
+                row_number() OVER (PARTITION BY j.key ORDER BY d.next_attempt_at, d.sequence) AS place
+         FROM json_each(?2) AS j
+         CROSS JOIN deliveries AS d ON d.sequence IN (
+             SELECT n.sequence FROM deliveries AS n
+             WHERE n.status = 'pending' AND n.mode = ?1 AND n.partner_id = j.value ->> 'partner'
+               AND n.endpoint_id = j.value ->> 'endpoint' AND n.next_attempt_at <= ?3
+               AND NOT EXISTS (
+                   SELECT 1 FROM deliveries AS o
+                   WHERE o.status IN ('pending', 'in_flight') AND o.mode = n.mode AND o.partner_id = n.partner_id
+                     AND o.endpoint_id = n.endpoint_id AND o.object_id = n.object_id AND o.sequence < n.sequence
+               )
+             ORDER BY n.next_attempt_at, n.sequence LIMIT ?4
+         )
+     )
+     SELECT d.partner_id, d.id, d.sequence, d.endpoint_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
+            d.lease_until, d.delivered_at, w.url, e.id AS event_id, e.type, e.body, e.created_at AS event_created_at
+     FROM picked AS p
+     CROSS JOIN deliveries AS d ON d.sequence = p.sequence
+     CROSS JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+     CROSS JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+     WHERE p.place <= p.take
+     ORDER BY p.place, d.next_attempt_at, d.sequence";
