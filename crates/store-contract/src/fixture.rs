@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Clock, Timestamp};
-use partner_core::ports::{Audit, Directory, EventReads, Housekeeping, ProvisionStore, Readiness};
+use partner_core::ports::{
+    Audit, Deliveries, Directory, EventReads, Housekeeping, ProvisionStore, Readiness,
+};
 use pools_core::ports::{PoolsStore, QuoteBooks, TransactBooks};
 
 /// The velocity window every fixture opens with.
@@ -49,6 +51,8 @@ pub struct Ports {
     pub provision: Arc<dyn ProvisionStore>,
     /// The event queue.
     pub events: Arc<dyn EventReads>,
+    /// The queue of deliveries.
+    pub deliveries: Arc<dyn Deliveries>,
     /// Bounded tables.
     pub housekeeping: Arc<dyn Housekeeping>,
     /// Is the store there?
@@ -73,6 +77,7 @@ impl Ports {
             + Directory
             + ProvisionStore
             + EventReads
+            + Deliveries
             + Housekeeping
             + Readiness
             + Audit
@@ -86,6 +91,7 @@ impl Ports {
             directory: store.clone(),
             provision: store.clone(),
             events: store.clone(),
+            deliveries: store.clone(),
             housekeeping: store.clone(),
             readiness: store.clone(),
             audit: store,

@@ -7,6 +7,7 @@
     reason = "a failing case is a panic"
 )]
 
+pub mod deliveries;
 pub mod fixture;
 pub mod throughput;
 mod world;
