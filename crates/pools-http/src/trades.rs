@@ -2,7 +2,9 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
-use http_kit::{ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Query, Secret};
+use http_kit::{
+    ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Query, RawJson, Secret,
+};
 use kernel::Bound;
 use pools_core::books::Outcome;
 use pools_core::ports::TradeFilter;
@@ -24,8 +26,16 @@ const LARGEST_LIMIT: i64 = 100;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TransactRequest {
     /// A firm, active quote of this pool.
-    #[schema(example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
-    quote_id: String,
+    // Taken as it stands: whatever it is, it is judged after the Idempotency-Key.
+    #[schema(value_type = String, required = true, example = "pq_test_01KSFVT0G0W8D4R7Q2M3N5P6T9")]
+    quote_id: Option<RawJson>,
+}
+
+impl TransactRequest {
+    fn quote(&self) -> Option<QuoteId> {
+        let text: String = serde_json::from_str(self.quote_id.as_ref()?.as_str()).ok()?;
+        QuoteId::parse(&text)
+    }
 }
 
 /// A trade's status.
@@ -213,7 +223,7 @@ pub(crate) async fn transact(
     let pool = app.allowed_pool(who.access(), &id.0).await?;
     let Body(body) = Body::<TransactRequest>::from_request(request, &()).await?;
     let key = key.required()?;
-    let quote = QuoteId::parse(&body.quote_id).ok_or_else(|| {
+    let quote = body.quote().ok_or_else(|| {
         ApiError::invalid_request("`quoteId` must be a quote id as returned by a firm quote.")
     })?;
     let request = Transact {
