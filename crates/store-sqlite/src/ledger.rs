@@ -152,14 +152,11 @@ pub(crate) const LAST_UP_TO: &str =
     "WITH RECURSIVE halves (low, high) AS (
          SELECT 0, ?4
          UNION ALL
-         SELECT CASE WHEN early THEN middle ELSE low END, CASE WHEN early THEN high ELSE middle - 1 END
-         FROM (
-             SELECT low, high, (low + high + 1) / 2 AS middle,
-                    (SELECT created_at FROM ledger_entries
-                     WHERE mode = ?1 AND partner_id = ?2 AND asset = ?3
-                       AND account_sequence = (low + high + 1) / 2) <= ?5 AS early
-             FROM halves WHERE low < high
-         )
+         SELECT CASE WHEN created_at <= ?5 THEN (low + high + 1) / 2 ELSE low END,
+                CASE WHEN created_at <= ?5 THEN high ELSE (low + high + 1) / 2 - 1 END
+         FROM halves JOIN ledger_entries
+           ON mode = ?1 AND partner_id = ?2 AND asset = ?3 AND account_sequence = (low + high + 1) / 2
+         WHERE low < high
      )
      SELECT low FROM halves WHERE low >= high";
 
@@ -178,7 +175,8 @@ impl LedgerTx for SqliteTx {
         entry: &Entry,
     ) -> Result<(), StoreError> {
         if let Some(mark) = &entry.mark {
-            put_account(self.conn(), who, before, mark).await?.won()?;
+            let moved = put_account(self.conn(), who, before, mark).await?;
+            self.noting(moved).won()?;
         }
         insert(self.conn(), who, entry).await
     }
