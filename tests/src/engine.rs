@@ -1,0 +1,188 @@
+//! The liquidity engine: the sandbox's, unless a test scripts another answer.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
+use pools_core::trade::{EngineReport, TradeId};
+use providers::SandboxEngine;
+
+/// One call the engine has received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// Has it depth?
+    Depth(Order),
+    /// Hold liquidity.
+    Hold(TradeId, Order),
+    /// Confirm a hold.
+    Confirm(TradeId),
+    /// Let a hold go.
+    LetGo(TradeId),
+    /// What has become of a trade?
+    Report(Enquiry),
+}
+
+/// How a kind of call is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply<T> {
+    /// As the sandbox does.
+    Sandbox,
+    /// Not at all.
+    Silent,
+    /// Always so.
+    Says(T),
+    /// With these, one a call, then as the sandbox does. `None` is silence.
+    Then(Vec<Option<T>>),
+}
+
+impl<T: Clone> Reply<T> {
+    /// The scripted answer, or `None` where the sandbox answers.
+    fn next(&mut self) -> Option<Option<T>> {
+        match self {
+            Self::Sandbox => None,
+            Self::Silent => Some(None),
+            Self::Says(answer) => Some(Some(answer.clone())),
+            Self::Then(answers) if answers.is_empty() => None,
+            Self::Then(answers) => Some(answers.remove(0)),
+        }
+    }
+}
+
+type Hook = Arc<dyn Fn(Asked) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+struct Script {
+    depth: Reply<Depth>,
+    hold: Reply<Hold>,
+    confirm: Reply<Confirmation>,
+    report: Reply<EngineReport>,
+    timeout: Duration,
+    meanwhile: Option<Hook>,
+    asked: Vec<Asked>,
+}
+
+/// An engine that notes every call and answers as it is told.
+pub struct ScriptedEngine(Mutex<Script>);
+
+impl Default for ScriptedEngine {
+    fn default() -> Self {
+        Self(Mutex::new(Script {
+            depth: Reply::Sandbox,
+            hold: Reply::Sandbox,
+            confirm: Reply::Sandbox,
+            report: Reply::Sandbox,
+            timeout: SandboxEngine.timeout(),
+            meanwhile: None,
+            asked: Vec::new(),
+        }))
+    }
+}
+
+impl fmt::Debug for ScriptedEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ScriptedEngine")
+    }
+}
+
+impl ScriptedEngine {
+    /// Scripts depth.
+    pub fn depth(&self, reply: Reply<Depth>) {
+        self.0.lock().depth = reply;
+    }
+
+    /// Scripts holds.
+    pub fn hold(&self, reply: Reply<Hold>) {
+        self.0.lock().hold = reply;
+    }
+
+    /// Scripts confirmations.
+    pub fn confirm(&self, reply: Reply<Confirmation>) {
+        self.0.lock().confirm = reply;
+    }
+
+    /// Scripts reports.
+    pub fn report(&self, reply: Reply<EngineReport>) {
+        self.0.lock().report = reply;
+    }
+
+    /// What happens in the world between a question and its answer.
+    pub fn meanwhile<F, W>(&self, hook: F)
+    where
+        F: Fn(Asked) -> W + Send + Sync + 'static,
+        W: Future<Output = ()> + Send + 'static,
+    {
+        self.0.lock().meanwhile = Some(Arc::new(move |asked| Box::pin(hook(asked))));
+    }
+
+    /// Nothing happens meanwhile any more.
+    pub fn in_peace(&self) {
+        self.0.lock().meanwhile = None;
+    }
+
+    /// Every call since this was asked last.
+    pub fn asked(&self) -> Vec<Asked> {
+        std::mem::take(&mut self.0.lock().asked)
+    }
+
+    async fn note(&self, asked: Asked) {
+        let hook = {
+            let mut script = self.0.lock();
+            script.asked.push(asked.clone());
+            script.meanwhile.clone()
+        };
+        if let Some(hook) = hook {
+            hook(asked).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Engine for ScriptedEngine {
+    async fn depth(&self, order: &Order) -> Option<Depth> {
+        self.note(Asked::Depth(order.clone())).await;
+        let scripted = self.0.lock().depth.next();
+        match scripted {
+            Some(answer) => answer,
+            None => SandboxEngine.depth(order).await,
+        }
+    }
+
+    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold> {
+        self.note(Asked::Hold(trade, order.clone())).await;
+        let scripted = self.0.lock().hold.next();
+        match scripted {
+            Some(answer) => answer,
+            None => SandboxEngine.hold(trade, order).await,
+        }
+    }
+
+    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
+        self.note(Asked::Confirm(trade)).await;
+        let scripted = self.0.lock().confirm.next();
+        match scripted {
+            Some(answer) => answer,
+            None => SandboxEngine.confirm(trade).await,
+        }
+    }
+
+    async fn let_go(&self, trade: TradeId) {
+        self.note(Asked::LetGo(trade)).await;
+    }
+
+    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+        self.note(Asked::Report(enquiry.clone())).await;
+        let scripted = self.0.lock().report.next();
+        match scripted {
+            Some(answer) => answer,
+            None => SandboxEngine.report(enquiry).await,
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        self.0.lock().timeout
+    }
+}

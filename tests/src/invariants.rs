@@ -1,0 +1,99 @@
+//! What must hold of the database whatever has happened: a second opinion beside the store's own
+//! audit, in other words.
+
+/// A name, and a question that counts breaches.
+pub(crate) const INVARIANTS: [(&str, &str); 13] = [
+    (
+        "an account holds the sum of its entries",
+        "SELECT count(*) FROM accounts a WHERE a.available <> (
+            SELECT coalesce(sum(CASE WHEN e.credit = 'partner' THEN e.amount ELSE -e.amount END), 0)
+            FROM ledger_entries e WHERE e.mode = a.mode AND e.partner_id = a.partner_id AND e.asset = a.asset
+              AND (e.credit = 'partner' OR e.debit = 'partner'))",
+    ),
+    (
+        "sequence numbers run from one without a gap",
+        "SELECT count(*) FROM accounts a WHERE (a.sequence, a.sequence) <> (
+            SELECT count(e.account_sequence), coalesce(max(e.account_sequence), 0) FROM ledger_entries e
+            WHERE e.mode = a.mode AND e.partner_id = a.partner_id AND e.asset = a.asset)",
+    ),
+    (
+        "balances chain, are never negative, and instants never decrease along them",
+        "SELECT count(*) FROM (
+            SELECT balance_after, created_at, CASE WHEN credit = 'partner' THEN amount ELSE -amount END AS delta,
+                   coalesce(lag(balance_after) OVER account, 0) AS before,
+                   coalesce(lag(created_at) OVER account, 0) AS earlier
+            FROM ledger_entries WHERE account_sequence IS NOT NULL
+            WINDOW account AS (PARTITION BY mode, partner_id, asset ORDER BY account_sequence))
+         WHERE before + delta <> balance_after OR balance_after < 0 OR created_at < earlier",
+    ),
+    (
+        "a consumed quote has exactly one trade, made at that instant and in time",
+        "SELECT count(*) FROM quotes q WHERE (q.consumed_at IS NOT NULL) <> (
+            (SELECT count(*) FROM trades t WHERE t.mode = q.mode AND t.partner_id = q.partner_id
+             AND t.quote_id = q.id AND t.created_at = q.consumed_at AND t.created_at < q.expires_at) = 1)",
+    ),
+    (
+        "a trade has a quote of its own partner",
+        "SELECT count(*) FROM trades t WHERE NOT EXISTS (SELECT 1 FROM quotes q
+            WHERE q.mode = t.mode AND q.partner_id = t.partner_id AND q.id = t.quote_id)",
+    ),
+    (
+        "a trade's terms are those of its quote",
+        "SELECT count(*) FROM trades t JOIN quotes q
+            ON q.mode = t.mode AND q.partner_id = t.partner_id AND q.id = t.quote_id
+         WHERE (t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps, t.fee_bps, t.notional)
+            <> (q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps, q.notional)
+            OR t.dest_address IS NOT q.dest_address OR t.dest_network IS NOT q.dest_network",
+    ),
+    (
+        "what a trade reserved was debited once, for its own amount",
+        "SELECT count(*) FROM trades t WHERE coalesce(t.reserved, 0) <> (
+            SELECT coalesce(sum(e.amount), 0) FROM ledger_entries e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'reserve'
+              AND e.reason = CASE t.side WHEN 'on_ramp' THEN 'buy_debit' ELSE 'sell_debit' END)",
+    ),
+    (
+        "a reserve is open, settled, or given back: once, and as the trade's status says",
+        "SELECT count(*) FROM trades t WHERE CASE WHEN t.status = 'reserved' THEN 0 ELSE coalesce(t.reserved, 0) END <> (
+            SELECT coalesce(sum(e.amount), 0) FROM ledger_entries e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'close'
+              AND e.credit = CASE WHEN t.status IN ('settled', 'returned') THEN 'operator' ELSE 'partner' END)",
+    ),
+    (
+        "a reserve that was closed was closed nowhere else",
+        "SELECT count(*) FROM ledger_entries e JOIN trades t
+            ON t.mode = e.mode AND t.partner_id = e.partner_id AND t.id = e.trade_id
+         WHERE e.part = 'close' AND (t.status = 'reserved'
+            OR e.credit <> CASE WHEN t.status IN ('settled', 'returned') THEN 'operator' ELSE 'partner' END)",
+    ),
+    (
+        "a refund of a return stands exactly with a returned trade",
+        "SELECT count(*) FROM trades t WHERE (
+            SELECT coalesce(sum(e.amount), 0) FROM ledger_entries e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'return'
+              AND e.reason = 'buy_refund' AND e.asset = substr(t.pool, 1, 3)
+         ) <> CASE WHEN t.status <> 'returned' THEN 0 WHEN t.side = 'off_ramp' THEN t.fiat ELSE coalesce(t.reserved, 0) END",
+    ),
+    (
+        "a trade that ended has one event of the matching type",
+        "SELECT count(*) FROM trades t WHERE (
+            SELECT group_concat(e.type) FROM events e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.object_id LIKE '%' || t.id
+         ) IS NOT CASE t.status WHEN 'reserved' THEN NULL WHEN 'returned' THEN 'pool.transaction.settled'
+            ELSE 'pool.transaction.' || t.status END",
+    ),
+    (
+        "every event is about a trade",
+        "SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM trades t
+            WHERE t.mode = e.mode AND t.partner_id = e.partner_id AND e.object_id LIKE '%' || t.id)",
+    ),
+    (
+        "the steps of a trade lead to its status",
+        "SELECT count(*) FROM trades t WHERE (
+            SELECT group_concat(s.from_status || '>' || s.to_status, ' ') FROM (
+                SELECT * FROM trade_transitions s
+                WHERE s.mode = t.mode AND s.partner_id = t.partner_id AND s.trade_id = t.id ORDER BY s.rowid) s
+         ) IS NOT CASE t.status WHEN 'reserved' THEN NULL
+            WHEN 'returned' THEN 'reserved>settled settled>returned' ELSE 'reserved>' || t.status END",
+    ),
+];

@@ -1,0 +1,42 @@
+//! The service as its acceptance tests meet it: the real router over the real embedded store,
+//! with a clock that stands until it is moved, seeded randomness, and a far end whose every
+//! answer can be scripted.
+//!
+//! [`World`] is one service with its database. Every answer it gives is held against the
+//! published contract before a test sees it, and [`World::finish`] checks every invariant of the
+//! database and that no event was left unnoticed.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "test support: a fault here is a failed test, and says where"
+)]
+
+mod client;
+mod clock;
+mod contract;
+mod database;
+mod desk;
+mod engine;
+mod invariants;
+mod logs;
+mod operator;
+mod rates;
+mod setup;
+mod world;
+
+pub use client::{Answer, Call, Client, keys, purchase, sale};
+pub use clock::{ManualClock, Seeded};
+pub use contract::{Contract, Operation};
+pub use database::Database;
+pub use desk::DeskFault;
+pub use engine::{Asked, Reply, ScriptedEngine};
+pub use logs::Logs;
+pub use operator::{Operator, money};
+pub use rates::ScriptedRates;
+pub use setup::{
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RIVAL, RIVAL_PUBLISHABLE,
+    RIVAL_SECRET, START, Setup,
+};
+pub use world::World;

@@ -1,0 +1,219 @@
+//! The operator's side: changes of what is provisioned, and credits.
+
+use std::sync::Arc;
+
+use kernel::{Amount, Asset, Clock, Mode};
+use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service, secret_place};
+use partner_core::key::{KeyId, KeyKind, NewKey, PresentedKey};
+use partner_core::pools::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
+use partner_core::ports::{ProvisionStore, ProvisionTx};
+use partner_core::sealing::Sealer;
+use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use pools_core::usecases::credit::{Credit, CreditError, Credited, Crediting};
+use store_sqlite::SqliteStore;
+
+use crate::clock::{ManualClock, Seeded};
+
+/// Provisions a world and changes what is provisioned.
+#[derive(Debug, Clone)]
+pub struct Operator {
+    pub(crate) mode: Mode,
+    pub(crate) store: SqliteStore,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) entropy: Arc<Seeded>,
+    pub(crate) sealer: Arc<Sealer>,
+}
+
+/// An amount such as `100.00 EUR`.
+#[must_use]
+pub fn money(amount: &str, asset: &str) -> Amount {
+    Amount::parse(amount, Asset::parse(asset).expect("an asset")).expect("an amount")
+}
+
+impl Operator {
+    /// Takes the database away.
+    pub async fn close_store(&self) {
+        self.store.close().await;
+    }
+
+    /// The tenant of a partner here.
+    #[must_use]
+    pub fn tenant(&self, partner: &str) -> Tenant {
+        Tenant {
+            partner: PartnerId::parse(partner).expect("a partner id"),
+            mode: self.mode,
+        }
+    }
+
+    async fn begin(&self) -> Box<dyn ProvisionTx> {
+        self.store
+            .provision_begin("test")
+            .await
+            .expect("a transaction")
+    }
+
+    async fn commit(&self, mut tx: Box<dyn ProvisionTx>) {
+        tx.config_version_raise().await.expect("a new version");
+        tx.commit().await.expect("a commit");
+    }
+
+    /// Inserts or replaces a pool.
+    pub async fn put_pool(&self, pool: &Pool) {
+        let mut tx = self.begin().await;
+        tx.pool_put(self.mode, pool).await.expect("a pool");
+        self.commit(tx).await;
+    }
+
+    /// Marks a pool available or not.
+    pub async fn set_available(&self, id: &str, available: bool) {
+        let mut tx = self.begin().await;
+        let id = PoolId::parse(id).expect("a pool id");
+        let pool = tx
+            .pool_get(self.mode, id)
+            .await
+            .expect("a read")
+            .expect("the pool");
+        tx.pool_put(self.mode, &Pool { available, ..pool })
+            .await
+            .expect("a pool");
+        self.commit(tx).await;
+    }
+
+    /// Inserts or replaces a partner.
+    pub async fn put_partner(&self, partner: &str, status: PartnerStatus) {
+        let who = self.tenant(partner);
+        let partner = Partner {
+            id: who.partner,
+            name: partner.to_owned(),
+            status,
+        };
+        let mut tx = self.begin().await;
+        tx.partner_put(self.mode, &partner)
+            .await
+            .expect("a partner");
+        self.commit(tx).await;
+    }
+
+    /// Inserts or replaces a partner's access to pools.
+    pub async fn put_profile(&self, partner: &str, profile: &PoolsProfile) {
+        let mut tx = self.begin().await;
+        tx.pools_profile_put(&self.tenant(partner), profile)
+            .await
+            .expect("a profile");
+        self.commit(tx).await;
+    }
+
+    /// Changes a partner's access to pools.
+    pub async fn change(&self, partner: &str, change: impl FnOnce(&mut PoolsProfile)) {
+        let mut tx = self.begin().await;
+        let found = tx
+            .pools_profile_get(&self.tenant(partner))
+            .await
+            .expect("a read");
+        let mut profile = found.expect("a profile");
+        change(&mut profile);
+        tx.pools_profile_put(&self.tenant(partner), &profile)
+            .await
+            .expect("a profile");
+        self.commit(tx).await;
+    }
+
+    /// Changes a partner's terms in a pool.
+    pub async fn terms(&self, partner: &str, pool: &str, change: impl FnOnce(&mut PoolTerms)) {
+        let pool = PoolId::parse(pool).expect("a pool id");
+        let change = |profile: &mut PoolsProfile| {
+            change(profile.terms.entry(pool).or_default());
+        };
+        self.change(partner, change).await;
+    }
+
+    /// Stores a key; its id.
+    pub async fn put_key(&self, partner: &str, text: &str) -> KeyId {
+        let kind = if text.starts_with("sk_") {
+            KeyKind::Secret
+        } else {
+            KeyKind::Publishable
+        };
+        let key = if self.mode == Mode::Test {
+            NewKey::literal(kind, self.clock.now(), &*self.entropy, text).expect("a literal key")
+        } else {
+            let (key, _) = NewKey::generate(kind, self.mode, self.clock.now(), &*self.entropy);
+            let hash = PresentedKey::parse(text).expect("a key").hash;
+            NewKey { hash, ..key }
+        };
+        let mut tx = self.begin().await;
+        tx.key_insert(&self.tenant(partner), &key)
+            .await
+            .expect("a key");
+        self.commit(tx).await;
+        key.record.id
+    }
+
+    /// Revokes a key.
+    pub async fn revoke(&self, text: &str) {
+        let mut tx = self.begin().await;
+        let hash = PresentedKey::parse(text).expect("a key").hash;
+        let owner = tx.key_owner(&hash).await.expect("a read");
+        let (_, _, record) = owner.expect("a known key");
+        let now = tx.now().await.expect("an instant");
+        tx.key_revoke(record.id, now)
+            .await
+            .expect("a revocation")
+            .won()
+            .expect("a live key");
+        self.commit(tx).await;
+    }
+
+    /// Sets a partner's webhook endpoint.
+    pub async fn put_endpoint(&self, partner: &str) {
+        let id = EndpointId::new(self.mode, self.clock.now(), &*self.entropy);
+        let secret = format!("whsec_{}=", "A".repeat(43));
+        let sealed = self
+            .sealer
+            .seal(&secret_place(id), secret.as_bytes(), &*self.entropy);
+        let endpoint = Endpoint {
+            id,
+            service: Service::Pools,
+            url: format!("http://127.0.0.1:9/{partner}"),
+            secrets: vec![EndpointSecret {
+                sealed: sealed.expect("a sealed secret"),
+                created_at: self.clock.now(),
+                expires_at: None,
+            }],
+        };
+        let mut tx = self.begin().await;
+        tx.endpoint_put(&self.tenant(partner), &endpoint)
+            .await
+            .expect("an endpoint");
+        self.commit(tx).await;
+    }
+
+    /// Credits a deposit of fiat, or a receipt of crypto on TRON.
+    pub async fn credit(&self, partner: &str, amount: &str, asset: &str) {
+        let amount = money(amount, asset);
+        let fiat = amount.asset().kind() == kernel::AssetKind::Fiat;
+        let credit = Credit {
+            amount,
+            network: (!fiat).then_some(Network::Tron),
+            reference: format!("{partner}-{asset}-{}", self.entropy.next()),
+        };
+        let credited = self.try_credit(partner, &credit).await.expect("a credit");
+        assert!(credited.applied);
+    }
+
+    /// Credits, or says why not.
+    ///
+    /// # Errors
+    /// As [`Crediting::credit`].
+    pub async fn try_credit(
+        &self,
+        partner: &str,
+        credit: &Credit,
+    ) -> Result<Credited, CreditError> {
+        let crediting = Crediting {
+            store: Arc::new(self.store.clone()),
+            entropy: self.entropy.clone(),
+        };
+        crediting.credit(&self.tenant(partner), credit).await
+    }
+}

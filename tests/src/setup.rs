@@ -1,0 +1,113 @@
+//! What a world starts with: pools, two partners and the numbers that rules measure by.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kernel::Mode;
+use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
+use partner_core::throttle::Tier;
+use rust_decimal::Decimal;
+
+/// When worlds begin: 2026-05-25T12:00:00Z.
+pub const START: i64 = 1_779_710_400_000;
+/// A partner with everything provisioned.
+pub const ACME: &str = "acme";
+/// Another partner, without terms or a webhook.
+pub const RIVAL: &str = "rival";
+/// Acme's first secret key.
+pub const ACME_SECRET: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
+/// Acme's second secret key.
+pub const ACME_SECRET_2: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0002";
+/// Acme's publishable key.
+pub const ACME_PUBLISHABLE: &str = "pk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0003";
+/// Rival's secret key.
+pub const RIVAL_SECRET: &str = "sk_test_RivalRivalRivalRivalRivalRiv0001";
+/// Rival's publishable key.
+pub const RIVAL_PUBLISHABLE: &str = "pk_test_RivalRivalRivalRivalRivalRiv0002";
+/// An address with a good checksum.
+pub const ADDRESS: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+
+/// Pools that exist. Everybody is allowed in all but the last.
+const POOLS: [&str; 7] = [
+    "EUR-USDT", "EUR-USDC", "GBP-USDT", "EUR-BTC", "JPY-USDT", "JPY-USDC", "USD-USDT",
+];
+
+/// What differs from one world to the next.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The process's mode.
+    pub mode: Mode,
+    /// The tiers of the throttle; `None` turns it off.
+    pub tiers: Option<Vec<Tier>>,
+    /// How long a firm quote lives.
+    pub quote_ttl: Duration,
+    /// How long idempotency keys are kept.
+    pub idempotency_ttl: Duration,
+    /// The rolling window of the velocity cap.
+    pub velocity_window: Duration,
+    /// Networks whose `X-Forwarded-For` is believed.
+    pub proxies: Vec<String>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        // So generous that only tests of the throttle meet it, while every answer has its headers.
+        let tier = |name, seconds| Tier {
+            name,
+            limit: 1_000_000,
+            per: Duration::from_secs(seconds),
+        };
+        Self {
+            mode: Mode::Test,
+            tiers: Some(vec![tier("short", 1), tier("medium", 60)]),
+            quote_ttl: Duration::from_secs(15),
+            idempotency_ttl: Duration::from_secs(24 * 60 * 60),
+            velocity_window: Duration::from_secs(24 * 60 * 60),
+            proxies: Vec::new(),
+        }
+    }
+}
+
+pub(crate) fn pools() -> Vec<Pool> {
+    POOLS.map(|id| pool(id, &Network::ALL)).to_vec()
+}
+
+pub(crate) fn pool(id: &str, networks: &[Network]) -> Pool {
+    let id = PoolId::parse(id).expect("a pool id");
+    Pool {
+        id,
+        networks: networks.to_vec(),
+        available: true,
+    }
+}
+
+pub(crate) fn profile(reference: &str) -> PoolsProfile {
+    let allowed: BTreeSet<PoolId> = POOLS[..6]
+        .iter()
+        .filter_map(|id| PoolId::parse(id))
+        .collect();
+    PoolsProfile {
+        enabled: true,
+        access: PoolsAccess::Active,
+        kyc: Kyc::Approved,
+        tier: "standard".to_owned(),
+        allowed,
+        balance_gate: true,
+        velocity_cap: None,
+        iban: Some("DE89370400440532013000".to_owned()),
+        funding_reference: reference.to_owned(),
+        terms: BTreeMap::new(),
+    }
+}
+
+/// Acme's terms in EUR-USDT; it has the default terms elsewhere.
+pub(crate) fn acme_terms() -> PoolTerms {
+    PoolTerms {
+        draw_fee_bps: 30,
+        spread_cap_bps: 50,
+        min_order_usdt: Decimal::from(10),
+        max_order_usdt: Some(Decimal::from(100_000)),
+        off_ramp: true,
+        crypto_deposit_address: Some(ADDRESS.to_owned()),
+    }
+}
