@@ -7,4 +7,10 @@
     reason = "a fault here is a failed test, and says where"
 )]
 
+mod discovery;
 mod main_job;
+mod quote_faults;
+mod quote_limits;
+mod quote_prices;
+mod quote_records;
+mod quotes;

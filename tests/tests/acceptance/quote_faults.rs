@@ -1,0 +1,452 @@
+//! Every fault of a quote request, its code, and the order in which faults are found.
+
+use acceptance::{ADDRESS, World, purchase, sale};
+use serde_json::{Value, json};
+
+/// A purchase with some fields replaced, or taken out where the value is null.
+fn body(changes: &[(&str, Value)]) -> Value {
+    changed(purchase("EUR-USDT", "100.00"), changes)
+}
+
+fn changed(mut body: Value, changes: &[(&str, Value)]) -> Value {
+    for (field, value) in changes {
+        if value.is_null() {
+            body.as_object_mut().unwrap().remove(*field);
+        } else {
+            body[*field] = value.clone();
+        }
+    }
+    body
+}
+
+async fn refuse(world: &World, body: &Value, code: &str, words: &str) {
+    for kind in ["firm", "indicative"] {
+        let mut body = body.clone();
+        if body.get("type").is_none() {
+            body["type"] = json!(kind);
+        }
+        world
+            .acme()
+            .ask("EUR-USDT", &body)
+            .await
+            .refused(400, code)
+            .saying(words);
+    }
+}
+
+// rule: pools.quote.side, error.names-the-field, error.default-codes
+#[tokio::test]
+async fn shape() {
+    let world = World::new().await;
+    let before = world.database().digest().await;
+    for field in ["side", "fiatCurrency", "cryptoCurrency", "amount"] {
+        refuse(
+            &world,
+            &body(&[(field, Value::Null)]),
+            "invalid_request",
+            field,
+        )
+        .await;
+        for wrong in [json!(100), json!(true), json!([]), json!({}), json!("")] {
+            let code = match (field, &wrong) {
+                ("fiatCurrency" | "cryptoCurrency", Value::String(_)) => "unknown_currency",
+                _ => "invalid_request",
+            };
+            refuse(&world, &body(&[(field, wrong)]), code, field).await;
+        }
+    }
+    for (field, value) in [
+        ("side", json!("ON_RAMP")),
+        ("side", json!("buy")),
+        ("side", json!("on_ramp ")),
+        ("type", json!("Firm")),
+        ("type", json!("")),
+        ("type", json!("soft")),
+        ("type", json!(1)),
+        ("cryptoNetwork", json!(1)),
+        ("destAddress", json!(1)),
+        ("destNetwork", json!([])),
+    ] {
+        refuse(&world, &body(&[(field, value)]), "invalid_request", field).await;
+    }
+    assert_eq!(
+        world.database().digest().await,
+        before,
+        "a refusal leaves nothing"
+    );
+    assert_eq!(world.engine().asked(), [], "and asks nobody");
+    world.finish().await;
+}
+
+// rule: request.null-is-absent, pools.quote.side
+#[tokio::test]
+async fn null_in_a_required_field_is_an_absent_field() {
+    let world = World::new().await;
+    for field in ["side", "fiatCurrency", "cryptoCurrency", "amount"] {
+        let mut null = purchase("EUR-USDT", "100.00");
+        null[field] = Value::Null;
+        refuse(&world, &null, "invalid_request", field).await;
+    }
+    world.finish().await;
+}
+
+// rule: money.grammar, money.zero
+#[tokio::test]
+async fn grammar_of_amounts() {
+    let world = World::new().await;
+    for bad in [
+        "",
+        " ",
+        "1 ",
+        " 1",
+        "+1",
+        "-1",
+        "-0",
+        "01",
+        "00",
+        "00.1",
+        ".5",
+        "1.",
+        "1..2",
+        "1.2.3",
+        "1e3",
+        "1E3",
+        "0x10",
+        "1,5",
+        "1_000",
+        "NaN",
+        "inf",
+        "Infinity",
+        "٣",
+        "１",
+        "1\u{200b}",
+        "0",
+        "0.0",
+        "0.00",
+        "0.00000000",
+        "--1",
+        "1\n",
+        "0.",
+        "1/2",
+    ] {
+        refuse(
+            &world,
+            &body(&[("amount", json!(bad))]),
+            "invalid_request",
+            "amount",
+        )
+        .await;
+        let sale = changed(sale("EUR-USDT", "1"), &[("amount", json!(bad))]);
+        refuse(&world, &sale, "invalid_request", "amount").await;
+    }
+    for good in ["100", "100.0", "100.00", "10.5", "99999.99"] {
+        let quote = world
+            .acme()
+            .ask("EUR-USDT", &body(&[("amount", json!(good))]))
+            .await;
+        assert_eq!(quote.status == 200, good != "99999.99", "{good}");
+    }
+    world.finish().await;
+}
+
+// rule: money.fiat-digits, money.crypto-digits, money.digits-as-written
+#[tokio::test]
+async fn digits_of_amounts() {
+    let world = World::new().await;
+    world.rates().set("EUR-BTC", "0.0000105312345", 25);
+    world.rates().set("JPY-USDT", "0.0064123", 25);
+    let acme = world.acme();
+    for (pool, buying, amount, good) in [
+        ("EUR-USDT", true, "100.00", true),
+        ("EUR-USDT", true, "100.001", false),
+        ("EUR-USDT", true, "100.000", false),
+        ("EUR-USDT", true, "100.00000000000000000000000000000", false),
+        ("EUR-USDT", false, "100.000000", true),
+        ("EUR-USDT", false, "100.0000000", false),
+        ("EUR-USDC", false, "100.000001", true),
+        ("EUR-USDC", false, "100.0000001", false),
+        ("EUR-BTC", false, "0.12345678", true),
+        ("EUR-BTC", false, "0.123456789", false),
+        ("JPY-USDT", true, "15000", true),
+        ("JPY-USDT", true, "15000.0", false),
+        ("JPY-USDT", false, "100.5", true),
+    ] {
+        let body = if buying {
+            purchase(pool, amount)
+        } else {
+            sale(pool, amount)
+        };
+        let answer = acme.ask(pool, &body).await;
+        if good {
+            answer.ok();
+        } else {
+            answer.refused(400, "amount_precision").saying("amount");
+        }
+    }
+    world.finish().await;
+}
+
+// rule: money.out-of-range
+#[tokio::test]
+async fn amounts_past_every_measure() {
+    let world = World::new().await;
+    let rival = world.rival();
+    let long = "9".repeat(1000);
+    for (body, code) in [
+        (
+            purchase("EUR-USDT", "10000000000.01"),
+            "amount_out_of_range",
+        ),
+        (purchase("EUR-USDT", "10000000001"), "amount_out_of_range"),
+        (purchase("EUR-USDT", &long), "amount_out_of_range"),
+        (
+            purchase("EUR-USDT", &format!("{long}.99")),
+            "amount_out_of_range",
+        ),
+        // This leg is not too large, the other one is.
+        (purchase("EUR-USDT", "10000000000"), "amount_out_of_range"),
+        (
+            sale("EUR-USDT", "10000000000.000001"),
+            "amount_out_of_range",
+        ),
+        // The other leg rounds to nothing.
+        (sale("EUR-USDT", "0.000001"), "amount_out_of_range"),
+        (sale("EUR-USDT", "0.010878"), "amount_below_minimum"),
+    ] {
+        rival
+            .ask("EUR-USDT", &body)
+            .await
+            .refused(400, code)
+            .saying("amount");
+    }
+    // 0.01 EUR is the smallest that a sale can pay; it is under the minimum of 1 USDT.
+    world
+        .operator()
+        .terms(acceptance::RIVAL, "EUR-USDT", |terms| {
+            terms.min_order_usdt = 0.into()
+        })
+        .await;
+    rival
+        .ask("EUR-USDT", &sale("EUR-USDT", "0.010877"))
+        .await
+        .refused(400, "amount_out_of_range");
+    let quote = rival.sell("EUR-USDT", "0.010878").await;
+    assert_eq!(rival.quote(&quote).await.ok()["fiatAmount"], "0.01");
+    let quote = rival.sell("EUR-USDT", "10000000000").await;
+    assert_eq!(
+        rival.quote(&quote).await.ok()["cryptoAmount"],
+        "10000000000"
+    );
+    world.finish().await;
+}
+
+// rule: pools.quote.unknown-currency, pools.quote.currency-mismatch
+#[tokio::test]
+async fn currencies() {
+    let world = World::new().await;
+    for (field, value, code) in [
+        ("fiatCurrency", "XYZ", "unknown_currency"),
+        ("fiatCurrency", "EU", "unknown_currency"),
+        ("fiatCurrency", "EURO", "unknown_currency"),
+        ("fiatCurrency", "USDT", "unknown_currency"),
+        ("fiatCurrency", "XAU", "unknown_currency"),
+        ("fiatCurrency", "XTS", "unknown_currency"),
+        ("fiatCurrency", "€€€", "unknown_currency"),
+        ("fiatCurrency", "GBP", "currency_mismatch"),
+        ("fiatCurrency", "jpy", "currency_mismatch"),
+        ("cryptoCurrency", "DOGE", "unknown_currency"),
+        ("cryptoCurrency", "EUR", "unknown_currency"),
+        ("cryptoCurrency", "USDT ", "unknown_currency"),
+        ("cryptoCurrency", "USDC", "currency_mismatch"),
+        ("cryptoCurrency", "btc", "currency_mismatch"),
+    ] {
+        refuse(&world, &body(&[(field, json!(value))]), code, field).await;
+    }
+    world.finish().await;
+}
+
+// rule: pools.quote.network, pools.quote.dest-network
+#[tokio::test]
+async fn networks() {
+    let world = World::new().await;
+    for (field, value) in [
+        ("cryptoNetwork", "arbitrum"),
+        ("cryptoNetwork", "bitcoin"),
+        ("cryptoNetwork", ""),
+        ("destNetwork", "tron"),
+        ("destNetwork", "solana"),
+        ("destNetwork", "base"),
+        ("destNetwork", ""),
+    ] {
+        refuse(
+            &world,
+            &body(&[(field, json!(value))]),
+            "network_not_supported",
+            field,
+        )
+        .await;
+    }
+    for good in ["arbitrum", "ethereum", "bsc", "optimism", "polygon"] {
+        world
+            .acme()
+            .ask("EUR-USDT", &body(&[("destNetwork", json!(good))]))
+            .await
+            .ok();
+    }
+    let pool = partner_core::pools::Pool {
+        id: partner_core::pools::PoolId::parse("EUR-USDT").unwrap(),
+        networks: vec![partner_core::pools::Network::Bsc],
+        available: true,
+    };
+    world.operator().put_pool(&pool).await;
+    refuse(&world, &body(&[]), "network_not_supported", "cryptoNetwork").await;
+    refuse(
+        &world,
+        &body(&[("cryptoNetwork", json!("tron"))]),
+        "network_not_supported",
+        "cryptoNetwork",
+    )
+    .await;
+    world
+        .acme()
+        .ask("EUR-USDT", &body(&[("cryptoNetwork", json!("bsc"))]))
+        .await
+        .ok();
+    world.finish().await;
+}
+
+// rule: pools.quote.address-required, pools.quote.address-form, pools.quote.address-zero, pools.quote.address-checksum
+#[tokio::test]
+async fn addresses() {
+    let world = World::new().await;
+    let lower = ADDRESS.to_lowercase();
+    let upper = format!("0x{}", ADDRESS[2..].to_uppercase());
+    let zero = format!("0x{}", "0".repeat(40));
+    refuse(
+        &world,
+        &body(&[("destAddress", Value::Null)]),
+        "invalid_address",
+        "destAddress",
+    )
+    .await;
+    for bad in [
+        "",
+        "0x",
+        "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe",
+        "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAedd",
+        "5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+        "0X5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+        "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg",
+        " 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+        "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+        "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
+        "vitalik.eth",
+        &zero,
+    ] {
+        refuse(
+            &world,
+            &body(&[("destAddress", json!(bad))]),
+            "invalid_address",
+            "destAddress",
+        )
+        .await;
+    }
+    let mut one_wrong = ADDRESS.to_owned();
+    one_wrong.replace_range(3..4, "A");
+    for bad in [
+        &*one_wrong,
+        "0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+        "0x5AAEB6053F3E94C9b9A09f33669435E7Ef1BeAed",
+    ] {
+        refuse(
+            &world,
+            &body(&[("destAddress", json!(bad))]),
+            "address_checksum_mismatch",
+            "destAddress",
+        )
+        .await;
+    }
+    // The vectors of EIP-55, and both spellings that carry no checksum.
+    for good in [
+        ADDRESS,
+        "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
+        "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB",
+        "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
+        "0x52908400098527886E0F7030069857D2E4169EE7",
+        "0xde709f2102306220921060314715629080e2fb77",
+        &lower,
+        &upper,
+    ] {
+        world
+            .acme()
+            .ask("EUR-USDT", &body(&[("destAddress", json!(good))]))
+            .await
+            .ok();
+    }
+    world.finish().await;
+}
+
+// rule: pools.quote.order, error.default-codes
+#[tokio::test]
+async fn each_fault_is_found_before_the_later_ones() {
+    let world = World::new().await;
+    world.rates().lose("EUR-USDT");
+    let acme = world.acme();
+    let mut all_wrong = json!({
+        "side": "sideways", "type": "firm", "fiatCurrency": "XYZ", "cryptoCurrency": "USDC", "amount": "0.001",
+        "cryptoNetwork": "bitcoin", "destNetwork": "tron", "destAddress": "0x1",
+    });
+    // What is found first, and the change that mends it.
+    for (code, field, mended) in [
+        ("invalid_request", "side", "on_ramp"),
+        ("unknown_currency", "fiatCurrency", "EUR"),
+        ("currency_mismatch", "cryptoCurrency", "USDT"),
+        ("network_not_supported", "cryptoNetwork", "tron"),
+        ("network_not_supported", "destNetwork", "polygon"),
+        (
+            "invalid_address",
+            "destAddress",
+            "0x5AAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+        ),
+        ("address_checksum_mismatch", "destAddress", ADDRESS),
+        ("amount_precision", "amount", "0.11"),
+    ] {
+        acme.ask("EUR-USDT", &all_wrong)
+            .await
+            .refused(400, code)
+            .saying(field);
+        all_wrong[field] = json!(mended);
+    }
+    let reason = |found: Value| found["unavailableReason"].clone();
+    assert_eq!(
+        reason(acme.ask("EUR-USDT", &all_wrong).await.ok()),
+        "rate_unavailable"
+    );
+    world.rates().set("EUR-USDT", "1.0850", 25);
+    assert_eq!(
+        reason(acme.ask("EUR-USDT", &all_wrong).await.ok()),
+        "pool_dry"
+    );
+    all_wrong["amount"] = json!("0.10");
+    acme.ask("EUR-USDT", &all_wrong)
+        .await
+        .refused(400, "amount_below_minimum");
+    all_wrong["amount"] = json!("10.10");
+    acme.ask("EUR-USDT", &all_wrong).await.ok();
+    world.finish().await;
+}
+
+// rule: pools.quote.order
+#[tokio::test]
+async fn the_shape_of_every_field_comes_before_what_any_of_them_means() {
+    let world = World::new().await;
+    for changes in [
+        [("amount", json!("1e3")), ("fiatCurrency", json!("XYZ"))],
+        [("type", json!("soft")), ("cryptoCurrency", json!("DOGE"))],
+        [("amount", json!("0")), ("cryptoNetwork", json!("bitcoin"))],
+        [("side", json!("buy")), ("destAddress", json!("0x1"))],
+    ] {
+        refuse(&world, &body(&changes), "invalid_request", changes[0].0).await;
+    }
+    world.finish().await;
+}
