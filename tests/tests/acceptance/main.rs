@@ -14,3 +14,8 @@ mod quote_limits;
 mod quote_prices;
 mod quote_records;
 mod quotes;
+mod transact;
+mod transact_engine;
+mod transact_idempotency;
+mod transact_order;
+mod velocity;

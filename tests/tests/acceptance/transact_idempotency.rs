@@ -1,0 +1,383 @@
+//! `Idempotency-Key` on transact.
+
+use acceptance::{ACME, ACME_SECRET_2, Call, DeskFault, RIVAL, Reply, World};
+use serde_json::{Value, json};
+
+const PATH: &str = "/v1/pools/EUR-USDT/transact";
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+async fn funded() -> World {
+    let world = World::new().await;
+    world.operator().credit(ACME, "10000.00", "EUR").await;
+    world
+}
+
+/// The trade of an answer, and whether it is a repeat.
+fn trade(ack: &Value) -> (String, bool) {
+    (
+        ack["transactId"].as_str().unwrap().to_owned(),
+        ack["idempotent"].as_bool().unwrap(),
+    )
+}
+
+// rule: idempotency.required, idempotency.malformed, idempotency.any-text
+#[tokio::test]
+async fn the_header_itself() {
+    let world = funded().await;
+    let acme = world.acme();
+    let quote = acme.buy("EUR-USDT", "10").await;
+    let call = || Call::post(PATH).json(&json!({ "quoteId": quote }));
+    acme.send(call())
+        .await
+        .refused(400, "idempotency_key_required");
+    let long = "x".repeat(256);
+    for bad in [
+        "",
+        " ",
+        "a b",
+        "a\tb",
+        "ключ",
+        "é",
+        "\"\"",
+        "\"",
+        "\"a",
+        "\"a b\"",
+        &long,
+        &format!("\"{long}\""),
+    ] {
+        acme.send(call().key(bad))
+            .await
+            .refused(400, "idempotency_key_invalid");
+    }
+    acme.send(call().key("a").key("a"))
+        .await
+        .refused(400, "idempotency_key_invalid");
+    acme.send(call().key("a").key("b"))
+        .await
+        .refused(400, "idempotency_key_invalid");
+    assert_eq!(world.database().count("idempotency_keys").await, 0);
+    let (id, _) = trade(&acme.send(call().key(&long[1..])).await.ok());
+    for good in [
+        "!",
+        "~",
+        "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1",
+        "a\"b",
+        "{}",
+        "%00",
+        "'; DROP TABLE trades; --",
+    ] {
+        let good = good.replace(' ', "");
+        assert_eq!(
+            trade(&acme.send(call().key(&good)).await.ok()),
+            (id.clone(), true),
+            "{good}"
+        );
+    }
+    world.finish().await;
+}
+
+// rule: idempotency.quoted
+#[tokio::test]
+async fn a_quoted_string_spells_the_same_key() {
+    let world = funded().await;
+    let acme = world.acme();
+    let (first, second) = (
+        acme.buy("EUR-USDT", "10").await,
+        acme.buy("EUR-USDT", "10").await,
+    );
+    acme.transact("EUR-USDT", &first, "\"abc\"").await.ok();
+    acme.transact("EUR-USDT", &second, "abc")
+        .await
+        .refused(409, "idempotency_key_reused");
+    acme.transact("EUR-USDT", &second, "\"abc\"")
+        .await
+        .refused(409, "idempotency_key_reused");
+    acme.transact("EUR-USDT", &second, "ABC").await.ok();
+    world.finish().await;
+}
+
+// rule: pools.transact.idempotent, idempotency.reused, pools.transact.once
+#[tokio::test]
+async fn the_same_again_and_another_under_the_same_key() {
+    let world = funded().await;
+    let acme = world.acme();
+    let (first, second) = (
+        acme.buy("EUR-USDT", "10").await,
+        acme.buy("EUR-USDT", "20").await,
+    );
+    let (id, repeat) = trade(&acme.transact("EUR-USDT", &first, "k").await.ok());
+    assert!(!repeat);
+    let before = world.database().digest().await;
+    for key in ["k", "other", "k"] {
+        assert_eq!(
+            trade(&acme.transact("EUR-USDT", &first, key).await.ok()),
+            (id.clone(), true)
+        );
+    }
+    acme.transact("EUR-USDT", &second, "k")
+        .await
+        .refused(409, "idempotency_key_reused");
+    assert_eq!(
+        world.database().digest().await,
+        before,
+        "no repeat has any effect"
+    );
+    assert_eq!(acme.quote(&second).await.ok()["status"], "active");
+    world.finish().await;
+}
+
+// rule: pools.transact.idempotent, idempotency.transact-stores-no-answer
+#[tokio::test]
+async fn a_repeat_shows_the_trades_present_status() {
+    for (amount, statuses) in [
+        ("10.31", &["failed"][..]),
+        ("10.32", &["released"]),
+        ("10.41", &["settled", "returned"]),
+        ("10.21", &["reserved", "settled"]),
+    ] {
+        let world = funded().await;
+        let acme = world.acme();
+        let (quote, id) = acme.trade("EUR-USDT", amount).await;
+        for status in statuses {
+            assert_eq!(acme.status(&quote).await, *status);
+            for key in [format!("trade-{quote}"), "another".to_owned()] {
+                let ack = acme.transact("EUR-USDT", &quote, &key).await.ok();
+                assert_eq!(
+                    ack,
+                    json!({ "transactId": id, "status": status, "quoteId": quote, "idempotent": true })
+                );
+            }
+        }
+        world.notice(ACME, &id).await;
+        world.finish().await;
+    }
+}
+
+// rule: pools.transact.repeat-leaves-key
+#[tokio::test]
+async fn the_key_of_a_repeat_stays_free() {
+    let world = funded().await;
+    let acme = world.acme();
+    let (first, second) = (
+        acme.buy("EUR-USDT", "10").await,
+        acme.buy("EUR-USDT", "20").await,
+    );
+    acme.transact("EUR-USDT", &first, "k").await.ok();
+    assert!(trade(&acme.transact("EUR-USDT", &first, "k2").await.ok()).1);
+    assert!(!trade(&acme.transact("EUR-USDT", &second, "k2").await.ok()).1);
+    world.finish().await;
+}
+
+// rule: idempotency.only-success, idempotency.shape-first
+#[tokio::test]
+async fn every_refusal_leaves_the_key_free() {
+    let world = World::new().await;
+    let acme = world.acme();
+    let expired = acme.buy("EUR-USDT", "10").await;
+    world.after(15_000);
+    let (quote, rejected) = (
+        acme.buy("EUR-USDT", "10").await,
+        acme.buy("EUR-USDT", "10").await,
+    );
+    acme.reject(&rejected).await.ok();
+    let sale = acme.sell("EUR-USDT", "10").await;
+    acme.transact("EUR-USDT", "x", "k")
+        .await
+        .refused(400, "invalid_request");
+    acme.transact("EUR-USDT", "pq_test_01HF7YAT00408104G208104081", "k")
+        .await
+        .refused(404, "resource_not_found");
+    acme.transact("EUR-USDT", &expired, "k")
+        .await
+        .refused(409, "quote_expired");
+    acme.transact("EUR-USDT", &rejected, "k")
+        .await
+        .refused(409, "quote_rejected");
+    acme.transact("EUR-USDT", &quote, "k")
+        .await
+        .refused(402, "insufficient_balance");
+    acme.transact("EUR-USDT", &sale, "k")
+        .await
+        .refused(402, "insufficient_balance");
+    world
+        .operator()
+        .terms(ACME, "EUR-USDT", |terms| terms.off_ramp = false)
+        .await;
+    acme.transact("EUR-USDT", &sale, "k")
+        .await
+        .refused(501, "side_not_enabled");
+    world
+        .operator()
+        .change(ACME, |profile| profile.velocity_cap = Some(1))
+        .await;
+    acme.transact("EUR-USDT", &quote, "k")
+        .await
+        .refused(429, "velocity_cap_exceeded");
+    world
+        .operator()
+        .change(ACME, |profile| profile.velocity_cap = None)
+        .await;
+    world.operator().credit(ACME, "10.00", "EUR").await;
+    world.engine().hold(Reply::Silent);
+    acme.transact("EUR-USDT", &quote, "k")
+        .await
+        .refused(503, "engine_unavailable");
+    world.engine().hold(Reply::Sandbox);
+    for fault in [DeskFault::Away, DeskFault::Full, DeskFault::LostUnheard] {
+        world.fail_next_commit(fault);
+        assert_eq!(acme.transact("EUR-USDT", &quote, "k").await.status, 503);
+    }
+    assert!(!trade(&acme.transact("EUR-USDT", &quote, "k").await.ok()).1);
+    world.finish().await;
+}
+
+// rule: idempotency.kept
+#[tokio::test]
+async fn a_key_is_kept_a_day_and_not_a_moment_longer() {
+    let world = funded().await;
+    let acme = world.acme();
+    let first = acme.buy("EUR-USDT", "10").await;
+    let (id, _) = trade(&acme.transact("EUR-USDT", &first, "k").await.ok());
+    world.after(DAY - 1);
+    let second = acme.buy("EUR-USDT", "20").await;
+    acme.transact("EUR-USDT", &second, "k")
+        .await
+        .refused(409, "idempotency_key_reused");
+    world.after(1);
+    let (other, repeat) = trade(&acme.transact("EUR-USDT", &second, "k").await.ok());
+    assert!(!repeat && other != id);
+    // The quote keeps its trade for ever, and its old key is another's by now.
+    acme.transact("EUR-USDT", &first, "k")
+        .await
+        .refused(409, "idempotency_key_reused");
+    assert_eq!(
+        trade(&acme.transact("EUR-USDT", &first, "k3").await.ok()),
+        (id.clone(), true)
+    );
+    world.after(DAY);
+    assert_eq!(
+        trade(&acme.transact("EUR-USDT", &first, "k").await.ok()),
+        (id, true)
+    );
+    world.finish().await;
+}
+
+// rule: idempotency.kept
+#[tokio::test]
+async fn the_configured_time_counts() {
+    let world =
+        World::with(|setup| setup.idempotency_ttl = std::time::Duration::from_secs(2)).await;
+    world.operator().credit(ACME, "100.00", "EUR").await;
+    let acme = world.acme();
+    let (first, second) = (
+        acme.buy("EUR-USDT", "10").await,
+        acme.buy("EUR-USDT", "20").await,
+    );
+    acme.transact("EUR-USDT", &first, "k").await.ok();
+    world.after(1_999);
+    acme.transact("EUR-USDT", &second, "k")
+        .await
+        .refused(409, "idempotency_key_reused");
+    world.after(1);
+    acme.transact("EUR-USDT", &second, "k").await.ok();
+    world.finish().await;
+}
+
+// rule: idempotency.scope
+#[tokio::test]
+async fn a_key_belongs_to_partner_and_path_and_not_to_an_api_key() {
+    let world = funded().await;
+    world.operator().credit(RIVAL, "100.00", "EUR").await;
+    let acme = world.acme();
+    let (first, second) = (
+        acme.buy("EUR-USDT", "10").await,
+        acme.buy("EUR-USDT", "10").await,
+    );
+    let elsewhere = acme.buy("EUR-USDC", "10").await;
+    let foreign = world.rival().buy("EUR-USDT", "10").await;
+    let (id, _) = trade(&acme.transact("EUR-USDT", &first, "k").await.ok());
+    let other_key = world.client(ACME_SECRET_2);
+    other_key
+        .transact("EUR-USDT", &second, "k")
+        .await
+        .refused(409, "idempotency_key_reused");
+    assert_eq!(
+        trade(&other_key.transact("EUR-USDT", &first, "k").await.ok()),
+        (id, true)
+    );
+    assert!(!trade(&acme.transact("EUR-USDC", &elsewhere, "k").await.ok()).1);
+    assert!(!trade(&world.rival().transact("EUR-USDT", &foreign, "k").await.ok()).1);
+    world.finish().await;
+}
+
+// rule: idempotency.canonical
+#[tokio::test]
+async fn bodies_are_compared_by_what_the_route_reads() {
+    let world = funded().await;
+    let acme = world.acme();
+    let quote = acme.buy("EUR-USDT", "10").await;
+    let (id, _) = trade(&acme.transact("EUR-USDT", &quote, "k").await.ok());
+    for body in [
+        format!(r#"{{"quoteId":"{quote}"}}"#),
+        format!("\n\t {{ \"x\" : [ 1 , 2 ] , \"quoteId\" : \"{quote}\" }} "),
+        format!(r#"{{"side":"off_ramp","quoteId":"{quote}"}}"#),
+        format!(r#"{{"\u0071uoteId":"\u0070{}"}}"#, &quote[1..]),
+    ] {
+        let call = Call::post(PATH)
+            .body(body)
+            .header("content-type", "application/json; charset=utf-8")
+            .key("k");
+        assert_eq!(trade(&acme.send(call).await.ok()), (id.clone(), true));
+    }
+    world.finish().await;
+}
+
+// rule: idempotency.unknown-commit, pools.transact.atomic
+#[tokio::test]
+async fn an_unknown_commit_is_503_and_the_retry_finds_out() {
+    for (fault, committed) in [
+        (DeskFault::CommittedUnheard, true),
+        (DeskFault::LostUnheard, false),
+    ] {
+        let world = funded().await;
+        let acme = world.acme();
+        let quote = acme.buy("EUR-USDT", "10").await;
+        world.fail_next_commit(fault);
+        let answer = acme.transact("EUR-USDT", &quote, "k").await;
+        assert_eq!(
+            (answer.status, &answer["type"]),
+            (503, &json!("server_error"))
+        );
+        let status = if committed { "consumed" } else { "active" };
+        assert_eq!(acme.quote(&quote).await.ok()["status"], status);
+        let (id, repeat) = trade(&acme.transact("EUR-USDT", &quote, "k").await.ok());
+        assert_eq!(repeat, committed);
+        assert_eq!(acme.balance("EUR-USDT").await, "9990.00");
+        assert_eq!(acme.status(&quote).await, "settled");
+        world.notice(ACME, &id).await;
+        world.finish().await;
+    }
+}
+
+// rule: idempotency.cache-decides-nothing, idempotency.same-transaction
+#[tokio::test]
+async fn another_process_with_an_empty_memory_answers_the_same() {
+    let world = funded().await;
+    let (first, second) = (
+        world.acme().buy("EUR-USDT", "10").await,
+        world.acme().buy("EUR-USDT", "10").await,
+    );
+    let (id, _) = trade(&world.acme().transact("EUR-USDT", &first, "k").await.ok());
+    let replica = world.replica().await;
+    assert_eq!(
+        trade(&replica.acme().transact("EUR-USDT", &first, "k").await.ok()),
+        (id, true)
+    );
+    replica
+        .acme()
+        .transact("EUR-USDT", &second, "k")
+        .await
+        .refused(409, "idempotency_key_reused");
+    replica.close().await;
+    world.finish().await;
+}

@@ -1,0 +1,341 @@
+//! The order in which a transact is judged: of two reasons to refuse, the earlier one speaks.
+
+use std::time::Duration;
+
+use acceptance::{ACME, ACME_SECRET_2, Answer, Call, Reply, World};
+use partner_core::pools::{Kyc, PoolsAccess};
+use partner_core::throttle::Tier;
+use pools_core::ports::Hold;
+use serde_json::json;
+
+const PATH: &str = "/v1/pools/EUR-USDT/transact";
+const UNKNOWN: &str = "pq_test_01HF7YAT00408104G208104081";
+
+async fn post(world: &World, body: &str, key: Option<&str>) -> Answer {
+    let call = Call::post(PATH)
+        .body(body.to_owned())
+        .header("content-type", "application/json");
+    let call = match key {
+        Some(key) => call.key(key),
+        None => call,
+    };
+    world.acme().send(call).await
+}
+
+// rule: pools.transact.order, access.order, access.denial-order, throttle.not-velocity
+#[tokio::test]
+async fn entitlement_then_throttle_then_the_body() {
+    let tier = Tier {
+        name: "short",
+        limit: 1,
+        per: Duration::from_secs(1),
+    };
+    let world = World::with(|setup| setup.tiers = Some(vec![tier])).await;
+    let operator = world.operator();
+    world.acme().get("/v1/pools").await.ok();
+    operator
+        .change(ACME, |profile| {
+            profile.enabled = false;
+            profile.access = PoolsAccess::Suspended;
+            profile.kyc = Kyc::Pending;
+            profile.allowed.clear();
+        })
+        .await;
+    // The window is full by now, the body is not JSON and there is no key.
+    post(&world, "{", None)
+        .await
+        .refused(403, "pools_not_enabled");
+    operator
+        .change(ACME, |profile| profile.enabled = true)
+        .await;
+    post(&world, "{", None)
+        .await
+        .refused(403, "pool_access_suspended");
+    operator
+        .change(ACME, |profile| profile.access = PoolsAccess::Active)
+        .await;
+    post(&world, "{", None)
+        .await
+        .refused(403, "kyc_not_approved");
+    operator
+        .change(ACME, |profile| profile.kyc = Kyc::Approved)
+        .await;
+    post(&world, "{", None).await.refused(429, "rate_limited");
+    world.after(1_000);
+    post(&world, "{", None)
+        .await
+        .refused(403, "pool_not_allowed");
+    operator
+        .change(ACME, |profile| {
+            profile
+                .allowed
+                .extend(partner_core::pools::PoolId::parse("EUR-USDT"))
+        })
+        .await;
+    world.after(1_000);
+    post(&world, "{", None).await.refused(400, "invalid_json");
+    world.finish().await;
+}
+
+// rule: pools.transact.order, idempotency.required, idempotency.malformed
+#[tokio::test]
+async fn json_then_key_then_quote_id() {
+    let world = World::new().await;
+    for key in [None, Some("two words")] {
+        post(&world, "{", key).await.refused(400, "invalid_json");
+        post(&world, "[]", key).await.refused(400, "invalid_json");
+    }
+    for body in [
+        "{}",
+        r#"{"quoteId":null}"#,
+        r#"{"quoteId":7}"#,
+        r#"{"quoteId":"x"}"#,
+    ] {
+        post(&world, body, None)
+            .await
+            .refused(400, "idempotency_key_required");
+        post(&world, body, Some("two words"))
+            .await
+            .refused(400, "idempotency_key_invalid");
+        post(&world, body, Some(""))
+            .await
+            .refused(400, "idempotency_key_invalid");
+        post(&world, body, Some("k"))
+            .await
+            .refused(400, "invalid_request")
+            .saying("quoteId");
+    }
+    world.finish().await;
+}
+
+// rule: pools.transact.order, idempotency.reused, idempotency.in-flight
+#[tokio::test]
+async fn the_key_in_use_then_the_quote() {
+    let world = World::new().await;
+    let acme = world.acme();
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let (first, second) = (
+        acme.buy("EUR-USDT", "100").await,
+        acme.buy("EUR-USDT", "100").await,
+    );
+    acme.transact("EUR-USDT", &first, "used").await.ok();
+    acme.transact("EUR-USDT", UNKNOWN, "used")
+        .await
+        .refused(409, "idempotency_key_reused");
+    let meddler = acme.clone();
+    let met = std::sync::Arc::new(parking_lot::Mutex::new(0));
+    let notes = met.clone();
+    world.engine().meanwhile(move |_| {
+        let (meddler, notes) = (meddler.clone(), notes.clone());
+        async move {
+            for quote in [UNKNOWN, "pq_live_01HF7YAT00408104G208104081"] {
+                let twin = meddler.transact("EUR-USDT", quote, "busy").await;
+                twin.refused(409, "idempotency_in_progress");
+                let malformed = meddler.transact("EUR-USDT", "x", "busy").await;
+                malformed.refused(400, "invalid_request");
+                *notes.lock() += 1;
+            }
+        }
+    });
+    acme.transact("EUR-USDT", &second, "busy").await.ok();
+    // Twice: while it was held and while it was confirmed.
+    assert_eq!(*met.lock(), 4);
+    world.engine().in_peace();
+    world.finish().await;
+}
+
+// rule: pools.transact.order, pools.transact.idempotent
+#[tokio::test]
+async fn the_existing_trade_then_everything_about_the_quote() {
+    let world = World::new().await;
+    let acme = world.acme();
+    world.operator().credit(ACME, "100", "USDT").await;
+    let quote = acme.sell("EUR-USDT", "100").await;
+    let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
+    world
+        .operator()
+        .terms(ACME, "EUR-USDT", |terms| terms.off_ramp = false)
+        .await;
+    world
+        .operator()
+        .change(ACME, |profile| profile.velocity_cap = Some(0))
+        .await;
+    world.engine().hold(Reply::Silent);
+    world.after(60_000);
+    let repeat = acme.transact("EUR-USDT", &quote, "k2").await.ok();
+    assert_eq!(
+        (&repeat["transactId"], &repeat["idempotent"]),
+        (&ack["transactId"], &json!(true))
+    );
+    world.finish().await;
+}
+
+// rule: pools.transact.order, pools.transact.side
+#[tokio::test]
+async fn the_side_then_rejected_then_expired() {
+    let world = World::new().await;
+    let acme = world.acme();
+    world
+        .operator()
+        .change(ACME, |profile| profile.velocity_cap = Some(0))
+        .await;
+    let quote = acme.sell("EUR-USDC", "100").await;
+    let other = acme.sell("EUR-USDC", "100").await;
+    acme.reject(&quote).await.ok();
+    acme.transact("EUR-USDC", &quote, "k")
+        .await
+        .refused(501, "side_not_enabled");
+    world.after(15_000);
+    acme.transact("EUR-USDC", &quote, "k")
+        .await
+        .refused(501, "side_not_enabled");
+    acme.transact("EUR-USDC", &other, "k")
+        .await
+        .refused(501, "side_not_enabled");
+    world
+        .operator()
+        .terms(ACME, "EUR-USDC", |terms| terms.off_ramp = true)
+        .await;
+    acme.transact("EUR-USDC", &quote, "k")
+        .await
+        .refused(409, "quote_rejected");
+    acme.transact("EUR-USDC", &other, "k")
+        .await
+        .refused(409, "quote_expired");
+    world.finish().await;
+}
+
+// rule: pools.transact.order, pools.transact.refusal-leaves-nothing
+#[tokio::test]
+async fn rejected_or_expired_then_velocity_then_balance_then_engine() {
+    for reply in [Reply::Silent, Reply::Says(Hold::Refused)] {
+        let world = World::new().await;
+        let acme = world.acme();
+        let silent = reply == Reply::Silent;
+        world.engine().hold(reply);
+        world
+            .operator()
+            .change(ACME, |profile| profile.velocity_cap = Some(0))
+            .await;
+        let (rejected, expired) = (
+            acme.buy("EUR-USDT", "100").await,
+            acme.buy("EUR-USDT", "100").await,
+        );
+        acme.reject(&rejected).await.ok();
+        world.after(15_000);
+        acme.transact("EUR-USDT", &rejected, "k")
+            .await
+            .refused(409, "quote_rejected");
+        acme.transact("EUR-USDT", &expired, "k")
+            .await
+            .refused(409, "quote_expired");
+        let quote = acme.buy("EUR-USDT", "100").await;
+        acme.transact("EUR-USDT", &quote, "k")
+            .await
+            .refused(429, "velocity_cap_exceeded");
+        world
+            .operator()
+            .change(ACME, |profile| profile.velocity_cap = None)
+            .await;
+        acme.transact("EUR-USDT", &quote, "k")
+            .await
+            .refused(402, "insufficient_balance");
+        world.operator().credit(ACME, "100.00", "EUR").await;
+        let answer = acme.transact("EUR-USDT", &quote, "k").await;
+        if silent {
+            answer.refused(503, "engine_unavailable");
+        } else {
+            answer.refused(409, "reservation_failed");
+        }
+        world.engine().hold(Reply::Sandbox);
+        assert_eq!(
+            acme.transact("EUR-USDT", &quote, "k").await.ok()["idempotent"],
+            false
+        );
+        world.finish().await;
+    }
+}
+
+// rule: auth.revocation-beats-money, access.order
+#[tokio::test]
+async fn what_is_lost_while_the_engine_is_asked_is_seen_before_anything_is_written() {
+    type Change = (&'static str, fn(&mut partner_core::pools::PoolsProfile));
+    let changes: [Change; 4] = [
+        ("pools_not_enabled", |profile| profile.enabled = false),
+        ("pool_access_suspended", |profile| {
+            profile.access = PoolsAccess::Suspended
+        }),
+        ("kyc_not_approved", |profile| profile.kyc = Kyc::Revoked),
+        ("pool_not_allowed", |profile| profile.allowed.clear()),
+    ];
+    for (code, change) in changes {
+        let world = World::new().await;
+        world.operator().credit(ACME, "100.00", "EUR").await;
+        let quote = world.acme().buy("EUR-USDT", "100").await;
+        let operator = world.operator().clone();
+        world.engine().meanwhile(move |_| {
+            let operator = operator.clone();
+            async move { operator.change(ACME, change).await }
+        });
+        world
+            .acme()
+            .transact("EUR-USDT", &quote, "k")
+            .await
+            .refused(403, code);
+        assert_eq!(
+            (
+                world.database().count("trades").await,
+                world.database().count("idempotency_keys").await
+            ),
+            (0, 0)
+        );
+        world.engine().in_peace();
+        world.finish().await;
+    }
+}
+
+// rule: auth.revocation-beats-money, auth.revoked
+#[tokio::test]
+async fn a_key_revoked_or_a_partner_suspended_meanwhile_commits_nothing() {
+    for revoke in [true, false] {
+        let world = World::new().await;
+        world.operator().credit(ACME, "100.00", "EUR").await;
+        let quote = world.acme().buy("EUR-USDT", "100").await;
+        let operator = world.operator().clone();
+        let once = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        world.engine().meanwhile(move |_| {
+            let (operator, first) = (
+                operator.clone(),
+                !once.swap(true, std::sync::atomic::Ordering::SeqCst),
+            );
+            async move {
+                match (first, revoke) {
+                    (true, true) => operator.revoke(acceptance::ACME_SECRET).await,
+                    (true, false) => {
+                        operator
+                            .put_partner(ACME, partner_core::PartnerStatus::Suspended)
+                            .await
+                    }
+                    (false, _) => {}
+                }
+            }
+        });
+        let answer = world.acme().transact("EUR-USDT", &quote, "k").await;
+        world.engine().in_peace();
+        if revoke {
+            answer.refused(403, "key_revoked");
+            assert_eq!(
+                world
+                    .client(ACME_SECRET_2)
+                    .transact("EUR-USDT", &quote, "k")
+                    .await
+                    .ok()["idempotent"],
+                false
+            );
+        } else {
+            answer.refused(403, "organization_suspended");
+            assert_eq!(world.database().count("trades").await, 0);
+        }
+        world.finish().await;
+    }
+}
