@@ -7,13 +7,17 @@
     reason = "a fault here is a failed test, and says where"
 )]
 
+mod accounts;
 mod discovery;
 mod main_job;
+mod money;
+mod poll;
 mod quote_faults;
 mod quote_limits;
 mod quote_prices;
 mod quote_records;
 mod quotes;
+mod trades;
 mod transact;
 mod transact_engine;
 mod transact_idempotency;

@@ -1,0 +1,188 @@
+//! Where value stands at every moment, read from the books themselves.
+
+use acceptance::{ACME, ACME_SECRET, Operator, World, money};
+use partner_core::pools::Network;
+use pools_core::usecases::credit::{Credit, CreditError};
+use serde_json::json;
+
+/// What an account of the books holds, in units of 10^-8: credits less debits.
+async fn held(world: &World, account: &str, asset: &str) -> i64 {
+    let sql = format!(
+        "SELECT coalesce(sum(CASE WHEN credit = '{account}' THEN amount ELSE -amount END), 0) FROM ledger_entries
+         WHERE asset = '{asset}' AND (credit = '{account}' OR debit = '{account}')"
+    );
+    world.database().number(&sql).await
+}
+
+const CENT: i64 = 1_000_000;
+
+// rule: money.reserved-account, money.zero-sum, money.stored-exactly
+#[tokio::test]
+async fn reserved_value_stands_apart_until_it_settles_or_goes_back() {
+    let world = World::new().await;
+    let acme = world.acme();
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    world.operator().credit(ACME, "500.000001", "USDT").await;
+    // Partner, reserved and operator in cents; what came in from outside is their sum.
+    let books = async || {
+        let mut found = Vec::new();
+        for account in ["partner", "reserved", "operator", "outside"] {
+            found.push(held(&world, account, "EUR").await / CENT);
+        }
+        assert_eq!(found.iter().sum::<i64>(), 0, "{found:?}");
+        (found[0], found[1], found[2])
+    };
+    assert_eq!(books().await, (100_000, 0, 0));
+    for (amount, cents, reserved, after) in [
+        ("100", 10_000, (90_000, 10_000, 0), (90_000, 0, 10_000)),
+        ("50.31", 5_031, (84_969, 5_031, 10_000), (90_000, 0, 10_000)),
+        ("50.32", 5_032, (84_968, 5_032, 10_000), (90_000, 0, 10_000)),
+    ] {
+        let (quote, trade) = acme.trade("EUR-USDT", amount).await;
+        assert_eq!(
+            world
+                .database()
+                .number("SELECT reserved FROM trades ORDER BY rowid DESC LIMIT 1")
+                .await,
+            cents * CENT
+        );
+        assert_eq!(books().await, reserved, "{amount}");
+        acme.poll(&quote).await.ok();
+        assert_eq!(books().await, after, "{amount}");
+        world.notice(ACME, &trade).await;
+    }
+    let (quote, trade) = acme.trade("EUR-USDT", "20.41").await;
+    assert_eq!(books().await, (87_959, 2_041, 10_000));
+    acme.poll(&quote).await.ok();
+    assert_eq!(books().await, (87_959, 0, 12_041));
+    acme.poll(&quote).await.ok();
+    assert_eq!(
+        books().await,
+        (90_000, 0, 10_000),
+        "what is returned comes from the operator"
+    );
+    world.notice(ACME, &trade).await;
+    assert_eq!(
+        held(&world, "partner", "USDT").await,
+        50_000_000_100,
+        "units of 10^-8"
+    );
+    world.finish().await;
+}
+
+// rule: money.append-only
+#[tokio::test]
+async fn entries_are_only_ever_added() {
+    let world = World::new().await;
+    let acme = world.acme();
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let mut before = String::new();
+    for amount in ["10", "10.31", "10.32", "10.41", "10.21"] {
+        let (quote, trade) = acme.trade("EUR-USDT", amount).await;
+        for _ in 0..3 {
+            acme.poll(&quote).await.ok();
+            let now = world
+                .database()
+                .digest()
+                .await
+                .remove("ledger_entries")
+                .unwrap();
+            assert!(now.starts_with(&before), "an entry was changed");
+            before = now;
+        }
+        world.notice(ACME, &trade).await;
+    }
+    world.finish().await;
+}
+
+fn credit(amount: &str, asset: &str, reference: &str) -> Credit {
+    let amount = money(amount, asset);
+    let fiat = amount.asset().kind() == kernel::AssetKind::Fiat;
+    Credit {
+        amount,
+        network: (!fiat).then_some(Network::Tron),
+        reference: reference.to_owned(),
+    }
+}
+
+async fn try_credit(
+    operator: &Operator,
+    amount: &str,
+    reference: &str,
+) -> Result<bool, CreditError> {
+    operator
+        .try_credit(ACME, &credit(amount, "EUR", reference))
+        .await
+        .map(|credited| credited.applied)
+}
+
+// rule: money.credit-limit
+#[tokio::test]
+async fn an_account_has_a_ceiling() {
+    let world = World::new().await;
+    let operator = world.operator();
+    for at in 0..9 {
+        assert!(
+            try_credit(operator, "10000000000", &format!("deposit-{at}"))
+                .await
+                .unwrap()
+        );
+    }
+    assert!(matches!(
+        try_credit(operator, "0.01", "one-more").await,
+        Err(CreditError::TooLarge)
+    ));
+    assert_eq!(world.acme().balance("EUR-USDT").await, "90000000000.00");
+    // A large order on the fullest account there is, which fills up meanwhile: back it goes.
+    world
+        .operator()
+        .terms(ACME, "EUR-USDT", |terms| terms.max_order_usdt = None)
+        .await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "1000000000.31").await;
+    assert_eq!(world.acme().balance("EUR-USDT").await, "88999999999.69");
+    assert!(
+        try_credit(operator, "1000000000.31", "meanwhile")
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        world.client(ACME_SECRET).status(&quote).await,
+        "failed",
+        "a refund is never refused"
+    );
+    assert_eq!(world.acme().balance("EUR-USDT").await, "91000000000.31");
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: cli.credit.once, cli.credit.conflict, cli.credit.reason
+#[tokio::test]
+async fn a_reference_credits_once() {
+    let world = World::new().await;
+    let operator = world.operator();
+    assert!(try_credit(operator, "100.00", "wire-1").await.unwrap());
+    assert!(!try_credit(operator, "100", "wire-1").await.unwrap());
+    assert!(matches!(
+        try_credit(operator, "100.01", "wire-1").await,
+        Err(CreditError::ReferenceReused(..))
+    ));
+    let other = operator
+        .try_credit(ACME, &credit("100", "USDT", "wire-1"))
+        .await;
+    assert!(matches!(other, Err(CreditError::ReferenceReused(..))));
+    let theirs = operator
+        .try_credit(acceptance::RIVAL, &credit("7", "EUR", "wire-1"))
+        .await;
+    assert!(
+        theirs.unwrap().applied,
+        "another partner's reference is another"
+    );
+    let entries = world.acme().ledger("EUR").await["entries"].clone();
+    let entry = &entries[0];
+    assert_eq!(entries.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&entry["ref"], &entry["reason"], &entry["delta"]),
+        (&json!("wire-1"), &json!("payin_credit"), &json!("100.00"))
+    );
+    world.finish().await;
+}

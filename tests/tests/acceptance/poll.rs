@@ -1,0 +1,576 @@
+//! The status poll: the one call that moves a trade.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use acceptance::{ACME, Asked, RIVAL, Reply, World, keys};
+use pools_core::trade::{EngineReport, TradeStatus};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+async fn funded() -> World {
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    world.operator().credit(ACME, "1000", "USDT").await;
+    world
+}
+
+fn fill(reference: &str) -> Option<EngineReport> {
+    Some(EngineReport::Delivered(reference.to_owned()))
+}
+
+/// The attempts the engine was asked with, and what was known at each.
+fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
+    let asked = world.engine().asked().into_iter();
+    asked
+        .filter_map(|asked| match asked {
+            Asked::Report(enquiry) => Some((enquiry.attempt, enquiry.known)),
+            _ => None,
+        })
+        .collect()
+}
+
+// rule: pools.status.shape
+#[tokio::test]
+async fn the_view_has_seven_fields_and_no_money() {
+    let world = funded().await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100.21").await;
+    world.after(2_000);
+    let mut wanted = json!({
+        "transactId": trade, "quoteId": quote, "status": "reserved", "poolId": "EUR-USDT", "side": "on_ramp",
+        "createdAt": "2026-05-25T12:00:00.000Z", "settledAt": null,
+    });
+    assert_eq!(acme.poll(&quote).await.ok(), wanted);
+    world.after(2_500);
+    wanted["status"] = json!("settled");
+    wanted["settledAt"] = json!("2026-05-25T12:00:04.500Z");
+    let view = acme.poll(&quote).await.ok();
+    assert_eq!((&view, keys(&view).len()), (&wanted, 7));
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: sandbox.settles, sandbox.second-poll, sandbox.failed, sandbox.released, sandbox.silent, sandbox.returned, sandbox.by-value, pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return, pools.event.once, pools.event.none-else, pools.ledger.buy-refund, pools.ledger.sell-refund, pools.ledger.sell-returned
+#[tokio::test]
+async fn the_whole_sandbox_table_on_both_sides() {
+    for (fraction, statuses) in [
+        (".00", ["settled", "settled", "settled"]),
+        (".99", ["settled", "settled", "settled"]),
+        (".21", ["reserved", "settled", "settled"]),
+        (".31", ["failed", "failed", "failed"]),
+        (".32", ["released", "released", "released"]),
+        (".33", ["reserved", "settled", "settled"]),
+        (".41", ["settled", "returned", "returned"]),
+    ] {
+        for buying in [true, false] {
+            path(fraction, buying, statuses).await;
+        }
+    }
+}
+
+async fn path(fraction: &str, buying: bool, statuses: [&str; 3]) {
+    let world = funded().await;
+    let acme = world.acme();
+    let amount = format!("100{fraction}");
+    let quote = if buying {
+        acme.buy("EUR-USDT", &amount).await
+    } else {
+        acme.sell("EUR-USDT", &amount).await
+    };
+    let trade = acme.transact("EUR-USDT", &quote, "k").await.ok()["transactId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let fiat = acme.quote(&quote).await.ok()["fiatAmount"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let mut settled_at = Value::Null;
+    for status in statuses {
+        world.after(1_000);
+        assert_eq!(acme.status(&quote).await, status, "{amount}");
+        let read = acme.read(&trade).await.ok();
+        let settled = matches!(status, "settled" | "returned");
+        assert_eq!(read["status"], status);
+        assert_eq!(
+            (
+                read["settledAt"].is_string(),
+                read["engineFillTxId"].is_string()
+            ),
+            (settled, settled)
+        );
+        if settled_at.is_string() {
+            assert_eq!(read["settledAt"], settled_at, "it never changes");
+        }
+        settled_at = read["settledAt"].clone();
+    }
+    let last = statuses[2];
+    let (bought, sold) = (acme.ledger("EUR").await, acme.ledger("USDT").await);
+    let moves = |ledger: &Value| -> Vec<String> {
+        let entries = ledger["entries"].as_array().unwrap().iter();
+        let of_trade = entries
+            .filter(|entry| entry["transactId"] == json!(trade) && entry["ref"] == json!(quote));
+        of_trade
+            .map(|entry| {
+                format!(
+                    "{} {}",
+                    entry["reason"].as_str().unwrap(),
+                    entry["delta"].as_str().unwrap()
+                )
+            })
+            .collect()
+    };
+    let given_back = last != "settled";
+    let wanted = |reserve: String, back: String| {
+        let mut entries = vec![reserve];
+        if given_back {
+            entries.insert(0, back);
+        }
+        entries
+    };
+    if buying {
+        assert_eq!(
+            moves(&bought),
+            wanted(
+                format!("buy_debit -{amount}"),
+                format!("buy_refund {amount}")
+            )
+        );
+        assert_eq!(moves(&sold), Vec::<String>::new());
+    } else {
+        let crypto = amount.trim_end_matches('0').trim_end_matches('.');
+        let debit = format!("sell_debit -{crypto}");
+        let (crypto_moves, fiat_moves) = if last == "returned" {
+            (vec![debit], vec![format!("buy_refund {fiat}")])
+        } else {
+            (wanted(debit, format!("sell_refund {crypto}")), vec![])
+        };
+        assert_eq!((moves(&sold), moves(&bought)), (crypto_moves, fiat_moves));
+    }
+    let event = if last == "returned" { "settled" } else { last };
+    assert_eq!(
+        world.notice(ACME, &trade).await,
+        [format!("pool.transaction.{event}")]
+    );
+    world.finish().await;
+}
+
+// rule: pools.trade.only-polls, pools.trades.pure
+#[tokio::test]
+async fn without_a_poll_nothing_moves() {
+    let world = funded().await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100").await;
+    world.engine().asked();
+    let before = world.database().digest().await;
+    world.after(40 * DAY);
+    for path in [
+        format!("/v1/pools/trades/{trade}"),
+        "/v1/pools/trades".to_owned(),
+        "/v1/pools/ledger".to_owned(),
+        "/v1/pools/EUR-USDT/balance".to_owned(),
+        format!("/v1/pools/quotes/{quote}"),
+        "/v1/pools/funding".to_owned(),
+    ] {
+        acme.get(&path).await.ok();
+    }
+    assert_eq!(acme.read(&trade).await.ok()["status"], "reserved");
+    assert_eq!(
+        (world.database().digest().await, world.engine().asked()),
+        (before, vec![])
+    );
+    world.finish().await;
+}
+
+// rule: pools.event.once, pools.event.same-transaction, pools.trades.equals-quote
+#[tokio::test]
+async fn an_event_is_the_trade_as_it_reads() {
+    let world = funded().await;
+    world.operator().credit(RIVAL, "100.00", "EUR").await;
+    for (client, partner, amount) in [
+        (world.acme(), ACME, "100"),
+        (world.acme(), ACME, "100.31"),
+        (world.acme(), ACME, "100.32"),
+        (world.rival(), RIVAL, "100"),
+    ] {
+        let (quote, trade) = client.trade("EUR-USDT", amount).await;
+        world.after(1_500);
+        client.poll(&quote).await.ok();
+        let mut read = client.read(&trade).await.ok();
+        let events = world.events(partner, &trade).await;
+        let [(kind, body)] = &events[..] else {
+            panic!("{events:?}")
+        };
+        read["eventId"] = body["eventId"].clone();
+        read["type"] = json!(kind);
+        assert_eq!(*body, read);
+        assert_eq!(
+            *kind,
+            format!("pool.transaction.{}", read["status"].as_str().unwrap())
+        );
+    }
+    let (events, deliveries) = (
+        world.database().count("events").await,
+        world.database().count("deliveries").await,
+    );
+    assert_eq!(
+        (events, deliveries),
+        (4, 3),
+        "rival has no endpoint and its event is written all the same"
+    );
+    world.finish().await;
+}
+
+// rule: pools.trade.terminal, pools.event.once
+#[tokio::test]
+async fn what_is_over_stays_over_whatever_the_engine_says() {
+    for (amount, end) in [
+        ("100.31", "failed"),
+        ("100.32", "released"),
+        ("100.41", "returned"),
+    ] {
+        let world = funded().await;
+        let acme = world.acme();
+        let (quote, trade) = acme.trade("EUR-USDT", amount).await;
+        acme.poll(&quote).await.ok();
+        assert_eq!(acme.status(&quote).await, end);
+        world.engine().asked();
+        let before = world.database().digest().await;
+        for report in [
+            EngineReport::Delivered("x".into()),
+            EngineReport::Reversed,
+            EngineReport::CannotComplete,
+            EngineReport::LetGo,
+        ] {
+            world.engine().report(Reply::Says(report));
+            assert_eq!(acme.status(&quote).await, end);
+        }
+        assert_eq!(
+            (world.database().digest().await, world.engine().asked()),
+            (before, vec![])
+        );
+        world.notice(ACME, &trade).await;
+        world.finish().await;
+    }
+}
+
+// rule: pools.trade.terminal, pools.trade.settled-at
+#[tokio::test]
+async fn a_settled_trade_only_ever_returns() {
+    let world = funded().await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100").await;
+    acme.poll(&quote).await.ok();
+    let settled = acme.read(&trade).await.ok();
+    for report in [
+        EngineReport::InProgress,
+        EngineReport::CannotComplete,
+        EngineReport::LetGo,
+        EngineReport::Delivered("another".into()),
+    ] {
+        world.after(1_000);
+        world.engine().report(Reply::Says(report));
+        assert_eq!(acme.status(&quote).await, "settled");
+        assert_eq!(acme.read(&trade).await.ok(), settled);
+    }
+    world.engine().report(Reply::Says(EngineReport::Reversed));
+    assert_eq!(acme.status(&quote).await, "returned");
+    let returned = acme.read(&trade).await.ok();
+    assert_eq!(
+        (&returned["settledAt"], &returned["engineFillTxId"]),
+        (&settled["settledAt"], &settled["engineFillTxId"])
+    );
+    assert_eq!(acme.balance("EUR-USDT").await, "1000.00");
+    assert_eq!(
+        world.notice(ACME, &trade).await,
+        ["pool.transaction.settled"]
+    );
+    world.finish().await;
+}
+
+// rule: pools.trade.return, pools.trade.terminal
+#[tokio::test]
+async fn a_return_of_what_was_never_delivered_decides_nothing() {
+    let world = funded().await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100").await;
+    world.engine().report(Reply::Says(EngineReport::Reversed));
+    assert_eq!(acme.status(&quote).await, "reserved");
+    assert_eq!(acme.balance("EUR-USDT").await, "900.00");
+    world.engine().report(Reply::Sandbox);
+    assert_eq!(acme.status(&quote).await, "settled");
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: pools.trade.silent-engine, pools.trade.no-timeout-decides, pools.engine.one-key
+#[tokio::test]
+async fn silence_decides_nothing_however_long_it_lasts() {
+    let world = funded().await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100").await;
+    world.engine().asked();
+    world.engine().report(Reply::Silent);
+    for _ in 0..4 {
+        assert_eq!(acme.status(&quote).await, "reserved");
+        world.after(10 * DAY);
+    }
+    world.engine().report(Reply::Sandbox);
+    assert_eq!(acme.status(&quote).await, "settled");
+    let asked = world.engine().asked().into_iter();
+    let named: Vec<_> = asked
+        .map(|asked| match asked {
+            Asked::Confirm(trade) => trade,
+            Asked::Report(enquiry) => enquiry.trade,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert!(
+        named.len() == 10 && named.iter().all(|named| named.to_string() == trade),
+        "{named:?}"
+    );
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: sandbox.pure, pools.trade.silent-engine
+#[tokio::test]
+async fn attempts_are_counted_across_processes() {
+    let world = funded().await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100.33").await;
+    assert_eq!(world.acme().status(&quote).await, "reserved");
+    assert_eq!(enquiries(&world), [(1, TradeStatus::Reserved)]);
+    let replica = world.replica().await;
+    assert_eq!(replica.acme().status(&quote).await, "settled");
+    assert_eq!(replica.acme().status(&quote).await, "settled");
+    assert_eq!(
+        enquiries(&replica),
+        [(2, TradeStatus::Reserved), (3, TradeStatus::Settled)]
+    );
+    replica.close().await;
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: pools.trade.second-poller, pools.trade.converge
+#[tokio::test]
+async fn a_second_poller_does_not_wait() {
+    let world = funded().await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    world.engine().asked();
+    let (second, id) = (world.acme(), quote.clone());
+    world.engine().meanwhile(move |asked| {
+        let (second, id) = (second.clone(), id.clone());
+        async move {
+            if matches!(asked, Asked::Report(_)) {
+                assert_eq!(second.status(&id).await, "reserved");
+            }
+        }
+    });
+    assert_eq!(world.acme().status(&quote).await, "settled");
+    world.engine().in_peace();
+    assert_eq!(
+        enquiries(&world),
+        [(1, TradeStatus::Reserved)],
+        "the second asked nobody"
+    );
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: pools.trade.lease
+#[tokio::test]
+async fn a_dead_poller_blocks_nobody_past_its_lease() {
+    let world = funded().await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    let reached = Arc::new(Notify::new());
+    let signal = reached.clone();
+    world.engine().meanwhile(move |asked| {
+        let signal = signal.clone();
+        async move {
+            if matches!(asked, Asked::Report(_)) {
+                signal.notify_one();
+                std::future::pending::<()>().await;
+            }
+        }
+    });
+    let (poller, id) = (world.acme(), quote.clone());
+    let dead = tokio::spawn(async move { poller.poll(&id).await });
+    reached.notified().await;
+    dead.abort();
+    assert!(dead.await.is_err());
+    world.engine().in_peace();
+    world.engine().asked();
+    // The engine's timeout of one second, and two more.
+    for _ in 0..2 {
+        assert_eq!(world.acme().status(&quote).await, "reserved");
+        world.after(1_499);
+    }
+    world.after(1);
+    assert_eq!(
+        world.acme().status(&quote).await,
+        "reserved",
+        "one millisecond to go"
+    );
+    assert_eq!(enquiries(&world), []);
+    world.after(1);
+    assert_eq!(world.acme().status(&quote).await, "settled");
+    assert_eq!(enquiries(&world), [(2, TradeStatus::Reserved)]);
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: pools.trade.converge, pools.trade.lease, pools.trade.terminal
+#[tokio::test]
+async fn an_answer_that_comes_after_the_lease_changes_nothing() {
+    let world = funded().await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    world.engine().report(Reply::Then(vec![
+        fill("second"),
+        Some(EngineReport::CannotComplete),
+    ]));
+    let (meddler, id) = (world.clone(), quote.clone());
+    let first = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    world.engine().meanwhile(move |asked| {
+        let (meddler, id) = (meddler.clone(), id.clone());
+        let first = matches!(asked, Asked::Report(_))
+            && first.swap(false, std::sync::atomic::Ordering::SeqCst);
+        async move {
+            if first {
+                meddler.after(3_000);
+                // The second poll gets the first answer of the script.
+                assert_eq!(Box::pin(meddler.acme().status(&id)).await, "settled");
+            }
+        }
+    });
+    assert_eq!(
+        world.acme().status(&quote).await,
+        "settled",
+        "the late `failed` is not applied"
+    );
+    world.engine().in_peace();
+    let read = world.acme().read(&trade).await.ok();
+    assert_eq!(
+        (&read["status"], &read["engineFillTxId"]),
+        (&json!("settled"), &json!("second"))
+    );
+    assert_eq!(world.acme().balance("EUR-USDT").await, "900.00");
+    assert_eq!(
+        world.notice(ACME, &trade).await,
+        ["pool.transaction.settled"]
+    );
+    world.finish().await;
+}
+
+// rule: pools.trade.return-window
+#[tokio::test]
+async fn a_settled_trade_is_asked_about_for_thirty_days() {
+    for (wait, returned) in [(30 * DAY - 1, true), (30 * DAY, false)] {
+        let world = funded().await;
+        let acme = world.acme();
+        let (quote, trade) = acme.trade("EUR-USDT", "100").await;
+        world.after(5_000);
+        assert_eq!(acme.status(&quote).await, "settled");
+        world.engine().asked();
+        world.engine().report(Reply::Says(EngineReport::Reversed));
+        world.after(wait);
+        assert_eq!(
+            acme.status(&quote).await,
+            if returned { "returned" } else { "settled" }
+        );
+        assert_eq!(enquiries(&world).len(), usize::from(returned));
+        world.notice(ACME, &trade).await;
+        world.finish().await;
+    }
+}
+
+// rule: pools.trade.delivers-to-quote, pools.engine.confirm
+#[tokio::test]
+async fn the_engine_is_told_the_order_of_the_quote() {
+    let world = funded().await;
+    let acme = world.acme();
+    let mut body = acceptance::purchase("EUR-USDT", "100.21");
+    body["cryptoNetwork"] = json!("bsc");
+    body["destNetwork"] = json!("arbitrum");
+    let quote = acme.ask("EUR-USDT", &body).await.ok()["quoteId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    acme.transact("EUR-USDT", &quote, "k").await.ok();
+    acme.poll(&quote).await.ok();
+    let asked = world.engine().asked();
+    let [
+        Asked::Depth(quoted),
+        Asked::Hold(_, held),
+        Asked::Confirm(_),
+        Asked::Confirm(_),
+        Asked::Report(enquiry),
+    ] = &asked[..]
+    else {
+        panic!("{asked:?}")
+    };
+    assert_eq!((quoted, held), (&enquiry.order, &enquiry.order));
+    let destination = enquiry.order.destination.as_ref().unwrap();
+    assert_eq!(
+        (destination.network.as_str(), destination.address.as_str()),
+        ("arbitrum", acceptance::ADDRESS)
+    );
+    world.finish().await;
+}
+
+// rule: pools.status.not-found
+#[tokio::test]
+async fn a_quote_without_a_trade_has_no_status() {
+    let world = funded().await;
+    let acme = world.acme();
+    let quote = acme.buy("EUR-USDT", "100").await;
+    acme.poll(&quote).await.refused(404, "resource_not_found");
+    let (traded, trade) = acme.trade("EUR-USDT", "100").await;
+    world
+        .rival()
+        .poll(&traded)
+        .await
+        .refused(404, "resource_not_found");
+    acme.poll(&trade).await.refused(404, "resource_not_found");
+    assert_eq!(acme.read(&trade).await.ok()["status"], "reserved");
+    world.finish().await;
+}
+
+// rule: access.unchecked-routes, pools.trade.settle
+#[tokio::test]
+async fn a_trade_is_brought_to_its_end_although_access_is_suspended() {
+    let world = funded().await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    world
+        .operator()
+        .change(ACME, |profile| {
+            profile.access = partner_core::pools::PoolsAccess::Suspended
+        })
+        .await;
+    assert_eq!(world.acme().status(&quote).await, "settled");
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: time.one-clock, pools.trade.lease
+#[tokio::test]
+async fn each_poll_counts_even_at_one_instant() {
+    let world = World::with(|setup| setup.quote_ttl = Duration::from_secs(60)).await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100.21").await;
+    world.engine().asked();
+    assert_eq!(
+        (acme.status(&quote).await, acme.status(&quote).await),
+        ("reserved".into(), "settled".into())
+    );
+    assert_eq!(
+        enquiries(&world),
+        [(1, TradeStatus::Reserved), (2, TradeStatus::Reserved)]
+    );
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
