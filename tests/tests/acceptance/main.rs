@@ -8,15 +8,23 @@
 )]
 
 mod accounts;
+mod auth;
 mod discovery;
+mod framework;
+mod logs;
 mod main_job;
 mod money;
 mod poll;
+mod published;
+mod purity;
 mod quote_faults;
 mod quote_limits;
 mod quote_prices;
 mod quote_records;
 mod quotes;
+mod routes;
+mod tenancy;
+mod throttles;
 mod trades;
 mod transact;
 mod transact_engine;

@@ -1,0 +1,481 @@
+//! Who is calling: keys, where they stand, and which ones a route takes.
+
+use acceptance::{
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, RIVAL, RIVAL_PUBLISHABLE,
+    RIVAL_SECRET, World,
+};
+use kernel::Mode;
+use partner_core::PartnerStatus;
+
+use crate::routes::{self, Class, Ids};
+
+const UNKNOWN_SECRET: &str = "sk_test_NobodyNobodyNobodyNobodyNobody99";
+const UNKNOWN_PUBLISHABLE: &str = "pk_test_NobodyNobodyNobodyNobodyNobody99";
+
+/// Sends every operation with what `dress` adds, and expects the same refusal of each.
+async fn every_route_refuses(world: &World, status: u16, code: &str, dress: impl Fn(Call) -> Call) {
+    for (_, call) in routes::all(&Ids::unknown()) {
+        world.send(dress(call)).await.refused(status, code);
+    }
+}
+
+// rule: auth.missing, error.default-codes, access.order
+#[tokio::test]
+async fn without_a_key() {
+    let world = World::new().await;
+    every_route_refuses(&world, 401, "unauthorized", |call| call).await;
+    every_route_refuses(&world, 401, "unauthorized", |call| {
+        call.header("cookie", "key=x")
+    })
+    .await;
+    assert_eq!(world.database().count("quotes").await, 0);
+    world.finish().await;
+}
+
+// rule: auth.unknown
+#[tokio::test]
+async fn with_a_key_that_is_none() {
+    let world = World::new().await;
+    for bad in [
+        "",
+        "x",
+        "sk_test_",
+        "sk_test_short",
+        &ACME_SECRET[..39],
+        &format!("{ACME_SECRET}0"),
+        "sk_prod_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001",
+        "rk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001",
+        "SK_TEST_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001",
+        "sk_test_AcmeAcme-cmeAcmeAcmeAcmeAcme0001",
+        UNKNOWN_SECRET,
+        "null",
+        "whsec_AAAA",
+        &ACME_SECRET.to_lowercase(),
+        &format!("{ACME_SECRET} x"),
+        "sk_test_ÀcmeAcmeAcmeAcmeAcmeAcmeAcme000",
+    ] {
+        every_route_refuses(&world, 401, "unauthorized", |call| call.bearer(bad)).await;
+    }
+    every_route_refuses(&world, 401, "unauthorized", |call| {
+        call.bearer(UNKNOWN_PUBLISHABLE)
+    })
+    .await;
+    world.finish().await;
+}
+
+// rule: auth.unknown, auth.missing, auth.bearer-first
+#[tokio::test]
+async fn in_a_header_that_is_none() {
+    let world = World::new().await;
+    let bearer = format!("Bearer {ACME_SECRET}");
+    for value in [
+        format!("Basic {ACME_SECRET}"),
+        ACME_SECRET.to_owned(),
+        format!("Bearer{ACME_SECRET}"),
+        format!("Token {ACME_SECRET}"),
+        format!("Bearer: {ACME_SECRET}"),
+        "Bearer".to_owned(),
+        "Bearer ".to_owned(),
+        format!("Bearer \"{ACME_SECRET}\""),
+    ] {
+        every_route_refuses(&world, 401, "unauthorized", |call| {
+            call.header("authorization", &value)
+        })
+        .await;
+    }
+    for names in [
+        ["authorization", "authorization"],
+        ["x-secret-key", "x-secret-key"],
+    ] {
+        let value = if names[0] == "authorization" {
+            &*bearer
+        } else {
+            ACME_SECRET
+        };
+        every_route_refuses(&world, 401, "unauthorized", |call| {
+            call.header(names[0], value).header(names[1], value)
+        })
+        .await;
+    }
+    // A key of the other kind in a named header, and a bad bearer beside a good header.
+    every_route_refuses(&world, 401, "unauthorized", |call| {
+        call.header("x-publishable-key", ACME_SECRET)
+    })
+    .await;
+    every_route_refuses(&world, 401, "unauthorized", |call| {
+        call.header("x-secret-key", ACME_PUBLISHABLE)
+    })
+    .await;
+    every_route_refuses(&world, 401, "unauthorized", |call| {
+        call.bearer("x").header("x-secret-key", ACME_SECRET)
+    })
+    .await;
+    world.finish().await;
+}
+
+// rule: auth.bearer-first
+#[tokio::test]
+async fn the_headers_that_carry_a_key() {
+    let world = World::new().await;
+    let path = "/v1/pools/funding";
+    let reference = async |call: Call| {
+        let funding = world.send(call).await.ok();
+        funding["reference"].as_str().unwrap().to_owned()
+    };
+    let bearer =
+        |scheme: &str| Call::get(path).header("authorization", &format!("{scheme} {ACME_SECRET}"));
+    for call in [
+        bearer("Bearer"),
+        bearer("bearer"),
+        bearer("BEARER"),
+        bearer("Bearer  "),
+        Call::get(path).header("x-secret-key", ACME_SECRET),
+        Call::get(path)
+            .header("X-Secret-Key", ACME_SECRET)
+            .header("x-publishable-key", RIVAL_PUBLISHABLE),
+        bearer("Bearer").header("x-secret-key", RIVAL_SECRET),
+        bearer("Bearer")
+            .header("x-secret-key", "garbage")
+            .header("x-publishable-key", "garbage"),
+        Call::get(path)
+            .header("authorization", "Basic dTpw")
+            .header("x-secret-key", ACME_SECRET),
+    ] {
+        assert_eq!(reference(call).await, "ACME-7F3K");
+    }
+    let list = world
+        .send(Call::get("/v1/pools").header("x-publishable-key", ACME_PUBLISHABLE))
+        .await;
+    assert_eq!(list.ok(), world.acme().get("/v1/pools").await.ok());
+    world.finish().await;
+}
+
+// rule: auth.wrong-kind, pools.list.either-key
+#[tokio::test]
+async fn a_publishable_key_discovers_and_does_nothing_else() {
+    let world = World::new().await;
+    for dress in [
+        |call: Call| call.bearer(ACME_PUBLISHABLE),
+        |call: Call| call.header("x-publishable-key", ACME_PUBLISHABLE),
+    ] {
+        for (operation, call) in routes::all(&Ids::unknown()) {
+            let answer = world.send(dress(call)).await;
+            if routes::class(operation) == Class::AnyKey {
+                answer.ok();
+            } else {
+                answer.refused(403, "key_mode_mismatch");
+            }
+        }
+    }
+    world.finish().await;
+}
+
+// rule: auth.other-mode, access.order
+#[tokio::test]
+async fn a_key_of_the_other_mode_known_or_not() {
+    let world = World::new().await;
+    let live = |key: &str| key.replacen("_test_", "_live_", 1);
+    for key in [
+        live(ACME_SECRET),
+        live(ACME_PUBLISHABLE),
+        live(UNKNOWN_SECRET),
+        live(UNKNOWN_PUBLISHABLE),
+    ] {
+        every_route_refuses(&world, 403, "key_mode_mismatch", |call| call.bearer(&key)).await;
+    }
+    world.finish().await;
+    let live = World::with(|setup| setup.mode = Mode::Live).await;
+    for key in [ACME_SECRET, ACME_PUBLISHABLE, UNKNOWN_SECRET] {
+        every_route_refuses(&live, 403, "key_mode_mismatch", |call| call.bearer(key)).await;
+    }
+    live.acme().get("/v1/pools/funding").await.ok();
+    live.finish().await;
+}
+
+// rule: auth.revoked, auth.revocation-reaches-all
+#[tokio::test]
+async fn a_revoked_key_is_told_so_and_the_others_go_on() {
+    let world = World::new().await;
+    world.acme().get("/v1/pools/funding").await.ok();
+    world.operator().revoke(ACME_SECRET).await;
+    world.operator().revoke(ACME_PUBLISHABLE).await;
+    for key in [ACME_SECRET, ACME_PUBLISHABLE] {
+        every_route_refuses(&world, 403, "key_revoked", |call| call.bearer(key)).await;
+    }
+    world
+        .client(ACME_SECRET_2)
+        .get("/v1/pools/funding")
+        .await
+        .ok();
+    world.finish().await;
+}
+
+// rule: access.organisation-suspended, access.order
+#[tokio::test]
+async fn a_suspended_organisation_is_refused_everywhere() {
+    let world = World::new().await;
+    world
+        .operator()
+        .put_partner(ACME, PartnerStatus::Suspended)
+        .await;
+    world
+        .operator()
+        .change(ACME, |profile| profile.enabled = false)
+        .await;
+    every_route_refuses(&world, 403, "organization_suspended", |call| {
+        call.bearer(ACME_SECRET)
+    })
+    .await;
+    // The kind of key comes first, the organisation after it.
+    for (operation, call) in routes::all(&Ids::unknown()) {
+        let any = routes::class(operation) == Class::AnyKey;
+        let code = if any {
+            "organization_suspended"
+        } else {
+            "key_mode_mismatch"
+        };
+        world
+            .send(call.bearer(ACME_PUBLISHABLE))
+            .await
+            .refused(403, code);
+    }
+    world.rival().get("/v1/pools/funding").await.ok();
+    world
+        .operator()
+        .put_partner(ACME, PartnerStatus::Active)
+        .await;
+    world.acme().get("/v1/pools/funding").await.ok();
+    world.finish().await;
+}
+
+// rule: auth.secret-in-query, auth.keys-never-logged
+#[tokio::test]
+async fn a_secret_key_in_a_query_is_refused_beside_any_header() {
+    let world = World::new().await;
+    let escaped: String = ACME_SECRET
+        .bytes()
+        .map(|byte| format!("%{byte:02x}"))
+        .collect();
+    for query in [
+        format!("api_key={ACME_SECRET}"),
+        format!("limit=5&x={ACME_SECRET}&y=1"),
+        ACME_SECRET.to_owned(),
+        format!("{ACME_SECRET}=1"),
+        format!("x={}", ACME_SECRET.replace('_', "%5F")),
+        format!("x={}", ACME_SECRET.replace('_', "%255f")),
+        format!("x={escaped}"),
+        format!("x=prefix{ACME_SECRET}"),
+        "x=sk_live_NobodyNobodyNobodyNobodyNobody99".to_owned(),
+    ] {
+        for (_, call) in routes::all(&Ids::unknown()) {
+            for dress in [|call: Call| call, |call: Call| call.bearer(ACME_SECRET_2)] {
+                let answer = world
+                    .send(dress(call.clone()).query(&query))
+                    .await
+                    .refused(401, "secret_key_in_query");
+                assert!(
+                    !String::from_utf8_lossy(&answer.bytes).contains("AcmeAcme"),
+                    "{answer:?}"
+                );
+            }
+        }
+    }
+    // A publishable key there is not a secret, and no key either.
+    let call = Call::get("/v1/pools").query(&format!("publishable_key={ACME_PUBLISHABLE}"));
+    world.send(call.clone()).await.refused(401, "unauthorized");
+    world.send(call.bearer(ACME_SECRET)).await.ok();
+    world.finish().await;
+}
+
+// rule: auth.before-body
+#[tokio::test]
+async fn the_key_is_judged_before_the_body() {
+    let world = World::new().await;
+    for operation in ["quote", "transact"] {
+        let path = format!("/v1/pools/EUR-USDT/{operation}");
+        let call = || {
+            Call::post(&path)
+                .body("x".repeat(70_000))
+                .header("content-type", "text/plain")
+        };
+        world.send(call()).await.refused(401, "unauthorized");
+        world
+            .send(call().bearer(UNKNOWN_SECRET))
+            .await
+            .refused(401, "unauthorized");
+        world
+            .send(call().bearer(ACME_PUBLISHABLE))
+            .await
+            .refused(403, "key_mode_mismatch");
+        let call = call().bearer(ACME_SECRET);
+        let answer = world.send(call).await;
+        assert!(answer.status == 415 || answer.status == 413, "{answer:?}");
+    }
+    world.finish().await;
+}
+
+// rule: access.not-enabled, access.suspended, access.kyc, access.checked-routes, access.unchecked-routes, access.denial-order
+#[tokio::test]
+async fn denials_stand_on_four_routes_and_nowhere_else() {
+    use partner_core::pools::{Kyc, PoolsAccess, PoolsProfile};
+    type Change = (&'static str, fn(&mut PoolsProfile));
+    let changes: [Change; 5] = [
+        ("kyc_not_approved", |profile| profile.kyc = Kyc::Pending),
+        ("kyc_not_approved", |profile| profile.kyc = Kyc::Revoked),
+        ("pool_access_suspended", |profile| {
+            profile.access = PoolsAccess::Suspended
+        }),
+        ("pools_not_enabled", |profile| profile.enabled = false),
+        ("pools_not_enabled", |profile| profile.allowed.clear()),
+    ];
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100.21").await;
+    let ids = Ids {
+        pool: "EUR-USDT".to_owned(),
+        quote,
+        trade,
+    };
+    for (code, change) in changes {
+        world.operator().change(ACME, change).await;
+        for (operation, call) in routes::all(&ids) {
+            let answer = world.send(call.bearer(ACME_SECRET)).await;
+            match routes::class(operation) {
+                Class::Entitled => drop(answer.refused(403, code)),
+                Class::AnyKey | Class::Secret if operation.id == "rejectQuote" => {
+                    drop(answer.refused(409, "quote_consumed"));
+                }
+                Class::AnyKey | Class::Secret => drop(answer.ok()),
+            }
+        }
+    }
+    // The partner next door is untouched.
+    world
+        .rival()
+        .get("/v1/pools/EUR-USDT/capabilities")
+        .await
+        .ok();
+    world.notice_all().await;
+    world.finish().await;
+}
+
+// rule: access.pool-not-allowed, access.unchecked-routes
+#[tokio::test]
+async fn a_pool_taken_away_is_denied_and_what_was_traded_in_it_stays_readable() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100").await;
+    let open = acme.buy("EUR-USDT", "100").await;
+    world
+        .operator()
+        .change(ACME, |profile| profile.allowed.clear())
+        .await;
+    acme.get("/v1/pools/EUR-USDT/capabilities")
+        .await
+        .refused(403, "pool_not_allowed");
+    acme.get("/v1/pools/EUR-USDT/balance")
+        .await
+        .refused(403, "pool_not_allowed");
+    acme.transact("EUR-USDT", &open, "k")
+        .await
+        .refused(403, "pool_not_allowed");
+    acme.transact("EUR-USDT", &quote, "k")
+        .await
+        .refused(403, "pool_not_allowed");
+    acme.ask("EUR-USDT", &acceptance::purchase("EUR-USDT", "100"))
+        .await
+        .refused(404, "resource_not_found");
+    acme.read(&trade).await.ok();
+    acme.reject(&open).await.ok();
+    assert_eq!(acme.status(&quote).await, "settled");
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: access.not-enabled
+#[tokio::test]
+async fn a_partner_without_the_product_is_told_so() {
+    let world = World::new().await;
+    let stranger = "sk_test_StrangerStrangerStrangerStrang01";
+    world
+        .operator()
+        .put_partner("stranger", PartnerStatus::Active)
+        .await;
+    world.operator().put_key("stranger", stranger).await;
+    let client = world.client(stranger);
+    assert_eq!(
+        client.get("/v1/pools").await.ok(),
+        serde_json::json!({ "pools": [] })
+    );
+    client
+        .get("/v1/pools/EUR-USDT/capabilities")
+        .await
+        .refused(403, "pools_not_enabled");
+    // Also where the pool does not exist: nothing is told to who is not entitled.
+    client
+        .get("/v1/pools/CHF-USDT/capabilities")
+        .await
+        .refused(403, "pools_not_enabled");
+    client
+        .ask("EUR-USDT", &acceptance::purchase("EUR-USDT", "100"))
+        .await
+        .refused(403, "pools_not_enabled");
+    client
+        .get("/v1/pools/funding")
+        .await
+        .refused(404, "funding_not_enabled");
+    assert_eq!(
+        client.get("/v1/pools/ledger").await.ok()["available"],
+        "0.00"
+    );
+    world.finish().await;
+}
+
+// rule: access.not-by-api, base.unknown-keys-not-cached
+#[tokio::test]
+async fn a_new_key_works_at_once_although_it_was_unknown_before() {
+    let world = World::new().await;
+    let client = world.client(UNKNOWN_SECRET);
+    client
+        .get("/v1/pools/funding")
+        .await
+        .refused(401, "unauthorized");
+    world.operator().put_key(RIVAL, UNKNOWN_SECRET).await;
+    assert_eq!(
+        client.get("/v1/pools/funding").await.ok()["reference"],
+        "RIVAL-1"
+    );
+    world.finish().await;
+}
+
+// rule: auth.key-hash-only, base.sealed
+#[tokio::test]
+async fn the_database_holds_no_key_and_no_secret_in_clear() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "100.00", "EUR").await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "10").await;
+    world.acme().poll(&quote).await.ok();
+    let hex = |text: &str| {
+        text.bytes()
+            .map(|byte| format!("{byte:02X}"))
+            .collect::<String>()
+    };
+    let whole = world
+        .database()
+        .digest()
+        .await
+        .into_values()
+        .collect::<Vec<_>>()
+        .join("\n");
+    for secret in [&ACME_SECRET[20..], &ACME_PUBLISHABLE[20..], &"A".repeat(20)] {
+        assert!(
+            !whole.contains(secret) && !whole.contains(&hex(secret)),
+            "{secret}"
+        );
+    }
+    // The event's body is sealed; the trade's own row is not.
+    assert!(!whole.contains(&hex("pool.transaction.settled\",\"transactId")));
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}

@@ -1,0 +1,206 @@
+//! The published contract, and the pages and probes beside the API.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acceptance::{Call, Contract, World};
+use serde_json::Value;
+
+/// The twelve operations as the contract's table has them.
+const TABLE: [(&str, &str, &str); 12] = [
+    ("listPools", "GET", "/v1/pools"),
+    ("getCapabilities", "GET", "/v1/pools/{id}/capabilities"),
+    ("createQuote", "POST", "/v1/pools/{id}/quote"),
+    ("transact", "POST", "/v1/pools/{id}/transact"),
+    ("getQuote", "GET", "/v1/pools/quotes/{quoteId}"),
+    ("rejectQuote", "POST", "/v1/pools/quotes/{quoteId}/reject"),
+    (
+        "getTransactionByQuote",
+        "GET",
+        "/v1/pools/transactions/{quoteId}",
+    ),
+    ("listTrades", "GET", "/v1/pools/trades"),
+    ("getTrade", "GET", "/v1/pools/trades/{transactId}"),
+    ("getBalance", "GET", "/v1/pools/{id}/balance"),
+    ("getFundingInstructions", "GET", "/v1/pools/funding"),
+    ("listLedgerEntries", "GET", "/v1/pools/ledger"),
+];
+
+// rule: openapi.operations, openapi.routes-agree
+#[tokio::test]
+async fn twelve_operations_and_three_events() {
+    let contract = Contract::published();
+    let published: BTreeSet<(&str, &str, &str)> = contract
+        .operations
+        .iter()
+        .map(|operation| {
+            (
+                operation.id.as_str(),
+                operation.method.as_str(),
+                operation.template.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!((published.len(), published), (12, BTreeSet::from(TABLE)));
+    let events: Vec<&String> = contract.document["webhooks"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    let events: BTreeSet<&str> = events.into_iter().map(String::as_str).collect();
+    assert_eq!(
+        events,
+        BTreeSet::from([
+            "pool.transaction.settled",
+            "pool.transaction.failed",
+            "pool.transaction.released"
+        ])
+    );
+    assert!(
+        contract.document["openapi"]
+            .as_str()
+            .unwrap()
+            .starts_with("3.1")
+    );
+    assert_eq!(contract.document["info"]["version"], "2026-05-25");
+}
+
+// rule: openapi.routes-agree
+#[tokio::test]
+async fn every_published_route_is_served_and_no_other() {
+    let world = World::new().await;
+    let mut methods: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (_, method, path) in TABLE {
+        methods.entry(path).or_default().insert(method);
+    }
+    for (template, known) in methods {
+        let path = template
+            .replace("{id}", "EUR-USDT")
+            .replace("{quoteId}", "x")
+            .replace("{transactId}", "x");
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let answer = world.send(Call::new(method, &path)).await;
+            // A route answers without a key by asking for one.
+            assert_eq!(
+                answer.status,
+                if known.contains(method) { 401 } else { 405 },
+                "{method} {path}"
+            );
+        }
+    }
+    world.finish().await;
+}
+
+// rule: openapi.published
+#[tokio::test]
+async fn the_document_is_served_as_it_is_published() {
+    let world = World::new().await;
+    let answer = world.send(Call::get("/openapi/pools-v1.yaml")).await;
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/yaml"))
+    );
+    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/openapi/pools-v1.yaml");
+    let published = std::fs::read(published).expect("the published file");
+    assert!(
+        answer.bytes == published,
+        "docs/openapi/pools-v1.yaml is stale"
+    );
+    world.finish().await;
+}
+
+// rule: openapi.operations, response.camel-case
+#[tokio::test]
+async fn what_the_document_says_of_itself_holds() {
+    let document = &Contract::published().document;
+    assert_no_discriminator(&document["components"]["schemas"]);
+    for operation in &Contract::published().operations {
+        let id = &operation.id;
+        assert!(operation.statuses.contains_key("200"), "{id}");
+        for status in ["401", "403", "429", "default"] {
+            assert!(operation.statuses.contains_key(status), "{id} {status}");
+        }
+        let named = operation.template.contains('{');
+        assert_eq!(
+            operation.statuses.contains_key("404"),
+            named || id == "getFundingInstructions",
+            "{id}"
+        );
+        let method = operation.method.as_str().to_lowercase();
+        let security = &document["paths"][&operation.template][&method]["security"];
+        assert!(
+            security.as_array().is_some_and(|ways| !ways.is_empty()),
+            "{id} says which key it takes"
+        );
+    }
+}
+
+fn assert_no_discriminator(schemas: &Value) {
+    for (name, schema) in schemas.as_object().unwrap() {
+        if name == "Error" {
+            continue;
+        }
+        for field in schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(field, _)| field)
+        {
+            assert!(field != "object" && !field.contains('_'), "{name}.{field}");
+        }
+    }
+}
+
+// rule: health.alive, health.ready
+#[tokio::test]
+async fn probes_need_no_key() {
+    let world = World::new().await;
+    for (path, word) in [("/health", "ok"), ("/health/ready", "ready")] {
+        let answer = world.send(Call::get(path)).await;
+        assert_eq!(
+            (answer.status, &answer["status"]),
+            (200, &word.into()),
+            "{path}"
+        );
+    }
+    let replica = world.replica().await;
+    replica.operator().close_store().await;
+    let answer = replica.send(Call::get("/health/ready")).await;
+    assert_eq!(
+        (answer.status, answer.body["code"].as_str()),
+        (503, Some("not_ready"))
+    );
+    assert_eq!(replica.send(Call::get("/health")).await.status, 200);
+    // And what needs the database says so, in the envelope, without its name.
+    let answer = replica.acme().get("/v1/pools").await;
+    assert_eq!(
+        (answer.status, answer["type"].as_str()),
+        (503, Some("server_error"))
+    );
+    replica.close().await;
+    world.finish().await;
+}
+
+// rule: error.doc-anchor
+#[tokio::test]
+async fn the_reference_is_a_page_no_script_runs_in() {
+    let world = World::new().await;
+    let answer = world.send(Call::get("/docs")).await;
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("text/html; charset=utf-8"))
+    );
+    let policy = answer.header("content-security-policy").unwrap();
+    assert!(
+        policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+        "{policy}"
+    );
+    let page = String::from_utf8(answer.bytes.to_vec()).unwrap();
+    assert!(
+        !page.contains("<script") && !page.contains("http://"),
+        "no script, nothing fetched in clear"
+    );
+    for (id, _, path) in TABLE {
+        assert!(page.contains(id) && page.contains(path), "{id}");
+    }
+    world.finish().await;
+}

@@ -1,0 +1,218 @@
+//! Two partners: whatever is one's does not exist for the other.
+
+use acceptance::{ACME, Call, RIVAL, RIVAL_SECRET, World};
+use serde_json::{Value, json};
+
+use crate::routes::{self, Class, Ids};
+
+/// Acme with an open quote, a rejected one, a reserved trade and a settled one.
+async fn two_partners() -> (World, Vec<Ids>) {
+    let world = World::new().await;
+    for partner in [ACME, RIVAL] {
+        world.operator().credit(partner, "1000.00", "EUR").await;
+    }
+    let acme = world.acme();
+    let open = acme.buy("EUR-USDT", "100").await;
+    let rejected = acme.buy("EUR-USDT", "100").await;
+    acme.reject(&rejected).await.ok();
+    let (reserved, trade) = acme.trade("EUR-USDT", "100.21").await;
+    let (settled, other) = acme.trade("EUR-USDT", "100").await;
+    acme.poll(&settled).await.ok();
+    world.notice(ACME, &other).await;
+    let ids = |quote: &str, trade: &str| Ids {
+        pool: "EUR-USDT".to_owned(),
+        quote: quote.to_owned(),
+        trade: trade.to_owned(),
+    };
+    let foreign = vec![
+        ids(&open, &trade),
+        ids(&rejected, &other),
+        ids(&reserved, &trade),
+        ids(&settled, &other),
+    ];
+    (world, foreign)
+}
+
+// rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ
+#[tokio::test]
+async fn a_foreign_id_answers_as_an_unknown_one_does() {
+    let (world, foreign) = two_partners().await;
+    let before = world.database().digest().await;
+    let unknown = routes::all(&Ids::unknown());
+    for ids in foreign {
+        let live = Ids {
+            quote: ids.quote.replace("_test_", "_live_"),
+            trade: ids.trade.replace("_test_", "_live_"),
+            pool: ids.pool.clone(),
+        };
+        let swapped = Ids {
+            quote: ids.trade.clone(),
+            trade: ids.quote.clone(),
+            pool: ids.pool.clone(),
+        };
+        for (kind, ids) in [
+            ("foreign", ids),
+            ("other mode", live),
+            ("other kind", swapped),
+        ] {
+            for ((operation, call), (_, reference)) in routes::all(&ids).into_iter().zip(&unknown) {
+                let names_an_object = operation.template.contains("quoteId")
+                    || operation.template.contains("transactId");
+                if !names_an_object && operation.id != "transact" {
+                    continue;
+                }
+                let found = world.send(call.bearer(RIVAL_SECRET)).await;
+                if operation.id == "transact" && kind == "other kind" {
+                    found.refused(400, "invalid_request");
+                    continue;
+                }
+                let wanted = world.send(reference.clone().bearer(RIVAL_SECRET)).await;
+                let found = found.refused(404, "resource_not_found");
+                assert_eq!(
+                    found.anonymous(),
+                    wanted.anonymous(),
+                    "{kind} {}",
+                    operation.id
+                );
+                let names = |answer: &acceptance::Answer| -> Vec<String> {
+                    answer.headers.keys().map(ToString::to_string).collect()
+                };
+                assert_eq!(names(&found), names(&wanted));
+            }
+        }
+    }
+    assert_eq!(
+        world.database().digest().await,
+        before,
+        "and nothing of it has any effect"
+    );
+    world.finish().await;
+}
+
+// rule: tenancy.nothing-crosses, list.foreign-cursor
+#[tokio::test]
+async fn lists_show_nothing_of_the_other() {
+    let (world, foreign) = two_partners().await;
+    let rival = world.rival();
+    let empty = json!({ "data": [], "nextCursor": null, "hasMore": false });
+    assert_eq!(rival.get("/v1/pools/trades").await.ok(), empty);
+    for ids in &foreign {
+        assert_eq!(
+            rival
+                .get(&format!("/v1/pools/trades?cursor={}", ids.trade))
+                .await
+                .ok(),
+            empty
+        );
+    }
+    // The ledger's cursor is a place in one's own account, whoever's it was.
+    let acme = world.acme().get("/v1/pools/ledger?limit=1").await.ok();
+    let cursor = acme["nextCursor"].as_str().unwrap();
+    let page = rival
+        .get(&format!("/v1/pools/ledger?cursor={cursor}"))
+        .await
+        .ok();
+    assert_eq!(
+        (
+            &page["available"],
+            page["entries"].as_array().unwrap().len()
+        ),
+        (&json!("1000.00"), 1)
+    );
+    assert_eq!(page["entries"][0]["reason"], "payin_credit");
+    world.finish().await;
+}
+
+// rule: tenancy.nothing-crosses
+#[tokio::test]
+async fn no_answer_to_one_contains_anything_of_the_other() {
+    let (world, foreign) = two_partners().await;
+    let mut words: Vec<String> = vec!["ACME-7F3K".to_owned(), "acme".to_owned()];
+    words.extend(
+        foreign
+            .iter()
+            .flat_map(|ids| [ids.quote.clone(), ids.trade.clone()]),
+    );
+    let (quote, trade) = world.rival().trade("EUR-USDT", "50").await;
+    let mine = Ids {
+        pool: "EUR-USDT".to_owned(),
+        quote,
+        trade: trade.clone(),
+    };
+    for (operation, call) in routes::all(&mine) {
+        let answer = world.send(call.bearer(RIVAL_SECRET)).await;
+        let text = String::from_utf8_lossy(&answer.bytes).to_lowercase();
+        for word in &words {
+            assert!(
+                !text.contains(&word.to_lowercase()),
+                "{} shows {word}",
+                operation.id
+            );
+        }
+    }
+    world.notice(RIVAL, &trade).await;
+    world.finish().await;
+}
+
+// rule: idempotency.scope, tenancy.nothing-crosses
+#[tokio::test]
+async fn one_partners_key_never_meets_anothers() {
+    let (world, foreign) = two_partners().await;
+    let mine = world.rival().buy("EUR-USDT", "100").await;
+    // Acme used these keys; to rival they are free.
+    let key = format!("trade-{}", foreign[2].quote);
+    assert_eq!(
+        world.rival().transact("EUR-USDT", &mine, &key).await.ok()["idempotent"],
+        false
+    );
+    assert_eq!(world.acme().balance("EUR-USDT").await, "799.79");
+    world.finish().await;
+}
+
+// rule: mode.on-every-row, tenancy.nothing-crosses
+#[tokio::test]
+async fn the_modes_of_one_database_do_not_meet() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    let live = world.other_mode().await;
+    let client = live.acme();
+    assert_eq!(client.get("/v1/pools/trades").await.ok()["data"], json!([]));
+    assert_eq!(client.ledger("EUR").await["available"], "0.00");
+    for id in [&quote, &quote.replace("_test_", "_live_")] {
+        client.quote(id).await.refused(404, "resource_not_found");
+        client.poll(id).await.refused(404, "resource_not_found");
+    }
+    for id in [&trade, &trade.replace("_test_", "_live_")] {
+        client.read(id).await.refused(404, "resource_not_found");
+    }
+    assert_eq!(world.acme().read(&trade).await.ok()["status"], "reserved");
+    live.close().await;
+    world.finish().await;
+}
+
+// rule: access.not-by-api, request.unknown-fields
+#[tokio::test]
+async fn no_request_names_the_partner_it_is_for() {
+    let (world, _) = two_partners().await;
+    let before = world.acme().ledger("EUR").await;
+    for (operation, call) in routes::all(&Ids::unknown()) {
+        if routes::class(operation) == Class::AnyKey {
+            continue;
+        }
+        let call = call.query("partner_id=acme&partnerId=acme&mode=live&kyc=approved");
+        let call = call
+            .header("x-partner-id", "acme")
+            .header("x-mode", "live")
+            .bearer(RIVAL_SECRET);
+        let answer = world.send(call).await;
+        assert!(!matches!(answer.status, 401 | 403), "{answer:?}");
+    }
+    assert_eq!(world.acme().ledger("EUR").await, before);
+    let call = Call::get("/v1/pools/funding")
+        .header("x-partner-id", ACME)
+        .bearer(RIVAL_SECRET);
+    let reference: Value = world.send(call).await.ok()["reference"].clone();
+    assert_eq!(reference, "RIVAL-1");
+    world.finish().await;
+}
