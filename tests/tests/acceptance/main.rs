@@ -22,6 +22,7 @@ mod quote_limits;
 mod quote_prices;
 mod quote_records;
 mod quotes;
+mod races;
 mod routes;
 mod tenancy;
 mod throttles;
