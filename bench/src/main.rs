@@ -98,7 +98,5 @@ fn run(options: Options) -> Result<()> {
         .enable_all()
         .build()?;
     let bench = Bench::prepare(options)?;
-    let table = runtime.block_on(bench.run())?;
-    println!("{table}");
-    Ok(())
+    runtime.block_on(bench.run())
 }

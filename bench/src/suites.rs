@@ -96,8 +96,8 @@ impl Bench {
         })
     }
 
-    /// All figures, one after another; the books must be clean at the end.
-    pub(crate) async fn run(mut self) -> Result<Table> {
+    /// All figures, one after another. They are printed whatever comes of the books, which must be clean at the end.
+    pub(crate) async fn run(mut self) -> Result<()> {
         let mut reference = Reference::create(&self.folder, HEAVY + 1).await?;
         if self.options.wants("transact-many") {
             self.transact_many(&mut reference).await?;
@@ -130,10 +130,11 @@ impl Bench {
             );
             self.table.notes.push(note);
         }
+        println!("{}", self.table);
         drop(self.server);
         self.installation.verify()?;
         fs::remove_dir_all(&self.folder)?;
-        Ok(self.table)
+        Ok(())
     }
 
     async fn load(&self, requests: Vec<Request>) -> Result<Load> {
