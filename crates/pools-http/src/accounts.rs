@@ -5,9 +5,9 @@ use axum::extract::State;
 use http_kit::{ApiError, Entitled, PathId, Query, Secret};
 use kernel::{Amount, Asset, Bound};
 use partner_core::Access;
-use pools_core::ledger::{AccountKind, Entry};
+use pools_core::ledger::{AccountKind, Entry, EntryId};
 use pools_core::ports::LedgerFilter;
-use pools_core::usecases::reading::Statement;
+use pools_core::usecases::reading::{Place, Statement};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
@@ -239,10 +239,11 @@ pub(crate) async fn list_ledger_entries(
     let limit = query
         .clamped("limit", 1..=LARGEST_LIMIT)?
         .unwrap_or(DEFAULT_LIMIT);
+    let after = query.parsed("cursor", |text| {
+        place(text).ok_or("expected a `nextCursor` of this list")
+    })?;
     let filter = LedgerFilter {
-        before_sequence: query.parsed("cursor", |text| {
-            cursor(text).ok_or("expected a `nextCursor` of this list")
-        })?,
+        before_sequence: None,
         created_after: query.instant("created_after", Bound::Lower)?,
         created_before: query.instant("created_before", Bound::Upper)?,
     };
@@ -250,7 +251,7 @@ pub(crate) async fn list_ledger_entries(
     match app
         .parts()
         .reading
-        .statement(who.tenant(), asset, &filter, limit)
+        .statement(who.tenant(), asset, &filter, after, limit)
         .await?
     {
         Some(statement) => Ok(Json(page(asset, &statement)?)),
@@ -281,15 +282,20 @@ fn instructions(access: &Access, currency: String) -> FundingInstructions {
     }
 }
 
-/// The cursor of the ledger: opaque to clients, the sequence number of the page's last entry.
+/// The cursor of the ledger, opaque to clients: number and id of the page's last entry.
 const CURSOR_PREFIX: &str = "lc_";
 
-fn cursor(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix(CURSOR_PREFIX)?;
-    let canonical = !digits.is_empty()
-        && !digits.starts_with('0')
-        && digits.bytes().all(|byte| byte.is_ascii_digit());
-    canonical.then(|| digits.parse().ok()).flatten()
+fn cursor(place: Place) -> String {
+    format!("{CURSOR_PREFIX}{}_{}", place.sequence, place.entry)
+}
+
+fn place(text: &str) -> Option<Place> {
+    let (digits, entry) = text.strip_prefix(CURSOR_PREFIX)?.split_once('_')?;
+    let place = Place {
+        sequence: digits.parse().ok()?,
+        entry: EntryId::parse(entry)?,
+    };
+    (cursor(place) == text && place.sequence > 0).then_some(place)
 }
 
 fn empty_page(asset: Asset) -> LedgerPage {
@@ -313,13 +319,17 @@ fn page(asset: Asset, statement: &Statement) -> Result<LedgerPage, ApiError> {
         .page
         .items
         .last()
-        .and_then(|entry| entry.mark)
-        .filter(|_| statement.page.has_more);
+        .filter(|_| statement.page.has_more)
+        .and_then(|last| {
+            let sequence = last.mark?.sequence;
+            let entry = last.id;
+            Some(Place { sequence, entry })
+        });
     Ok(LedgerPage {
         currency: asset.to_string(),
         available: statement.account.available.to_string(),
         entries,
-        next_cursor: last.map(|mark| format!("{CURSOR_PREFIX}{}", mark.sequence)),
+        next_cursor: last.map(cursor),
         has_more: statement.page.has_more,
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kernel::{Asset, Seen, StoreError};
 use partner_core::Tenant;
 
-use crate::ledger::{Account, Entry};
+use crate::ledger::{Account, Entry, EntryId};
 use crate::ports::{LedgerFilter, PoolsReads, TradeFilter};
 use crate::quote::{Quote, QuoteId, QuoteStatus};
 use crate::trade::{Trade, TradeId};
@@ -51,6 +51,15 @@ pub struct Statement {
     pub account: Account,
     /// Its entries, newest first.
     pub page: Page<Entry>,
+}
+
+/// A place in a partner's account, where a page has ended: an entry's number and its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The entry's number in its account.
+    pub sequence: i64,
+    /// The entry.
+    pub entry: EntryId,
 }
 
 impl Reading {
@@ -129,7 +138,8 @@ impl Reading {
         self.reads.account_get(who, asset).await
     }
 
-    /// An account with a page of its entries; `None` before its first entry.
+    /// An account with a page of its entries, after a place of this account if one is given;
+    /// `None` before its first entry. A place of another account gives an empty page.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -138,15 +148,41 @@ impl Reading {
         who: &Tenant,
         asset: Asset,
         filter: &LedgerFilter,
+        after: Option<Place>,
         limit: u32,
     ) -> Result<Option<Statement>, StoreError> {
+        let mut filter = filter.clone();
+        if let Some(place) = after {
+            let here = self.entry_at(who, asset, place.sequence).await?;
+            // Nothing is numbered below one: such a page is empty.
+            let known = here == Some(place.entry);
+            filter.before_sequence = Some(if known { place.sequence } else { 1 });
+        }
         let found = self
             .reads
-            .ledger_page(who, asset, filter, limit.saturating_add(1))
+            .ledger_page(who, asset, &filter, limit.saturating_add(1))
             .await?;
         Ok(found.map(|found| Statement {
             account: found.account,
             page: Page::cut(found.entries, limit),
         }))
+    }
+
+    /// The entry with a number in an account. Entries never change, so it may be read apart.
+    async fn entry_at(
+        &self,
+        who: &Tenant,
+        asset: Asset,
+        sequence: i64,
+    ) -> Result<Option<EntryId>, StoreError> {
+        let up_to = LedgerFilter {
+            before_sequence: Some(sequence.saturating_add(1)),
+            ..LedgerFilter::default()
+        };
+        let found = self.reads.ledger_page(who, asset, &up_to, 1).await?;
+        let newest = found.and_then(|found| found.entries.into_iter().next());
+        let newest =
+            newest.filter(|entry| entry.mark.is_some_and(|mark| mark.sequence == sequence));
+        Ok(newest.map(|entry| entry.id))
     }
 }
