@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coordination::DirectoryCache;
 use kernel::{Amount, Asset, Clock, Mode};
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service, secret_place};
 use partner_core::key::{KeyId, KeyKind, NewKey, PresentedKey};
@@ -11,6 +12,7 @@ use partner_core::sealing::Sealer;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::usecases::credit::{Credit, CreditError, Credited, Crediting};
 use store_sqlite::SqliteStore;
+use tokio::task::JoinHandle;
 
 use crate::clock::{ManualClock, Seeded};
 
@@ -22,6 +24,7 @@ pub struct Operator {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) entropy: Arc<Seeded>,
     pub(crate) sealer: Arc<Sealer>,
+    pub(crate) directory: Arc<DirectoryCache>,
 }
 
 /// An amount such as `100.00 EUR`.
@@ -31,6 +34,12 @@ pub fn money(amount: &str, asset: &str) -> Amount {
 }
 
 impl Operator {
+    /// Watches the configuration for changes that other processes make, as a service does.
+    pub fn watch(&self) -> JoinHandle<()> {
+        let directory = Arc::clone(&self.directory);
+        tokio::spawn(async move { directory.watch(std::future::pending()).await })
+    }
+
     /// Takes the database away.
     pub async fn close_store(&self) {
         self.store.close().await;
@@ -55,6 +64,8 @@ impl Operator {
     async fn commit(&self, mut tx: Box<dyn ProvisionTx>) {
         tx.config_version_raise().await.expect("a new version");
         tx.commit().await.expect("a commit");
+        // Tests do not wait for the watcher of this process; another process's does its work.
+        self.directory.invalidate();
     }
 
     /// Inserts or replaces a pool.

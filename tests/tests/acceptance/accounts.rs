@@ -393,3 +393,53 @@ async fn each_partner_sees_its_own_account() {
     );
     world.finish().await;
 }
+
+// rule: list.foreign-cursor, list.malformed-cursor, id.other-mode
+#[tokio::test]
+async fn a_cursor_holds_in_its_own_account_only() {
+    let world = World::new().await;
+    let acme = world.acme();
+    for asset in ["EUR", "USDT"] {
+        for _ in 0..4 {
+            world.operator().credit(ACME, "1", asset).await;
+        }
+    }
+    let first = ledger(&acme, "limit=2").await;
+    let cursor = first["nextCursor"].as_str().unwrap().to_owned();
+    let next = ledger(&acme, &format!("limit=2&cursor={cursor}")).await;
+    assert_eq!(column(&next, "balanceAfter"), ["2.00", "1.00"]);
+    let unknown = |cursor: &str| {
+        let acme = acme.clone();
+        let cursor = cursor.to_owned();
+        async move {
+            let page = ledger(&acme, &cursor).await;
+            assert_eq!(page["entries"], json!([]), "{cursor}");
+            assert_eq!(
+                (&page["nextCursor"], &page["hasMore"]),
+                (&Value::Null, &json!(false))
+            );
+        }
+    };
+    unknown(&format!("currency=USDT&cursor={cursor}")).await;
+    unknown(&format!("cursor={}", cursor.replace("_test_", "_live_"))).await;
+    unknown(&format!("cursor={}", cursor.replacen("lc_3", "lc_2", 1))).await;
+    unknown(&format!("cursor={}", cursor.replacen("lc_3", "lc_9", 1))).await;
+    unknown(&format!(
+        "currency=USDT&cursor={}",
+        cursor.replacen("lc_3", "lc_9", 1)
+    ))
+    .await;
+    for bad in [
+        cursor.replacen("lc_3", "lc_0", 1),
+        cursor.replacen("lc_3", "lc_03", 1),
+        cursor.replacen("lc_3", "lc_-3", 1),
+        cursor.replacen("lc_3", "lc_99999999999999999999", 1),
+        cursor.to_lowercase(),
+        cursor[..20].to_owned(),
+        "lc_3".to_owned(),
+    ] {
+        let answer = acme.get(&format!("/v1/pools/ledger?cursor={bad}")).await;
+        answer.refused(400, "invalid_request").saying("cursor");
+    }
+    world.finish().await;
+}

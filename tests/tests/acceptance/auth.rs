@@ -192,7 +192,7 @@ async fn a_key_of_the_other_mode_known_or_not() {
     live.finish().await;
 }
 
-// rule: auth.revoked, auth.revocation-reaches-all
+// rule: auth.revoked
 #[tokio::test]
 async fn a_revoked_key_is_told_so_and_the_others_go_on() {
     let world = World::new().await;
@@ -477,5 +477,43 @@ async fn the_database_holds_no_key_and_no_secret_in_clear() {
     // The event's body is sealed; the trade's own row is not.
     assert!(!whole.contains(&hex("pool.transaction.settled\",\"transactId")));
     world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: auth.revocation-reaches-all, base.config-spreads, base.unknown-keys-not-cached
+#[tokio::test]
+async fn another_process_learns_of_every_change_within_five_seconds() {
+    let world = World::new().await;
+    let replica = world.replica().await;
+    let watching = replica.operator().watch();
+    let path = "/v1/pools/EUR-USDT/capabilities";
+    let there = replica.acme();
+    replica
+        .client(UNKNOWN_SECRET)
+        .get(path)
+        .await
+        .refused(401, "unauthorized");
+    assert_eq!(there.get(path).await.ok()["tier"], "standard");
+    world.operator().put_key(RIVAL, UNKNOWN_SECRET).await;
+    replica.client(UNKNOWN_SECRET).get(path).await.ok();
+    world
+        .operator()
+        .change(ACME, |profile| profile.tier = "gold".to_owned())
+        .await;
+    world.operator().revoke(ACME_SECRET_2).await;
+    let five_seconds = tokio::time::timeout(std::time::Duration::from_secs(5), async {
+        let second = replica.client(ACME_SECRET_2);
+        while second.get(path).await.status == 200 || there.get(path).await.ok()["tier"] != "gold" {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    });
+    five_seconds.await.expect("both are seen in time");
+    replica
+        .client(ACME_SECRET_2)
+        .get(path)
+        .await
+        .refused(403, "key_revoked");
+    watching.abort();
+    replica.close().await;
     world.finish().await;
 }

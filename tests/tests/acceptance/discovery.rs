@@ -92,7 +92,7 @@ async fn kyc_neither_hides_a_pool_nor_changes_it() {
     world.finish().await;
 }
 
-// rule: pools.list.shape, base.config-spreads
+// rule: pools.list.shape
 #[tokio::test]
 async fn availability_is_the_pools_own_and_of_the_moment() {
     let world = World::new().await;

@@ -183,7 +183,7 @@ async fn large_bodies() {
     world.finish().await;
 }
 
-// rule: error.invalid-json, request.utf8
+// rule: error.invalid-json, request.utf8, error.names-no-software
 #[tokio::test]
 async fn bodies_that_are_no_json_object() {
     let world = World::new().await;

@@ -1,6 +1,5 @@
 //! Each sentence of the contract, seen from outside.
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,

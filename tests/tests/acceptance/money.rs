@@ -186,3 +186,45 @@ async fn a_reference_credits_once() {
     );
     world.finish().await;
 }
+
+// rule: base.clock-forward, pools.ledger.order, time.one-clock
+#[tokio::test]
+async fn a_clock_set_back_turns_no_ledger_round() {
+    let world = World::new().await;
+    let acme = world.acme();
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    world.after(60_000);
+    let (_, newer) = acme.trade("EUR-USDT", "100").await;
+    world
+        .clock()
+        .set(kernel::Timestamp::from_millis(acceptance::START).unwrap());
+    let (quote, newest) = acme.trade("EUR-USDT", "200").await;
+    // A later process begins where the store has come to, not where its own clock stands.
+    let replica = world.replica().await;
+    replica.operator().credit(ACME, "1.00", "EUR").await;
+    replica.close().await;
+    let entries = acme.ledger("EUR").await["entries"].clone();
+    let column = |field: &str| -> Vec<String> {
+        let entries = entries.as_array().unwrap().iter();
+        entries
+            .map(|entry| entry[field].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(column("delta"), ["1.00", "-200.00", "-100.00", "1000.00"]);
+    let later = "2026-05-25T12:01:00.000Z";
+    assert_eq!(
+        column("createdAt"),
+        [later, later, later, "2026-05-25T12:00:00.000Z"]
+    );
+    let record = acme.quote(&quote).await.ok();
+    assert_eq!(
+        (&record["createdAt"], &record["expiresAt"]),
+        (&json!(later), &json!("2026-05-25T12:01:15.000Z"))
+    );
+    let listed = acme.get("/v1/pools/trades").await.ok();
+    let ids: Vec<&str> = [0, 1]
+        .map(|at| listed["data"][at]["transactId"].as_str().unwrap())
+        .to_vec();
+    assert!(ids.contains(&newer.as_str()) && ids.contains(&newest.as_str()));
+    world.finish().await;
+}

@@ -204,3 +204,47 @@ async fn the_reference_is_a_page_no_script_runs_in() {
     }
     world.finish().await;
 }
+
+// rule: openapi.answers-agree, response.no-internals, response.money-as-strings, response.camel-case
+#[tokio::test]
+async fn an_answer_that_is_not_as_published_is_found_out() {
+    let world = World::new().await;
+    let call = Call::get("/v1/pools/EUR-USDT/capabilities").bearer(acceptance::ACME_SECRET);
+    let good = world.send(call.clone()).await;
+    let judge = |change: fn(&mut acceptance::Answer)| {
+        let (call, mut answer) = (call.clone(), good.clone());
+        change(&mut answer);
+        let judged =
+            std::panic::AssertUnwindSafe(|| Contract::published().judge(&call, &answer, &[]));
+        std::panic::catch_unwind(judged).is_ok()
+    };
+    assert!(judge(|_| {}));
+    let broken: [fn(&mut acceptance::Answer); 10] = [
+        |answer| answer.body["provider"] = "venue-7".into(),
+        |answer| drop(answer.body.as_object_mut().unwrap().remove("tier")),
+        |answer| answer.body["tier"] = Value::Null,
+        |answer| answer.body["drawFeeBps"] = 30.5.into(),
+        |answer| answer.body["minOrderUsdt"] = "10".into(),
+        |answer| answer.status = 201,
+        |answer| drop(answer.headers.remove("x-request-id")),
+        |answer| drop(answer.headers.remove("cache-control")),
+        |answer| {
+            drop(
+                answer
+                    .headers
+                    .insert("content-type", "text/json".parse().unwrap()),
+            )
+        },
+        |answer| {
+            drop(
+                answer
+                    .headers
+                    .insert("access-control-allow-origin", "*".parse().unwrap()),
+            )
+        },
+    ];
+    for change in broken {
+        assert!(!judge(change));
+    }
+    world.finish().await;
+}

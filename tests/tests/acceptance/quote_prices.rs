@@ -262,3 +262,33 @@ async fn the_other_leg_is_what_a_client_works_out_itself() {
     }
     world.finish().await;
 }
+
+// rule: sandbox.rates
+#[tokio::test]
+async fn the_sandbox_knows_four_pairs() {
+    let world = World::new().await;
+    let all = |profile: &mut partner_core::pools::PoolsProfile| {
+        profile
+            .allowed
+            .extend(partner_core::pools::PoolId::parse("USD-USDT"));
+        profile.terms.clear();
+    };
+    world.operator().change(ACME, all).await;
+    for (pool, rate) in [
+        ("EUR-USDT", "1.0822875"),
+        ("EUR-USDC", "1.08178875"),
+        ("GBP-USDT", "1.25685"),
+        ("USD-USDT", "0.99700125"),
+    ] {
+        let quote = world.acme().ask(pool, &purchase(pool, "100")).await.ok();
+        assert_eq!(
+            (&quote["rate"], &quote["spreadBps"]),
+            (&json!(rate), &json!(25))
+        );
+    }
+    for pool in ["EUR-BTC", "JPY-USDT", "JPY-USDC"] {
+        let quote = world.acme().ask(pool, &purchase(pool, "100")).await.ok();
+        assert_eq!(quote["unavailableReason"], "rate_unavailable", "{pool}");
+    }
+    world.finish().await;
+}

@@ -425,3 +425,38 @@ async fn of_many_rejects_one_succeeds() {
     }
     world.finish().await;
 }
+
+// rule: auth.revocation-beats-money
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_commits_after_the_revocation_has() {
+    for round in 0..20_usize {
+        let world = rich().await;
+        let (acme, second) = (world.acme(), world.client(ACME_SECRET_2));
+        let mut quotes = Vec::new();
+        for _ in 0..24 {
+            quotes.push(acme.buy("EUR-USDT", "10").await);
+        }
+        let storm: Vec<_> = quotes
+            .iter()
+            .map(|quote| tokio::spawn(transact(&second, quote, quote)))
+            .collect();
+        for _ in 0..round {
+            tokio::task::yield_now().await;
+        }
+        world.operator().revoke(ACME_SECRET_2).await;
+        let made = world.database().count("trades").await;
+        let mut answered = 0;
+        for answer in storm {
+            let answer = answer.await.unwrap();
+            match code(&answer) {
+                "ok" => answered += 1,
+                other => assert_eq!(other, "key_revoked"),
+            }
+        }
+        assert_eq!(
+            (world.database().count("trades").await, answered),
+            (made, made)
+        );
+        world.finish().await;
+    }
+}
