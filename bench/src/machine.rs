@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-/// One line: processor, cores, memory, system, compiler.
-pub(crate) fn describe() -> String {
+/// One line: processor, cores, memory, system, compiler, database.
+pub(crate) fn describe(sqlite: &str) -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let memory = first_line("/proc/meminfo", "MemTotal:")
         .and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
@@ -22,9 +22,8 @@ pub(crate) fn describe() -> String {
         .map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned())
         .unwrap_or_default();
     format!(
-        "{cores} cores ({processor}), {memory}, Linux {}, {compiler}, SQLite {}",
-        kernel.trim(),
-        crate::reference::SQLITE
+        "{cores} cores ({processor}), {memory}, Linux {}, {compiler}, SQLite {sqlite}",
+        kernel.trim()
     )
 }
 

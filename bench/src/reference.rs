@@ -15,9 +15,6 @@ use crate::provision::partner;
 
 const SCHEMA: &str = include_str!("reference.sql");
 
-/// The library that sqlx links.
-pub(crate) const SQLITE: &str = "as bundled by sqlx";
-
 const START: i64 = 1_780_000_000_000;
 const AMOUNT: i64 = 10_000_000_000;
 const NOTIONAL: i64 = 10_850_000_000;
@@ -64,6 +61,13 @@ impl Reference {
             options,
             next: 0,
         })
+    }
+
+    /// The version of the library that both sides link.
+    pub(crate) async fn sqlite(&self) -> Result<String> {
+        Ok(sqlx::query_scalar("SELECT sqlite_version()")
+            .fetch_one(&self.pool)
+            .await?)
     }
 
     /// Ids lead with time, as the service's do.

@@ -82,7 +82,6 @@ impl Bench {
         installation.provision(partners)?;
         let server = installation.serve()?;
         let mut table = Table::default();
-        table.notes.push(machine::describe());
         table.notes.push(format!(
             "medians of {} turns of service and reference; the ratio is the median of the turns' ratios",
             options.rounds()
@@ -99,6 +98,8 @@ impl Bench {
     /// All figures, one after another. They are printed whatever comes of the books, which must be clean at the end.
     pub(crate) async fn run(mut self) -> Result<()> {
         let mut reference = Reference::create(&self.folder, HEAVY + 1).await?;
+        let sqlite = reference.sqlite().await?;
+        self.table.notes.push(machine::describe(&sqlite));
         if self.options.wants("transact-many") {
             self.transact_many(&mut reference).await?;
         }
