@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use instruments::{directory, faults};
 use kernel::{Mode, StoreError};
 use moka::sync::Cache;
 use partner_core::Access;
@@ -73,8 +74,10 @@ impl DirectoryCache {
             }
             match self.inner.config_version().await {
                 Ok(version) => {
+                    directory::holds(self.keys.entries.entry_count());
                     if known != Some(version) {
                         self.invalidate();
+                        directory::invalidated();
                         tracing::debug!(config.version = version, "Configuration read afresh");
                     }
                     known = Some(version);
@@ -83,6 +86,7 @@ impl DirectoryCache {
                 // Entries go on ageing: nothing outlives its five seconds.
                 Err(fault) if !failing => {
                     failing = true;
+                    faults::of_store(&fault);
                     tracing::warn!(
                         error = causes(&fault),
                         "Failed to read the configuration's version"
@@ -115,8 +119,10 @@ impl Directory for DirectoryCache {
         hash: &KeyHash,
     ) -> Result<Option<Arc<Access>>, StoreError> {
         let stamp = self.stamp();
-        if let Some(known) = self.keys.find(&(mode, *hash), stamp) {
-            return Ok(Some(known));
+        let known = self.keys.find(&(mode, *hash), stamp);
+        directory::looked_up("key", known.is_some());
+        if known.is_some() {
+            return Ok(known);
         }
         let found = self.inner.access_find(mode, hash).await?;
         if let Some(access) = &found {
@@ -127,7 +133,9 @@ impl Directory for DirectoryCache {
 
     async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError> {
         let stamp = self.stamp();
-        if let Some(known) = self.pools.find(&mode, stamp) {
+        let known = self.pools.find(&mode, stamp);
+        directory::looked_up("pools", known.is_some());
+        if let Some(known) = known {
             return Ok(known);
         }
         let pools = self.inner.pools_all(mode).await?;

@@ -288,7 +288,8 @@ impl Guard {
         if let Some(limit) = limit.filter(|limit| limit.whose() == Whose::Client) {
             let verdict = self.take(limit, caller.address.to_string()).await;
             if !verdict.admitted() {
-                return (Some((limit.clone(), verdict)), Err(rate_limited()));
+                let refused = rate_limited(limit, &verdict);
+                return (Some((limit.clone(), verdict)), Err(refused));
             }
             let judged = self.recognise(&caller.key).await;
             let judged = judged.map_err(|refusal| refusal.error);
@@ -303,7 +304,7 @@ impl Guard {
                 let judged = if verdict.admitted() {
                     Ok(access)
                 } else {
-                    Err(rate_limited())
+                    Err(rate_limited(limit, &verdict))
                 };
                 (Some((limit.clone(), verdict)), judged)
             }
@@ -338,7 +339,7 @@ impl Guard {
         let error = if verdict.admitted() {
             error
         } else {
-            rate_limited()
+            rate_limited(limit, &verdict)
         };
         (Some((limit.clone(), verdict)), Err(error))
     }

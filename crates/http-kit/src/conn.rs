@@ -19,6 +19,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
+use instruments::http::Answer as Counted;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) deadlines: Deadlines,
     /// Every request that is being handled, whether or not its client still waits.
     pub(crate) requests: TaskTracker,
+    /// The listener's name in metrics.
+    pub(crate) name: &'static str,
 }
 
 type Http = http1::Connection<TokioIo<Watched>, Handler>;
@@ -210,7 +213,19 @@ fn bare_answer(error: &ApiError, site: &Site) -> (String, Bytes) {
         error.code = error.code(),
         "Refused a connection's unreadable request"
     );
+    count(error);
     (head, body)
+}
+
+/// Counts an answer that no route has given.
+fn count(error: &ApiError) {
+    instruments::http::answered(&Counted {
+        route: None,
+        method: None,
+        status: error.status().as_u16(),
+        code: Some(error.code()),
+        took: None,
+    });
 }
 
 /// What the library calls for each request of one connection.
@@ -295,6 +310,7 @@ fn failed(error: ApiError, site: &Site) -> Response<Full<Bytes>> {
             "Failed to answer a request"
         );
     }
+    count(&error);
     let response = outer::seal(error.into_response(), &id.to_string(), site);
     let (parts, bytes) = response.into_parts();
     Response::from_parts(parts, Full::new(bytes))

@@ -319,6 +319,7 @@ impl IntoResponse for ApiError {
 /// only a retry under the same key can find out.
 impl From<StoreError> for ApiError {
     fn from(fault: StoreError) -> Self {
+        instruments::faults::of_store(&fault);
         match &fault {
             StoreError::Retry | StoreError::Overloaded => Self::overloaded().caused_by(fault),
             StoreError::Unavailable(_) => {

@@ -35,7 +35,7 @@ pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc};
 pub use idempotency::IdempotencyHeader;
 pub use json::{Json, OptionalJson, RawJson, parse as parse_json};
 pub use outer::{X_REQUEST_ID, finish};
-pub use pages::{Check, docs_route, health_routes, openapi_route};
+pub use pages::{Check, docs_route, health_routes, metrics_router, openapi_route};
 pub use path::PathId;
 pub use phase::Deadlines;
 pub use query::Query;

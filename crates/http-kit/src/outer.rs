@@ -14,9 +14,12 @@ use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use instruments::http::{self, Answer};
+use instruments::trace::{self, TraceParent};
 use kernel::RequestId;
 use tokio::time::Instant;
 use tower::{Layer, Service};
+use tracing::{Instrument, Span};
 
 use crate::class::Caller;
 use crate::error::ApiError;
@@ -74,13 +77,17 @@ where
         let seen = Seen::new(&mut request, &self.site);
         let mut inner = self.inner.clone();
         let site = self.site.clone();
-        Box::pin(async move {
+        // Whatever is logged while the request is worked on carries its id, at every level.
+        let span = tracing::error_span!("request", request.id = %seen.id);
+        let trace = seen.trace.clone();
+        let answering = async move {
             let response = match caught(async move { inner.call(request).await }).await {
                 Ok(Ok(response)) => response,
                 Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
             };
             Ok(seen.finish(response, &site))
-        })
+        };
+        Box::pin(answering.instrument(trace).instrument(span))
     }
 }
 
@@ -92,16 +99,25 @@ struct Seen {
     client_id: Option<HeaderValue>,
     is_api: bool,
     begun: Instant,
+    /// Disabled where traces are not exported.
+    trace: Span,
 }
 
 impl Seen {
     fn new(request: &mut Request, site: &Site) -> Self {
         let id = site.request_id();
         request.extensions_mut().insert(id);
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let trace = trace::request(
+            request.method().as_str(),
+            route.as_ref().map(MatchedPath::as_str),
+            || client_trace(request.headers()),
+        );
         Self {
             id,
             method: request.method().clone(),
-            route: request.extensions().get::<MatchedPath>().cloned(),
+            route,
+            trace,
             client_id: request.headers().get(X_REQUEST_ID).cloned(),
             is_api: request.uri().path().starts_with("/v1/"),
             begun: Instant::now(),
@@ -126,8 +142,21 @@ impl Seen {
                 HeaderValue::from_static("nosniff"),
             );
         }
+        self.measure(&response, error.as_ref());
         self.log(&response, error.as_ref());
         response
+    }
+
+    fn measure(&self, response: &Response, error: Option<&ApiError>) {
+        let (status, code) = (response.status().as_u16(), error.map(ApiError::code));
+        http::answered(&Answer {
+            route: self.route.as_ref().map(MatchedPath::as_str),
+            method: Some(self.method.as_str()),
+            status,
+            code,
+            took: Some(self.begun.elapsed()),
+        });
+        trace::answered(&self.trace, &self.id, status, code);
     }
 
     /// Never the query string, never a header but the validated id of the client's own.
@@ -135,7 +164,6 @@ impl Seen {
         let code = error.map(ApiError::code);
         if let Some(error) = error.filter(|error| error.status().is_server_error()) {
             tracing::error!(
-                request.id = %self.id,
                 error.code = code,
                 error.chain = error.cause_chain(),
                 "Failed to answer a request"
@@ -147,8 +175,7 @@ impl Seen {
         let caller = response.extensions().get::<Caller>();
         let caller = caller.map(|caller| &*caller.0);
         tracing::info!(
-            request.id = %self.id,
-            request.client_id = self.client_id.as_ref().and_then(loggable),
+            client_request_id = self.client_id.as_ref().and_then(loggable),
             partner.id = caller.map(|access| access.partner.id.as_str()),
             key.id = caller.map(|access| tracing::field::display(access.key.id)),
             http.method = self.method.as_str(),
@@ -196,13 +223,22 @@ fn name(headers: &mut HeaderMap, id: String) {
     }
 }
 
-/// A client's own request id, if it is harmless in a log.
+/// A client's own trace. Two headers of that name are none: nobody can say which one is meant.
+fn client_trace(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut given = headers.get_all("traceparent").iter();
+    let only = given.next().filter(|_| given.next().is_none())?;
+    TraceParent::parse(only.as_bytes())
+}
+
+/// A client's own request id, if it is harmless in a log, and no key sent there by mistake.
 fn loggable(value: &HeaderValue) -> Option<&str> {
+    const KEYS: [&str; 5] = ["sk_test_", "sk_live_", "pk_test_", "pk_live_", "whsec_"];
     let text = value.to_str().ok()?;
     let harmless = (1..=64).contains(&text.len())
         && text
             .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'));
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+        && !KEYS.iter().any(|key| text.contains(key));
     harmless.then_some(text)
 }
 
@@ -329,6 +365,7 @@ mod tests {
         assert!(!read(""));
         assert!(!read("a b"));
         assert!(!read("\"}"));
+        assert!(!read("sk_test_0123456789abcdefABCDEF0123456789"));
         assert!(loggable(&HeaderValue::from_bytes(&[0xff]).unwrap()).is_none());
         assert!(loggable(&HeaderValue::from_str(&"x".repeat(65)).unwrap()).is_none());
     }

@@ -40,6 +40,16 @@ pub fn openapi_route<S: Clone + Send + Sync + 'static>(name: &str, yaml: String)
     )
 }
 
+/// `GET /metrics`, and 404 for everything else: what a private listener serves. Not to be closed with
+/// [`crate::finish`]: nobody wants a log line each time it is asked.
+pub fn metrics_router(render: fn() -> String) -> Router {
+    const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+    let metrics = move || ready(([(header::CONTENT_TYPE, TEXT_FORMAT)], render()));
+    Router::new()
+        .route("/metrics", get(metrics))
+        .fallback(|| ready((StatusCode::NOT_FOUND, "Metrics are at /metrics.\n")))
+}
+
 /// What one readiness check found.
 #[derive(Debug)]
 pub struct Check {
@@ -154,6 +164,23 @@ mod tests {
         let (answer, body) = fetch(app, "/openapi/pools-v1.yaml").await;
         assert_eq!(body, "a: 1\n");
         assert_eq!(answer.headers()["content-type"], "application/yaml");
+    }
+
+    #[tokio::test]
+    async fn metrics_are_all_that_their_router_serves() {
+        let app = metrics_router(|| "up 1\n".to_owned());
+        let ask = async |path: &str| {
+            let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+            let answer = app.clone().oneshot(request).await.unwrap();
+            let kind = answer.headers()["content-type"].clone();
+            (answer.status().as_u16(), kind)
+        };
+        let (status, kind) = ask("/metrics").await;
+        assert_eq!(status, 200);
+        assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
+        for path in ["/", "/metrics/", "/v1/pools", "/health"] {
+            assert_eq!(ask(path).await.0, 404, "{path}");
+        }
     }
 
     #[tokio::test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use instruments::http::{self, Connection};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -21,6 +22,8 @@ use crate::site::Site;
 /// How a listener serves.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// Tells the listener from others of the process in metrics.
+    pub name: &'static str,
     /// The service behind the answers.
     pub site: Site,
     /// How long each step of a connection may take.
@@ -30,10 +33,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// The documented deadlines and room for 8,192 connections.
+    /// A public listener with the documented deadlines and room for 8,192 connections.
     #[must_use]
     pub fn new(site: Site) -> Self {
         Self {
+            name: "public",
             site,
             deadlines: Deadlines::default(),
             max_connections: 8192,
@@ -53,11 +57,13 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     listener.local_addr()?;
+    http::listening(options.name);
     let shared = Arc::new(Shared {
         router: router.with_state(()),
         site: options.site,
         deadlines: options.deadlines,
         requests: TaskTracker::new(),
+        name: options.name,
     });
     let connections = TaskTracker::new();
     tokio::select! {
@@ -95,6 +101,7 @@ async fn accept(
             Err(fault) if is_of_one_connection(&fault) => continue,
             Err(fault) => {
                 // Out of file descriptors or memory: give the others time to finish.
+                http::unaccepted(shared.name);
                 tracing::warn!(error = %fault, "Failed to accept a connection");
                 sleep(Duration::from_millis(50)).await;
                 continue;
@@ -104,9 +111,10 @@ async fn accept(
         let _ = stream.set_nodelay(true);
         let shared = Arc::clone(shared);
         let shutdown = shutdown.clone();
+        let counted = Connection::accepted(shared.name);
         connections.spawn(async move {
             drive(stream, peer, shared, shutdown).await;
-            drop(place);
+            drop((place, counted));
         });
     }
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use instruments::http;
 use partner_core::throttle::{Tier, Verdict};
 
 use crate::error::ApiError;
@@ -15,6 +16,16 @@ pub enum Whose {
     Credential,
     /// Those of one client address; judged before anything else.
     Client,
+}
+
+impl Whose {
+    /// The word of metrics.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Credential => "credential",
+            Self::Client => "address",
+        }
+    }
 }
 
 /// The limit of a route or of a group of routes.
@@ -43,6 +54,7 @@ impl Limit {
     #[must_use]
     pub fn new(group: &'static str, whose: Whose, tiers: impl Into<Box<[Tier]>>) -> Self {
         let tiers = tiers.into();
+        http::limited(group, whose.as_str(), tiers.iter().map(|tier| tier.name));
         let headers = tiers
             .iter()
             .filter_map(|tier| TierHeaders::of(tier.name))
@@ -118,7 +130,14 @@ impl TierHeaders {
 }
 
 /// 429 `rate_limited`. The headers are written by the layer that asked the throttle.
-pub(crate) fn rate_limited() -> ApiError {
+pub(crate) fn rate_limited(limit: &Limit, verdict: &Verdict) -> ApiError {
+    let full = verdict
+        .standings
+        .iter()
+        .filter(|standing| standing.exhausted);
+    for standing in full {
+        http::throttled(limit.group(), limit.whose().as_str(), standing.tier);
+    }
     ApiError::rate_limited(
         "rate_limited",
         "Too many requests. Wait as long as the `Retry-After` headers say, with some jitter.",

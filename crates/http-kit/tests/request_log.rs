@@ -69,7 +69,13 @@ async fn one_line_a_request_and_nothing_a_client_could_hide_in_it() {
         .finish();
     tracing::subscriber::set_global_default(subscriber).unwrap();
     let routes = Router::new()
-        .route("/v1/things/{id}", get(async || "fine"))
+        .route(
+            "/v1/things/{id}",
+            get(async || {
+                tracing::warn!("Something on the way");
+                "fine"
+            }),
+        )
         .route(
             "/v1/panic",
             get(async || -> &'static str { panic!("deliberate") }),
@@ -85,16 +91,21 @@ async fn one_line_a_request_and_nothing_a_client_could_hide_in_it() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    let [answered, failed, failed_answer] = values.as_slice() else {
-        panic!("three lines: {text}")
+    let [on_the_way, answered, failed, failed_answer] = values.as_slice() else {
+        panic!("four lines: {text}")
     };
-    assert_eq!(answered["request.id"], id);
-    assert_eq!(answered["request.client_id"], "mine");
+    for line in [on_the_way, answered] {
+        assert_eq!(line["span"]["request.id"], id);
+    }
+    assert_eq!(answered["client_request_id"], "mine");
     assert_eq!(answered["http.method"], "GET");
     assert_eq!(answered["http.route"], "/v1/things/{id}");
     assert_eq!(answered["http.status"], 200);
     assert_eq!(failed["level"], "ERROR");
     assert_eq!(failed["error.chain"], "a handler panicked: deliberate");
-    assert_eq!(failed["request.id"], failed_answer["request.id"]);
+    assert_eq!(
+        failed["span"]["request.id"],
+        failed_answer["span"]["request.id"]
+    );
     assert_eq!(failed_answer["error.code"], "internal_error");
 }

@@ -3,6 +3,7 @@
 //! Spans are `tracing` spans of the target [`TARGET`]. Logs never show them, and where traces are not exported
 //! none is made: they cost a comparison.
 
+use std::fmt;
 use std::sync::OnceLock;
 
 use tracing::Span;
@@ -90,6 +91,66 @@ pub fn request(
         span.record("http.route", route);
         if let (Some(client), Some(link)) = (client(), LINKER.get()) {
             link(&span, client);
+        }
+    }
+    span
+}
+
+/// The request of a span was answered.
+pub fn answered(span: &Span, id: &dyn fmt::Display, status: u16, code: Option<&'static str>) {
+    if span.is_disabled() {
+        return;
+    }
+    span.record("request.id", tracing::field::display(id));
+    span.record("http.response.status_code", status);
+    if let Some(code) = code {
+        span.record("error.type", code);
+    }
+    if status >= 500 {
+        span.record("otel.status_code", "ERROR");
+    }
+}
+
+/// The span of one call to what is outside; disabled where traces are not exported.
+#[must_use]
+pub fn call(to: &'static str, operation: &'static str) -> Span {
+    let span = tracing::debug_span!(
+        target: TARGET,
+        "call",
+        otel.name = tracing::field::Empty,
+        otel.kind = "client",
+        peer.service = to,
+        call.operation = operation
+    );
+    if !span.is_disabled() {
+        span.record("otel.name", format!("{to} {operation}"));
+    }
+    span
+}
+
+/// The span that runs now, for whoever continues its work elsewhere; none where traces are not exported.
+#[must_use]
+pub fn current() -> Span {
+    if tracing::span_enabled!(target: TARGET, tracing::Level::DEBUG) {
+        Span::current()
+    } else {
+        Span::none()
+    }
+}
+
+/// The span of a batch, linked to the requests it is run for; disabled where traces are not exported.
+#[must_use]
+pub fn batch<'s>(lane: &'static str, requests: impl ExactSizeIterator<Item = &'s Span>) -> Span {
+    let span = tracing::debug_span!(
+        target: TARGET,
+        parent: None,
+        "lane.batch",
+        lane.name = lane,
+        lane.batch = requests.len()
+    );
+    if !span.is_disabled() {
+        for request in requests {
+            span.follows_from(request);
         }
     }
     span

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, Scope};
 use partner_core::pools::{Network, PoolId};
@@ -120,6 +120,22 @@ pub struct TransactLook {
     pub quote: Option<Quote>,
     /// The quote's trade.
     pub trade: Option<Trade>,
+}
+
+/// What an operator watches. Asked every few seconds, so no answer may go through a table.
+#[async_trait]
+pub trait Figures: Send + Sync {
+    /// How the trades of a mode stand, over all partners.
+    async fn trades_standing(&self, mode: Mode) -> Result<TradesStanding, StoreError>;
+}
+
+/// How trades stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TradesStanding {
+    /// How many have each status.
+    pub by_status: [(TradeStatus, u64); 5],
+    /// How long the oldest reserved one has been reserved.
+    pub oldest_reserved: Option<Duration>,
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use instruments::store::Transaction as Measured;
 use kernel::{Asset, Mode, StoreError, Timestamp};
 use partner_core::PartnerId;
 use partner_core::idempotency::Scope;
@@ -25,8 +26,11 @@ use crate::{SqliteStore, errors, idempotency, ledger, quotes, trades};
 impl QuoteBooks for SqliteStore {
     async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
         let mut tx = self.inner.write().await?;
+        let measured = Measured::begin("quotes_open");
         let opened = quotes::insert_all(&mut tx, batch, self.inner.clock.now()).await?;
-        tx.commit().await.map_err(errors::commit)?;
+        measured
+            .commit(async { tx.commit().await.map_err(errors::commit) })
+            .await?;
         Ok(opened)
     }
 }
@@ -43,6 +47,7 @@ impl TransactBooks for SqliteStore {
         };
         // The writer's lock is everybody's lock: from here on nothing else changes.
         let mut tx = self.inner.write().await?;
+        let mut measured = Measured::begin("transact");
         let lane = Lane {
             mode,
             now: self.inner.clock.now(),
@@ -50,7 +55,10 @@ impl TransactBooks for SqliteStore {
         let mut loaded = lane.load(&self.inner, &mut tx, batch).await?;
         let outcomes = decide(&mut loaded.books, batch, lane.now);
         lane.write(&mut tx, &loaded).await?;
-        tx.commit().await.map_err(errors::commit)?;
+        measured.step("none", "reserved", loaded.books.opened.len());
+        measured
+            .commit(async { tx.commit().await.map_err(errors::commit) })
+            .await?;
         Ok(outcomes)
     }
 }

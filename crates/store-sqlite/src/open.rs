@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use instruments::store::waiting;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
 use sqlx::migrate::Migrator;
@@ -18,12 +19,16 @@ use crate::access::Cache;
 use crate::clock::StoreClock;
 use crate::deliveries::Watchers;
 use crate::errors;
+use crate::figures::Tally;
 
 static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/sqlite");
 
 /// How long a statement waits for another process's lock, and a caller for a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 const READERS: u32 = 4;
+/// The pools' names in metrics.
+const READER: &str = "reader";
+const WRITER: &str = "writer";
 
 /// What the rules measure by.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +53,7 @@ pub(crate) struct Inner {
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
     pub(crate) access: Mutex<Cache>,
+    pub(crate) tally: Mutex<Tally>,
     pub(crate) watchers: Watchers,
 }
 
@@ -80,9 +86,23 @@ impl SqliteStore {
                 clock,
                 options,
                 access,
+                tally: Mutex::default(),
                 watchers: Watchers::default(),
             }),
         })
+    }
+
+    /// How many connections of each pool are in use, and how many are idle.
+    #[must_use]
+    pub fn connections(&self) -> [(&'static str, u64, u64); 2] {
+        let count = |name, pool: &SqlitePool| {
+            let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
+            (name, u64::from(pool.size()).saturating_sub(idle), idle)
+        };
+        let Inner {
+            writer, readers, ..
+        } = &*self.inner;
+        [count(WRITER, writer), count(READER, readers)]
     }
 
     /// Closes every connection, waiting for those in use.
@@ -95,26 +115,27 @@ impl SqliteStore {
 impl Inner {
     /// A connection that can only read.
     pub(crate) async fn reader(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
-        self.readers.acquire().await.map_err(errors::begin)
+        let reader = waiting(READER, self.readers.acquire()).await;
+        reader.map_err(errors::begin)
     }
 
     /// Several reads of one snapshot.
     pub(crate) async fn snapshot(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        self.readers.begin().await.map_err(errors::begin)
+        let snapshot = waiting(READER, self.readers.begin()).await;
+        snapshot.map_err(errors::begin)
     }
 
     /// The writer's connection, after every write that was waiting already.
     pub(crate) async fn writer(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
-        self.writer.acquire().await.map_err(errors::begin)
+        let writer = waiting(WRITER, self.writer.acquire()).await;
+        writer.map_err(errors::begin)
     }
 
     /// A write transaction. It holds SQLite's one write lock from the start, so that nothing it
     /// reads can change before it commits.
     pub(crate) async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
-        self.writer
-            .begin_with("BEGIN IMMEDIATE")
-            .await
-            .map_err(errors::begin)
+        let begun = waiting(WRITER, self.writer.begin_with("BEGIN IMMEDIATE")).await;
+        begun.map_err(errors::begin)
     }
 }
 

@@ -200,6 +200,6 @@ impl QuoteTx for SqliteTx {
         .await
         .map_err(errors::statement)?
         .rows_affected();
-        Cas::from_rows(rows)
+        Ok(self.noting(Cas::from_rows(rows)?))
     }
 }

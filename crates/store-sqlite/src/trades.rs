@@ -247,7 +247,7 @@ impl TradeTx for SqliteTx {
         .await
         .map_err(errors::statement)?
         .rows_affected();
-        Cas::from_rows(rows)
+        Ok(self.noting(Cas::from_rows(rows)?))
     }
 
     async fn trade_unclaim(
@@ -271,7 +271,7 @@ impl TradeTx for SqliteTx {
         .await
         .map_err(errors::statement)?
         .rows_affected();
-        Cas::from_rows(rows)
+        Ok(self.noting(Cas::from_rows(rows)?))
     }
 
     async fn trade_apply(
@@ -284,10 +284,13 @@ impl TradeTx for SqliteTx {
         let Some(key) = own_key(who, before.id) else {
             return Ok(Cas::Lost);
         };
-        if apply(self.conn(), who, &key, before, step, token).await? == Cas::Lost {
+        let applied = apply(self.conn(), who, &key, before, step, token).await?;
+        if self.noting(applied) == Cas::Lost {
             return Ok(Cas::Lost);
         }
         log_transition(self.conn(), who, &key, before, step).await?;
+        let (from, to) = (before.state.status(), step.state.status());
+        self.measured.step(from.as_str(), to.as_str(), 1);
         Ok(Cas::Won)
     }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use instruments::store as measured;
+use kernel::{Cas, StoreError, Timestamp};
 use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
@@ -17,6 +18,8 @@ pub(crate) struct SqliteTx {
     tx: Transaction<'static, Sqlite>,
     inner: Arc<Inner>,
     name: &'static str,
+    /// Counts how it ends.
+    pub(crate) measured: measured::Transaction,
     /// Has it changed what running services cache?
     pub(crate) reconfigured: bool,
     /// Has it queued deliveries?
@@ -38,6 +41,7 @@ impl SqliteTx {
             tx,
             inner: Arc::clone(&store.inner),
             name,
+            measured: measured::Transaction::begin(name),
             reconfigured: false,
             queued: false,
         })
@@ -56,15 +60,21 @@ impl SqliteTx {
         if self.reconfigured {
             config::raise(&mut self.tx).await?;
         }
-        let (name, queued, inner) = (self.name, self.queued, self.inner);
-        let committed = self.tx.commit().await;
+        let (queued, inner, tx) = (self.queued, self.inner, self.tx);
+        let committing = async { tx.commit().await.map_err(errors::commit) };
+        let committed = self.measured.commit(committing).await;
         if queued {
             inner.watchers.wake();
         }
-        committed.map_err(|error| {
-            tracing::warn!(transaction = name, %error, "a commit failed");
-            errors::commit(error)
-        })
+        committed
+    }
+
+    /// Passes the outcome of a guarded write on, and notes that a race was lost.
+    pub(crate) fn noting(&mut self, outcome: Cas) -> Cas {
+        if outcome == Cas::Lost {
+            self.measured.lost();
+        }
+        outcome
     }
 }
 

@@ -1,0 +1,130 @@
+//! Far ends that are measured: every call passed on, counted by its answer, timed and put into the trace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use instruments::faults::{Violation, violated};
+use instruments::{Stopwatch, far_end, trace};
+use kernel::{Amount, Asset};
+use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order, RateSource};
+use pools_core::pricing::SourceRate;
+use pools_core::trade::{EngineReport, TradeId, TradeStatus};
+use tracing::Instrument;
+
+/// What is counted where the far end did not answer.
+const SILENCE: &str = "none";
+
+/// An engine that is measured.
+pub struct MeasuredEngine(Arc<dyn Engine>);
+
+impl MeasuredEngine {
+    /// Measures an engine.
+    #[must_use]
+    pub fn new(engine: Arc<dyn Engine>) -> Self {
+        Self(engine)
+    }
+}
+
+impl std::fmt::Debug for MeasuredEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MeasuredEngine")
+    }
+}
+
+/// Makes one call.
+async fn measured<T>(
+    operation: &'static str,
+    call: impl Future<Output = T>,
+    word: impl FnOnce(&T) -> &'static str,
+) -> T {
+    let watch = Stopwatch::start();
+    let answer = call.instrument(trace::call("engine", operation)).await;
+    far_end::engine(operation, word(&answer), watch.read());
+    answer
+}
+
+#[async_trait]
+impl Engine for MeasuredEngine {
+    async fn depth(&self, order: &Order) -> Option<Depth> {
+        measured("depth", self.0.depth(order), |answer| match answer {
+            None => SILENCE,
+            Some(Depth::Enough) => "enough",
+            Some(Depth::Dry) => "dry",
+        })
+        .await
+    }
+
+    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold> {
+        measured("hold", self.0.hold(trade, order), |answer| match answer {
+            None => SILENCE,
+            Some(Hold::Held) => "held",
+            Some(Hold::Refused) => "refused",
+        })
+        .await
+    }
+
+    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
+        measured("confirm", self.0.confirm(trade), |answer| match answer {
+            None => SILENCE,
+            Some(Confirmation::Confirmed) => "confirmed",
+            Some(Confirmation::Lapsed) => "lapsed",
+        })
+        .await
+    }
+
+    async fn let_go(&self, trade: TradeId) {
+        measured("let_go", self.0.let_go(trade), |()| "done").await;
+    }
+
+    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+        let report = self.0.report(enquiry);
+        let report = measured("report", report, |answer| match answer {
+            None => SILENCE,
+            Some(EngineReport::InProgress) => "in_progress",
+            Some(EngineReport::Delivered(_)) => "delivered",
+            Some(EngineReport::CannotComplete) => "cannot_complete",
+            Some(EngineReport::LetGo) => "let_go",
+            Some(EngineReport::Reversed) => "reversed",
+        })
+        .await;
+        // The rules change nothing on such an answer; what the engine believes is wrong all the same.
+        if enquiry.known == TradeStatus::Reserved && report == Some(EngineReport::Reversed) {
+            violated(Violation::Contradiction);
+        }
+        report
+    }
+
+    fn timeout(&self) -> Duration {
+        self.0.timeout()
+    }
+}
+
+/// A source of rates that is measured.
+pub struct MeasuredRates(Arc<dyn RateSource>);
+
+impl MeasuredRates {
+    /// Measures a source.
+    #[must_use]
+    pub fn new(source: Arc<dyn RateSource>) -> Self {
+        Self(source)
+    }
+}
+
+impl std::fmt::Debug for MeasuredRates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MeasuredRates")
+    }
+}
+
+#[async_trait]
+impl RateSource for MeasuredRates {
+    async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate> {
+        let watch = Stopwatch::start();
+        let asked = self.0.rate(fiat, crypto, order);
+        let rate = asked.instrument(trace::call("rates", "rate")).await;
+        let answer = rate.as_ref().map_or(SILENCE, |_| "rate");
+        far_end::rates(answer, watch.read());
+        rate
+    }
+}
