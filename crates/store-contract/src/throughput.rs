@@ -79,6 +79,8 @@ async fn ask<F: Fixture>(world: &World<F>, members: &[Member], commands: usize) 
                 .zip(&quotes)
                 .map(|(member, quote)| world.command(member, quote.id)),
         );
+        // Ids order by their millisecond, as they do where time passes.
+        world.clock().advance(Duration::from_millis(1));
     }
     asked.truncate(commands);
     asked
