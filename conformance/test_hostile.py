@@ -215,7 +215,7 @@ def test_two_idempotency_keys_are_refused(service, shopper):
 
 
 # rule: response.request-id-own
-@pytest.mark.parametrize("value", [b"a\xff\xfe", b"\x1b[31mred", b"x" * 8000, b'"},{"level":"ERROR"', b"\xe2\x80\xae"])
+@pytest.mark.parametrize("value", [b"a\xff\xfe", b"\x1b\x5b31mred", b"x" * 8000, b'"},{"level":"ERROR"', b"\xe2\x80\xae"])
 def test_odd_bytes_in_headers_go_nowhere(world, service, shopper, value):
     lines = f"Authorization: Bearer {shopper.secret}\r\n".encode()
     for name in (b"X-Request-Id", b"Idempotency-Key", b"Origin", b"User-Agent", b"X-Forwarded-For", b"Cookie"):
