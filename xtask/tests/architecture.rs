@@ -81,6 +81,13 @@ const TABLE: &[Row] = &[
         because: "implements the cores' ports towards the outside",
     },
     Row {
+        name: "webhooks",
+        imports: Only("kernel partner-core instruments"),
+        pure: None,
+        tests: "pools-core store-sqlite",
+        because: "delivers what the queue's port hands it and decides nothing about money, so it sees no product",
+    },
+    Row {
         name: "http-kit",
         imports: Only("kernel partner-core instruments"),
         pure: None,
@@ -97,7 +104,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "runtime",
         imports: Only(
-            "kernel partner-core pools-core store-sqlite coordination providers instruments",
+            "kernel partner-core pools-core store-sqlite coordination providers webhooks instruments",
         ),
         pure: None,
         tests: "",
@@ -187,18 +194,33 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "hyper",
-        &["http-kit", "penstock"],
-        "one listener; the command line is a client of it",
+        &["http-kit", "penstock", "webhooks"],
+        "one listener; the command line is a client of it, the worker one of the endpoints",
     ),
     (
         "hyper-util",
-        &["http-kit", "penstock"],
-        "one listener; the command line is a client of it",
+        &["http-kit", "penstock", "webhooks"],
+        "one listener; the command line is a client of it, the worker one of the endpoints",
     ),
     (
         "prometheus-client",
         &["instruments"],
         "metrics have one home, so that their names do",
+    ),
+    (
+        "tokio-rustls",
+        &["webhooks"],
+        "TLS towards endpoints has one home",
+    ),
+    (
+        "rustls",
+        &["webhooks"],
+        "TLS towards endpoints has one home",
+    ),
+    (
+        "rustls-native-certs",
+        &["webhooks"],
+        "TLS towards endpoints has one home",
     ),
     (
         "clap",

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use http_kit::{Options, Site, TrustedProxies};
 use kernel::Mode;
+use partner_core::events::Service;
 use pools_core::usecases::poll::Polling;
 use pools_core::usecases::quoting::Quoting;
 use pools_core::usecases::reading::Reading;
@@ -68,7 +69,7 @@ impl fmt::Debug for Listening {
     }
 }
 
-/// Binds the service to the address of its configuration.
+/// Binds the service to the address of its configuration, and starts delivering its events.
 ///
 /// # Errors
 /// [`StartFault`]; nothing listens then.
@@ -91,6 +92,7 @@ pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
     let mut options = Options::new(site);
     options.deadlines.shutdown = DRAIN;
     let shutdown = runtime.shutdown.clone();
+    runtime.deliver(Service::Pools);
     Ok(Listening {
         address,
         serving: Box::pin(http_kit::serve(listener, router, options, shutdown)),

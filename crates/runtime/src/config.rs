@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use kernel::Mode;
-use partner_core::provision::target::AllowPrivate;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
+use partner_core::webhooks::target::AllowPrivate;
 
 use setting::Shown;
 use source::Given;
@@ -44,6 +44,10 @@ pub struct Config {
     pub pools_throttle: Option<Vec<Tier>>,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// The waits between attempts to deliver an event.
+    pub webhook_waits: Vec<Duration>,
+    /// How long one attempt may take.
+    pub webhook_timeout: Duration,
     /// Which private addresses webhooks may reach.
     pub webhook_allow_private: AllowPrivate,
     /// Where rates come from.
@@ -97,6 +101,8 @@ impl Config {
             velocity_window: given.value(&setting::VELOCITY_WINDOW)?,
             pools_throttle: given.value(&setting::THROTTLE)?.then_some(tiers),
             trusted_proxies: given.get(&setting::TRUSTED_PROXIES)?.unwrap_or_default(),
+            webhook_waits: given.value(&setting::WEBHOOK_WAITS)?,
+            webhook_timeout: given.value(&setting::WEBHOOK_TIMEOUT)?,
             webhook_allow_private: given.value(&setting::WEBHOOK_ALLOW_PRIVATE)?,
             rates: given.value(&setting::RATES)?,
             engine: given.value(&setting::ENGINE)?,
@@ -209,6 +215,7 @@ mod tests {
         faults.iter().map(ConfigFault::to_string).collect()
     }
 
+    // rule: webhook.schedule, webhook.timeout
     #[test]
     fn nothing_given_is_a_whole_test_configuration() {
         let loaded = Config::load(&Sources::default()).unwrap();
@@ -221,6 +228,13 @@ mod tests {
         assert_eq!(config.rates, RatesChoice::Sandbox);
         assert_eq!(config.engine, EngineChoice::Sandbox);
         assert_eq!(config.log_format, LogFormat::Json);
+        let waits = config.webhook_waits.iter().map(Duration::as_secs);
+        let three_days = [
+            5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400,
+        ];
+        assert_eq!(waits.collect::<Vec<u64>>(), three_days);
+        assert_eq!(config.webhook_timeout, Duration::from_secs(10));
+        assert_eq!(config.webhook_allow_private, AllowPrivate::Loopback);
         let tiers = config.pools_throttle.unwrap();
         let names: Vec<&str> = tiers.iter().map(|tier| tier.name).collect();
         assert_eq!(names, ["short", "medium"]);
@@ -232,6 +246,7 @@ mod tests {
         let loaded = Config::load(&environment(&[("MODE", "live"), ("MASTER_KEY", KEY)])).unwrap();
         assert_eq!(loaded.config.rates, RatesChoice::None);
         assert_eq!(loaded.config.engine, EngineChoice::None);
+        assert_eq!(loaded.config.webhook_allow_private, AllowPrivate::None);
         assert_eq!(loaded.warnings.len(), 1);
         let sandbox = environment(&[
             ("MODE", "live"),

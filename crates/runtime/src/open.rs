@@ -4,25 +4,34 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use coordination::{DirectoryCache, MemoryInFlight, MemoryThrottle};
 use kernel::{Clock, Entropy, StoreError};
+use partner_core::events::Service;
 use partner_core::ports::{
-    Audit, Directory, EventReads, Housekeeping, InFlight, ProvisionStore, Readiness, Throttle,
+    Audit, Deliveries, Directory, EventReads, Housekeeping, InFlight, ProvisionStore, Readiness,
+    Throttle,
 };
 use partner_core::sealing::{MasterKey, Sealer};
+use partner_core::webhooks::schedule::Schedule;
 use pools_core::ports::{Engine, PoolsStore, QuoteBooks, RateSource, TransactBooks};
 use providers::{NoEngine, NoRates, SandboxEngine, SandboxRates, StaticRates};
 use store_sqlite::{Options, SqliteStore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use webhooks::{Setup, SystemResolver, Trust, Worker};
 
 use crate::background::sweep_idempotency;
 use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
 use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
 use crate::process::Ports;
+
+/// How long deliveries under way may go on when a service stops: it closes within a few seconds,
+/// and what is broken off is handed back and sent again.
+const DELIVERY_GRACE: Duration = Duration::from_secs(3);
 
 /// Every port a store implements. A program asks for the one it needs: `Arc<dyn Store>` turns
 /// into any of them.
@@ -33,6 +42,7 @@ pub trait Store:
     + QuoteBooks
     + Directory
     + EventReads
+    + Deliveries
     + Audit
     + Housekeeping
     + Readiness
@@ -212,6 +222,28 @@ impl Runtime {
             background,
             base,
         })
+    }
+
+    /// Starts delivering the events of a service, until the runtime is told to stop.
+    pub fn deliver(&self, service: Service) {
+        let base = &self.base;
+        let config = &base.config;
+        let worker = Worker::new(Setup {
+            mode: config.mode,
+            service,
+            deliveries: base.store.clone(),
+            sealer: Arc::clone(&base.sealer),
+            clock: Arc::clone(&base.clock),
+            entropy: Arc::clone(&base.entropy),
+            schedule: Schedule::new(config.webhook_waits.clone()),
+            timeout: config.webhook_timeout,
+            allow_private: config.webhook_allow_private,
+            resolver: Arc::new(SystemResolver),
+            trust: Trust::System,
+            grace: DELIVERY_GRACE,
+        });
+        let stop = self.shutdown.clone();
+        self.background.spawn(worker.run(stop.cancelled_owned()));
     }
 
     /// Stops in order: the background, then the lanes with what has queued in them, then the

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use kernel::Mode;
-use partner_core::provision::target::AllowPrivate;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
+use partner_core::webhooks::target::AllowPrivate;
 
 use super::value::{self, Database, EngineChoice, LogFormat, RatesChoice, Unread};
 

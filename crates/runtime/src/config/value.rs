@@ -8,9 +8,9 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use ipnet::IpNet;
 use kernel::Mode;
-use partner_core::provision::target::AllowPrivate;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
+use partner_core::webhooks::target::AllowPrivate;
 use zeroize::Zeroizing;
 
 /// Why a text is no value of its setting.

@@ -1,0 +1,52 @@
+//! What comes of one post.
+
+use std::io;
+
+use instruments::webhooks::Outcome;
+
+/// Why a post has no status. The texts are shown to the partner: they tell what to look for at
+/// their end, and nothing of this machine.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PostFault {
+    /// The address is one that webhooks may not reach.
+    #[error("the address is {0}, which webhooks may not reach")]
+    Forbidden(&'static str),
+    /// The name has no address, or nobody could say.
+    #[error("the host name cannot be resolved")]
+    Unresolved(#[source] io::Error),
+    /// Nothing accepts connections there.
+    #[error("cannot connect: {}", short(.0))]
+    Unconnected(#[source] io::Error),
+    /// The other side is not who it should be, or speaks no TLS we take.
+    #[error("the TLS handshake failed: {0}")]
+    Handshake(#[source] io::Error),
+    /// It broke before an answer.
+    #[error("the connection broke before an answer: {}", cause(.0))]
+    Broken(#[source] hyper::Error),
+    /// The request cannot be written down.
+    #[error("the request cannot be made")]
+    Unmade(#[source] hyper::http::Error),
+}
+
+impl PostFault {
+    pub(crate) const fn outcome(&self) -> Outcome {
+        match self {
+            Self::Forbidden(_) => Outcome::Forbidden,
+            Self::Unmade(_) => Outcome::Untried,
+            Self::Unresolved(_) | Self::Unconnected(_) | Self::Handshake(_) | Self::Broken(_) => {
+                Outcome::Unreachable
+            }
+        }
+    }
+}
+
+/// The kind alone: the system's own words may name addresses.
+fn short(fault: &io::Error) -> String {
+    fault.kind().to_string()
+}
+
+/// The innermost cause that is known by its kind, else what the client says of it.
+fn cause(fault: &hyper::Error) -> String {
+    let io = std::error::Error::source(fault).and_then(|source| source.downcast_ref::<io::Error>());
+    io.map_or_else(|| fault.to_string(), short)
+}

@@ -1,0 +1,102 @@
+//! Connecting, and the guard in front of it: no socket is opened to an address that was not
+//! judged in the same breath.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use partner_core::webhooks::target::{AllowPrivate, Target, refusal};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use url::Host;
+
+use crate::answer::PostFault;
+use crate::resolve::Resolve;
+use crate::tls::Tls;
+
+/// Addresses of one name that are tried.
+const TRIED: usize = 8;
+/// How long one address may take before the next is tried beside it.
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// A connected stream, encrypted or not.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Opens connections to targets.
+pub(crate) struct Connector {
+    pub(crate) resolver: Arc<dyn Resolve>,
+    pub(crate) allow: AllowPrivate,
+    pub(crate) tls: Tls,
+}
+
+impl Connector {
+    pub(crate) async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, PostFault> {
+        let addresses = self.vetted(target).await?;
+        let stream = first_of(addresses).await.map_err(PostFault::Unconnected)?;
+        let peer = stream.peer_addr().map_err(PostFault::Unconnected)?;
+        self.judge(peer.ip())?;
+        stream.set_nodelay(true).map_err(PostFault::Unconnected)?;
+        if !target.tls() {
+            return Ok(Box::new(stream));
+        }
+        let encrypted = self.tls.wrap(target.host(), stream).await;
+        Ok(Box::new(encrypted.map_err(PostFault::Handshake)?))
+    }
+
+    /// The addresses of a target that may be reached, from one look-up; an address that is written
+    /// literally is judged like any other.
+    async fn vetted(&self, target: &Target) -> Result<Vec<SocketAddr>, PostFault> {
+        let found = match target.host() {
+            Host::Ipv4(address) => vec![address.into()],
+            Host::Ipv6(address) => vec![address.into()],
+            Host::Domain(name) => {
+                let found = self.resolver.resolve(name).await;
+                found.map_err(PostFault::Unresolved)?
+            }
+        };
+        let mut refused = None;
+        let mut vetted = Vec::new();
+        for address in found {
+            match self.judge(address) {
+                Ok(()) => vetted.push(SocketAddr::new(address, target.port())),
+                Err(fault) => refused = Some(fault),
+            }
+        }
+        if let (true, Some(fault)) = (vetted.is_empty(), refused) {
+            return Err(fault);
+        }
+        vetted.truncate(TRIED);
+        Ok(vetted)
+    }
+
+    fn judge(&self, address: IpAddr) -> Result<(), PostFault> {
+        refusal(address, self.allow).map_or(Ok(()), |kind| Err(PostFault::Forbidden(kind)))
+    }
+}
+
+/// The first connection that stands. Each address gets a head start before the next is tried
+/// beside it, so that one that swallows packets costs little.
+async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    let mut left = addresses.into_iter();
+    let mut tried = JoinSet::new();
+    loop {
+        if let Some(address) = left.next() {
+            tried.spawn(TcpStream::connect(address));
+        }
+        if tried.is_empty() {
+            return Err(last);
+        }
+        tokio::select! {
+            Some(ended) = tried.join_next() => match ended {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(fault)) => last = fault,
+                Err(gone) => last = io::Error::other(gone),
+            },
+            () = tokio::time::sleep(HEAD_START), if left.len() > 0 => {}
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Connections that wait for their next request.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http1::SendRequest;
+use parking_lot::Mutex;
+use partner_core::webhooks::target::Target;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+/// Connections kept for one host, and in all.
+const EACH: usize = 32;
+const TOTAL: usize = 256;
+/// How long a connection may wait: servers commonly close theirs after 5 seconds or more.
+const WAITS: Duration = Duration::from_secs(5);
+/// How old a connection may become, so that a change of the host's addresses is noticed.
+const LIVES: Duration = Duration::from_secs(60);
+
+/// What a connection goes to. Two targets with the same one share connections.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Origin {
+    tls: bool,
+    host: String,
+    port: u16,
+}
+
+impl Origin {
+    pub(crate) fn of(target: &Target) -> Self {
+        Self {
+            tls: target.tls(),
+            host: target.host().to_string(),
+            port: target.port(),
+        }
+    }
+}
+
+/// A connection that is open. Dropped, it is closed, whatever it was doing.
+pub(crate) struct Connection {
+    pub(crate) sender: SendRequest<Full<Bytes>>,
+    driver: AbortHandle,
+    opened: Instant,
+}
+
+impl Connection {
+    pub(crate) fn new(sender: SendRequest<Full<Bytes>>, driver: AbortHandle) -> Self {
+        Self {
+            sender,
+            driver,
+            opened: Instant::now(),
+        }
+    }
+
+    /// Can it take another request?
+    fn is_fresh(&self, now: Instant) -> bool {
+        self.sender.is_ready() && now.duration_since(self.opened) < LIVES
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// The connections that wait, the one that came last taken first.
+#[derive(Default)]
+pub(crate) struct Idle(Mutex<HashMap<Origin, Vec<(Instant, Connection)>>>);
+
+impl Idle {
+    pub(crate) fn take(&self, origin: &Origin) -> Option<Connection> {
+        let now = Instant::now();
+        let mut waiting = self.0.lock();
+        let list = waiting.get_mut(origin)?;
+        while let Some((since, connection)) = list.pop() {
+            if now.duration_since(since) < WAITS && connection.is_fresh(now) {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn put(&self, origin: Origin, connection: Connection) {
+        let now = Instant::now();
+        let mut waiting = self.0.lock();
+        let full = waiting.values().map(Vec::len).sum::<usize>() >= TOTAL;
+        let list = waiting.entry(origin).or_default();
+        if !full && list.len() < EACH && connection.is_fresh(now) {
+            list.push((now, connection));
+        }
+    }
+
+    /// Closes what has waited too long.
+    pub(crate) fn tidy(&self) {
+        let now = Instant::now();
+        self.0.lock().retain(|_, list| {
+            list.retain(|(since, connection)| {
+                now.duration_since(*since) < WAITS && connection.is_fresh(now)
+            });
+            !list.is_empty()
+        });
+    }
+}

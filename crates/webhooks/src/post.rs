@@ -1,0 +1,157 @@
+//! One post: connect or reuse, write, read a status.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1;
+use hyper::{Method, Request, Response, header};
+use hyper_util::rt::TokioIo;
+use partner_core::webhooks::signing::Header;
+use partner_core::webhooks::target::Target;
+use tokio::sync::Semaphore;
+
+use crate::answer::PostFault;
+use crate::connect::Connector;
+use crate::idle::{Connection, Idle, Origin};
+
+const AGENT: &str = concat!("Penstock/", env!("CARGO_PKG_VERSION"));
+/// The head of an answer is at most this long.
+const HEAD: usize = 16 * 1024;
+/// So much of an answer's body is read, to use the connection again. Together with the head and
+/// what the client reads ahead, that is less than 64 KiB.
+const BODY: usize = 32 * 1024;
+/// For so long.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Bodies that are read at once; past that many connections are not used again.
+const READ_AT_ONCE: usize = 128;
+
+/// Posts to targets.
+pub(crate) struct Poster {
+    connector: Connector,
+    idle: Arc<Idle>,
+    reading: Arc<Semaphore>,
+}
+
+impl Poster {
+    pub(crate) fn new(connector: Connector) -> Self {
+        Self {
+            connector,
+            idle: Arc::default(),
+            reading: Arc::new(Semaphore::new(READ_AT_ONCE)),
+        }
+    }
+
+    /// The status of the answer. The caller sets the deadline: dropped, the connection is closed.
+    ///
+    /// A connection that was used before may have been closed by the other side meanwhile; the
+    /// post is then made again over a new one.
+    pub(crate) async fn post(
+        &self,
+        target: &Target,
+        headers: &[Header],
+        body: &Bytes,
+    ) -> Result<u16, PostFault> {
+        let origin = Origin::of(target);
+        if let Some(connection) = self.idle.take(&origin) {
+            let request = request(target, headers, body)?;
+            if let Ok(status) = self.post_over(connection, &origin, request).await {
+                return Ok(status);
+            }
+        }
+        let request = request(target, headers, body)?;
+        let connection = self.open(target).await?;
+        let posted = self.post_over(connection, &origin, request).await;
+        posted.map_err(PostFault::Broken)
+    }
+
+    /// Closes connections that have waited too long.
+    pub(crate) fn tidy(&self) {
+        self.idle.tidy();
+    }
+
+    async fn open(&self, target: &Target) -> Result<Connection, PostFault> {
+        let stream = self.connector.connect(target).await?;
+        let (sender, driver) = http1::Builder::new()
+            .max_buf_size(HEAD)
+            .title_case_headers(true)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(PostFault::Broken)?;
+        let driver = tokio::spawn(async move {
+            // Whoever waits for an answer is told of the fault too.
+            let _ = driver.await;
+        });
+        Ok(Connection::new(sender, driver.abort_handle()))
+    }
+
+    async fn post_over(
+        &self,
+        mut connection: Connection,
+        origin: &Origin,
+        request: Request<Full<Bytes>>,
+    ) -> Result<u16, hyper::Error> {
+        let answer = connection.sender.send_request(request).await?;
+        let status = answer.status().as_u16();
+        self.keep(connection, origin.clone(), answer);
+        Ok(status)
+    }
+
+    /// Reads what follows the head, so that the connection can be used again. The status is known
+    /// by then: whatever happens here changes nothing.
+    fn keep(&self, mut connection: Connection, origin: Origin, answer: Response<Incoming>) {
+        let Ok(reading) = Arc::clone(&self.reading).try_acquire_owned() else {
+            return;
+        };
+        let idle = Arc::clone(&self.idle);
+        tokio::spawn(async move {
+            let reusable = async {
+                read_to_end(answer.into_body()).await && connection.sender.ready().await.is_ok()
+            };
+            if tokio::time::timeout(PATIENCE, reusable).await == Ok(true) {
+                idle.put(origin, connection);
+            }
+            drop(reading);
+        });
+    }
+}
+
+fn request(
+    target: &Target,
+    headers: &[Header],
+    body: &Bytes,
+) -> Result<Request<Full<Bytes>>, PostFault> {
+    let mut request = Request::builder()
+        .method(Method::POST)
+        .uri(target.path_and_query())
+        .header(header::HOST, target.authority())
+        .header(header::USER_AGENT, AGENT)
+        .header(header::CONTENT_TYPE, "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    request
+        .body(Full::new(body.clone()))
+        .map_err(PostFault::Unmade)
+}
+
+/// Reads a body to its end: was there one within bounds?
+async fn read_to_end(mut body: Incoming) -> bool {
+    let mut left = BODY;
+    while !body.is_end_stream() {
+        match body.frame().await {
+            None => return true,
+            Some(Err(_)) => return false,
+            Some(Ok(frame)) => {
+                let length = frame.data_ref().map_or(0, Bytes::len);
+                let Some(rest) = left.checked_sub(length) else {
+                    return false;
+                };
+                left = rest;
+            }
+        }
+    }
+    true
+}

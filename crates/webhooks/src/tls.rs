@@ -1,0 +1,90 @@
+//! TLS towards endpoints: rustls, and whom it trusts.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use url::Host;
+
+/// Whose certificates prove who an endpoint is.
+#[derive(Debug, Clone)]
+pub enum Trust {
+    /// Those the machine trusts, read when they are first needed. `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR` name others.
+    System,
+    /// These alone.
+    Only(Vec<CertificateDer<'static>>),
+}
+
+/// Makes connections private, and proves whom they go to.
+pub(crate) struct Tls {
+    trust: Trust,
+    connector: OnceCell<TlsConnector>,
+}
+
+impl Tls {
+    pub(crate) const fn new(trust: Trust) -> Self {
+        Self {
+            trust,
+            connector: OnceCell::const_new(),
+        }
+    }
+
+    pub(crate) async fn wrap(
+        &self,
+        host: Host<&str>,
+        stream: TcpStream,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let name = match host {
+            // A name is written the same way in a certificate, which has no final dot.
+            Host::Domain(name) => ServerName::try_from(name.trim_end_matches('.').to_owned())
+                .map_err(io::Error::other)?,
+            Host::Ipv4(address) => ServerName::from(std::net::IpAddr::from(address)),
+            Host::Ipv6(address) => ServerName::from(std::net::IpAddr::from(address)),
+        };
+        let connector = self
+            .connector
+            .get_or_try_init(|| connector(self.trust.clone()))
+            .await?;
+        connector.connect(name, stream).await
+    }
+}
+
+async fn connector(trust: Trust) -> io::Result<TlsConnector> {
+    let roots = tokio::task::spawn_blocking(move || roots(trust))
+        .await
+        .map_err(io::Error::other)?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn roots(trust: Trust) -> RootCertStore {
+    let certificates = match trust {
+        Trust::Only(certificates) => certificates,
+        Trust::System => {
+            let found = rustls_native_certs::load_native_certs();
+            if found.certs.is_empty() {
+                tracing::error!(
+                    errors = ?found.errors,
+                    "The machine trusts no certificate: no event can be delivered over https. Install its CA certificates or name them in SSL_CERT_FILE"
+                );
+            }
+            found.certs
+        }
+    };
+    let mut roots = RootCertStore::empty();
+    // What cannot be read is left out: an endpoint that needs it fails, and no other.
+    roots.add_parsable_certificates(certificates);
+    roots
+}

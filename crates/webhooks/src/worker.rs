@@ -1,0 +1,400 @@
+//! The worker: claims what it can start at once, and records what came of it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Cas, Clock, Entropy, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::events::{DeliveryId, EndpointId, Service};
+use partner_core::ports::{ClaimOrder, Claimed, Concluded, Deliveries, Wake};
+use partner_core::sealing::Sealer;
+use partner_core::webhooks::delivery::{Ending, Lease};
+use partner_core::webhooks::schedule::Schedule;
+use partner_core::webhooks::target::AllowPrivate;
+use tokio::sync::Notify;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::Instant;
+
+use crate::attempt::Attempts;
+use crate::connect::Connector;
+use crate::post::Poster;
+use crate::resolve::Resolve;
+use crate::slots::Slots;
+use crate::tls::{Tls, Trust};
+
+/// How often the queue is looked at where nobody has said that there is something.
+const POLL: Duration = Duration::from_millis(200);
+/// How long the worker rests at most while the store cannot be asked.
+const LONGEST_REST: Duration = Duration::from_secs(5);
+/// Claims of one turn, so that what has ended is recorded in between.
+const CLAIMS: u32 = 4;
+
+/// What a worker works with.
+#[derive(Clone)]
+pub struct Setup {
+    /// The mode the process runs in.
+    pub mode: Mode,
+    /// The service whose events are delivered.
+    pub service: Service,
+    /// The queue.
+    pub deliveries: Arc<dyn Deliveries>,
+    /// Opens bodies and secrets.
+    pub sealer: Arc<Sealer>,
+    /// The process's clock.
+    pub clock: Arc<dyn Clock>,
+    /// The process's randomness.
+    pub entropy: Arc<dyn Entropy>,
+    /// When failed deliveries are tried again.
+    pub schedule: Schedule,
+    /// How long one attempt may take.
+    pub timeout: Duration,
+    /// Which private addresses may be reached.
+    pub allow_private: AllowPrivate,
+    /// Looks names up.
+    pub resolver: Arc<dyn Resolve>,
+    /// Whose certificates are believed.
+    pub trust: Trust,
+    /// How long attempts under way may go on once the worker is told to stop.
+    pub grace: Duration,
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Setup")
+    }
+}
+
+/// Delivers the events of one service until it is told to stop.
+pub struct Worker {
+    setup: Setup,
+    attempts: Arc<Attempts>,
+    bell: Arc<Bell>,
+    slots: Slots,
+    running: JoinSet<Concluded>,
+    held: HashMap<Id, Held>,
+    /// What has ended and is not recorded yet; it keeps its slot until then.
+    ended: Vec<(EndpointId, Concluded)>,
+    faults: u32,
+}
+
+/// What a running attempt holds.
+struct Held {
+    tenant: Tenant,
+    id: DeliveryId,
+    endpoint: EndpointId,
+    token: u64,
+}
+
+/// Rung by the store when deliveries have been queued; remembers it while nobody listens.
+#[derive(Default)]
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Worker({})", self.setup.service.as_str())
+    }
+}
+
+/// Why the worker looks at the queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Call {
+    /// Something has been queued.
+    Rung,
+    /// Time has passed, or an attempt has ended.
+    Due,
+}
+
+impl Worker {
+    /// A worker that is to be run.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let connector = Connector {
+            resolver: Arc::clone(&setup.resolver),
+            allow: setup.allow_private,
+            tls: Tls::new(setup.trust.clone()),
+        };
+        let attempts = Attempts {
+            poster: Poster::new(connector),
+            mode: setup.mode,
+            allow: setup.allow_private,
+            sealer: Arc::clone(&setup.sealer),
+            clock: Arc::clone(&setup.clock),
+            entropy: Arc::clone(&setup.entropy),
+            schedule: setup.schedule.clone(),
+            timeout: setup.timeout,
+        };
+        let bell = Arc::new(Bell::default());
+        setup
+            .deliveries
+            .deliveries_watch(Arc::clone(&bell) as Arc<dyn Wake>);
+        instruments::webhooks::working(setup.service.as_str());
+        Self {
+            attempts: Arc::new(attempts),
+            bell,
+            slots: Slots::default(),
+            running: JoinSet::new(),
+            held: HashMap::new(),
+            ended: Vec::new(),
+            faults: 0,
+            setup,
+        }
+    }
+
+    /// Delivers until `stop`, then gives what is under way its grace and hands back the rest.
+    ///
+    /// Nothing of the database is ever cancelled: the store is asked between the waits.
+    pub async fn run(mut self, stop: impl Future<Output = ()> + Send) {
+        let mut stop = pin!(stop);
+        let mut call = Call::Rung;
+        loop {
+            let rest = self.turn(call).await;
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                () = self.bell.0.notified() => call = Call::Rung,
+                Some(ended) = self.running.join_next_with_id() => {
+                    self.note(ended);
+                    call = Call::Due;
+                }
+                () = tokio::time::sleep(rest) => call = Call::Due,
+            }
+            self.note_all();
+        }
+        self.wind_down().await;
+    }
+
+    /// Records what has ended and takes on what there is room for; how long to rest.
+    async fn turn(&mut self, call: Call) -> Duration {
+        self.attempts.poster.tidy();
+        let turned = match self.record().await {
+            Ok(()) => self.take_on(call).await,
+            Err(fault) => Err(fault),
+        };
+        match turned {
+            Ok(rest) => {
+                self.faults = 0;
+                rest
+            }
+            Err(fault) => {
+                self.faults = self.faults.saturating_add(1);
+                let error = causes(&fault);
+                tracing::warn!(error, "Failed to work on the queue of deliveries");
+                POLL.saturating_mul(1 << self.faults.min(5))
+                    .min(LONGEST_REST)
+            }
+        }
+    }
+
+    async fn take_on(&mut self, call: Call) -> Result<Duration, StoreError> {
+        if call == Call::Due {
+            let rest = self.rest(self.next().await?);
+            if !rest.is_zero() {
+                return Ok(rest);
+            }
+        }
+        for _ in 0..CLAIMS {
+            if !self.claim().await? {
+                break;
+            }
+        }
+        Ok(POLL)
+    }
+
+    async fn next(&self) -> Result<Option<Timestamp>, StoreError> {
+        let Setup { mode, service, .. } = self.setup;
+        self.setup.deliveries.deliveries_next(mode, service).await
+    }
+
+    /// Until something is due, and no longer than until the next look.
+    fn rest(&self, next: Option<Timestamp>) -> Duration {
+        let now = self.setup.clock.now();
+        next.map_or(POLL, |next| next.since(now).min(POLL))
+    }
+
+    /// Claims once and starts what was claimed: may there be more to claim?
+    async fn claim(&mut self) -> Result<bool, StoreError> {
+        let room = self.slots.room();
+        if room.total == 0 {
+            return Ok(false);
+        }
+        let most = usize::try_from(room.each.min(room.total)).unwrap_or(usize::MAX);
+        let order = ClaimOrder {
+            mode: self.setup.mode,
+            service: self.setup.service,
+            room,
+            token: token(&*self.setup.entropy),
+            lease: Lease::span(self.setup.timeout),
+        };
+        let claimed = self.setup.deliveries.deliveries_claim(&order).await?;
+        let more = claimed.len() >= most;
+        for one in claimed {
+            self.start(one, order.token);
+        }
+        Ok(more)
+    }
+
+    fn start(&mut self, claimed: Claimed, token: u64) {
+        let held = Held {
+            tenant: claimed.tenant.clone(),
+            id: claimed.id,
+            endpoint: claimed.endpoint.id,
+            token,
+        };
+        self.slots.take(held.endpoint);
+        let attempts = Arc::clone(&self.attempts);
+        let task = self
+            .running
+            .spawn(async move { attempts.make(&claimed, token).await });
+        self.held.insert(task.id(), held);
+    }
+
+    /// Notes whatever else has ended.
+    fn note_all(&mut self) {
+        while let Some(ended) = self.running.try_join_next_with_id() {
+            self.note(ended);
+        }
+    }
+
+    fn note(&mut self, ended: Result<(Id, Concluded), JoinError>) {
+        match ended {
+            Ok((task, concluded)) => {
+                if let Some(held) = self.held.remove(&task) {
+                    let delivered = concluded.ending == Ending::Delivered;
+                    self.slots.judge(held.endpoint, delivered);
+                    self.ended.push((held.endpoint, concluded));
+                }
+            }
+            Err(broken) => self.note_broken(&broken),
+        }
+    }
+
+    /// Aborted, an attempt is handed back. One that has panicked keeps its lease: nothing is known
+    /// of it, and at once is no good time to try what has just panicked again.
+    fn note_broken(&mut self, broken: &JoinError) {
+        let Some(held) = self.held.remove(&broken.id()) else {
+            return;
+        };
+        if broken.is_cancelled() {
+            let back = Concluded {
+                tenant: held.tenant,
+                id: held.id,
+                token: held.token,
+                ending: Ending::HandedBack,
+                response_status: None,
+                error: None,
+            };
+            self.ended.push((held.endpoint, back));
+        } else {
+            tracing::error!(delivery.id = %held.id, "An attempt to deliver has panicked");
+            self.slots.free(held.endpoint);
+            self.slots.judge(held.endpoint, false);
+        }
+    }
+
+    /// Records what has ended. A fault that may pass leaves it for the next turn; one that will
+    /// not costs only the delivery it belongs to, whose lease then runs out.
+    async fn record(&mut self) -> Result<(), StoreError> {
+        if self.ended.is_empty() {
+            return Ok(());
+        }
+        let batch: Vec<Concluded> = self.ended.iter().map(|(_, one)| one.clone()).collect();
+        let recorded = self.setup.deliveries.deliveries_conclude(&batch).await;
+        match recorded {
+            Ok(outcomes) => note_lost(&batch, &outcomes),
+            Err(fault) if passes(&fault) => return Err(fault),
+            Err(_) => self.record_one_by_one(&batch).await?,
+        }
+        for (endpoint, _) in std::mem::take(&mut self.ended) {
+            self.slots.free(endpoint);
+        }
+        Ok(())
+    }
+
+    async fn record_one_by_one(&self, batch: &[Concluded]) -> Result<(), StoreError> {
+        for one in batch {
+            let alone = std::slice::from_ref(one);
+            match self.setup.deliveries.deliveries_conclude(alone).await {
+                Ok(outcomes) => note_lost(alone, &outcomes),
+                Err(fault) if passes(&fault) => return Err(fault),
+                Err(fault) => tracing::error!(
+                    delivery.id = %one.id,
+                    error = causes(&fault),
+                    "Failed to record a delivery; it will be made again"
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    /// Claims nothing more. What has not ended within the grace is broken off and handed back.
+    async fn wind_down(mut self) {
+        let end = Instant::now() + self.setup.grace;
+        while let Ok(Some(ended)) =
+            tokio::time::timeout_at(end, self.running.join_next_with_id()).await
+        {
+            self.note(ended);
+            self.note_all();
+            // What could not be recorded now is tried once more at the end.
+            let _ = self.record().await;
+        }
+        self.running.abort_all();
+        while let Some(ended) = self.running.join_next_with_id().await {
+            self.note(ended);
+        }
+        let open = self.ended.len();
+        if let Err(fault) = self.record().await {
+            tracing::warn!(
+                deliveries = open,
+                error = causes(&fault),
+                "Failed to record deliveries before stopping; their leases run out"
+            );
+        }
+    }
+}
+
+/// A claim that another worker has by now: what was sent may be sent again.
+fn note_lost(batch: &[Concluded], outcomes: &[Cas]) {
+    for (concluded, outcome) in batch.iter().zip(outcomes) {
+        if *outcome == Cas::Lost {
+            tracing::warn!(delivery.id = %concluded.id, "A delivery's lease was over before it was recorded");
+        }
+    }
+}
+
+/// Is it worth asking again? After an unknown commit too: recorded twice is lost, and harmless.
+const fn passes(fault: &StoreError) -> bool {
+    match fault {
+        StoreError::Retry
+        | StoreError::Unavailable(_)
+        | StoreError::Overloaded
+        | StoreError::CommitUnknown(_) => true,
+        StoreError::Inconsistent { .. } | StoreError::Guard(_) | StoreError::Unexpected(_) => false,
+    }
+}
+
+fn token(entropy: &dyn Entropy) -> u64 {
+    let mut bytes = [0; 8];
+    entropy.fill(&mut bytes);
+    u64::from_be_bytes(bytes)
+}
+
+/// A fault with every cause behind it, in one line.
+fn causes(fault: &StoreError) -> String {
+    let mut line = fault.to_string();
+    let mut next = std::error::Error::source(fault);
+    while let Some(cause) = next {
+        line.push_str(": ");
+        line.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    line
+}

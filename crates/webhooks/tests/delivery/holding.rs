@@ -1,0 +1,92 @@
+//! Claims: kept, handed back, and taken over.
+
+use std::time::Duration;
+
+use partner_core::webhooks::delivery::DeliveryState;
+
+use crate::receiver::{Receiver, Reply};
+use crate::world::{World, millis};
+
+// rule: webhook.hand-back
+#[tokio::test]
+async fn a_worker_that_stops_finishes_what_it_can_and_hands_back_the_rest() {
+    let mut world = World::new(&[60_000]).await;
+    world.setup.timeout = Duration::from_secs(30);
+    let quick = Receiver::start([Reply::Slow(millis(80), 200)]).await;
+    let silent = Receiver::start([Reply::Silence]).await;
+    let to_quick = world.listener("quick", &quick.url()).await;
+    let to_silent = world.listener("silent", &silent.url()).await;
+    let worker = world.start();
+    world.emit(&to_quick, "q", "q").await;
+    world.emit(&to_silent, "s", "s").await;
+    quick.wait_for(1).await;
+    silent.wait_for(1).await;
+    let began = tokio::time::Instant::now();
+    let stopping = tokio::spawn(worker.stop());
+    tokio::time::sleep(millis(20)).await;
+    world.emit(&to_quick, "late", "late").await;
+    stopping.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(5));
+    let done = world.delivery(&to_quick, "q").await.progress;
+    assert!(
+        matches!(done.state, DeliveryState::Succeeded { .. }),
+        "{done:?}"
+    );
+    let now = kernel::Clock::now(&*world.clock);
+    for (listener, object) in [(&to_silent, "s"), (&to_quick, "late")] {
+        let left = world.delivery(listener, object).await.progress;
+        assert_eq!(left.attempts, 0, "{object}");
+        let due = matches!(left.state, DeliveryState::Pending { due } if due <= now);
+        assert!(due, "{object}: {left:?}");
+    }
+    let worker = world.start();
+    silent.wait_for(2).await;
+    quick.wait_for(2).await;
+    assert_eq!(silent.events(), ["s", "s"]);
+    worker.stop().await;
+}
+
+// rule: webhook.lease, webhook.at-least-once
+#[tokio::test]
+async fn a_worker_that_dies_loses_nothing() {
+    let world = World::new(&[60_000]).await;
+    let receiver = Receiver::start([Reply::Silence]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    receiver.wait_for(1).await;
+    worker.kill();
+    let worker = world.start();
+    tokio::time::sleep(millis(250)).await;
+    assert_eq!(receiver.received().len(), 1, "the claim is still another's");
+    world.clock.advance(Duration::from_secs(21));
+    let record = world.closed(&listener, "o").await;
+    assert_eq!(record.progress.attempts, 1);
+    assert_eq!(receiver.events(), ["e", "e"]);
+    worker.stop().await;
+}
+
+/// The first worker's attempt outlasts its lease; what it reports then is nobody's.
+// rule: webhook.one-holder
+#[tokio::test]
+async fn a_worker_that_is_late_changes_nothing() {
+    let mut world = World::new(&[60_000]).await;
+    world.setup.timeout = Duration::from_secs(30);
+    let script = [Reply::Slow(millis(300), 500), Reply::Status(200)];
+    let receiver = Receiver::start(script).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let slow = world.start();
+    world.emit(&listener, "o", "e").await;
+    receiver.wait_for(1).await;
+    world.clock.advance(Duration::from_secs(51));
+    let other = world.start();
+    let record = world.closed(&listener, "o").await;
+    assert!(matches!(
+        record.progress.state,
+        DeliveryState::Succeeded { .. }
+    ));
+    tokio::time::sleep(millis(350)).await;
+    assert_eq!(world.delivery(&listener, "o").await, record);
+    slow.stop().await;
+    other.stop().await;
+}

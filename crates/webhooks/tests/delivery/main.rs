@@ -1,0 +1,20 @@
+//! The worker over the real store, against receivers on this machine that misbehave.
+
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod holding;
+#[cfg(test)]
+mod order;
+#[cfg(test)]
+mod receiver;
+#[cfg(test)]
+mod rotation;
+#[cfg(test)]
+mod signing;
+#[cfg(test)]
+mod targets;
+#[cfg(test)]
+mod tls;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,274 @@
+//! A partner's server that does what it is told to.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+
+/// What a receiver does with a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Reply {
+    /// Answers with a status and a short body.
+    Status(u16),
+    /// Answers, then closes without having said so.
+    StatusAndHangUp(u16),
+    /// Answers after a while.
+    Slow(Duration, u16),
+    /// Sends the visitor elsewhere.
+    Redirect(u16, String),
+    /// Never answers.
+    Silence,
+    /// Closes without an answer.
+    HangUp,
+    /// Resets the connection in the middle of the head.
+    ResetInHead,
+    /// Writes these bytes and closes.
+    Raw(String),
+    /// Answers 200 with a body that never ends and never comes.
+    EndlessBody,
+    /// Answers 200 with a body that keeps coming, said to be compressed.
+    FloodOfBody,
+    /// Answers with a head that never ends.
+    FloodOfHead,
+}
+
+/// One request as it arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct Received {
+    pub(crate) line: String,
+    /// By name in lower case.
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Vec<u8>,
+    pub(crate) at: Instant,
+}
+
+impl Received {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .unwrap_or_else(|| panic!("no {name} in {self:?}"))
+    }
+
+    pub(crate) fn event(&self) -> &str {
+        self.header("webhook-id")
+    }
+}
+
+#[derive(Default)]
+struct Inner {
+    received: Mutex<Vec<Received>>,
+    script: Mutex<VecDeque<Reply>>,
+    connections: AtomicUsize,
+    flooded: AtomicUsize,
+}
+
+/// A server on a port of its own, until it is dropped.
+pub(crate) struct Receiver {
+    inner: Arc<Inner>,
+    pub(crate) address: SocketAddr,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Receiver {
+    /// Follows the script, then answers 200.
+    pub(crate) async fn start(script: impl IntoIterator<Item = Reply>) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::start_at(any, script).await
+    }
+
+    pub(crate) async fn start_at(
+        address: SocketAddr,
+        script: impl IntoIterator<Item = Reply>,
+    ) -> Self {
+        Self::start_wrapped(address, script, |stream: TcpStream| async { Some(stream) }).await
+    }
+
+    /// The same, each connection passed through `wrap` first.
+    pub(crate) async fn start_wrapped<S, F>(
+        address: SocketAddr,
+        script: impl IntoIterator<Item = Reply>,
+        wrap: impl Fn(TcpStream) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        F: Future<Output = Option<S>> + Send + 'static,
+    {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let inner = Arc::new(Inner {
+            script: Mutex::new(script.into_iter().collect()),
+            ..Inner::default()
+        });
+        let serving = inner.clone();
+        let task = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                serving.connections.fetch_add(1, Ordering::SeqCst);
+                let (inner, wrapped) = (serving.clone(), wrap(stream));
+                connections.spawn(async move {
+                    if let Some(stream) = wrapped.await {
+                        serve(stream, &inner).await;
+                    }
+                });
+            }
+        });
+        Self {
+            inner,
+            address,
+            task,
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/hooks?a=b", self.address)
+    }
+
+    pub(crate) fn received(&self) -> Vec<Received> {
+        self.inner.received.lock().unwrap().clone()
+    }
+
+    /// The ids of the events, in the order of their arrival.
+    pub(crate) fn events(&self) -> Vec<String> {
+        let received = self.received();
+        received.iter().map(|one| one.event().to_owned()).collect()
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.inner.connections.load(Ordering::SeqCst)
+    }
+
+    /// Bytes of a flood that were taken.
+    pub(crate) fn flooded(&self) -> usize {
+        self.inner.flooded.load(Ordering::SeqCst)
+    }
+
+    /// Waits for so many requests.
+    pub(crate) async fn wait_for(&self, count: usize) -> Vec<Received> {
+        for _ in 0..2000 {
+            let received = self.received();
+            if received.len() >= count {
+                return received;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{count} requests expected, got {:#?}", self.received());
+    }
+}
+
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, inner: &Inner) {
+    let mut buffer = Vec::new();
+    while let Some(received) = read(&mut stream, &mut buffer).await {
+        inner.received.lock().unwrap().push(received);
+        let next = inner.script.lock().unwrap().pop_front();
+        if !reply(&mut stream, inner, next.unwrap_or(Reply::Status(200))).await {
+            return;
+        }
+    }
+}
+
+async fn read<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut Vec<u8>) -> Option<Received> {
+    let head = loop {
+        if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at;
+        }
+        if stream.read_buf(buffer).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let text = String::from_utf8(buffer[..head].to_vec()).unwrap();
+    let mut lines = text.split("\r\n");
+    let line = lines.next().unwrap().to_owned();
+    let mut headers = BTreeMap::new();
+    for line in lines {
+        let (name, value) = line.split_once(": ").unwrap();
+        let twice = headers.insert(name.to_ascii_lowercase(), value.to_owned());
+        assert!(twice.is_none(), "{name} twice");
+    }
+    let length: usize = headers["content-length"].parse().unwrap();
+    while buffer.len() < head + 4 + length {
+        if stream.read_buf(buffer).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let body = buffer[head + 4..head + 4 + length].to_vec();
+    buffer.drain(..head + 4 + length);
+    Some(Received {
+        line,
+        headers,
+        body,
+        at: Instant::now(),
+    })
+}
+
+/// Replies: does the connection go on?
+async fn reply<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    inner: &Inner,
+    reply: Reply,
+) -> bool {
+    let answer = |status: u16| format!("HTTP/1.1 {status} So\r\ncontent-length: 2\r\n\r\nok");
+    let text = match reply {
+        Reply::Status(status) => answer(status),
+        Reply::StatusAndHangUp(status) => {
+            let _ = stream.write_all(answer(status).as_bytes()).await;
+            return false;
+        }
+        Reply::Slow(wait, status) => {
+            tokio::time::sleep(wait).await;
+            answer(status)
+        }
+        Reply::Redirect(status, to) => {
+            format!("HTTP/1.1 {status} So\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n")
+        }
+        Reply::Silence => {
+            std::future::pending::<()>().await;
+            return false;
+        }
+        Reply::HangUp => return false,
+        Reply::ResetInHead => {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nconte").await;
+            return false;
+        }
+        Reply::Raw(text) => {
+            let _ = stream.write_all(text.as_bytes()).await;
+            return false;
+        }
+        Reply::EndlessBody => {
+            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n";
+            let _ = stream.write_all(head.as_bytes()).await;
+            std::future::pending::<()>().await;
+            return false;
+        }
+        Reply::FloodOfBody => {
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 999999999\r\n\r\n";
+            let _ = stream.write_all(head.as_bytes()).await;
+            return flood(stream, inner, &[0x1f; 16 * 1024]).await;
+        }
+        Reply::FloodOfHead => {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nx: ").await;
+            return flood(stream, inner, &[b'x'; 16 * 1024]).await;
+        }
+    };
+    stream.write_all(text.as_bytes()).await.is_ok()
+}
+
+async fn flood<S: AsyncWrite + Unpin>(stream: &mut S, inner: &Inner, chunk: &[u8]) -> bool {
+    while stream.write_all(chunk).await.is_ok() {
+        inner.flooded.fetch_add(chunk.len(), Ordering::SeqCst);
+    }
+    false
+}

@@ -1,0 +1,155 @@
+//! Changing endpoints and secrets while events flow.
+
+use std::time::Duration;
+
+use partner_core::events::{Endpoint, Service};
+use partner_core::webhooks::signing::Message;
+
+use crate::receiver::{Received, Receiver, Reply};
+use crate::world::{NEWER, SECRET, World, millis, secret};
+
+/// Which of the two secrets have signed: the newer, the older.
+fn signed_by(world: &World, arrived: &Received) -> [bool; 2] {
+    let message = Message {
+        service: Service::Pools,
+        event_id: arrived.event(),
+        body: &arrived.body,
+    };
+    let now = kernel::Clock::now(&*world.clock);
+    let signature = arrived.header("pools-signature");
+    let by = [NEWER, SECRET].map(|text| message.verify(signature, &secret(text), now));
+    let count = by.iter().filter(|by| **by).count();
+    assert_eq!(signature.matches("v1=").count(), count, "{signature}");
+    let standard = arrived.header("webhook-signature");
+    assert_eq!(standard.split(' ').count(), count, "{standard}");
+    by
+}
+
+// rule: webhook.rotation-seen, webhook.overlap
+#[tokio::test]
+async fn without_an_overlap_the_new_secret_signs_alone_at_once() {
+    let world = World::new(&[40]).await;
+    let receiver = Receiver::start([Reply::Status(200), Reply::Status(500)]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e1").await;
+    let first = receiver.wait_for(1).await.remove(0);
+    assert_eq!(signed_by(&world, &first), [false, true]);
+    let id = listener.endpoint.id;
+    let rotated = Endpoint {
+        secrets: vec![world.secret(id, NEWER, None)],
+        ..listener.endpoint.clone()
+    };
+    world.change(&listener, &rotated).await;
+    world.emit(&listener, "o", "e2").await;
+    for arrived in &receiver.wait_for(3).await[1..] {
+        assert_eq!(signed_by(&world, arrived), [true, false]);
+    }
+    worker.stop().await;
+}
+
+/// The attempts of one event go on through the rotation, and each is good to who holds either
+/// secret.
+// rule: webhook.overlap, webhook.rotation-seen
+#[tokio::test]
+async fn with_an_overlap_both_sign_until_it_ends() {
+    let world = World::new(&[30; 9]).await;
+    let receiver = Receiver::start(vec![Reply::Status(500); 3]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let id = listener.endpoint.id;
+    let now = kernel::Clock::now(&*world.clock);
+    let ends = now.plus(Duration::from_secs(3600));
+    let rotated = Endpoint {
+        secrets: vec![
+            world.secret(id, NEWER, None),
+            world.secret(id, SECRET, Some(ends)),
+        ],
+        ..listener.endpoint.clone()
+    };
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    let before = receiver.wait_for(1).await.remove(0);
+    assert_eq!(signed_by(&world, &before), [false, true]);
+    world.change(&listener, &rotated).await;
+    let during = receiver.wait_for(3).await.remove(2);
+    assert_eq!(signed_by(&world, &during), [true, true]);
+    let signature = during.header("pools-signature");
+    let newest = Message {
+        service: Service::Pools,
+        event_id: "e",
+        body: &during.body,
+    };
+    let [(_, alone), ..] = newest.sign(&[secret(NEWER)], kernel::Clock::now(&*world.clock));
+    let v1 = alone.split_once(',').unwrap().1;
+    assert!(
+        signature.contains(&format!(",{v1},v1=")),
+        "the newest first: {signature}"
+    );
+    world.clock.advance(Duration::from_secs(3600));
+    world.emit(&listener, "later", "later").await;
+    let count = receiver.wait_for(5).await.len();
+    let after = receiver.received().remove(count - 1);
+    assert_eq!(signed_by(&world, &after), [true, false]);
+    worker.stop().await;
+}
+
+// rule: webhook.rotation-seen
+#[tokio::test]
+async fn a_changed_address_is_used_by_the_next_attempt() {
+    let world = World::new(&[50; 3]).await;
+    let old = Receiver::start(vec![Reply::Status(500); 9]).await;
+    let new = Receiver::start([]).await;
+    let listener = world.listener("acme", &old.url()).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    old.wait_for(1).await;
+    let moved = Endpoint {
+        url: new.url(),
+        ..listener.endpoint.clone()
+    };
+    world.change(&listener, &moved).await;
+    new.wait_for(1).await;
+    let seen = old.received().len();
+    world.emit(&listener, "o2", "e2").await;
+    new.wait_for(2).await;
+    tokio::time::sleep(millis(60)).await;
+    assert_eq!(old.received().len(), seen);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_sent_unsigned() {
+    let world = World::new(&[]).await;
+    let receiver = Receiver::start([]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let other = world.listener("rival", &receiver.url()).await;
+    let now = kernel::Clock::now(&*world.clock);
+    let id = listener.endpoint.id;
+    let worker = world.start();
+    for (object, secrets, error) in [
+        ("none", vec![], "no signing secret"),
+        (
+            "ended",
+            vec![world.secret(id, SECRET, Some(now))],
+            "no signing secret",
+        ),
+        ("moved", other.endpoint.secrets.clone(), "cannot be read"),
+        (
+            "unknown",
+            vec![world.secret(id, "whsec_test", None)],
+            "cannot be read",
+        ),
+    ] {
+        let changed = Endpoint {
+            secrets,
+            ..listener.endpoint.clone()
+        };
+        world.change(&listener, &changed).await;
+        world.emit(&listener, object, object).await;
+        let record = world.closed(&listener, object).await;
+        let said = record.last_error.unwrap_or_default();
+        assert!(said.contains(error), "{object}: {said}");
+    }
+    assert_eq!(receiver.connections(), 0);
+    worker.stop().await;
+}

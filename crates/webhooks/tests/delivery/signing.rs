@@ -1,0 +1,105 @@
+//! What a delivery looks like when it arrives.
+
+use std::collections::BTreeSet;
+
+use partner_core::events::Service;
+use partner_core::webhooks::signing::Message;
+
+use crate::receiver::{Receiver, Reply};
+use crate::world::{SECRET, World, body, millis, secret};
+
+// rule: webhook.signature, webhook.standard-headers, webhook.fresh
+#[tokio::test]
+async fn every_attempt_is_signed_afresh_over_the_same_bytes() {
+    let world = World::new(&[50, 50]).await;
+    let receiver = Receiver::start([Reply::Status(500), Reply::Status(500)]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    let mut times = BTreeSet::new();
+    for count in 1..=3 {
+        let arrived = receiver.wait_for(count).await.remove(count - 1);
+        assert_eq!(arrived.line, "POST /hooks?a=b HTTP/1.1");
+        assert_eq!(arrived.body, body("e"));
+        assert_eq!(arrived.header("content-type"), "application/json");
+        assert_eq!(arrived.header("host"), receiver.address.to_string());
+        assert!(arrived.header("user-agent").starts_with("Penstock/"));
+        assert_eq!(arrived.event(), "e");
+        let message = Message {
+            service: Service::Pools,
+            event_id: "e",
+            body: &arrived.body,
+        };
+        let signature = arrived.header("pools-signature");
+        let now = kernel::Clock::now(&*world.clock);
+        assert!(
+            message.verify(signature, &secret(SECRET), now),
+            "{signature}"
+        );
+        let signed = message.sign(&[secret(SECRET)], now);
+        assert_eq!(arrived.header("webhook-signature"), signed[3].1);
+        let time = arrived.header("webhook-timestamp").to_owned();
+        assert!(signature.starts_with(&format!("t={time},v1=")));
+        assert!(times.insert(time), "signed at {times:?} already");
+        let unwanted = [
+            "cookie",
+            "authorization",
+            "accept-encoding",
+            "transfer-encoding",
+        ];
+        for name in unwanted {
+            assert!(!arrived.headers.contains_key(name), "{name}");
+        }
+        world.clock.advance(millis(2_000));
+    }
+    let record = world.closed(&listener, "o").await;
+    assert_eq!(record.progress.attempts, 3);
+    worker.stop().await;
+}
+
+// rule: webhook.no-environment
+#[tokio::test]
+async fn cookies_are_not_kept() {
+    let world = World::new(&[]).await;
+    let cookie = "HTTP/1.1 200 OK\r\nset-cookie: a=b\r\ncontent-length: 0\r\n\r\n";
+    let receiver = Receiver::start([Reply::Raw(cookie.to_owned())]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let worker = world.start();
+    for id in ["e1", "e2"] {
+        world.emit(&listener, id, id).await;
+        world.closed(&listener, id).await;
+    }
+    let received = receiver.received();
+    assert!(
+        received
+            .iter()
+            .all(|one| !one.headers.contains_key("cookie"))
+    );
+    worker.stop().await;
+}
+
+/// Runs a test of this file in a process of its own, with proxies in its environment.
+// rule: webhook.no-environment
+#[tokio::test]
+async fn proxies_of_the_environment_are_not_used() {
+    let proxy = Receiver::start([]).await;
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "signing::cookies_are_not_kept"]);
+    for name in [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "all_proxy",
+    ] {
+        child.env(name, format!("http://{}", proxy.address));
+    }
+    let ended = tokio::task::spawn_blocking(move || child.output());
+    let ended = ended.await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(
+        ended.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+    assert_eq!(proxy.connections(), 0);
+}

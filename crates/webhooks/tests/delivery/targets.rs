@@ -1,0 +1,228 @@
+//! Addresses that are not to be reached.
+
+use std::sync::atomic::Ordering;
+
+use kernel::Mode;
+use partner_core::webhooks::delivery::DeliveryState;
+use partner_core::webhooks::target::AllowPrivate;
+
+use crate::receiver::{Receiver, Reply};
+use crate::world::{World, millis};
+
+/// Delivers one event to each URL and wants each refused, in these words.
+async fn all_refused(world: &World, urls: &[String], words: &str) {
+    let worker = world.start();
+    let mut listeners = Vec::new();
+    for (number, url) in urls.iter().enumerate() {
+        let name = format!("p{number}");
+        let listener = world.listener(&name, url).await;
+        world.emit(&listener, &name, &name).await;
+        listeners.push((name, url, listener));
+    }
+    for (name, url, listener) in listeners {
+        let record = world.closed(&listener, &name).await;
+        assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{url}");
+        let said = record.last_error.unwrap_or_default();
+        assert!(said.contains(words), "{url}: {said}");
+        assert_eq!(record.last_response_status, None);
+    }
+    worker.stop().await;
+}
+
+// rule: webhook.forbidden-targets
+#[tokio::test]
+async fn no_spelling_of_an_address_gets_a_connection() {
+    let mut world = World::new(&[]).await;
+    world.setup.allow_private = AllowPrivate::None;
+    let canary = Receiver::start([]).await;
+    let port = canary.address.port();
+    let hosts = [
+        "127.0.0.1",
+        "127.1",
+        "127.0.1",
+        "0x7f000001",
+        "0x7f.1",
+        "0x7f.0.0.1",
+        "2130706433",
+        "017700000001",
+        "0177.0.0.1",
+        "127.0.0.1.",
+        "127.255.255.254",
+        "0.0.0.0",
+        "0",
+        "%31%32%37.0.0.1",
+        "127。0。0。1",
+        "①②⑦.0.0.1",
+        "localhost",
+        "LOCALHOST.",
+        "a.localhost",
+        "[::1]",
+        "[0:0:0:0:0:0:0:1]",
+        "[::]",
+        "[::127.0.0.1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[::ffff:0:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[64:ff9b:1::1]",
+        "[2002:7f00:1::]",
+        "[fe80::1]",
+        "[fec0::1]",
+        "[fc00::1]",
+        "[fd00:ec2::254]",
+        "[ff02::1]",
+        "[100::1]",
+        "[2001:db8::1]",
+        "[2001::1]",
+        "[3fff::1]",
+        "[5f00::1]",
+        "10.0.0.1",
+        "100.64.0.1",
+        "100.100.100.200",
+        "168.63.129.16",
+        "169.254.169.254",
+        "0xa9fea9fe",
+        "2852039166",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.0.0.192",
+        "192.0.2.1",
+        "192.88.99.1",
+        "192.168.1.1",
+        "198.18.0.1",
+        "198.51.100.1",
+        "203.0.113.1",
+        "224.0.0.1",
+        "239.255.255.255",
+        "240.0.0.1",
+        "255.255.255.255",
+    ];
+    let urls = hosts.map(|host| format!("http://{host}:{port}/"));
+    all_refused(&world, &urls, "webhooks may reach").await;
+    assert_eq!(canary.connections(), 0);
+    assert_eq!(
+        world.names.asked.load(Ordering::SeqCst),
+        0,
+        "none was looked up"
+    );
+}
+
+// rule: webhook.forbidden-targets, webhook.https-only
+#[tokio::test]
+async fn what_is_no_target_gets_no_connection() {
+    let mut world = World::new(&[]).await;
+    let canary = Receiver::start([]).await;
+    let at = canary.address;
+    let bad = [
+        format!("ftp://{at}/"),
+        format!("file://{at}/etc/passwd"),
+        format!("gopher://{at}/"),
+        format!("http://user:pass@{at}/"),
+        format!("http://{at}/ x"),
+        "http://127.0.0.1:22/".to_owned(),
+        "http://127.0.0.1:6379/".to_owned(),
+        "not a url".to_owned(),
+        String::new(),
+    ];
+    all_refused(&world, &bad, "cannot be used").await;
+    world.setup.mode = Mode::Live;
+    let plain = [format!("http://{at}/")];
+    all_refused(&world, &plain, "https URL in live mode").await;
+    assert_eq!(canary.connections(), 0);
+}
+
+/// The same listener, let through, is reached: what the other tests find closed is open.
+// rule: webhook.forbidden-targets
+#[tokio::test]
+async fn what_the_operator_allows_is_reached() {
+    for (allow, host) in [
+        (AllowPrivate::Loopback, "127.1"),
+        (AllowPrivate::Loopback, "[::ffff:7f00:1]"),
+        (AllowPrivate::All, "hooks.example"),
+    ] {
+        let mut world = World::new(&[]).await;
+        world.setup.allow_private = allow;
+        world.names.set("hooks.example", &[&["127.0.0.1"]]);
+        let canary = Receiver::start([]).await;
+        let url = format!("http://{host}:{}/", canary.address.port());
+        let listener = world.listener("acme", &url).await;
+        let worker = world.start();
+        world.emit(&listener, "o", "e").await;
+        canary.wait_for(1).await;
+        worker.stop().await;
+    }
+}
+
+/// A name that is public when the endpoint is set, and private when a delivery connects.
+// rule: webhook.rebinding
+#[tokio::test]
+async fn a_name_that_turns_private_gets_no_connection() {
+    let mut world = World::new(&[20, 20]).await;
+    world.setup.allow_private = AllowPrivate::None;
+    world.setup.timeout = millis(150);
+    let canary = Receiver::start([]).await;
+    let port = canary.address.port();
+    let urls = ["private", "mapped", "metadata", "turning", "both"]
+        .map(|name| format!("http://{name}.example:{port}/"));
+    world.names.set("private.example", &[&["127.0.0.1"]]);
+    world.names.set("mapped.example", &[&["::ffff:127.0.0.1"]]);
+    world.names.set("metadata.example", &[&["169.254.169.254"]]);
+    let turning: [&[&str]; 2] = [&["1.1.1.1"], &["127.0.0.1", "::1"]];
+    world.names.set("turning.example", &turning);
+    world
+        .names
+        .set("both.example", &[&["127.0.0.1", "1.1.1.1", "::1"]]);
+    let worker = world.start();
+    for (number, url) in urls.iter().enumerate() {
+        let name = format!("p{number}");
+        let listener = world.listener(&name, url).await;
+        world.emit(&listener, &name, &name).await;
+        let record = world.closed(&listener, &name).await;
+        assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{url}");
+        let said = record.last_error.unwrap_or_default();
+        let refused = said.contains("which webhooks may not reach");
+        assert_eq!(refused, !url.contains("both"), "{url}: {said}");
+    }
+    assert_eq!(canary.connections(), 0);
+    let asked = world.names.asked.load(Ordering::SeqCst);
+    assert_eq!(asked, 3 * urls.len(), "one look-up for each attempt");
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_name_nobody_knows_is_a_failed_attempt() {
+    let world = World::new(&[]).await;
+    world.names.set("empty.example", &[&[]]);
+    let worker = world.start();
+    for (name, words) in [
+        ("unknown", "cannot be resolved"),
+        ("empty", "cannot connect"),
+    ] {
+        let listener = world
+            .listener(name, &format!("http://{name}.example/"))
+            .await;
+        world.emit(&listener, name, name).await;
+        let said = world.closed(&listener, name).await.last_error.unwrap();
+        assert!(said.contains(words), "{name}: {said}");
+    }
+    worker.stop().await;
+}
+
+// rule: webhook.non-2xx
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let world = World::new(&[]).await;
+    let canary = Receiver::start([]).await;
+    let worker = world.start();
+    for status in [301, 302, 303, 307, 308] {
+        let name = format!("p{status}");
+        let receiver = Receiver::start([Reply::Redirect(status, canary.url())]).await;
+        let listener = world.listener(&name, &receiver.url()).await;
+        world.emit(&listener, &name, &name).await;
+        let record = world.closed(&listener, &name).await;
+        assert_eq!(record.progress.state, DeliveryState::DeadLettered);
+        assert_eq!(record.last_response_status, Some(status));
+    }
+    assert_eq!(canary.connections(), 0);
+    worker.stop().await;
+}

@@ -1,0 +1,114 @@
+//! Who an endpoint is, is proved or nothing is sent.
+
+use std::sync::Arc;
+
+use kernel::Mode;
+use partner_core::webhooks::delivery::DeliveryState;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+use webhooks::Trust;
+
+use crate::receiver::Receiver;
+use crate::world::{World, millis};
+
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn acceptor(certificate: CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor {
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    TlsAcceptor::from(Arc::new(config))
+}
+
+async fn receiver(acceptor: TlsAcceptor) -> Receiver {
+    let any = ([127, 0, 0, 1], 0).into();
+    Receiver::start_wrapped(any, [], move |stream| {
+        let acceptor = acceptor.clone();
+        async move { acceptor.accept(stream).await.ok() }
+    })
+    .await
+}
+
+// rule: webhook.https-only
+#[tokio::test]
+async fn only_a_certificate_that_proves_the_host_is_believed() {
+    let mut world = World::new(&[]).await;
+    let authority = authority();
+    world.setup.trust = Trust::Only(vec![authority.der().clone()]);
+    world.setup.timeout = millis(2_000);
+    let past = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
+    let mut receivers = Vec::new();
+    for (name, certified, trusted, expired) in [
+        ("good", "good.example", true, false),
+        ("other", "elsewhere.example", true, false),
+        ("self", "self.example", false, false),
+        ("old", "old.example", true, true),
+    ] {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![certified.to_owned()]).unwrap();
+        if expired {
+            (params.not_before, params.not_after) = past;
+        }
+        let signed = if trusted {
+            params.signed_by(&key, &authority)
+        } else {
+            params.self_signed(&key)
+        };
+        let certificate = signed.unwrap().der().clone();
+        let receiver = receiver(acceptor(certificate, &key)).await;
+        world
+            .names
+            .set(&format!("{name}.example"), &[&["127.0.0.1"]]);
+        receivers.push((name, receiver));
+    }
+    let worker = world.start();
+    for (name, receiver) in &receivers {
+        let url = format!("https://{name}.example:{}/", receiver.address.port());
+        let listener = world.listener(name, &url).await;
+        world.emit(&listener, name, name).await;
+        let record = world.closed(&listener, name).await;
+        if *name == "good" {
+            let delivered = matches!(record.progress.state, DeliveryState::Succeeded { .. });
+            assert!(delivered, "{record:?}");
+            assert_eq!(receiver.events(), ["good"]);
+        } else {
+            assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
+            let said = record.last_error.unwrap_or_default();
+            assert!(
+                said.starts_with("the TLS handshake failed: "),
+                "{name}: {said}"
+            );
+            assert!(receiver.received().is_empty(), "{name}");
+        }
+    }
+    worker.stop().await;
+}
+
+/// A server that speaks plain HTTP behind an https address.
+// rule: webhook.https-only
+#[tokio::test]
+async fn https_is_never_plain() {
+    let mut world = World::new(&[]).await;
+    world.setup.mode = Mode::Live;
+    let receiver = Receiver::start([]).await;
+    let listener = world
+        .listener("acme", &format!("https://{}/", receiver.address))
+        .await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    let record = world.closed(&listener, "o").await;
+    assert_eq!(record.progress.state, DeliveryState::DeadLettered);
+    assert!(receiver.received().is_empty());
+    worker.stop().await;
+}
