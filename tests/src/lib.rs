@@ -32,7 +32,7 @@ pub use contract::{Contract, Operation};
 pub use database::Database;
 pub use desk::DeskFault;
 pub use engine::{Asked, Reply, ScriptedEngine};
-pub use logs::Logs;
+pub use logs::{Catching, Logs};
 pub use operator::{Operator, money};
 pub use rates::ScriptedRates;
 pub use setup::{

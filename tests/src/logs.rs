@@ -1,30 +1,60 @@
 //! What the service logs, line by line, as its operator would read it.
 
+use std::cell::RefCell;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 use serde_json::Value;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::dynamic_filter_fn;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Catches every line that the current thread logs, at every level.
+thread_local! {
+    /// Where this thread's lines go, while a test catches them.
+    static CAUGHT: RefCell<Option<Logs>> = const { RefCell::new(None) };
+}
+
+/// The lines that the current thread has logged, at every level.
 #[derive(Debug, Clone, Default)]
 pub struct Logs(Arc<Mutex<Vec<u8>>>);
 
+/// Catches for as long as it lives.
+#[derive(Debug)]
+pub struct Catching(());
+
+impl Drop for Catching {
+    fn drop(&mut self) {
+        CAUGHT.with(|caught| caught.borrow_mut().take());
+    }
+}
+
 impl Logs {
+    /// Starts logging, once for all tests: only threads that catch pay for it.
+    pub(crate) fn start() {
+        static STARTED: Once = Once::new();
+        STARTED.call_once(|| {
+            let catching =
+                dynamic_filter_fn(|_, _| CAUGHT.with(|caught| caught.borrow().is_some()));
+            let lines = tracing_subscriber::fmt::layer()
+                .json()
+                .flatten_event(true)
+                .with_writer(ToCatcher);
+            tracing_subscriber::registry()
+                .with(lines.with_filter(catching))
+                .init();
+        });
+    }
+
     /// Catches from now on, as long as the second value lives. For tests on one thread.
     #[must_use]
-    pub fn catch() -> (Self, impl Sized) {
+    pub fn catch() -> (Self, Catching) {
+        Self::start();
         let logs = Self::default();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(LevelFilter::TRACE)
-            .json()
-            .flatten_event(true)
-            .with_writer(logs.clone())
-            .finish();
-        (logs, subscriber.set_default())
+        CAUGHT.with(|caught| caught.borrow_mut().replace(logs.clone()));
+        (logs, Catching(()))
     }
 
     /// Everything caught so far.
@@ -47,9 +77,15 @@ impl Logs {
     }
 }
 
-impl io::Write for Logs {
+struct ToCatcher;
+
+impl io::Write for ToCatcher {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
+        CAUGHT.with(|caught| {
+            if let Some(logs) = &*caught.borrow() {
+                logs.0.lock().extend_from_slice(bytes);
+            }
+        });
         Ok(bytes.len())
     }
 
@@ -58,10 +94,10 @@ impl io::Write for Logs {
     }
 }
 
-impl<'w> MakeWriter<'w> for Logs {
+impl MakeWriter<'_> for ToCatcher {
     type Writer = Self;
 
-    fn make_writer(&'w self) -> Self {
-        self.clone()
+    fn make_writer(&self) -> Self {
+        Self
     }
 }

@@ -35,6 +35,7 @@ use crate::database::Database;
 use crate::desk::{Desk, DeskFault};
 use crate::engine::ScriptedEngine;
 use crate::invariants::INVARIANTS;
+use crate::logs::Logs;
 use crate::operator::Operator;
 use crate::rates::ScriptedRates;
 use crate::setup::{self, Setup};
@@ -117,6 +118,7 @@ impl World {
         clock: Arc<ManualClock>,
         seeded: Seeded,
     ) -> Self {
+        Logs::start();
         let seeded = Arc::new(seeded);
         let entropy: Arc<dyn Entropy> = seeded.clone();
         let file = folder.path().join("penstock.db");

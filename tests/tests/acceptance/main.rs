@@ -14,6 +14,7 @@ mod logs;
 mod main_job;
 mod money;
 mod poll;
+mod poll_leases;
 mod published;
 mod purity;
 mod quote_faults;

@@ -1,12 +1,10 @@
 //! The status poll: the one call that moves a trade.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use acceptance::{ACME, Asked, RIVAL, Reply, World, keys};
 use pools_core::trade::{EngineReport, TradeStatus};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
@@ -15,10 +13,6 @@ async fn funded() -> World {
     world.operator().credit(ACME, "1000.00", "EUR").await;
     world.operator().credit(ACME, "1000", "USDT").await;
     world
-}
-
-fn fill(reference: &str) -> Option<EngineReport> {
-    Some(EngineReport::Delivered(reference.to_owned()))
 }
 
 /// The attempts the engine was asked with, and what was known at each.
@@ -352,116 +346,6 @@ async fn attempts_are_counted_across_processes() {
     );
     replica.close().await;
     world.notice(ACME, &trade).await;
-    world.finish().await;
-}
-
-// rule: pools.trade.second-poller, pools.trade.converge
-#[tokio::test]
-async fn a_second_poller_does_not_wait() {
-    let world = funded().await;
-    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
-    world.engine().asked();
-    let (second, id) = (world.acme(), quote.clone());
-    world.engine().meanwhile(move |asked| {
-        let (second, id) = (second.clone(), id.clone());
-        async move {
-            if matches!(asked, Asked::Report(_)) {
-                assert_eq!(second.status(&id).await, "reserved");
-            }
-        }
-    });
-    assert_eq!(world.acme().status(&quote).await, "settled");
-    world.engine().in_peace();
-    assert_eq!(
-        enquiries(&world),
-        [(1, TradeStatus::Reserved)],
-        "the second asked nobody"
-    );
-    world.notice(ACME, &trade).await;
-    world.finish().await;
-}
-
-// rule: pools.trade.lease
-#[tokio::test]
-async fn a_dead_poller_blocks_nobody_past_its_lease() {
-    let world = funded().await;
-    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
-    let reached = Arc::new(Notify::new());
-    let signal = reached.clone();
-    world.engine().meanwhile(move |asked| {
-        let signal = signal.clone();
-        async move {
-            if matches!(asked, Asked::Report(_)) {
-                signal.notify_one();
-                std::future::pending::<()>().await;
-            }
-        }
-    });
-    let (poller, id) = (world.acme(), quote.clone());
-    let dead = tokio::spawn(async move { poller.poll(&id).await });
-    reached.notified().await;
-    dead.abort();
-    assert!(dead.await.is_err());
-    world.engine().in_peace();
-    world.engine().asked();
-    // The engine's timeout of one second, and two more.
-    for _ in 0..2 {
-        assert_eq!(world.acme().status(&quote).await, "reserved");
-        world.after(1_499);
-    }
-    world.after(1);
-    assert_eq!(
-        world.acme().status(&quote).await,
-        "reserved",
-        "one millisecond to go"
-    );
-    assert_eq!(enquiries(&world), []);
-    world.after(1);
-    assert_eq!(world.acme().status(&quote).await, "settled");
-    assert_eq!(enquiries(&world), [(2, TradeStatus::Reserved)]);
-    world.notice(ACME, &trade).await;
-    world.finish().await;
-}
-
-// rule: pools.trade.converge, pools.trade.lease, pools.trade.terminal
-#[tokio::test]
-async fn an_answer_that_comes_after_the_lease_changes_nothing() {
-    let world = funded().await;
-    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
-    world.engine().report(Reply::Then(vec![
-        fill("second"),
-        Some(EngineReport::CannotComplete),
-    ]));
-    let (meddler, id) = (world.clone(), quote.clone());
-    let first = Arc::new(std::sync::atomic::AtomicBool::new(true));
-    world.engine().meanwhile(move |asked| {
-        let (meddler, id) = (meddler.clone(), id.clone());
-        let first = matches!(asked, Asked::Report(_))
-            && first.swap(false, std::sync::atomic::Ordering::SeqCst);
-        async move {
-            if first {
-                meddler.after(3_000);
-                // The second poll gets the first answer of the script.
-                assert_eq!(Box::pin(meddler.acme().status(&id)).await, "settled");
-            }
-        }
-    });
-    assert_eq!(
-        world.acme().status(&quote).await,
-        "settled",
-        "the late `failed` is not applied"
-    );
-    world.engine().in_peace();
-    let read = world.acme().read(&trade).await.ok();
-    assert_eq!(
-        (&read["status"], &read["engineFillTxId"]),
-        (&json!("settled"), &json!("second"))
-    );
-    assert_eq!(world.acme().balance("EUR-USDT").await, "900.00");
-    assert_eq!(
-        world.notice(ACME, &trade).await,
-        ["pool.transaction.settled"]
-    );
     world.finish().await;
 }
 

@@ -54,16 +54,25 @@ async fn transact_and_reject_have_one_winner() {
     let mut wins = BTreeMap::<&str, usize>::new();
     for round in 0..ROUNDS {
         let quote = acme.buy("EUR-USDT", "10").await;
+        if round % 50 == 25 {
+            transact(&acme, &quote, &quote).await.ok();
+        }
         let rejecting = {
             let (client, quote) = (acme.clone(), quote.clone());
             tokio::spawn(async move { client.reject(&quote).await })
         };
-        // Now and then the one that was spawned first gets a head start.
-        if round % 3 == 0 {
-            tokio::task::yield_now().await;
-        }
-        let executed = transact(&acme, &quote, &quote).await;
-        let rejected = rejecting.await.unwrap();
+        // Mostly at once; now and then one of them is given the whole way, so that both win some
+        // on any machine.
+        let (executed, rejected) = match round % 50 {
+            0 => {
+                let rejected = rejecting.await.unwrap();
+                (transact(&acme, &quote, &quote).await, rejected)
+            }
+            _ => {
+                let executed = transact(&acme, &quote, &quote).await;
+                (executed, rejecting.await.unwrap())
+            }
+        };
         let outcome = match (code(&executed), code(&rejected)) {
             ("ok", "quote_consumed") => "consumed",
             ("quote_rejected", "ok") => "rejected",
@@ -92,17 +101,19 @@ async fn transact_and_the_instant_of_expiry_have_one_winner() {
     let world = rich().await;
     let acme = world.acme();
     let mut consumed = 0;
-    for _ in 0..ROUNDS {
+    for round in 0..ROUNDS {
         let quote = acme.buy("EUR-USDT", "10").await;
         world.after(14_999);
-        let reading = {
-            let (client, quote) = (acme.clone(), quote.clone());
-            tokio::spawn(async move { client.quote(&quote).await.ok()["status"].clone() })
-        };
         let executing = tokio::spawn(transact(&acme, &quote, &quote));
-        tokio::task::yield_now().await;
+        for _ in 0..round % 16 {
+            tokio::task::yield_now().await;
+        }
         world.after(1);
-        let seen = reading.await.unwrap();
+        // Whoever reads from now on may find it expired, but not while it can still be consumed.
+        let mut seen = acme.quote(&quote).await.ok()["status"].clone();
+        if round % 2 == 0 {
+            seen = acme.quote(&quote).await.ok()["status"].clone();
+        }
         let executed = executing.await.unwrap();
         let last = acme.quote(&quote).await.ok();
         match code(&executed) {

@@ -221,3 +221,41 @@ async fn after_an_unknown_commit_the_hold_is_left_alone() {
         world.finish().await;
     }
 }
+
+// rule: pools.transact.atomic, pools.engine.confirm
+#[tokio::test]
+async fn a_request_dropped_half_way_has_done_all_or_nothing() {
+    for (during_hold, made) in [(true, 0), (false, 1)] {
+        let world = funded().await;
+        let acme = world.acme();
+        let quote = acme.buy("EUR-USDT", "100").await;
+        let reached = Arc::new(tokio::sync::Notify::new());
+        let signal = reached.clone();
+        world.engine().meanwhile(move |asked| {
+            let (signal, here) = (
+                signal.clone(),
+                matches!(asked, Asked::Hold(..)) == during_hold,
+            );
+            async move {
+                if here {
+                    signal.notify_one();
+                    std::future::pending::<()>().await;
+                }
+            }
+        });
+        let (client, id) = (acme.clone(), quote.clone());
+        let dropped = tokio::spawn(async move { client.transact("EUR-USDT", &id, "k").await });
+        reached.notified().await;
+        dropped.abort();
+        assert!(dropped.await.is_err());
+        world.engine().in_peace();
+        for table in ["trades", "idempotency_keys"] {
+            assert_eq!(world.database().count(table).await, made, "{table}");
+        }
+        // The key is not in flight any more, and the retry finds out.
+        let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
+        assert_eq!(ack["idempotent"], made == 1);
+        assert_eq!(acme.balance("EUR-USDT").await, "900.00");
+        world.finish().await;
+    }
+}

@@ -339,3 +339,68 @@ async fn a_key_revoked_or_a_partner_suspended_meanwhile_commits_nothing() {
         world.finish().await;
     }
 }
+
+// rule: pools.transact.order, pools.transact.side
+#[tokio::test]
+async fn selling_switched_off_meanwhile_is_seen_before_the_expiry_that_came_too() {
+    for late in [false, true] {
+        let world = World::new().await;
+        world.operator().credit(ACME, "100", "USDT").await;
+        let quote = world.acme().sell("EUR-USDT", "100").await;
+        let meddler = world.clone();
+        world.engine().meanwhile(move |_| {
+            let meddler = meddler.clone();
+            async move {
+                let operator = meddler.operator();
+                operator
+                    .terms(ACME, "EUR-USDT", |terms| terms.off_ramp = false)
+                    .await;
+                meddler.after(if late { 15_000 } else { 0 });
+            }
+        });
+        let answer = world.acme().transact("EUR-USDT", &quote, "k").await;
+        answer.refused(501, "side_not_enabled");
+        world.engine().in_peace();
+        assert_eq!(world.acme().ledger("USDT").await["available"], "100");
+        world.finish().await;
+    }
+}
+
+// rule: pools.transact.order, pools.transact.idempotent
+#[tokio::test]
+async fn a_twin_that_finishes_meanwhile_is_found_before_everything_about_the_quote() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "100.00", "EUR").await;
+    let quote = world.acme().buy("EUR-USDT", "100").await;
+    let (meddler, id) = (world.clone(), quote.clone());
+    let once = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    world.engine().meanwhile(move |_| {
+        let (meddler, id) = (meddler.clone(), id.clone());
+        let first = !once.swap(true, std::sync::atomic::Ordering::SeqCst);
+        async move {
+            if first {
+                let twin = Box::pin(meddler.acme().transact("EUR-USDT", &id, "twin")).await;
+                assert_eq!(twin.ok()["idempotent"], false);
+                meddler.after(15_000);
+                meddler
+                    .operator()
+                    .change(ACME, |profile| profile.velocity_cap = Some(0))
+                    .await;
+            }
+        }
+    });
+    // By now the quote is past its expiry, the cap is zero, and the balance too.
+    let ack = world.acme().transact("EUR-USDT", &quote, "k").await.ok();
+    assert_eq!(
+        (&ack["idempotent"], &ack["status"]),
+        (&json!(true), &json!("reserved"))
+    );
+    world.engine().in_peace();
+    assert_eq!(world.database().count("trades").await, 1);
+    assert_eq!(
+        world.database().count("idempotency_keys").await,
+        1,
+        "its own key stays free"
+    );
+    world.finish().await;
+}

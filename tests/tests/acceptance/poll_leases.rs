@@ -1,0 +1,199 @@
+//! Several polls of one trade: leases, and answers that come late.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use acceptance::{ACME, Asked, Reply, World};
+use pools_core::trade::{EngineReport, TradeStatus};
+use serde_json::json;
+use tokio::sync::Notify;
+
+async fn funded() -> World {
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    world
+}
+
+fn fill(reference: &str) -> Option<EngineReport> {
+    Some(EngineReport::Delivered(reference.to_owned()))
+}
+
+/// The attempts the engine was asked with, and what was known at each.
+fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
+    let asked = world.engine().asked().into_iter();
+    asked
+        .filter_map(|asked| match asked {
+            Asked::Report(enquiry) => Some((enquiry.attempt, enquiry.known)),
+            _ => None,
+        })
+        .collect()
+}
+
+// rule: pools.trade.second-poller, pools.trade.converge
+#[tokio::test]
+async fn a_second_poller_does_not_wait() {
+    let world = funded().await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    world.engine().asked();
+    let (second, id) = (world.acme(), quote.clone());
+    world.engine().meanwhile(move |asked| {
+        let (second, id) = (second.clone(), id.clone());
+        async move {
+            if matches!(asked, Asked::Report(_)) {
+                assert_eq!(second.status(&id).await, "reserved");
+            }
+        }
+    });
+    assert_eq!(world.acme().status(&quote).await, "settled");
+    world.engine().in_peace();
+    assert_eq!(
+        enquiries(&world),
+        [(1, TradeStatus::Reserved)],
+        "the second asked nobody"
+    );
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: pools.trade.lease
+#[tokio::test]
+async fn a_dead_poller_blocks_nobody_past_its_lease() {
+    let world = funded().await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    let reached = Arc::new(Notify::new());
+    let signal = reached.clone();
+    world.engine().meanwhile(move |asked| {
+        let signal = signal.clone();
+        async move {
+            if matches!(asked, Asked::Report(_)) {
+                signal.notify_one();
+                std::future::pending::<()>().await;
+            }
+        }
+    });
+    let (poller, id) = (world.acme(), quote.clone());
+    let dead = tokio::spawn(async move { poller.poll(&id).await });
+    reached.notified().await;
+    dead.abort();
+    assert!(dead.await.is_err());
+    world.engine().in_peace();
+    world.engine().asked();
+    // The engine's timeout of one second, and two more.
+    for _ in 0..2 {
+        assert_eq!(world.acme().status(&quote).await, "reserved");
+        world.after(1_499);
+    }
+    world.after(1);
+    assert_eq!(
+        world.acme().status(&quote).await,
+        "reserved",
+        "one millisecond to go"
+    );
+    assert_eq!(enquiries(&world), []);
+    world.after(1);
+    assert_eq!(world.acme().status(&quote).await, "settled");
+    assert_eq!(enquiries(&world), [(2, TradeStatus::Reserved)]);
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: pools.trade.converge, pools.trade.lease, pools.trade.terminal
+#[tokio::test]
+async fn an_answer_that_comes_after_the_lease_changes_nothing() {
+    let world = funded().await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    world.engine().report(Reply::Then(vec![
+        fill("second"),
+        Some(EngineReport::CannotComplete),
+    ]));
+    let (meddler, id) = (world.clone(), quote.clone());
+    let first = Arc::new(AtomicBool::new(true));
+    world.engine().meanwhile(move |asked| {
+        let (meddler, id) = (meddler.clone(), id.clone());
+        let first = matches!(asked, Asked::Report(_)) && first.swap(false, Ordering::SeqCst);
+        async move {
+            if first {
+                meddler.after(3_000);
+                // The second poll gets the first answer of the script.
+                assert_eq!(Box::pin(meddler.acme().status(&id)).await, "settled");
+            }
+        }
+    });
+    assert_eq!(
+        world.acme().status(&quote).await,
+        "settled",
+        "the late `failed` is not applied"
+    );
+    world.engine().in_peace();
+    let read = world.acme().read(&trade).await.ok();
+    assert_eq!(
+        (&read["status"], &read["engineFillTxId"]),
+        (&json!("settled"), &json!("second"))
+    );
+    assert_eq!(world.acme().balance("EUR-USDT").await, "900.00");
+    assert_eq!(
+        world.notice(ACME, &trade).await,
+        ["pool.transaction.settled"]
+    );
+    world.finish().await;
+}
+
+// rule: pools.trade.lease, pools.trade.converge
+#[tokio::test]
+async fn an_answer_under_a_lapsed_lease_is_not_applied_while_another_is_asking() {
+    let world = funded().await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    world.engine().report(Reply::Then(vec![
+        Some(EngineReport::CannotComplete),
+        fill("second"),
+    ]));
+    // The first poll asks; its lease lapses; the second asks too, and is kept waiting until the
+    // first has its answer.
+    let (second_asks, first_is_done) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let asked = Arc::new(AtomicBool::new(false));
+    let (meddler, id) = (world.clone(), quote.clone());
+    let (asks, done) = (second_asks.clone(), first_is_done.clone());
+    let (send, receive) = tokio::sync::oneshot::channel();
+    let send = Arc::new(parking_lot::Mutex::new(Some(send)));
+    world.engine().meanwhile(move |question| {
+        let (meddler, id, asks, done, send) = (
+            meddler.clone(),
+            id.clone(),
+            asks.clone(),
+            done.clone(),
+            send.clone(),
+        );
+        let reporting = matches!(question, Asked::Report(_));
+        let first = reporting && !asked.swap(true, Ordering::SeqCst);
+        async move {
+            if first {
+                meddler.after(3_000);
+                let client = meddler.acme();
+                let second = tokio::spawn(async move { client.status(&id).await });
+                send.lock().take().unwrap().send(second).unwrap();
+                asks.notified().await;
+            } else if reporting {
+                asks.notify_one();
+                done.notified().await;
+            }
+        }
+    });
+    assert_eq!(
+        world.acme().status(&quote).await,
+        "reserved",
+        "its `failed` came too late"
+    );
+    assert_eq!(world.acme().balance("EUR-USDT").await, "900.00");
+    first_is_done.notify_one();
+    assert_eq!(receive.await.unwrap().await.unwrap(), "settled");
+    world.engine().in_peace();
+    assert_eq!(
+        world.acme().read(&trade).await.ok()["engineFillTxId"],
+        json!("second")
+    );
+    assert_eq!(
+        world.notice(ACME, &trade).await,
+        ["pool.transaction.settled"]
+    );
+    world.finish().await;
+}
