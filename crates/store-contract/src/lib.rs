@@ -1,4 +1,8 @@
 //! The contract of the store ports, as cases that every store passes.
+//!
+//! A store's own tests give a function that opens a fresh [`Fixture`] and run
+//! `store_contract!(crate::open)`: one test for each case, so a failure names the store and the
+//! case.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -7,9 +11,115 @@
     reason = "a failing case is a panic"
 )]
 
+pub mod audit;
+pub mod clock;
 pub mod deliveries;
+pub mod events;
 pub mod fixture;
+pub mod idempotency;
+pub mod lane;
+pub mod ledger;
+pub mod lists;
+pub mod provisioning;
+pub mod quotes;
 pub mod throughput;
+pub mod trades;
+pub mod velocity;
 mod world;
 
 pub use fixture::{Fixture, IDEMPOTENCY_TTL, ManualClock, Ports, WINDOW};
+
+/// One test for every case of the contract, on stores that `$open` opens.
+#[macro_export]
+macro_rules! store_contract {
+    ($open:path) => {
+        $crate::__cases! { $open;
+            quotes: an_opened_quote_reads_back, what_was_seen_has_the_stores_instant,
+                a_foreign_quote_is_absent, reject_succeeds_once, a_consumed_quote_is_not_rejected,
+                consume_and_reject_have_one_winner, expired_is_refused_at_the_exact_millisecond,
+                behind_writes_waits_for_them, a_quote_needs_a_partner,
+                a_batch_of_quotes_is_all_or_none;
+            lane: a_purchase_reserves_fiat_and_a_sale_crypto,
+                a_consumed_quote_has_its_trade_under_every_key,
+                one_quote_has_one_trade_however_many_ask, a_balance_never_goes_below_zero,
+                without_the_engines_hold_nothing_happens, a_quote_of_another_pool_is_unknown,
+                a_sale_must_be_enabled, a_revoked_key_is_refused_inside_the_lane,
+                an_entitlement_withdrawn_is_refused_inside_the_lane, a_batch_is_of_one_mode,
+                a_batch_is_written_wholly_or_not_at_all, a_batch_equals_its_commands_one_by_one,
+                a_refusal_costs_its_own_command_alone;
+            idempotency: a_look_knows_what_a_transact_left,
+                the_same_key_for_another_request_is_refused,
+                a_key_used_twice_in_one_batch_counts_once, keys_never_meet_across_partners,
+                an_expired_record_is_overwritten, a_refusal_leaves_its_key_free,
+                a_sweep_takes_the_oldest;
+            velocity: the_cap_may_be_reached_and_not_passed, one_batch_never_passes_the_cap,
+                a_trade_leaves_with_the_window, what_never_settled_stops_counting,
+                what_had_left_the_window_is_not_subtracted_twice, a_longer_window_counts_again,
+                a_cap_set_later_finds_what_was_traded, a_total_reads_back;
+            trades: a_trade_reads_back_in_every_state, a_foreign_trade_is_absent,
+                a_claim_needs_the_attempt_before, a_stale_token_changes_nothing,
+                a_step_happens_once, concurrent_reports_have_one_winner,
+                a_step_the_rules_do_not_know_is_refused, a_settlement_never_changes,
+                a_purchase_without_the_gate_reserves_nothing;
+            lists: pages_lose_and_repeat_nothing, every_filter_finds_its_trades,
+                bounds_let_in_their_own_instant, an_unknown_cursor_gives_an_empty_page,
+                a_walk_sees_what_was_there_when_it_began;
+            ledger: entries_chain_from_the_first, accounts_are_each_partners_modes_and_currencies,
+                pages_follow_the_accounts_numbers, bounds_of_the_ledger_let_in_their_own_instant,
+                an_account_that_moved_on_is_not_written_over, impossible_entries_are_refused,
+                a_deposit_counts_once_per_reference, a_crypto_receipt_keeps_its_network,
+                a_dropped_transaction_leaves_nothing, an_entry_needs_a_partner;
+            events: an_end_is_reported_once, a_foreign_event_is_absent,
+                a_delivery_needs_an_endpoint;
+            deliveries: a_claim_brings_what_an_attempt_needs, a_lease_hides_until_it_is_over,
+                a_stale_token_changes_nothing, a_late_report_counts_while_nobody_else_has_claimed,
+                a_failure_is_recorded_and_waits, an_object_is_delivered_in_order,
+                a_dead_letter_frees_the_later_ones, one_that_failed_itself_keeps_its_own_wait,
+                a_busy_endpoint_leaves_room_for_others, two_workers_never_hold_one_delivery,
+                what_is_handed_back_is_due_at_once, a_claim_sees_the_endpoint_as_it_is_now,
+                modes_and_services_have_queues_of_their_own, a_commit_that_queued_wakes,
+                concluding_what_is_not_there_changes_nothing;
+            provisioning: pools_read_back_in_order, partners_read_back,
+                profiles_are_replaced_wholly, endpoints_are_replaced_with_their_secrets,
+                keys_are_listed_the_oldest_first, a_keys_hash_is_unique_in_all_modes,
+                a_key_is_revoked_once, a_key_is_found_with_its_partner,
+                a_partner_without_pools_has_an_absent_profile, every_change_raises_the_version,
+                dropped_provisioning_leaves_nothing, the_first_master_key_stays,
+                an_open_store_is_ready, a_reopened_store_has_everything;
+            clock: the_clock_never_runs_backwards, the_clock_goes_on_where_it_stopped;
+            audit: a_fresh_database_is_clean, everything_the_rules_do_is_clean,
+                money_on_an_account_is_found, a_negative_balance_is_found, a_changed_entry_is_found,
+                a_broken_chain_is_found, a_gap_in_the_sequence_is_found,
+                an_entry_out_of_time_is_found, a_lost_account_is_found, a_lost_reserve_is_found,
+                a_reserve_without_a_fate_is_found, a_refund_that_never_came_is_found,
+                a_failed_trade_that_kept_its_reserve_is_found, an_entry_of_another_quote_is_found,
+                a_deposit_of_another_amount_is_found, a_trade_with_other_terms_is_found,
+                a_spread_past_the_ceiling_is_found, a_consumed_quote_without_a_trade_is_found,
+                a_trade_of_an_open_quote_is_found, a_quote_with_two_fates_is_found,
+                a_quote_consumed_late_is_found, a_step_that_does_not_exist_is_found,
+                a_lost_step_is_found, a_status_against_its_steps_is_found,
+                a_reserved_trade_that_settled_is_found, a_settlement_that_moved_is_found,
+                a_lost_event_is_found, an_event_of_no_end_is_found, an_event_said_twice_is_found,
+                a_delivery_of_another_object_is_found, a_record_of_another_instant_is_found,
+                a_record_of_no_trade_is_found, a_running_total_that_is_off_is_found,
+                a_lost_running_total_is_found, an_event_of_the_other_mode_is_found,
+                a_row_of_the_other_mode_is_found;
+        }
+    };
+}
+
+/// The tests of [`store_contract!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __cases {
+    ($open:path; $($noun:ident: $($case:ident),+;)+) => { $(
+        mod $noun {
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    $crate::$noun::$case($open().await).await;
+                }
+            )+
+        }
+    )+ };
+}

@@ -1,5 +1,6 @@
 //! How fast the lane is: `cargo test --release -p store-sqlite --test throughput -- --ignored --nocapture`.
 
+#[cfg(test)]
 mod fixture;
 
 #[tokio::test]

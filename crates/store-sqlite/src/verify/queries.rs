@@ -20,13 +20,15 @@ pub(super) const FIGURES: [(&str, &str); 12] = [
 ];
 
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 18] = [
+pub(super) const INVARIANTS: [(&str, &str); 21] = [
+    ("database-is-whole", WHOLE),
     ("rows-refer-to-rows", REFERENCES),
     ("consumed-quote-has-one-trade", CONSUMED_WITHOUT_TRADE),
     ("trade-has-one-consumed-quote", TRADE_WITHOUT_CONSUMED),
     ("quote-has-one-fate", TWO_FATES),
     ("quote-is-decided-in-time", LATE),
     ("trade-has-its-quotes-terms", TERMS),
+    ("bps-within-limits", BPS),
     ("trade-state-fits-its-facts", FACTS),
     ("trade-moves-by-allowed-steps", STEPS),
     ("trade-steps-fit-its-state", STEPS_OF_STATE),
@@ -39,7 +41,13 @@ pub(super) const INVARIANTS: [(&str, &str); 18] = [
     ("event-has-its-trade", EVENT_EXTRA),
     ("delivery-is-of-its-event", DELIVERY),
     ("idempotency-record-is-of-its-trade", ANSWERED),
+    ("rows-stay-in-their-mode", MODES),
 ];
+
+/// SQLite's own check: pages, indexes, types and unique keys. A connection that can only read
+/// leaves the CHECKs of the schema out, so the queries below repeat what those say.
+const WHOLE: &str =
+    "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'";
 
 const REFERENCES: &str =
     "SELECT \"table\" || ' row ' || coalesce(rowid, '?') || ' refers to no row of ' || parent
@@ -76,6 +84,10 @@ const TERMS: &str =
      WHERE (t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps, t.fee_bps, t.notional)
            IS NOT (q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps, q.notional)
         OR t.dest_address IS NOT q.dest_address OR t.dest_network IS NOT q.dest_network";
+
+const BPS: &str =
+    "SELECT mode || '/' || partner_id || ' quote ' || id || ' has ' || spread_bps || ' and ' || fee_bps || ' bps'
+     FROM quotes WHERE spread_bps NOT BETWEEN 0 AND 50 OR fee_bps NOT BETWEEN 0 AND 5000";
 
 const FACTS: &str =
     "SELECT mode || '/' || partner_id || ' trade ' || id || ' is ' || status || ' against its facts'
@@ -190,9 +202,10 @@ const EVENT_MISSING: &str =
 const EVENT_EXTRA: &str =
     "SELECT e.mode || '/' || e.partner_id || ' event ' || e.id || ' reports what has not happened'
      FROM events AS e
-     LEFT JOIN trades AS t
-          ON t.mode = e.mode AND t.partner_id = e.partner_id AND 'txn_' || t.mode || '_' || t.id = e.object_id
+     LEFT JOIN trades AS t ON t.mode = e.mode AND t.partner_id = e.partner_id AND t.id = substr(e.object_id, -26)
+          AND e.object_id = 'txn_' || t.mode || '_' || t.id
      WHERE e.service = 'pools'
+       AND e.type IN ('pool.transaction.settled', 'pool.transaction.failed', 'pool.transaction.released')
        AND e.type IS NOT 'pool.transaction.' || CASE t.status WHEN 'returned' THEN 'settled' ELSE t.status END";
 
 const DELIVERY: &str =
@@ -206,3 +219,14 @@ const ANSWERED: &str =
      FROM idempotency_keys AS i
      LEFT JOIN trades AS t ON t.mode = i.mode AND t.partner_id = i.partner_id AND t.id = i.trade_id
      WHERE i.created_at IS NOT t.created_at OR i.route IS NOT 'POST /v1/pools/' || t.pool || '/transact'";
+
+/// What is written out with its mode carries the mode of its row.
+const MODES: &str =
+    "SELECT mode || '/' || partner_id || ' event ' || id || ' is about ' || object_id
+     FROM events WHERE object_id GLOB 'txn_*' AND object_id NOT GLOB 'txn_' || mode || '_*'
+     UNION ALL
+     SELECT mode || '/' || partner_id || ' delivery ' || id || ' is about ' || object_id
+     FROM deliveries WHERE object_id GLOB 'txn_*' AND object_id NOT GLOB 'txn_' || mode || '_*'
+     UNION ALL
+     SELECT mode || '/' || partner_id || ' entry ' || id || ' refers to ' || reference
+     FROM ledger_entries WHERE trade_id IS NOT NULL AND reference NOT GLOB 'pq_' || mode || '_*'";

@@ -129,16 +129,25 @@ async fn balances(
     Ok(breaches)
 }
 
-/// The sums of all entries.
+/// The sums of all entries, and of what the partners' own accounts say they hold.
 #[derive(Default)]
 struct Sums {
-    /// Per mode and currency: what each kind of account has come to.
+    /// Per mode and currency: what each kind of account has come to. A partner's own stands here
+    /// as it is stored; the others keep no balance, so they are their entries.
     accounts: BTreeMap<(String, String), BTreeMap<String, i128>>,
     /// Per partner: the value reserved by open trades.
     reserved: BTreeMap<Place, i128>,
 }
 
 impl Sums {
+    fn add(&mut self, (mode, _, asset): &Place, kind: String, moved: i128) {
+        let accounts = self
+            .accounts
+            .entry((mode.clone(), asset.clone()))
+            .or_default();
+        *accounts.entry(kind).or_default() += moved;
+    }
+
     /// Value is moved, never made: all accounts of a currency together are nothing, and nobody
     /// but the outside owes anything.
     fn zero(&self) -> Breaches {
@@ -160,7 +169,7 @@ async fn sums(conn: &mut SqliteConnection) -> Result<Sums, StoreError> {
     let mut sums = Sums::default();
     let mut rows =
         sqlx::query("SELECT mode, partner_id, asset, debit, credit, amount FROM ledger_entries")
-            .fetch(conn);
+            .fetch(&mut *conn);
     while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
         let place = place(&row)?;
         let amount = i128::from(integer(&row, "amount")?);
@@ -169,12 +178,17 @@ async fn sums(conn: &mut SqliteConnection) -> Result<Sums, StoreError> {
             if kind == "reserved" {
                 *sums.reserved.entry(place.clone()).or_default() += moved;
             }
-            let accounts = sums
-                .accounts
-                .entry((place.0.clone(), place.2.clone()))
-                .or_default();
-            *accounts.entry(kind).or_default() += moved;
+            if kind != "partner" {
+                sums.add(&place, kind, moved);
+            }
         }
+    }
+    drop(rows);
+    let mut rows =
+        sqlx::query("SELECT mode, partner_id, asset, available FROM accounts").fetch(conn);
+    while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
+        let available = i128::from(integer(&row, "available")?);
+        sums.add(&place(&row)?, "partner".to_owned(), available);
     }
     Ok(sums)
 }

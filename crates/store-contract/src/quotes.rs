@@ -1,0 +1,278 @@
+//! Quotes: one fate each, decided before they expire, and nobody else's.
+
+use std::time::Duration;
+
+use kernel::{Cas, Mode, StoreError};
+use partner_core::Tenant;
+use pools_core::books::{Outcome, Refusal};
+use pools_core::ports::NewQuote;
+use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, QuoteStatus, Side};
+
+use crate::fixture::Fixture;
+use crate::world::{Member, ONE, QUOTE_TTL, World, amount, eur, profile, terms};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+impl<F: Fixture> World<F> {
+    /// A partner with funds.
+    pub(crate) async fn funded(&self, name: &str) -> Member {
+        let member = self.member(name).await;
+        self.fund(&member.who, amount("1000000", eur()), "start")
+            .await;
+        member
+    }
+
+    pub(crate) async fn seen(&self, who: &Tenant, id: QuoteId) -> Quote {
+        self.ports()
+            .store
+            .quote_get(who, id)
+            .await
+            .unwrap()
+            .unwrap()
+            .value
+    }
+
+    pub(crate) async fn reject(&self, who: &Tenant, id: QuoteId) -> Cas {
+        let mut tx = self.ports().store.begin("reject").await.unwrap();
+        let locked = tx.quote_lock(who, id).await.unwrap();
+        let now = tx.now().await.unwrap();
+        let outcome = tx.quote_reject(who, id, now).await.unwrap();
+        assert!(locked.is_some() || outcome == Cas::Lost);
+        tx.commit().await.unwrap();
+        outcome
+    }
+}
+
+pub async fn an_opened_quote_reads_back(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let batch = [
+        world.new_quote(&member.who, terms(Side::OnRamp, 107 * ONE)),
+        world.new_quote(&member.who, terms(Side::OffRamp, ONE)),
+    ];
+    let opened = world.ports().quotes.quotes_open(&batch).await.unwrap();
+    assert_eq!(opened.len(), 2);
+    for (new, quote) in batch.iter().zip(&opened) {
+        assert_eq!((new.id, &new.terms), (quote.id, &quote.terms));
+        assert_eq!(
+            (quote.created_at, quote.expires_at),
+            (world.now(), world.now().plus(QUOTE_TTL))
+        );
+        assert_eq!(&world.seen(&member.who, quote.id).await, quote);
+    }
+    let mut tx = world.ports().store.begin("lock").await.unwrap();
+    assert_eq!(
+        tx.quote_lock(&member.who, opened[0].id)
+            .await
+            .unwrap()
+            .as_ref(),
+        Some(&opened[0])
+    );
+}
+
+pub async fn what_was_seen_has_the_stores_instant(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let quote = world.buy(&member, 1).await;
+    world.clock().advance(QUOTE_TTL);
+    let seen = world
+        .ports()
+        .store
+        .quote_get(&member.who, quote.id)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(seen.at, quote.expires_at);
+    assert_eq!(seen.value.status(seen.at), QuoteStatus::Expired);
+}
+
+/// Another partner, the other mode, an id of the other mode, an id nobody has.
+pub async fn a_foreign_quote_is_absent(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let other = world.funded("other").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    let quote = world.buy(&member, 1).await;
+    let twin = QuoteId::from_parts(Mode::Live, quote.id.ulid());
+    let nobodys = QuoteId::new(Mode::Test, world.now(), &world.entropy);
+    for (who, id) in [
+        (&other.who, quote.id),
+        (&live.who, quote.id),
+        (&live.who, twin),
+        (&member.who, twin),
+        (&member.who, nobodys),
+    ] {
+        let reads = &world.ports().store;
+        assert!(reads.quote_get(who, id).await.unwrap().is_none());
+        assert!(
+            reads
+                .quote_get_behind_writes(who, id)
+                .await
+                .unwrap()
+                .is_none()
+        );
+        assert_eq!(world.reject(who, id).await, Cas::Lost);
+    }
+    for (thief, id) in [
+        (&other, quote.id),
+        (&live, quote.id),
+        (&live, twin),
+        (&member, twin),
+    ] {
+        let command = world.command(thief, id);
+        let look = world
+            .ports()
+            .store
+            .transact_look(&command.scope, id)
+            .await
+            .unwrap();
+        assert!(look.value.quote.is_none());
+        assert_eq!(
+            world.transact_one(command).await,
+            Err(Refusal::QuoteUnknown)
+        );
+    }
+    assert_eq!(world.seen(&member.who, quote.id).await.fate, Fate::Open);
+}
+
+pub async fn reject_succeeds_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let quote = world.buy(&member, 1).await;
+    assert_eq!(world.reject(&member.who, quote.id).await, Cas::Won);
+    let at = world.now();
+    world.clock().advance(MILLI);
+    assert_eq!(world.reject(&member.who, quote.id).await, Cas::Lost);
+    assert_eq!(
+        world.seen(&member.who, quote.id).await.fate,
+        Fate::Rejected(at)
+    );
+    let refused = world.transact_one(world.command(&member, quote.id)).await;
+    assert_eq!(refused, Err(Refusal::QuoteClosed(QuoteClosed::Rejected)));
+}
+
+pub async fn a_consumed_quote_is_not_rejected(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    assert_eq!(world.reject(&member.who, trade.quote).await, Cas::Lost);
+    assert_eq!(
+        world.seen(&member.who, trade.quote).await.fate,
+        Fate::Consumed(trade.created_at)
+    );
+}
+
+pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    for round in 0..20 {
+        let quote = world.buy(&member, 1).await;
+        let command = world.command(&member, quote.id);
+        let (decided, rejected) = if round % 2 == 0 {
+            tokio::join!(
+                world.transact_one(command),
+                world.reject(&member.who, quote.id)
+            )
+        } else {
+            let (rejected, decided) = tokio::join!(
+                world.reject(&member.who, quote.id),
+                world.transact_one(command)
+            );
+            (decided, rejected)
+        };
+        match (
+            decided,
+            rejected,
+            world.seen(&member.who, quote.id).await.fate,
+        ) {
+            (Ok(Outcome::Opened(_)), Cas::Lost, Fate::Consumed(_)) => {}
+            (Err(Refusal::QuoteClosed(QuoteClosed::Rejected)), Cas::Won, Fate::Rejected(_)) => {}
+            other => panic!("round {round}: {other:?}"),
+        }
+    }
+    world.assert_clean().await;
+}
+
+/// The last millisecond counts; the instant it expires does not.
+pub async fn expired_is_refused_at_the_exact_millisecond(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let quotes = [world.buy(&member, 1).await, world.buy(&member, 1).await];
+    world.clock().set(quotes[0].expires_at.minus(MILLI));
+    let last = world
+        .transact_one(world.command(&member, quotes[0].id))
+        .await;
+    assert!(matches!(last, Ok(Outcome::Opened(_))), "{last:?}");
+    world.clock().advance(MILLI);
+    let late = world
+        .transact_one(world.command(&member, quotes[1].id))
+        .await;
+    assert_eq!(late, Err(Refusal::QuoteClosed(QuoteClosed::Expired)));
+    assert_eq!(world.reject(&member.who, quotes[1].id).await, Cas::Lost);
+
+    let third = world.buy(&member, 1).await;
+    world.clock().set(third.expires_at.minus(MILLI));
+    assert_eq!(world.reject(&member.who, third.id).await, Cas::Won);
+}
+
+/// A reader about to say "expired" waits for the write that may be consuming the quote.
+pub async fn behind_writes_waits_for_them(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let quote = world.buy(&member, 1).await;
+    let mut tx = world.ports().store.begin("hold").await.unwrap();
+    tx.quote_lock(&member.who, quote.id).await.unwrap();
+    tx.quote_reject(&member.who, quote.id, world.now())
+        .await
+        .unwrap()
+        .won()
+        .unwrap();
+
+    let reads = world.ports().store.clone();
+    let who = member.who.clone();
+    let mut waiting =
+        tokio::spawn(async move { reads.quote_get_behind_writes(&who, quote.id).await });
+    let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
+    assert!(early.is_err(), "answered while the quote was locked");
+    assert_eq!(world.seen(&member.who, quote.id).await.fate, Fate::Open);
+    tx.commit().await.unwrap();
+    let seen = waiting.await.unwrap().unwrap().unwrap();
+    assert_eq!(seen.value.fate, Fate::Rejected(world.now()));
+}
+
+pub async fn a_quote_needs_a_partner(store: impl Fixture) {
+    let world = World::new(store);
+    let nobody = crate::world::tenant("nobody", Mode::Test);
+    let refused = world
+        .ports()
+        .quotes
+        .quotes_open(&[world.new_quote(&nobody, terms(Side::OnRamp, ONE))])
+        .await;
+    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+}
+
+pub async fn a_batch_of_quotes_is_all_or_none(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let good = world.new_quote(&member.who, terms(Side::OnRamp, ONE));
+    let mut worthless = terms(Side::OnRamp, ONE);
+    worthless.notional = 0;
+    let twin = NewQuote {
+        id: good.id,
+        ..world.new_quote(&member.who, terms(Side::OnRamp, ONE))
+    };
+    for bad in [world.new_quote(&member.who, worthless), twin] {
+        let refused = world.ports().quotes.quotes_open(&[good.clone(), bad]).await;
+        assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+        assert!(
+            world
+                .ports()
+                .store
+                .quote_get(&member.who, good.id)
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+    world.ports().quotes.quotes_open(&[good]).await.unwrap();
+}

@@ -1,0 +1,206 @@
+//! The running total: exact at every instant, whatever leaves the window or never settles.
+
+use std::time::Duration;
+
+use partner_core::Tenant;
+use partner_core::pools::PoolsProfile;
+use pools_core::books::{Outcome, Refusal};
+use pools_core::quote::Side;
+use pools_core::trade::{EngineReport, Trade};
+use pools_core::velocity::Velocity;
+
+use crate::fixture::{Fixture, WINDOW};
+use crate::world::{Decided, Member, ONE, World, amount, eur, profile};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+impl<F: Fixture> World<F> {
+    pub(crate) async fn total(&self, who: &Tenant) -> Option<Velocity> {
+        let mut tx = self.ports().store.begin("total").await.unwrap();
+        tx.velocity_lock(who).await.unwrap()
+    }
+
+    async fn capped(&self, name: &str, cap: i64) -> Member {
+        let member = self.member(name).await;
+        self.fund(&member.who, amount("1000000", eur()), "start")
+            .await;
+        self.reprofile(
+            &member,
+            &PoolsProfile {
+                velocity_cap: Some(cap),
+                ..profile()
+            },
+        )
+        .await;
+        member
+    }
+
+    async fn attempt(&self, member: &Member, euros: i64) -> Decided {
+        let quote = self.buy(member, euros).await;
+        self.transact_one(self.command(member, quote.id)).await
+    }
+
+    async fn admitted(&self, member: &Member, euros: i64) -> Trade {
+        match self.attempt(member, euros).await {
+            Ok(Outcome::Opened(trade)) => trade,
+            other => panic!("expected a trade, got {other:?}"),
+        }
+    }
+
+    async fn refused(&self, member: &Member, euros: i64) {
+        assert_eq!(
+            self.attempt(member, euros).await,
+            Err(Refusal::VelocityCapExceeded)
+        );
+    }
+}
+
+pub async fn the_cap_may_be_reached_and_not_passed(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    world.admitted(&member, 60).await;
+    world.refused(&member, 41).await;
+    world.admitted(&member, 40).await;
+    world.refused(&member, 1).await;
+    let other = world.capped("other", 100 * ONE).await;
+    world.admitted(&other, 100).await;
+    world.assert_clean().await;
+}
+
+pub async fn one_batch_never_passes_the_cap(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    let mut batch = Vec::new();
+    for _ in 0..20 {
+        let quote = world.buy(&member, 1).await;
+        batch.push(world.command(&member, quote.id));
+    }
+    let decided = world.transact(&batch).await;
+    let admitted = decided
+        .iter()
+        .filter(|one| matches!(one, Ok(Outcome::Opened(_))))
+        .count();
+    let refused = decided
+        .iter()
+        .filter(|one| **one == Err(Refusal::VelocityCapExceeded))
+        .count();
+    assert_eq!((admitted, refused), (10, 10));
+    world.assert_clean().await;
+}
+
+/// A trade counts while it was made after now less the window, and not at that instant.
+pub async fn a_trade_leaves_with_the_window(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    let first = world.admitted(&member, 60).await;
+    world.clock().advance(MILLI);
+    world.admitted(&member, 40).await;
+    world
+        .clock()
+        .set(first.created_at.plus(WINDOW).minus(MILLI));
+    world.refused(&member, 1).await;
+    world.clock().advance(MILLI);
+    world.refused(&member, 61).await;
+    world.admitted(&member, 60).await;
+    world.clock().advance(MILLI);
+    world.refused(&member, 41).await;
+    world.admitted(&member, 40).await;
+    world.refused(&member, 1).await;
+    world.assert_clean().await;
+}
+
+pub async fn what_never_settled_stops_counting(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    for report in [EngineReport::LetGo, EngineReport::CannotComplete] {
+        let trade = world.admitted(&member, 100).await;
+        world.refused(&member, 1).await;
+        world.report(&member.who, trade.id, report).await;
+    }
+    let trade = world.admitted(&member, 100).await;
+    world
+        .report(
+            &member.who,
+            trade.id,
+            EngineReport::Delivered("fill".to_owned()),
+        )
+        .await;
+    world.refused(&member, 1).await;
+    world
+        .report(&member.who, trade.id, EngineReport::Reversed)
+        .await;
+    world.refused(&member, 1).await;
+    world.assert_clean().await;
+}
+
+/// Failing after it has left the window takes nothing off what is inside.
+pub async fn what_had_left_the_window_is_not_subtracted_twice(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    let old = world.admitted(&member, 70).await;
+    world.clock().advance(WINDOW);
+    world.admitted(&member, 30).await;
+    world
+        .report(&member.who, old.id, EngineReport::CannotComplete)
+        .await;
+    world.refused(&member, 71).await;
+    world.admitted(&member, 70).await;
+    world.assert_clean().await;
+}
+
+/// An operator who lengthens the window has the trades counted again that come back into it.
+pub async fn a_longer_window_counts_again(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    world.admitted(&member, 60).await;
+    let gone = world.admitted(&member, 40).await;
+    world
+        .report(&member.who, gone.id, EngineReport::LetGo)
+        .await;
+    world.clock().advance(WINDOW);
+    world.admitted(&member, 1).await;
+    world.fixture.reopen(WINDOW * 2).await;
+    world.refused(&member, 40).await;
+    world.admitted(&member, 39).await;
+    world.fixture.reopen(WINDOW).await;
+    world.admitted(&member, 60).await;
+    world.refused(&member, 1).await;
+    world.assert_clean().await;
+}
+
+/// A partner without a cap is counted too, in case it is given one.
+pub async fn a_cap_set_later_finds_what_was_traded(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    assert!(world.total(&member.who).await.is_none());
+    world.trade(&member, Side::OnRamp, 90 * ONE).await;
+    world
+        .reprofile(
+            &member,
+            &PoolsProfile {
+                velocity_cap: Some(100 * ONE),
+                ..profile()
+            },
+        )
+        .await;
+    world.refused(&member, 11).await;
+    world.admitted(&member, 10).await;
+}
+
+pub async fn a_total_reads_back(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let other = world.member("other").await;
+    let wide = i128::from(i64::MAX) * 1_000;
+    for total in [wide, 0] {
+        let velocity = Velocity {
+            total,
+            floor: world.now(),
+        };
+        let mut tx = world.ports().store.begin("put").await.unwrap();
+        tx.velocity_put(&member.who, &velocity).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(world.total(&member.who).await, Some(velocity));
+    }
+    assert!(world.total(&other.who).await.is_none());
+}

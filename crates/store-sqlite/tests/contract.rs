@@ -1,0 +1,6 @@
+//! The contract of the store ports, on SQLite.
+
+#[cfg(test)]
+mod fixture;
+
+store_contract::store_contract!(crate::fixture::open);
