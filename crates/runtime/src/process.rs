@@ -1,5 +1,6 @@
 //! Where instants and randomness really come from: the machine's clock and the operating system.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -46,22 +47,62 @@ impl Clock for SystemClock {
     }
 }
 
-/// The operating system's randomness.
+/// The operating system's randomness, drawn a block at a time and handed out once.
+///
+/// Every request takes a few bytes for its ids; a system call for each would be a good part of
+/// what a small answer costs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsEntropy;
 
+/// Bytes drawn at once.
+const BLOCK: usize = 1024;
+
+/// A block of randomness of one thread. What has been handed out is wiped.
+struct Block {
+    bytes: [u8; BLOCK],
+    used: usize,
+}
+
+thread_local! {
+    static DRAWN: RefCell<Block> = const {
+        RefCell::new(Block { bytes: [0; BLOCK], used: BLOCK })
+    };
+}
+
 impl Entropy for OsEntropy {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one implementation of the `Entropy` port"
-    )]
     fn fill(&self, buffer: &mut [u8]) {
-        if let Err(fault) = getrandom::fill(buffer) {
-            // Going on without randomness would repeat ids and nonces: money and secrets hang on
-            // both, so nothing is better than this.
-            tracing::error!(error = %fault, "The operating system gives no randomness");
-            std::process::abort();
+        if buffer.len() > BLOCK {
+            draw(buffer);
+        } else {
+            DRAWN.with_borrow_mut(|block| block.take(buffer));
         }
+    }
+}
+
+impl Block {
+    fn take(&mut self, buffer: &mut [u8]) {
+        if BLOCK - self.used < buffer.len() {
+            draw(&mut self.bytes);
+            self.used = 0;
+        }
+        let fresh = self.bytes.iter_mut().skip(self.used);
+        for (to, from) in buffer.iter_mut().zip(fresh) {
+            *to = std::mem::take(from);
+        }
+        self.used += buffer.len();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one implementation of the `Entropy` port"
+)]
+fn draw(buffer: &mut [u8]) {
+    if let Err(fault) = getrandom::fill(buffer) {
+        // Going on without randomness would repeat ids and nonces: money and secrets hang on
+        // both, so nothing is better than this.
+        tracing::error!(error = %fault, "The operating system gives no randomness");
+        std::process::abort();
     }
 }
 
@@ -84,5 +125,16 @@ mod tests {
         OsEntropy.fill(&mut one);
         OsEntropy.fill(&mut other);
         assert_ne!(one, other);
+    }
+
+    #[test]
+    fn nothing_is_handed_out_twice_and_every_length_is_filled() {
+        let mut seen = std::collections::BTreeSet::new();
+        for length in (16..64).cycle().take(500).chain([BLOCK, BLOCK + 1, 5000]) {
+            let mut drawn = vec![0; length];
+            OsEntropy.fill(&mut drawn);
+            assert!(drawn.iter().any(|byte| *byte != 0));
+            assert!(seen.insert(drawn[..16].to_vec()), "handed out twice");
+        }
     }
 }
