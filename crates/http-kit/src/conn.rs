@@ -302,7 +302,7 @@ async fn answer(mut router: Router, request: Request<Body>) -> Response<Full<Byt
 
 fn failed(error: ApiError, site: &Site) -> Response<Full<Bytes>> {
     let id = site.request_id();
-    if error.status().is_server_error() {
+    if error.is_fault() {
         tracing::error!(
             request.id = %id,
             error.code = error.code(),

@@ -222,6 +222,12 @@ impl ApiError {
         self.0.status
     }
 
+    /// Did something fail? A capability that is not enabled is a refusal like a 4xx, whatever its
+    /// status says.
+    pub(crate) fn is_fault(&self) -> bool {
+        self.0.status.is_server_error() && self.0.status != StatusCode::NOT_IMPLEMENTED
+    }
+
     /// The `type` of the envelope.
     #[must_use]
     pub fn kind(&self) -> Kind {

@@ -9,9 +9,7 @@ use utoipa::openapi::path::{
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{Array, ObjectBuilder, SchemaType, Type};
-use utoipa::openapi::security::{
-    HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
-};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     Components, ContentBuilder, Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
     Schema,

@@ -162,7 +162,7 @@ impl Seen {
     /// Never the query string, never a header but the validated id of the client's own.
     fn log(&self, response: &Response, error: Option<&ApiError>) {
         let code = error.map(ApiError::code);
-        if let Some(error) = error.filter(|error| error.status().is_server_error()) {
+        if let Some(error) = error.filter(|error| error.is_fault()) {
             tracing::error!(
                 error.code = code,
                 error.chain = error.cause_chain(),
