@@ -238,6 +238,21 @@ const OWNED: &[(&str, &[&str], &str)] = &[
         "libraries emit, the runtime decides where it goes",
     ),
     (
+        "tracing-opentelemetry",
+        &["runtime"],
+        "libraries make spans, the runtime decides where they go",
+    ),
+    (
+        "opentelemetry",
+        &["runtime"],
+        "libraries make spans, the runtime decides where they go",
+    ),
+    (
+        "opentelemetry-otlp",
+        &["runtime"],
+        "libraries make spans, the runtime decides where they go",
+    ),
+    (
         "getrandom",
         &["runtime"],
         "one implementation of the `Entropy` port",

@@ -74,6 +74,8 @@ impl DirectoryCache {
             }
             match self.inner.config_version().await {
                 Ok(version) => {
+                    // The count is of entries whose arrival has been worked off.
+                    self.keys.entries.run_pending_tasks();
                     directory::holds(self.keys.entries.entry_count());
                     if known != Some(version) {
                         self.invalidate();
@@ -88,7 +90,7 @@ impl DirectoryCache {
                     failing = true;
                     faults::of_store(&fault);
                     tracing::warn!(
-                        error = causes(&fault),
+                        error.chain = causes(&fault),
                         "Failed to read the configuration's version"
                     );
                 }

@@ -193,7 +193,7 @@ where
                 return;
             }
             tracing::trace!(
-                lane = self.options.name,
+                lane.name = self.options.name,
                 lane.batch = count,
                 lane.queued = waiting.len(),
                 "Running a batch"
@@ -235,9 +235,9 @@ where
         self.measured.undone();
         faults::of_store(fault);
         tracing::warn!(
-            lane = self.options.name,
+            lane.name = self.options.name,
             lane.batch = size,
-            error = causes(fault),
+            error.chain = causes(fault),
             "A batch was undone and is run one by one"
         );
     }

@@ -78,7 +78,8 @@ where
         let mut inner = self.inner.clone();
         let site = self.site.clone();
         // Whatever is logged while the request is worked on carries its id, at every level.
-        let span = tracing::error_span!("request", request.id = %seen.id);
+        let span =
+            tracing::error_span!(target: trace::REQUEST_TARGET, "request", request.id = %seen.id);
         let trace = seen.trace.clone();
         let answering = async move {
             let response = match caught(async move { inner.call(request).await }).await {

@@ -79,8 +79,8 @@ pub async fn serve(
     };
     if timeout(options.deadlines.shutdown, finished).await.is_err() {
         tracing::warn!(
-            connections = connections.len(),
-            requests = shared.requests.len(),
+            http.connections = connections.len(),
+            http.requests = shared.requests.len(),
             "Stopped before everything in flight had finished"
         );
     }
@@ -102,7 +102,7 @@ async fn accept(
             Err(fault) => {
                 // Out of file descriptors or memory: give the others time to finish.
                 http::unaccepted(shared.name);
-                tracing::warn!(error = %fault, "Failed to accept a connection");
+                tracing::warn!(error.chain = %fault, "Failed to accept a connection");
                 sleep(Duration::from_millis(50)).await;
                 continue;
             }

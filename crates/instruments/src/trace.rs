@@ -11,6 +11,9 @@ use tracing::Span;
 /// The target of every span that belongs to a trace.
 pub const TARGET: &str = "penstock_trace";
 
+/// The target of the span that gives the lines of a request its id.
+pub const REQUEST_TARGET: &str = "penstock_request";
+
 /// A client's place in a trace of its own: the W3C header `traceparent`, well-formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {

@@ -20,7 +20,7 @@ impl Metrics {
     pub(crate) fn new(book: &mut Book) -> Self {
         let quotes = book.counters(
             "penstock_quotes_total",
-            "Quote requests by outcome; `reason` says why one was `unavailable`, or is the error code of one `refused`",
+            "Well-formed quote requests by outcome; `reason` says why one was `unavailable`, or is the error code of one `refused` or `failed`",
             ["outcome", "reason"],
         );
         quotes.begin([
@@ -32,7 +32,7 @@ impl Metrics {
         ]);
         let transacts = book.counters(
             "penstock_transacts_total",
-            "Transacts by outcome: `opened` made a trade, `existing` found one; `reason` is the error code of one `refused`",
+            "Well-formed transacts by outcome: `opened` made a trade, `existing` found one; `reason` is the error code of one `refused` or `failed`",
             ["outcome", "reason"],
         );
         transacts.begin([
@@ -41,7 +41,7 @@ impl Metrics {
             ["refused", "velocity_cap_exceeded"],
             ["refused", "insufficient_balance"],
             ["refused", "reservation_failed"],
-            ["refused", "engine_unavailable"],
+            ["failed", "engine_unavailable"],
         ]);
         let transitions = book.counters(
             "penstock_trade_transitions_total",

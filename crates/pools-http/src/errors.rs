@@ -4,6 +4,7 @@
 //! holds [`ERROR_DOCS`] to the same codes.
 
 use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
+use instruments::faults::{Violation, violated};
 use kernel::AmountFault;
 use pools_core::books::Refusal;
 use pools_core::destination::AddressFault;
@@ -270,7 +271,10 @@ pub(crate) fn poll_error(error: PollError) -> ApiError {
     match error {
         PollError::NotFound => ApiError::not_found(),
         PollError::Store(fault) => fault.into(),
-        PollError::Post(_) | PollError::Event(_) => ApiError::internal(error),
+        PollError::Post(_) | PollError::Event(_) => {
+            violated(Violation::Undoable);
+            ApiError::internal(error)
+        }
     }
 }
 

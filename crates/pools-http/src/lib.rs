@@ -5,6 +5,7 @@ mod app;
 mod contract;
 mod discovery;
 mod errors;
+mod measured;
 mod quotes;
 mod routes;
 mod service;

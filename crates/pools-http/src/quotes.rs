@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::errors;
 use crate::wire::{JsonNumber, instant};
+use crate::{errors, measured};
 
 /// An order to be quoted.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -256,8 +256,8 @@ pub(crate) async fn create_quote(
         .quoting
         .quote(who.access(), &pool, &request.into())
         .await
-        .map_err(errors::quote_error)?;
-    Ok(Json(offer.into()))
+        .map_err(errors::quote_error);
+    Ok(Json(measured::quote(offer)?.into()))
 }
 
 /// Read a firm quote

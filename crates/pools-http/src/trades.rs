@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::App;
-use crate::errors;
 use crate::wire::instant;
+use crate::{errors, measured};
 
 const DEFAULT_LIMIT: i64 = 50;
 const LARGEST_LIMIT: i64 = 100;
@@ -236,8 +236,8 @@ pub(crate) async fn transact(
         .transacting
         .transact(who.access(), request)
         .await
-        .map_err(errors::transact_error)?;
-    Ok(Json(acknowledge(&outcome)))
+        .map_err(errors::transact_error);
+    Ok(Json(acknowledge(&measured::transact(outcome)?)))
 }
 
 /// Poll a trade by its quote

@@ -21,16 +21,22 @@ use pools_core::usecases::transact::Transacting;
 use pools_http::{Parts, Setup};
 use runtime::Runtime;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 /// What is in flight has this long to finish; the store closes in what is left of 25 seconds.
 const DRAIN: Duration = Duration::from_secs(20);
+
+/// Who asks for metrics is one or two collectors.
+const METRICS_CONNECTIONS: usize = 16;
 
 /// Why the service does not listen.
 #[derive(Debug, thiserror::Error)]
 pub enum StartFault {
     /// The address cannot be listened on.
-    #[error("PENSTOCK_POOLS_LISTEN: {address} cannot be listened on ({cause})")]
+    #[error("{setting}: {address} cannot be listened on ({cause})")]
     Listen {
+        /// The variable that names it.
+        setting: &'static str,
         /// The address of the configuration.
         address: SocketAddr,
         /// What the system says.
@@ -75,13 +81,11 @@ impl fmt::Debug for Listening {
 /// [`StartFault`]; nothing listens then.
 pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
     let base = &runtime.base;
-    let wanted = base.config.pools_listen;
-    let unbound = |cause| StartFault::Listen {
-        address: wanted,
-        cause,
+    let (listener, address) = bind("PENSTOCK_POOLS_LISTEN", base.config.pools_listen).await?;
+    let metrics = match base.config.metrics_listen {
+        Some(wanted) => Some(bind("PENSTOCK_METRICS_LISTEN", wanted).await?),
+        None => None,
     };
-    let listener = TcpListener::bind(wanted).await.map_err(unbound)?;
-    let address = listener.local_addr().map_err(unbound)?;
     let site = Site::new(
         docs_base(base.config.mode, address),
         Arc::clone(&base.clock),
@@ -89,14 +93,58 @@ pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
     );
     let router = pools_http::service(setup(runtime, site.clone()))
         .map_err(|fault| StartFault::Contract(fault.to_string()))?;
-    let mut options = Options::new(site);
+    let mut options = Options::new(site.clone());
     options.deadlines.shutdown = DRAIN;
     let shutdown = runtime.shutdown.clone();
     runtime.deliver(Service::Pools);
+    let serving = http_kit::serve(listener, router, options, shutdown);
     Ok(Listening {
         address,
-        serving: Box::pin(http_kit::serve(listener, router, options, shutdown)),
+        serving: match metrics {
+            None => Box::pin(serving),
+            Some((listener, address)) => {
+                tracing::info!(metrics.address = %address, "Serving metrics");
+                Box::pin(beside_metrics(serving, listener, site))
+            }
+        },
     })
+}
+
+async fn bind(
+    setting: &'static str,
+    wanted: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), StartFault> {
+    let unbound = |cause| StartFault::Listen {
+        setting,
+        address: wanted,
+        cause,
+    };
+    let listener = TcpListener::bind(wanted).await.map_err(unbound)?;
+    let address = listener.local_addr().map_err(unbound)?;
+    Ok((listener, address))
+}
+
+/// Serves metrics on a listener of their own, until the service has finished what was in flight: how it ends is
+/// worth seeing too.
+async fn beside_metrics(
+    serving: impl Future<Output = io::Result<()>>,
+    listener: TcpListener,
+    site: Site,
+) -> io::Result<()> {
+    let mut options = Options::new(site);
+    options.name = "metrics";
+    options.max_connections = METRICS_CONNECTIONS;
+    options.deadlines.shutdown = Duration::from_secs(1);
+    let done = CancellationToken::new();
+    let router = http_kit::metrics_router(instruments::render);
+    let metrics = http_kit::serve(listener, router, options, done.clone());
+    let serving = async {
+        let served = serving.await;
+        done.cancel();
+        served
+    };
+    let (served, measured) = tokio::join!(serving, metrics);
+    served.and(measured)
 }
 
 /// The published contract.

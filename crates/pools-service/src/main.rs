@@ -79,19 +79,22 @@ fn run(command: Command, loaded: Loaded) -> Result<(), Failure> {
         loaded.warnings.iter().for_each(|line| say_error(line));
         return Ok(());
     }
-    runtime::telemetry::start(loaded.config.log_format)
+    let config = &loaded.config;
+    let telemetry = runtime::telemetry::start(config.log_format, config.traces.as_ref())
         .map_err(|fault| Failure::Config(vec![fault]))?;
     for line in &loaded.warnings {
         tracing::warn!("{line}");
     }
     let tokio =
         tokio::runtime::Runtime::new().map_err(|fault| Failure::Other(fault.to_string()))?;
-    tokio.block_on(async {
+    let ended = tokio.block_on(async {
         match command {
             Command::Migrate => migrate(loaded.config).await,
             Command::Serve | Command::Openapi | Command::Config => serve(loaded.config).await,
         }
-    })
+    });
+    telemetry.finish();
+    ended
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::causes;
+use instruments::faults;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Housekeeping;
 use tokio::time::MissedTickBehavior;
@@ -34,11 +35,16 @@ pub(crate) async fn sweep_idempotency(
         }
         match sweep(&*store, &*clock, kept, &stop).await {
             Ok(0) => {}
-            Ok(deleted) => tracing::debug!(deleted, "Idempotency records swept"),
-            Err(fault) => tracing::warn!(
-                error = causes(&fault),
-                "Failed to sweep idempotency records"
-            ),
+            Ok(deleted) => {
+                tracing::debug!(idempotency.swept = deleted, "Idempotency records swept");
+            }
+            Err(fault) => {
+                faults::of_store(&fault);
+                tracing::warn!(
+                    error.chain = causes(&fault),
+                    "Failed to sweep idempotency records"
+                );
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ use partner_core::webhooks::target::AllowPrivate;
 use setting::Shown;
 use source::Given;
 pub use source::{ConfigFault, Sources};
-pub use value::{Database, EngineChoice, LogFormat, RatesChoice};
+pub use value::{Database, EngineChoice, LogFormat, RatesChoice, TraceExport};
 
 /// Everything an operator can choose that this version acts on.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub struct Config {
     pub master_key: Option<MasterKey>,
     /// Where the pools service listens.
     pub pools_listen: SocketAddr,
+    /// Where metrics are served; `None`: nowhere, and none are recorded.
+    pub metrics_listen: Option<SocketAddr>,
     /// How long a firm quote is executable.
     pub quote_ttl: Duration,
     /// How long idempotency keys are kept.
@@ -56,6 +58,8 @@ pub struct Config {
     pub engine: EngineChoice,
     /// For whom logs are written.
     pub log_format: LogFormat,
+    /// Where traces are sent; `None`: nowhere, and none are made.
+    pub traces: Option<TraceExport>,
 }
 
 /// A configuration that has been read, with what should be said about it.
@@ -90,12 +94,15 @@ impl Config {
 
     fn build(given: &Given) -> Result<Self, ConfigFault> {
         let tiers = given.value(&setting::THROTTLE_POOLS)?;
+        let one_in = given.value(&setting::OTLP_ONE_IN)?;
+        let collector = given.get(&setting::OTLP_ENDPOINT)?;
         Ok(Self {
             mode: given.mode(),
             database: given.value(&setting::DATABASE_URL)?,
             migrate_database: given.value(&setting::MIGRATE_DATABASE_URL)?,
             master_key: given.get(&setting::MASTER_KEY)?,
             pools_listen: given.value(&setting::POOLS_LISTEN)?,
+            metrics_listen: given.get(&setting::METRICS_LISTEN)?,
             quote_ttl: given.value(&setting::QUOTE_TTL)?,
             idempotency_ttl: given.value(&setting::IDEMPOTENCY_TTL)?,
             velocity_window: given.value(&setting::VELOCITY_WINDOW)?,
@@ -107,6 +114,7 @@ impl Config {
             rates: given.value(&setting::RATES)?,
             engine: given.value(&setting::ENGINE)?,
             log_format: given.value(&setting::LOG_FORMAT)?,
+            traces: collector.map(|collector| TraceExport { collector, one_in }),
         })
     }
 }
@@ -145,9 +153,6 @@ fn worth_saying(given: &Given) -> Vec<String> {
         said.push("PENSTOCK_REDIS_URL: this version keeps limits in the process and asks no Redis");
     } else if given.mode() == Mode::Live {
         said.push("PENSTOCK_REDIS_URL is not set: limits are kept in the process");
-    }
-    if set(&setting::METRICS_LISTEN) {
-        said.push("PENSTOCK_METRICS_LISTEN: this version serves no metrics");
     }
     said.into_iter().map(str::to_owned).collect()
 }

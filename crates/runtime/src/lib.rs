@@ -12,6 +12,7 @@ pub mod shutdown;
 pub mod telemetry;
 
 mod background;
+mod sampling;
 
 pub use coordination::causes;
 

@@ -83,7 +83,7 @@ fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
 fn warn_if_shared(file: &Path) {
     let mode = std::fs::metadata(file).map(|about| about.permissions().mode());
     if mode.is_ok_and(|mode| mode & 0o077 != 0) {
-        tracing::warn!(file = %file.display(), "Others than its owner may read the master key");
+        tracing::warn!(file.path = %file.display(), "Others than its owner may read the master key");
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coordination::{DirectoryCache, MemoryInFlight, MemoryThrottle};
+use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
 use partner_core::ports::{
@@ -17,7 +18,9 @@ use partner_core::ports::{
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::webhooks::schedule::Schedule;
 use pools_core::ports::{Engine, PoolsStore, QuoteBooks, RateSource, TransactBooks};
-use providers::{NoEngine, NoRates, SandboxEngine, SandboxRates, StaticRates};
+use providers::{
+    MeasuredEngine, MeasuredRates, NoEngine, NoRates, SandboxEngine, SandboxRates, StaticRates,
+};
 use store_sqlite::{Options, SqliteStore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,6 +31,7 @@ use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
 use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
 use crate::process::Ports;
+use crate::sampling::sample;
 
 /// How long deliveries under way may go on when a service stops: it closes within a few seconds,
 /// and what is broken off is handed back and sent again.
@@ -40,6 +44,7 @@ pub trait Store:
     PoolsStore
     + TransactBooks
     + QuoteBooks
+    + pools_core::ports::Figures
     + Directory
     + EventReads
     + Deliveries
@@ -48,12 +53,19 @@ pub trait Store:
     + Readiness
     + ProvisionStore
 {
+    /// How many connections of each pool are in use, and how many are idle.
+    fn connections(&self) -> Vec<(&'static str, u64, u64)>;
+
     /// Closes every connection, waiting for those in use.
     async fn close(&self);
 }
 
 #[async_trait]
 impl Store for SqliteStore {
+    fn connections(&self) -> Vec<(&'static str, u64, u64)> {
+        Self::connections(self).to_vec()
+    }
+
     async fn close(&self) {
         Self::close(self).await;
     }
@@ -195,8 +207,12 @@ impl Runtime {
     /// # Errors
     /// [`OpenFault`]; nothing is left running.
     pub async fn open(config: Config, ports: Ports) -> Result<Self, OpenFault> {
-        let rates = rates(&config.rates)?;
-        let engine = engine(config.engine);
+        // First of all, because who is measured looks for its metrics when it is made.
+        if config.metrics_listen.is_some() {
+            measure(&config, &ports);
+        }
+        let rates = Arc::new(MeasuredRates::new(rates(&config.rates)?));
+        let engine = Arc::new(MeasuredEngine::new(engine(config.engine)));
         let base = Foundation::open(config, ports).await?;
         let cache = Arc::new(DirectoryCache::new(base.store.clone()));
         let shutdown = CancellationToken::new();
@@ -209,6 +225,10 @@ impl Runtime {
             base.config.idempotency_ttl,
             shutdown.clone(),
         ));
+        if base.config.metrics_listen.is_some() {
+            let (store, mode) = (base.store.clone(), base.config.mode);
+            background.spawn(sample(store, mode, shutdown.clone()));
+        }
         background.close();
         Ok(Self {
             directory: cache,
@@ -263,6 +283,14 @@ impl fmt::Debug for Runtime {
             .field("config", &self.base.config)
             .finish_non_exhaustive()
     }
+}
+
+fn measure(config: &Config, ports: &Ports) {
+    instruments::install(&Program {
+        version: env!("CARGO_PKG_VERSION"),
+        mode: config.mode.as_str(),
+        started: ports.clock.now().seconds(),
+    });
 }
 
 fn rates(choice: &RatesChoice) -> Result<Arc<dyn RateSource>, OpenFault> {

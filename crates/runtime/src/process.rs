@@ -101,7 +101,7 @@ fn draw(buffer: &mut [u8]) {
     if let Err(fault) = getrandom::fill(buffer) {
         // Going on without randomness would repeat ids and nonces: money and secrets hang on
         // both, so nothing is better than this.
-        tracing::error!(error = %fault, "The operating system gives no randomness");
+        tracing::error!(error.chain = %fault, "The operating system gives no randomness");
         std::process::abort();
     }
 }

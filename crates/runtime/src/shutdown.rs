@@ -19,7 +19,7 @@ pub fn on_signal(shutdown: &CancellationToken) -> io::Result<()> {
             _ = interrupt.recv() => "SIGINT",
             () = shutdown.cancelled() => return,
         };
-        tracing::info!(signal = name, "Stopping");
+        tracing::info!(process.signal = name, "Stopping");
         shutdown.cancel();
     });
     Ok(())

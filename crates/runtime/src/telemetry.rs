@@ -1,47 +1,108 @@
-//! Logs: one line an event on stderr, for machines or for people.
+//! Logs and traces: one line an event on stderr, for machines or for people; spans to a collector.
+
+mod export;
+mod lines;
 
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
 
+use instruments::trace;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{EnvFilter, Targets};
+use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
-use crate::config::{ConfigFault, LogFormat};
+use crate::config::{ConfigFault, LogFormat, TraceExport};
+use export::Exporting;
+use lines::Lines;
 
 /// The variable that chooses levels, as everywhere in Rust.
 const LEVELS: &str = "RUST_LOG";
 
-/// Starts logging. Panics are logged too, in the same form. Where something logs already, as in
-/// tests, nothing changes.
+type Printing = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// What was started; to be ended when the program does.
+#[derive(Debug, Default)]
+pub struct Telemetry {
+    exporting: Option<Exporting>,
+}
+
+impl Telemetry {
+    /// Sends what has not been sent. Blocks for two seconds at most.
+    pub fn finish(self) {
+        if let Some(exporting) = self.exporting {
+            exporting.finish();
+        }
+    }
+}
+
+/// Starts logging, and sending traces where a collector is given. Panics are logged too, in the same form.
+/// Where something logs already, as in tests, nothing changes.
 ///
 /// # Errors
-/// A fault that names `RUST_LOG` where it cannot be read.
-pub fn start(format: LogFormat) -> Result<(), ConfigFault> {
-    let levels = EnvFilter::builder()
-        .with_default_directive(LevelFilter::INFO.into())
-        .with_env_var(LEVELS)
-        .try_from_env();
-    let levels = levels.or_else(|unread| match std::env::var(LEVELS) {
-        Err(std::env::VarError::NotPresent) => Ok(EnvFilter::new("info")),
-        _ => Err(ConfigFault {
-            setting: LEVELS.to_owned(),
-            expected: format!("expected levels such as info or warn,pools_http=debug ({unread})"),
-        }),
-    })?;
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(levels)
-        .with_writer(std::io::stderr);
-    let started = match format {
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
-        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).try_init(),
+/// A fault that names the variable that cannot be used.
+pub fn start(format: LogFormat, traces: Option<&TraceExport>) -> Result<Telemetry, ConfigFault> {
+    let levels = levels()?;
+    let printing = printing(format);
+    let (started, exporting) = match traces {
+        None => {
+            let started = tracing_subscriber::registry().with(printing).with(levels);
+            (started.try_init(), None)
+        }
+        Some(wanted) => {
+            let (layer, exporting) = export::start(wanted)?;
+            let only_spans = Targets::new().with_target(trace::TARGET, LevelFilter::DEBUG);
+            let started = tracing_subscriber::registry()
+                .with(printing.with_filter(levels))
+                .with(layer.with_filter(only_spans));
+            (started.try_init(), Some(exporting))
+        }
     };
     if started.is_ok() {
         std::panic::set_hook(Box::new(log_panic));
     }
-    Ok(())
+    Ok(Telemetry { exporting })
+}
+
+fn printing(format: LogFormat) -> Printing {
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    match format {
+        LogFormat::Json => Box::new(lines.fmt_fields(JsonFields::new()).event_format(Lines)),
+        LogFormat::Text => Box::new(lines.with_ansi(std::io::stderr().is_terminal())),
+    }
+}
+
+/// The levels of `RUST_LOG`. The span that carries a request's id is always on, whatever is asked for, and the
+/// spans of traces never show in logs.
+fn levels() -> Result<EnvFilter, ConfigFault> {
+    let given = match std::env::var(LEVELS) {
+        Ok(given) if !given.trim().is_empty() => given,
+        Ok(_) | Err(std::env::VarError::NotPresent) => "info".to_owned(),
+        Err(unread @ std::env::VarError::NotUnicode(_)) => return Err(unreadable(&unread)),
+    };
+    let parse = |text: &str| {
+        let builder = EnvFilter::builder().with_default_directive(LevelFilter::OFF.into());
+        builder.parse(text).map_err(|unread| unreadable(&unread))
+    };
+    let asked = parse(&given)?;
+    if asked.max_level_hint() == Some(LevelFilter::OFF) {
+        return Ok(asked);
+    }
+    let (request, spans) = (trace::REQUEST_TARGET, trace::TARGET);
+    parse(&format!("{given},{request}=error,{spans}=off"))
+}
+
+fn unreadable(unread: &dyn std::error::Error) -> ConfigFault {
+    ConfigFault {
+        setting: LEVELS.to_owned(),
+        expected: format!("expected levels such as info or warn,pools_http=debug ({unread})"),
+    }
 }
 
 fn log_panic(panic: &PanicHookInfo<'_>) {
+    instruments::http::panicked();
     let message = panic.payload_as_str().unwrap_or("no message");
     let location = panic.location().map(ToString::to_string);
     tracing::error!(

@@ -182,7 +182,7 @@ impl Polling {
             Ok(Some(step)) => step,
             Ok(None) => return self.leave(who, tx, trade, claim.token).await,
             Err(Contradiction(id)) => {
-                tracing::error!(trade.id = %id, "the engine reports a reversal of what it has not delivered; nothing was changed");
+                tracing::error!(trade.id = %id, "The engine reports a reversal of what it has not delivered; nothing was changed");
                 return self.leave(who, tx, trade, claim.token).await;
             }
         };

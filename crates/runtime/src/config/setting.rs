@@ -385,6 +385,22 @@ pub(crate) static LOG_FORMAT: Setting<LogFormat> = Setting::new(
     "for whom logs are written: machines or people",
 );
 
+pub(crate) static OTLP_ENDPOINT: Setting<url::Url> = Setting::new(
+    "OTLP_ENDPOINT",
+    Default::Unset,
+    value::collector,
+    "the address of a collector such as http://127.0.0.1:4318",
+    "where traces are sent, as OTLP over HTTP",
+)
+.shown(Shown::WithoutCredentials);
+pub(crate) static OTLP_ONE_IN: Setting<u32> = Setting::new(
+    "OTLP_ONE_IN",
+    Default::Is("1"),
+    value::one_in,
+    "a number from 1 to 1000000",
+    "one trace in so many is recorded",
+);
+
 /// Every setting, in the order `config` prints them.
 pub(crate) static ALL: &[&dyn AnySetting] = &[
     &MODE,
@@ -424,6 +440,8 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &ENGINE,
     &CATALOGUE,
     &LOG_FORMAT,
+    &OTLP_ENDPOINT,
+    &OTLP_ONE_IN,
 ];
 
 /// The setting of a name.

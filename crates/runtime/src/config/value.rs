@@ -49,6 +49,15 @@ pub enum EngineChoice {
     Sandbox,
 }
 
+/// Where traces are sent, and how many.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceExport {
+    /// The collector's address; traces go to `/v1/traces` below it.
+    pub collector: url::Url,
+    /// One trace in so many is recorded.
+    pub one_in: u32,
+}
+
 /// For whom logs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
@@ -218,6 +227,25 @@ pub(crate) fn engine(text: &str) -> Result<EngineChoice, Unread> {
     }
 }
 
+pub(crate) fn collector(text: &str) -> Result<url::Url, Unread> {
+    let url = url::Url::parse(text).map_err(|_| Unread::Form)?;
+    if url.scheme() == "https" {
+        return Err(Unread::Unsupported(
+            "this version speaks http:// to a collector nearby, which can speak TLS to others",
+        ));
+    }
+    let bare = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    form(url.scheme() == "http" && url.has_host() && bare, url)
+}
+
+pub(crate) fn one_in(text: &str) -> Result<u32, Unread> {
+    let count = text.parse().map_err(|_| Unread::Form)?;
+    form(is_digits(text) && (1..=1_000_000).contains(&count), count)
+}
+
 pub(crate) fn file(text: &str) -> Result<PathBuf, Unread> {
     form(!text.ends_with('/'), PathBuf::from(text))
 }
@@ -276,6 +304,35 @@ mod tests {
         assert_eq!(span("0s"), Err(Unread::Form));
         assert_eq!(spans("5s, 1m,2h").unwrap().len(), 3);
         assert_eq!(spans("5s,,1m"), Err(Unread::Form));
+    }
+
+    #[test]
+    fn reads_collectors() {
+        for good in [
+            "http://127.0.0.1:4318",
+            "http://otel",
+            "http://[::1]:4318/otlp",
+        ] {
+            assert!(collector(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "127.0.0.1:4318",
+            "grpc://otel:4317",
+            "http://",
+            "http://user:pass@otel",
+            "http://otel/?token=x",
+        ] {
+            assert_eq!(collector(bad), Err(Unread::Form), "{bad}");
+        }
+        assert!(matches!(
+            collector("https://otel"),
+            Err(Unread::Unsupported(_))
+        ));
+        assert_eq!(one_in("10"), Ok(10));
+        for bad in ["", "0", "+1", "1.5", "1000001"] {
+            assert_eq!(one_in(bad), Err(Unread::Form), "{bad}");
+        }
     }
 
     #[test]

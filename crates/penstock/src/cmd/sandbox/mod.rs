@@ -12,6 +12,7 @@ use std::time::Duration;
 use kernel::Mode;
 use pools_service::Listening;
 use runtime::config::Database;
+use runtime::telemetry::Telemetry;
 use runtime::{Config, Ports, Runtime};
 use serde::Serialize;
 
@@ -42,8 +43,10 @@ pub(crate) async fn run(
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     let config = configuration(&given, &command, terminal)?;
+    let mut telemetry = Telemetry::default();
     if !command.check {
-        runtime::telemetry::start(config.log_format).map_err(|fault| vec![fault])?;
+        let started = runtime::telemetry::start(config.log_format, config.traces.as_ref());
+        telemetry = started.map_err(|fault| vec![fault])?;
     }
     let runtime = Runtime::open(config, Ports::of_machine()).await?;
     let ended = run_on(&runtime, &command, terminal).await;
@@ -51,6 +54,7 @@ pub(crate) async fn run(
     if tokio::time::timeout(CLOSE, runtime.close()).await.is_err() {
         tracing::warn!("Stopped before the store had closed");
     }
+    telemetry.finish();
     ended
 }
 
