@@ -130,7 +130,8 @@ pub(crate) const PAGE: &str =
      ORDER BY account_sequence DESC LIMIT ?6";
 
 /// The last entry made at an instant or earlier; zero where there is none. Instants never
-/// decrease along the sequence, which has no gaps, so it is found by halving.
+/// decrease along the sequence, which has no gaps, so it is found by halving; the CROSS JOIN has
+/// each half look up its one entry, where the planner would go through the whole account.
 async fn last_up_to(
     conn: &mut SqliteConnection,
     who: &Tenant,
@@ -154,7 +155,7 @@ pub(crate) const LAST_UP_TO: &str =
          UNION ALL
          SELECT CASE WHEN created_at <= ?5 THEN (low + high + 1) / 2 ELSE low END,
                 CASE WHEN created_at <= ?5 THEN high ELSE (low + high + 1) / 2 - 1 END
-         FROM halves JOIN ledger_entries
+         FROM halves CROSS JOIN ledger_entries
            ON mode = ?1 AND partner_id = ?2 AND asset = ?3 AND account_sequence = (low + high + 1) / 2
          WHERE low < high
      )

@@ -84,26 +84,8 @@ fn destination(row: &Columns<'_>) -> Result<Option<Destination>, StoreError> {
     }
 }
 
-#[derive(Serialize)]
-struct NewRow<'q> {
-    mode: &'static str,
-    partner: &'q str,
-    id: String,
-    pool: String,
-    side: &'static str,
-    network: &'static str,
-    fiat: i64,
-    crypto: i64,
-    rate: String,
-    spread_bps: u16,
-    fee_bps: u16,
-    notional: i64,
-    dest_address: Option<&'q str>,
-    dest_network: Option<&'static str>,
-    expires_at: i64,
-}
-
-fn new_row(new: &NewQuote, at: Timestamp) -> Result<NewRow<'_>, StoreError> {
+/// A row as the statement below takes it apart.
+fn new_row(new: &NewQuote, at: Timestamp) -> Result<impl Serialize, StoreError> {
     let terms = &new.terms;
     let pool_fits =
         terms.fiat.asset() == terms.pool.fiat() && terms.crypto.asset() == terms.pool.crypto();
@@ -113,23 +95,24 @@ fn new_row(new: &NewQuote, at: Timestamp) -> Result<NewRow<'_>, StoreError> {
             new.id
         )));
     }
-    Ok(NewRow {
-        mode: new.who.mode.as_str(),
-        partner: new.who.partner.as_str(),
-        id: key(new.id),
-        pool: terms.pool.to_string(),
-        side: terms.side.as_str(),
-        network: terms.network.as_str(),
-        fiat: terms.fiat.units(),
-        crypto: terms.crypto.units(),
-        rate: terms.rate.to_string(),
-        spread_bps: terms.spread_bps,
-        fee_bps: terms.fee_bps,
-        notional: terms.notional,
-        dest_address: terms.destination.as_ref().map(|dest| dest.address.as_str()),
-        dest_network: terms.destination.as_ref().map(|dest| dest.network.as_str()),
-        expires_at: at.plus(new.ttl).millis(),
-    })
+    let destination = terms.destination.as_ref();
+    Ok((
+        new.who.mode.as_str(),
+        new.who.partner.as_str(),
+        key(new.id),
+        terms.pool.to_string(),
+        terms.side.as_str(),
+        terms.network.as_str(),
+        terms.fiat.units(),
+        terms.crypto.units(),
+        terms.rate.to_string(),
+        terms.spread_bps,
+        terms.fee_bps,
+        terms.notional,
+        destination.map(|destination| destination.address.as_str()),
+        destination.map(|destination| destination.network.as_str()),
+        at.plus(new.ttl).millis(),
+    ))
 }
 
 /// Inserts a batch of quotes with one statement.
@@ -145,10 +128,9 @@ pub(crate) async fn insert_all(
     let written = sqlx::query(
         "INSERT INTO quotes (mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps,
                              notional, dest_address, dest_network, created_at, expires_at)
-         SELECT value ->> 'mode', value ->> 'partner', value ->> 'id', value ->> 'pool', value ->> 'side',
-                value ->> 'network', value ->> 'fiat', value ->> 'crypto', value ->> 'rate',
-                value ->> 'spread_bps', value ->> 'fee_bps', value ->> 'notional', value ->> 'dest_address',
-                value ->> 'dest_network', ?1, value ->> 'expires_at'
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
+                value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, ?1,
+                value ->> 14
          FROM json_each(?2)",
     )
     .bind(at.millis())

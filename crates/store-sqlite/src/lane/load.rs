@@ -1,0 +1,266 @@
+//! Loading the books of a batch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel::{Asset, StoreError, Timestamp};
+use partner_core::PartnerId;
+use partner_core::idempotency::Scope;
+use pools_core::books::{Answered, Books, Command};
+use pools_core::ledger::Account;
+use pools_core::quote::{Fate, Quote, QuoteId};
+use pools_core::trade::Trade;
+use pools_core::velocity::{self, Velocity};
+use sqlx::SqliteConnection;
+
+use super::Lane;
+use crate::access::names;
+use crate::open::Inner;
+use crate::row::{Columns, json, key};
+use crate::velocity::velocity_of;
+use crate::{errors, idempotency, ledger, quotes, trades};
+
+/// The books, and what the writes repeat of the state they were decided on.
+pub(super) struct Loaded {
+    pub(super) books: Books,
+    /// The sequence numbers the accounts had.
+    pub(super) sequences: BTreeMap<(PartnerId, Asset), i64>,
+    /// Partners whose running total has moved with the window.
+    pub(super) slid: BTreeSet<PartnerId>,
+}
+
+impl Lane {
+    pub(super) async fn load(
+        self,
+        inner: &Inner,
+        conn: &mut SqliteConnection,
+        batch: &[Command],
+    ) -> Result<Loaded, StoreError> {
+        let keys = batch.iter().map(|command| command.key).collect();
+        let quotes = self.quotes(conn, batch).await?;
+        let (velocity, slid) = self.velocity(inner, conn, batch).await?;
+        let books = Books {
+            access: inner.access_of(conn, self.mode, &keys).await?,
+            answered: self.answered(conn, batch).await?,
+            trades: self.trades(conn, &quotes).await?,
+            accounts: self.accounts(conn, batch).await?,
+            quotes,
+            velocity,
+            window: inner.options.velocity_window,
+            idempotency_ttl: inner.options.idempotency_ttl,
+            opened: Vec::new(),
+        };
+        let sequences = books
+            .accounts
+            .iter()
+            .map(|(key, account)| (key.clone(), account.sequence))
+            .collect();
+        Ok(Loaded {
+            books,
+            sequences,
+            slid,
+        })
+    }
+
+    async fn answered(
+        self,
+        conn: &mut SqliteConnection,
+        batch: &[Command],
+    ) -> Result<BTreeMap<Scope, Answered>, StoreError> {
+        let scopes: Vec<_> = batch
+            .iter()
+            .map(|Command { scope, .. }| {
+                (
+                    scope.tenant.partner.as_str(),
+                    &scope.route,
+                    scope.key.as_str(),
+                )
+            })
+            .collect();
+        let rows = sqlx::query(ANSWERED)
+            .bind(self.mode.as_str())
+            .bind(json(&scopes)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        let mut answered = BTreeMap::new();
+        for row in &rows {
+            let row = Columns::new("idempotency_keys", row);
+            let place = usize::try_from(row.integer("place")?).map_err(|_| row.bad("place"))?;
+            let command = batch.get(place).ok_or_else(|| row.bad("place"))?;
+            answered.insert(command.scope.clone(), idempotency::answered(&row)?);
+        }
+        Ok(answered)
+    }
+
+    /// The quotes named, as far as they can be of their partner: an id of the other mode is not.
+    async fn quotes(
+        self,
+        conn: &mut SqliteConnection,
+        batch: &[Command],
+    ) -> Result<BTreeMap<(PartnerId, QuoteId), Quote>, StoreError> {
+        let keys: BTreeSet<(&str, String)> = batch
+            .iter()
+            .filter(|command| command.quote.mode() == self.mode)
+            .map(|command| (command.scope.tenant.partner.as_str(), key(command.quote)))
+            .collect();
+        let rows = sqlx::query(QUOTES)
+            .bind(self.mode.as_str())
+            .bind(json(&keys)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        rows.iter()
+            .map(|row| {
+                let row = Columns::new("quotes", row);
+                let quote = quotes::quote(&row, self.mode)?;
+                Ok(((row.partner()?, quote.id), quote))
+            })
+            .collect()
+    }
+
+    /// The trades of those quotes that have one: the consumed ones.
+    async fn trades(
+        self,
+        conn: &mut SqliteConnection,
+        quotes: &BTreeMap<(PartnerId, QuoteId), Quote>,
+    ) -> Result<BTreeMap<(PartnerId, QuoteId), Trade>, StoreError> {
+        let keys: Vec<(&str, String)> = quotes
+            .iter()
+            .filter(|(_, quote)| matches!(quote.fate, Fate::Consumed(_)))
+            .map(|((partner, id), _)| (partner.as_str(), key(*id)))
+            .collect();
+        if keys.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let rows = sqlx::query(TRADES)
+            .bind(self.mode.as_str())
+            .bind(json(&keys)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        rows.iter()
+            .map(|row| {
+                let trade = trades::trade(row, self.mode)?;
+                Ok(((Columns::new("trades", row).partner()?, trade.quote), trade))
+            })
+            .collect()
+    }
+
+    async fn accounts(
+        self,
+        conn: &mut SqliteConnection,
+        batch: &[Command],
+    ) -> Result<BTreeMap<(PartnerId, Asset), Account>, StoreError> {
+        let keys: BTreeSet<(&str, String)> = batch
+            .iter()
+            .flat_map(|command| {
+                let partner = command.scope.tenant.partner.as_str();
+                [command.pool.fiat(), command.pool.crypto()]
+                    .map(|asset| (partner, asset.code().to_owned()))
+            })
+            .collect();
+        let rows = sqlx::query(ACCOUNTS)
+            .bind(self.mode.as_str())
+            .bind(json(&keys)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        rows.iter()
+            .map(|row| {
+                let row = Columns::new("accounts", row);
+                let account = ledger::account_of(&row)?;
+                Ok(((row.partner()?, account.asset()), account))
+            })
+            .collect()
+    }
+
+    /// The running totals, moved to the present window with what has left it or come back to it.
+    async fn velocity(
+        self,
+        inner: &Inner,
+        conn: &mut SqliteConnection,
+        batch: &[Command],
+    ) -> Result<(BTreeMap<PartnerId, Velocity>, BTreeSet<PartnerId>), StoreError> {
+        let cutoff = velocity::cutoff(self.now, inner.options.velocity_window);
+        let partners = json(&names(
+            batch.iter().map(|command| &command.scope.tenant.partner),
+        ))?;
+        let rows = sqlx::query(VELOCITY)
+            .bind(self.mode.as_str())
+            .bind(&partners)
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let mut crossed = self.crossed(conn, &partners, cutoff).await?;
+        let slid = crossed.keys().cloned().collect();
+        let mut totals = BTreeMap::new();
+        for row in &rows {
+            let row = Columns::new("velocity", row);
+            let (partner, total) = (row.partner()?, velocity_of(&row)?);
+            let between = crossed.remove(&partner).unwrap_or_default();
+            totals.insert(partner, total.slide(cutoff, &between));
+        }
+        Ok((totals, slid))
+    }
+
+    /// The notionals of the counting trades between each partner's floor and the cutoff.
+    async fn crossed(
+        self,
+        conn: &mut SqliteConnection,
+        partners: &str,
+        cutoff: Timestamp,
+    ) -> Result<BTreeMap<PartnerId, Vec<i64>>, StoreError> {
+        let rows = sqlx::query(CROSSED)
+            .bind(self.mode.as_str())
+            .bind(partners)
+            .bind(cutoff.millis())
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        let mut crossed: BTreeMap<PartnerId, Vec<i64>> = BTreeMap::new();
+        for row in &rows {
+            let row = Columns::new("trades", row);
+            crossed
+                .entry(row.partner()?)
+                .or_default()
+                .push(row.integer("notional")?);
+        }
+        Ok(crossed)
+    }
+}
+
+pub(crate) const ANSWERED: &str =
+    "SELECT j.key AS place, i.partner_id, i.key, i.fingerprint, i.created_at AS answered_at
+     FROM json_each(?2) AS j
+     CROSS JOIN idempotency_keys AS i ON i.mode = ?1 AND i.partner_id = j.value ->> 0
+          AND i.route = j.value ->> 1 AND i.key = j.value ->> 2";
+
+pub(crate) const QUOTES: &str =
+    "SELECT q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
+            q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at
+     FROM json_each(?2) AS j
+     CROSS JOIN quotes AS q ON q.mode = ?1 AND q.partner_id = j.value ->> 0 AND q.id = j.value ->> 1";
+
+pub(crate) const TRADES: &str =
+    "SELECT t.partner_id, t.id, t.quote_id, t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps,
+            t.fee_bps, t.notional, t.dest_address, t.dest_network, t.reserved, t.status, t.created_at, t.settled_at,
+            t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until
+     FROM json_each(?2) AS j
+     CROSS JOIN trades AS t
+          ON t.mode = ?1 AND t.partner_id = j.value ->> 0 AND t.quote_id = j.value ->> 1";
+
+pub(crate) const ACCOUNTS: &str =
+    "SELECT a.partner_id, a.asset, a.available, a.sequence
+     FROM json_each(?2) AS j
+     CROSS JOIN accounts AS a ON a.mode = ?1 AND a.partner_id = j.value ->> 0 AND a.asset = j.value ->> 1";
+
+pub(crate) const VELOCITY: &str = "SELECT v.partner_id, v.total, v.floor
+     FROM json_each(?2) AS j
+     CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value";
+
+pub(crate) const CROSSED: &str = "SELECT t.partner_id, t.notional
+     FROM json_each(?2) AS j
+     CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value
+     CROSS JOIN trades AS t ON t.mode = ?1 AND t.partner_id = v.partner_id
+          AND t.created_at > min(v.floor, ?3) AND t.created_at <= max(v.floor, ?3)
+     WHERE t.status NOT IN ('released', 'failed')";

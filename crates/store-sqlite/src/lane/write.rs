@@ -1,0 +1,228 @@
+//! Writing what a batch has opened.
+
+use std::collections::BTreeMap;
+
+use kernel::{Asset, StoreError};
+use partner_core::PartnerId;
+use pools_core::books::Opened;
+use pools_core::ledger::Account;
+use pools_core::velocity::Velocity;
+use serde::Serialize;
+use sqlx::SqliteConnection;
+
+use super::Lane;
+use super::load::Loaded;
+use crate::errors;
+use crate::row::{json, key};
+
+impl Lane {
+    pub(super) async fn write(
+        self,
+        conn: &mut SqliteConnection,
+        loaded: &Loaded,
+    ) -> Result<(), StoreError> {
+        let opened = &loaded.books.opened;
+        self.write_velocity(conn, loaded).await?;
+        if opened.is_empty() {
+            return Ok(());
+        }
+        let consumed: Vec<_> = opened.iter().map(consumed_row).collect();
+        self.exactly(conn, "quotes", CONSUME, &consumed).await?;
+        let trades: Vec<_> = opened.iter().map(trade_row).collect();
+        self.exactly(conn, "trades", OPEN, &trades).await?;
+        self.write_entries(conn, loaded).await?;
+        let answered: Vec<_> = opened.iter().map(answered_row).collect();
+        self.exactly(conn, "idempotency_keys", ANSWER, &answered)
+            .await
+    }
+
+    async fn write_entries(
+        self,
+        conn: &mut SqliteConnection,
+        loaded: &Loaded,
+    ) -> Result<(), StoreError> {
+        let entries: Vec<_> = loaded.books.opened.iter().filter_map(entry_row).collect();
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.exactly(conn, "ledger_entries", POST, &entries).await?;
+        let touched = loaded.books.touched_accounts();
+        let accounts: Vec<_> = touched
+            .iter()
+            .map(|(partner, account)| account_row(partner, account, &loaded.sequences))
+            .collect();
+        self.exactly(conn, "accounts", BALANCE, &accounts).await
+    }
+
+    /// Totals that only moved with the window are kept too, so that no trade is subtracted twice
+    /// over by partners who are refused again and again.
+    async fn write_velocity(
+        self,
+        conn: &mut SqliteConnection,
+        loaded: &Loaded,
+    ) -> Result<(), StoreError> {
+        let slid = loaded
+            .books
+            .velocity
+            .iter()
+            .filter(|(partner, _)| loaded.slid.contains(*partner));
+        let touched = loaded.books.touched_velocity();
+        let totals: BTreeMap<&PartnerId, &Velocity> = touched.into_iter().chain(slid).collect();
+        if totals.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<_> = totals
+            .into_iter()
+            .map(|(partner, velocity)| {
+                (
+                    partner.as_str(),
+                    velocity.total.to_string(),
+                    velocity.floor.millis(),
+                )
+            })
+            .collect();
+        self.exactly(conn, "velocity", TOTAL, &rows).await
+    }
+
+    /// Runs a statement that must write as many rows as it is given, no more and no less.
+    async fn exactly(
+        self,
+        conn: &mut SqliteConnection,
+        table: &'static str,
+        statement: &'static str,
+        rows: &[impl Serialize],
+    ) -> Result<(), StoreError> {
+        let written = sqlx::query(statement)
+            .bind(self.mode.as_str())
+            .bind(json(&rows)?)
+            .bind(self.now.millis())
+            .bind(self.expired.millis())
+            .execute(conn)
+            .await
+            .map_err(errors::statement)?
+            .rows_affected();
+        if usize::try_from(written) == Ok(rows.len()) {
+            Ok(())
+        } else {
+            Err(errors::rows(table, rows.len(), written))
+        }
+    }
+}
+
+// Each row is an array in the order in which its statement, below, takes it apart.
+
+fn consumed_row(opened: &Opened) -> impl Serialize {
+    (opened.partner.as_str(), key(opened.trade.quote))
+}
+
+fn trade_row(opened: &Opened) -> impl Serialize {
+    (
+        opened.partner.as_str(),
+        key(opened.trade.quote),
+        key(opened.trade.id),
+        opened.trade.reserved.map(|amount| amount.units()),
+        opened.trade.created_at.millis(),
+    )
+}
+
+fn entry_row(opened: &Opened) -> Option<impl Serialize> {
+    let entry = opened.entry.as_ref()?;
+    Some((
+        opened.partner.as_str(),
+        key(entry.id),
+        entry.transfer.amount.asset().code().to_owned(),
+        entry.transfer.debit.as_str(),
+        entry.transfer.credit.as_str(),
+        entry.transfer.amount.units(),
+        entry.transfer.reason.as_str(),
+        entry.mark.map(|mark| mark.sequence),
+        entry.mark.map(|mark| mark.balance_after.units()),
+        entry.reference.as_str(),
+        entry.trade.map(|(trade, _)| key(trade)),
+        entry.trade.map(|(_, part)| part.as_str()),
+        entry.created_at.millis(),
+    ))
+}
+
+fn account_row<'o>(
+    partner: &'o PartnerId,
+    account: &Account,
+    sequences: &BTreeMap<(PartnerId, Asset), i64>,
+) -> impl Serialize + use<'o> {
+    let place = (partner.clone(), account.asset());
+    (
+        partner.as_str(),
+        account.asset().code().to_owned(),
+        sequences.get(&place).copied().unwrap_or_default(),
+        account.available.units(),
+        account.sequence,
+    )
+}
+
+fn answered_row(opened: &Opened) -> impl Serialize {
+    (
+        opened.partner.as_str(),
+        opened.scope.route.as_str(),
+        opened.scope.key.as_str(),
+        hex(&opened.fingerprint.0),
+        key(opened.trade.id),
+        opened.trade.created_at.millis(),
+    )
+}
+
+/// JSON has no bytes; the statement turns them back.
+fn hex(bytes: &[u8; 32]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) const CONSUME: &str =
+    "UPDATE quotes SET consumed_at = ?3
+     WHERE mode = ?1 AND (partner_id, id) IN (SELECT j.value ->> 0, j.value ->> 1 FROM json_each(?2) AS j)
+       AND consumed_at IS NULL AND rejected_at IS NULL AND ?3 < expires_at";
+
+/// The terms are copied from the quote that was just consumed, inside the database.
+pub(crate) const OPEN: &str =
+    "INSERT INTO trades (mode, partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps,
+                         fee_bps, notional, dest_address, dest_network, reserved, status, created_at)
+     SELECT q.mode, q.partner_id, j.value ->> 2, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate,
+            q.spread_bps, q.fee_bps, q.notional, q.dest_address, q.dest_network, j.value ->> 3, 'reserved',
+            j.value ->> 4
+     FROM json_each(?2) AS j
+     CROSS JOIN quotes AS q ON q.mode = ?1 AND q.partner_id = j.value ->> 0 AND q.id = j.value ->> 1
+     WHERE q.consumed_at = ?3";
+
+pub(crate) const POST: &str =
+    "INSERT INTO ledger_entries (mode, partner_id, id, asset, debit, credit, amount, reason, account_sequence,
+                                 balance_after, reference, trade_id, part, created_at)
+     SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4, j.value ->> 5,
+            j.value ->> 6, j.value ->> 7, j.value ->> 8, j.value ->> 9, j.value ->> 10, j.value ->> 11,
+            j.value ->> 12
+     FROM json_each(?2) AS j";
+
+/// Selects the accounts that still are as the rules saw them, and meets each as a conflict: said
+/// as an UPDATE, the planner would go through every account for every row.
+pub(crate) const BALANCE: &str =
+    "INSERT INTO accounts (mode, partner_id, asset, available, sequence)
+     SELECT a.mode, a.partner_id, a.asset, j.value ->> 3, j.value ->> 4
+     FROM json_each(?2) AS j
+     CROSS JOIN accounts AS a ON a.mode = ?1 AND a.partner_id = j.value ->> 0 AND a.asset = j.value ->> 1
+          AND a.sequence = j.value ->> 2
+     WHERE true
+     ON CONFLICT (mode, partner_id, asset) DO UPDATE SET
+         available = excluded.available, sequence = excluded.sequence";
+
+pub(crate) const TOTAL: &str = "INSERT INTO velocity (mode, partner_id, total, floor)
+     SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2 FROM json_each(?2) AS j
+     WHERE true
+     ON CONFLICT (mode, partner_id) DO UPDATE SET total = excluded.total, floor = excluded.floor";
+
+/// Overwrites a record only where the rules let it pass: it has expired, or it is of the same
+/// request. The rules have looked already; here the row count would tell.
+pub(crate) const ANSWER: &str =
+    "INSERT INTO idempotency_keys (mode, partner_id, route, key, fingerprint, trade_id, created_at)
+     SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, unhex(j.value ->> 3), j.value ->> 4, j.value ->> 5
+     FROM json_each(?2) AS j
+     WHERE true
+     ON CONFLICT (mode, partner_id, route, key) DO UPDATE SET
+         fingerprint = excluded.fingerprint, trade_id = excluded.trade_id, created_at = excluded.created_at
+     WHERE idempotency_keys.created_at <= ?4 OR idempotency_keys.fingerprint = excluded.fingerprint";

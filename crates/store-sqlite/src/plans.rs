@@ -1,0 +1,110 @@
+//! How SQLite finds the rows of the statements that must stay cheap however large the tables
+//! grow: through an index, in its order, without sorting.
+
+use std::sync::Arc;
+
+use kernel::{Clock, Timestamp};
+use sqlx::{AssertSqlSafe, Row as _};
+
+use crate::{Options, SqliteStore, lane, ledger, trades};
+
+struct Still;
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(0).unwrap()
+    }
+}
+
+/// Sets that travel as JSON are gone through row by row, and the halving steps of a search are
+/// its own; everything else is looked up.
+const MAY_BE_SCANNED: [&str; 3] = ["SCAN j VIRTUAL TABLE", "SCAN CONSTANT ROW", "SCAN halves"];
+
+async fn plan(statement: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        velocity_window: std::time::Duration::ZERO,
+        idempotency_ttl: std::time::Duration::ZERO,
+    };
+    let store = SqliteStore::open(&folder.path().join("plans.db"), Arc::new(Still), options)
+        .await
+        .unwrap();
+    let mut conn = store.inner.writer().await.unwrap();
+    let explained = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+    let rows = sqlx::query(explained).fetch_all(&mut *conn).await.unwrap();
+    rows.iter().map(|row| row.get("detail")).collect()
+}
+
+async fn assert_cheap(statement: &str) -> Vec<String> {
+    let plan = plan(statement).await;
+    for step in &plan {
+        let scans =
+            step.contains("SCAN") && !MAY_BE_SCANNED.iter().any(|may| step.starts_with(may));
+        assert!(
+            !scans && !step.contains("TEMP B-TREE"),
+            "{statement}\n{plan:#?}"
+        );
+    }
+    plan
+}
+
+#[tokio::test]
+async fn pages_of_trades_follow_the_index_of_their_filter() {
+    for (statement, index) in [
+        (trades::PAGE, "trades_list ("),
+        (trades::PAGE_OF_SIDE, "trades_list_side ("),
+        (trades::PAGE_OF_STATUS, "trades_list_status ("),
+        (trades::PAGE_OF_SIDE_AND_STATUS, "trades_list_side_status ("),
+    ] {
+        let plan = assert_cheap(statement).await.concat();
+        assert!(
+            plan.contains(index) && plan.contains("created_at>? AND (created_at,id)<(?,?)"),
+            "{plan}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn pages_of_the_ledger_follow_its_numbers() {
+    let plan = assert_cheap(ledger::PAGE).await.concat();
+    assert!(
+        plan.contains("account_sequence>? AND account_sequence<?"),
+        "{plan}"
+    );
+    let plan = assert_cheap(ledger::LAST_UP_TO).await.concat();
+    assert!(plan.contains("asset=? AND account_sequence=?"), "{plan}");
+}
+
+#[tokio::test]
+async fn the_velocity_window_is_read_from_the_index_alone() {
+    let plan = assert_cheap(lane::load::CROSSED).await.concat();
+    assert!(plan.contains(
+        "COVERING INDEX trades_list (mode=? AND partner_id=? AND created_at>? AND created_at<?)"
+    ));
+}
+
+#[tokio::test]
+async fn a_lane_looks_up_what_it_touches() {
+    use lane::{load, write};
+    for statement in [
+        load::ANSWERED,
+        load::QUOTES,
+        load::TRADES,
+        load::ACCOUNTS,
+        load::VELOCITY,
+        write::CONSUME,
+        write::OPEN,
+        write::POST,
+        write::TOTAL,
+        write::ANSWER,
+    ] {
+        assert_cheap(statement).await;
+    }
+    // It reads the table it writes, so SQLite keeps the selected accounts aside: those alone.
+    let plan = plan(write::BALANCE).await;
+    assert!(
+        plan.iter()
+            .any(|step| step.contains("SEARCH a USING") && step.contains("asset=?")),
+        "{plan:?}"
+    );
+}
