@@ -170,6 +170,19 @@ pub struct DeliveryRecord {
     pub last_error: Option<String>,
 }
 
+/// How the queue of deliveries stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueStanding {
+    /// Deliveries that are due.
+    pub due: u64,
+    /// Deliveries that wait for their next attempt.
+    pub scheduled: u64,
+    /// Deliveries that somebody holds.
+    pub in_flight: u64,
+    /// How long the first of those that are due has been so.
+    pub oldest_due: Option<Duration>,
+}
+
 /// The queue of deliveries, as those who deliver see it.
 ///
 /// Of one object's deliveries to one endpoint, only the earliest that is neither succeeded nor
@@ -197,6 +210,13 @@ pub trait Deliveries: Send + Sync {
         who: &Tenant,
         object_id: &str,
     ) -> Result<Vec<DeliveryRecord>, StoreError>;
+
+    /// How the queue of a service stands, for those who watch it.
+    async fn deliveries_standing(
+        &self,
+        mode: Mode,
+        service: Service,
+    ) -> Result<QueueStanding, StoreError>;
 
     /// Wakes whenever this process has committed a transaction that queued deliveries.
     fn deliveries_watch(&self, wake: Arc<dyn Wake>);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kernel::{Cas, Mode, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service};
-use partner_core::ports::{ClaimOrder, Claimed, Concluded, DeliveryRecord, Wake};
+use partner_core::ports::{ClaimOrder, Claimed, Concluded, DeliveryRecord, QueueStanding, Wake};
 use partner_core::sealing::Sealed;
 use partner_core::webhooks::delivery::{DeliveryState, Ending, Progress};
 use partner_core::webhooks::fairness::Room;
@@ -343,6 +343,42 @@ pub async fn a_busy_endpoint_leaves_room_for_others(fixture: impl Fixture) {
     order.room.each = 5;
     assert_eq!(world.claim_by(&order).await.len(), 5);
     world.assert_clean().await;
+}
+
+pub async fn the_queue_is_counted(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let port = &world.ports().deliveries;
+    let standing = || port.deliveries_standing(Mode::Test, Service::Pools);
+    assert_eq!(standing().await.unwrap(), QueueStanding::default());
+    let (acme, _) = world.listener("acme").await;
+    let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
+    world.set_endpoint(&acme, &gate).await;
+    world
+        .write(NewEvent {
+            service: Service::Gate,
+            ..world.event_about(&acme.who, "gate", "gate")
+        })
+        .await;
+    for id in ["held", "failed", "due", "later"] {
+        world.emit(&acme.who, id, id).await;
+    }
+    let mut order = world.order(2);
+    let claimed = world.claim_by(&order).await;
+    let failed = Ending::RetryAfter(WAIT);
+    let won = world.conclude(order.token, &claimed[1], failed).await;
+    assert_eq!(won, Cas::Won);
+    world.clock().advance(MILLI * 7);
+    let counted = QueueStanding {
+        due: 2,
+        scheduled: 1,
+        in_flight: 1,
+        oldest_due: Some(MILLI * 7),
+    };
+    assert_eq!(standing().await.unwrap(), counted);
+    order.token = world.entropy.next();
+    order.service = Service::Gate;
+    assert_eq!(world.claim_by(&order).await.len(), 1);
+    assert_eq!(standing().await.unwrap(), counted);
 }
 
 // rule: webhook.one-holder

@@ -14,7 +14,9 @@ use async_trait::async_trait;
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::Service;
-use partner_core::ports::{ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, Wake};
+use partner_core::ports::{
+    ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, QueueStanding, Wake,
+};
 use partner_core::webhooks::delivery::{Act, DeliveryState, Lease, Progress};
 use partner_core::webhooks::fairness::allot;
 use serde::Serialize;
@@ -111,10 +113,54 @@ impl Deliveries for SqliteStore {
         rows.iter().map(|row| record(row, who.mode)).collect()
     }
 
+    async fn deliveries_standing(
+        &self,
+        mode: Mode,
+        service: Service,
+    ) -> Result<QueueStanding, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        let now = self.inner.clock.now();
+        let row = sqlx::query(STANDING)
+            .bind(mode.as_str())
+            .bind(service.as_str())
+            .bind(now.millis())
+            .fetch_one(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let row = Columns::new("deliveries", &row);
+        let count = |column| row.integer(column).map(i64::unsigned_abs);
+        Ok(QueueStanding {
+            due: count("due")?,
+            scheduled: count("scheduled")?,
+            in_flight: count("in_flight")?,
+            oldest_due: row.opt_instant("first")?.map(|first| now.since(first)),
+        })
+    }
+
     fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
         self.inner.watchers.add(wake);
     }
 }
+
+/// Counted in the index, endpoint by endpoint.
+const STANDING: &str = "SELECT coalesce(sum(due), 0) AS due, coalesce(sum(later), 0) AS scheduled,
+            coalesce(sum(held), 0) AS in_flight, min(first) AS first
+     FROM (
+         SELECT (SELECT count(*) FROM deliveries AS d
+                 WHERE d.status = 'pending' AND d.mode = ?1 AND d.endpoint_id = w.id AND d.next_attempt_at <= ?3) AS due,
+                (SELECT count(*) FROM deliveries AS d
+                 WHERE d.status = 'pending' AND d.mode = ?1 AND d.endpoint_id = w.id AND d.next_attempt_at > ?3) AS later,
+                (SELECT min(d.next_attempt_at) FROM deliveries AS d
+                 WHERE d.status = 'pending' AND d.mode = ?1 AND d.endpoint_id = w.id AND d.next_attempt_at <= ?3) AS first,
+                0 AS held
+         FROM webhook_endpoints AS w
+         WHERE w.mode = ?1 AND w.service = ?2
+         UNION ALL
+         SELECT 0, 0, NULL, 1
+         FROM deliveries AS d INDEXED BY deliveries_leased
+         CROSS JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+         WHERE d.status = 'in_flight' AND d.mode = ?1 AND w.service = ?2
+     )";
 
 /// Who is woken when deliveries have been queued.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kernel::{Cas, Clock, Entropy, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, EndpointId, Service};
-use partner_core::ports::{ClaimOrder, Claimed, Concluded, Deliveries, Wake};
+use partner_core::ports::{ClaimOrder, Claimed, Concluded, Deliveries, QueueStanding, Wake};
 use partner_core::sealing::Sealer;
 use partner_core::webhooks::delivery::{Ending, Lease};
 use partner_core::webhooks::schedule::Schedule;
@@ -29,6 +29,8 @@ use crate::tls::{Tls, Trust};
 const POLL: Duration = Duration::from_millis(200);
 /// How long the worker rests at most while the store cannot be asked.
 const LONGEST_REST: Duration = Duration::from_secs(5);
+/// How often the queue is counted for those who watch it.
+const COUNTED: Duration = Duration::from_secs(15);
 /// Claims of one turn, so that what has ended is recorded in between.
 const CLAIMS: u32 = 4;
 
@@ -78,6 +80,7 @@ pub struct Worker {
     /// What has ended and is not recorded yet; it keeps its slot until then.
     ended: Vec<(EndpointId, Concluded)>,
     faults: u32,
+    counted: Option<Instant>,
 }
 
 /// What a running attempt holds.
@@ -145,6 +148,7 @@ impl Worker {
             held: HashMap::new(),
             ended: Vec::new(),
             faults: 0,
+            counted: None,
             setup,
         }
     }
@@ -179,6 +183,7 @@ impl Worker {
             Ok(()) => self.take_on(call).await,
             Err(fault) => Err(fault),
         };
+        self.count().await;
         match turned {
             Ok(rest) => {
                 self.faults = 0;
@@ -207,6 +212,23 @@ impl Worker {
             }
         }
         Ok(POLL)
+    }
+
+    /// Says now and then how the queue stands. Nothing depends on it.
+    async fn count(&mut self) {
+        if self.counted.is_some_and(|at| at.elapsed() < COUNTED) {
+            return;
+        }
+        self.counted = Some(Instant::now());
+        let Setup { mode, service, .. } = self.setup;
+        let counted = self.setup.deliveries.deliveries_standing(mode, service);
+        match counted.await {
+            Ok(standing) => instruments::webhooks::queue(service.as_str(), shown(standing)),
+            Err(fault) => tracing::debug!(
+                error = causes(&fault),
+                "Failed to count the queue of deliveries"
+            ),
+        }
     }
 
     async fn next(&self) -> Result<Option<Timestamp>, StoreError> {
@@ -358,6 +380,15 @@ impl Worker {
                 "Failed to record deliveries before stopping; their leases run out"
             );
         }
+    }
+}
+
+const fn shown(standing: QueueStanding) -> instruments::webhooks::Queue {
+    instruments::webhooks::Queue {
+        due: standing.due,
+        scheduled: standing.scheduled,
+        in_flight: standing.in_flight,
+        oldest_due: standing.oldest_due,
     }
 }
 
