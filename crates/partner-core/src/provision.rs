@@ -14,5 +14,3 @@ pub use document::{
     Document, KeyEntry, Mention, PartnerEntry, Setting, WebhookEntry, parse as parse_document,
 };
 pub use fault::{Fault, Faults};
-
-pub use crate::webhooks::target;

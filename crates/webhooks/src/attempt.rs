@@ -132,15 +132,12 @@ impl Attempts {
         Ok((target, headers, Bytes::from(body)))
     }
 
-    /// The secrets that sign at this moment; there must be one, and each must open.
+    /// The secrets as of the claim, a moment ago; there must be one, and each must open.
     fn secrets(&self, endpoint: &Endpoint) -> Result<Vec<SigningSecret>, String> {
-        let now = self.clock.now();
         let place = secret_place(endpoint.id);
-        let live = endpoint
+        let secrets = endpoint
             .secrets
             .iter()
-            .filter(|secret| secret.expires_at.is_none_or(|end| now < end));
-        let secrets = live
             .map(|secret| {
                 let text = self.sealer.open(&place, &secret.sealed).ok()?;
                 let text = zeroize::Zeroizing::new(String::from_utf8(text).ok()?);

@@ -4,8 +4,9 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use kernel::Mode;
-use partner_core::provision::{Document, Setting, parse_document, target::AllowPrivate};
+use partner_core::provision::{Document, Setting, parse_document};
 use partner_core::usecases::apply::{ApplyError, Provisioning, Report, Run};
+use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{PartnerId, Tenant};
 use runtime::{Config, Foundation, Ports, Sources};
 use serde_json::Value;

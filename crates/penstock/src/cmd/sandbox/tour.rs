@@ -21,7 +21,7 @@ pub(super) fn text(demo: &Demo, address: SocketAddr, folder: &str) -> String {
   partner          {partner}
   secret key       {secret_key}
   publishable key  {publishable_key}
-  webhook secret   {webhook_secret} (events are stored; this version sends none yet)
+  webhook secret   {webhook_secret} (events go to http://127.0.0.1:9999/pools)
   contract         http://{address}/openapi/pools-v1.yaml
   documentation    http://{address}/docs
 
