@@ -78,6 +78,7 @@ pub async fn a_fresh_database_is_clean(store: impl Fixture) {
     assert!(world.audit().await.clean());
 }
 
+// rule: money.zero-sum, cli.verify
 pub async fn everything_the_rules_do_is_clean(store: impl Fixture) {
     let world = World::new(store);
     world.scenario().await;

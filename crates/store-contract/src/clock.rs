@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kernel::Timestamp;
+use kernel::{Mode, Timestamp};
+use partner_core::events::Service;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport;
 
@@ -18,6 +19,7 @@ impl<F: Fixture> World<F> {
     }
 }
 
+// rule: base.clock-forward
 pub async fn the_clock_never_runs_backwards(store: impl Fixture) {
     let world = World::new(store);
     let used = world.store_now().await;
@@ -29,10 +31,11 @@ pub async fn the_clock_never_runs_backwards(store: impl Fixture) {
 }
 
 /// The newest instant stored, wherever it stands, is where the clock begins again.
+// rule: base.clock-forward
 pub async fn the_clock_goes_on_where_it_stopped(store: impl Fixture) {
     let mut world = World::new(store);
     let member = world.rich("acme").await;
-    for last in 0..6 {
+    for last in 0..9 {
         world.clock().advance(HOUR);
         let stored = world.write_something(&member, last).await;
         world.clock().go_back(HOUR * 100);
@@ -66,6 +69,26 @@ impl<F: Fixture> World<F> {
             4 => {
                 self.member("new").await;
             }
+            5 => {
+                self.fund(
+                    &member.who,
+                    crate::world::amount("1", crate::world::eur()),
+                    "later",
+                )
+                .await;
+            }
+            6 => {
+                let endpoint = self.endpoint(Mode::Test, Service::Pools, "https://a.example/");
+                self.set_endpoint(member, &endpoint).await;
+            }
+            7 => {
+                let trade = self.trade(member, Side::OnRamp, ONE).await;
+                let delivered = EngineReport::Delivered("fill".to_owned());
+                self.report(&member.who, trade.id, delivered).await;
+                self.clock().advance(HOUR);
+                self.report(&member.who, trade.id, EngineReport::Reversed)
+                    .await;
+            }
             _ => {
                 let mut tx = self
                     .ports()
@@ -83,4 +106,22 @@ impl<F: Fixture> World<F> {
         }
         self.now()
     }
+}
+
+// rule: base.clock-forward, pools.quote-record.monotone
+pub async fn what_has_expired_stays_expired_when_the_clock_is_set_back(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let quote = world.buy(&member, 1).await;
+    world.clock().set(quote.expires_at);
+    for _ in 0..2 {
+        let seen = world.ports().store.quote_get(&member.who, quote.id).await;
+        let seen = seen.unwrap().unwrap();
+        assert_eq!(seen.at, quote.expires_at);
+        let status = seen.value.status(seen.at);
+        assert_eq!(status, pools_core::quote::QuoteStatus::Expired);
+        world.clock().go_back(HOUR);
+    }
+    let next = world.buy(&member, 1).await;
+    assert_eq!(next.created_at, quote.expires_at);
 }

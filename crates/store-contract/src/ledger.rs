@@ -65,6 +65,7 @@ fn transfer(debit: AccountKind, credit: AccountKind) -> Transfer {
     }
 }
 
+// rule: pools.ledger.chain, pools.ledger.order
 pub async fn entries_chain_from_the_first(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -111,6 +112,7 @@ pub async fn entries_chain_from_the_first(store: impl Fixture) {
     world.assert_clean().await;
 }
 
+// rule: money.accounts, tenancy.nothing-crosses
 pub async fn accounts_are_each_partners_modes_and_currencies(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -174,6 +176,7 @@ pub async fn pages_follow_the_accounts_numbers(store: impl Fixture) {
 }
 
 /// Both bounds are inclusive, also where several entries share an instant.
+// rule: pools.ledger.filters
 pub async fn bounds_of_the_ledger_let_in_their_own_instant(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -302,6 +305,7 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
 }
 
+// rule: cli.credit.once, cli.credit.scope
 pub async fn a_deposit_counts_once_per_reference(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -351,6 +355,7 @@ pub async fn a_crypto_receipt_keeps_its_network(store: impl Fixture) {
 }
 
 /// A transaction that writes to every noun and is dropped.
+// rule: pools.transact.atomic, pools.event.same-transaction
 pub async fn a_dropped_transaction_leaves_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -424,4 +429,98 @@ pub async fn an_entry_needs_a_partner(store: impl Fixture) {
     let (_, entry) = world.credit(&nobody, &before, amount("1", eur()), "x", world.now());
     let refused = tx.entry_post(&nobody, &before, &entry).await;
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+}
+
+// rule: pools.ledger.buy-refund, pools.ledger.sell-refund, pools.ledger.sell-returned, pools.refund.mirrors
+// rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return
+pub async fn every_end_of_a_trade_moves_its_value_once(store: impl Fixture) {
+    let world = World::new(store);
+    let delivered = || EngineReport::Delivered("fill".to_owned());
+    let ends = [
+        vec![delivered()],
+        vec![EngineReport::CannotComplete],
+        vec![EngineReport::LetGo],
+        vec![delivered(), EngineReport::Reversed],
+    ];
+    let mut ungated = profile();
+    ungated.balance_gate = false;
+    for (at, end) in ends.iter().enumerate() {
+        for side in [Side::OnRamp, Side::OffRamp] {
+            let member = world.rich(&format!("{}-{at}", side.as_str())).await;
+            let trade = world.trade(&member, side, 5 * ONE).await;
+            // Whatever the gate says by then.
+            world.reprofile(&member, &ungated).await;
+            // Told everything twice.
+            for report in end.iter().chain(end) {
+                world.report(&member.who, trade.id, report.clone()).await;
+            }
+            let (euros, tethers) = match (at, side) {
+                (0, Side::OnRamp) => (-5, 0),
+                (0, Side::OffRamp) => (0, -5),
+                (3, Side::OffRamp) => (5, -5),
+                _ => (0, 0),
+            };
+            let start = 1_000_000;
+            let available = world.available(&member.who, eur()).await;
+            assert_eq!(available, (start + euros) * ONE, "{side:?} {end:?}");
+            let available = world.available(&member.who, usdt()).await;
+            assert_eq!(available, (start + tethers) * ONE, "{side:?} {end:?}");
+            let (asset, reason, part) = match (at, side) {
+                (0, _) => continue,
+                (3, _) => (eur(), Reason::BuyRefund, Part::Return),
+                (_, Side::OnRamp) => (eur(), Reason::BuyRefund, Part::Close),
+                (_, Side::OffRamp) => (usdt(), Reason::SellRefund, Part::Close),
+            };
+            let refund = world.entries(&member.who, asset).await.remove(0);
+            assert_eq!(refund.transfer.reason, reason);
+            assert_eq!(refund.trade, Some((trade.id, part)));
+            assert_eq!(refund.reference, trade.quote.to_string());
+        }
+    }
+    world.assert_clean().await;
+}
+
+pub async fn the_largest_balance_is_kept_exactly(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let most = amount("10000000000", eur());
+    for round in 0..9 {
+        world.fund(&member.who, most, &format!("f{round}")).await;
+    }
+    let limit = pools_core::ledger::BALANCE_LIMIT;
+    assert_eq!(world.available(&member.who, eur()).await, limit);
+    world.assert_clean().await;
+}
+
+pub async fn a_deposit_needs_its_entry(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let deposit = Deposit {
+        reference: "wire".to_owned(),
+        amount: amount("1", eur()),
+        network: None,
+        entry: EntryId::new(Mode::Test, world.now(), &world.entropy),
+        created_at: world.now(),
+    };
+    let mut tx = world.ports().store.begin("deposit").await.unwrap();
+    let refused = tx.deposit_insert(&member.who, &deposit).await;
+    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+}
+
+/// What a refused statement had done before it was refused does not stay.
+// rule: pools.transact.atomic
+pub async fn a_refused_entry_is_not_half_there(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let before = world.standing(&member.who).await;
+    let mut tx = world.ports().store.begin("refused").await.unwrap();
+    let account = tx.account_lock(&member.who, eur()).await.unwrap();
+    let (one, now) = (amount("1", eur()), world.now());
+    let (_, mut entry) = world.credit(&member.who, &account, one, "x", now);
+    entry.id = world.entries(&member.who, eur()).await[0].id;
+    let refused = tx.entry_post(&member.who, &account, &entry).await;
+    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    drop(tx);
+    assert_eq!(world.standing(&member.who).await, before);
+    world.assert_clean().await;
 }

@@ -12,9 +12,11 @@
 )]
 
 pub mod audit;
+pub mod breaches;
 pub mod clock;
 pub mod deliveries;
 pub mod events;
+pub mod figures;
 pub mod fixture;
 pub mod idempotency;
 pub mod lane;
@@ -22,6 +24,9 @@ pub mod ledger;
 pub mod lists;
 pub mod provisioning;
 pub mod quotes;
+pub mod races;
+pub mod refusals;
+mod standing;
 pub mod throughput;
 pub mod trades;
 pub mod velocity;
@@ -38,7 +43,7 @@ macro_rules! store_contract {
                 a_foreign_quote_is_absent, reject_succeeds_once, a_consumed_quote_is_not_rejected,
                 consume_and_reject_have_one_winner, expired_is_refused_at_the_exact_millisecond,
                 behind_writes_waits_for_them, a_quote_needs_a_partner,
-                a_batch_of_quotes_is_all_or_none;
+                a_batch_of_quotes_is_all_or_none, every_field_of_a_quote_reads_back;
             lane: a_purchase_reserves_fiat_and_a_sale_crypto,
                 a_consumed_quote_has_its_trade_under_every_key,
                 one_quote_has_one_trade_however_many_ask, a_balance_never_goes_below_zero,
@@ -55,7 +60,10 @@ macro_rules! store_contract {
             velocity: the_cap_may_be_reached_and_not_passed, one_batch_never_passes_the_cap,
                 a_trade_leaves_with_the_window, what_never_settled_stops_counting,
                 what_had_left_the_window_is_not_subtracted_twice, a_longer_window_counts_again,
-                a_cap_set_later_finds_what_was_traded, a_total_reads_back;
+                a_cap_set_later_finds_what_was_traded, a_total_reads_back,
+                a_shorter_window_lets_trades_go_at_the_millisecond, refusals_move_the_window_too,
+                what_fails_before_the_total_moves_on_is_taken_off_once,
+                the_cap_is_exact_to_the_last_unit, partners_and_modes_have_totals_of_their_own;
             trades: a_trade_reads_back_in_every_state, a_foreign_trade_is_absent,
                 a_claim_needs_the_attempt_before, a_stale_token_changes_nothing,
                 a_step_happens_once, concurrent_reports_have_one_winner,
@@ -64,13 +72,18 @@ macro_rules! store_contract {
             lists: pages_lose_and_repeat_nothing, every_filter_finds_its_trades,
                 bounds_let_in_their_own_instant, an_unknown_cursor_gives_an_empty_page,
                 a_walk_sees_what_was_there_when_it_began;
-            ledger: entries_chain_from_the_first, accounts_are_each_partners_modes_and_currencies,
-                pages_follow_the_accounts_numbers, bounds_of_the_ledger_let_in_their_own_instant,
+            ledger: entries_chain_from_the_first,
+                accounts_are_each_partners_modes_and_currencies, pages_follow_the_accounts_numbers,
+                bounds_of_the_ledger_let_in_their_own_instant,
                 an_account_that_moved_on_is_not_written_over, impossible_entries_are_refused,
                 a_deposit_counts_once_per_reference, a_crypto_receipt_keeps_its_network,
-                a_dropped_transaction_leaves_nothing, an_entry_needs_a_partner;
+                a_dropped_transaction_leaves_nothing, an_entry_needs_a_partner,
+                every_end_of_a_trade_moves_its_value_once, the_largest_balance_is_kept_exactly,
+                a_deposit_needs_its_entry, a_refused_entry_is_not_half_there;
             events: an_end_is_reported_once, a_foreign_event_is_absent,
-                a_delivery_needs_an_endpoint;
+                a_delivery_needs_an_endpoint, every_end_says_so_and_nothing_else_does,
+                an_id_is_used_once, events_of_one_object_come_in_their_order,
+                an_endpoint_under_a_new_id_takes_over_what_waits;
             deliveries: a_claim_brings_what_an_attempt_needs, a_lease_hides_until_it_is_over,
                 a_stale_token_changes_nothing, a_late_report_counts_while_nobody_else_has_claimed,
                 a_failure_is_recorded_and_waits, an_object_is_delivered_in_order,
@@ -87,7 +100,8 @@ macro_rules! store_contract {
                 a_partner_without_pools_has_an_absent_profile, every_change_raises_the_version,
                 dropped_provisioning_leaves_nothing, the_first_master_key_stays,
                 an_open_store_is_ready, a_reopened_store_has_everything;
-            clock: the_clock_never_runs_backwards, the_clock_goes_on_where_it_stopped;
+            clock: the_clock_never_runs_backwards, the_clock_goes_on_where_it_stopped,
+                what_has_expired_stays_expired_when_the_clock_is_set_back;
             audit: a_fresh_database_is_clean, everything_the_rules_do_is_clean,
                 money_on_an_account_is_found, a_negative_balance_is_found, a_changed_entry_is_found,
                 a_broken_chain_is_found, a_gap_in_the_sequence_is_found,
@@ -105,6 +119,22 @@ macro_rules! store_contract {
                 a_record_of_no_trade_is_found, a_running_total_that_is_off_is_found,
                 a_lost_running_total_is_found, an_event_of_the_other_mode_is_found,
                 a_row_of_the_other_mode_is_found;
+            breaches: every_planted_breach_is_found_under_its_name,
+                every_invariant_has_a_planted_breach, a_breach_is_described_with_its_row,
+                many_breaches_are_counted_and_twenty_described;
+            figures: trades_are_counted_by_where_they_stand;
+            races: raced_batches_spend_no_more_than_there_is, raced_batches_never_pass_the_cap,
+                of_raced_rejections_one_wins, of_raced_claims_of_one_attempt_one_wins,
+                raced_credits_all_count, of_raced_deposits_under_one_reference_one_counts,
+                readers_see_whole_states;
+            refusals: short_funds_and_the_engine_leave_nothing_behind,
+                another_pool_leaves_nothing_behind,
+                a_sale_that_is_not_enabled_leaves_nothing_behind,
+                a_revoked_key_leaves_nothing_behind, a_key_nobody_has_leaves_nothing_behind,
+                a_suspended_organization_leaves_nothing_behind,
+                a_lost_entitlement_leaves_nothing_behind, a_change_that_was_dropped_denies_nobody,
+                a_closed_quote_leaves_nothing_behind, the_cap_leaves_nothing_behind,
+                a_key_is_scoped_by_partner_and_route_and_not_by_credential;
         }
     };
 }
@@ -123,4 +153,36 @@ macro_rules! __cases {
             )+
         }
     )+ };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A case that is not in the list above is run by nobody.
+    #[test]
+    fn every_case_is_in_the_list() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+        let list = std::fs::read_to_string(format!("{folder}/lib.rs")).unwrap();
+        let listed = |noun: &str, case: &str| {
+            let mut nouns = list.split(';');
+            let cases = nouns.find_map(|part| part.trim().strip_prefix(&format!("{noun}:")));
+            cases.is_some_and(|cases| cases.split(',').any(|listed| listed.trim() == case))
+        };
+        let mut found = 0;
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            let noun = path.file_stem().unwrap().to_str().unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            for line in text.lines() {
+                let case = line.strip_prefix("pub async fn ").and_then(|rest| {
+                    let (case, arguments) = rest.split_once('(')?;
+                    arguments.ends_with(": impl Fixture) {").then_some(case)
+                });
+                if let Some(case) = case {
+                    found += 1;
+                    assert!(listed(noun, case), "{noun}::{case} is not in the list");
+                }
+            }
+        }
+        assert!(found > 100, "{found}");
+    }
 }

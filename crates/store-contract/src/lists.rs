@@ -80,6 +80,7 @@ impl<F: Fixture> World<F> {
     }
 }
 
+// rule: list.order, list.no-loss
 pub async fn pages_lose_and_repeat_nothing(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
@@ -92,6 +93,7 @@ pub async fn pages_lose_and_repeat_nothing(store: impl Fixture) {
     }
 }
 
+// rule: pools.trades.filters
 pub async fn every_filter_finds_its_trades(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
@@ -125,6 +127,7 @@ pub async fn every_filter_finds_its_trades(store: impl Fixture) {
 }
 
 /// Both bounds are inclusive.
+// rule: pools.trades.bounds, pools.trades.filters
 pub async fn bounds_let_in_their_own_instant(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
@@ -165,6 +168,7 @@ pub async fn bounds_let_in_their_own_instant(store: impl Fixture) {
     }
 }
 
+// rule: list.foreign-cursor
 pub async fn an_unknown_cursor_gives_an_empty_page(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
@@ -185,6 +189,7 @@ pub async fn an_unknown_cursor_gives_an_empty_page(store: impl Fixture) {
 }
 
 /// A trade made while somebody pages shows up in front, not in what is still to come.
+// rule: list.no-loss
 pub async fn a_walk_sees_what_was_there_when_it_began(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;

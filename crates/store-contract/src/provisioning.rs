@@ -295,6 +295,7 @@ pub async fn keys_are_listed_the_oldest_first(store: impl Fixture) {
     assert!(tx.key_owner(&KeyHash([0; 32])).await.unwrap().is_none());
 }
 
+// rule: apply.key-conflict
 pub async fn a_keys_hash_is_unique_in_all_modes(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -399,6 +400,7 @@ pub async fn a_partner_without_pools_has_an_absent_profile(store: impl Fixture) 
 }
 
 /// Whoever forgets to raise it has it raised all the same; whoever changes nothing has not.
+// rule: base.config-spreads
 pub async fn every_change_raises_the_version(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;

@@ -43,6 +43,7 @@ impl<F: Fixture> World<F> {
     }
 }
 
+// rule: pools.quote.firm, pools.quote-record.locked
 pub async fn an_opened_quote_reads_back(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -70,6 +71,7 @@ pub async fn an_opened_quote_reads_back(store: impl Fixture) {
     );
 }
 
+// rule: time.deadline-exclusive
 pub async fn what_was_seen_has_the_stores_instant(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -87,6 +89,7 @@ pub async fn what_was_seen_has_the_stores_instant(store: impl Fixture) {
 }
 
 /// Another partner, the other mode, an id of the other mode, an id nobody has.
+// rule: tenancy.nothing-crosses, id.other-mode, pools.transact.not-found
 pub async fn a_foreign_quote_is_absent(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -135,6 +138,7 @@ pub async fn a_foreign_quote_is_absent(store: impl Fixture) {
     assert_eq!(world.seen(&member.who, quote.id).await.fate, Fate::Open);
 }
 
+// rule: pools.reject.once, pools.reject.rejected, pools.transact.rejected
 pub async fn reject_succeeds_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -151,6 +155,7 @@ pub async fn reject_succeeds_once(store: impl Fixture) {
     assert_eq!(refused, Err(Refusal::QuoteClosed(QuoteClosed::Rejected)));
 }
 
+// rule: pools.reject.consumed
 pub async fn a_consumed_quote_is_not_rejected(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -162,6 +167,7 @@ pub async fn a_consumed_quote_is_not_rejected(store: impl Fixture) {
     );
 }
 
+// rule: pools.reject.or-consume
 pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -194,6 +200,7 @@ pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
 }
 
 /// The last millisecond counts; the instant it expires does not.
+// rule: pools.transact.expired, pools.reject.expired, time.deadline-exclusive
 pub async fn expired_is_refused_at_the_exact_millisecond(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -216,6 +223,7 @@ pub async fn expired_is_refused_at_the_exact_millisecond(store: impl Fixture) {
 }
 
 /// A reader about to say "expired" waits for the write that may be consuming the quote.
+// rule: pools.quote-record.monotone
 pub async fn behind_writes_waits_for_them(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -275,4 +283,64 @@ pub async fn a_batch_of_quotes_is_all_or_none(store: impl Fixture) {
         );
     }
     world.ports().quotes.quotes_open(&[good]).await.unwrap();
+}
+
+// rule: pools.quote-record.locked, pools.quote-record.pure
+pub async fn every_field_of_a_quote_reads_back(store: impl Fixture) {
+    use partner_core::pools::{Network, PoolId};
+    use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let quoted = Network::ALL.map(DestNetwork::Quoted);
+    let named = EvmNetwork::ALL.map(DestNetwork::Named);
+    let addresses = [
+        "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+        "0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed",
+    ];
+    let rates = ["0.00000012345678", "9999999999.99999999", "1"];
+    let mut batch = Vec::new();
+    for (at, network) in quoted.into_iter().chain(named).enumerate() {
+        let pool = PoolId::parse(["EUR-USDT", "GBP-BTC", "JPY-ETH"][at % 3]).unwrap();
+        let destination = Destination {
+            address: EvmAddress::parse(addresses[at % 2]).unwrap(),
+            network,
+        };
+        batch.push(world.new_quote(
+            &member.who,
+            pools_core::quote::Terms {
+                pool,
+                network: Network::ALL[at % 5],
+                fiat: amount(["1", "10000000000"][at % 2], pool.fiat()),
+                crypto: amount("0.000001", pool.crypto()),
+                rate: kernel::Rate::parse(rates[at % 3]).unwrap(),
+                spread_bps: [0, 50][at % 2],
+                fee_bps: [5_000, 0][at % 2],
+                notional: [1, i64::MAX][at % 2],
+                destination: Some(destination),
+                ..terms(Side::OnRamp, ONE)
+            },
+        ));
+    }
+    let opened = world.ports().quotes.quotes_open(&batch).await.unwrap();
+    for (new, quote) in batch.iter().zip(&opened) {
+        let read = world.seen(&member.who, quote.id).await;
+        // Where both lists name a network, its word is all that is kept.
+        let word = |terms: &pools_core::quote::Terms| {
+            let destination = terms.destination.clone().unwrap();
+            (destination.address, destination.network.as_str())
+        };
+        assert_eq!(word(&read.terms), word(&new.terms));
+        let destination = read.terms.destination.clone();
+        let terms = pools_core::quote::Terms {
+            destination,
+            ..new.terms.clone()
+        };
+        assert_eq!(
+            read,
+            Quote {
+                terms,
+                ..quote.clone()
+            }
+        );
+    }
 }

@@ -50,6 +50,7 @@ fn settle(trade: &Trade, now: Timestamp) -> Step {
     trade.advance(delivered(), now).unwrap().unwrap()
 }
 
+// rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return, pools.trade.settled-at
 pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
@@ -87,6 +88,7 @@ pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
     world.assert_clean().await;
 }
 
+// rule: tenancy.nothing-crosses, id.other-mode
 pub async fn a_foreign_trade_is_absent(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
@@ -144,6 +146,7 @@ pub async fn a_foreign_trade_is_absent(store: impl Fixture) {
     }
 }
 
+// rule: pools.trade.converge
 pub async fn a_claim_needs_the_attempt_before(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -176,6 +179,7 @@ pub async fn a_claim_needs_the_attempt_before(store: impl Fixture) {
     assert_eq!((claimed.attempts, claimed.lease), (1, Some(lease)));
 }
 
+// rule: pools.trade.converge
 pub async fn a_stale_token_changes_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -222,6 +226,7 @@ pub async fn a_stale_token_changes_nothing(store: impl Fixture) {
     );
 }
 
+// rule: pools.trade.converge
 pub async fn a_step_happens_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -245,6 +250,7 @@ pub async fn a_step_happens_once(store: impl Fixture) {
     );
 }
 
+// rule: pools.trade.converge
 pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -269,6 +275,7 @@ pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
 }
 
 /// The schema knows the steps too, whatever the rules say.
+// rule: pools.trade.terminal
 pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -296,6 +303,7 @@ pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
     );
 }
 
+// rule: pools.trade.settled-at
 pub async fn a_settlement_never_changes(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;

@@ -55,6 +55,7 @@ impl<F: Fixture> World<F> {
     }
 }
 
+// rule: pools.velocity.boundary
 pub async fn the_cap_may_be_reached_and_not_passed(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
@@ -67,6 +68,7 @@ pub async fn the_cap_may_be_reached_and_not_passed(store: impl Fixture) {
     world.assert_clean().await;
 }
 
+// rule: pools.velocity.exact
 pub async fn one_batch_never_passes_the_cap(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 10 * ONE).await;
@@ -89,6 +91,7 @@ pub async fn one_batch_never_passes_the_cap(store: impl Fixture) {
 }
 
 /// A trade counts while it was made after now less the window, and not at that instant.
+// rule: pools.velocity.window
 pub async fn a_trade_leaves_with_the_window(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
@@ -109,6 +112,7 @@ pub async fn a_trade_leaves_with_the_window(store: impl Fixture) {
     world.assert_clean().await;
 }
 
+// rule: pools.velocity.given-back
 pub async fn what_never_settled_stops_counting(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
@@ -134,6 +138,7 @@ pub async fn what_never_settled_stops_counting(store: impl Fixture) {
 }
 
 /// Failing after it has left the window takes nothing off what is inside.
+// rule: pools.velocity.given-back
 pub async fn what_had_left_the_window_is_not_subtracted_twice(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
@@ -149,6 +154,7 @@ pub async fn what_had_left_the_window_is_not_subtracted_twice(store: impl Fixtur
 }
 
 /// An operator who lengthens the window has the trades counted again that come back into it.
+// rule: pools.velocity.window
 pub async fn a_longer_window_counts_again(store: impl Fixture) {
     let mut world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
@@ -169,6 +175,7 @@ pub async fn a_longer_window_counts_again(store: impl Fixture) {
 }
 
 /// A partner without a cap is counted too, in case it is given one.
+// rule: pools.velocity.off
 pub async fn a_cap_set_later_finds_what_was_traded(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -203,4 +210,99 @@ pub async fn a_total_reads_back(store: impl Fixture) {
         assert_eq!(world.total(&member.who).await, Some(velocity));
     }
     assert!(world.total(&other.who).await.is_none());
+}
+
+// rule: pools.velocity.window
+pub async fn a_shorter_window_lets_trades_go_at_the_millisecond(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    let ten = Duration::from_secs(10);
+    world.admitted(&member, 4).await;
+    world.clock().advance(ten);
+    world.admitted(&member, 6).await;
+    world.fixture.reopen(ten + MILLI).await;
+    world.refused(&member, 1).await;
+    world.fixture.reopen(ten).await;
+    world.refused(&member, 5).await;
+    world.admitted(&member, 4).await;
+    world.assert_clean().await;
+    world.fixture.reopen(WINDOW).await;
+    world.refused(&member, 1).await;
+    let total = world.total(&member.who).await.unwrap().total;
+    assert_eq!(total, i128::from(14 * ONE), "all three count again");
+    world.assert_clean().await;
+}
+
+/// A partner who only gets refused moves its total on all the same, and once.
+// rule: pools.velocity.window
+pub async fn refusals_move_the_window_too(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    world.admitted(&member, 3).await;
+    world.clock().advance(MILLI);
+    world.admitted(&member, 7).await;
+    world.clock().advance(WINDOW - MILLI);
+    for _ in 0..3 {
+        world.refused(&member, 4).await;
+        let total = world.total(&member.who).await.unwrap().total;
+        assert_eq!(total, i128::from(7 * ONE));
+    }
+    world.assert_clean().await;
+    world.admitted(&member, 3).await;
+}
+
+/// What fails after the window has passed it and before the total was moved on is taken off once.
+// rule: pools.velocity.given-back
+pub async fn what_fails_before_the_total_moves_on_is_taken_off_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    let gone = world.admitted(&member, 4).await;
+    world.admitted(&member, 2).await;
+    world.clock().advance(WINDOW);
+    world
+        .report(&member.who, gone.id, EngineReport::LetGo)
+        .await;
+    world.admitted(&member, 1).await;
+    world.refused(&member, 10).await;
+    world.admitted(&member, 9).await;
+    world.assert_clean().await;
+}
+
+// rule: pools.velocity.boundary
+pub async fn the_cap_is_exact_to_the_last_unit(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    for (notional, fits) in [
+        (10 * ONE - 1, true),
+        (2, false),
+        (1, true),
+        (1, false),
+        (i64::MAX, false),
+    ] {
+        let mut terms = crate::world::terms(Side::OnRamp, ONE);
+        terms.notional = notional;
+        let quote = world.quote(&member.who, terms).await;
+        let decided = world.transact_one(world.command(&member, quote.id)).await;
+        assert_eq!(decided.is_ok(), fits, "{notional}: {decided:?}");
+    }
+    world.assert_clean().await;
+}
+
+// rule: mode.on-every-row
+pub async fn partners_and_modes_have_totals_of_their_own(store: impl Fixture) {
+    let world = World::new(store);
+    let capped = PoolsProfile {
+        velocity_cap: Some(5 * ONE),
+        ..profile()
+    };
+    let live = world.member_with("acme", kernel::Mode::Live, &capped).await;
+    world.fund(&live.who, amount("100", eur()), "start").await;
+    let acme = world.capped("acme", 5 * ONE).await;
+    let rival = world.capped("rival", 5 * ONE).await;
+    for member in [&acme, &rival, &live] {
+        assert_eq!(world.total(&member.who).await, None);
+        world.admitted(member, 5).await;
+        world.refused(member, 1).await;
+    }
+    world.assert_clean().await;
 }
