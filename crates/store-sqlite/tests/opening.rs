@@ -1,4 +1,5 @@
 //! Opening a database: together, again, damaged, or written by a newer program.
+#![expect(clippy::unwrap_used, reason = "a test that fails is a panic")]
 
 use std::path::Path;
 use std::sync::Arc;
