@@ -66,6 +66,7 @@ fn transfer(debit: AccountKind, credit: AccountKind) -> Transfer {
 }
 
 // rule: pools.ledger.chain, pools.ledger.order
+// rule: pools.ledger.chain
 pub async fn entries_chain_from_the_first(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -113,6 +114,7 @@ pub async fn entries_chain_from_the_first(store: impl Fixture) {
 }
 
 // rule: money.accounts, tenancy.nothing-crosses
+// rule: money.accounts, cli.credit.scope, tenancy.nothing-crosses
 pub async fn accounts_are_each_partners_modes_and_currencies(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -142,6 +144,7 @@ pub async fn accounts_are_each_partners_modes_and_currencies(store: impl Fixture
 }
 
 /// Numbers of the account alone; the entries of settlement are not the partner's to see.
+// rule: pools.ledger.order
 pub async fn pages_follow_the_accounts_numbers(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -176,6 +179,7 @@ pub async fn pages_follow_the_accounts_numbers(store: impl Fixture) {
 }
 
 /// Both bounds are inclusive, also where several entries share an instant.
+// rule: pools.ledger.filters
 // rule: pools.ledger.filters
 pub async fn bounds_of_the_ledger_let_in_their_own_instant(store: impl Fixture) {
     let world = World::new(store);
@@ -305,6 +309,7 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
 }
 
+// rule: cli.credit.once, cli.credit.scope
 // rule: cli.credit.once, cli.credit.scope
 pub async fn a_deposit_counts_once_per_reference(store: impl Fixture) {
     let world = World::new(store);

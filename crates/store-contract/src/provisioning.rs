@@ -159,6 +159,7 @@ fn full_profile() -> PoolsProfile {
     }
 }
 
+// rule: apply.table-replaces
 pub async fn profiles_are_replaced_wholly(store: impl Fixture) {
     let world = World::new(store);
     let who = tenant("acme", Mode::Test);
@@ -400,6 +401,7 @@ pub async fn a_partner_without_pools_has_an_absent_profile(store: impl Fixture) 
 }
 
 /// Whoever forgets to raise it has it raised all the same; whoever changes nothing has not.
+// rule: base.config-spreads
 // rule: base.config-spreads
 pub async fn every_change_raises_the_version(store: impl Fixture) {
     let world = World::new(store);

@@ -51,6 +51,7 @@ fn settle(trade: &Trade, now: Timestamp) -> Step {
 }
 
 // rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return, pools.trade.settled-at
+// rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return
 pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
@@ -89,6 +90,7 @@ pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
 }
 
 // rule: tenancy.nothing-crosses, id.other-mode
+// rule: tenancy.nothing-crosses, list.foreign-cursor, id.other-mode
 pub async fn a_foreign_trade_is_absent(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
@@ -227,6 +229,7 @@ pub async fn a_stale_token_changes_nothing(store: impl Fixture) {
 }
 
 // rule: pools.trade.converge
+// rule: pools.trade.terminal
 pub async fn a_step_happens_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -250,6 +253,7 @@ pub async fn a_step_happens_once(store: impl Fixture) {
     );
 }
 
+// rule: pools.trade.converge
 // rule: pools.trade.converge
 pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
     let world = World::new(store);
@@ -275,6 +279,7 @@ pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
 }
 
 /// The schema knows the steps too, whatever the rules say.
+// rule: pools.trade.terminal
 // rule: pools.trade.terminal
 pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
     let world = World::new(store);
@@ -303,6 +308,7 @@ pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
     );
 }
 
+// rule: pools.trade.settled-at
 // rule: pools.trade.settled-at
 pub async fn a_settlement_never_changes(store: impl Fixture) {
     let world = World::new(store);
@@ -333,6 +339,7 @@ pub async fn a_settlement_never_changes(store: impl Fixture) {
     assert_eq!(world.stored(&member, trade.id).await.state, settled.state);
 }
 
+// rule: pools.gate-off.reserves-nothing
 pub async fn a_purchase_without_the_gate_reserves_nothing(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;

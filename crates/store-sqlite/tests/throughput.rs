@@ -1,17 +1,21 @@
-//! How fast the lane is: `cargo test --release -p store-sqlite --test throughput -- --ignored --nocapture`.
+//! Batches of every size decide every command, for one busy partner and for many; and how fast.
+//!
+//! A few commands by default. `THROUGHPUT=1000 cargo test --release -p store-sqlite --test
+//! throughput -- --nocapture` runs a thousand times as many and shows the figures.
 
 #[cfg(test)]
 mod fixture;
 
 #[tokio::test]
-#[ignore = "measures, and takes a while"]
-#[expect(clippy::print_stdout, reason = "the figures are what it is run for")]
-async fn commands_a_second() {
-    for partners in [1, 1000] {
-        for (batch, commands) in [(1, 4_000), (8, 16_000), (32, 64_000), (64, 64_000)] {
+#[expect(clippy::print_stdout, reason = "the figures are shown where asked for")]
+async fn batches_of_every_size_decide_every_command() {
+    let times = std::env::var("THROUGHPUT").map_or(1, |text| text.parse().unwrap());
+    for partners in [1, 5 * times.min(200)] {
+        for (batch, commands) in [(1, 4), (8, 16), (32, 64), (64, 64)] {
+            let store = fixture::open().await;
             let measured =
-                store_contract::throughput::lane(fixture::open().await, batch, partners, commands)
-                    .await;
+                store_contract::throughput::lane(store, batch, partners, commands * times).await;
+            assert_eq!((measured.batch, measured.partners), (batch, partners));
             println!("{measured:?}");
         }
     }
