@@ -179,7 +179,7 @@ impl Seen {
             client_request_id = self.client_id.as_ref().and_then(loggable),
             partner.id = caller.map(|access| access.partner.id.as_str()),
             key.id = caller.map(|access| tracing::field::display(access.key.id)),
-            http.method = self.method.as_str(),
+            http.method = http::method(Some(self.method.as_str())),
             http.route = self.route.as_ref().map(MatchedPath::as_str),
             http.status = response.status().as_u16(),
             error.code = code,

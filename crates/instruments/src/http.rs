@@ -167,8 +167,10 @@ pub fn panicked() {
     }
 }
 
-/// A client may send any word as a method; the known ones are told apart.
-fn method(word: Option<&str>) -> &'static str {
+/// A client may send any word as a method, also one that belongs in no log: the known ones are told
+/// apart, and nothing else is written down.
+#[must_use]
+pub fn method(word: Option<&str>) -> &'static str {
     const KNOWN: [&str; 8] = [
         "GET", "POST", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE",
     ];

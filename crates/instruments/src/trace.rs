@@ -89,6 +89,7 @@ pub fn request(
     );
     if !span.is_disabled() {
         let route = route.unwrap_or("unmatched");
+        let method = crate::http::method(Some(method));
         span.record("otel.name", format!("{method} {route}"));
         span.record("http.request.method", method);
         span.record("http.route", route);

@@ -57,6 +57,8 @@ async fn no_key_is_logged_wherever_it_stands() {
     ] {
         world.acme().get(&path).await;
     }
+    world.send(Call::new(ACME_SECRET, "/v1/pools")).await;
+    world.send(Call::new(ACME_SECRET, "/nowhere")).await;
     let body = json!({ "quoteId": ACME_SECRET, "side": ACME_SECRET, "x": ACME_SECRET });
     for operation in ["quote", "transact"] {
         let call = Call::post(&format!("/v1/pools/EUR-USDT/{operation}"))
