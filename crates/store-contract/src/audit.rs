@@ -79,7 +79,6 @@ pub async fn a_fresh_database_is_clean(store: impl Fixture) {
 }
 
 // rule: money.zero-sum, cli.verify
-// rule: money.zero-sum
 pub async fn everything_the_rules_do_is_clean(store: impl Fixture) {
     let world = World::new(store);
     world.scenario().await;

@@ -20,7 +20,6 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: base.clock-forward
-// rule: base.clock-forward
 pub async fn the_clock_never_runs_backwards(store: impl Fixture) {
     let world = World::new(store);
     let used = world.store_now().await;
@@ -32,7 +31,6 @@ pub async fn the_clock_never_runs_backwards(store: impl Fixture) {
 }
 
 /// The newest instant stored, wherever it stands, is where the clock begins again.
-// rule: base.clock-forward
 // rule: base.clock-forward
 pub async fn the_clock_goes_on_where_it_stopped(store: impl Fixture) {
     let mut world = World::new(store);

@@ -8,7 +8,6 @@ use pools_core::trade::{EngineReport, TradeEvent};
 use crate::fixture::Fixture;
 use crate::world::{ONE, World, profile};
 
-// rule: pools.event.once, pools.event.none-else
 // rule: pools.event.once, pools.event.none-else, pools.event.same-transaction
 pub async fn an_end_is_reported_once(store: impl Fixture) {
     let world = World::new(store);
@@ -60,7 +59,6 @@ pub async fn an_end_is_reported_once(store: impl Fixture) {
 }
 
 // rule: tenancy.nothing-crosses
-// rule: tenancy.nothing-crosses
 pub async fn a_foreign_event_is_absent(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -82,7 +80,6 @@ pub async fn a_foreign_event_is_absent(store: impl Fixture) {
 }
 
 /// The endpoint of the event's own service, mode and partner, as of the event.
-// rule: webhook.delivery-per-endpoint, webhook.no-crossing
 // rule: webhook.delivery-per-endpoint, webhook.no-crossing
 pub async fn a_delivery_needs_an_endpoint(store: impl Fixture) {
     let world = World::new(store);

@@ -27,8 +27,7 @@ impl<F: Fixture> World<F> {
     }
 }
 
-// rule: idempotency.same-transaction
-// rule: idempotency.transact-stores-no-answer, idempotency.same-transaction
+// rule: idempotency.same-transaction, idempotency.transact-stores-no-answer
 pub async fn a_look_knows_what_a_transact_left(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -64,7 +63,6 @@ pub async fn a_look_knows_what_a_transact_left(store: impl Fixture) {
 }
 
 // rule: idempotency.reused, pools.transact.repeat-leaves-key
-// rule: idempotency.reused, pools.transact.repeat-leaves-key
 pub async fn the_same_key_for_another_request_is_refused(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -95,7 +93,6 @@ pub async fn the_same_key_for_another_request_is_refused(store: impl Fixture) {
 
 /// One batch sees its own keys as well.
 // rule: idempotency.reused
-// rule: idempotency.reused
 pub async fn a_key_used_twice_in_one_batch_counts_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -114,7 +111,6 @@ pub async fn a_key_used_twice_in_one_batch_counts_once(store: impl Fixture) {
 }
 
 // rule: idempotency.scope
-// rule: idempotency.scope
 pub async fn keys_never_meet_across_partners(store: impl Fixture) {
     let world = World::new(store);
     for name in ["acme", "other"] {
@@ -131,7 +127,6 @@ pub async fn keys_never_meet_across_partners(store: impl Fixture) {
 }
 
 /// It counts to the last millisecond of its time and is overwritten from then on.
-// rule: idempotency.kept
 // rule: idempotency.kept
 pub async fn an_expired_record_is_overwritten(store: impl Fixture) {
     let world = World::new(store);
@@ -158,7 +153,6 @@ pub async fn an_expired_record_is_overwritten(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-// rule: idempotency.only-success
 // rule: idempotency.only-success
 pub async fn a_refusal_leaves_its_key_free(store: impl Fixture) {
     let world = World::new(store);

@@ -14,7 +14,7 @@ use crate::fixture::Fixture;
 use crate::world::{Decided, Member, ONE, World, amount, eur, partner, profile, terms, usdt};
 
 // rule: pools.transact.effect, pools.ledger.buy, pools.ledger.sell, pools.trades.equals-quote
-// rule: pools.ledger.buy, pools.ledger.sell, money.reserved-account
+// rule: money.reserved-account
 pub async fn a_purchase_reserves_fiat_and_a_sale_crypto(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
@@ -70,7 +70,6 @@ pub async fn a_purchase_reserves_fiat_and_a_sale_crypto(store: impl Fixture) {
 }
 
 // rule: pools.transact.idempotent, pools.transact.once
-// rule: pools.transact.idempotent, pools.transact.once
 pub async fn a_consumed_quote_has_its_trade_under_every_key(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -90,7 +89,6 @@ pub async fn a_consumed_quote_has_its_trade_under_every_key(store: impl Fixture)
     world.assert_clean().await;
 }
 
-// rule: pools.transact.once
 // rule: pools.transact.once
 pub async fn one_quote_has_one_trade_however_many_ask(store: impl Fixture) {
     let world = World::new(store);
@@ -123,7 +121,6 @@ pub async fn one_quote_has_one_trade_however_many_ask(store: impl Fixture) {
 
 /// Two hundred commands for the funds of a hundred, in every size of batch.
 // rule: money.never-negative, pools.transact.balance
-// rule: money.never-negative, pools.transact.balance
 pub async fn a_balance_never_goes_below_zero(store: impl Fixture) {
     let world = World::new(store);
     for (name, size) in [("one", 1), ("seven", 7), ("all", 64)] {
@@ -153,8 +150,8 @@ pub async fn a_balance_never_goes_below_zero(store: impl Fixture) {
 }
 
 /// What the engine says is judged last, and a refusal leaves everything as it was.
-// rule: pools.transact.reservation-failed, pools.transact.engine-silent, pools.transact.refusal-leaves-nothing
-// rule: pools.transact.reservation-failed, pools.transact.engine-silent, pools.transact.refusal-leaves-nothing
+// rule: pools.transact.reservation-failed, pools.transact.engine-silent
+// rule: pools.transact.refusal-leaves-nothing
 pub async fn without_the_engines_hold_nothing_happens(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -179,7 +176,6 @@ pub async fn without_the_engines_hold_nothing_happens(store: impl Fixture) {
 }
 
 // rule: pools.transact.not-found
-// rule: pools.transact.not-found
 pub async fn a_quote_of_another_pool_is_unknown(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -199,7 +195,6 @@ pub async fn a_quote_of_another_pool_is_unknown(store: impl Fixture) {
 }
 
 // rule: pools.transact.side
-// rule: pools.transact.side
 pub async fn a_sale_must_be_enabled(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
@@ -218,7 +213,6 @@ pub async fn a_sale_must_be_enabled(store: impl Fixture) {
 }
 
 /// Nothing commits after the revocation has, whatever was cached before.
-// rule: auth.revocation-beats-money
 // rule: auth.revocation-beats-money
 pub async fn a_revoked_key_is_refused_inside_the_lane(store: impl Fixture) {
     let world = World::new(store);
@@ -243,7 +237,8 @@ pub async fn a_revoked_key_is_refused_inside_the_lane(store: impl Fixture) {
 }
 
 /// Every entitlement is judged again inside, although the lane has seen the key before.
-// rule: access.suspended, access.kyc, access.not-enabled, access.pool-not-allowed, access.organisation-suspended
+// rule: access.suspended, access.kyc, access.not-enabled, access.pool-not-allowed
+// rule: access.organisation-suspended
 pub async fn an_entitlement_withdrawn_is_refused_inside_the_lane(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -335,7 +330,6 @@ pub async fn a_batch_is_of_one_mode(store: impl Fixture) {
 
 /// What a decision wants written and cannot be leaves nothing of the whole batch.
 // rule: pools.transact.atomic
-// rule: pools.transact.atomic
 pub async fn a_batch_is_written_wholly_or_not_at_all(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -361,7 +355,6 @@ pub async fn a_batch_is_written_wholly_or_not_at_all(store: impl Fixture) {
 
 /// Random commands of several partners, twice over: once in batches and once one by one. What
 /// they come to, and what is left of it, is the same.
-// rule: pools.transact.batch-equals-single
 // rule: pools.transact.batch-equals-single
 pub async fn a_batch_equals_its_commands_one_by_one(store: impl Fixture) {
     let world = World::new(store);

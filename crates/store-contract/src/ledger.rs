@@ -66,7 +66,6 @@ fn transfer(debit: AccountKind, credit: AccountKind) -> Transfer {
 }
 
 // rule: pools.ledger.chain, pools.ledger.order
-// rule: pools.ledger.chain
 pub async fn entries_chain_from_the_first(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -113,8 +112,7 @@ pub async fn entries_chain_from_the_first(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-// rule: money.accounts, tenancy.nothing-crosses
-// rule: money.accounts, cli.credit.scope, tenancy.nothing-crosses
+// rule: money.accounts, tenancy.nothing-crosses, cli.credit.scope
 pub async fn accounts_are_each_partners_modes_and_currencies(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -179,7 +177,6 @@ pub async fn pages_follow_the_accounts_numbers(store: impl Fixture) {
 }
 
 /// Both bounds are inclusive, also where several entries share an instant.
-// rule: pools.ledger.filters
 // rule: pools.ledger.filters
 pub async fn bounds_of_the_ledger_let_in_their_own_instant(store: impl Fixture) {
     let world = World::new(store);
@@ -310,7 +307,6 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
 }
 
 // rule: cli.credit.once, cli.credit.scope
-// rule: cli.credit.once, cli.credit.scope
 pub async fn a_deposit_counts_once_per_reference(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -436,8 +432,9 @@ pub async fn an_entry_needs_a_partner(store: impl Fixture) {
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
 }
 
-// rule: pools.ledger.buy-refund, pools.ledger.sell-refund, pools.ledger.sell-returned, pools.refund.mirrors
-// rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return
+// rule: pools.ledger.buy-refund, pools.ledger.sell-refund, pools.ledger.sell-returned
+// rule: pools.refund.mirrors, pools.trade.settle, pools.trade.fail, pools.trade.release
+// rule: pools.trade.return
 pub async fn every_end_of_a_trade_moves_its_value_once(store: impl Fixture) {
     let world = World::new(store);
     let delivered = || EngineReport::Delivered("fill".to_owned());

@@ -81,7 +81,6 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: list.order, list.no-loss
-// rule: list.order, list.no-loss
 pub async fn pages_lose_and_repeat_nothing(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
@@ -94,7 +93,6 @@ pub async fn pages_lose_and_repeat_nothing(store: impl Fixture) {
     }
 }
 
-// rule: pools.trades.filters
 // rule: pools.trades.filters
 pub async fn every_filter_finds_its_trades(store: impl Fixture) {
     let world = World::new(store);
@@ -130,7 +128,6 @@ pub async fn every_filter_finds_its_trades(store: impl Fixture) {
 
 /// Both bounds are inclusive.
 // rule: pools.trades.bounds, pools.trades.filters
-// rule: pools.trades.bounds
 pub async fn bounds_let_in_their_own_instant(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
@@ -172,7 +169,6 @@ pub async fn bounds_let_in_their_own_instant(store: impl Fixture) {
 }
 
 // rule: list.foreign-cursor
-// rule: list.foreign-cursor
 pub async fn an_unknown_cursor_gives_an_empty_page(store: impl Fixture) {
     let world = World::new(store);
     let (member, trades) = world.market().await;
@@ -193,7 +189,6 @@ pub async fn an_unknown_cursor_gives_an_empty_page(store: impl Fixture) {
 }
 
 /// A trade made while somebody pages shows up in front, not in what is still to come.
-// rule: list.no-loss
 // rule: list.no-loss
 pub async fn a_walk_sees_what_was_there_when_it_began(store: impl Fixture) {
     let world = World::new(store);

@@ -402,7 +402,6 @@ pub async fn a_partner_without_pools_has_an_absent_profile(store: impl Fixture) 
 
 /// Whoever forgets to raise it has it raised all the same; whoever changes nothing has not.
 // rule: base.config-spreads
-// rule: base.config-spreads
 pub async fn every_change_raises_the_version(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;

@@ -44,7 +44,6 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: pools.quote.firm, pools.quote-record.locked
-// rule: pools.quote-record.locked
 pub async fn an_opened_quote_reads_back(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;
@@ -90,8 +89,7 @@ pub async fn what_was_seen_has_the_stores_instant(store: impl Fixture) {
 }
 
 /// Another partner, the other mode, an id of the other mode, an id nobody has.
-// rule: tenancy.nothing-crosses, id.other-mode, pools.transact.not-found
-// rule: tenancy.nothing-crosses, mode.on-every-row, id.other-mode
+// rule: tenancy.nothing-crosses, id.other-mode, pools.transact.not-found, mode.on-every-row
 pub async fn a_foreign_quote_is_absent(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -141,7 +139,6 @@ pub async fn a_foreign_quote_is_absent(store: impl Fixture) {
 }
 
 // rule: pools.reject.once, pools.reject.rejected, pools.transact.rejected
-// rule: pools.reject.once, pools.transact.rejected
 pub async fn reject_succeeds_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -159,7 +156,6 @@ pub async fn reject_succeeds_once(store: impl Fixture) {
 }
 
 // rule: pools.reject.consumed
-// rule: pools.reject.consumed
 pub async fn a_consumed_quote_is_not_rejected(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -171,7 +167,6 @@ pub async fn a_consumed_quote_is_not_rejected(store: impl Fixture) {
     );
 }
 
-// rule: pools.reject.or-consume
 // rule: pools.reject.or-consume
 pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
     let world = World::new(store);
@@ -206,7 +201,6 @@ pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
 
 /// The last millisecond counts; the instant it expires does not.
 // rule: pools.transact.expired, pools.reject.expired, time.deadline-exclusive
-// rule: pools.transact.expired, pools.reject.expired, time.deadline-exclusive
 pub async fn expired_is_refused_at_the_exact_millisecond(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -229,7 +223,6 @@ pub async fn expired_is_refused_at_the_exact_millisecond(store: impl Fixture) {
 }
 
 /// A reader about to say "expired" waits for the write that may be consuming the quote.
-// rule: pools.quote-record.monotone
 // rule: pools.quote-record.monotone
 pub async fn behind_writes_waits_for_them(store: impl Fixture) {
     let world = World::new(store);

@@ -42,8 +42,9 @@ fn opened(decided: &Decided) -> bool {
     matches!(decided, Ok(Outcome::Opened(_)))
 }
 
-// rule: pools.transact.refusal-leaves-nothing, pools.transact.balance, pools.transact.sale-needs-receipt
-// rule: pools.transact.reservation-failed, pools.transact.engine-silent, idempotency.only-success
+// rule: pools.transact.refusal-leaves-nothing, pools.transact.balance
+// rule: pools.transact.sale-needs-receipt, pools.transact.reservation-failed
+// rule: pools.transact.engine-silent, idempotency.only-success
 pub async fn short_funds_and_the_engine_leave_nothing_behind(store: impl Fixture) {
     let world = World::new(store);
     let member = world.member("acme").await;

@@ -50,8 +50,8 @@ fn settle(trade: &Trade, now: Timestamp) -> Step {
     trade.advance(delivered(), now).unwrap().unwrap()
 }
 
-// rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return, pools.trade.settled-at
 // rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return
+// rule: pools.trade.settled-at
 pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
@@ -89,8 +89,7 @@ pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-// rule: tenancy.nothing-crosses, id.other-mode
-// rule: tenancy.nothing-crosses, list.foreign-cursor, id.other-mode
+// rule: tenancy.nothing-crosses, id.other-mode, list.foreign-cursor
 pub async fn a_foreign_trade_is_absent(store: impl Fixture) {
     let world = World::new(store);
     let member = world.rich("acme").await;
@@ -228,8 +227,7 @@ pub async fn a_stale_token_changes_nothing(store: impl Fixture) {
     );
 }
 
-// rule: pools.trade.converge
-// rule: pools.trade.terminal
+// rule: pools.trade.converge, pools.trade.terminal
 pub async fn a_step_happens_once(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
@@ -253,7 +251,6 @@ pub async fn a_step_happens_once(store: impl Fixture) {
     );
 }
 
-// rule: pools.trade.converge
 // rule: pools.trade.converge
 pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
     let world = World::new(store);
@@ -279,7 +276,6 @@ pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
 }
 
 /// The schema knows the steps too, whatever the rules say.
-// rule: pools.trade.terminal
 // rule: pools.trade.terminal
 pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
     let world = World::new(store);
@@ -308,7 +304,6 @@ pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
     );
 }
 
-// rule: pools.trade.settled-at
 // rule: pools.trade.settled-at
 pub async fn a_settlement_never_changes(store: impl Fixture) {
     let world = World::new(store);

@@ -56,7 +56,6 @@ impl<F: Fixture> World<F> {
 }
 
 // rule: pools.velocity.boundary
-// rule: pools.velocity.boundary
 pub async fn the_cap_may_be_reached_and_not_passed(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
@@ -69,7 +68,6 @@ pub async fn the_cap_may_be_reached_and_not_passed(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-// rule: pools.velocity.exact
 // rule: pools.velocity.exact
 pub async fn one_batch_never_passes_the_cap(store: impl Fixture) {
     let world = World::new(store);
@@ -94,7 +92,6 @@ pub async fn one_batch_never_passes_the_cap(store: impl Fixture) {
 
 /// A trade counts while it was made after now less the window, and not at that instant.
 // rule: pools.velocity.window
-// rule: pools.velocity.window
 pub async fn a_trade_leaves_with_the_window(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
@@ -115,7 +112,6 @@ pub async fn a_trade_leaves_with_the_window(store: impl Fixture) {
     world.assert_clean().await;
 }
 
-// rule: pools.velocity.given-back
 // rule: pools.velocity.given-back
 pub async fn what_never_settled_stops_counting(store: impl Fixture) {
     let world = World::new(store);
@@ -143,7 +139,6 @@ pub async fn what_never_settled_stops_counting(store: impl Fixture) {
 
 /// Failing after it has left the window takes nothing off what is inside.
 // rule: pools.velocity.given-back
-// rule: pools.velocity.given-back
 pub async fn what_had_left_the_window_is_not_subtracted_twice(store: impl Fixture) {
     let world = World::new(store);
     let member = world.capped("acme", 100 * ONE).await;
@@ -159,7 +154,6 @@ pub async fn what_had_left_the_window_is_not_subtracted_twice(store: impl Fixtur
 }
 
 /// An operator who lengthens the window has the trades counted again that come back into it.
-// rule: pools.velocity.window
 // rule: pools.velocity.window
 pub async fn a_longer_window_counts_again(store: impl Fixture) {
     let mut world = World::new(store);
