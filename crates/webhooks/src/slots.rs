@@ -72,3 +72,75 @@ impl Slots {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kernel::{Entropy, Mode, Timestamp};
+
+    use super::*;
+
+    struct Number(u32);
+    impl Entropy for Number {
+        fn fill(&self, buffer: &mut [u8]) {
+            let (_, end) = buffer.split_at_mut(12);
+            end.copy_from_slice(&self.0.to_be_bytes());
+        }
+    }
+
+    fn endpoint(number: u32) -> EndpointId {
+        let at = Timestamp::from_millis(0).unwrap();
+        EndpointId::new(Mode::Test, at, &Number(number))
+    }
+
+    fn left(slots: &Slots, number: u32) -> Option<u32> {
+        slots.room().less.get(&endpoint(number)).copied()
+    }
+
+    // rule: webhook.isolation
+    #[test]
+    fn an_endpoint_has_a_bounded_share() {
+        let mut slots = Slots::default();
+        assert_eq!((slots.room().total, slots.room().each), (512, 32));
+        for _ in 0..32 {
+            slots.take(endpoint(1));
+        }
+        assert_eq!((slots.room().total, left(&slots, 1)), (480, Some(0)));
+        slots.free(endpoint(1));
+        assert_eq!((slots.room().total, left(&slots, 1)), (481, Some(1)));
+        assert_eq!(left(&slots, 2), None);
+        for _ in 0..40 {
+            slots.free(endpoint(1));
+        }
+        assert_eq!((slots.room().total, left(&slots, 1)), (512, None));
+    }
+
+    // rule: webhook.isolation
+    #[test]
+    fn one_that_fails_is_tried_one_by_one_until_it_takes_something() {
+        let mut slots = Slots::default();
+        slots.judge(endpoint(1), false);
+        assert_eq!(left(&slots, 1), Some(1));
+        slots.take(endpoint(1));
+        assert_eq!(left(&slots, 1), Some(0));
+        slots.free(endpoint(1));
+        slots.judge(endpoint(1), true);
+        assert_eq!(left(&slots, 1), None);
+    }
+
+    // rule: webhook.isolation
+    #[test]
+    fn those_that_fail_leave_half_to_the_others() {
+        let mut slots = Slots::default();
+        for number in 0..300 {
+            slots.judge(endpoint(number), false);
+        }
+        for number in 0..256 {
+            assert_eq!(left(&slots, number), Some(1));
+            slots.take(endpoint(number));
+        }
+        assert_eq!(left(&slots, 299), Some(0));
+        assert_eq!((slots.room().total, left(&slots, 300)), (256, None));
+        slots.free(endpoint(0));
+        assert_eq!(left(&slots, 299), Some(1));
+    }
+}
