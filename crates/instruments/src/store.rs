@@ -70,7 +70,7 @@ impl Transaction {
             span: tracing::debug_span!(
                 target: crate::trace::TARGET,
                 "transaction",
-                otel.name = name,
+                transaction.name = name,
                 transaction.outcome = tracing::field::Empty
             ),
         }

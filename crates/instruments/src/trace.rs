@@ -88,6 +88,7 @@ pub fn request(
         error.type = tracing::field::Empty
     );
     if !span.is_disabled() {
+        let method = crate::http::method(Some(method));
         let route = route.unwrap_or("unmatched");
         let method = crate::http::method(Some(method));
         span.record("otel.name", format!("{method} {route}"));

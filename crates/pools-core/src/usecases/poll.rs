@@ -82,6 +82,7 @@ impl Polling {
     ///
     /// # Errors
     /// [`PollError`].
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %quote))]
     pub async fn poll(&self, who: &Tenant, quote: QuoteId) -> Result<Trade, PollError> {
         let quote = quote.in_mode(who.mode).ok_or(PollError::NotFound)?;
         let trade = self

@@ -154,6 +154,7 @@ impl Quoting {
     ///
     /// # Errors
     /// [`QuoteError`].
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn quote(
         &self,
         access: &Access,

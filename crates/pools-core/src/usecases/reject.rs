@@ -52,6 +52,7 @@ impl Rejecting {
     ///
     /// # Errors
     /// [`RejectError`].
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %id))]
     pub async fn reject(&self, who: &Tenant, id: QuoteId) -> Result<Quote, RejectError> {
         let id = id.in_mode(who.mode).ok_or(RejectError::NotFound)?;
         retry_lost_races(3, || self.reject_once(who, id)).await

@@ -88,6 +88,7 @@ impl Transacting {
     ///
     /// # Errors
     /// [`TransactError`]; the quote is then as it was.
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %request.quote))]
     pub async fn transact(
         &self,
         access: &Access,

@@ -1,4 +1,12 @@
 //! The program as an operator meets it.
 
 #[cfg(test)]
+mod canaries;
+#[cfg(test)]
 mod lifecycle;
+#[cfg(test)]
+mod metrics;
+#[cfg(test)]
+mod served;
+#[cfg(test)]
+mod traces;

@@ -1,0 +1,205 @@
+//! Metrics: where they are served, and what a main flow leaves in them.
+
+use crate::served::{
+    Served, eventually, file_for_acme, get, output, provision, quote, text, transact,
+};
+
+const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
+const METRICS: (&str, &str) = ("METRICS_LISTEN", "127.0.0.1:0");
+
+/// The value of a series, as `/metrics` writes it.
+fn value(metrics: &str, series: &str) -> f64 {
+    let line = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))
+        .unwrap_or_else(|| panic!("{series} in\n{metrics}"));
+    line.parse().unwrap()
+}
+
+// rule: config.metrics-listen
+#[test]
+fn metrics_have_a_listener_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), &[METRICS]);
+    let private = served.metrics_address();
+    let answer = get(&private, "/metrics");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(
+        answer.contains("content-type: text/plain; version=0.0.4"),
+        "{answer}"
+    );
+    for path in ["/", "/v1/pools", "/health", "/docs"] {
+        let answer = get(&private, path);
+        assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
+    }
+    assert!(served.get("/metrics").starts_with("HTTP/1.1 404"));
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0));
+    let scrapes = logged.lines().filter(|line| line.contains("\"/metrics\""));
+    assert_eq!(
+        scrapes.count(),
+        0,
+        "asking for metrics is not logged: {logged}"
+    );
+    let unmeasured = Served::start(folder.path(), &[]);
+    let (_, logged) = unmeasured.end("-TERM");
+    assert!(!logged.contains("metrics"), "{logged}");
+}
+
+#[test]
+fn an_address_that_is_taken_names_its_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let variables = [
+        ("POOLS_LISTEN", "127.0.0.1:0"),
+        ("METRICS_LISTEN", &address),
+    ];
+    let ended = output(folder.path(), &[], &variables);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(text(&ended.stderr).contains("PENSTOCK_METRICS_LISTEN"));
+}
+
+#[test]
+fn a_main_flow_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    provision(folder.path(), &[], &file_for_acme(KEY, None));
+    let variables = [METRICS, ("THROTTLE_POOLS", "20/60s")];
+    let served = Served::start(folder.path(), &variables);
+    let private = served.metrics_address();
+    let bearer = format!("Bearer {KEY}");
+    let headers = [("Authorization", &*bearer)];
+
+    let bought = quote(&served, &headers, "100.00");
+    assert_eq!(transact(&served, &headers, &bought)["status"], "reserved");
+    assert_eq!(transact(&served, &headers, &bought)["idempotent"], true);
+    let path = format!("GET /v1/pools/transactions/{bought}");
+    assert!(served.send(&path, &headers, "").contains("\"settled\""));
+    let capped = quote(&served, &headers, "4900.00");
+    assert_eq!(
+        transact(&served, &headers, &capped)["code"],
+        "velocity_cap_exceeded"
+    );
+    let unheld = quote(&served, &headers, "10.51");
+    assert_eq!(
+        transact(&served, &headers, &unheld)["code"],
+        "reservation_failed"
+    );
+    served.send("GET /v1/pools/canary-path", &[], "");
+    while !served.send("GET /v1/pools", &headers, "").contains("429") {}
+
+    let metrics = get(&private, "/metrics");
+    let expected = [
+        (
+            "penstock_http_requests_total{route=\"/v1/pools/{id}/quote\",method=\"POST\",status=\"200\",code=\"\"}",
+            3.0,
+        ),
+        (
+            "penstock_http_requests_total{route=\"/v1/pools/{id}/transact\",method=\"POST\",status=\"429\",code=\"velocity_cap_exceeded\"}",
+            1.0,
+        ),
+        (
+            "penstock_http_requests_total{route=\"unmatched\",method=\"GET\",status=\"404\",code=\"route_not_found\"}",
+            1.0,
+        ),
+        ("penstock_quotes_total{outcome=\"firm\",reason=\"\"}", 3.0),
+        (
+            "penstock_transacts_total{outcome=\"opened\",reason=\"\"}",
+            1.0,
+        ),
+        (
+            "penstock_transacts_total{outcome=\"existing\",reason=\"\"}",
+            1.0,
+        ),
+        (
+            "penstock_transacts_total{outcome=\"refused\",reason=\"velocity_cap_exceeded\"}",
+            1.0,
+        ),
+        (
+            "penstock_transacts_total{outcome=\"refused\",reason=\"reservation_failed\"}",
+            1.0,
+        ),
+        (
+            "penstock_trade_transitions_total{from=\"none\",to=\"reserved\"}",
+            1.0,
+        ),
+        (
+            "penstock_trade_transitions_total{from=\"reserved\",to=\"settled\"}",
+            1.0,
+        ),
+        (
+            "penstock_transactions_total{name=\"trade_apply\",outcome=\"committed\"}",
+            1.0,
+        ),
+        (
+            "penstock_engine_calls_total{operation=\"hold\",answer=\"refused\"}",
+            1.0,
+        ),
+        (
+            "penstock_engine_calls_total{operation=\"report\",answer=\"delivered\"}",
+            1.0,
+        ),
+        (
+            "penstock_throttle_refusals_total{group=\"pools\",counts=\"credential\",tier=\"short\"}",
+            1.0,
+        ),
+        ("penstock_lane_depth{lane=\"transact\"}", 0.0),
+        ("penstock_panics_total", 0.0),
+    ];
+    for (series, count) in expected {
+        assert_eq!(
+            value(&metrics, series).to_bits(),
+            f64::to_bits(count),
+            "{series}"
+        );
+    }
+    for kind in ["guard", "inconsistent", "contradiction", "undoable"] {
+        let series = format!("invariant_violations_total{{kind=\"{kind}\"}}");
+        assert!(value(&metrics, &series).abs() < 0.5, "{series}");
+    }
+    for chosen in [
+        "acme",
+        "canary",
+        "txn_",
+        "pq_",
+        "key_test_",
+        "0x52908400098527886E",
+    ] {
+        assert!(!metrics.contains(chosen), "{chosen} in\n{metrics}");
+    }
+    served.end("-TERM");
+}
+
+#[test]
+fn what_stands_in_the_database_is_sampled_at_start() {
+    let folder = tempfile::tempdir().unwrap();
+    provision(folder.path(), &[], &file_for_acme(KEY, None));
+    let bearer = format!("Bearer {KEY}");
+    let headers = [("Authorization", &*bearer)];
+    let served = Served::start(folder.path(), &[]);
+    for euros in ["10.00", "11.31", "12.21"] {
+        let quote = quote(&served, &headers, euros);
+        transact(&served, &headers, &quote);
+        served.send(&format!("GET /v1/pools/transactions/{quote}"), &headers, "");
+    }
+    served.end("-TERM");
+
+    let served = Served::start(folder.path(), &[METRICS]);
+    let private = served.metrics_address();
+    let metrics = eventually(|| {
+        let metrics = get(&private, "/metrics");
+        metrics.contains("penstock_trades{").then_some(metrics)
+    });
+    for (state, count) in [
+        ("settled", 1),
+        ("failed", 1),
+        ("reserved", 1),
+        ("released", 0),
+        ("returned", 0),
+    ] {
+        let line = format!("\npenstock_trades{{state=\"{state}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line} in\n{metrics}");
+    }
+    assert!(value(&metrics, "penstock_trade_oldest_reserved_age_seconds") < 3600.0);
+    served.end("-TERM");
+}

@@ -1,0 +1,259 @@
+//! The program, started in a folder of its own, provisioned, spoken to and ended.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use kernel::{Amount, Asset};
+use partner_core::provision::{Setting, parse_document};
+use partner_core::usecases::apply::{Provisioning, Run};
+use partner_core::{PartnerId, Tenant};
+use pools_core::usecases::credit::{Credit, Crediting};
+use runtime::{Config, Foundation, Ports, Sources};
+use serde_json::Value;
+
+/// The program in a folder of its own, with nothing of the environment but what is given.
+fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pools-service"));
+    command.current_dir(folder).env_clear();
+    for (name, text) in variables {
+        command.env(variable(name), text);
+    }
+    command
+}
+
+fn variable(name: &str) -> String {
+    if name == "RUST_LOG" {
+        return name.to_owned();
+    }
+    format!("PENSTOCK_{name}")
+}
+
+pub(crate) fn output(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut program = program(folder, variables);
+    program.args(arguments).output().unwrap()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// A service that runs, and where it listens.
+pub(crate) struct Served {
+    process: Child,
+    pub(crate) address: String,
+    /// What it has logged so far, read as it comes so that it never waits for its reader.
+    logged: Arc<Mutex<String>>,
+    reading: JoinHandle<()>,
+}
+
+impl Served {
+    pub(crate) fn start(folder: &Path, variables: &[(&str, &str)]) -> Self {
+        let mut program = program(folder, variables);
+        program.env("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0");
+        program.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = program.spawn().unwrap();
+        let logged = Arc::new(Mutex::new(String::new()));
+        let reading = read(process.stderr.take().unwrap(), Arc::clone(&logged));
+        let mut line = String::new();
+        let mut out = BufReader::new(process.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        let address = line
+            .strip_prefix("pools-service listening on http://")
+            .unwrap_or_else(|| panic!("{line:?}: {}", logged.lock().unwrap()));
+        Self {
+            process,
+            address: address.trim_end().to_owned(),
+            logged,
+            reading,
+        }
+    }
+
+    pub(crate) fn logged(&self) -> String {
+        self.logged.lock().unwrap().clone()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
+        get(&self.address, path)
+    }
+
+    /// Sends a request with these lines of head and this body.
+    pub(crate) fn send(&self, line: &str, headers: &[(&str, &str)], body: &str) -> String {
+        let mut request = format!("{line} HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n");
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !body.is_empty() {
+            request.push_str("Content-Type: application/json\r\n");
+        }
+        request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+        exchange(&self.address, &request)
+    }
+
+    /// Where metrics are served, as the log says.
+    pub(crate) fn metrics_address(&self) -> String {
+        let found = || {
+            let logged = self.logged();
+            let line = logged
+                .lines()
+                .find(|line| line.contains("Serving metrics"))?;
+            let line: Value = serde_json::from_str(line).unwrap();
+            Some(line["metrics.address"].as_str().unwrap().to_owned())
+        };
+        eventually(found)
+    }
+
+    /// Sends a signal; the exit code and what was logged.
+    pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        let id = self.process.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+        assert!(sent.success());
+        let code = self.process.wait().unwrap().code();
+        self.reading.join().unwrap();
+        (code, self.logged.lock().unwrap().clone())
+    }
+}
+
+fn read(mut from: ChildStderr, into: Arc<Mutex<String>>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut part = [0; 8192];
+        while let Ok(length @ 1..) = from.read(&mut part) {
+            let part = String::from_utf8_lossy(&part[..length]);
+            into.lock().unwrap().push_str(&part);
+        }
+    })
+}
+
+/// Asks until there is an answer; a debug build on a busy machine is slow.
+pub(crate) fn eventually<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1000 {
+        if let Some(found) = ask() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("nothing after twenty seconds");
+}
+
+pub(crate) fn get(address: &str, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n\r\n");
+    exchange(address, &request)
+}
+
+fn exchange(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Applies a declarative file to the folder's database, and credits the partner `acme`.
+pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) {
+    let database = format!("sqlite://{}/penstock-data/penstock.db", folder.display());
+    let given = [variables, &[("DATABASE_URL", &*database)]].concat();
+    let environment = given
+        .iter()
+        .map(|(name, text)| (variable(name).into(), (*text).into()));
+    let sources = Sources {
+        environment: environment.collect(),
+        ..Sources::default()
+    };
+    let config = Config::load(&sources).unwrap().config;
+    let (mode, allow_private) = (config.mode, config.webhook_allow_private);
+    let document = parse_document(
+        file,
+        Setting {
+            mode,
+            allow_private,
+        },
+    )
+    .unwrap();
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    tokio.block_on(async {
+        let base = Foundation::open(config, Ports::of_machine()).await.unwrap();
+        let provisioning = Provisioning {
+            store: base.store.clone(),
+            sealer: Arc::clone(&base.sealer),
+            entropy: Arc::clone(&base.entropy),
+            mode,
+        };
+        provisioning.apply(&document, Run::Commit).await.unwrap();
+        let crediting = Crediting {
+            store: base.store.clone(),
+            entropy: Arc::clone(&base.entropy),
+        };
+        let partner = PartnerId::parse("acme").unwrap();
+        let credit = Credit {
+            amount: Amount::parse("100000.00", Asset::parse("EUR").unwrap()).unwrap(),
+            network: None,
+            reference: "deposit".to_owned(),
+        };
+        let who = Tenant { partner, mode };
+        crediting.credit(&who, &credit).await.unwrap();
+        base.store.close().await;
+    });
+}
+
+/// A declarative file for the partner `acme` with this key and, where given, this webhook.
+pub(crate) fn file_for_acme(key: &str, webhook: Option<(&str, &str)>) -> String {
+    let webhook = webhook.map_or(String::new(), |(url, secret)| {
+        format!("[partners.pools.webhook]\nurl = \"{url}\"\nsecret = \"{secret}\"\n")
+    });
+    format!(
+        r#"
+        [[pools]]
+        id = "EUR-USDT"
+        networks = ["tron", "ethereum"]
+        available = true
+
+        [[partners]]
+        id = "acme"
+        name = "Acme"
+        status = "active"
+
+        [partners.pools]
+        enabled = true
+        access = "active"
+        kyc = "approved"
+        tier = "standard"
+        allowed = ["EUR-USDT"]
+        balance_gate = true
+        velocity_cap_usdt = "5000"
+
+        {webhook}
+
+        [[partners.keys]]
+        kind = "secret"
+        key = "{key}"
+        "#
+    )
+}
+
+/// Quotes a purchase of so many euros; the quote's id.
+pub(crate) fn quote(served: &Served, headers: &[(&str, &str)], euros: &str) -> String {
+    let body = format!(
+        r#"{{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"{euros}","destAddress":"0x52908400098527886E0F7030069857D2E4169EE7"}}"#
+    );
+    let answer = served.send("POST /v1/pools/EUR-USDT/quote", headers, &body);
+    let quote = json(&answer)["quoteId"].as_str().map(str::to_owned);
+    quote.unwrap_or_else(|| panic!("{answer}"))
+}
+
+/// Executes a quote.
+pub(crate) fn transact(served: &Served, headers: &[(&str, &str)], quote: &str) -> Value {
+    let key = format!("key-of-{quote}");
+    let with_key = [headers, &[("Idempotency-Key", &*key)]].concat();
+    let body = format!(r#"{{"quoteId":"{quote}"}}"#);
+    json(&served.send("POST /v1/pools/EUR-USDT/transact", &with_key, &body))
+}
+
+/// The body of an answer.
+pub(crate) fn json(answer: &str) -> Value {
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str(body).unwrap()
+}
