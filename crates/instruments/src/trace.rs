@@ -90,7 +90,6 @@ pub fn request(
     if !span.is_disabled() {
         let method = crate::http::method(Some(method));
         let route = route.unwrap_or("unmatched");
-        let method = crate::http::method(Some(method));
         span.record("otel.name", format!("{method} {route}"));
         span.record("http.request.method", method);
         span.record("http.route", route);
