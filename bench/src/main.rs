@@ -19,6 +19,7 @@ mod provision;
 mod reference;
 mod suites;
 mod table;
+mod webhooks;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -18,6 +18,11 @@ impl Stopwatch {
     pub(crate) fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
+
+    /// How much later than another watch this one was started.
+    pub(crate) fn since(self, earlier: &Self) -> Duration {
+        self.0.duration_since(earlier.0)
+    }
 }
 
 /// The middle value, or the mean of the two in the middle.

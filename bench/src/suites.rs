@@ -10,6 +10,7 @@ use crate::programs::{Server, command, locate};
 use crate::provision::{Installation, key};
 use crate::reference::Reference;
 use crate::table::{Row, Table, rate};
+use crate::webhooks::Deliveries;
 use crate::{Options, Result, machine};
 
 /// Connections of the load, unless a figure says otherwise.
@@ -122,6 +123,9 @@ impl Bench {
         }
         if self.options.wants("window") {
             self.window().await?;
+        }
+        if self.options.wants("webhooks") {
+            self.webhooks().await?;
         }
         reference.close().await;
         if let Some(bytes) = self.server.resident() {
@@ -320,6 +324,38 @@ impl Bench {
         }
         let what = "transact of a partner with 10,000 trades in the velocity window; beside a partner without any";
         self.table.rows.push(turns.row(what, "≥ 0.9", "≥ 0.98"));
+        Ok(())
+    }
+}
+
+impl Bench {
+    async fn webhooks(&mut self) -> Result<()> {
+        let mut deliveries = Deliveries::open(&self.folder).await?;
+        let mut turns = Turns::default();
+        let (mut spans, mut bare) = (Vec::new(), Vec::new());
+        for turn in 0..self.options.rounds() {
+            eprintln!("webhooks, turn {}", turn + 1);
+            let count = self.options.work(2000);
+            turns.service.push(deliveries.burst(count).await?);
+            turns.reference.push(deliveries.bare_burst(count).await?);
+            let count = self.options.work(100);
+            spans.extend(deliveries.paced(count).await?);
+            bare.extend(deliveries.bare_paced(count).await?);
+        }
+        deliveries.close().await;
+        let what = "webhooks, a burst of 2,000 to one endpoint; beside a loop that signs and posts on 32 connections";
+        self.table.rows.push(turns.row(what, "≥ 0.4", "≥ 0.7"));
+        let (service, reference) = (percentile(&mut spans, 50), percentile(&mut bare, 50));
+        self.table.rows.push(Row {
+            what:
+                "webhooks at a pace, from commit to arrival, p50; beside signing and posting alone"
+                    .to_owned(),
+            measured: millis(service),
+            reference: millis(reference),
+            ratio: service.as_secs_f64() / reference.as_secs_f64(),
+            bar: "5 ms",
+            goal: "2 ms",
+        });
         Ok(())
     }
 }

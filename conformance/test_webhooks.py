@@ -1,0 +1,196 @@
+"""Events as a partner receives them: signed so that stock libraries verify them, in full, and again after a failure."""
+
+import hashlib
+import http.server
+import json
+import re
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import standardwebhooks
+import stripe
+
+from conftest import finish, make_world
+from provisioning import partner_toml
+
+SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+NEWER = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
+
+
+@dataclass
+class Delivery:
+    headers: dict
+    body: bytes
+
+    @property
+    def event(self):
+        return json.loads(self.body)
+
+
+class Receiver:
+    """A partner's server. It answers with `status`, after `wait` seconds."""
+
+    def __init__(self):
+        self.deliveries = []
+        self.status, self.wait = 200, 0.0
+        receiver = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                receiver.deliveries.append(Delivery(headers, body))
+                time.sleep(receiver.wait)
+                self.send_response(receiver.status)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *words):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server.server_port}/hooks"
+
+    def expect(self, count, patience=15.0):
+        end = time.monotonic() + patience
+        while len(self.deliveries) < count:
+            assert time.monotonic() < end, f"{count} deliveries expected, got {len(self.deliveries)}"
+            time.sleep(0.02)
+        return self.deliveries
+
+
+@pytest.fixture
+def receiver():
+    receiver = Receiver()
+    yield receiver
+    receiver.server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def hooked(tmp_path_factory, contract):
+    """A service that tries again after a second or so."""
+    world = make_world(tmp_path_factory.mktemp("hooked"), contract, PENSTOCK_WEBHOOK_WAITS="1200ms,1200ms,1200ms")
+    yield world
+    finish(world)
+
+
+def listen(partner, receiver, secret=SECRET):
+    keys = [{"kind": "secret", "key": partner.secret}]
+    hook = {"url": receiver.url, "secret": secret}
+    partner.world.installation.apply(partner_toml(partner.id, pools=partner.pools, webhook=hook, keys=keys))
+
+
+def verify(delivery, secret, node=True):
+    """Five verifiers that know nothing of this project: two libraries in two languages, and the docs' own lines."""
+    header = delivery.headers["pools-signature"]
+    body = delivery.body.decode()
+    assert re.fullmatch(r"t=\d+(,v1=[0-9a-f]{64})+", header)
+    stripe.WebhookSignature.verify_header(body, header, secret, 300)
+    event = standardwebhooks.Webhook(secret).verify(body, delivery.headers)
+    assert documented()(header, delivery.body, secret)
+    assert not documented()(header, delivery.body + b" ", secret)
+    if node:
+        given = json.dumps({"body": body, "headers": delivery.headers, "secret": secret})
+        script = Path(__file__).parent / "verify_webhook.js"
+        done = subprocess.run(["node", script], input=given, capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 0, done.stderr
+    assert event == delivery.event
+    return event
+
+
+def documented():
+    """The function partners are shown."""
+    page = Path(__file__).parent.parent / "docs" / "webhooks.md"
+    lines = page.read_text().split("```python\n", 1)[1].split("```", 1)[0]
+    names = {}
+    exec(lines, names)  # noqa: S102 - our own documentation
+    return names["verified"]
+
+
+# rule: webhook.signature, webhook.standard-headers, pools.event.once
+def test_each_end_of_a_trade_arrives_signed(hooked, receiver):
+    partner = hooked.partner(funds="10000.00")
+    listen(partner, receiver)
+    for count, (amount, status) in enumerate([("100.00", "settled"), ("50.31", "failed"), ("60.32", "released")], 1):
+        trade = partner.trade(amount)
+        assert partner.poll(trade["quoteId"])["status"] == status
+        delivery = receiver.expect(count)[-1]
+        event = verify(delivery, SECRET, node=count == 1)
+        kind = f"pool.transaction.{status}"
+        id = hashlib.sha256(f"{trade['transactId']}:{kind}".encode()).hexdigest()
+        assert delivery.headers["webhook-id"] == id
+        assert event == {"eventId": id, "type": kind, **partner.record(trade["transactId"])}
+        assert delivery.headers["content-type"] == "application/json"
+    time.sleep(0.5)
+    assert len(receiver.deliveries) == 3
+
+
+# rule: pools.event.none-else
+def test_a_return_is_not_announced(hooked, receiver):
+    partner = hooked.partner(funds="10000.00")
+    listen(partner, receiver)
+    trade = partner.trade("70.41")
+    assert partner.poll(trade["quoteId"])["status"] == "settled"
+    assert partner.poll(trade["quoteId"])["status"] == "returned"
+    assert receiver.expect(1)[0].event["type"] == "pool.transaction.settled"
+    time.sleep(0.5)
+    assert len(receiver.deliveries) == 1
+
+
+# rule: webhook.at-least-once, webhook.fresh
+def test_a_failed_attempt_is_made_again_with_the_same_bytes(hooked, receiver):
+    partner = hooked.partner(funds="10000.00")
+    listen(partner, receiver)
+    receiver.status = 500
+    trade = partner.trade("100.00")
+    partner.poll(trade["quoteId"])
+    receiver.expect(1)
+    receiver.status = 204
+    first, second = receiver.expect(2)[:2]
+    assert first.body == second.body
+    assert first.headers["webhook-id"] == second.headers["webhook-id"]
+    assert first.headers["webhook-timestamp"] < second.headers["webhook-timestamp"]
+    assert first.headers["pools-signature"] != second.headers["pools-signature"]
+    verify(second, SECRET, node=False)
+
+
+# rule: webhook.rotation-seen
+def test_a_new_secret_signs_alone_within_five_seconds(hooked, receiver):
+    partner = hooked.partner(funds="10000.00")
+    listen(partner, receiver)
+    partner.poll(partner.trade("100.00")["quoteId"])
+    verify(receiver.expect(1)[0], SECRET, node=False)
+    listen(partner, receiver, NEWER)
+    partner.poll(partner.trade("110.00")["quoteId"])
+    event = verify(receiver.expect(2)[1], NEWER, node=False)
+    assert event["fiatAmount"] == "110.00"
+    assert receiver.deliveries[1].headers["pools-signature"].count("v1=") == 1
+
+
+# rule: webhook.hand-back
+def test_a_stop_hands_back_what_it_has_not_delivered(tmp_path, contract, receiver):
+    world = make_world(tmp_path / "stopping", contract)
+    partner = world.partner(funds="10000.00")
+    listen(partner, receiver)
+    receiver.wait = 8.0
+    partner.poll(partner.trade("100.00")["quoteId"])
+    receiver.expect(1)
+    began = time.monotonic()
+    assert world.service.stop() == 0
+    assert time.monotonic() - began < 7.0
+    receiver.wait = 0.0
+    world.service = world.installation.start()
+    first, second = receiver.expect(2)
+    assert first.body == second.body
+    finish(world)
