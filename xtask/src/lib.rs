@@ -11,6 +11,7 @@ mod migrations;
 mod openapi;
 mod process;
 mod rules;
+mod servers;
 pub mod source;
 mod suites;
 mod summary;

@@ -2,6 +2,7 @@
 
 use std::process::ExitStatus;
 
+use crate::servers::Servers;
 use crate::summary::Counts;
 use crate::workspace::Workspace;
 use crate::{Result, process};
@@ -30,8 +31,10 @@ impl Outcome {
 }
 
 pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
+    let servers = Servers::for_tests()?;
     let mut command = workspace.cargo();
     command.args(["test", "--locked", "--no-fail-fast"]);
+    servers.tell(&mut command);
     if !selects_packages(extra) {
         command.arg("--workspace");
     }

@@ -38,7 +38,7 @@ const TABLE: &[Row] = &[
         name: "partner-core",
         imports: Only("kernel"),
         pure: Some(
-            "async-trait base64 chacha20poly1305 hex hkdf hmac iban_validate rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid url zeroize",
+            "alloy-primitives async-trait base64 bs58 chacha20poly1305 hex hkdf hmac iban_validate rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid url zeroize",
         ),
         tests: "",
         because: "what every product shares about partners; it knows no product",
@@ -46,9 +46,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "pools-core",
         imports: Only("kernel partner-core"),
-        pure: Some(
-            "alloy-primitives async-trait hex ruint rust_decimal serde serde_json sha2 thiserror tracing",
-        ),
+        pure: Some("async-trait hex ruint rust_decimal serde serde_json sha2 thiserror tracing"),
         tests: "",
         because: "the money rules: tested without a database, a network or a clock",
     },
@@ -146,8 +144,15 @@ const TABLE: &[Row] = &[
         because: "measures the whole wiring",
     },
     Row {
-        name: "xtask",
+        name: "throwaway",
         imports: Only(""),
+        pure: None,
+        tests: "",
+        because: "servers for tests know nothing of who uses them",
+    },
+    Row {
+        name: "xtask",
+        imports: Only("throwaway"),
         pure: None,
         tests: "",
         because: "builds in seconds and still runs when the product does not compile",
