@@ -2,6 +2,8 @@
 //! idempotency, throttles, events and sealing. Rules and ports; no I/O.
 
 pub mod access;
+pub mod address;
+pub mod credential;
 pub mod events;
 pub mod idempotency;
 pub mod key;

@@ -15,6 +15,7 @@ use clap::Parser as _;
 
 use arguments::{Arguments, Command};
 use failure::Failure;
+use partner_core::credential::masked;
 use terminal::{Output, Terminal};
 
 /// Runs the command the process was started with: exit 0, 1 (refused or failed), 2 (bad input).
@@ -54,15 +55,16 @@ fn unread_arguments(unread: &clap::Error) -> ExitCode {
         let _ = unread.print();
         return ExitCode::SUCCESS;
     }
-    match Output::wanted(std::env::args_os()) {
-        Output::Text => {
-            let _ = unread.print();
-            ExitCode::from(2)
-        }
-        Output::Json => {
-            let text = unread.render().to_string();
-            let message = text.trim().trim_start_matches("error: ").to_owned();
-            Terminal::new(Output::Json).fail(&Failure::Input(vec![message]))
-        }
+    let text = unread.render().to_string();
+    let output = Output::wanted(std::env::args_os());
+    if output == Output::Text && masked(&text) == text {
+        // In colours, where the terminal has them.
+        let _ = unread.print();
+        return ExitCode::from(2);
     }
+    let message = match output {
+        Output::Text => text.trim_end(),
+        Output::Json => text.trim().trim_start_matches("error: "),
+    };
+    Terminal::new(output).fail(&Failure::input(message))
 }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use partner_core::credential::masked;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -70,19 +71,17 @@ impl Terminal {
     /// Says something to people; programs are not told.
     pub(crate) fn remark(&self, line: &str) {
         if self.output == Output::Text {
-            say_error(line);
+            say_error(&masked(line));
         }
     }
 
-    /// Says why the command did not do what was asked.
+    /// Says why the command did not do what was asked. Whatever was given may be repeated in it,
+    /// so keys and secrets are masked here, once for all.
     pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
-        let lines = failure.lines();
+        let text = masked(&failure.lines().join("\n"));
         match self.output {
-            Output::Text => lines.iter().for_each(|line| say_error(line)),
-            Output::Json => {
-                let error = serde_json::json!({ "error": lines.join("\n") });
-                say_error(&error.to_string());
-            }
+            Output::Text => say_error(&text),
+            Output::Json => say_error(&serde_json::json!({ "error": text }).to_string()),
         }
         ExitCode::from(failure.exit_code())
     }

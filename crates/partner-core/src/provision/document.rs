@@ -9,6 +9,7 @@ use toml::de::DeTable;
 use super::fault::{Faults, Sink};
 use super::section::{self, Field, Section};
 use super::value;
+use crate::address::DepositAddress;
 use crate::events;
 use crate::key::{KeyHash, KeyKind, PresentedKey};
 use crate::pools::{
@@ -289,7 +290,7 @@ fn pool(sink: &mut Sink<'_>, table: &Section<'_, '_>, earlier: &[Pool]) -> Optio
         let before = sink.count();
         let networks = field.list(sink, &network_names(), Network::parse);
         if networks.is_empty() && sink.count() == before {
-            sink.add(field.at, field.path, "expected at least one network");
+            sink.add(field.at, &field.path, "expected at least one network");
         }
         networks
     });
@@ -421,10 +422,7 @@ fn terms(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> PoolTerms {
             .as_ref()
             .and_then(|field| field.number(sink, value::USDT, value::usdt)),
         off_ramp: table.flag(sink, "off_ramp"),
-        crypto_deposit_address: address.and_then(|field| {
-            let expected = "1 to 128 visible ASCII characters";
-            field.read(sink, expected, value::deposit_address)
-        }),
+        crypto_deposit_address: address.and_then(|field| deposit_address(sink, &field)),
     };
     if let (Some(field), Some(most)) = (maximum, read.max_order_usdt)
         && most < read.min_order_usdt
@@ -433,6 +431,16 @@ fn terms(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> PoolTerms {
         field.refuse(sink, &expected);
     }
     read
+}
+
+fn deposit_address(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<String> {
+    match DepositAddress::parse(field.value.as_str().unwrap_or_default()) {
+        Ok(address) => Some(address.into_text()),
+        Err(fault) => {
+            field.refuse(sink, &fault.to_string());
+            None
+        }
+    }
 }
 
 fn label(sink: &mut Sink<'_>, field: &Field<'_, '_>, most: usize) -> Option<String> {

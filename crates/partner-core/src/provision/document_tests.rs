@@ -318,6 +318,63 @@ fn keys_and_secrets_are_judged_and_never_shown() {
     assert!(found[0].contains("accepted in test mode only"), "{found:?}");
 }
 
+/// Pasted as a name, as the value of another key, and bare.
+// rule: auth.keys-never-logged
+#[test]
+fn a_key_in_the_wrong_place_is_not_repeated() {
+    let random = "Q".repeat(32);
+    for key in [
+        format!("sk_test_{random}"),
+        format!("pk_live_{random}"),
+        format!("sk_{random}"),
+        format!("whsec_{random}"),
+    ] {
+        for tables in [
+            format!("{key} = 1\n"),
+            format!("\"{key}\" = 1\n"),
+            format!("[partners.{key}]\na = 1\n"),
+            format!("[partners.pools.\"{key}=\"]\n"),
+            format!("status = \"{key}\"\n"),
+            format!("status = {key}\n"),
+            format!("keys = [\"{key}\"]\n"),
+            format!("[[partners.keys]]\nkind = \"my key is {key}\"\n"),
+            format!("[partners.pools]\nallowed = [\"{key}\"]\n"),
+            format!("[partners.pools.webhook]\nurl = \"{key}\"\n"),
+            format!("[[partners.pools.terms]]\npool = \"{key}\"\nmin_order_usdt = \"{key}\"\n"),
+        ] {
+            let found = faults_in(&tables).join("\n");
+            assert!(!found.contains("QQ"), "{tables}: {found}");
+        }
+    }
+    assert_eq!(
+        faults_in(&format!("sk_test_{random} = 1\n")),
+        ["partners.sk_test_…: unknown key; the nearest known one is `status`"]
+    );
+}
+
+// rule: apply.deposit-address
+#[test]
+fn a_deposit_address_with_a_slip_is_refused() {
+    let with = |address: &str| {
+        faults_in(&format!(
+            "[[partners.pools.terms]]\npool = \"EUR-USDT\"\ncrypto_deposit_address = \"{address}\"\n"
+        ))
+    };
+    assert_eq!(
+        with("0x52908400098527886E0F7030069857D2E4169eE7"),
+        [
+            "partners.pools.terms.crypto_deposit_address: the address is mixed-case and fails its EIP-55 checksum, found \"0x52908400098527886E0F7030069857D2E4169eE7\""
+        ]
+    );
+    let zero = with(&format!("0x{}", "0".repeat(40)));
+    assert!(zero[0].contains("not the zero address"), "{zero:?}");
+    let tron = with("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6u");
+    assert!(
+        tron[0].contains("the TRON address fails its checksum"),
+        "{tron:?}"
+    );
+}
+
 #[test]
 fn a_gate_table_is_refused_plainly() {
     let gate = "[partners.gate]\nenabled = true\n[partners.gate.webhook]\nurl = \"http://127.0.0.1:9999/gate\"\n";

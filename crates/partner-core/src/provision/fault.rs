@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::credential::masked;
+
 /// One fault: where it stands, which key it is about, and what was expected there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -63,9 +65,14 @@ impl<'s> Sink<'s> {
         self.source.get(at..).unwrap_or_default()
     }
 
-    pub(super) fn add(&mut self, at: usize, key: impl Into<String>, problem: impl Into<String>) {
-        let (line, key, problem) = (self.line(at), key.into(), problem.into());
-        self.faults.push(Fault { line, key, problem });
+    /// Notes a fault. A key or a secret that was written in the wrong place, be it as the name of
+    /// a key, is masked.
+    pub(super) fn add(&mut self, at: usize, key: impl AsRef<str>, problem: impl AsRef<str>) {
+        self.faults.push(Fault {
+            line: self.line(at),
+            key: masked(key.as_ref()),
+            problem: masked(problem.as_ref()),
+        });
     }
 
     /// How many faults there are so far.
@@ -83,14 +90,11 @@ impl<'s> Sink<'s> {
     }
 }
 
-/// A text of the file as a fault may show it: quoted, on one line, not too long, and no key or
-/// secret that was written in the wrong place.
+/// A text of the file as a fault may show it: quoted, on one line, not too long.
 pub(super) fn shown(text: &str) -> String {
     const LONGEST: usize = 60;
-    const CREDENTIALS: [&str; 5] = ["sk_test_", "sk_live_", "pk_test_", "pk_live_", "whsec_"];
-    if CREDENTIALS.iter().any(|mark| text.contains(mark)) {
-        return "a credential".to_owned();
-    }
+    // Masked before it is cut: what is left of a credential might not be known as one.
+    let text = masked(text);
     let cut: String = text.chars().take(LONGEST).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };
     format!("{cut:?}{more}")

@@ -143,7 +143,7 @@ impl<'d, 's> Section<'d, 's> {
             let at = item.span().start;
             match item.get_ref() {
                 DeValue::Table(table) => found.push(Section::open(sink, shape, at, table)),
-                _ => sink.add(at, shape.name, expected.clone()),
+                _ => sink.add(at, shape.name, &expected),
             }
         }
         found
@@ -193,16 +193,12 @@ impl<'d> Field<'d, '_> {
             DeValue::Boolean(on) => on.to_string(),
             other => format!("a {}", other.type_str()),
         };
-        sink.add(
-            self.at,
-            self.path.clone(),
-            format!("{expected}, found {found}"),
-        );
+        sink.add(self.at, &self.path, format!("{expected}, found {found}"));
     }
 
     /// Reports what is wrong with a value that must not be shown.
     pub(super) fn refuse_unseen(&self, sink: &mut Sink<'_>, expected: &str) {
-        sink.add(self.at, self.path.clone(), expected);
+        sink.add(self.at, &self.path, expected);
     }
 
     /// A string, read by `parse`.

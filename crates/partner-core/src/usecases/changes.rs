@@ -5,6 +5,7 @@ use std::fmt::Display;
 use rust_decimal::Decimal;
 
 use crate::Partner;
+use crate::credential::masked;
 use crate::pools::{Pool, PoolId, PoolTerms, PoolsProfile};
 
 /// The lines about one subject, such as `partner acme`.
@@ -16,7 +17,7 @@ pub(super) struct Changes {
 impl Changes {
     pub(super) fn of(subject: impl Display) -> Self {
         Self {
-            subject: subject.to_string(),
+            subject: masked(&subject.to_string()),
             lines: Vec::new(),
         }
     }
@@ -34,8 +35,9 @@ impl Changes {
     }
 
     /// Notes a value that differs. Judged by its text, so that values shown equal are equal.
-    pub(super) fn value(&mut self, name: impl Display, before: String, after: &str) {
+    pub(super) fn value(&mut self, name: impl Display, before: &str, after: &str) {
         if before != after {
+            let (before, after) = (masked(before), masked(after));
             self.note(format_args!("{name} {before} -> {after}"));
         }
     }
@@ -48,10 +50,10 @@ pub(super) fn of_pool(before: Option<&Pool>, after: &Pool) -> Changes {
         changes.note("created");
         return changes;
     };
-    changes.value("networks", networks(before), &networks(after));
+    changes.value("networks", &networks(before), &networks(after));
     changes.value(
         "available",
-        before.available.to_string(),
+        &before.available.to_string(),
         &after.available.to_string(),
     );
     changes
@@ -68,9 +70,9 @@ pub(super) fn of_partner(before: Option<&Partner>, after: &Partner) -> Changes {
         changes.note("created");
         return changes;
     };
-    changes.value("name", quoted(&before.name), &quoted(&after.name));
+    changes.value("name", &quoted(&before.name), &quoted(&after.name));
     let (old, new) = (before.status.as_str(), after.status.as_str());
-    changes.value("status", old.to_owned(), new);
+    changes.value("status", old, new);
     changes
 }
 
@@ -84,7 +86,7 @@ pub(super) fn of_profile(
         None => changes.note("pools created"),
         Some(before) => {
             for ((name, old), (_, new)) in figures(before).into_iter().zip(figures(after)) {
-                changes.value(format_args!("pools.{name}"), old, &new);
+                changes.value(format_args!("pools.{name}"), &old, &new);
             }
         }
     }
@@ -104,7 +106,7 @@ fn of_terms(changes: &mut Changes, pool: PoolId, before: Option<&PoolTerms>, aft
         return;
     };
     for ((name, old), (_, new)) in terms(before).into_iter().zip(terms(after)) {
-        changes.value(format_args!("pools.terms {pool} {name}"), old, &new);
+        changes.value(format_args!("pools.terms {pool} {name}"), &old, &new);
     }
 }
 

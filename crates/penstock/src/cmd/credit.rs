@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kernel::{Amount, AmountFault, Asset};
 use partner_core::PartnerId;
+use partner_core::credential::masked;
 use pools_core::usecases::credit::{Credit, CreditError, Credited, Crediting};
 use serde::Serialize;
 
@@ -38,7 +39,8 @@ pub(super) async fn book(
         let done = if answer.applied {
             format!("credited {} {asset}", credit.amount)
         } else {
-            format!("nothing done: {} was credited before", credit.reference)
+            let reference = masked(&credit.reference);
+            format!("nothing done: {reference} was credited before")
         };
         format!("{done}; the balance is {} {asset}", answer.balance)
     })?;

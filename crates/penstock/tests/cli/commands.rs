@@ -167,12 +167,56 @@ fn refusals_exit_1_and_bad_input_exits_2() {
 
 // rule: cli.verify, cli.json, config.embedded-migrates
 #[test]
-fn a_fresh_database_is_made_and_verified() {
-    let installation = Installation::new();
+fn a_fresh_database_is_verified() {
+    let installation = with_acme();
     let report = installation.json(&["verify"]);
     assert_eq!(report["ok"], true);
     assert_eq!(report["breaches"], serde_json::json!([]));
     assert!(report["figures"].is_object());
     let said = installation.run(&["verify"]);
     assert!(said.out.trim_end().ends_with("invariants hold"), "{said:?}");
+}
+
+/// A key that was pasted where something else belongs: as each argument, as a word of its own.
+// rule: auth.keys-never-logged
+#[test]
+fn a_key_among_the_arguments_is_not_repeated() {
+    let installation = with_acme();
+    for key in
+        ["sk_test_", "pk_live_", "whsec_", "sk_"].map(|mark| mark.to_owned() + &"q7".repeat(16))
+    {
+        for words in [
+            "KEY",
+            "--KEY",
+            "--output KEY",
+            "--mode KEY verify",
+            "--config KEY verify",
+            "--database-url KEY verify",
+            "--database-url postgres://KEY@h/d verify",
+            "key KEY",
+            "key create --partner KEY --kind secret",
+            "key create --partner acme --kind KEY",
+            "key create --partner acme --kind secret KEY",
+            "key list --partner KEY",
+            "key revoke --key-id KEY",
+            "apply -f KEY",
+            "sandbox --dir KEY/x --check --mode live",
+            "balance credit --partner KEY --currency EUR --amount 1.00 --ref r",
+            "balance credit --partner acme --currency KEY --amount 1.00 --ref r",
+            "balance credit --partner acme --currency EUR --amount KEY --ref r",
+            "balance credit --partner acme --currency EUR --amount 1.00 --ref KEY",
+            "balance credit --partner acme --currency EUR --amount 1.00 --ref KEY",
+            "balance credit --partner acme --currency EUR --amount 2.00 --ref KEY",
+            "crypto credit --partner acme --asset KEY --network tron --amount 1 --ref r",
+            "crypto credit --partner acme --asset USDT --network KEY --amount 1 --ref r",
+        ] {
+            let words = words.replace("KEY", &key);
+            let words: Vec<&str> = words.split(' ').collect();
+            for form in ["text", "json"] {
+                let done = installation.run(&[&words[..], &["--output", form]].concat());
+                assert!(!done.out.contains("q7q7"), "{words:?}: {done:?}");
+                assert!(!done.err.contains("q7q7"), "{words:?}: {done:?}");
+            }
+        }
+    }
 }

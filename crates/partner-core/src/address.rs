@@ -1,0 +1,253 @@
+//! Addresses that money is sent to: each form with the check its chain gives it, so that a slip of
+//! one letter is found before anything is sent.
+
+use std::fmt;
+
+use alloy_primitives::Address;
+use sha2::{Digest as _, Sha256};
+
+/// An EVM address as the partner wrote it: `0x` and 40 hexadecimal digits, never zero. Mixed
+/// case has passed the EIP-55 checksum; one case alone passes on format.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EvmAddress(String);
+
+/// Why a text is not an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AddressFault {
+    /// Not `0x` and 40 hexadecimal digits, or the zero address.
+    #[error("expected an EVM address: 0x and 40 hexadecimal digits, not the zero address")]
+    Invalid,
+    /// Mixed case that does not carry the EIP-55 checksum.
+    #[error("the address is mixed-case and fails its EIP-55 checksum")]
+    Checksum,
+}
+
+impl EvmAddress {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// [`AddressFault`].
+    pub fn parse(text: &str) -> Result<Self, AddressFault> {
+        let digits = text.strip_prefix("0x").ok_or(AddressFault::Invalid)?;
+        let address: Address = text.parse().map_err(|_| AddressFault::Invalid)?;
+        if address.is_zero() || digits.len() != 40 {
+            return Err(AddressFault::Invalid);
+        }
+        let mixed = digits.bytes().any(|byte| byte.is_ascii_lowercase())
+            && digits.bytes().any(|byte| byte.is_ascii_uppercase());
+        if mixed && Address::parse_checksummed(text, None).is_err() {
+            return Err(AddressFault::Checksum);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The address as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for EvmAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// An address that a partner sends crypto to: of an EVM network, of TRON, or of Solana.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DepositAddress(String);
+
+/// Why a text is no deposit address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DepositFault {
+    /// It begins as an EVM address does, and is none.
+    #[error(transparent)]
+    Evm(#[from] AddressFault),
+    /// It has the length of a TRON address, and another checksum.
+    #[error("the TRON address fails its checksum")]
+    TronChecksum,
+    /// Nobody has its key.
+    #[error("this address belongs to nobody: what is sent there is lost")]
+    Nobodys,
+    /// None of the forms.
+    #[error(
+        "expected an address of an EVM network (0x and 40 hexadecimal digits), of TRON (T and 33 characters), or of Solana (32 bytes in base58)"
+    )]
+    Unknown,
+}
+
+/// The longest address of any form; nothing longer is decoded.
+const LONGEST: usize = 44;
+/// What a TRON address says before its 20 bytes, and how long its checksum is.
+const TRON_PREFIX: u8 = 0x41;
+const TRON_LENGTH: usize = 34;
+const CHECKSUM: usize = 4;
+
+impl DepositAddress {
+    /// Reads an address. Its form tells the network: EVM networks share theirs.
+    ///
+    /// # Errors
+    /// [`DepositFault`].
+    pub fn parse(text: &str) -> Result<Self, DepositFault> {
+        if text.starts_with("0x") || text.starts_with("0X") {
+            EvmAddress::parse(text)?;
+        } else if text.starts_with('T') && text.len() == TRON_LENGTH {
+            tron(text)?;
+        } else {
+            solana(text)?;
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The address as written.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        self.0
+    }
+}
+
+/// A prefix, 20 bytes, and the first of a digest over both: base58check.
+fn tron(text: &str) -> Result<(), DepositFault> {
+    let decoded = base58(text)?;
+    let at = decoded.len().saturating_sub(CHECKSUM);
+    let (body, checksum) = decoded.split_at_checked(at).ok_or(DepositFault::Unknown)?;
+    let digest = Sha256::digest(Sha256::digest(body));
+    if !digest.starts_with(checksum) {
+        return Err(DepositFault::TronChecksum);
+    }
+    match body.split_first() {
+        Some((&TRON_PREFIX, key)) if key.len() == 20 => somebodys(key),
+        _ => Err(DepositFault::Unknown),
+    }
+}
+
+/// A public key: no checksum, so only its length tells a slip.
+fn solana(text: &str) -> Result<(), DepositFault> {
+    let key = base58(text)?;
+    if key.len() != 32 {
+        return Err(DepositFault::Unknown);
+    }
+    somebodys(&key)
+}
+
+fn base58(text: &str) -> Result<Vec<u8>, DepositFault> {
+    if text.len() > LONGEST {
+        return Err(DepositFault::Unknown);
+    }
+    let decoded = bs58::decode(text).into_vec();
+    decoded.map_err(|_| DepositFault::Unknown)
+}
+
+fn somebodys(key: &[u8]) -> Result<(), DepositFault> {
+    if key.iter().all(|byte| *byte == 0) {
+        return Err(DepositFault::Nobodys);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MIXED: [&str; 4] = [
+        "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+        "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
+        "0xdbF03B407c01E7cD3CBea99509d93f8DDDC8C6FB",
+        "0xD1220A0cf47c7B9Be7A2E6BA89F429762e7b9aDb",
+    ];
+
+    // rule: pools.quote.address-checksum
+    #[test]
+    fn takes_the_vectors_of_the_proposal() {
+        let one_case = [
+            "0x52908400098527886E0F7030069857D2E4169EE7",
+            "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
+            "0xde709f2102306220921060314715629080e2fb77",
+            "0x27b1fdb04752bbc536007a920d24acb045561c26",
+        ];
+        for text in MIXED.into_iter().chain(one_case) {
+            assert_eq!(EvmAddress::parse(text).unwrap().as_str(), text);
+        }
+    }
+
+    // rule: pools.quote.address-form, pools.quote.address-zero
+    #[test]
+    fn refuses_what_is_no_address() {
+        let zero = format!("0x{}", "0".repeat(40));
+        for bad in [
+            "",
+            "0x",
+            &zero,
+            &MIXED[0][2..],
+            &MIXED[0][..41],
+            &format!("{}0", MIXED[0]),
+            &MIXED[0].replace("0x", "0X"),
+            &MIXED[0].replace('5', "g"),
+            &format!(" {}", MIXED[0]),
+            "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8",
+        ] {
+            assert_eq!(EvmAddress::parse(bad), Err(AddressFault::Invalid), "{bad}");
+        }
+    }
+
+    // rule: apply.deposit-address
+    #[test]
+    fn a_deposit_address_has_a_form_and_passes_its_check() {
+        for good in [
+            MIXED[0],
+            "0x52908400098527886E0F7030069857D2E4169EE7",
+            "0xde709f2102306220921060314715629080e2fb77",
+            "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+            "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8",
+            "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+        ] {
+            let read = DepositAddress::parse(good).map(DepositAddress::into_text);
+            assert_eq!(read.as_deref(), Ok(good));
+        }
+    }
+
+    // rule: apply.deposit-address
+    #[test]
+    fn a_slip_in_a_deposit_address_is_found() {
+        use DepositFault as F;
+        let zero = format!("0x{}", "0".repeat(40));
+        for (bad, fault) in [
+            (
+                "0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+                F::Evm(AddressFault::Checksum),
+            ),
+            (&zero, F::Evm(AddressFault::Invalid)),
+            ("0x5290", F::Evm(AddressFault::Invalid)),
+            (
+                "0X52908400098527886E0F7030069857D2E4169EE7",
+                F::Evm(AddressFault::Invalid),
+            ),
+            ("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6u", F::TronChecksum),
+            ("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj0t", F::Unknown),
+            ("T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb", F::Nobodys),
+            ("11111111111111111111111111111111", F::Nobodys),
+            ("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTD", F::Unknown),
+            ("52908400098527886E0F7030069857D2E4169EE7", F::Unknown),
+            ("", F::Unknown),
+            ("tronaddress", F::Unknown),
+            (&"T".repeat(200), F::Unknown),
+        ] {
+            assert_eq!(DepositAddress::parse(bad), Err(fault), "{bad}");
+        }
+    }
+
+    proptest! {
+        // rule: pools.quote.address-checksum
+        #[test]
+        fn one_flipped_letter_breaks_the_checksum(which in 0..4_usize, at in 2..42_usize) {
+            let mut text = MIXED[which].as_bytes().to_vec();
+            prop_assume!(text[at].is_ascii_alphabetic());
+            text[at] ^= 0x20;
+            let text = String::from_utf8(text).unwrap();
+            prop_assert_eq!(EvmAddress::parse(&text), Err(AddressFault::Checksum));
+        }
+    }
+}
