@@ -31,6 +31,7 @@ use tower::Service;
 use crate::body::{TimedBody, request_timeout};
 use crate::client_ip::Peer;
 use crate::error::ApiError;
+use crate::framing::Unclear;
 use crate::outer;
 use crate::phase::{Deadlines, Late, Progress, Watched};
 use crate::site::Site;
@@ -243,14 +244,9 @@ impl hyper::service::Service<Request<Incoming>> for Handler {
 
     fn call(&self, request: Request<Incoming>) -> Answering {
         let has_body = !request.body().is_end_stream();
-        let sound = self.progress.dispatch(request.headers(), has_body);
-        let state = if sound {
-            self.handle(request, has_body)
-        } else {
-            let error = ApiError::invalid_request(
-                "The request states its length twice: send either Content-Length or Transfer-Encoding.",
-            );
-            Answer::Ready(self.failed(error.closing()))
+        let state = match self.progress.dispatch(request.headers(), has_body) {
+            Ok(()) => self.handle(request, has_body),
+            Err(unclear) => Answer::Ready(self.failed(refusal(unclear).closing())),
         };
         Answering {
             state,
@@ -298,6 +294,16 @@ async fn answer(mut router: Router, request: Request<Body>) -> Response<Full<Byt
         Err(_) => Bytes::new(),
     };
     Response::from_parts(parts, Full::new(bytes))
+}
+
+/// Two readers of such a request may not agree where it ends.
+fn refusal(unclear: Unclear) -> ApiError {
+    ApiError::invalid_request(match unclear {
+        Unclear::Length => {
+            "The request states its length twice: send one Content-Length, or Transfer-Encoding: chunked without any."
+        }
+        Unclear::Coding => "The only transfer coding understood is `Transfer-Encoding: chunked`.",
+    })
 }
 
 fn failed(error: ApiError, site: &Site) -> Response<Full<Bytes>> {

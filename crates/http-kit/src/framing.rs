@@ -1,189 +1,323 @@
 //! Sees through a request that states its length twice.
 //!
-//! A head with both `Transfer-Encoding` and `Content-Length` is read differently by different
-//! servers, which is how one request is smuggled inside another. The HTTP parser drops the
-//! `Content-Length` silently, so the bytes of each head are kept until it has been parsed and
-//! are looked at again if, and only if, the request is chunked.
+//! A head with both `Transfer-Encoding` and `Content-Length`, or with `Content-Length` twice, is
+//! read differently by different servers, which is how one request is smuggled inside another.
+//! The HTTP parser drops the second statement silently. So the bytes of each head are kept until
+//! it has been parsed, and are looked at again where a length was stated. To know where the next
+//! head begins, bodies are followed to their end, chunked ones by the grammar of RFC 9112,
+//! section 7.1, to the letter.
 
-use bytes::Buf;
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 
-/// How much of unparsed input is kept. More than the largest head that is accepted; a
-/// connection that got further ahead is judged on the safe side.
-const KEPT: usize = 96 * 1024;
+/// Why a request is refused although its head was parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unclear {
+    /// Its length is stated twice, or cannot be told any more.
+    Length,
+    /// Its body is coded otherwise than in chunks.
+    Coding,
+}
 
-/// Where one connection's input stands: the bytes of the next head, and how much body is
-/// still to come before it.
+/// What the parser has found in a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stated {
+    /// Neither of the two headers.
+    Nothing,
+    /// A `Content-Length`.
+    Length(u64),
+    /// `Transfer-Encoding: chunked`.
+    Chunked,
+    /// Another `Transfer-Encoding`.
+    Coded,
+}
+
+/// Where one connection's input stands: the bytes of the next head, and the body before it.
+///
+/// Never holds more than the parser itself has read and not yet parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
     head: BytesMut,
-    body_left: u64,
-    lost: bool,
-    tail: [u8; 5],
+    body: Body,
 }
-
-/// The end of a chunked body without trailers.
-const LAST_CHUNK: &[u8; 5] = b"0\r\n\r\n";
 
 impl Framing {
-    /// Bytes have arrived. `idle` says that the connection was waiting for a new request.
-    pub(crate) fn received(&mut self, mut bytes: &[u8], idle: bool) {
-        if self.lost {
-            if idle && &self.tail == LAST_CHUNK {
-                self.lost = false;
-                self.head.clear();
-            } else {
-                self.remember_tail(bytes);
-                return;
-            }
-        }
-        let body = usize::try_from(self.body_left)
-            .unwrap_or(usize::MAX)
-            .min(bytes.len());
-        self.body_left -= body as u64;
-        bytes.advance(body);
-        if self.head.len() + bytes.len() > KEPT {
-            self.lose();
-        } else {
-            self.head.extend_from_slice(bytes);
-        }
+    /// Bytes have arrived.
+    pub(crate) fn received(&mut self, bytes: &[u8]) {
+        let rest = self.body.pass(bytes);
+        self.head.extend_from_slice(rest);
     }
 
-    /// A head has been parsed from these bytes. `length` is its `Content-Length`, `chunked`
-    /// whether it carried a `Transfer-Encoding`. Returns `false` where it stated its length
-    /// twice, or where that can no longer be told.
-    pub(crate) fn parsed(&mut self, length: Option<u64>, chunked: bool) -> bool {
-        if self.lost {
-            return !chunked;
+    /// A head has been parsed from these bytes.
+    pub(crate) fn parsed(&mut self, stated: Stated) -> Result<(), Unclear> {
+        // The parser ends a connection on chunks it cannot read; it has not, so we two disagree.
+        if self.body != Body::Over {
+            return Err(Unclear::Length);
         }
-        let Some((end, has_length)) = scan(&self.head) else {
-            self.lose();
-            return !chunked;
-        };
+        let (end, lengths) = scan(&self.head, stated != Stated::Nothing).ok_or(Unclear::Length)?;
         self.head.advance(end);
-        if chunked {
-            let rest = self.head.split();
-            self.lose();
-            self.remember_tail(&rest);
-            return !has_length;
-        }
-        let length = length.unwrap_or(0);
-        let here = usize::try_from(length)
-            .unwrap_or(usize::MAX)
-            .min(self.head.len());
-        self.head.advance(here);
-        self.body_left = length - here as u64;
-        true
-    }
-
-    fn lose(&mut self) {
-        self.lost = true;
-        self.body_left = 0;
-        self.tail = [0; 5];
-        self.head.clear();
-    }
-
-    fn remember_tail(&mut self, bytes: &[u8]) {
-        for byte in bytes
-            .iter()
-            .skip(bytes.len().saturating_sub(self.tail.len()))
-        {
-            self.tail.rotate_left(1);
-            if let Some(last) = self.tail.last_mut() {
-                *last = *byte;
+        let due = match stated {
+            Stated::Nothing | Stated::Coded => 0,
+            Stated::Length(length) => {
+                self.body = Body::Sized(length);
+                1
             }
+            Stated::Chunked => {
+                self.body = Body::Chunked(Chunks::Size(None));
+                0
+            }
+        };
+        let here = self.head.len() - self.body.pass(&self.head).len();
+        self.head.advance(here);
+        match stated {
+            Stated::Coded => Err(Unclear::Coding),
+            _ if lengths != due => Err(Unclear::Length),
+            _ => Ok(()),
         }
     }
 }
 
-/// The length of the first head, and whether one of its lines is a `Content-Length`. Lines end
-/// with LF, as the parser accepts them; empty lines before the request line are skipped.
-fn scan(bytes: &[u8]) -> Option<(usize, bool)> {
+/// The length of the first head, and, where asked for, how many of its lines are a
+/// `Content-Length`. Lines end with LF, as the parser accepts them; empty lines before the
+/// request line are skipped.
+fn scan(bytes: &[u8], count: bool) -> Option<(usize, usize)> {
     let mut at = 0;
+    let mut lengths = 0;
     let mut started = false;
-    let mut has_length = false;
     loop {
         let rest = bytes.get(at..)?;
         let end = rest.iter().position(|byte| *byte == b'\n')?;
         let line = rest.get(..end)?;
         at += end + 1;
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.is_empty() {
-            if started {
-                return Some((at, has_length));
-            }
-            continue;
+        if !matches!(line, b"" | b"\r") {
+            started = true;
+            lengths += usize::from(count && names_length(line));
+        } else if started {
+            return Some((at, lengths));
         }
-        started = true;
-        has_length |= names_length(line);
     }
 }
 
 fn names_length(line: &[u8]) -> bool {
     const NAME: &[u8] = b"content-length";
-    line.get(..NAME.len())
-        .is_some_and(|name| name.eq_ignore_ascii_case(NAME))
-        && line.get(NAME.len()) == Some(&b':')
+    line.split_at_checked(NAME.len())
+        .is_some_and(|(name, rest)| name.eq_ignore_ascii_case(NAME) && rest.starts_with(b":"))
+}
+
+/// How much of a body is still to come.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Body {
+    #[default]
+    Over,
+    Sized(u64),
+    Chunked(Chunks),
+}
+
+impl Body {
+    /// Goes on through these bytes; what lies behind the body's end is left.
+    fn pass<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
+        loop {
+            match self {
+                Self::Over => return bytes,
+                Self::Chunked(Chunks::End) => *self = Self::Over,
+                Self::Sized(left) | Self::Chunked(Chunks::Data(left)) if *left > 0 => {
+                    let (passed, rest) = split(bytes, *left);
+                    *left -= passed;
+                    bytes = rest;
+                    if *left > 0 {
+                        return bytes;
+                    }
+                }
+                Self::Chunked(chunks) => {
+                    let Some((byte, rest)) = bytes.split_first() else {
+                        return bytes;
+                    };
+                    *chunks = chunks.step(*byte);
+                    bytes = rest;
+                }
+                Self::Sized(_) => *self = Self::Over,
+            }
+        }
+    }
+}
+
+/// Up to so many bytes, as a number, and those behind them.
+fn split(bytes: &[u8], most: u64) -> (u64, &[u8]) {
+    let here = usize::try_from(most).map_or(bytes.len(), |most| most.min(bytes.len()));
+    (here as u64, bytes.get(here..).unwrap_or_default())
+}
+
+/// Where a chunked body stands, named after what comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Chunks {
+    /// A digit of a chunk's size; `None` before the first.
+    Size(Option<u64>),
+    /// An extension, or white space before one.
+    Extension(u64),
+    /// The LF behind a chunk's size.
+    SizeLf(u64),
+    /// The data of a chunk, and then its CR.
+    Data(u64),
+    /// The LF behind a chunk's data.
+    DataLf,
+    /// A trailer's line, or the last line of all, which is empty.
+    Line,
+    /// The rest of a trailer's line.
+    Trailer,
+    /// The LF behind a trailer.
+    TrailerLf,
+    /// The last LF.
+    LastLf,
+    /// Nothing.
+    End,
+    /// Anything: this is no chunked body. It never ends.
+    Broken,
+}
+
+impl Chunks {
+    fn step(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::Size(size), digit) if digit.is_ascii_hexdigit() => longer(size, digit),
+            (Self::Size(Some(size)), b'\r') | (Self::Extension(size), b'\r') => Self::SizeLf(size),
+            (Self::Size(Some(size)), b';' | b' ' | b'\t') => Self::Extension(size),
+            (Self::Extension(size), other) if other != b'\n' => Self::Extension(size),
+            (Self::SizeLf(0), b'\n') | (Self::TrailerLf, b'\n') => Self::Line,
+            (Self::SizeLf(size), b'\n') => Self::Data(size),
+            (Self::Data(_), b'\r') => Self::DataLf,
+            (Self::DataLf, b'\n') => Self::Size(None),
+            (Self::Line, b'\r') => Self::LastLf,
+            (Self::Trailer, b'\r') => Self::TrailerLf,
+            (Self::Line | Self::Trailer, other) if other != b'\n' => Self::Trailer,
+            (Self::LastLf, b'\n') => Self::End,
+            _ => Self::Broken,
+        }
+    }
+}
+
+/// A chunk's size with one more digit.
+fn longer(size: Option<u64>, digit: u8) -> Chunks {
+    let digit = (digit as char).to_digit(16).map(u64::from);
+    let longer = || size.unwrap_or(0).checked_mul(16)?.checked_add(digit?);
+    longer().map_or(Chunks::Broken, |size| Chunks::Size(Some(size)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const CHUNKED: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
-    const BOTH: &[u8] =
-        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-length: 3\r\n\r\n";
+    const PLAIN: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    const SIZED: &[u8] = b"\r\nPOST / HTTP/1.1\nContent-Length: 4\n\nabcd";
+    /// Everything that RFC 9112 allows in a chunked body.
+    const CHUNKED: &[u8] =
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\
+          0A;name=value;flag\r\n0123\r\n\r\n89\r\n1 ; quoted=\"a;b\"\r\nx\r\n00\r\nTrailer: one\r\nContent-Length: 9\r\n\r\n";
 
-    #[test]
-    fn finds_the_second_length_however_it_arrives() {
-        for size in 1..BOTH.len() {
-            let mut framing = Framing::default();
-            for part in BOTH.chunks(size) {
-                framing.received(part, true);
+    /// What is stated, and the bytes of head and body.
+    type Case = (Stated, &'static [u8]);
+    const SOUND: [Case; 3] = [
+        (Stated::Nothing, PLAIN),
+        (Stated::Length(4), SIZED),
+        (Stated::Chunked, CHUNKED),
+    ];
+
+    fn unclear(stated: Stated, head: &[u8]) -> Option<Unclear> {
+        let mut framing = Framing::default();
+        framing.received(head);
+        framing.parsed(stated).err()
+    }
+
+    /// Feeds requests in pieces; a head counts as parsed as soon as it and all before it are in.
+    fn follow(requests: &[Case], size: usize) -> Result<(), Unclear> {
+        let bytes: Vec<u8> = requests
+            .iter()
+            .flat_map(|(_, bytes)| bytes.to_vec())
+            .collect();
+        let mut framing = Framing::default();
+        let mut due = requests.iter();
+        let mut next = due.next();
+        for piece in bytes.chunks(size) {
+            framing.received(piece);
+            while let Some((stated, _)) = next
+                && framing.body == Body::Over
+                && scan(&framing.head, false).is_some()
+            {
+                framing.parsed(*stated)?;
+                next = due.next();
             }
-            assert!(!framing.parsed(None, true), "{size}");
         }
-        let mut framing = Framing::default();
-        framing.received(CHUNKED, true);
-        assert!(framing.parsed(None, true));
+        assert!(next.is_none() && framing.head.is_empty() && framing.body == Body::Over);
+        Ok(())
     }
 
     #[test]
-    fn follows_requests_over_one_connection() {
-        let mut framing = Framing::default();
-        framing.received(b"\r\nPOST / HTTP/1.1\nContent-Length: 4\n\nab", true);
-        assert!(framing.parsed(Some(4), false));
-        framing.received(b"cdGET / HTTP/1.1\r\n", false);
-        framing.received(b"\r\n", false);
-        assert!(framing.parsed(None, false));
-        framing.received(CHUNKED, true);
-        framing.received(b"0\r\n\r\n", false);
-        assert!(framing.parsed(None, true));
-        // The chunked body is over, so the next head is known from its first byte on.
-        framing.received(b"0\r\n\r\n", false);
-        framing.received(BOTH, true);
-        assert!(!framing.parsed(None, true));
+    fn follows_sound_requests_however_they_arrive() {
+        for first in SOUND {
+            for second in SOUND {
+                let requests = [first, second, first];
+                for size in 1..200 {
+                    assert_eq!(follow(&requests, size), Ok(()), "{size} {requests:?}");
+                }
+            }
+        }
     }
 
     #[test]
-    fn a_chunked_request_that_cannot_be_checked_is_refused() {
-        let mut framing = Framing::default();
-        framing.received(CHUNKED, true);
-        framing.received(b"0\r\nx: y\r\n\r\n", false);
-        framing.received(CHUNKED, false);
-        assert!(framing.parsed(None, true));
-        assert!(!framing.parsed(None, true));
-        assert!(
-            framing.parsed(Some(1), false),
-            "a plain request is not touched"
-        );
+    fn finds_the_second_length_behind_any_sound_request() {
+        const BOTH: &[u8] =
+            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\ncontent-lengTH: 3\r\n\r\n";
+        const TWICE: &[u8] = b"POST / HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n";
+        for before in SOUND {
+            for after in [(Stated::Chunked, BOTH), (Stated::Length(0), TWICE)] {
+                for size in 1..200 {
+                    let found = follow(&[before, after], size);
+                    assert_eq!(found, Err(Unclear::Length), "{size} {before:?}");
+                }
+            }
+        }
     }
 
     #[test]
-    fn a_length_in_a_body_is_not_a_header() {
-        let mut framing = Framing::default();
-        framing.received(CHUNKED, true);
-        framing.received(b"10\r\n\nContent-Length: 4", false);
-        assert!(framing.parsed(None, true));
+    fn refuses_other_codings() {
+        let head = b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
+        assert_eq!(unclear(Stated::Coded, head), Some(Unclear::Coding));
+    }
+
+    #[test]
+    fn a_length_elsewhere_than_in_its_header_is_none() {
+        for line in [
+            "X-Content-Length: 4",
+            "Content-Length-X: 4",
+            "X: Content-Length: 4",
+        ] {
+            let head = format!("POST / HTTP/1.1\r\n{line}\r\nContent-Length: 0\r\n\r\n");
+            assert_eq!(unclear(Stated::Length(0), head.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn behind_a_broken_body_nothing_is_sound() {
+        const HEAD: &[u8] = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+        for body in [
+            &b"\r\n0\r\n\r\n"[..],
+            b"zz\r\n0\r\n\r\n",
+            b";\r\n0\r\n\r\n",
+            b"0x1\r\na\r\n0\r\n\r\n",
+            b"1\na\r\n0\r\n\r\n",
+            b"1;a\nb\r\na\r\n0\r\n\r\n",
+            b"1\r\na\n0\r\n\r\n",
+            b"1\r\nab\r\n0\r\n\r\n",
+            b"0\r\n\n",
+            b"0\r\na: b\n\r\n",
+            b"0\r\na: b\r\r\n\r\n",
+            b"0\r\n\r\r\n",
+            b"11111111111111111\r\na\r\n0\r\n\r\n",
+        ] {
+            let mut framing = Framing::default();
+            framing.received(HEAD);
+            assert_eq!(framing.parsed(Stated::Chunked), Ok(()));
+            framing.received(body);
+            framing.received(PLAIN);
+            let found = framing.parsed(Stated::Nothing);
+            assert_eq!(found, Err(Unclear::Length), "{}", body.escape_ascii());
+        }
     }
 }

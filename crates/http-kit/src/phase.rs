@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::framing::Framing;
+use crate::framing::{Framing, Stated, Unclear};
 
 /// How long a connection may take over each thing it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,18 +102,13 @@ impl Progress {
         })
     }
 
-    /// A head has been parsed and is handed to the service. Returns `false` where the request
-    /// states its length twice.
-    pub(crate) fn dispatch(&self, headers: &HeaderMap, has_body: bool) -> bool {
-        let chunked = headers.contains_key(header::TRANSFER_ENCODING);
-        let length = headers
-            .get(header::CONTENT_LENGTH)
-            .and_then(|value| value.to_str().ok()?.parse().ok());
+    /// A head has been parsed and is handed to the service.
+    pub(crate) fn dispatch(&self, headers: &HeaderMap, has_body: bool) -> Result<(), Unclear> {
         let mut inner = self.inner.lock();
         inner.phase = Phase::Busy;
         inner.phase_due = None;
         inner.body_open = has_body;
-        inner.framing.parsed(length, chunked)
+        inner.framing.parsed(stated(headers))
     }
 
     /// The request's body has been read to its end.
@@ -171,7 +166,7 @@ impl Progress {
             return;
         }
         let idle = inner.phase == Phase::Idle;
-        inner.framing.received(bytes, idle);
+        inner.framing.received(bytes);
         if idle {
             inner.phase = Phase::Head;
             inner.phase_due = Some(Instant::now() + self.deadlines.header);
@@ -192,6 +187,19 @@ impl Progress {
             inner.phase = Phase::Idle;
             inner.phase_due = Some(Instant::now() + self.deadlines.idle);
         }
+    }
+}
+
+/// What a head says of its body, as the library has left it.
+fn stated(headers: &HeaderMap) -> Stated {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (Some(only), None) if only.as_bytes().eq_ignore_ascii_case(b"chunked") => Stated::Chunked,
+        (Some(_), _) => Stated::Coded,
+        (None, _) => headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .map_or(Stated::Nothing, Stated::Length),
     }
 }
 
