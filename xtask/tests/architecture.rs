@@ -58,8 +58,15 @@ const TABLE: &[Row] = &[
         because: "adapters of every kind call it, so it knows none of them and no product",
     },
     Row {
+        name: "failpoints",
+        imports: Only("kernel"),
+        pure: None,
+        tests: "",
+        because: "adapters of every kind have crash points, so it knows none of them and no product; cores have none",
+    },
+    Row {
         name: "store-sqlite",
-        imports: Only("kernel partner-core pools-core instruments"),
+        imports: Only("kernel partner-core pools-core instruments failpoints"),
         pure: None,
         tests: "store-contract",
         because: "implements the cores' ports and knows nobody who calls them",
@@ -73,21 +80,21 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "providers",
-        imports: Only("kernel partner-core pools-core instruments"),
+        imports: Only("kernel partner-core pools-core instruments failpoints"),
         pure: None,
         tests: "",
         because: "implements the cores' ports towards the outside",
     },
     Row {
         name: "webhooks",
-        imports: Only("kernel partner-core instruments"),
+        imports: Only("kernel partner-core instruments failpoints"),
         pure: None,
         tests: "pools-core store-sqlite",
         because: "delivers what the queue's port hands it and decides nothing about money, so it sees no product",
     },
     Row {
         name: "http-kit",
-        imports: Only("kernel partner-core instruments"),
+        imports: Only("kernel partner-core instruments failpoints"),
         pure: None,
         tests: "",
         because: "what all APIs share of HTTP; it knows no product",
@@ -110,7 +117,9 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "pools-service",
-        imports: Only("kernel partner-core pools-core http-kit pools-http runtime instruments"),
+        imports: Only(
+            "kernel partner-core pools-core http-kit pools-http runtime instruments failpoints",
+        ),
         pure: None,
         tests: "",
         because: "joins one API to the runtime; it names no adapter",
@@ -206,6 +215,11 @@ const OWNED: &[(&str, &[&str], &str)] = &[
         "hyper-util",
         &["http-kit", "penstock", "webhooks"],
         "one listener; the command line is a client of it, the worker one of the endpoints",
+    ),
+    (
+        "fail",
+        &["failpoints"],
+        "crash points are named in one place",
     ),
     (
         "prometheus-client",

@@ -215,6 +215,16 @@ impl Watched {
         Self { stream, progress }
     }
 
+    /// Where a crash test asks for it, part of an answer goes out, and the connection or the
+    /// process ends there.
+    fn torn(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Option<io::Error> {
+        let torn = failpoints::torn(slices.iter().map(|slice| slice.len()).sum())?;
+        let bytes = slices.iter().flat_map(|slice| slice.iter().copied());
+        let part: Vec<u8> = bytes.take(torn.bytes).collect();
+        let _ = Pin::new(&mut self.stream).poll_write(cx, &part);
+        Some((torn.end)())
+    }
+
     /// The bare socket, once the library is done with it.
     pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
@@ -244,6 +254,9 @@ impl AsyncWrite for Watched {
         if self.progress.is_between_requests() {
             return Poll::Ready(Ok(bytes.len()));
         }
+        if let Some(end) = self.torn(cx, &[IoSlice::new(bytes)]) {
+            return Poll::Ready(Err(end));
+        }
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         if written.is_pending() {
             self.progress.write_blocked();
@@ -258,6 +271,9 @@ impl AsyncWrite for Watched {
     ) -> Poll<io::Result<usize>> {
         if self.progress.is_between_requests() {
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
+        }
+        if let Some(end) = self.torn(cx, slices) {
+            return Poll::Ready(Err(end));
         }
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
         if written.is_pending() {

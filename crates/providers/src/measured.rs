@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use instruments::faults::{Violation, violated};
 use instruments::{Stopwatch, far_end, trace};
 use kernel::{Amount, Asset};
@@ -56,7 +57,8 @@ impl Engine for MeasuredEngine {
     }
 
     async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold> {
-        measured("hold", self.0.hold(trade, order), |answer| match answer {
+        let hold = around(Step::EngineHold, self.0.hold(trade, order));
+        measured("hold", hold, |answer| match answer {
             None => SILENCE,
             Some(Hold::Held) => "held",
             Some(Hold::Refused) => "refused",
@@ -65,7 +67,8 @@ impl Engine for MeasuredEngine {
     }
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        measured("confirm", self.0.confirm(trade), |answer| match answer {
+        let confirm = around(Step::EngineConfirm, self.0.confirm(trade));
+        measured("confirm", confirm, |answer| match answer {
             None => SILENCE,
             Some(Confirmation::Confirmed) => "confirmed",
             Some(Confirmation::Lapsed) => "lapsed",
@@ -78,7 +81,7 @@ impl Engine for MeasuredEngine {
     }
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
-        let report = self.0.report(enquiry);
+        let report = around(Step::EngineReport, self.0.report(enquiry));
         let report = measured("report", report, |answer| match answer {
             None => SILENCE,
             Some(EngineReport::InProgress) => "in_progress",

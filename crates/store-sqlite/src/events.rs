@@ -1,6 +1,7 @@
 //! Events, and the delivery that goes with one.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use kernel::StoreError;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
@@ -16,8 +17,8 @@ use crate::{SqliteStore, errors};
 #[async_trait]
 impl EventTx for SqliteTx {
     async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
-        insert(self.conn(), event).await?;
-        self.queued |= queue(self.conn(), event).await?;
+        around(Step::EventInsert, insert(self.conn(), event)).await?;
+        self.queued |= around(Step::DeliveryInsert, queue(self.conn(), event)).await?;
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Idempotency records: found by their scope, swept by their age. The lane writes them.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use kernel::{StoreError, Timestamp};
 use partner_core::idempotency::Fingerprint;
 use partner_core::ports::Housekeeping;
@@ -21,17 +22,16 @@ pub(crate) fn answered(row: &Columns<'_>) -> Result<Answered, StoreError> {
 impl Housekeeping for SqliteStore {
     async fn idempotency_sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut tx = SqliteTx::begin(self, "idempotency_sweep").await?;
-        let swept = sqlx::query(
+        let sweeping = sqlx::query(
             "DELETE FROM idempotency_keys WHERE rowid IN (
                  SELECT rowid FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2
              )",
         )
         .bind(before.millis())
         .bind(limit)
-        .execute(tx.conn())
-        .await
-        .map_err(errors::statement)?
-        .rows_affected();
+        .execute(tx.conn());
+        let sweeping = async { sweeping.await.map_err(errors::statement) };
+        let swept = around(Step::SweepDelete, sweeping).await?.rows_affected();
         tx.finish().await?;
         Ok(swept)
     }

@@ -9,6 +9,7 @@ pub(crate) mod write;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
 use pools_core::books::{Command, Outcome, Refusal};
@@ -22,9 +23,11 @@ impl QuoteBooks for SqliteStore {
     async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
         let mut tx = self.inner.write().await?;
         let measured = Measured::begin("quotes_open");
-        let opened = quotes::insert_all(&mut tx, batch, self.inner.clock.now()).await?;
+        let inserting = quotes::insert_all(&mut tx, batch, self.inner.clock.now());
+        let opened = around(Step::QuoteInsert, inserting).await?;
+        let committing = async { tx.commit().await.map_err(errors::commit) };
         measured
-            .commit(async { tx.commit().await.map_err(errors::commit) })
+            .commit(around(Step::QuoteCommit, committing))
             .await?;
         Ok(opened)
     }
@@ -41,17 +44,20 @@ impl TransactBooks for SqliteStore {
             return Ok(Vec::new());
         };
         // The writer's lock is everybody's lock: from here on nothing else changes.
-        let mut tx = self.inner.write().await?;
+        let mut tx = around(Step::TransactLock, self.inner.write()).await?;
         let mut measured = Measured::begin("transact");
         let now = self.inner.clock.now();
         let expired = now.minus(self.inner.options.idempotency_ttl);
         let lane = Lane { mode, now, expired };
-        let mut loaded = lane.load(&self.inner, &mut tx, batch).await?;
-        let outcomes = decide(&mut loaded.books, batch, lane.now);
+        let loading = lane.load(&self.inner, &mut tx, batch);
+        let mut loaded = around(Step::TransactLoad, loading).await?;
+        let judging = async { Ok::<_, StoreError>(decide(&mut loaded.books, batch, lane.now)) };
+        let outcomes = around(Step::TransactChecks, judging).await?;
         lane.write(&mut tx, &loaded).await?;
         measured.step("none", "reserved", loaded.books.opened.len());
+        let committing = async { tx.commit().await.map_err(errors::commit) };
         measured
-            .commit(async { tx.commit().await.map_err(errors::commit) })
+            .commit(around(Step::TransactCommit, committing))
             .await?;
         Ok(outcomes)
     }

@@ -1,6 +1,7 @@
 //! Accounts and entries: rows in and out.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ledger::{Account, AccountKind, Entry, Mark, Part, Reason, Transfer};
@@ -179,7 +180,7 @@ impl LedgerTx for SqliteTx {
             let moved = put_account(self.conn(), who, before, mark).await?;
             self.noting(moved).won()?;
         }
-        insert(self.conn(), who, entry).await
+        around(Step::EntryPost, insert(self.conn(), who, entry)).await
     }
 
     async fn deposit_find(
@@ -191,7 +192,8 @@ impl LedgerTx for SqliteTx {
     }
 
     async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
-        deposits::insert(self.conn(), who, deposit).await
+        let recording = deposits::insert(self.conn(), who, deposit);
+        around(Step::DepositInsert, recording).await
     }
 }
 

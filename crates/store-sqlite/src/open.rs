@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use instruments::store::waiting;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
@@ -217,9 +218,9 @@ async fn migrate(conn: &mut SqliteConnection) -> Result<(), StoreError> {
         .map_err(errors::begin)?;
     // `run` itself takes anything that hands out connections, which hides from the compiler that
     // this future can move between threads.
-    MIGRATOR
-        .run_direct(None, &mut *tx, false)
-        .await
-        .map_err(errors::migration)?;
-    tx.commit().await.map_err(errors::commit)
+    let running = MIGRATOR.run_direct(None, &mut *tx, false);
+    let running = async { running.await.map_err(errors::migration) };
+    around(Step::MigrationRun, running).await?;
+    let committing = async { tx.commit().await.map_err(errors::commit) };
+    around(Step::MigrationCommit, committing).await
 }

@@ -1,6 +1,7 @@
 //! What the operator's tools read and write in one transaction.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, Service};
 use partner_core::key::{KeyHash, KeyId, KeyRecord, NewKey};
@@ -82,7 +83,7 @@ impl ProvisionTx for SqliteTx {
 
     async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError> {
         self.reconfigured = true;
-        keys::revoke(self.conn(), id, at).await
+        around(Step::KeyRevoke, keys::revoke(self.conn(), id, at)).await
     }
 
     async fn config_version_raise(&mut self) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! Quotes: rows in and out.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use kernel::{Cas, Mode, Rate, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::pools::{Network, PoolId};
@@ -169,7 +170,7 @@ impl QuoteTx for SqliteTx {
         let Some(key) = own_key(who, id) else {
             return Ok(Cas::Lost);
         };
-        let rows = sqlx::query(
+        let rejecting = sqlx::query(
             "UPDATE quotes SET rejected_at = ?4
              WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
                AND consumed_at IS NULL AND rejected_at IS NULL AND ?4 < expires_at",
@@ -178,10 +179,9 @@ impl QuoteTx for SqliteTx {
         .bind(who.partner.as_str())
         .bind(key)
         .bind(at.millis())
-        .execute(self.conn())
-        .await
-        .map_err(errors::statement)?
-        .rows_affected();
+        .execute(self.conn());
+        let rejecting = async { rejecting.await.map_err(errors::statement) };
+        let rows = around(Step::QuoteReject, rejecting).await?.rows_affected();
         Ok(self.noting(Cas::from_rows(rows)?))
     }
 }

@@ -1,6 +1,7 @@
 //! Trades: rows in and out, and the steps of one trade.
 
 use async_trait::async_trait;
+use failpoints::{Step as Failpoint, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{TradeFilter, TradeTx};
@@ -285,7 +286,8 @@ impl TradeTx for SqliteTx {
         let Some(key) = own_key(who, before.id) else {
             return Ok(Cas::Lost);
         };
-        let applied = apply(self.conn(), who, &key, before, step, token).await?;
+        let applying = apply(self.conn(), who, &key, before, step, token);
+        let applied = around(Failpoint::TradeApply, applying).await?;
         if self.noting(applied) == Cas::Lost {
             return Ok(Cas::Lost);
         }

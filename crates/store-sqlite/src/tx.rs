@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use instruments::store as measured;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
@@ -62,6 +63,7 @@ impl SqliteTx {
         }
         let (queued, inner, tx) = (self.queued, self.inner, self.tx);
         let committing = async { tx.commit().await.map_err(errors::commit) };
+        let committing = around(Step::commit_of(self.name), committing);
         let committed = self.measured.commit(committing).await;
         if queued {
             inner.watchers.wake();

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use failpoints::Fault;
 use instruments::webhooks::Outcome;
 
 /// Why a post has no status. The texts are shown to the partner: they tell what to look for at
@@ -37,6 +38,12 @@ impl PostFault {
                 Outcome::Unreachable
             }
         }
+    }
+}
+
+impl From<Fault> for PostFault {
+    fn from(fault: Fault) -> Self {
+        Self::Unconnected(io::Error::other(fault))
     }
 }
 

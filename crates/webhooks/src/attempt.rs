@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use failpoints::{Step, around};
 use instruments::webhooks::Outcome;
 use kernel::{Clock, Entropy, Mode};
 use partner_core::events::{Endpoint, event_place, secret_place};
@@ -101,7 +102,7 @@ impl Attempts {
 
     /// The whole attempt up to the status has one deadline.
     async fn post(&self, target: &Target, headers: &[Header], body: &Bytes) -> End {
-        let posting = self.poster.post(target, headers, body);
+        let posting = around(Step::WebhookPost, self.poster.post(target, headers, body));
         match tokio::time::timeout(self.timeout, posting).await {
             Ok(Ok(status)) => End::answered(status),
             Ok(Err(fault)) => End::failed(fault.outcome(), fault.to_string()),

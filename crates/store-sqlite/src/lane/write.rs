@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use failpoints::{Step, around};
 use kernel::{Asset, StoreError};
 use partner_core::PartnerId;
 use pools_core::books::Opened;
@@ -27,13 +28,15 @@ impl Lane {
             return Ok(());
         }
         let consumed: Vec<_> = opened.iter().map(consumed_row).collect();
-        self.exactly(conn, "quotes", CONSUME, &consumed).await?;
+        let consuming = self.exactly(conn, "quotes", CONSUME, &consumed);
+        around(Step::QuoteConsume, consuming).await?;
         let trades: Vec<_> = opened.iter().map(trade_row).collect();
-        self.exactly(conn, "trades", OPEN, &trades).await?;
+        let opening = self.exactly(conn, "trades", OPEN, &trades);
+        around(Step::TradeInsert, opening).await?;
         self.write_entries(conn, loaded).await?;
         let answered: Vec<_> = opened.iter().map(answered_row).collect();
-        self.exactly(conn, "idempotency_keys", ANSWER, &answered)
-            .await
+        let answering = self.exactly(conn, "idempotency_keys", ANSWER, &answered);
+        around(Step::IdempotencyInsert, answering).await
     }
 
     async fn write_entries(
@@ -45,13 +48,15 @@ impl Lane {
         if entries.is_empty() {
             return Ok(());
         }
-        self.exactly(conn, "ledger_entries", POST, &entries).await?;
+        let posting = self.exactly(conn, "ledger_entries", POST, &entries);
+        around(Step::LedgerInsert, posting).await?;
         let touched = loaded.books.touched_accounts();
         let accounts: Vec<_> = touched
             .iter()
             .map(|(partner, account)| account_row(partner, account, &loaded.sequences))
             .collect();
-        self.exactly(conn, "accounts", BALANCE, &accounts).await
+        let moving = self.exactly(conn, "accounts", BALANCE, &accounts);
+        around(Step::BalanceUpdate, moving).await
     }
 
     /// Totals that only moved with the window are kept too, so that no trade is subtracted twice

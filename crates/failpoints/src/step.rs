@@ -1,0 +1,195 @@
+//! The one list of steps.
+
+/// A step that a crash must not be able to break in two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The schema is brought up to date.
+    MigrationRun,
+    /// And that is committed.
+    MigrationCommit,
+    /// Quotes are written.
+    QuoteInsert,
+    /// Their commit.
+    QuoteCommit,
+    /// A quote is rejected.
+    QuoteReject,
+    /// That commit.
+    RejectCommit,
+    /// The engine is asked to hold.
+    EngineHold,
+    /// The engine is told that the trade stands.
+    EngineConfirm,
+    /// The engine is asked how a trade stands.
+    EngineReport,
+    /// A batch of transacts takes the write lock.
+    TransactLock,
+    /// Its books are read.
+    TransactLoad,
+    /// The rules judge it.
+    TransactChecks,
+    /// Quotes are marked consumed.
+    QuoteConsume,
+    /// Trades are written.
+    TradeInsert,
+    /// Their ledger entries are.
+    LedgerInsert,
+    /// Balances move.
+    BalanceUpdate,
+    /// Keys are recorded.
+    IdempotencyInsert,
+    /// The batch is committed.
+    TransactCommit,
+    /// A poll's intent is committed.
+    PollClaimCommit,
+    /// A poll that learnt nothing gives its lease back.
+    PollUnclaimCommit,
+    /// A trade changes its state under the lease's token.
+    TradeApply,
+    /// An entry is posted by a poll or a credit.
+    EntryPost,
+    /// An event is written.
+    EventInsert,
+    /// And its delivery.
+    DeliveryInsert,
+    /// What a poll has learnt is committed.
+    PollApplyCommit,
+    /// Deliveries are claimed.
+    DeliveryClaimCommit,
+    /// An event is posted: before its first byte, after the answer's status.
+    WebhookPost,
+    /// Attempts are recorded.
+    DeliveryConcludeCommit,
+    /// Old idempotency records are deleted.
+    SweepDelete,
+    /// That commit.
+    SweepCommit,
+    /// A key is revoked.
+    KeyRevoke,
+    /// That commit.
+    KeyRevokeCommit,
+    /// A deposit is recorded.
+    DepositInsert,
+    /// A credit is committed.
+    CreditCommit,
+    /// Any other transaction of one command is committed.
+    OtherCommit,
+    /// An answer is written: before its first byte, after half of it.
+    AnswerWrite,
+}
+
+/// Which side of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Nothing of it has happened.
+    Before,
+    /// All of it has.
+    After,
+}
+
+impl Step {
+    /// Every step, in the order of the life of a trade.
+    pub const ALL: [Self; 36] = [
+        Self::MigrationRun,
+        Self::MigrationCommit,
+        Self::QuoteInsert,
+        Self::QuoteCommit,
+        Self::QuoteReject,
+        Self::RejectCommit,
+        Self::EngineHold,
+        Self::EngineConfirm,
+        Self::EngineReport,
+        Self::TransactLock,
+        Self::TransactLoad,
+        Self::TransactChecks,
+        Self::QuoteConsume,
+        Self::TradeInsert,
+        Self::LedgerInsert,
+        Self::BalanceUpdate,
+        Self::IdempotencyInsert,
+        Self::TransactCommit,
+        Self::PollClaimCommit,
+        Self::PollUnclaimCommit,
+        Self::TradeApply,
+        Self::EntryPost,
+        Self::EventInsert,
+        Self::DeliveryInsert,
+        Self::PollApplyCommit,
+        Self::DeliveryClaimCommit,
+        Self::WebhookPost,
+        Self::DeliveryConcludeCommit,
+        Self::SweepDelete,
+        Self::SweepCommit,
+        Self::KeyRevoke,
+        Self::KeyRevokeCommit,
+        Self::DepositInsert,
+        Self::CreditCommit,
+        Self::OtherCommit,
+        Self::AnswerWrite,
+    ];
+
+    /// The commit of a transaction, by the transaction's name.
+    #[must_use]
+    pub fn commit_of(transaction: &str) -> Self {
+        match transaction {
+            "quote_reject" => Self::RejectCommit,
+            "trade_claim" => Self::PollClaimCommit,
+            "trade_unclaim" => Self::PollUnclaimCommit,
+            "trade_apply" => Self::PollApplyCommit,
+            "deliveries_claim" => Self::DeliveryClaimCommit,
+            "deliveries_conclude" => Self::DeliveryConcludeCommit,
+            "idempotency_sweep" => Self::SweepCommit,
+            "key_revoke" => Self::KeyRevokeCommit,
+            "credit" => Self::CreditCommit,
+            _ => Self::OtherCommit,
+        }
+    }
+
+    /// The name of one of its two points: what a test arms.
+    #[must_use]
+    pub fn point(self, side: Side) -> String {
+        let side = match side {
+            Side::Before => "before",
+            Side::After => "after",
+        };
+        format!("{self:?}.{side}")
+    }
+
+    /// Is it a commit, so that a fault leaves open whether it happened?
+    #[must_use]
+    pub const fn is_commit(self) -> bool {
+        matches!(
+            self,
+            Self::MigrationCommit
+                | Self::QuoteCommit
+                | Self::RejectCommit
+                | Self::TransactCommit
+                | Self::PollClaimCommit
+                | Self::PollUnclaimCommit
+                | Self::PollApplyCommit
+                | Self::DeliveryClaimCommit
+                | Self::DeliveryConcludeCommit
+                | Self::SweepCommit
+                | Self::KeyRevokeCommit
+                | Self::CreditCommit
+                | Self::OtherCommit
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_point_has_a_name_of_its_own() {
+        let sides = [Side::Before, Side::After];
+        let names: BTreeSet<String> = Step::ALL
+            .iter()
+            .flat_map(|step| sides.map(|side| step.point(side)))
+            .collect();
+        assert_eq!(names.len(), Step::ALL.len() * 2);
+        assert!(names.contains("TradeInsert.before"));
+    }
+}
