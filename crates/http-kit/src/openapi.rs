@@ -26,6 +26,8 @@ pub const PUBLISHABLE_KEY: &str = "publishableKey";
 /// Where a response lists its error codes for programs.
 pub(crate) const X_CODES: &str = "x-error-codes";
 const ERROR: &str = "Error";
+/// The status of whatever is not documented with its own.
+const ANY_ERROR: &str = "default";
 const JSON: &str = "application/json";
 
 /// An event that a service sends.
@@ -112,7 +114,7 @@ impl Contract {
                 responses.insert(status.to_string(), RefOr::T(error_response(docs)));
             }
             let any = Ref::from_response_name(ERROR);
-            responses.insert("default".to_owned(), RefOr::Ref(any));
+            responses.insert(ANY_ERROR.to_owned(), RefOr::Ref(any));
         }
         if !found {
             self.faults
@@ -179,8 +181,16 @@ impl Contract {
     /// The finished document.
     ///
     /// # Errors
-    /// [`ContractFault`] naming everything that was mentioned and does not exist.
-    pub fn finish(self) -> Result<OpenApi, ContractFault> {
+    /// [`ContractFault`] naming everything that was mentioned and does not exist, and every
+    /// operation whose errors nobody has documented.
+    pub fn finish(mut self) -> Result<OpenApi, ContractFault> {
+        for operation in operations(&mut self.api.paths) {
+            if !operation.responses.responses.contains_key(ANY_ERROR) {
+                let id = operation.operation_id.as_deref().unwrap_or_default();
+                self.faults
+                    .push(format!("operation `{id}` documents no errors"));
+            }
+        }
         if self.faults.is_empty() {
             Ok(self.api)
         } else {
@@ -241,8 +251,11 @@ fn operations(paths: &mut Paths) -> impl Iterator<Item = &mut utoipa::openapi::p
             item.get.as_mut(),
             item.put.as_mut(),
             item.post.as_mut(),
-            item.patch.as_mut(),
             item.delete.as_mut(),
+            item.options.as_mut(),
+            item.head.as_mut(),
+            item.patch.as_mut(),
+            item.trace.as_mut(),
         ]
         .into_iter()
         .flatten()
@@ -439,7 +452,32 @@ pub fn list_of(schema: &str) -> RefOr<Schema> {
 
 #[cfg(test)]
 mod tests {
+    use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
+
     use super::*;
+    use crate::error_docs::SHARED_ERRORS;
+
+    #[test]
+    fn an_operation_without_documented_errors_is_noticed() {
+        let operation = |id: &str| OperationBuilder::new().operation_id(Some(id)).build();
+        for method in [HttpMethod::Get, HttpMethod::Head, HttpMethod::Trace] {
+            let mut paths = Paths::new();
+            for id in ["known", "forgotten"] {
+                let item = PathItem::new(method.clone(), operation(id));
+                paths.paths.insert(format!("/{id}"), item);
+            }
+            let api = OpenApiBuilder::new()
+                .info(InfoBuilder::new().build())
+                .paths(paths)
+                .build();
+            let contract = Contract::new(api, SHARED_ERRORS.iter().copied());
+            let fault = contract.errors("known", &["unauthorized"]).finish();
+            assert_eq!(
+                fault.err().map(|fault| fault.0),
+                Some(vec!["operation `forgotten` documents no errors".to_owned()])
+            );
+        }
+    }
 
     #[test]
     fn dates_and_addresses_are_texts_to_every_reader() {

@@ -9,7 +9,9 @@ use pools_core::ledger::{AccountKind, Entry, EntryId};
 use pools_core::ports::LedgerFilter;
 use pools_core::usecases::reading::{Place, Statement};
 use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::wire::instant;
@@ -134,7 +136,7 @@ pub(crate) struct LedgerParams {
     #[param(default = "EUR", example = "EUR")]
     currency: Option<String>,
     /// Entries per page; moved to the nearest of 1 and 200 where it lies outside.
-    #[param(required = false, default = 50)]
+    #[param(required = false, value_type = AnyLimit, inline)]
     limit: i64,
     /// The previous `nextCursor`.
     cursor: Option<String>,
@@ -143,6 +145,18 @@ pub(crate) struct LedgerParams {
     /// Inclusive upper bound on `createdAt`: RFC 3339, or a date.
     created_before: Option<String>,
 }
+
+/// A limit of whatever size: what lies outside is moved, not refused.
+struct AnyLimit;
+
+impl PartialSchema for AnyLimit {
+    fn schema() -> RefOr<Schema> {
+        let whole = ObjectBuilder::new().schema_type(Type::Integer);
+        whole.default(Some(DEFAULT_LIMIT.into())).into()
+    }
+}
+
+impl ToSchema for AnyLimit {}
 
 /// What narrows funding instructions.
 #[derive(Debug, IntoParams)]

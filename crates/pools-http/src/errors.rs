@@ -202,12 +202,14 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
 };
 
 pub(crate) fn ask_fault(fault: AskFault) -> ApiError {
-    let code = match fault {
+    let code = match &fault {
         AskFault::Missing(_) | AskFault::NotAllowed(_, _) => "invalid_request",
-        AskFault::Amount(fault) => amount_code(fault),
+        AskFault::Amount(fault) => amount_code(*fault),
         AskFault::UnknownCurrency(_) => "unknown_currency",
         AskFault::CurrencyMismatch(_) => "currency_mismatch",
-        AskFault::NetworkNotSupported(_) => "network_not_supported",
+        AskFault::NetworkNotSupported { .. } | AskFault::DestNetworkNotSupported => {
+            "network_not_supported"
+        }
         AskFault::Address(AddressFault::Invalid) => "invalid_address",
         AskFault::Address(AddressFault::Checksum) => "address_checksum_mismatch",
     };
@@ -324,11 +326,19 @@ fn quote_closed(closed: QuoteClosed) -> ApiError {
 mod tests {
     use http_kit::SHARED_ERRORS;
     use partner_core::Denial;
+    use partner_core::pools::PoolId;
+    use pools_core::usecases::quoting::Leg;
 
     use super::*;
 
     /// Every refusal of the domain, as it reads from outside.
     fn every_refusal() -> Vec<ApiError> {
+        let pool = PoolId::parse("EUR-USDT").unwrap();
+        let leg = Leg {
+            field: "fiatCurrency",
+            expected: pool.fiat(),
+            pool,
+        };
         let asks = [
             AskFault::Missing("side"),
             AskFault::NotAllowed("side", "on_ramp, off_ramp"),
@@ -336,9 +346,13 @@ mod tests {
             AskFault::Amount(AmountFault::Zero),
             AskFault::Amount(AmountFault::TooPrecise(2)),
             AskFault::Amount(AmountFault::OutOfRange),
-            AskFault::UnknownCurrency("fiatCurrency"),
-            AskFault::CurrencyMismatch("fiatCurrency"),
-            AskFault::NetworkNotSupported("destNetwork"),
+            AskFault::UnknownCurrency(leg),
+            AskFault::CurrencyMismatch(leg),
+            AskFault::NetworkNotSupported {
+                pool,
+                networks: "tron".to_owned(),
+            },
+            AskFault::DestNetworkNotSupported,
             AskFault::Address(AddressFault::Invalid),
             AskFault::Address(AddressFault::Checksum),
         ];

@@ -260,7 +260,13 @@ async fn currencies() {
         ("cryptoCurrency", "USDC", "currency_mismatch"),
         ("cryptoCurrency", "btc", "currency_mismatch"),
     ] {
-        refuse(&world, &body(&[(field, json!(value))]), code, field).await;
+        let leg = if field == "fiatCurrency" {
+            "EUR"
+        } else {
+            "USDT"
+        };
+        let words = format!("`{field}` must be {leg} for pool EUR-USDT");
+        refuse(&world, &body(&[(field, json!(value))]), code, &words).await;
     }
     world.finish().await;
 }
@@ -299,19 +305,18 @@ async fn networks() {
         available: true,
     };
     world.operator().put_pool(&pool).await;
-    refuse(&world, &body(&[]), "network_not_supported", "cryptoNetwork").await;
-    refuse(
-        &world,
-        &body(&[("cryptoNetwork", json!("tron"))]),
-        "network_not_supported",
-        "cryptoNetwork",
-    )
-    .await;
-    world
-        .acme()
-        .ask("EUR-USDT", &body(&[("cryptoNetwork", json!("bsc"))]))
-        .await
-        .ok();
+    let words = "`cryptoNetwork` (`tron` where absent) must be one of bsc for pool EUR-USDT";
+    for silent_or_named in [body(&[]), body(&[("cryptoNetwork", json!("tron"))])] {
+        refuse(&world, &silent_or_named, "network_not_supported", words).await;
+    }
+    let delivery = "`destNetwork` must be one of arbitrum, ethereum, bsc, optimism, polygon";
+    let body = body(&[
+        ("cryptoNetwork", json!("bsc")),
+        ("destNetwork", json!("tron")),
+    ]);
+    refuse(&world, &body, "network_not_supported", delivery).await;
+    let body = changed(body, &[("destNetwork", Value::Null)]);
+    world.acme().ask("EUR-USDT", &body).await.ok();
     world.finish().await;
 }
 

@@ -3,12 +3,13 @@
 //! The order of judgement is that of the contract: shape, currency, network, address, precision;
 //! then availability (rates are asked first, the engine after them); then the order's size.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Amount, AmountFault, Asset, Clock, Entropy, StoreError};
 use partner_core::Access;
-use partner_core::pools::{Network, Pool, PoolTerms};
+use partner_core::pools::{Network, Pool, PoolId, PoolTerms};
 
 use crate::destination::{AddressFault, DestNetwork, Destination, EvmAddress, EvmNetwork};
 use crate::ports::{Depth, Engine, NewQuote, Order, QuoteDesk, RateSource};
@@ -46,7 +47,7 @@ pub enum QuoteKind {
 }
 
 /// What is wrong with a quote request, in the order it is judged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskFault {
     /// A required field is absent.
     #[error("`{0}` is required")]
@@ -58,17 +59,51 @@ pub enum AskFault {
     #[error("`amount`: {0}")]
     Amount(AmountFault),
     /// No such currency or asset.
-    #[error("`{0}` is not a known code")]
-    UnknownCurrency(&'static str),
+    #[error("{0}; what was sent is no known code")]
+    UnknownCurrency(Leg),
     /// A known code, but not that of the pool.
-    #[error("`{0}` is not the pool's")]
-    CurrencyMismatch(&'static str),
-    /// A network that the pool or the delivery allowlist does not have.
-    #[error("`{0}` is not a supported network")]
-    NetworkNotSupported(&'static str),
+    #[error("{0}")]
+    CurrencyMismatch(Leg),
+    /// None of the pool's networks.
+    #[error("`cryptoNetwork` (`tron` where absent) must be one of {networks} for pool {pool}")]
+    NetworkNotSupported {
+        /// The pool.
+        pool: PoolId,
+        /// Its networks, as words.
+        networks: String,
+    },
+    /// Not on the delivery allowlist.
+    #[error("`destNetwork` must be one of {}", words(EvmNetwork::ALL.map(EvmNetwork::as_str)))]
+    DestNetworkNotSupported,
     /// The destination address is absent, malformed or zero.
     #[error("`destAddress`: {0}")]
     Address(AddressFault),
+}
+
+/// A field that must name one leg of the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leg {
+    /// The field.
+    pub field: &'static str,
+    /// The pool's leg.
+    pub expected: Asset,
+    /// The pool.
+    pub pool: PoolId,
+}
+
+impl fmt::Display for Leg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            field,
+            expected,
+            pool,
+        } = self;
+        write!(f, "`{field}` must be {expected} for pool {pool}")
+    }
+}
+
+fn words(list: impl IntoIterator<Item = &'static str>) -> String {
+    list.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// A quote request that has passed every check of its form.
@@ -241,13 +276,19 @@ impl Ask {
         let amount = required(&self.amount, "amount")?;
         Amount::check_grammar(amount).map_err(AskFault::Amount)?;
 
-        let fiat = Asset::fiat(fiat).ok_or(AskFault::UnknownCurrency("fiatCurrency"))?;
-        let crypto = Asset::crypto(crypto).ok_or(AskFault::UnknownCurrency("cryptoCurrency"))?;
-        if fiat != pool.id.fiat() {
-            return Err(AskFault::CurrencyMismatch("fiatCurrency"));
-        }
-        if crypto != pool.id.crypto() {
-            return Err(AskFault::CurrencyMismatch("cryptoCurrency"));
+        let leg = |field, expected| Leg {
+            field,
+            expected,
+            pool: pool.id,
+        };
+        let fiat_leg = leg("fiatCurrency", pool.id.fiat());
+        let crypto_leg = leg("cryptoCurrency", pool.id.crypto());
+        let fiat = Asset::fiat(fiat).ok_or(AskFault::UnknownCurrency(fiat_leg))?;
+        let crypto = Asset::crypto(crypto).ok_or(AskFault::UnknownCurrency(crypto_leg))?;
+        for (asset, leg) in [(fiat, fiat_leg), (crypto, crypto_leg)] {
+            if asset != leg.expected {
+                return Err(AskFault::CurrencyMismatch(leg));
+            }
         }
         let network = self.network(pool)?;
         let dest_network = self.dest_network(network)?;
@@ -288,7 +329,10 @@ impl Ask {
             .as_deref()
             .unwrap_or(Network::Tron.as_str());
         let network = Network::parse(named).filter(|network| pool.networks.contains(network));
-        network.ok_or(AskFault::NetworkNotSupported("cryptoNetwork"))
+        network.ok_or_else(|| AskFault::NetworkNotSupported {
+            pool: pool.id,
+            networks: words(pool.networks.iter().map(|known| known.as_str())),
+        })
     }
 
     fn dest_network(&self, quoted: Network) -> Result<DestNetwork, AskFault> {
@@ -296,7 +340,7 @@ impl Ask {
             None => Ok(DestNetwork::Quoted(quoted)),
             Some(named) => EvmNetwork::parse(named)
                 .map(DestNetwork::Named)
-                .ok_or(AskFault::NetworkNotSupported("destNetwork")),
+                .ok_or(AskFault::DestNetworkNotSupported),
         }
     }
 

@@ -10,7 +10,7 @@ use pools_core::destination::{AddressFault, DestNetwork, EvmNetwork};
 use pools_core::ports::{Depth, NewQuote, QuoteDesk};
 use pools_core::pricing::{PriceFault, SourceRate};
 use pools_core::quote::{Fate, Quote, Side};
-use pools_core::usecases::quoting::{Ask, AskFault, Offer, QuoteError, Quoting, Unavailable};
+use pools_core::usecases::quoting::{Ask, AskFault, Leg, Offer, QuoteError, Quoting, Unavailable};
 use rust_decimal::Decimal;
 
 use crate::fixtures::{
@@ -141,6 +141,22 @@ fn fault(ask: &Ask) -> AskFault {
     }
 }
 
+/// What the pool of these tests has in a field that names one of its legs.
+fn leg(field: &'static str, asset: &str) -> Leg {
+    Leg {
+        field,
+        expected: Asset::parse(asset).unwrap(),
+        pool: pool(),
+    }
+}
+
+fn off_network(networks: &str) -> AskFault {
+    AskFault::NetworkNotSupported {
+        pool: pool(),
+        networks: networks.to_owned(),
+    }
+}
+
 type Bend = fn(&mut Ask);
 
 /// Every fault of a request, grouped by the step that finds it, the steps in order.
@@ -168,51 +184,51 @@ fn faults() -> Vec<Vec<(Bend, AskFault)>> {
         vec![
             (
                 |a| a.fiat_currency = text("XXX"),
-                F::UnknownCurrency("fiatCurrency"),
+                F::UnknownCurrency(leg("fiatCurrency", "EUR")),
             ),
             (
                 |a| a.fiat_currency = text("USDT"),
-                F::UnknownCurrency("fiatCurrency"),
+                F::UnknownCurrency(leg("fiatCurrency", "EUR")),
             ),
             (
                 |a| a.crypto_currency = text("DOGE"),
-                F::UnknownCurrency("cryptoCurrency"),
+                F::UnknownCurrency(leg("cryptoCurrency", "USDT")),
             ),
             (
                 |a| a.crypto_currency = text(""),
-                F::UnknownCurrency("cryptoCurrency"),
+                F::UnknownCurrency(leg("cryptoCurrency", "USDT")),
             ),
         ],
         vec![
             (
                 |a| a.fiat_currency = text("USD"),
-                F::CurrencyMismatch("fiatCurrency"),
+                F::CurrencyMismatch(leg("fiatCurrency", "EUR")),
             ),
             (
                 |a| a.crypto_currency = text("BTC"),
-                F::CurrencyMismatch("cryptoCurrency"),
+                F::CurrencyMismatch(leg("cryptoCurrency", "USDT")),
             ),
         ],
         vec![
             (
                 |a| a.crypto_network = text("bsc"),
-                F::NetworkNotSupported("cryptoNetwork"),
+                off_network("tron, ethereum"),
             ),
             (
                 |a| a.crypto_network = text("Ethereum"),
-                F::NetworkNotSupported("cryptoNetwork"),
+                off_network("tron, ethereum"),
             ),
             (
                 |a| a.crypto_network = text("arbitrum"),
-                F::NetworkNotSupported("cryptoNetwork"),
+                off_network("tron, ethereum"),
             ),
             (
                 |a| a.dest_network = text("tron"),
-                F::NetworkNotSupported("destNetwork"),
+                F::DestNetworkNotSupported,
             ),
             (
                 |a| a.dest_network = text("Optimism"),
-                F::NetworkNotSupported("destNetwork"),
+                F::DestNetworkNotSupported,
             ),
         ],
         vec![
@@ -459,9 +475,9 @@ fn networks_have_their_defaults() {
         .networks
         .retain(|network| *network != Network::Tron);
     let (answer, _) = no_tron.answer(&silent);
-    let due = AskFault::NetworkNotSupported("cryptoNetwork");
+    let due = off_network("ethereum");
     assert!(
-        matches!(answer, Err(QuoteError::Ask(fault)) if fault == due),
+        matches!(&answer, Err(QuoteError::Ask(fault)) if *fault == due),
         "{answer:?}"
     );
 }
