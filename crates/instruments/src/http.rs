@@ -47,7 +47,7 @@ impl Metrics {
                 ["listener"],
             ),
             accepted: book.counters(
-                "penstock_http_connections_total",
+                "penstock_http_connections_accepted_total",
                 "Connections accepted",
                 ["listener"],
             ),

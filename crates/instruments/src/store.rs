@@ -1,8 +1,11 @@
 //! Transactions and connections of a store.
 
-use kernel::StoreError;
+use std::time::Duration;
 
-use crate::book::{Book, Counters, Gauges, Histograms, SPANS};
+use kernel::StoreError;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::book::{Book, Counters, Gauges, Histograms, SPANS, saturated};
 use crate::{Stopwatch, metrics};
 
 /// How a transaction can end.
@@ -14,6 +17,9 @@ pub(crate) struct Metrics {
     commit: Histograms<1>,
     wait: Histograms<1>,
     connections: Gauges<2>,
+    size: Gauges<1>,
+    free: Gauge,
+    clock_ahead: Gauge,
 }
 
 impl Metrics {
@@ -40,6 +46,19 @@ impl Metrics {
                 "penstock_store_connections",
                 "Connections to the store, sampled",
                 ["pool", "state"],
+            ),
+            size: book.gauges(
+                "penstock_store_size_bytes",
+                "Size of the `database` file and of its write-ahead `log`, sampled",
+                ["file"],
+            ),
+            free: book.gauge(
+                "penstock_store_free_bytes",
+                "Room that is left where the database lies, sampled",
+            ),
+            clock_ahead: book.gauge(
+                "penstock_store_clock_ahead_seconds",
+                "How far the store's clock is ahead of the machine's, sampled; 0 unless that one was set back",
             ),
         }
     }
@@ -139,6 +158,33 @@ pub fn connections(pool: &'static str, in_use: u64, idle: u64) {
     if let Some(metrics) = metrics() {
         metrics.store.connections.set([pool, "in_use"], in_use);
         metrics.store.connections.set([pool, "idle"], idle);
+    }
+}
+
+/// What a database takes of its disk, and what is left, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disk {
+    /// The database.
+    pub database: u64,
+    /// What was written and has not been put into its place yet.
+    pub log: u64,
+    /// What a program without privileges may still write.
+    pub free: u64,
+}
+
+/// How the disk stands.
+pub fn disk(disk: Disk) {
+    if let Some(metrics) = metrics() {
+        metrics.store.size.set(["database"], disk.database);
+        metrics.store.size.set(["log"], disk.log);
+        metrics.store.free.set(saturated(disk.free));
+    }
+}
+
+/// How far the store's clock is ahead of the machine's.
+pub fn clock_ahead(by: Duration) {
+    if let Some(metrics) = metrics() {
+        metrics.store.clock_ahead.set(saturated(by.as_secs()));
     }
 }
 

@@ -56,6 +56,9 @@ pub trait Store:
     /// How many connections of each pool are in use, and how many are idle.
     fn connections(&self) -> Vec<(&'static str, u64, u64)>;
 
+    /// How far the store's clock is ahead of the process's; zero unless that one was set back.
+    fn clock_ahead(&self) -> Duration;
+
     /// Closes every connection, waiting for those in use.
     async fn close(&self);
 }
@@ -64,6 +67,10 @@ pub trait Store:
 impl Store for SqliteStore {
     fn connections(&self) -> Vec<(&'static str, u64, u64)> {
         Self::connections(self).to_vec()
+    }
+
+    fn clock_ahead(&self) -> Duration {
+        Self::clock_ahead(self)
     }
 
     async fn close(&self) {
@@ -226,8 +233,9 @@ impl Runtime {
             shutdown.clone(),
         ));
         if base.config.metrics_listen.is_some() {
+            let Database::Sqlite(file) = base.config.database.clone();
             let (store, mode) = (base.store.clone(), base.config.mode);
-            background.spawn(sample(store, mode, shutdown.clone()));
+            background.spawn(sample(store, mode, file, shutdown.clone()));
         }
         background.close();
         Ok(Self {

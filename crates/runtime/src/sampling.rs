@@ -1,9 +1,13 @@
-//! What has to be asked for to be known: how trades and connections stand.
+//! What has to be asked for to be known: how trades, connections, the clock and the disk stand.
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::causes;
+use instruments::store::Disk;
 use instruments::{faults, store as of_store, trading};
 use kernel::{Mode, StoreError};
 use tokio::time::MissedTickBehavior;
@@ -13,8 +17,13 @@ use crate::open::Store;
 
 const EVERY: Duration = Duration::from_secs(15);
 
-/// Renews the sampled metrics until `stop`.
-pub(crate) async fn sample(store: Arc<dyn Store>, mode: Mode, stop: CancellationToken) {
+/// Renews the sampled metrics of the store, whose database lies in `file`, until `stop`.
+pub(crate) async fn sample(
+    store: Arc<dyn Store>,
+    mode: Mode,
+    file: PathBuf,
+    stop: CancellationToken,
+) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failing = false;
@@ -26,6 +35,8 @@ pub(crate) async fn sample(store: Arc<dyn Store>, mode: Mode, stop: Cancellation
         for (pool, in_use, idle) in store.connections() {
             of_store::connections(pool, in_use, idle);
         }
+        of_store::clock_ahead(store.clock_ahead());
+        measure(file.clone()).await;
         let sampled = trades(&*store, mode).await;
         if let Err(fault) = &sampled {
             faults::of_store(fault);
@@ -37,6 +48,37 @@ pub(crate) async fn sample(store: Arc<dyn Store>, mode: Mode, stop: Cancellation
     }
 }
 
+/// Asking a disk may take as long as the disk takes, so it is not asked on a thread that answers.
+async fn measure(file: PathBuf) {
+    let disk = tokio::task::spawn_blocking(move || disk(&file)).await;
+    match disk {
+        Ok(Ok(disk)) => of_store::disk(disk),
+        Ok(Err(fault)) => tracing::warn!(error.chain = %fault, "Failed to measure the disk"),
+        // Only a runtime that is going away leaves it unasked.
+        Err(_) => {}
+    }
+}
+
+fn disk(file: &Path) -> io::Result<Disk> {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let system = rustix::fs::statvfs(file)?;
+    Ok(Disk {
+        database: size(file)?,
+        log: size(Path::new(&log))?,
+        free: system.f_bavail.saturating_mul(system.f_frsize),
+    })
+}
+
+/// The log is gone once the last program has closed the database.
+fn size(file: &Path) -> io::Result<u64> {
+    match fs::metadata(file) {
+        Ok(found) => Ok(found.len()),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(fault) => Err(fault),
+    }
+}
+
 async fn trades(store: &dyn Store, mode: Mode) -> Result<(), StoreError> {
     let standing = store.trades_standing(mode).await?;
     for (status, count) in standing.by_status {
@@ -44,4 +86,22 @@ async fn trades(store: &dyn Store, mode: Mode) -> Result<(), StoreError> {
     }
     trading::oldest_reserved(standing.oldest_reserved);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("some.db");
+        assert!(disk(&file).is_err(), "there is nothing yet");
+        fs::write(&file, [0; 700]).unwrap();
+        let measured = disk(&file).unwrap();
+        assert_eq!((measured.database, measured.log), (700, 0));
+        assert!(measured.free > 4096);
+        fs::write(folder.path().join("some.db-wal"), [0; 300]).unwrap();
+        assert_eq!(disk(&file).unwrap().log, 300);
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use kernel::{Clock, StoreError, Timestamp};
 use sqlx::SqliteConnection;
@@ -42,6 +43,14 @@ impl StoreClock {
         let last = self.last.fetch_max(process.millis(), Ordering::AcqRel);
         Timestamp::from_millis(last).map_or(process, |last| last.max(process))
     }
+
+    /// How far this clock is ahead of the process's: that one was set back, or the database comes
+    /// from a machine whose clock was ahead.
+    pub(crate) fn ahead(&self) -> Duration {
+        let process = self.process.now();
+        let last = Timestamp::from_millis(self.last.load(Ordering::Acquire));
+        last.map_or(Duration::ZERO, |last| last.since(process))
+    }
 }
 
 /// Rows are stored in the order of the clock, so each table's newest instant is at its end. Only
@@ -63,4 +72,36 @@ async fn newest_stored(conn: &mut SqliteConnection) -> Result<Option<i64>, Store
     .fetch_one(conn)
     .await
     .map_err(errors::statement)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine's clock that somebody sets.
+    struct Set(AtomicI64);
+    impl Clock for Set {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(self.0.load(Ordering::Acquire)).unwrap()
+        }
+    }
+
+    // rule: base.clock-forward
+    #[test]
+    fn a_clock_that_is_set_back_is_waited_for_and_seen() {
+        let machine = Arc::new(Set(AtomicI64::new(1_780_000_000_000)));
+        let clock = StoreClock {
+            process: Arc::clone(&machine) as Arc<dyn Clock>,
+            last: AtomicI64::new(i64::MIN),
+        };
+        assert_eq!(clock.ahead(), Duration::ZERO, "nothing was asked yet");
+        let before = clock.now();
+        assert_eq!(clock.ahead(), Duration::ZERO);
+        machine.0.fetch_sub(90_000, Ordering::AcqRel);
+        assert_eq!(clock.now(), before);
+        assert_eq!(clock.ahead(), Duration::from_secs(90));
+        machine.0.fetch_add(90_001, Ordering::AcqRel);
+        assert!(clock.now() > before);
+        assert_eq!(clock.ahead(), Duration::ZERO);
+    }
 }

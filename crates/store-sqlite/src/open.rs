@@ -106,6 +106,12 @@ impl SqliteStore {
         [count(WRITER, writer), count(READER, readers)]
     }
 
+    /// How far the store's clock is ahead of the process's; zero unless that one was set back.
+    #[must_use]
+    pub fn clock_ahead(&self) -> Duration {
+        self.inner.clock.ahead()
+    }
+
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
         self.inner.readers.close().await;

@@ -1,10 +1,13 @@
 //! Metrics: where they are served, and what a main flow leaves in them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::served::{
     Served, eventually, file_for_acme, get, output, provision, quote, text, transact,
 };
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
+const PAGE: &str = include_str!("../../../../docs/metrics.md");
 const METRICS: (&str, &str) = ("METRICS_LISTEN", "127.0.0.1:0");
 
 /// The value of a series, as `/metrics` writes it.
@@ -201,5 +204,84 @@ fn what_stands_in_the_database_is_sampled_at_start() {
         assert!(metrics.contains(&line), "{line} in\n{metrics}");
     }
     assert!(value(&metrics, "penstock_trade_oldest_reserved_age_seconds") < 3600.0);
+    assert!(value(&metrics, "penstock_store_size_bytes{file=\"database\"}") > 4096.0);
+    assert!(value(&metrics, "penstock_store_size_bytes{file=\"log\"}") >= 0.0);
+    assert!(value(&metrics, "penstock_store_free_bytes") > 4096.0);
+    assert!(value(&metrics, "penstock_store_clock_ahead_seconds") < 1.0);
+    served.end("-TERM");
+}
+
+/// Each metric's name, type and labels, as the table of the page has them.
+fn listed() -> BTreeMap<String, (String, BTreeSet<String>)> {
+    let rows = PAGE.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| [`")?.split('|').map(str::trim);
+        let (name, _) = cells.next()?.split_once('`')?;
+        let (kind, _unit, labels) = (cells.next()?, cells.next()?, cells.next()?);
+        let labels = labels.split(", ").filter(|label| !label.is_empty());
+        let labels = labels.map(|label| label.trim_matches('`').to_owned());
+        Some((name.to_owned(), (kind.to_owned(), labels.collect())))
+    });
+    rows.collect()
+}
+
+/// The metric a sample belongs to, and the names of its labels.
+fn sample<'m>(line: &'m str, exported: &BTreeMap<&str, &str>) -> (&'m str, BTreeSet<String>) {
+    let (series, _) = line.rsplit_once(' ').unwrap();
+    let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+    let of_histogram = ["_bucket", "_sum", "_count"]
+        .into_iter()
+        .find_map(|part| name.strip_suffix(part))
+        .filter(|name| exported.get(name) == Some(&"histogram"));
+    // No value of a label has a comma in it.
+    let labels = labels.trim_end_matches('}').split(',');
+    let labels = labels.filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
+    let labels = labels.filter(|label| label != "le");
+    (of_histogram.unwrap_or(name), labels.collect())
+}
+
+#[test]
+fn the_page_lists_exactly_what_is_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    provision(folder.path(), &[], &file_for_acme(KEY, None));
+    let served = Served::start(folder.path(), &[METRICS]);
+    let bearer = format!("Bearer {KEY}");
+    let headers = [("Authorization", &*bearer)];
+    let bought = quote(&served, &headers, "100.00");
+    transact(&served, &headers, &bought);
+    served.send(
+        &format!("GET /v1/pools/transactions/{bought}"),
+        &headers,
+        "",
+    );
+    let private = served.metrics_address();
+    let metrics = eventually(|| {
+        let metrics = get(&private, "/metrics");
+        let sampled = ["penstock_trades{", "penstock_webhook_queue_depth{"];
+        let all = sampled.iter().all(|series| metrics.contains(series));
+        all.then_some(metrics)
+    });
+    let (_, metrics) = metrics.split_once("\r\n\r\n").unwrap();
+    let described = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let exported: BTreeMap<&str, &str> = described.collect();
+    let listed = listed();
+    let kinds = listed.iter().map(|(name, (kind, _))| (&**name, &**kind));
+    assert_eq!(exported, kinds.collect());
+    let mut seen = BTreeSet::new();
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let (name, labels) = sample(line, &exported);
+        let (_, expected) = &listed[name];
+        assert_eq!(&labels, expected, "{line}");
+        seen.insert(name);
+    }
+    let unseen: Vec<&&str> = exported
+        .keys()
+        .filter(|name| !seen.contains(**name))
+        .collect();
+    assert!(
+        unseen.is_empty(),
+        "described and without a sample: {unseen:?}"
+    );
     served.end("-TERM");
 }
