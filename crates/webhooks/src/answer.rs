@@ -5,6 +5,8 @@ use std::io;
 use failpoints::Fault;
 use instruments::webhooks::Outcome;
 
+use crate::bounded::TooLong;
+
 /// Why a post has no status. The texts are shown to the partner: they tell what to look for at
 /// their end, and nothing of this machine.
 #[derive(Debug, thiserror::Error)]
@@ -52,8 +54,15 @@ fn short(fault: &io::Error) -> String {
     fault.kind().to_string()
 }
 
-/// The innermost cause that is known by its kind, else what the client says of it.
+/// What is known by its kind, or is of our own making; else what the client says of it.
 fn cause(fault: &hyper::Error) -> String {
     let io = std::error::Error::source(fault).and_then(|source| source.downcast_ref::<io::Error>());
-    io.map_or_else(|| fault.to_string(), short)
+    let own = io
+        .and_then(io::Error::get_ref)
+        .filter(|it| it.is::<TooLong>());
+    match (own, io) {
+        (Some(own), _) => own.to_string(),
+        (None, Some(io)) => short(io),
+        (None, None) => fault.to_string(),
+    }
 }

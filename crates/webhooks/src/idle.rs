@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
+use hyper::{Request, Response};
 use parking_lot::Mutex;
 use partner_core::webhooks::target::Target;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
+
+use crate::bounded::Allowance;
 
 /// Connections kept for one host, and in all.
 const EACH: usize = 32;
@@ -39,18 +43,38 @@ impl Origin {
 
 /// A connection that is open. Dropped, it is closed, whatever it was doing.
 pub(crate) struct Connection {
-    pub(crate) sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<Full<Bytes>>,
+    allowance: Allowance,
     driver: AbortHandle,
     opened: Instant,
 }
 
 impl Connection {
-    pub(crate) fn new(sender: SendRequest<Full<Bytes>>, driver: AbortHandle) -> Self {
+    pub(crate) fn new(
+        sender: SendRequest<Full<Bytes>>,
+        allowance: Allowance,
+        driver: AbortHandle,
+    ) -> Self {
         Self {
             sender,
+            allowance,
             driver,
             opened: Instant::now(),
         }
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(crate) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> hyper::Result<Response<Incoming>> {
+        self.allowance.renew();
+        self.sender.send_request(request).await
+    }
+
+    /// Waits until it can take another request: will it?
+    pub(crate) async fn ready(&mut self) -> bool {
+        self.sender.ready().await.is_ok()
     }
 
     /// Can it take another request?

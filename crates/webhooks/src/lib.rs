@@ -9,6 +9,7 @@
 
 mod answer;
 mod attempt;
+mod bounded;
 mod connect;
 mod idle;
 mod post;
@@ -17,6 +18,6 @@ mod slots;
 mod tls;
 mod worker;
 
-pub use resolve::{Resolve, SystemResolver};
+pub use resolve::{NameServer, Resolve, SystemResolver};
 pub use tls::Trust;
 pub use worker::{Setup, Worker};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Incoming};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::{Method, Request, Response, header};
 use hyper_util::rt::TokioIo;
@@ -14,16 +14,14 @@ use partner_core::webhooks::target::Target;
 use tokio::sync::Semaphore;
 
 use crate::answer::PostFault;
+use crate::bounded::Bounded;
 use crate::connect::Connector;
 use crate::idle::{Connection, Idle, Origin};
 
 const AGENT: &str = concat!("Penstock/", env!("CARGO_PKG_VERSION"));
 /// The head of an answer is at most this long.
 const HEAD: usize = 16 * 1024;
-/// So much of an answer's body is read, to use the connection again. Together with the head and
-/// what the client reads ahead, that is less than 64 KiB.
-const BODY: usize = 32 * 1024;
-/// For so long.
+/// How long a body is read, to use the connection again.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bodies that are read at once; past that many connections are not used again.
 const READ_AT_ONCE: usize = 128;
@@ -73,7 +71,7 @@ impl Poster {
     }
 
     async fn open(&self, target: &Target) -> Result<Connection, PostFault> {
-        let stream = self.connector.connect(target).await?;
+        let (stream, allowance) = Bounded::new(self.connector.connect(target).await?);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(HEAD)
             .title_case_headers(true)
@@ -84,7 +82,7 @@ impl Poster {
             // Whoever waits for an answer is told of the fault too.
             let _ = driver.await;
         });
-        Ok(Connection::new(sender, driver.abort_handle()))
+        Ok(Connection::new(sender, allowance, driver.abort_handle()))
     }
 
     async fn post_over(
@@ -93,7 +91,7 @@ impl Poster {
         origin: &Origin,
         request: Request<Full<Bytes>>,
     ) -> Result<u16, hyper::Error> {
-        let answer = connection.sender.send_request(request).await?;
+        let answer = connection.send(request).await?;
         let status = answer.status().as_u16();
         self.keep(connection, origin.clone(), answer);
         Ok(status)
@@ -107,9 +105,8 @@ impl Poster {
         };
         let idle = Arc::clone(&self.idle);
         tokio::spawn(async move {
-            let reusable = async {
-                read_to_end(answer.into_body()).await && connection.sender.ready().await.is_ok()
-            };
+            let reusable =
+                async { read_to_end(answer.into_body()).await && connection.ready().await };
             if tokio::time::timeout(PATIENCE, reusable).await == Ok(true) {
                 idle.put(origin, connection);
             }
@@ -137,20 +134,11 @@ fn request(
         .map_err(PostFault::Unmade)
 }
 
-/// Reads a body to its end: was there one within bounds?
+/// Reads a body: has it an end within the bounds of an answer?
 async fn read_to_end(mut body: Incoming) -> bool {
-    let mut left = BODY;
-    while !body.is_end_stream() {
-        match body.frame().await {
-            None => return true,
-            Some(Err(_)) => return false,
-            Some(Ok(frame)) => {
-                let length = frame.data_ref().map_or(0, Bytes::len);
-                let Some(rest) = left.checked_sub(length) else {
-                    return false;
-                };
-                left = rest;
-            }
+    while let Some(frame) = body.frame().await {
+        if frame.is_err() {
+            return false;
         }
     }
     true

@@ -31,6 +31,8 @@ const POLL: Duration = Duration::from_millis(200);
 const LONGEST_REST: Duration = Duration::from_secs(5);
 /// How often the queue is counted for those who watch it.
 const COUNTED: Duration = Duration::from_secs(15);
+/// What ends within this long of the first that has is recorded with it: many in one commit.
+const TOGETHER: Duration = Duration::from_millis(2);
 /// Claims of one turn, so that what has ended is recorded in between.
 const CLAIMS: u32 = 4;
 
@@ -164,16 +166,29 @@ impl Worker {
             tokio::select! {
                 biased;
                 () = &mut stop => break,
-                () = self.bell.0.notified() => call = Call::Rung,
-                Some(ended) = self.running.join_next_with_id() => {
-                    self.note(ended);
-                    call = Call::Due;
-                }
-                () = tokio::time::sleep(rest) => call = Call::Due,
+                next = self.rested(rest) => call = next,
             }
-            self.note_all();
         }
         self.wind_down().await;
+    }
+
+    /// Rests so long, or until the queue is to be looked at again. What ends meanwhile is noted.
+    async fn rested(&mut self, rest: Duration) -> Call {
+        let mut until = Instant::now() + rest;
+        loop {
+            tokio::select! {
+                biased;
+                () = self.bell.0.notified() => return Call::Rung,
+                Some(ended) = self.running.join_next_with_id() => {
+                    self.note(ended);
+                    if self.running.is_empty() {
+                        return Call::Due;
+                    }
+                    until = until.min(Instant::now() + TOGETHER);
+                }
+                () = tokio::time::sleep_until(until) => return Call::Due,
+            }
+        }
     }
 
     /// Records what has ended and takes on what there is room for; how long to rest.

@@ -1,15 +1,23 @@
 //! The worker over the real store, against receivers on this machine that misbehave.
 
 #[cfg(test)]
+mod dns;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod holding;
 #[cfg(test)]
+mod names;
+#[cfg(test)]
 mod order;
+#[cfg(test)]
+mod pace;
 #[cfg(test)]
 mod receiver;
 #[cfg(test)]
 mod rotation;
+#[cfg(test)]
+mod schedule;
 #[cfg(test)]
 mod signing;
 #[cfg(test)]

@@ -9,7 +9,24 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::Instant;
+use tokio_rustls::server::TlsStream;
+
+/// A connection, plain or encrypted.
+pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    fn tcp(&self) -> &TcpStream;
+}
+
+impl Wire for TcpStream {
+    fn tcp(&self) -> &TcpStream {
+        self
+    }
+}
+
+impl Wire for TlsStream<TcpStream> {
+    fn tcp(&self) -> &TcpStream {
+        self.get_ref().0
+    }
+}
 
 /// What a receiver does with a request.
 #[derive(Debug, Clone)]
@@ -26,16 +43,20 @@ pub(crate) enum Reply {
     Silence,
     /// Closes without an answer.
     HangUp,
-    /// Resets the connection in the middle of the head.
-    ResetInHead,
+    /// Says that it will write nothing, and goes on reading.
+    HalfClose,
+    /// Resets the connection before it has read a request.
+    ResetAtOnce,
+    /// Writes these bytes, then resets the connection.
+    Reset(&'static str),
     /// Writes these bytes and closes.
-    Raw(String),
-    /// Answers 200 with a body that never ends and never comes.
-    EndlessBody,
-    /// Answers 200 with a body that keeps coming, said to be compressed.
-    FloodOfBody,
-    /// Answers with a head that never ends.
-    FloodOfHead,
+    Raw(&'static str),
+    /// Writes these bytes and nothing more.
+    Stall(&'static str),
+    /// Writes these bytes, then one byte after the other.
+    Dribble(&'static str),
+    /// Writes the first bytes, then the second ones again and again.
+    Flood(&'static str, &'static str),
 }
 
 /// One request as it arrived.
@@ -45,7 +66,6 @@ pub(crate) struct Received {
     /// By name in lower case.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
-    pub(crate) at: Instant,
 }
 
 impl Received {
@@ -66,6 +86,18 @@ struct Inner {
     script: Mutex<VecDeque<Reply>>,
     connections: AtomicUsize,
     flooded: AtomicUsize,
+}
+
+impl Inner {
+    /// Takes the script's next reply where it is such a one.
+    fn pop_if(&self, wanted: impl Fn(&Reply) -> bool) -> bool {
+        let mut script = self.script.lock().unwrap();
+        let next = script.front().is_some_and(wanted);
+        if next {
+            script.pop_front();
+        }
+        next
+    }
 }
 
 /// A server on a port of its own, until it is dropped.
@@ -92,20 +124,20 @@ impl Receiver {
         address: SocketAddr,
         script: impl IntoIterator<Item = Reply>,
     ) -> Self {
-        Self::start_wrapped(address, script, |stream: TcpStream| async { Some(stream) }).await
+        let listener = TcpListener::bind(address).await.unwrap();
+        Self::start_on(listener, script, |stream| async { Some(stream) })
     }
 
     /// The same, each connection passed through `wrap` first.
-    pub(crate) async fn start_wrapped<S, F>(
-        address: SocketAddr,
+    pub(crate) fn start_on<S, F>(
+        listener: TcpListener,
         script: impl IntoIterator<Item = Reply>,
         wrap: impl Fn(TcpStream) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: Wire,
         F: Future<Output = Option<S>> + Send + 'static,
     {
-        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let inner = Arc::new(Inner {
             script: Mutex::new(script.into_iter().collect()),
@@ -168,8 +200,12 @@ impl Receiver {
     }
 }
 
-async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, inner: &Inner) {
+async fn serve<S: Wire>(mut stream: S, inner: &Inner) {
     let mut buffer = Vec::new();
+    if inner.pop_if(|reply| matches!(reply, Reply::ResetAtOnce)) {
+        let _ = stream.tcp().set_zero_linger();
+        return;
+    }
     while let Some(received) = read(&mut stream, &mut buffer).await {
         inner.received.lock().unwrap().push(received);
         let next = inner.script.lock().unwrap().pop_front();
@@ -209,16 +245,11 @@ async fn read<S: AsyncRead + Unpin>(stream: &mut S, buffer: &mut Vec<u8>) -> Opt
         line,
         headers,
         body,
-        at: Instant::now(),
     })
 }
 
 /// Replies: does the connection go on?
-async fn reply<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: &mut S,
-    inner: &Inner,
-    reply: Reply,
-) -> bool {
+async fn reply<S: Wire>(stream: &mut S, inner: &Inner, reply: Reply) -> bool {
     let answer = |status: u16| format!("HTTP/1.1 {status} So\r\ncontent-length: 2\r\n\r\nok");
     let text = match reply {
         Reply::Status(status) => answer(status),
@@ -237,38 +268,43 @@ async fn reply<S: AsyncRead + AsyncWrite + Unpin>(
             std::future::pending::<()>().await;
             return false;
         }
-        Reply::HangUp => return false,
-        Reply::ResetInHead => {
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nconte").await;
+        Reply::HangUp | Reply::ResetAtOnce => return false,
+        Reply::HalfClose => {
+            let _ = stream.shutdown().await;
+            std::future::pending::<()>().await;
+            return false;
+        }
+        Reply::Reset(text) => {
+            let _ = stream.write_all(text.as_bytes()).await;
+            let _ = stream.tcp().set_zero_linger();
             return false;
         }
         Reply::Raw(text) => {
             let _ = stream.write_all(text.as_bytes()).await;
             return false;
         }
-        Reply::EndlessBody => {
-            let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n";
-            let _ = stream.write_all(head.as_bytes()).await;
+        Reply::Stall(text) => {
+            let _ = stream.write_all(text.as_bytes()).await;
             std::future::pending::<()>().await;
             return false;
         }
-        Reply::FloodOfBody => {
-            let head =
-                "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 999999999\r\n\r\n";
-            let _ = stream.write_all(head.as_bytes()).await;
-            return flood(stream, inner, &[0x1f; 16 * 1024]).await;
+        Reply::Dribble(text) => {
+            let mut written = stream.write_all(text.as_bytes()).await;
+            while written.is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                written = stream.write_all(b"x").await;
+            }
+            return false;
         }
-        Reply::FloodOfHead => {
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nx: ").await;
-            return flood(stream, inner, &[b'x'; 16 * 1024]).await;
+        Reply::Flood(first, then) => {
+            let chunk = then.repeat(16 * 1024 / then.len());
+            let mut written = stream.write_all(first.as_bytes()).await;
+            while written.is_ok() {
+                written = stream.write_all(chunk.as_bytes()).await;
+                inner.flooded.fetch_add(chunk.len(), Ordering::SeqCst);
+            }
+            return false;
         }
     };
     stream.write_all(text.as_bytes()).await.is_ok()
-}
-
-async fn flood<S: AsyncWrite + Unpin>(stream: &mut S, inner: &Inner, chunk: &[u8]) -> bool {
-    while stream.write_all(chunk).await.is_ok() {
-        inner.flooded.fetch_add(chunk.len(), Ordering::SeqCst);
-    }
-    false
 }

@@ -1,12 +1,16 @@
 //! What a delivery looks like when it arrives.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
-use partner_core::events::Service;
+use http::HeaderMap;
+use kernel::Clock;
+use partner_core::events::{Endpoint, Service};
 use partner_core::webhooks::signing::Message;
+use standardwebhooks::Webhook;
 
 use crate::receiver::{Receiver, Reply};
-use crate::world::{SECRET, World, body, millis, secret};
+use crate::world::{NEWER, SECRET, World, body, millis, secret};
 
 // rule: webhook.signature, webhook.standard-headers, webhook.fresh
 #[tokio::test]
@@ -38,6 +42,7 @@ async fn every_attempt_is_signed_afresh_over_the_same_bytes() {
         );
         let signed = message.sign(&[secret(SECRET)], now);
         assert_eq!(arrived.header("webhook-signature"), signed[3].1);
+        assert_eq!(signature.matches("v1=").count(), 1);
         let time = arrived.header("webhook-timestamp").to_owned();
         assert!(signature.starts_with(&format!("t={time},v1=")));
         assert!(times.insert(time), "signed at {times:?} already");
@@ -57,12 +62,43 @@ async fn every_attempt_is_signed_afresh_over_the_same_bytes() {
     worker.stop().await;
 }
 
+/// A body of every kind of character, and a library that knows nothing of this project.
+// rule: webhook.standard-headers, webhook.overlap
+#[tokio::test]
+async fn a_stock_library_takes_it_with_either_secret() {
+    let world = World::new(&[]).await;
+    world.clock.catch_up();
+    let receiver = Receiver::start([]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let id = listener.endpoint.id;
+    let ends = world.clock.now().plus(Duration::from_secs(3600));
+    let rotated = Endpoint {
+        secrets: vec![
+            world.secret(id, NEWER, None),
+            world.secret(id, SECRET, Some(ends)),
+        ],
+        ..listener.endpoint.clone()
+    };
+    world.change(&listener, &rotated).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    let arrived = receiver.wait_for(1).await.remove(0);
+    let headers: HashMap<String, String> = arrived.headers.clone().into_iter().collect();
+    let headers = HeaderMap::try_from(&headers).unwrap();
+    for text in [SECRET, NEWER] {
+        let library = Webhook::new(text).unwrap();
+        library.verify(&arrived.body, &headers).unwrap();
+        assert!(library.verify(b"{}", &headers).is_err());
+    }
+    worker.stop().await;
+}
+
 // rule: webhook.no-environment
 #[tokio::test]
 async fn cookies_are_not_kept() {
     let world = World::new(&[]).await;
     let cookie = "HTTP/1.1 200 OK\r\nset-cookie: a=b\r\ncontent-length: 0\r\n\r\n";
-    let receiver = Receiver::start([Reply::Raw(cookie.to_owned())]).await;
+    let receiver = Receiver::start([Reply::Raw(cookie)]).await;
     let listener = world.listener("acme", &receiver.url()).await;
     let worker = world.start();
     for id in ["e1", "e2"] {

@@ -7,7 +7,7 @@ use partner_core::webhooks::delivery::DeliveryState;
 use partner_core::webhooks::target::AllowPrivate;
 
 use crate::receiver::{Receiver, Reply};
-use crate::world::{World, millis};
+use crate::world::World;
 
 /// Delivers one event to each URL and wants each refused, in these words.
 async fn all_refused(world: &World, urls: &[String], words: &str) {
@@ -151,61 +151,6 @@ async fn what_the_operator_allows_is_reached() {
         canary.wait_for(1).await;
         worker.stop().await;
     }
-}
-
-/// A name that is public when the endpoint is set, and private when a delivery connects.
-// rule: webhook.rebinding
-#[tokio::test]
-async fn a_name_that_turns_private_gets_no_connection() {
-    let mut world = World::new(&[20, 20]).await;
-    world.setup.allow_private = AllowPrivate::None;
-    world.setup.timeout = millis(150);
-    let canary = Receiver::start([]).await;
-    let port = canary.address.port();
-    let urls = ["private", "mapped", "metadata", "turning", "both"]
-        .map(|name| format!("http://{name}.example:{port}/"));
-    world.names.set("private.example", &[&["127.0.0.1"]]);
-    world.names.set("mapped.example", &[&["::ffff:127.0.0.1"]]);
-    world.names.set("metadata.example", &[&["169.254.169.254"]]);
-    let turning: [&[&str]; 2] = [&["1.1.1.1"], &["127.0.0.1", "::1"]];
-    world.names.set("turning.example", &turning);
-    world
-        .names
-        .set("both.example", &[&["127.0.0.1", "1.1.1.1", "::1"]]);
-    let worker = world.start();
-    for (number, url) in urls.iter().enumerate() {
-        let name = format!("p{number}");
-        let listener = world.listener(&name, url).await;
-        world.emit(&listener, &name, &name).await;
-        let record = world.closed(&listener, &name).await;
-        assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{url}");
-        let said = record.last_error.unwrap_or_default();
-        let refused = said.contains("which webhooks may not reach");
-        assert_eq!(refused, !url.contains("both"), "{url}: {said}");
-    }
-    assert_eq!(canary.connections(), 0);
-    let asked = world.names.asked.load(Ordering::SeqCst);
-    assert_eq!(asked, 3 * urls.len(), "one look-up for each attempt");
-    worker.stop().await;
-}
-
-#[tokio::test]
-async fn a_name_nobody_knows_is_a_failed_attempt() {
-    let world = World::new(&[]).await;
-    world.names.set("empty.example", &[&[]]);
-    let worker = world.start();
-    for (name, words) in [
-        ("unknown", "cannot be resolved"),
-        ("empty", "cannot connect"),
-    ] {
-        let listener = world
-            .listener(name, &format!("http://{name}.example/"))
-            .await;
-        world.emit(&listener, name, name).await;
-        let said = world.closed(&listener, name).await.last_error.unwrap();
-        assert!(said.contains(words), "{name}: {said}");
-    }
-    worker.stop().await;
 }
 
 // rule: webhook.non-2xx

@@ -7,6 +7,7 @@ use partner_core::webhooks::delivery::DeliveryState;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use webhooks::Trust;
 
@@ -32,12 +33,11 @@ fn acceptor(certificate: CertificateDer<'static>, key: &KeyPair) -> TlsAcceptor 
 }
 
 async fn receiver(acceptor: TlsAcceptor) -> Receiver {
-    let any = ([127, 0, 0, 1], 0).into();
-    Receiver::start_wrapped(any, [], move |stream| {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    Receiver::start_on(listener, [], move |stream| {
         let acceptor = acceptor.clone();
         async move { acceptor.accept(stream).await.ok() }
     })
-    .await
 }
 
 // rule: webhook.https-only

@@ -47,6 +47,15 @@ impl TestClock {
     }
 }
 
+impl TestClock {
+    /// Goes forward to the machine's own time, for who looks at that.
+    pub(crate) fn catch_up(&self) {
+        let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+        let there = Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap());
+        self.advance(there.unwrap().since(self.now()));
+    }
+}
+
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         let start = Timestamp::from_millis(1_779_710_400_000).unwrap();
@@ -244,6 +253,17 @@ impl World {
         tx.commit().await.unwrap();
     }
 
+    /// Writes so many events, each about an object of its own, in one transaction.
+    pub(crate) async fn emit_crowd(&self, listener: &Listener, count: usize) {
+        let mut tx = self.store.begin("emit").await.unwrap();
+        for number in 0..count {
+            let id = format!("crowd-{number}");
+            let event = self.event(&listener.who, &id, &id);
+            tx.event_insert(&event).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+    }
+
     pub(crate) fn event(&self, who: &Tenant, object: &str, id: &str) -> NewEvent {
         let now = self.clock.now();
         let sealed = seal_body(&self.sealer, who, id, &body(id), &*self.entropy);
@@ -284,6 +304,23 @@ impl World {
                 return record;
             }
             last = Some(record);
+            tokio::time::sleep(millis(10)).await;
+        }
+        panic!("{object} stays {last:?}");
+    }
+
+    /// Every delivery about an object, once the endpoint has taken them all.
+    pub(crate) async fn delivered(&self, listener: &Listener, object: &str) -> Vec<DeliveryRecord> {
+        let taken = |record: &DeliveryRecord| {
+            matches!(record.progress.state, DeliveryState::Succeeded { .. })
+        };
+        let mut last = Vec::new();
+        for _ in 0..1000 {
+            let records = self.store.deliveries_of(&listener.who, object).await;
+            last = records.unwrap();
+            if last.iter().all(taken) {
+                return last;
+            }
             tokio::time::sleep(millis(10)).await;
         }
         panic!("{object} stays {last:?}");

@@ -1,0 +1,127 @@
+//! How much of an answer is read.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes of one answer: its status, its headers, its body, and whatever stands between them.
+const LONGEST: usize = 64 * 1024;
+
+/// An answer went on and on.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer is longer than 64 KiB")]
+pub(crate) struct TooLong;
+
+/// What may still be read of the present answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Allowance(Arc<AtomicUsize>);
+
+impl Allowance {
+    /// The next answer begins.
+    pub(crate) fn renew(&self) {
+        self.0.store(LONGEST, Ordering::Relaxed);
+    }
+}
+
+/// A stream that breaks where an answer exceeds its allowance.
+pub(crate) struct Bounded<S> {
+    stream: S,
+    allowance: Allowance,
+}
+
+impl<S> Bounded<S> {
+    pub(crate) fn new(stream: S) -> (Self, Allowance) {
+        let allowance = Allowance(Arc::new(AtomicUsize::new(LONGEST)));
+        let shared = allowance.clone();
+        (Self { stream, allowance }, shared)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let left = this.allowance.0.load(Ordering::Relaxed);
+        let room = buffer.remaining().min(left);
+        if room == 0 && buffer.remaining() > 0 {
+            return Poll::Ready(Err(io::Error::other(TooLong)));
+        }
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
+        let polled = Pin::new(&mut this.stream).poll_read(cx, &mut part);
+        let read = part.filled().len();
+        buffer.advance(read);
+        // Only this task takes from it; a renewal comes between two answers.
+        this.allowance.0.fetch_sub(read, Ordering::Relaxed);
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    // rule: webhook.answer-bound
+    #[tokio::test]
+    async fn a_stream_breaks_behind_the_allowance() {
+        let endless = tokio::io::repeat(b'x');
+        let (mut bounded, allowance) = Bounded::new(tokio::io::join(endless, tokio::io::sink()));
+        for _ in 0..2 {
+            allowance.renew();
+            let mut read = Vec::new();
+            let fault = bounded.read_to_end(&mut read).await.unwrap_err();
+            assert_eq!(read.len(), 65_536);
+            assert!(fault.get_ref().is_some_and(|it| it.is::<TooLong>()));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_shorter_passes_unchanged() {
+        let (near, mut far) = tokio::io::duplex(1024);
+        let (mut bounded, _) = Bounded::new(near);
+        bounded.write_all(b"ping").await.unwrap();
+        far.write_all(b"pong").await.unwrap();
+        drop(far);
+        let mut read = Vec::new();
+        bounded.read_to_end(&mut read).await.unwrap();
+        assert_eq!(read, b"pong");
+    }
+}

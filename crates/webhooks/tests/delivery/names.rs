@@ -1,0 +1,156 @@
+//! Names that change what they mean, told by a name server of our own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use partner_core::webhooks::delivery::DeliveryState;
+use partner_core::webhooks::target::AllowPrivate;
+use tokio::net::UdpSocket;
+use webhooks::{NameServer, Resolve, SystemResolver};
+
+use crate::dns::Dns;
+use crate::receiver::Receiver;
+use crate::world::World;
+
+/// Of the public range, and given to nobody: whoever connects there reaches nothing.
+const NOBODY: &str = "3000::1";
+
+/// A worker's world that asks this server, with two attempts for each delivery.
+async fn world_with(dns: &Dns, allow: AllowPrivate) -> World {
+    let mut world = World::new(&[20]).await;
+    world.setup.resolver = Arc::new(NameServer(dns.address));
+    world.setup.allow_private = allow;
+    world
+}
+
+// rule: webhook.rebinding, webhook.forbidden-targets
+#[tokio::test]
+async fn a_name_that_turns_private_gets_no_connection() {
+    let dns = Dns::start().await;
+    let world = world_with(&dns, AllowPrivate::None).await;
+    let canary = Receiver::start([]).await;
+    let names: [(&str, &[&[&'static str]]); 10] = [
+        ("private", &[&["127.0.0.1"]]),
+        ("both-private", &[&["127.0.0.1", "::1"]]),
+        ("turning", &[&[NOBODY], &["127.0.0.1"]]),
+        ("mixed", &[&["127.0.0.1", NOBODY, "::1"]]),
+        ("mapped", &[&["::ffff:127.0.0.1"]]),
+        ("translated", &[&["64:ff9b::7f00:1"]]),
+        ("tunnelled", &[&["2002:7f00:1::1"]]),
+        ("metadata", &[&["169.254.169.254"]]),
+        ("alias", &[&["second.alias.example"]]),
+        ("to-localhost", &[&["localhost"]]),
+    ];
+    for (name, lookups) in names {
+        dns.set(&format!("{name}.example"), lookups);
+    }
+    dns.set("second.alias.example", &[&["third.alias.example"]]);
+    dns.set("third.alias.example", &[&["127.0.0.1"]]);
+    dns.set("localhost", &[&["127.0.0.1", "::1"]]);
+    let worker = world.start();
+    for (name, lookups) in names {
+        let host = format!("{name}.example");
+        let url = format!("http://{host}:{}/", canary.address.port());
+        let listener = world.listener(name, &url).await;
+        world.emit(&listener, name, name).await;
+        let record = world.closed(&listener, name).await;
+        assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
+        let said = record.last_error.unwrap_or_default();
+        let reached_for_nobody = lookups.last().unwrap().contains(&NOBODY);
+        assert_eq!(
+            said.contains("which webhooks may not reach"),
+            !reached_for_nobody,
+            "{name}: {said}"
+        );
+        assert_eq!(dns.asked(&host), 2, "{name}: one look-up for each attempt");
+    }
+    assert_eq!(canary.connections(), 0);
+    worker.stop().await;
+}
+
+/// The other way round: of several addresses the one that is allowed is the one that is reached.
+// rule: webhook.rebinding
+#[tokio::test]
+async fn only_the_vetted_address_of_a_name_is_reached() {
+    let dns = Dns::start().await;
+    let world = world_with(&dns, AllowPrivate::Loopback).await;
+    dns.set("direct.example", &[&["10.0.0.1", "127.0.0.1", "fc00::1"]]);
+    dns.set("alias.example", &[&["direct.example"]]);
+    let worker = world.start();
+    for name in ["direct", "alias"] {
+        let receiver = Receiver::start([]).await;
+        let url = format!("http://{name}.example:{}/", receiver.address.port());
+        let listener = world.listener(name, &url).await;
+        world.emit(&listener, name, name).await;
+        world.closed(&listener, name).await;
+        let received = receiver.received();
+        assert_eq!((received.len(), receiver.connections()), (1, 1), "{name}");
+        let host = format!("{name}.example:{}", receiver.address.port());
+        assert_eq!(received[0].header("host"), host);
+    }
+    worker.stop().await;
+}
+
+/// Each new connection asks again, so a name that has moved is followed.
+// rule: webhook.rebinding
+#[tokio::test]
+async fn a_name_that_moves_within_the_public_range_is_followed() {
+    let dns = Dns::start().await;
+    let world = world_with(&dns, AllowPrivate::Loopback).await;
+    dns.set("moving.example", &[&[NOBODY], &["127.0.0.1"]]);
+    let receiver = Receiver::start([]).await;
+    let url = format!("http://moving.example:{}/", receiver.address.port());
+    let listener = world.listener("acme", &url).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    let record = world.closed(&listener, "o").await;
+    assert_eq!(
+        (record.progress.attempts, receiver.received().len()),
+        (2, 1)
+    );
+    worker.stop().await;
+}
+
+/// A name server that never answers costs its own endpoint an attempt, and no other anything.
+// rule: webhook.timeout, webhook.isolation
+#[tokio::test]
+async fn a_name_server_that_is_silent_is_waited_for_no_longer_than_an_attempt() {
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let mut world = World::new(&[]).await;
+    world.setup.resolver = Arc::new(NameServer(silent.local_addr().unwrap()));
+    let receiver = Receiver::start([]).await;
+    let worker = world.start();
+    let lost = world.listener("lost", "http://lost.example/").await;
+    let calm = world.listener("calm", &receiver.url()).await;
+    world.emit(&lost, "l", "l").await;
+    world.emit(&calm, "c", "c").await;
+    receiver.wait_for(1).await;
+    let record = world.closed(&lost, "l").await;
+    assert_eq!(record.last_error.unwrap(), "no answer within 300ms");
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_name_nobody_knows_is_a_failed_attempt() {
+    let dns = Dns::start().await;
+    let world = world_with(&dns, AllowPrivate::Loopback).await;
+    dns.set("empty.example", &[&[]]);
+    let worker = world.start();
+    for name in ["unknown", "empty"] {
+        let listener = world
+            .listener(name, &format!("http://{name}.example/"))
+            .await;
+        world.emit(&listener, name, name).await;
+        let said = world.closed(&listener, name).await.last_error.unwrap();
+        assert_eq!(said, "the host name cannot be resolved", "{name}");
+    }
+    worker.stop().await;
+}
+
+/// What the machine itself knows needs no name server.
+#[tokio::test]
+async fn the_machine_knows_itself() {
+    let found = tokio::time::timeout(Duration::from_secs(5), SystemResolver.resolve("localhost"));
+    let found = found.await.unwrap().unwrap();
+    assert!(!found.is_empty() && found.iter().all(|one| one.is_loopback()));
+}
