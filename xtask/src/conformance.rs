@@ -2,6 +2,8 @@
 //!
 //! Everything they need is installed under cargo's target folder, from pinned lists, and again only when a list changed.
 
+mod prometheus;
+
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,7 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     fs::create_dir_all(&area)?;
     let python = python_environment(&requirements, &area)?;
     let node = node_environment(workspace, &area)?;
+    let prometheus = prometheus::find_or_unpack(&area)?;
     build_programs(workspace)?;
 
     let mut command = Command::new(python);
@@ -33,7 +36,11 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
         .args(["-m", "pytest", "conformance", "-q", "-o"])
         .arg(prefixed("cache_dir=", &area.join("pytest-cache")))
         .args(extra)
+        .env("DEPLOY_DIR", workspace.path("deploy"))
+        .env("DOCS_DIR", workspace.path("docs"))
         .env("OPENAPI_DIR", workspace.path("docs/openapi"))
+        .env("PROMETHEUS_BIN", &prometheus.server)
+        .env("PROMTOOL_BIN", &prometheus.tool)
         .env("PENSTOCK_BIN", target.join("debug/penstock"))
         .env("POOLS_SERVICE_BIN", target.join("debug/pools-service"))
         .env("PYTHONDONTWRITEBYTECODE", "1");

@@ -7,6 +7,7 @@
 
 mod ci;
 mod conformance;
+mod links;
 mod migrations;
 mod openapi;
 mod process;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::source::code_only;
 use crate::workspace::Workspace;
-use crate::{Result, migrations};
+use crate::{Result, links, migrations};
 
 const MAX_LINES: usize = 600;
 
@@ -45,6 +45,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
             faults.extend(in_manifest(file, &text)?);
         }
     }
+    faults.extend(links::faults(workspace, &files)?);
     faults.extend(migrations::check_names(workspace));
     if !faults.is_empty() {
         return Err(format!("{} faults\n{}", faults.len(), faults.join("\n")).into());

@@ -1,0 +1,116 @@
+"""A real Prometheus of one test: the configuration and rules that are shipped, looking at one service."""
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from programs import PATIENCE, environment, program
+
+# What the shipped configuration says, and what a test that waits for it can bear.
+TARGET, INTERVAL = "127.0.0.1:9464", "15s"
+SCRAPED_EVERY = "500ms"
+
+
+def promtool(*words, cwd):
+    """Prometheus' own checker; it must find nothing."""
+    command = [program("PROMTOOL_BIN"), *map(str, words)]
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Prometheus:
+    """Runs until it is left; `target` is where a service serves its metrics."""
+
+    def __init__(self, deploy, folder, target):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True)
+        shutil.copy(Path(deploy) / "penstock.rules.yml", self.folder)
+        config = (Path(deploy) / "prometheus.yml").read_text()
+        for shipped, ours in ((TARGET, target), (INTERVAL, SCRAPED_EVERY)):
+            assert shipped in config, f"{shipped} is not in the shipped configuration"
+            config = config.replace(shipped, ours)
+        (self.folder / "prometheus.yml").write_text(config)
+        promtool("check", "config", "prometheus.yml", cwd=self.folder)
+        port = free_port()
+        self.address = f"http://127.0.0.1:{port}"
+        self.log = self.folder / "prometheus.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    program("PROMETHEUS_BIN"),
+                    "--config.file=prometheus.yml",
+                    "--storage.tsdb.path=data",
+                    f"--web.listen-address=127.0.0.1:{port}",
+                ],
+                cwd=self.folder,
+                env=environment({}),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def __enter__(self):
+        try:
+            self.eventually(self.ready, "it is ready")
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        self.process.terminate()
+        try:
+            self.process.wait(PATIENCE)
+        finally:
+            self.process.kill()
+
+    def eventually(self, ask, what):
+        end = time.monotonic() + PATIENCE
+        while not (answer := ask()):
+            assert time.monotonic() < end, f"{what}: not within {PATIENCE:.0f} s\n{self.log.read_text()}"
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.1)
+        return answer
+
+    def ready(self):
+        try:
+            with urllib.request.urlopen(f"{self.address}/-/ready", timeout=PATIENCE) as answer:
+                return answer.status == 200
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+    def ask(self, path, **query):
+        """One call of its API; an expression that it refuses fails the test with what it says."""
+        url = f"{self.address}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        try:
+            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as refused:
+            raise AssertionError(f"{query}: {refused.read().decode()}") from None
+
+    def values(self, expression):
+        """The present values of an expression, those that are not a number left out."""
+        found = self.ask("query", query=expression)["result"]
+        values = [float(series["value"][1]) for series in found]
+        return [value for value in values if value == value]
+
+    def alerts(self):
+        """Every alert's rule as Prometheus sees it, by name."""
+        groups = self.ask("rules", type="alert")["groups"]
+        return {rule["name"]: rule for group in groups for rule in group["rules"]}

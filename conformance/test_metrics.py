@@ -1,0 +1,155 @@
+"""Metrics as their operator meets them: scraped by a real Prometheus, shown by the dashboard, watched by the alerts."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from conftest import finish, make_world
+from programs import program
+from prometheus import Prometheus, promtool
+from test_webhooks import Receiver, listen
+
+RUNBOOK = re.compile(r"docs/operating\.md#(\w+)")
+METRIC = re.compile(r"\b(?:penstock|process|invariant)_[a-z_]+\b")
+# What Grafana puts in for its variables.
+VARIABLES = {"$__rate_interval": "30s", "$instance": ".*"}
+
+
+def deployed(*parts):
+    return Path(program("DEPLOY_DIR"), *parts)
+
+
+def rules():
+    groups = yaml.safe_load(deployed("prometheus", "penstock.rules.yml").read_text())["groups"]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
+
+
+def dashboard():
+    return json.loads(deployed("grafana", "penstock.json").read_text())
+
+
+def filled(expression):
+    for name, value in VARIABLES.items():
+        expression = expression.replace(name, value)
+    assert "$" not in expression, f"a variable that nobody fills in: {expression}"
+    return expression
+
+
+def panels():
+    """Title and expression of everything the dashboard shows."""
+    shown = [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
+    return [(panel["title"], filled(target["expr"])) for panel in shown for target in panel["targets"]]
+
+
+def test_promtool_passes_the_rules_and_their_own_tests():
+    folder = deployed("prometheus")
+    promtool("check", "rules", "penstock.rules.yml", cwd=folder)
+    promtool("check", "config", "prometheus.yml", cwd=folder)
+    promtool("test", "rules", "penstock.rules.test.yml", cwd=folder)
+
+
+def test_every_alert_is_tried_quiet_and_firing():
+    tests = yaml.safe_load(deployed("prometheus", "penstock.rules.test.yml").read_text())["tests"]
+    tried = {test["name"]: test["alert_rule_test"] for test in tests}
+    assert set(tried) == set(rules())
+    for name, cases in tried.items():
+        assert {case["alertname"] for case in cases} == {name}
+        assert [bool(case["exp_alerts"]) for case in cases] == [False, True], name
+
+
+def test_every_alert_has_its_section_in_the_operating_guide():
+    guide = Path(program("DOCS_DIR"), "operating.md").read_text()
+    sections = set(re.findall(r"^#+ (Penstock\w+)$", guide, re.MULTILINE))
+    assert sections == set(rules())
+    for name, rule in rules().items():
+        assert rule["labels"]["severity"] in ("critical", "warning", "info"), name
+        notes = rule["annotations"]
+        assert set(notes) == {"summary", "action", "runbook"}, name
+        assert RUNBOOK.fullmatch(notes["runbook"])[1] == name.lower()
+
+
+def test_the_dashboard_can_be_read_by_grafana():
+    board = dashboard()
+    assert board["schemaVersion"] >= 39 and board["uid"] == "penstock"
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(ids) == len(set(ids))
+    cells = set()
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24, panel["title"]
+        across, down = range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])
+        taken = {(x, y) for x in across for y in down}
+        assert not taken & cells, f"{panel['title']} lies on another panel"
+        cells |= taken
+
+
+@pytest.fixture
+def measured(tmp_path, contract):
+    """A service that serves metrics, and whose limit is reached soon."""
+    settings = {
+        "PENSTOCK_METRICS_LISTEN": "127.0.0.1:0",
+        "PENSTOCK_THROTTLE": "on",
+        "PENSTOCK_THROTTLE_POOLS": "100/60s",
+    }
+    world = make_world(tmp_path / "measured", contract, **settings)
+    yield world
+    finish(world)
+
+
+def metrics_address(service):
+    found = [line["metrics.address"] for line in service.log_lines() if line["message"] == "Serving metrics"]
+    assert len(found) == 1
+    return found[0]
+
+
+def some_traffic(partner):
+    """A little of everything that a partner can meet."""
+    bought = partner.quote("100.00")
+    for _ in range(2):
+        assert partner.transact(bought["quoteId"], idempotency=f"once-{bought['quoteId']}").status == 200
+    partner.poll(bought["quoteId"])
+    failing = partner.trade("100.31")
+    partner.poll(failing["quoteId"])
+    for amount, code in (("4000.00", "insufficient_balance"), ("10.51", "reservation_failed")):
+        assert partner.transact(partner.quote(amount)["quoteId"]).code == code
+    for fraction in (".11", ".12", ".13"):
+        partner.client.call("POST", "/pools/EUR-USDT/quote", partner.ask("50" + fraction))
+    partner.client.get("/pools/quotes/pq_test_unknown")
+
+
+# rule: config.metrics-listen
+def test_a_real_prometheus_answers_every_panel_and_every_alert(measured, tmp_path):
+    receiver = Receiver()
+    partner = measured.partner(funds="1000.00", velocity_cap_usdt="900000")
+    listen(partner, receiver)
+    with Prometheus(deployed("prometheus"), tmp_path / "prometheus", metrics_address(measured.service)) as prometheus:
+        prometheus.eventually(lambda: prometheus.values('up{job="penstock"} == 1'), "the service is scraped")
+        for _ in range(4):
+            some_traffic(partner)
+            time.sleep(1.2)
+        while partner.client.get("/pools").status != 429:
+            pass
+        receiver.expect(4)
+        # What was counted last has been scraped twice.
+        throttled = "changes(penstock_throttle_refusals_total[30s]) > 0"
+        prometheus.eventually(lambda: prometheus.values(throttled), "the last of the traffic is scraped")
+        time.sleep(1.2)
+
+        empty = [panel for panel in panels() if not prometheus.values(panel[1])]
+        assert not empty, "panels that show nothing"
+        alerts = prometheus.alerts()
+        assert set(alerts) == set(rules())
+        known = set(prometheus.ask("label/__name__/values"))
+        for name, rule in alerts.items():
+            prometheus.ask("query", query=rule["query"])
+            assert rule["health"] == "ok", f"{name}: {rule.get('lastError')}"
+            missing = set(METRIC.findall(rule["query"])) - known
+            assert not missing, f"{name} watches what nobody exports: {missing}"
+        firing = {name for name, rule in alerts.items() if rule["state"] == "firing"}
+        assert not firing, "nothing is wrong here"
+        prometheus.ask("query", query=filled(dashboard()["annotations"]["list"][0]["expr"]))
+    receiver.server.shutdown()
