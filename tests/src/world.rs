@@ -384,7 +384,8 @@ impl World {
 
     /// Every invariant of the database holds.
     pub async fn check(&self) {
-        let report = self.0.operator.store.audit().await.expect("an audit");
+        let audit = self.0.operator.store.audit(&self.0.sealer, &|_| ());
+        let report = audit.await.expect("an audit");
         let broken: Vec<_> = report
             .findings
             .iter()

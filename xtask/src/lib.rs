@@ -36,7 +36,7 @@ usage: cargo xtask <task>
   conformance [args]     the suites in other languages under conformance/; args go to pytest
   openapi [--check]      rewrite (or compare) docs/openapi/pools-v1.yaml
   rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
-  migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files
+  migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
   tidy                   the house rules that a text search can enforce
   bench [args]           the benchmarks, in the bench profile; args go to the program";
 

@@ -34,19 +34,16 @@ pub(crate) fn run(workspace: &Workspace, record: bool) -> Result<()> {
             &format!("released in {tag}"),
         ));
     }
+    if !record {
+        faults.extend(unrecorded(&recorded, &present));
+    }
     if !faults.is_empty() {
         return Err(faults.join("\n").into());
     }
-    let new = present
-        .keys()
-        .filter(|file| !recorded.contains_key(*file))
-        .count();
-    if record && new > 0 {
+    if recorded != present {
         fs::write(path, render_record(&present))?;
-        println!("{} migrations, {new} newly recorded", present.len());
-    } else {
-        println!("{} migrations, {new} not recorded yet", present.len());
     }
+    println!("{} migrations, each as it was recorded", present.len());
     Ok(())
 }
 
@@ -145,6 +142,15 @@ fn edited(kept: &Checksums, present: &Checksums, since: &str) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Nothing would notice an edit of a migration that is in no record.
+fn unrecorded(recorded: &Checksums, present: &Checksums) -> Vec<String> {
+    let new = present.keys().filter(|file| !recorded.contains_key(*file));
+    new.map(|file| {
+        format!("{FOLDER}/{file} is not recorded: run `cargo xtask migrations --record` and commit {RECORD}")
+    })
+    .collect()
 }
 
 fn parse_record(text: &str) -> Result<Checksums> {
@@ -251,6 +257,7 @@ mod tests {
         assert_eq!(version_faults(names(&["s/0002_a.sql"]).iter()).len(), 1);
     }
 
+    // rule: base.append-only-migrations
     #[test]
     fn every_database_has_the_same_versions() {
         let files = names(&["p/0001_a.sql", "s/0001_a.sql", "s/0002_b.sql"]);
@@ -260,6 +267,13 @@ mod tests {
         );
     }
 
+    // rule: base.append-only-migrations
+    #[test]
+    fn the_committed_migrations_are_the_recorded_ones() {
+        run(&Workspace::find().unwrap(), false).unwrap();
+    }
+
+    // rule: base.append-only-migrations
     #[test]
     fn an_edited_or_removed_migration_is_a_fault_and_a_new_one_is_not() {
         let kept = sums(&[("s/0001_a.sql", "11"), ("s/0002_b.sql", "22")]);
@@ -280,14 +294,17 @@ mod tests {
         assert!(parse_record("nonsense").is_err());
     }
 
+    // rule: base.append-only-migrations
     #[test]
-    fn recording_then_editing_fails() {
+    fn a_migration_is_recorded_once_and_for_all() {
         let root = tempfile::tempdir().unwrap();
         let workspace = Workspace::at(root.path());
         process::run(workspace.git().args(["init", "--quiet"])).unwrap();
         fs::create_dir_all(root.path().join("migrations/sqlite")).unwrap();
         let file = root.path().join("migrations/sqlite/0001_a.sql");
         fs::write(&file, "CREATE TABLE a (x);").unwrap();
+        let error = run(&workspace, false).unwrap_err().to_string();
+        assert!(error.contains("is not recorded"), "{error}");
         run(&workspace, true).unwrap();
         run(&workspace, false).unwrap();
         fs::write(&file, "CREATE TABLE a (y);").unwrap();

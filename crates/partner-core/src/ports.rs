@@ -12,6 +12,7 @@ use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, NewKey};
 use crate::pools::{Pool, PoolId, PoolsProfile};
+use crate::sealing::Sealer;
 use crate::throttle::{Bucket, Tier, Verdict};
 use crate::webhooks::delivery::{Ending, Progress};
 use crate::webhooks::fairness::Room;
@@ -250,11 +251,31 @@ impl AuditReport {
     }
 }
 
-/// Checks the database against the invariants, in one snapshot. Every check is a named query.
+/// How far an audit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditStep {
+    /// The invariant that is being checked.
+    pub invariant: &'static str,
+    /// Which one it is, counted from one.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
+    /// Rows that have been gone through for it so far.
+    pub rows: u64,
+}
+
+/// Told how far an audit is: whenever a check begins, and every so many rows of a long one.
+pub type AuditProgress<'p> = dyn Fn(AuditStep) + Send + Sync + 'p;
+
+/// Checks the database against the invariants, in one snapshot. Every check has a name.
 #[async_trait]
 pub trait Audit: Send + Sync {
-    /// Runs every check.
-    async fn audit(&self) -> Result<AuditReport, StoreError>;
+    /// Runs every check. What is sealed is opened with `sealer`.
+    async fn audit(
+        &self,
+        sealer: &Sealer,
+        progress: &AuditProgress<'_>,
+    ) -> Result<AuditReport, StoreError>;
 }
 
 /// Work that keeps tables bounded.
@@ -322,6 +343,9 @@ pub trait ProvisionStore: Send + Sync {
     /// Opens a write transaction. `name` labels it in metrics and logs.
     async fn provision_begin(&self, name: &'static str)
     -> Result<Box<dyn ProvisionTx>, StoreError>;
+
+    /// The stored fingerprint of the master key; `None` where the database has no key yet.
+    async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError>;
 
     /// The stored fingerprint of the master key; stores this one where there is none yet.
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError>;

@@ -45,13 +45,16 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Opens the installation that is meant; an embedded database is migrated.
+    /// Opens the installation that is meant, which has to be there; an embedded database is
+    /// migrated.
     pub(crate) async fn open(given: &Given, terminal: &Terminal) -> Result<Self, Failure> {
-        Self::open_with(given.load(Vec::new(), terminal)?).await
+        let config = given.load(Vec::new(), terminal)?;
+        let base = Foundation::open_existing(config, Ports::of_machine()).await?;
+        Ok(Self::on(base))
     }
 
-    /// The same for a configuration that has been read.
-    pub(crate) async fn open_with(config: Config) -> Result<Self, Failure> {
+    /// Opens the installation of a configuration that has been read, made where there is none.
+    pub(crate) async fn open_or_make(config: Config) -> Result<Self, Failure> {
         let base = Foundation::open(config, Ports::of_machine()).await?;
         Ok(Self::on(base))
     }

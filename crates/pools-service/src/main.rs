@@ -76,13 +76,16 @@ fn main() -> ExitCode {
 fn run(command: Command, loaded: Loaded) -> Result<(), Failure> {
     if let Command::Config = command {
         say(&loaded.effective);
-        loaded.warnings.iter().for_each(|line| say_error(line));
+        let warnings = loaded.warnings.iter().chain(&loaded.serving_warnings);
+        warnings.for_each(|line| say_error(line));
         return Ok(());
     }
     let config = &loaded.config;
     let telemetry = runtime::telemetry::start(config.log_format, config.traces.as_ref())
         .map_err(|fault| Failure::Config(vec![fault]))?;
-    for line in &loaded.warnings {
+    let serves = !matches!(command, Command::Migrate);
+    let serving = loaded.serving_warnings.iter().filter(|_| serves);
+    for line in loaded.warnings.iter().chain(serving) {
         tracing::warn!("{line}");
     }
     let tokio =

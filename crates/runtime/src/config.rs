@@ -69,6 +69,8 @@ pub struct Loaded {
     pub config: Config,
     /// What works differently than the operator may think; one line each.
     pub warnings: Vec<String>,
+    /// The same of what only concerns a program that serves.
+    pub serving_warnings: Vec<String>,
     /// The effective configuration as text, secrets masked.
     pub effective: String,
 }
@@ -79,15 +81,15 @@ impl Config {
     /// # Errors
     /// Every fault there is, in the order of the settings.
     pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
-        let (given, mut warnings) = Given::collect(sources)?;
+        let (given, warnings) = Given::collect(sources)?;
         let faults = beside_each_other(&given);
         if !faults.is_empty() {
             return Err(faults);
         }
-        warnings.extend(worth_saying(&given));
         Ok(Loaded {
             config: Self::build(&given).map_err(|fault| vec![fault])?,
             warnings,
+            serving_warnings: worth_saying(&given),
             effective: effective(&given),
         })
     }
@@ -189,6 +191,13 @@ fn without_credentials(url: &str) -> String {
     masked.unwrap_or_else(|| url.to_owned()) + query
 }
 
+/// Reads a span as settings are written, digits and a unit such as `24h`; `None` for anything
+/// else, and for a span of nothing.
+#[must_use]
+pub fn span(text: &str) -> Option<Duration> {
+    value::span(text).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,7 +233,7 @@ mod tests {
     #[test]
     fn nothing_given_is_a_whole_test_configuration() {
         let loaded = Config::load(&Sources::default()).unwrap();
-        assert!(loaded.warnings.is_empty());
+        assert!(loaded.warnings.is_empty() && loaded.serving_warnings.is_empty());
         let config = loaded.config;
         assert_eq!(config.mode, Mode::Test);
         assert_eq!(config.database, config.migrate_database);
@@ -252,7 +261,8 @@ mod tests {
         assert_eq!(loaded.config.rates, RatesChoice::None);
         assert_eq!(loaded.config.engine, EngineChoice::None);
         assert_eq!(loaded.config.webhook_allow_private, AllowPrivate::None);
-        assert_eq!(loaded.warnings.len(), 1);
+        assert!(loaded.warnings.is_empty());
+        assert_eq!(loaded.serving_warnings.len(), 1);
         let sandbox = environment(&[
             ("MODE", "live"),
             ("RATES", "sandbox"),
@@ -360,7 +370,7 @@ mod tests {
         assert!(text.contains("quote_ttl = \"7s\"\n"));
         assert!(text.contains("rates = \"sandbox\"\n"));
         assert!(text.contains("# metrics_listen is not set\n"));
-        assert_eq!(loaded.warnings.len(), 1);
+        assert_eq!(loaded.serving_warnings.len(), 1);
         let (sources, _folder) = with_file(&text.replace("master_key = \"***\"", ""), &[]);
         let again = Config::load(&sources).unwrap();
         assert_eq!(again.config.quote_ttl, Duration::from_secs(7));

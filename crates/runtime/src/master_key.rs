@@ -25,32 +25,42 @@ pub fn file_beside(database: &Path) -> PathBuf {
     database.with_file_name(FILE)
 }
 
-/// The key kept in a file; made there first where there is none.
+/// The key kept in a file; `None` where there is no file.
 ///
 /// # Errors
-/// A fault that names the file, where it cannot be read or made, or holds no key.
-pub fn read_or_make(file: &Path, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFault> {
-    let fault = |what: &str| ConfigFault {
+/// A fault that names the file, where it cannot be read or holds no key.
+pub fn read(file: &Path) -> Result<Option<MasterKey>, ConfigFault> {
+    let text = match std::fs::read_to_string(file) {
+        Err(absent) if absent.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(fault(file, &format!("cannot be read ({cause})"))),
+        Ok(text) => Zeroizing::new(text),
+    };
+    warn_if_shared(file);
+    match read_master_key(text.trim()) {
+        Some(key) => Ok(Some(key)),
+        None => Err(fault(file, "holds no key: expected 32 bytes in base64")),
+    }
+}
+
+/// Makes a key in a file; the key that stands there then, which may be another program's.
+///
+/// # Errors
+/// A fault that names the file, where it cannot be made or read.
+pub fn make(file: &Path, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFault> {
+    write(file, entropy).map_err(|cause| fault(file, &format!("cannot be made ({cause})")))?;
+    read(file)?.ok_or_else(|| fault(file, "was removed as soon as it was made"))
+}
+
+fn fault(file: &Path, what: &str) -> ConfigFault {
+    ConfigFault {
         setting: "PENSTOCK_MASTER_KEY".to_owned(),
         expected: format!("{} {what}", file.display()),
-    };
-    let unreadable = |cause: io::Error| fault(&format!("cannot be read ({cause})"));
-    let uncreated = |cause: io::Error| fault(&format!("cannot be made ({cause})"));
-    let text = match std::fs::read_to_string(file) {
-        Err(absent) if absent.kind() == ErrorKind::NotFound => {
-            make(file, entropy).map_err(uncreated)?;
-            std::fs::read_to_string(file)
-        }
-        read => read,
-    };
-    let text = Zeroizing::new(text.map_err(unreadable)?);
-    warn_if_shared(file);
-    read_master_key(text.trim()).ok_or_else(|| fault("holds no key: expected 32 bytes in base64"))
+    }
 }
 
 /// Writes a fresh key completely under another name, then gives it its own: two programs may
 /// start at once, and neither may see half a key or replace the other's.
-fn make(file: &Path, entropy: &dyn Entropy) -> io::Result<()> {
+fn write(file: &Path, entropy: &dyn Entropy) -> io::Result<()> {
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
@@ -98,8 +108,9 @@ mod tests {
     fn makes_a_key_once_for_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
         let file = file_beside(&folder.path().join("data").join("penstock.db"));
-        let made = read_or_make(&file, &OsEntropy).unwrap();
-        let again = read_or_make(&file, &OsEntropy).unwrap();
+        assert!(read(&file).unwrap().is_none());
+        let made = make(&file, &OsEntropy).unwrap();
+        let again = make(&file, &OsEntropy).unwrap();
         assert_eq!(made.fingerprint(), again.fingerprint());
         let mode = std::fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -116,7 +127,7 @@ mod tests {
         let fingerprints: Vec<String> = std::thread::scope(|scope| {
             let program = || {
                 start.wait();
-                read_or_make(&file, &OsEntropy).unwrap().fingerprint()
+                make(&file, &OsEntropy).unwrap().fingerprint()
             };
             let programs: Vec<_> = (0..8).map(|_| scope.spawn(program)).collect();
             programs
@@ -132,7 +143,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
         std::fs::write(&file, "hunter2").unwrap();
-        let fault = read_or_make(&file, &OsEntropy).unwrap_err().to_string();
+        let fault = read(&file).unwrap_err().to_string();
         assert!(
             fault.ends_with("master.key holds no key: expected 32 bytes in base64"),
             "{fault}"

@@ -1,8 +1,8 @@
 //! Opening everything a program needs, in the order in which it can fail: what is only read
-//! first, then the key, then the database, then tasks.
+//! first, then the database and its key, then tasks.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,23 +111,27 @@ pub struct Foundation {
 }
 
 impl Foundation {
-    /// Opens the database, brings its schema up to date, and checks the master key against it.
+    /// Opens the database, made where there is none, brings its schema up to date, and checks
+    /// the master key against it.
     ///
     /// # Errors
     /// [`OpenFault`].
     pub async fn open(mut config: Config, ports: Ports) -> Result<Self, OpenFault> {
         let Database::Sqlite(file) = config.database.clone();
         let given = config.master_key.take();
-        let origin = match &given {
-            Some(_) => "PENSTOCK_MASTER_KEY".to_owned(),
-            None => master_key::file_beside(&file).display().to_string(),
-        };
-        let key = match given {
-            Some(key) => key,
-            None => master_key::read_or_make(&master_key::file_beside(&file), &*ports.entropy)?,
-        };
+        let beside = master_key::file_beside(&file);
+        if given.is_none() {
+            // A file that holds no key is named before anything is made.
+            master_key::read(&beside)?;
+        }
         let store = open_store(file, &config, &ports).await?;
-        check_key(&*store, &key, origin).await?;
+        let key = match key_of(&*store, given, &beside, &*ports.entropy).await {
+            Ok(key) => key,
+            Err(fault) => {
+                store.close().await;
+                return Err(fault);
+            }
+        };
         Ok(Self {
             config: Arc::new(config),
             store,
@@ -136,6 +140,32 @@ impl Foundation {
             entropy: ports.entropy,
         })
     }
+
+    /// The same for a database that has to be there: for work that makes no sense on a new one.
+    ///
+    /// # Errors
+    /// [`OpenFault`].
+    pub async fn open_existing(config: Config, ports: Ports) -> Result<Self, OpenFault> {
+        if is_there(&config.database) {
+            return Self::open(config, ports).await;
+        }
+        let Database::Sqlite(file) = &config.database;
+        let expected = format!(
+            "expected a database; there is none at {}; `penstock apply` makes one, and so do `serve` and `migrate` of a service",
+            file.display()
+        );
+        Err(OpenFault::from(ConfigFault {
+            setting: "PENSTOCK_DATABASE_URL".to_owned(),
+            expected,
+        }))
+    }
+}
+
+/// Has the database been made yet?
+#[must_use]
+pub fn is_there(database: &Database) -> bool {
+    let Database::Sqlite(file) = database;
+    SqliteStore::is_there(file)
 }
 
 impl fmt::Debug for Foundation {
@@ -166,6 +196,52 @@ async fn open_store(
     };
     let store = SqliteStore::open(&file, Arc::clone(&ports.clock), options).await?;
     Ok(Arc::new(store))
+}
+
+/// The key of a database: the one given, or kept beside it. Any other is refused.
+async fn key_of(
+    store: &dyn Store,
+    given: Option<MasterKey>,
+    beside: &Path,
+    entropy: &dyn Entropy,
+) -> Result<MasterKey, OpenFault> {
+    let (key, origin) = match given {
+        Some(key) => (key, "PENSTOCK_MASTER_KEY".to_owned()),
+        None => (
+            kept_key(store, beside, entropy).await?,
+            beside.display().to_string(),
+        ),
+    };
+    check_key(store, &key, origin).await?;
+    Ok(key)
+}
+
+/// The key kept beside a database. One is made only for a database that has none: with another
+/// key than its own nothing sealed in it would open.
+async fn kept_key(
+    store: &dyn Store,
+    file: &Path,
+    entropy: &dyn Entropy,
+) -> Result<MasterKey, OpenFault> {
+    let stored = store.master_key_fingerprint().await?;
+    // Read only now: who stores a fingerprint has made the file before.
+    match (master_key::read(file)?, stored) {
+        (Some(key), _) => Ok(key),
+        (None, None) => Ok(master_key::make(file, entropy)?),
+        (None, Some(stored)) => Err(OpenFault::from(lost_key(file, &stored))),
+    }
+}
+
+fn lost_key(file: &Path, fingerprint: &str) -> ConfigFault {
+    let expected = format!(
+        "{} is missing: restore the database's own master key, fingerprint {fingerprint}, or give it in this variable; \
+         no other opens the webhook secrets and the events sealed in the database, so none was made",
+        file.display()
+    );
+    ConfigFault {
+        setting: "PENSTOCK_MASTER_KEY".to_owned(),
+        expected,
+    }
 }
 
 /// A database belongs to the key it was first opened with: with another one nothing sealed in it
@@ -329,8 +405,6 @@ fn engine(choice: EngineChoice) -> Arc<dyn Engine> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use kernel::Mode;
 
     use crate::config::Sources;
@@ -381,6 +455,77 @@ mod tests {
         let line = faults[0].to_string();
         let told = "PENSTOCK_MASTER_KEY: expected the database's master key, fingerprint ";
         assert!(line.starts_with(told) && !line.contains(KEY), "{line}");
+    }
+
+    fn refusal<T: fmt::Debug>(refused: Result<T, OpenFault>) -> String {
+        let Err(OpenFault::Config(faults)) = refused else {
+            panic!("{refused:?}");
+        };
+        faults[0].to_string()
+    }
+
+    // rule: base.master-key-lost
+    #[tokio::test]
+    async fn a_lost_master_key_is_asked_for_and_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let again = || Foundation::open(config(folder.path(), &[]), Ports::of_machine());
+        again().await.unwrap().store.close().await;
+        let file = folder.path().join("data/master.key");
+        let key = std::fs::read(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let line = refusal(again().await);
+        assert!(line.contains("master.key is missing: restore"), "{line}");
+        let beside: Vec<_> = std::fs::read_dir(file.parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .filter(|name| name.to_str().unwrap().starts_with("master"))
+            .collect();
+        assert!(beside.is_empty(), "{beside:?}");
+        std::fs::write(&file, key).unwrap();
+        again().await.unwrap();
+    }
+
+    // rule: base.master-key-file, base.database-file
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn programs_that_start_at_once_open_one_database_with_one_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let opening: Vec<_> = (0..4)
+            .map(|_| {
+                let config = config(folder.path(), &[]);
+                tokio::spawn(Foundation::open(config, Ports::of_machine()))
+            })
+            .collect();
+        for one in opening {
+            one.await.unwrap().unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_broken_key_file_stops_before_a_database_is_made() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("data")).unwrap();
+        std::fs::write(folder.path().join("data/master.key"), "hunter2").unwrap();
+        let opened = Foundation::open(config(folder.path(), &[]), Ports::of_machine()).await;
+        let line = refusal(opened);
+        assert!(line.contains("holds no key"), "{line}");
+        assert!(!folder.path().join("data/penstock.db").exists());
+    }
+
+    #[tokio::test]
+    async fn work_on_an_existing_database_makes_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let existing =
+            || Foundation::open_existing(config(folder.path(), &[]), Ports::of_machine());
+        let line = refusal(existing().await);
+        assert!(line.contains("there is none at"), "{line}");
+        assert!(!folder.path().join("data").exists());
+        // What a program leaves that was stopped at its first step is no database either.
+        std::fs::create_dir(folder.path().join("data")).unwrap();
+        std::fs::write(folder.path().join("data/penstock.db"), "").unwrap();
+        refusal(existing().await);
+        let config = config(folder.path(), &[]);
+        migrate(&config, &Ports::of_machine()).await.unwrap();
+        existing().await.unwrap();
     }
 
     #[tokio::test]

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use kernel::{Cas, Mode, Timestamp};
 use partner_core::Tenant;
-use partner_core::events::{DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service};
+use partner_core::events::{
+    DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service, event_place, secret_place,
+};
 use partner_core::ports::{ClaimOrder, Claimed, Concluded, DeliveryRecord, QueueStanding, Wake};
-use partner_core::sealing::Sealed;
 use partner_core::webhooks::delivery::{DeliveryState, Ending, Progress};
 use partner_core::webhooks::fairness::Room;
 
 use crate::fixture::Fixture;
-use crate::world::{Member, World, profile};
+use crate::world::{Member, World, body_text, profile, sealer};
 
 const LEASE: Duration = Duration::from_secs(30);
 const WAIT: Duration = Duration::from_secs(5);
@@ -31,13 +32,17 @@ impl<F: Fixture> World<F> {
     }
 
     fn event_about(&self, who: &Tenant, object: &str, id: &str) -> NewEvent {
+        self.event_of_kind(who, object, "pool.transaction.settled", id)
+    }
+
+    fn event_of_kind(&self, who: &Tenant, object: &str, kind: &str, id: &str) -> NewEvent {
         NewEvent {
             tenant: who.clone(),
             id: id.to_owned(),
             service: Service::Pools,
-            kind: "pool.transaction.settled".to_owned(),
+            kind: kind.to_owned(),
             object_id: object.to_owned(),
-            body: Sealed(format!("sealed {id}").into_bytes()),
+            body: self.body(who, object, kind, id),
             created_at: self.now(),
             delivery: DeliveryId::new(who.mode, self.now(), &self.entropy),
         }
@@ -45,11 +50,8 @@ impl<F: Fixture> World<F> {
 
     /// Emits an event of a type of its own, so that an object can have several.
     async fn emit(&self, who: &Tenant, object: &str, id: &str) {
-        self.write(NewEvent {
-            kind: id.to_owned(),
-            ..self.event_about(who, object, id)
-        })
-        .await;
+        let event = self.event_of_kind(who, object, id, id);
+        self.write(event).await;
     }
 
     async fn write(&self, event: NewEvent) {
@@ -138,7 +140,9 @@ pub async fn a_claim_brings_what_an_attempt_needs(fixture: impl Fixture) {
     let (_, one) = &claimed[0];
     assert_eq!((&one.tenant, one.attempts), (&acme.who, 0));
     assert_eq!((one.event.id.as_str(), one.event.kind.as_str()), ("e", "e"));
-    assert_eq!(one.event.body, Sealed(b"sealed e".to_vec()));
+    let place = event_place(&acme.who, "e");
+    let body = sealer().open(&place, &one.event.body).unwrap();
+    assert_eq!(body, body_text("o", "e", "e").as_bytes());
     assert_eq!(one.event.created_at, world.now());
     assert_eq!(*one.endpoint, endpoint);
     assert_eq!(world.deliveries(&acme.who, "o").await[0].id, one.id);
@@ -432,8 +436,9 @@ pub async fn a_claim_sees_the_endpoint_as_it_is_now(fixture: impl Fixture) {
     let world = World::new(fixture);
     let (acme, endpoint) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
+    let place = secret_place(endpoint.id);
     let secret = |byte: u8, expires_at: Option<Timestamp>| EndpointSecret {
-        sealed: Sealed(vec![byte]),
+        sealed: sealer().seal(&place, &[byte], &world.entropy).unwrap(),
         created_at: world.now(),
         expires_at,
     };

@@ -1,12 +1,12 @@
 //! Events: one per end of a trade, with a delivery where somebody listens.
 
 use kernel::{Mode, StoreError};
-use partner_core::events::Service;
+use partner_core::events::{Service, event_place};
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, TradeEvent};
 
 use crate::fixture::Fixture;
-use crate::world::{ONE, World, profile};
+use crate::world::{ONE, World, body_text, profile, sealer};
 
 // rule: pools.event.once, pools.event.none-else, pools.event.same-transaction
 pub async fn an_end_is_reported_once(store: impl Fixture) {
@@ -32,10 +32,10 @@ pub async fn an_end_is_reported_once(store: impl Fixture) {
     let found = events.events_of(&member.who, &object).await.unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].kind, TradeEvent::Settled.as_str());
-    assert_eq!(
-        (found[0].body.0.as_slice(), found[0].created_at),
-        (&b"sealed"[..], world.now())
-    );
+    let (kind, place) = (&found[0].kind, event_place(&member.who, &found[0].id));
+    let body = sealer().open(&place, &found[0].body).unwrap();
+    assert_eq!(body, body_text(&object, kind, &found[0].id).as_bytes());
+    assert_eq!(found[0].created_at, world.now());
     world
         .report(&member.who, trade.id, EngineReport::Reversed)
         .await;

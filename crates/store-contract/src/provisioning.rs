@@ -496,9 +496,13 @@ pub async fn dropped_provisioning_leaves_nothing(store: impl Fixture) {
 
 pub async fn the_first_master_key_stays(store: impl Fixture) {
     let world = World::new(store);
-    let check = |fingerprint| world.ports().provision.master_key_check(fingerprint);
+    let provision = &world.ports().provision;
+    assert_eq!(provision.master_key_fingerprint().await.unwrap(), None);
+    let check = |fingerprint| provision.master_key_check(fingerprint);
     assert_eq!(check("0123456789abcdef").await.unwrap(), "0123456789abcdef");
     assert_eq!(check("fedcba9876543210").await.unwrap(), "0123456789abcdef");
+    let stored = provision.master_key_fingerprint().await.unwrap();
+    assert_eq!(stored.as_deref(), Some("0123456789abcdef"));
 }
 
 pub async fn an_open_store_is_ready(store: impl Fixture) {

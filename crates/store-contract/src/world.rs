@@ -2,16 +2,19 @@
 //! over the ports the way the use cases do it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kernel::{Amount, Asset, Clock as _, Entropy, Mode, Rate, StoreError, Timestamp};
-use partner_core::events::{DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service};
+use kernel::{Amount, Asset, AssetKind, Clock as _, Entropy, Mode, Rate, StoreError, Timestamp};
+use partner_core::events::{
+    DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service, seal_body, secret_place,
+};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
 use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
-use partner_core::ports::AuditReport;
-use partner_core::sealing::Sealed;
+use partner_core::ports::{AuditReport, AuditStep};
+use partner_core::sealing::{MasterKey, Sealed, Sealer};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::books::{Command, Outcome, Refusal, decide_batch};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
@@ -74,6 +77,15 @@ pub(crate) struct Member {
     pub(crate) who: Tenant,
     pub(crate) key: KeyId,
     pub(crate) hash: KeyHash,
+}
+
+/// What everything in a contract's database is sealed with.
+pub(crate) fn sealer() -> Sealer {
+    Sealer::new(&MasterKey::new([7; 32]))
+}
+
+pub(crate) fn body_text(object: &str, kind: &str, id: &str) -> String {
+    format!(r#"{{"eventId":"{id}","type":"{kind}","transactId":"{object}"}}"#)
 }
 
 pub(crate) fn eur() -> Asset {
@@ -220,13 +232,15 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) fn endpoint(&self, mode: Mode, service: Service, url: &str) -> Endpoint {
+        let id = EndpointId::new(mode, self.now(), &self.entropy);
+        let place = secret_place(id);
         let secret = EndpointSecret {
-            sealed: Sealed(vec![1, 2, 3]),
+            sealed: sealer().seal(&place, b"whsec_", &self.entropy).unwrap(),
             created_at: self.now(),
             expires_at: None,
         };
         Endpoint {
-            id: EndpointId::new(mode, self.now(), &self.entropy),
+            id,
             service,
             url: url.to_owned(),
             secrets: vec![secret],
@@ -254,7 +268,7 @@ impl<F: Fixture> World<F> {
         let deposit = Deposit {
             reference: reference.to_owned(),
             amount,
-            network: None,
+            network: (amount.asset().kind() == AssetKind::Crypto).then_some(Network::Ethereum),
             entry: entry.id,
             created_at: now,
         };
@@ -275,7 +289,10 @@ impl<F: Fixture> World<F> {
             debit: AccountKind::Outside,
             credit: AccountKind::Partner,
             amount,
-            reason: Reason::PayinCredit,
+            reason: match amount.asset().kind() {
+                AssetKind::Fiat => Reason::PayinCredit,
+                AssetKind::Crypto => Reason::CryptoReceipt,
+            },
         };
         let (after, mark) = before.post(&transfer).unwrap();
         let id = EntryId::new(who.mode, now, &self.entropy);
@@ -476,10 +493,16 @@ impl<F: Fixture> World<F> {
             service: Service::Pools,
             kind: kind.to_owned(),
             object_id: trade.id.to_string(),
-            body: Sealed(b"sealed".to_vec()),
+            body: self.body(who, &trade.id.to_string(), kind, id),
             created_at: now,
             delivery: DeliveryId::new(who.mode, now, &self.entropy),
         }
+    }
+
+    /// A body that says what every body says, sealed for its event.
+    pub(crate) fn body(&self, who: &Tenant, object: &str, kind: &str, id: &str) -> Sealed {
+        let body = body_text(object, kind, id);
+        seal_body(&sealer(), who, id, body.as_bytes(), &self.entropy).unwrap()
     }
 
     // ---- what it has come to -----------------------------------------------------------------
@@ -490,7 +513,22 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) async fn audit(&self) -> AuditReport {
-        self.ports().audit.audit().await.unwrap()
+        let told = Mutex::new(Vec::new());
+        let progress = |step| told.lock().unwrap().push(step);
+        let audit = &self.ports().audit;
+        let report = audit.audit(&sealer(), &progress).await.unwrap();
+        let told: BTreeSet<(usize, usize, &str)> = told
+            .into_inner()
+            .unwrap()
+            .into_iter()
+            .map(|step: AuditStep| (step.number, step.of, step.invariant))
+            .collect();
+        let names = report.findings.iter().map(|finding| finding.invariant);
+        let each = (1..)
+            .zip(names)
+            .map(|(number, name)| (number, report.findings.len(), name));
+        assert_eq!(told, each.collect(), "progress was told of each invariant");
+        report
     }
 
     pub(crate) async fn assert_clean(&self) {

@@ -37,8 +37,16 @@ pub(crate) async fn master_key(
     .execute(&mut *conn)
     .await
     .map_err(errors::statement)?;
+    let kept = fingerprint_kept(conn).await?;
+    kept.ok_or_else(|| errors::rows("installation", 1, 0))
+}
+
+/// The fingerprint kept, where there is one.
+pub(crate) async fn fingerprint_kept(
+    conn: &mut SqliteConnection,
+) -> Result<Option<String>, StoreError> {
     sqlx::query_scalar("SELECT master_key_fingerprint FROM installation WHERE id = 1")
-        .fetch_one(conn)
+        .fetch_optional(conn)
         .await
         .map_err(errors::statement)
 }

@@ -85,6 +85,11 @@ fn guard(error: &sqlx::Error) -> StoreError {
     StoreError::Guard(said.unwrap_or("a constraint").to_owned())
 }
 
+/// Does another connection hold what was asked for?
+pub(crate) fn is_busy(error: &sqlx::Error) -> bool {
+    matches!(primary(error), Some(BUSY | LOCKED))
+}
+
 fn primary(error: &sqlx::Error) -> Option<i32> {
     let code: Cow<'_, str> = error.as_database_error()?.code()?;
     code.parse::<i32>().ok().map(|code| code & 0xff)

@@ -1,6 +1,9 @@
 //! Opening a database: folder, file, schema, connections, clock.
 
-use std::path::Path;
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,10 +14,8 @@ use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
 use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
 
 use crate::access::Cache;
 use crate::clock::StoreClock;
@@ -27,6 +28,11 @@ static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/sqlite");
 /// How long a statement waits for another process's lock, and a caller for a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
 const READERS: u32 = 4;
+/// The database holds what partners have traded: only its owner reads or writes it. SQLite gives
+/// the log beside it the same permissions.
+const OWNER_ONLY: u32 = 0o600;
+/// How often the switch to the write-ahead log is tried again after waiting for other programs.
+const SWITCHES: u32 = 100;
 /// The pools' names in metrics.
 const READER: &str = "reader";
 const WRITER: &str = "writer";
@@ -48,6 +54,7 @@ pub struct SqliteStore {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
+    file: PathBuf,
     /// One connection: its queue is the queue of writes.
     writer: SqlitePool,
     readers: SqlitePool,
@@ -59,6 +66,12 @@ pub(crate) struct Inner {
 }
 
 impl SqliteStore {
+    /// Is there a database in a file? An empty file is none.
+    #[must_use]
+    pub fn is_there(path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|about| !about.is_file() || about.len() > 0)
+    }
+
     /// Opens the database in a file, creates it and its folder where there is none, and brings
     /// its schema up to date.
     ///
@@ -70,11 +83,10 @@ impl SqliteStore {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, StoreError> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(StoreError::unavailable)?;
-        }
+        make_file(path).map_err(StoreError::unavailable)?;
         let writer = writer(path).await?;
         let mut conn = writer.acquire().await.map_err(errors::begin)?;
+        switch_to_log(&mut conn).await?;
         migrate(&mut conn).await?;
         let clock = StoreClock::start(clock, &mut conn).await?;
         drop(conn);
@@ -82,6 +94,7 @@ impl SqliteStore {
         let access = Mutex::default();
         Ok(Self {
             inner: Arc::new(Inner {
+                file: path.to_owned(),
                 writer,
                 readers,
                 clock,
@@ -132,6 +145,16 @@ impl Inner {
         snapshot.map_err(errors::begin)
     }
 
+    /// A connection for a long look at everything, beside the readers: it writes nothing, and yet
+    /// is opened as one that could, because SQLite leaves the CHECKs of the schema out where it
+    /// could not.
+    pub(crate) async fn auditor(&self) -> Result<SqliteConnection, StoreError> {
+        let options = connect(&self.file)
+            .pragma("query_only", "ON")
+            .pragma("cache_size", "-16384");
+        options.connect().await.map_err(errors::begin)
+    }
+
     /// The writer's connection, after every write that was waiting already.
     pub(crate) async fn writer(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
         let writer = waiting(WRITER, self.writer.acquire()).await;
@@ -163,6 +186,22 @@ impl Readiness for SqliteStore {
                 "schema version {found:?}, expected {known:?}"
             )))
         }
+    }
+}
+
+/// Makes an empty file, and its folder, where there is none. What is there stays as it is.
+fn make_file(path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(OWNER_ONLY)
+        .open(path);
+    match made {
+        Err(there) if there.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop),
     }
 }
 
@@ -200,8 +239,6 @@ fn pool(connections: u32) -> SqlitePoolOptions {
 /// before it is written back, so that pages changed again and again are written back once.
 async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
     let options = connect(path)
-        .create_if_missing(true)
-        .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .pragma("wal_autocheckpoint", "16384")
         .pragma("cache_size", "-16384");
@@ -214,6 +251,28 @@ async fn readers(path: &Path) -> Result<SqlitePool, StoreError> {
         .connect_with(options)
         .await
         .map_err(errors::begin)
+}
+
+/// Switches a database to its write-ahead log, for good. Programs that open a fresh one together
+/// meet here, and SQLite refuses the switch at once instead of waiting; so whoever is refused
+/// waits for the others with a transaction, which SQLite does wait for, and tries again.
+async fn switch_to_log(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    for _ in 0..SWITCHES {
+        match sqlx::query("PRAGMA journal_mode = WAL")
+            .execute(&mut *conn)
+            .await
+        {
+            Err(fault) if errors::is_busy(&fault) => wait_for_others(conn).await?,
+            switched => return switched.map(drop).map_err(errors::begin),
+        }
+    }
+    Err(StoreError::unavailable("the database stays locked"))
+}
+
+async fn wait_for_others(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    let held = conn.begin_with("BEGIN EXCLUSIVE").await;
+    let held = held.map_err(errors::begin)?;
+    held.rollback().await.map_err(errors::statement)
 }
 
 /// In one transaction, so that two programs starting at once do not both migrate.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kernel::{Clock, Timestamp};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use crate::{Options, SqliteStore, lane, ledger, trades};
+use crate::{Options, SqliteStore, lane, ledger, trades, verify};
 
 struct Still;
 
@@ -20,7 +20,19 @@ impl Clock for Still {
 /// its own; everything else is looked up.
 const MAY_BE_SCANNED: [&str; 3] = ["SCAN j VIRTUAL TABLE", "SCAN CONSTANT ROW", "SCAN halves"];
 
+/// A step of a plan, and the one it is part of.
+struct Planned {
+    id: i64,
+    parent: i64,
+    detail: String,
+}
+
 async fn plan(statement: &str) -> Vec<String> {
+    let steps = explained(statement).await;
+    steps.into_iter().map(|step| step.detail).collect()
+}
+
+async fn explained(statement: &str) -> Vec<Planned> {
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         velocity_window: std::time::Duration::ZERO,
@@ -32,7 +44,13 @@ async fn plan(statement: &str) -> Vec<String> {
     let mut conn = store.inner.writer().await.unwrap();
     let explained = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
     let rows = sqlx::query(explained).fetch_all(&mut *conn).await.unwrap();
-    rows.iter().map(|row| row.get("detail")).collect()
+    rows.iter()
+        .map(|row| Planned {
+            id: row.get("id"),
+            parent: row.get("parent"),
+            detail: row.get("detail"),
+        })
+        .collect()
 }
 
 async fn assert_cheap(statement: &str) -> Vec<String> {
@@ -107,4 +125,42 @@ async fn a_lane_looks_up_what_it_touches() {
             .any(|step| step.contains("SEARCH a USING") && step.contains("asset=?")),
         "{plan:?}"
     );
+}
+
+/// An audit goes through a table once and looks up the rest: nothing is sorted, and nothing that
+/// grows with the rows is kept.
+#[tokio::test]
+async fn an_audit_goes_through_each_table_once() {
+    for statement in verify::statements() {
+        for step in plan(statement).await {
+            let kept = step.contains("TEMP B-TREE")
+                || step.contains("AUTOMATIC")
+                || step.contains("MATERIALIZE");
+            assert!(!kept, "{statement}\n{step}");
+        }
+        let within = nested_scans(statement).await;
+        assert!(within.is_empty(), "{statement}\n{within:?}");
+    }
+}
+
+/// Scans that a query makes again for every row of its own.
+async fn nested_scans(statement: &str) -> Vec<String> {
+    let steps = explained(statement).await;
+    let under = |parent: i64, word: &str| {
+        let mut above = steps.iter().filter(|step| step.id == parent);
+        above.any(|step| step.detail.starts_with(word))
+    };
+    let mut nested = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let before = &steps[..number];
+        let inner = under(step.parent, "CORRELATED")
+            || before
+                .iter()
+                .any(|other| other.parent == step.parent && other.detail.starts_with("SCAN"));
+        let single = step.detail.contains("pragma_");
+        if step.detail.starts_with("SCAN") && inner && !single {
+            nested.push(step.detail.clone());
+        }
+    }
+    nested
 }

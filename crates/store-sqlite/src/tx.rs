@@ -107,6 +107,11 @@ impl ProvisionStore for SqliteStore {
         Ok(Box::new(SqliteTx::begin(self, name).await?))
     }
 
+    async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        config::fingerprint_kept(&mut conn).await
+    }
+
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
         let mut tx = SqliteTx::begin(self, "master_key_check").await?;
         let stored = config::master_key(tx.conn(), fingerprint).await?;

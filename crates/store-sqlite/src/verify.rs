@@ -1,40 +1,155 @@
 //! The invariants of the whole database: every check has a name, and names the rows that break it.
 //!
-//! What rows can show by themselves is asked in SQL (`queries.rs`); sums and chains are walked in
-//! Rust in 128 bits (`walks.rs`), so that no total overflows and nothing rests on SQL arithmetic.
-//! All of it is read from one snapshot.
+//! What rows can show by themselves is asked in SQL (`queries.rs`). The rest is walked row by row
+//! in Rust, so that no total overflows and every rule is the cores' own: sums and chains of the
+//! ledger (`ledger.rs`), what the velocity cap counts (`velocity.rs`), each row read as what it
+//! stands for (`rows.rs`), and what is sealed (`seals.rs`). All of it is read from one snapshot,
+//! and only sums per account or partner are kept, never the rows.
 
+mod ledger;
 mod queries;
-mod walks;
+mod rows;
+mod seals;
+mod velocity;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
-use kernel::StoreError;
-use partner_core::ports::{Audit, AuditReport, Finding};
-use sqlx::{Row as _, SqliteConnection};
+use kernel::{StoreError, Timestamp};
+use partner_core::ports::{Audit, AuditProgress, AuditReport, AuditStep, Finding};
+use partner_core::sealing::Sealer;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Connection as _, Row as _, SqliteConnection};
 
 use crate::{SqliteStore, errors};
 
 /// Breaches described; the rest is counted.
 const SHOWN: usize = 20;
+/// Progress is told every so many rows.
+const TOLD: u64 = 100_000;
+/// Invariants that are walked; those asked in SQL come before them.
+const WALKED: usize = 11;
 
 #[async_trait]
 impl Audit for SqliteStore {
-    async fn audit(&self) -> Result<AuditReport, StoreError> {
-        let mut snapshot = self.inner.snapshot().await?;
-        let mut report = AuditReport::default();
+    async fn audit(
+        &self,
+        sealer: &Sealer,
+        progress: &AuditProgress<'_>,
+    ) -> Result<AuditReport, StoreError> {
+        let mut conn = self.inner.auditor().await?;
+        let mut snapshot = conn.begin().await.map_err(errors::begin)?;
+        let mut work = Work {
+            conn: &mut snapshot,
+            sealer,
+            progress,
+            now: self.inner.clock.now(),
+            report: AuditReport::default(),
+        };
+        work.run().await?;
+        let report = work.report;
+        snapshot.rollback().await.map_err(errors::statement)?;
+        conn.close().await.map_err(errors::statement)?;
+        Ok(report)
+    }
+}
+
+/// Every statement of an audit.
+#[cfg(test)]
+pub(crate) fn statements() -> impl Iterator<Item = &'static str> {
+    let asked = queries::INVARIANTS.iter().map(|(_, query)| *query);
+    let walked = [
+        ledger::CHAINS,
+        ledger::ACCOUNTS,
+        ledger::ENTRIES,
+        ledger::RESERVES,
+        velocity::COUNTED,
+        velocity::TOTALS,
+        rows::QUOTES,
+        rows::TRADES,
+        rows::DEPOSITS,
+        seals::SECRETS,
+        seals::BODIES,
+    ];
+    asked.chain(walked)
+}
+
+/// An audit under way.
+struct Work<'a> {
+    conn: &'a mut SqliteConnection,
+    sealer: &'a Sealer,
+    progress: &'a AuditProgress<'a>,
+    /// The store's clock when the audit began.
+    now: Timestamp,
+    report: AuditReport,
+}
+
+impl Work<'_> {
+    async fn run(&mut self) -> Result<(), StoreError> {
         for (figure, query) in queries::FIGURES {
-            report
-                .figures
-                .push((figure, count(&mut snapshot, query).await?));
+            let rows: i64 = sqlx::query_scalar(query)
+                .fetch_one(&mut *self.conn)
+                .await
+                .map_err(errors::statement)?;
+            self.report.figures.push((figure, rows.to_string()));
         }
         for (invariant, query) in queries::INVARIANTS {
-            let breaches = described(&mut snapshot, query).await?;
-            report.findings.push(breaches.finding(invariant));
+            self.described(invariant, query).await?;
         }
-        walks::walk(&mut snapshot, &mut report).await?;
-        snapshot.rollback().await.map_err(errors::statement)?;
-        Ok(report)
+        self.ledger().await?;
+        self.velocity().await?;
+        self.rows().await?;
+        self.seals().await
+    }
+
+    /// Runs a query whose every row is a breach, described in its one column.
+    async fn described(
+        &mut self,
+        invariant: &'static str,
+        query: &'static str,
+    ) -> Result<(), StoreError> {
+        let mut breaches = Breaches::default();
+        self.each(invariant, query, |row| {
+            let text: String = row.try_get(0).map_err(errors::statement)?;
+            breaches.add(|| text);
+            Ok(())
+        })
+        .await?;
+        self.found(invariant, breaches);
+        Ok(())
+    }
+
+    /// Goes through the rows of a query for an invariant, and tells how far it is. A few hundred
+    /// of them at a time are in memory, however many there are.
+    async fn each(
+        &mut self,
+        invariant: &'static str,
+        query: &'static str,
+        mut look: impl FnMut(&SqliteRow) -> Result<(), StoreError> + Send,
+    ) -> Result<(), StoreError> {
+        let mut step = AuditStep {
+            invariant,
+            number: self.report.findings.len().saturating_add(1),
+            of: queries::INVARIANTS.len().saturating_add(WALKED),
+            rows: 0,
+        };
+        (self.progress)(step);
+        let mut rows = sqlx::query(query).fetch(&mut *self.conn);
+        while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
+            look(&row)?;
+            step.rows = step.rows.saturating_add(1);
+            if step.rows.is_multiple_of(TOLD) {
+                (self.progress)(step);
+            }
+        }
+        Ok(())
+    }
+
+    fn found(&mut self, invariant: &'static str, breaches: Breaches) {
+        self.report.findings.push(Finding {
+            invariant,
+            breaches: breaches.shown,
+            count: breaches.count,
+        });
     }
 }
 
@@ -52,34 +167,18 @@ impl Breaches {
             self.shown.push(describe());
         }
     }
-
-    fn finding(self, invariant: &'static str) -> Finding {
-        Finding {
-            invariant,
-            breaches: self.shown,
-            count: self.count,
-        }
-    }
 }
 
-async fn count(conn: &mut SqliteConnection, query: &'static str) -> Result<String, StoreError> {
-    let rows: i64 = sqlx::query_scalar(query)
-        .fetch_one(conn)
-        .await
-        .map_err(errors::statement)?;
-    Ok(rows.to_string())
+/// A row's own name: mode, partner and what else it is known by.
+fn named(row: &SqliteRow, noun: &str) -> Result<String, StoreError> {
+    let (mode, partner) = (text(row, "mode")?, text(row, "partner_id")?);
+    Ok(format!("{mode}/{partner} {noun} {}", text(row, "id")?))
 }
 
-/// Runs a query whose every row is a breach, described in its one column.
-async fn described(
-    conn: &mut SqliteConnection,
-    query: &'static str,
-) -> Result<Breaches, StoreError> {
-    let mut breaches = Breaches::default();
-    let mut rows = sqlx::query(query).fetch(conn);
-    while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
-        let text: String = row.try_get(0).map_err(errors::statement)?;
-        breaches.add(|| text);
-    }
-    Ok(breaches)
+fn text(row: &SqliteRow, column: &str) -> Result<String, StoreError> {
+    row.try_get(column).map_err(errors::statement)
+}
+
+fn integer(row: &SqliteRow, column: &str) -> Result<i64, StoreError> {
+    row.try_get(column).map_err(errors::statement)
 }

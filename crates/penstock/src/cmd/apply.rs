@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use partner_core::provision::{Document, Setting, parse_document};
 use partner_core::usecases::apply::{ApplyError, Provisioning, Report, Run};
+use runtime::Config;
+use runtime::config::Database;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
+use tempfile::TempDir;
 
 use crate::arguments::Given;
 use crate::failure::Failure;
@@ -36,25 +39,38 @@ pub(crate) async fn run(
         _ => command.file.display().to_string(),
     };
     let text = read(&command.file)?;
-    let config = given.load(Vec::new(), terminal)?;
+    let mut config = given.load(Vec::new(), terminal)?;
     let setting = Setting {
         mode: config.mode,
         allow_private: config.webhook_allow_private,
     };
     // The file is judged before anything is opened or made.
     let document = parse_document(&text, setting).map_err(|faults| refused(&name, &faults))?;
-    let installation = Installation::open_with(config).await?;
     let run = if command.dry_run {
         Run::DryRun
     } else {
         Run::Commit
     };
+    let mut scratch = None;
+    if run == Run::DryRun && !runtime::open::is_there(&config.database) {
+        scratch = Some(instead_of_none(&mut config)?);
+    }
+    let installation = Installation::open_or_make(config).await?;
     let report = apply(&installation, &document, run)
         .await
         .map_err(|error| failed(&name, error))?;
     installation.close().await;
+    drop(scratch);
     terminal.answer(&Answer::of(&report), || text_of(&report, run))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A dry run makes no database: where there is none, it works on an empty one of its own, which
+/// goes with the folder.
+fn instead_of_none(config: &mut Config) -> Result<TempDir, Failure> {
+    let folder = tempfile::tempdir().map_err(|fault| Failure::Failed(fault.to_string()))?;
+    config.database = Database::Sqlite(folder.path().join("penstock.db"));
+    Ok(folder)
 }
 
 /// Applies a document to an installation.

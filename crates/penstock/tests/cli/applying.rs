@@ -277,6 +277,10 @@ fn a_dry_run_tells_and_does_nothing() {
         "{done:?}"
     );
     assert!(!done.out.contains("sk_test_"), "{done:?}");
+    assert!(!installation.database_exists());
+    assert_eq!(installation.apply(POOL, &[]).code, 0);
+    let again = installation.apply(&format!("{POOL}{ACME}{KEYS}"), &["--dry-run"]);
+    assert!(again.out.contains("partner acme: created"), "{again:?}");
     assert_eq!(
         installation.run(&["key", "list", "--partner", "acme"]).code,
         1

@@ -7,4 +7,6 @@ mod commands;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod opening;
+#[cfg(test)]
 mod sandbox;

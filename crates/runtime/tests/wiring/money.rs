@@ -197,7 +197,8 @@ async fn many_at_once_spend_exactly_what_there_is() {
             .unwrap();
         assert!(account.unwrap().available.is_zero());
     }
-    let audit = runtime.base.store.audit().await.unwrap();
+    let (store, sealer) = (&runtime.base.store, &runtime.base.sealer);
+    let audit = store.audit(sealer, &|_| ()).await.unwrap();
     assert!(audit.clean(), "{:#?}", audit.findings);
     runtime.close().await;
 }

@@ -20,7 +20,7 @@ pub(super) const FIGURES: [(&str, &str); 12] = [
 ];
 
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 21] = [
+pub(super) const INVARIANTS: [(&str, &str); 22] = [
     ("database-is-whole", WHOLE),
     ("rows-refer-to-rows", REFERENCES),
     ("consumed-quote-has-one-trade", CONSUMED_WITHOUT_TRADE),
@@ -39,13 +39,13 @@ pub(super) const INVARIANTS: [(&str, &str); 21] = [
     ("deposit-is-its-entry", DEPOSIT),
     ("terminal-trade-has-one-event", EVENT_MISSING),
     ("event-has-its-trade", EVENT_EXTRA),
+    ("event-has-its-delivery", UNDELIVERED),
     ("delivery-is-of-its-event", DELIVERY),
     ("idempotency-record-is-of-its-trade", ANSWERED),
     ("rows-stay-in-their-mode", MODES),
 ];
 
-/// SQLite's own check: pages, indexes, types and unique keys. A connection that can only read
-/// leaves the CHECKs of the schema out, so the queries below repeat what those say.
+/// SQLite's own check: pages, indexes, types, unique keys, and the CHECKs of the schema.
 const WHOLE: &str =
     "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'";
 
@@ -175,14 +175,16 @@ const ENTRY_REFERENCE: &str =
     "SELECT e.mode || '/' || e.partner_id || ' entry ' || e.id || ' names another quote than its trade'
      FROM ledger_entries AS e
      LEFT JOIN trades AS t ON t.mode = e.mode AND t.partner_id = e.partner_id AND t.id = e.trade_id
-     WHERE e.trade_id IS NOT NULL AND e.reference IS NOT 'pq_' || t.mode || '_' || t.quote_id";
+     WHERE (e.trade_id IS NOT NULL AND e.reference IS NOT 'pq_' || t.mode || '_' || t.quote_id)
+        OR (e.trade_id IS NULL AND e.reason IN ('buy_debit', 'buy_refund', 'sell_debit', 'sell_refund', 'settlement'))";
 
 const DEPOSIT: &str =
     "SELECT d.mode || '/' || d.partner_id || ' deposit ' || d.reference || ' and its entry disagree'
      FROM deposits AS d
      LEFT JOIN ledger_entries AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.entry_id
-     WHERE (e.amount, e.asset, e.reference, e.debit, e.credit)
-           IS NOT (d.amount, d.asset, d.reference, 'outside', 'partner')
+     WHERE (e.amount, e.asset, e.reference, e.debit, e.credit, e.created_at, e.reason)
+           IS NOT (d.amount, d.asset, d.reference, 'outside', 'partner', d.created_at,
+                   CASE WHEN d.network IS NULL THEN 'payin_credit' ELSE 'crypto_receipt' END)
      UNION ALL
      SELECT e.mode || '/' || e.partner_id || ' entry ' || e.id || ' came from outside without a deposit'
      FROM ledger_entries AS e
@@ -208,11 +210,24 @@ const EVENT_EXTRA: &str =
        AND e.type IN ('pool.transaction.settled', 'pool.transaction.failed', 'pool.transaction.released')
        AND e.type IS NOT 'pool.transaction.' || CASE t.status WHEN 'returned' THEN 'settled' ELSE t.status END";
 
+/// An endpoint has been there since the oldest of its secrets, if not longer: every event after
+/// that was queued for it. In that very millisecond either may have come first.
+const UNDELIVERED: &str =
+    "SELECT e.mode || '/' || e.partner_id || ' event ' || e.id || ' is not queued for the endpoint of its partner'
+     FROM events AS e
+     WHERE e.created_at > (SELECT min(s.created_at) FROM webhook_endpoints AS w
+                           JOIN webhook_secrets AS s ON s.mode = w.mode AND s.partner_id = w.partner_id
+                                AND s.endpoint_id = w.id
+                           WHERE w.mode = e.mode AND w.partner_id = e.partner_id AND w.service = e.service)
+       AND NOT EXISTS (SELECT 1 FROM deliveries AS d
+                       WHERE d.mode = e.mode AND d.partner_id = e.partner_id AND d.event_id = e.id)";
+
 const DELIVERY: &str =
     "SELECT d.mode || '/' || d.partner_id || ' delivery ' || d.id || ' is not of its event'
      FROM deliveries AS d
      LEFT JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
-     WHERE e.object_id IS NOT d.object_id";
+     LEFT JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+     WHERE (e.object_id, e.service) IS NOT (d.object_id, w.service) OR d.created_at < e.created_at";
 
 const ANSWERED: &str =
     "SELECT i.mode || '/' || i.partner_id || ' key ' || i.key || ' answered with a trade of another route or instant'
