@@ -1,0 +1,148 @@
+"""Traces as a collector receives them, read with OpenTelemetry's own messages; and what a fault of the database tells."""
+
+import http.server
+import secrets
+import sqlite3
+import threading
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from conftest import make_world
+from provisioning import ADDRESS
+from test_webhooks import SECRET, Receiver, listen
+
+IBAN = "DE89370400440532013000"
+
+
+class Collector:
+    """Takes OTLP over HTTP, and refuses what is none."""
+
+    def __init__(self):
+        self.requests = []
+        collector = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                assert (self.path, self.headers["content-type"]) == ("/v1/traces", "application/x-protobuf")
+                collector.requests.append((str(self.headers), body, ExportTraceServiceRequest.FromString(body)))
+                answer = ExportTraceServiceResponse().SerializeToString()
+                self.send_response(200)
+                self.send_header("content-type", "application/x-protobuf")
+                self.send_header("content-length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *words):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+
+    def resources(self):
+        return [resource for _, _, request in self.requests for resource in request.resource_spans]
+
+    def spans(self):
+        return [span for resource in self.resources() for scope in resource.scope_spans for span in scope.spans]
+
+    def said(self):
+        """Everything that arrived, as bytes and as a person reads it."""
+        return "\n".join(f"{head}{body!r}{request}" for head, body, request in self.requests)
+
+
+@pytest.fixture
+def collector():
+    collector = Collector()
+    yield collector
+    collector.server.shutdown()
+
+
+@pytest.fixture
+def traced(tmp_path, contract, collector):
+    """A service that says all it can: every level, and every trace."""
+    world = make_world(
+        tmp_path / "traced",
+        contract,
+        PENSTOCK_OTLP_ENDPOINT=collector.address,
+        RUST_LOG="trace",
+    )
+    yield world
+    assert world.service.stop() == 0
+
+
+def secrets_of(world, partner, *more):
+    master = (world.installation.folder / "master.key").read_text().strip()
+    found = [partner.secret, partner.secret[8:], partner.publishable, SECRET, SECRET[6:], master, ADDRESS, IBAN, *more]
+    assert all(len(secret) >= 16 for secret in found)
+    return found
+
+
+def assert_unsaid(found, **places):
+    for name, said in places.items():
+        told = [secret for secret in found if secret.lower() in said.lower()]
+        assert not told, f"{name} tells {told}"
+
+
+# rule: auth.keys-never-logged
+def test_a_collector_reads_every_trace_and_no_secret(traced, collector):
+    receiver = Receiver()
+    partner = traced.partner(funds="1000.00", iban=IBAN)
+    listen(partner, receiver)
+    quote = partner.quote("123.45")
+    once = secrets.token_hex(16)
+    assert partner.transact(quote["quoteId"], idempotency=once).status == 200
+    assert partner.poll(quote["quoteId"])["status"] == "settled"
+    partner.client.get("/pools/EUR-USDT/funding")
+    receiver.expect(1)
+    assert traced.service.stop() == 0
+    receiver.server.shutdown()
+
+    for part in collector.resources():
+        names = {attribute.key: attribute.value.string_value for attribute in part.resource.attributes}
+        assert names["service.name"] == "pools-service" and names["service.version"]
+    spans = collector.spans()
+    by_id = {span.span_id: span for span in spans}
+    assert len(by_id) == len(spans)
+    for span in spans:
+        assert len(span.trace_id) == 16 and len(span.span_id) == 8
+        assert 0 < span.start_time_unix_nano <= span.end_time_unix_nano
+        if span.parent_span_id:
+            assert by_id[span.parent_span_id].trace_id == span.trace_id
+    kinds = {span.name: span.kind for span in spans}
+    assert kinds["POST /v1/pools/{id}/transact"] == Span.SPAN_KIND_SERVER
+    assert kinds["webhook.attempt"] == Span.SPAN_KIND_CLIENT
+    assert {"engine hold", "engine report", "transaction", "lane.batch"} <= set(kinds)
+    log = traced.service.log()
+    assert '"level":"TRACE"' in log
+    assert_unsaid(secrets_of(traced, partner, once), traces=collector.said(), log=log)
+    assert "123.45" not in log and "123.45" not in collector.said(), "amounts are nobody's but the partner's"
+
+
+# rule: auth.keys-never-logged
+def test_a_fault_of_the_database_tells_no_secret(traced, collector):
+    partner = traced.partner(funds="1000.00", iban=IBAN)
+    quote = partner.quote("100.00")
+    once = secrets.token_hex(16)
+    with sqlite3.connect(traced.installation.database, timeout=30) as database:
+        database.execute("ALTER TABLE trades RENAME TO trades_elsewhere")
+    refused = partner.transact(quote["quoteId"], idempotency=once)
+    assert refused.status in (500, 503)
+    assert partner.client.get(f"/pools/transactions/{quote['quoteId']}").status in (500, 503)
+    with sqlite3.connect(traced.installation.database, timeout=30) as database:
+        database.execute("ALTER TABLE trades_elsewhere RENAME TO trades")
+    assert partner.transact(quote["quoteId"], idempotency=once).status == 200
+    assert traced.service.stop() == 0
+    log = traced.service.log()
+    failed = [line for line in traced.service.log_lines() if line.get("message") == "Failed to answer a request"]
+    assert len(failed) == 2 and all("no such table" in line["error.chain"] for line in failed)
+    requests = [span for span in collector.spans() if span.name == "POST /v1/pools/{id}/transact"]
+    assert Status.STATUS_CODE_ERROR in {span.status.code for span in requests}
+    found = secrets_of(traced, partner, once)
+    assert_unsaid(found, traces=collector.said(), log=log, answer=refused.text)
