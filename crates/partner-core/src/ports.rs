@@ -276,6 +276,10 @@ pub trait Audit: Send + Sync {
         sealer: &Sealer,
         progress: &AuditProgress<'_>,
     ) -> Result<AuditReport, StoreError>;
+
+    /// Keeps the window that this process judges velocity caps by, and since when it is that one.
+    /// For the process that serves: audits judge past trades by what is kept.
+    async fn velocity_window_keep(&self) -> Result<(), StoreError>;
 }
 
 /// Work that keeps tables bounded.

@@ -297,6 +297,7 @@ impl Runtime {
         let rates = Arc::new(MeasuredRates::new(rates(&config.rates)?));
         let engine = Arc::new(MeasuredEngine::new(engine(config.engine)));
         let base = Foundation::open(config, ports).await?;
+        base.store.velocity_window_keep().await?;
         let cache = Arc::new(DirectoryCache::new(base.store.clone()));
         let shutdown = CancellationToken::new();
         let background = TaskTracker::new();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kernel::Mode;
 use partner_core::events::Service;
+use partner_core::pools::PoolsProfile;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport;
 
@@ -77,4 +78,49 @@ impl<F: Fixture> World<F> {
             self.trade(&member, Side::OnRamp, ONE).await;
         }
     }
+}
+
+impl<F: Fixture> World<F> {
+    async fn set_cap(&self, member: &Member, cap: i64) {
+        let capped = PoolsProfile {
+            velocity_cap: Some(cap),
+            ..profile()
+        };
+        self.reprofile(member, &capped).await;
+    }
+}
+
+/// What was traded under another cap or window is not judged by the present ones.
+// rule: pools.velocity.window, cli.verify
+pub async fn what_the_cap_allowed_then_is_no_breach(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member = world.rich("acme").await;
+    world.set_cap(&member, 10 * ONE).await;
+    world.ports().audit.velocity_window_keep().await.unwrap();
+    for _ in 0..2 {
+        world.clock().advance(WINDOW / 2);
+        world.trade(&member, Side::OnRamp, 5 * ONE).await;
+    }
+    world.assert_clean().await;
+    // Another window, under which twice as much was traded as the cap allows.
+    world.clock().advance(WINDOW);
+    world.trade(&member, Side::OnRamp, 10 * ONE).await;
+    world.fixture.reopen(WINDOW * 4).await;
+    world.ports().audit.velocity_window_keep().await.unwrap();
+    world.assert_clean().await;
+    // A cap that is less than what was traded.
+    world.set_cap(&member, ONE).await;
+    world.assert_clean().await;
+    world.clock().advance(WINDOW * 4);
+    world.trade(&member, Side::OnRamp, ONE).await;
+    world.assert_clean().await;
+    // From here on the present cap and window have been in force.
+    let planted =
+        "UPDATE trades SET notional = notional + 1 WHERE rowid = (SELECT max(rowid) FROM trades)";
+    world.fixture.damage(planted).await;
+    let findings = world.audit().await.findings;
+    let cap = findings
+        .iter()
+        .find(|one| one.invariant == "velocity-stays-within-cap");
+    assert_eq!(cap.unwrap().count, 1);
 }

@@ -363,11 +363,15 @@ const BREACHES: &[Breach] = &[
         let later = "floor = 9000000000000, total = '0'";
         update(rows, "velocity", later, "TRUE")
     }),
+    breach("velocity-stays-within-cap", |rows| {
+        update(rows, "pools_profiles", "velocity_cap = 1", "TRUE")
+    }),
 ];
 
 // rule: cli.verify
 pub async fn every_planted_breach_is_found_under_its_name(store: impl Fixture) {
     let world = World::new(store);
+    world.ports().audit.velocity_window_keep().await.unwrap();
     let mut victims = Vec::new();
     for number in 0..BREACHES.len() {
         victims.push(world.eventful(&format!("victim-{number}")).await);

@@ -102,7 +102,8 @@ macro_rules! store_contract {
                 an_open_store_is_ready, a_reopened_store_has_everything;
             clock: the_clock_never_runs_backwards, the_clock_goes_on_where_it_stopped,
                 what_has_expired_stays_expired_when_the_clock_is_set_back;
-            audit: a_fresh_database_is_clean, everything_the_rules_do_is_clean;
+            audit: a_fresh_database_is_clean, everything_the_rules_do_is_clean,
+                what_the_cap_allowed_then_is_no_breach;
             breaches: every_planted_breach_is_found_under_its_name,
                 every_invariant_has_a_planted_breach, a_breach_is_described_with_its_row,
                 many_breaches_are_counted_and_twenty_described;

@@ -180,11 +180,14 @@ pub(crate) async fn profile_put(
         .collect();
     sqlx::query(
         "INSERT INTO pools_profiles (mode, partner_id, enabled, access, kyc, tier, allowed, balance_gate,
-                                     velocity_cap, iban, funding_reference, terms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+                                     velocity_cap, iban, funding_reference, terms, velocity_cap_since)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+                 coalesce((SELECT max(created_at) FROM trades WHERE mode = ?1 AND partner_id = ?2), 0))
          ON CONFLICT (mode, partner_id) DO UPDATE SET
              enabled = excluded.enabled, access = excluded.access, kyc = excluded.kyc, tier = excluded.tier,
              allowed = excluded.allowed, balance_gate = excluded.balance_gate,
+             velocity_cap_since = CASE WHEN velocity_cap IS excluded.velocity_cap THEN velocity_cap_since
+                                  ELSE excluded.velocity_cap_since END,
              velocity_cap = excluded.velocity_cap, iban = excluded.iban,
              funding_reference = excluded.funding_reference, terms = excluded.terms",
     )

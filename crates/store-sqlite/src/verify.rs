@@ -20,6 +20,7 @@ use partner_core::sealing::Sealer;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 
+use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
 
 /// Breaches described; the rest is counted.
@@ -27,7 +28,7 @@ const SHOWN: usize = 20;
 /// Progress is told every so many rows.
 const TOLD: u64 = 100_000;
 /// Invariants that are walked; those asked in SQL come before them.
-const WALKED: usize = 11;
+const WALKED: usize = 12;
 
 #[async_trait]
 impl Audit for SqliteStore {
@@ -51,6 +52,12 @@ impl Audit for SqliteStore {
         conn.close().await.map_err(errors::statement)?;
         Ok(report)
     }
+
+    async fn velocity_window_keep(&self) -> Result<(), StoreError> {
+        let mut tx = SqliteTx::begin(self, "velocity_window_keep").await?;
+        velocity::keep_window(tx.conn(), self.inner.options.velocity_window).await?;
+        tx.finish().await
+    }
 }
 
 /// Every statement of an audit.
@@ -64,6 +71,7 @@ pub(crate) fn statements() -> impl Iterator<Item = &'static str> {
         ledger::RESERVES,
         velocity::COUNTED,
         velocity::TOTALS,
+        velocity::CAPPED,
         rows::QUOTES,
         rows::TRADES,
         rows::DEPOSITS,

@@ -1,15 +1,19 @@
-//! What the velocity cap counts: the running totals.
+//! What the velocity cap counts: the running totals, and the cap itself at every instant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use kernel::StoreError;
+use sqlx::SqliteConnection;
 
 use super::{Breaches, Work, integer, text};
+use crate::errors;
 
 impl Work<'_> {
     pub(super) async fn velocity(&mut self) -> Result<(), StoreError> {
         self.totals().await?;
-        self.floors().await
+        self.floors().await?;
+        self.caps().await
     }
 
     /// Each running total is the plain sum of the trades it counts.
@@ -62,6 +66,54 @@ impl Work<'_> {
         self.found(name, breaches);
         Ok(())
     }
+
+    /// At the instant of every trade, what counts in the window that ends there is within the
+    /// cap. Judged from when both the cap and the window last changed: what was allowed before is
+    /// not known. A trade that came to nothing later counts no more, so nothing is found that was
+    /// none.
+    async fn caps(&mut self) -> Result<(), StoreError> {
+        let name = "velocity-stays-within-cap";
+        let mut breaches = Breaches::default();
+        let mut window = Window::default();
+        self.each(name, CAPPED, |row| {
+            let partner = (text(row, "mode")?, text(row, "partner_id")?);
+            let (at, notional) = (integer(row, "created_at")?, integer(row, "notional")?);
+            let sum = window.move_to(partner, at, integer(row, "millis")?, notional);
+            let judged = at > integer(row, "since")?;
+            let cap = integer(row, "velocity_cap")?;
+            if judged && sum > i128::from(cap) {
+                let (mode, partner) = &window.partner;
+                let id = text(row, "id")?;
+                breaches.add(|| {
+                    format!(
+                        "{mode}/{partner} trade {id} brings its window to {sum}, the cap is {cap}"
+                    )
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+}
+
+/// Notes the window of the process that serves, unless it is the one noted already.
+pub(super) async fn keep_window(
+    conn: &mut SqliteConnection,
+    window: Duration,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO velocity_window (id, millis, since)
+         VALUES (1, ?1, coalesce((SELECT created_at FROM trades ORDER BY rowid DESC LIMIT 1), 0))
+         ON CONFLICT (id) DO UPDATE SET millis = excluded.millis, since = excluded.since
+         WHERE millis <> excluded.millis",
+    )
+    .bind(i64::try_from(window.as_millis()).unwrap_or(i64::MAX))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
 }
 
 pub(super) const COUNTED: &str = "SELECT t.mode, t.partner_id, t.notional
@@ -70,3 +122,40 @@ pub(super) const COUNTED: &str = "SELECT t.mode, t.partner_id, t.notional
      WHERE t.status NOT IN ('released', 'failed') AND (v.floor IS NULL OR t.created_at > v.floor)";
 
 pub(super) const TOTALS: &str = "SELECT mode, partner_id, total, floor FROM velocity";
+
+/// Read backwards along the index of the list, so that a partner's trades come in their order.
+pub(super) const CAPPED: &str =
+    "SELECT t.mode, t.partner_id, t.id, t.created_at, t.notional, p.velocity_cap, w.millis,
+            max(p.velocity_cap_since, w.since) AS since
+     FROM trades AS t INDEXED BY trades_list
+     CROSS JOIN velocity_window AS w ON w.id = 1
+     CROSS JOIN pools_profiles AS p ON p.mode = t.mode AND p.partner_id = t.partner_id
+     WHERE t.status NOT IN ('released', 'failed') AND p.velocity_cap IS NOT NULL
+     ORDER BY t.mode DESC, t.partner_id DESC, t.created_at, t.id";
+
+/// What counts of one partner's trades at the instant of the last one: its instant and notional.
+#[derive(Default)]
+struct Window {
+    partner: (String, String),
+    trades: VecDeque<(i64, i64)>,
+    sum: i128,
+}
+
+impl Window {
+    /// Takes a trade in and lets those go that are older than the span; the sum then.
+    fn move_to(&mut self, partner: (String, String), at: i64, span: i64, notional: i64) -> i128 {
+        if self.partner != partner {
+            *self = Self {
+                partner,
+                ..Self::default()
+            };
+        }
+        let cutoff = at.saturating_sub(span);
+        while let Some((_, gone)) = self.trades.pop_front_if(|(made, _)| *made <= cutoff) {
+            self.sum -= i128::from(gone);
+        }
+        self.trades.push_back((at, notional));
+        self.sum += i128::from(notional);
+        self.sum
+    }
+}
