@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::cmd::{apply, balance, crypto, key, sandbox};
+use crate::cmd::{apply, balance, completions, crypto, export, key, sandbox, webhook};
 use crate::terminal::Output;
 
 /// Operates and tries out a Penstock installation.
@@ -52,6 +52,14 @@ pub(crate) enum Command {
     /// Books crypto that partners have sent.
     #[command(subcommand)]
     Crypto(crypto::Command),
+    /// Rotates the secrets that events are signed with.
+    #[command(subcommand)]
+    Webhook(webhook::Command),
     /// Checks every invariant over the whole database.
     Verify,
+    /// Prints a window of a partner's books as CSV.
+    #[command(subcommand)]
+    Export(export::Command),
+    /// Prints what a shell needs to complete commands and flags.
+    Completions(completions::Command),
 }

@@ -7,6 +7,8 @@ mod arguments;
 mod cmd;
 mod failure;
 mod installation;
+mod progress;
+mod sheet;
 mod terminal;
 
 use std::process::ExitCode;
@@ -44,6 +46,9 @@ async fn dispatch(arguments: Arguments, terminal: &Terminal) -> Result<ExitCode,
         Command::Key(command) => cmd::key::run(given, command, terminal).await,
         Command::Balance(command) => cmd::balance::run(given, command, terminal).await,
         Command::Crypto(command) => cmd::crypto::run(given, command, terminal).await,
+        Command::Webhook(command) => cmd::webhook::run(given, command, terminal).await,
+        Command::Export(command) => cmd::export::run(given, command, terminal).await,
+        Command::Completions(command) => cmd::completions::run(&command),
         Command::Verify => cmd::verify::run(given, terminal).await,
     }
 }

@@ -45,6 +45,11 @@ impl Terminal {
         Self { output }
     }
 
+    /// For whom the command answers.
+    pub(crate) const fn output(&self) -> Output {
+        self.output
+    }
+
     /// Answers: a value on one line for programs, or text for people. The text is made only where it is shown.
     pub(crate) fn answer<T: Serialize>(
         &self,

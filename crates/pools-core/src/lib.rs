@@ -6,6 +6,7 @@
 pub mod books;
 pub mod destination;
 pub mod events;
+pub mod export;
 pub mod ledger;
 pub mod ports;
 pub mod pricing;

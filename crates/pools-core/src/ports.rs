@@ -11,6 +11,7 @@ use partner_core::ports::{EventTx, Unit};
 
 use crate::books::{Books, Command, Outcome, Refusal};
 use crate::destination::Destination;
+use crate::export::{Booked, Window};
 use crate::ledger::{Account, Entry, EntryId};
 use crate::pricing::SourceRate;
 use crate::quote::{Quote, QuoteId, Side, Terms};
@@ -120,6 +121,33 @@ pub struct TransactLook {
     pub quote: Option<Quote>,
     /// The quote's trade.
     pub trade: Option<Trade>,
+}
+
+/// A partner's books for the operator: whole windows, each from one snapshot.
+#[async_trait]
+pub trait Exports: Send + Sync {
+    /// The trades made in a window, by (`created_at`, id).
+    async fn trades_export(
+        &self,
+        who: &Tenant,
+        window: Window,
+    ) -> Result<Box<dyn Pages<Trade>>, StoreError>;
+
+    /// The entries made in a window, of every currency, by `created_at`. Those of one instant are
+    /// in the order of their currencies' codes, within a currency by their number in the partner's
+    /// account, and those that are not in it come last.
+    async fn ledger_export(
+        &self,
+        who: &Tenant,
+        window: Window,
+    ) -> Result<Box<dyn Pages<Booked>>, StoreError>;
+}
+
+/// Rows of one snapshot, a page at a time.
+#[async_trait]
+pub trait Pages<T>: Send {
+    /// The next rows, at most `limit`; none at the end.
+    async fn next(&mut self, limit: u32) -> Result<Vec<T>, StoreError>;
 }
 
 /// What an operator watches. Asked every few seconds, so no answer may go through a table.

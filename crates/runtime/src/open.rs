@@ -44,6 +44,7 @@ pub trait Store:
     PoolsStore
     + TransactBooks
     + QuoteBooks
+    + pools_core::ports::Exports
     + pools_core::ports::Figures
     + Directory
     + EventReads

@@ -11,7 +11,7 @@ use kernel::{Clock, Timestamp};
 use partner_core::ports::{
     Audit, Deliveries, Directory, EventReads, Housekeeping, ProvisionStore, Readiness,
 };
-use pools_core::ports::{Figures, PoolsStore, QuoteBooks, TransactBooks};
+use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, TransactBooks};
 
 /// The velocity window every fixture opens with.
 pub const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
@@ -57,6 +57,8 @@ pub struct Ports {
     pub housekeeping: Arc<dyn Housekeeping>,
     /// Is the store there?
     pub readiness: Arc<dyn Readiness>,
+    /// A partner's books for the operator.
+    pub exports: Arc<dyn Exports>,
     /// What an operator watches.
     pub figures: Arc<dyn Figures>,
     /// The invariants of the whole database.
@@ -82,6 +84,7 @@ impl Ports {
             + Deliveries
             + Housekeeping
             + Readiness
+            + Exports
             + Figures
             + Audit
             + 'static,
@@ -97,6 +100,7 @@ impl Ports {
             deliveries: store.clone(),
             housekeeping: store.clone(),
             readiness: store.clone(),
+            exports: store.clone(),
             figures: store.clone(),
             audit: store,
         }

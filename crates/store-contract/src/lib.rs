@@ -16,6 +16,7 @@ pub mod breaches;
 pub mod clock;
 pub mod deliveries;
 pub mod events;
+pub mod exports;
 pub mod figures;
 pub mod fixture;
 pub mod idempotency;
@@ -93,6 +94,9 @@ macro_rules! store_contract {
                 what_is_handed_back_is_due_at_once, a_claim_sees_the_endpoint_as_it_is_now,
                 modes_and_services_have_queues_of_their_own, a_commit_that_queued_wakes,
                 concluding_what_is_not_there_changes_nothing;
+            exports: trades_come_in_their_order_and_once, a_window_has_its_start_and_not_its_end,
+                entries_of_every_currency_come_in_their_order, a_receipt_says_where_it_came_in,
+                an_export_is_of_one_moment, exports_are_each_partners_and_modes;
             provisioning: pools_read_back_in_order, partners_read_back,
                 profiles_are_replaced_wholly, endpoints_are_replaced_with_their_secrets,
                 keys_are_listed_the_oldest_first, a_keys_hash_is_unique_in_all_modes,

@@ -133,7 +133,7 @@ pub(crate) const PAGE: &str =
 /// The last entry made at an instant or earlier; zero where there is none. Instants never
 /// decrease along the sequence, which has no gaps, so it is found by halving; the CROSS JOIN has
 /// each half look up its one entry, where the planner would go through the whole account.
-async fn last_up_to(
+pub(crate) async fn last_up_to(
     conn: &mut SqliteConnection,
     who: &Tenant,
     account: &Account,

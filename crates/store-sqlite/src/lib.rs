@@ -13,6 +13,7 @@ mod deposits;
 mod endpoints;
 mod errors;
 mod events;
+mod exports;
 mod figures;
 mod idempotency;
 mod keys;

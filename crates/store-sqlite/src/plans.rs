@@ -102,6 +102,21 @@ async fn the_velocity_window_is_read_from_the_index_alone() {
 }
 
 #[tokio::test]
+async fn an_export_reads_the_rows_of_its_partner() {
+    use crate::exports;
+    let plan = assert_cheap(exports::TRADES).await.concat();
+    assert!(plan.contains("trades_list ("), "{plan}");
+    let plan = assert_cheap(exports::NUMBERED).await.concat();
+    assert!(
+        plan.contains("account_sequence>? AND account_sequence<?"),
+        "{plan}"
+    );
+    let plan = assert_cheap(exports::UNNUMBERED).await.concat();
+    assert!(plan.contains("account_sequence=? AND rowid>?"), "{plan}");
+    assert_cheap(exports::ACCOUNTS).await;
+}
+
+#[tokio::test]
 async fn a_lane_looks_up_what_it_touches() {
     use lane::{load, write};
     for statement in [

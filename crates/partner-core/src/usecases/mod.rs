@@ -4,6 +4,7 @@ pub mod apply;
 mod changes;
 pub mod keys;
 pub mod partners;
+pub mod rotation;
 
 use std::future::Future;
 

@@ -9,4 +9,6 @@ mod fixture;
 #[cfg(test)]
 mod opening;
 #[cfg(test)]
+mod rotating;
+#[cfg(test)]
 mod sandbox;

@@ -1,0 +1,176 @@
+//! Rotating the secret that a partner's events are signed with.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Entropy, Mode, StoreError, Timestamp};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::{LostRace, retry_lost_races};
+use crate::events::{EndpointSecret, Service, generate_secret, secret_place};
+use crate::ports::ProvisionStore;
+use crate::sealing::{SealBroken, Sealer};
+use crate::{PartnerId, Tenant};
+
+/// The longest overlap: whoever has not switched after 30 days will not.
+const LONGEST_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Rotates webhook secrets.
+#[derive(Clone)]
+pub struct Rotating {
+    /// The store.
+    pub store: Arc<dyn ProvisionStore>,
+    /// Seals the new secret.
+    pub sealer: Arc<Sealer>,
+    /// For the new secret.
+    pub entropy: Arc<dyn Entropy>,
+    /// The mode worked in.
+    pub mode: Mode,
+}
+
+impl fmt::Debug for Rotating {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rotating")
+    }
+}
+
+/// What becomes of the secret there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Present {
+    /// It signs nothing any more.
+    EndsAtOnce,
+    /// It signs beside the new one for so long.
+    Overlaps(Duration),
+}
+
+/// A secret that was rotated.
+#[derive(Debug)]
+pub struct Rotated {
+    /// The new secret: shown this once.
+    pub secret: SecretString,
+    /// Until when the one before it signs too.
+    pub overlap_until: Option<Timestamp>,
+}
+
+/// Why nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum RotateError {
+    /// No service of this program would use the secret.
+    #[error("this program serves no gate yet, so there is no secret to rotate")]
+    NoGate,
+    /// The overlap is nothing, or longer than anybody needs.
+    #[error(
+        "expected an overlap of more than nothing and at most 720h; without one the new secret signs alone at once"
+    )]
+    Overlap,
+    /// No partner has this name in this mode.
+    #[error("no partner `{0}` in mode {1}")]
+    UnknownPartner(PartnerId, Mode),
+    /// The partner has no endpoint.
+    #[error("partner `{0}` has no webhook in mode {1}: nothing is signed for it")]
+    NoEndpoint(PartnerId, Mode),
+    /// Two secrets sign already, and somebody may rely on either.
+    #[error(
+        "two secrets sign until {0}, and there can be no third: wait until then, or rotate without an overlap, which ends both at once"
+    )]
+    Overlapping(Timestamp),
+    /// The new secret cannot be sealed.
+    #[error("the new secret cannot be sealed")]
+    Sealed(#[source] SealBroken),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl LostRace for RotateError {
+    fn lost_race(&self) -> bool {
+        matches!(self, Self::Store(error) if error.lost_race())
+    }
+}
+
+impl Rotating {
+    /// Makes a new secret. Its text is in the answer and nowhere else. Running services sign with
+    /// it from their next attempt on.
+    ///
+    /// # Errors
+    /// [`RotateError`]; nothing is changed then.
+    pub async fn rotate(
+        &self,
+        partner: &PartnerId,
+        service: Service,
+        present: Present,
+    ) -> Result<Rotated, RotateError> {
+        if service == Service::Gate {
+            return Err(RotateError::NoGate);
+        }
+        if let Present::Overlaps(span) = present
+            && (span.is_zero() || span > LONGEST_OVERLAP)
+        {
+            return Err(RotateError::Overlap);
+        }
+        retry_lost_races(|| self.rotate_once(partner, service, present)).await
+    }
+
+    async fn rotate_once(
+        &self,
+        partner: &PartnerId,
+        service: Service,
+        present: Present,
+    ) -> Result<Rotated, RotateError> {
+        let mode = self.mode;
+        let who = Tenant {
+            partner: partner.clone(),
+            mode,
+        };
+        let mut tx = self.store.provision_begin("webhook_rotate").await?;
+        if tx.partner_lock(&who).await?.is_none() {
+            return Err(RotateError::UnknownPartner(who.partner, mode));
+        }
+        let Some(mut endpoint) = tx.endpoint_get(&who, service).await? else {
+            return Err(RotateError::NoEndpoint(who.partner, mode));
+        };
+        let now = tx.now().await?;
+        let (kept, overlap_until) = kept(endpoint.secrets, present, now)?;
+        let text = generate_secret(self.entropy.as_ref());
+        let (place, plain) = (secret_place(endpoint.id), text.expose_secret().as_bytes());
+        let sealed = self.sealer.seal(&place, plain, self.entropy.as_ref());
+        let new = EndpointSecret {
+            sealed: sealed.map_err(RotateError::Sealed)?,
+            created_at: now,
+            expires_at: None,
+        };
+        endpoint.secrets = std::iter::once(new).chain(kept).collect();
+        tx.endpoint_put(&who, &endpoint).await?;
+        tx.config_version_raise().await?;
+        tx.commit().await?;
+        Ok(Rotated {
+            secret: text,
+            overlap_until,
+        })
+    }
+}
+
+/// The secret that goes on signing, and until when. One whose time is over counts no more.
+fn kept(
+    secrets: Vec<EndpointSecret>,
+    present: Present,
+    now: Timestamp,
+) -> Result<(Option<EndpointSecret>, Option<Timestamp>), RotateError> {
+    let Present::Overlaps(span) = present else {
+        return Ok((None, None));
+    };
+    let active = |secret: &EndpointSecret| secret.expires_at.is_none_or(|until| until > now);
+    let mut active = secrets.into_iter().filter(active);
+    let newest = active.next();
+    if let Some(until) = active.filter_map(|secret| secret.expires_at).max() {
+        return Err(RotateError::Overlapping(until));
+    }
+    let until = now.plus(span);
+    let kept = newest.map(|secret| EndpointSecret {
+        expires_at: Some(until),
+        ..secret
+    });
+    let until = kept.as_ref().map(|_| until);
+    Ok((kept, until))
+}

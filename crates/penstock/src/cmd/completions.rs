@@ -1,0 +1,30 @@
+//! `penstock completions`: what a shell needs to complete commands and flags.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::arguments::Arguments;
+use crate::failure::Failure;
+
+/// For which shell.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Command {
+    /// The shell.
+    shell: Shell,
+}
+
+pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        command.shell,
+        &mut Arguments::command(),
+        "penstock",
+        &mut script,
+    );
+    let written = std::io::stdout().write_all(&script);
+    written.map_err(|fault| Failure::Failed(fault.to_string()))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,254 @@
+//! `penstock export`: a window of a partner's books, for spreadsheets and other programs.
+
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+
+use kernel::{Bound, Timestamp, TimestampFault, UNITS_SCALE};
+use partner_core::Tenant;
+use partner_core::pools::Network;
+use pools_core::export::{Booked, Window};
+use pools_core::ledger::AccountKind;
+use pools_core::ports::Pages;
+use pools_core::trade::{Trade, TradeState};
+use rust_decimal::Decimal;
+
+use crate::arguments::Given;
+use crate::failure::Failure;
+use crate::installation::{Installation, partner_id};
+use crate::progress::Progress;
+use crate::sheet::{Cell, Sheet};
+use crate::terminal::{Output, Terminal};
+
+/// Rows that are read at once: all that is ever held.
+const PAGE: u32 = 500;
+
+/// What is exported.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// The trades made in a window, with everything that is stored of them.
+    Trades(Chosen),
+    /// The ledger's entries made in a window, in every currency.
+    Ledger(Chosen),
+}
+
+/// Whose books, and which window of them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Chosen {
+    /// The partner.
+    #[arg(long)]
+    partner: String,
+    /// The first instant, such as 2026-05-01 or 2026-05-01T00:00:00Z.
+    #[arg(long, value_name = "INSTANT")]
+    from: String,
+    /// The first instant that is not in the window any more.
+    #[arg(long, value_name = "INSTANT")]
+    to: String,
+}
+
+pub(crate) async fn run(
+    given: Given,
+    command: Command,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let (Command::Trades(chosen) | Command::Ledger(chosen)) = &command;
+    let partner = partner_id(&chosen.partner)?;
+    let window = window(chosen)?;
+    let installation = Installation::open(&given, terminal).await?;
+    let who = installation.tenant(partner).await?;
+    let store = &installation.base.store;
+    let output = terminal.output();
+    match command {
+        Command::Trades(_) => {
+            let pages = store.trades_export(&who, window).await?;
+            export(pages, output, &TRADE, |trade| trade_row(&who, trade)).await?;
+        }
+        Command::Ledger(_) => {
+            let pages = store.ledger_export(&who, window).await?;
+            export(pages, output, &ENTRY, |booked| entry_row(&who, booked)).await?;
+        }
+    }
+    installation.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn window(chosen: &Chosen) -> Result<Window, Failure> {
+    let read = |flag, text: &str| {
+        // An excluded end is rounded as an included start is: up.
+        Timestamp::parse(text, Bound::Lower).map_err(|_| {
+            let expected = TimestampFault::Unreadable;
+            Failure::input(format!("{flag}: {expected}"))
+        })
+    };
+    let (from, to) = (read("--from", &chosen.from)?, read("--to", &chosen.to)?);
+    Window::new(from, to).ok_or_else(|| {
+        Failure::input(format!(
+            "--from: expected an instant before --to, {to}; {from} is not"
+        ))
+    })
+}
+
+async fn export<T>(
+    mut pages: Box<dyn Pages<T>>,
+    output: Output,
+    columns: &'static [&'static str],
+    row: impl Fn(&T) -> Vec<Cell>,
+) -> Result<(), Failure> {
+    let out = io::stdout();
+    // Rows that run over the same terminal tell enough.
+    let progress = if out.is_terminal() {
+        Progress::hidden()
+    } else {
+        Progress::begin("exporting")
+    };
+    let mut sheet = Sheet::begin(output, columns, out).map_err(unwritten)?;
+    let mut count = 0_usize;
+    loop {
+        let page = pages.next(PAGE).await?;
+        if page.is_empty() {
+            return sheet.end().map_err(unwritten);
+        }
+        for item in &page {
+            sheet.row(&row(item)).map_err(unwritten)?;
+        }
+        count = count.saturating_add(page.len());
+        progress.say(format!("exporting: {count} rows"));
+    }
+}
+
+fn unwritten(fault: io::Error) -> Failure {
+    Failure::Failed(format!(
+        "the export cannot be written, and what was written is not whole ({fault})"
+    ))
+}
+
+/// As partners know them from the API, and what only the operator sees.
+const TRADE: [&str; 28] = [
+    "mode",
+    "partnerId",
+    "transactId",
+    "quoteId",
+    "poolId",
+    "side",
+    "status",
+    "fiatCurrency",
+    "fiatAmount",
+    "cryptoCurrency",
+    "cryptoAmount",
+    "cryptoNetwork",
+    "destAddress",
+    "destNetwork",
+    "quotedRate",
+    "spreadBps",
+    "feeBps",
+    "notionalUsdt",
+    "reservedAmount",
+    "engineFillTxId",
+    "createdAt",
+    "settledAt",
+    "releasedAt",
+    "failedAt",
+    "returnedAt",
+    "attempts",
+    "leaseToken",
+    "leaseUntil",
+];
+
+fn trade_row(who: &Tenant, trade: &Trade) -> Vec<Cell> {
+    let terms = &trade.terms;
+    let destination = terms.destination.as_ref();
+    let notional = Decimal::new(terms.notional, UNITS_SCALE.into()).normalize();
+    let settlement = trade.state.settlement();
+    let fill = settlement.map_or(Cell::Empty, |it| Cell::Text(it.fill.clone()));
+    let [released, failed, returned] = ends(&trade.state);
+    vec![
+        plain(who.mode),
+        Cell::Text(who.partner.to_string()),
+        plain(trade.id),
+        plain(trade.quote),
+        plain(terms.pool),
+        plain(terms.side.as_str()),
+        plain(trade.state.status().as_str()),
+        plain(terms.pool.fiat()),
+        plain(terms.fiat),
+        plain(terms.pool.crypto()),
+        plain(terms.crypto),
+        plain(terms.network.as_str()),
+        Cell::plain(destination.map(|it| it.address.as_str())),
+        Cell::plain(destination.map(|it| it.network.as_str())),
+        plain(terms.rate),
+        Cell::Number(terms.spread_bps.into()),
+        Cell::Number(terms.fee_bps.into()),
+        plain(notional),
+        Cell::plain(trade.reserved),
+        fill,
+        plain(trade.created_at),
+        Cell::plain(settlement.map(|it| it.at)),
+        Cell::plain(released),
+        Cell::plain(failed),
+        Cell::plain(returned),
+        Cell::Number(trade.attempts.into()),
+        Cell::plain(trade.lease.map(|lease| lease.token)),
+        Cell::plain(trade.lease.map(|lease| lease.until)),
+    ]
+}
+
+/// When a trade was released, failed or returned.
+const fn ends(state: &TradeState) -> [Option<Timestamp>; 3] {
+    match state {
+        TradeState::Reserved | TradeState::Settled(_) => [None, None, None],
+        TradeState::Released { at } => [Some(*at), None, None],
+        TradeState::Failed { at } => [None, Some(*at), None],
+        TradeState::Returned { at, .. } => [None, None, Some(*at)],
+    }
+}
+
+const ENTRY: [&str; 16] = [
+    "mode",
+    "partnerId",
+    "id",
+    "currency",
+    "sequence",
+    "reason",
+    "debit",
+    "credit",
+    "amount",
+    "delta",
+    "balanceAfter",
+    "ref",
+    "network",
+    "transactId",
+    "part",
+    "createdAt",
+];
+
+fn entry_row(who: &Tenant, booked: &Booked) -> Vec<Cell> {
+    let Booked { entry, network } = booked;
+    let transfer = &entry.transfer;
+    let delta = match (transfer.debit, transfer.credit) {
+        (AccountKind::Partner, _) => Cell::Plain(format!("-{}", transfer.amount)),
+        (_, AccountKind::Partner) => plain(transfer.amount),
+        _ => Cell::Empty,
+    };
+    vec![
+        plain(who.mode),
+        Cell::Text(who.partner.to_string()),
+        plain(entry.id),
+        plain(transfer.amount.asset()),
+        Cell::plain(entry.mark.map(|mark| mark.sequence)),
+        plain(transfer.reason.as_str()),
+        plain(transfer.debit.as_str()),
+        plain(transfer.credit.as_str()),
+        plain(transfer.amount),
+        delta,
+        Cell::plain(entry.mark.map(|mark| mark.balance_after)),
+        Cell::Text(entry.reference.clone()),
+        Cell::plain(network.map(Network::as_str)),
+        Cell::plain(entry.trade.map(|(trade, _)| trade)),
+        Cell::plain(entry.trade.map(|(_, part)| part.as_str())),
+        plain(entry.created_at),
+    ]
+}
+
+fn plain(value: impl ToString) -> Cell {
+    Cell::Plain(value.to_string())
+}

@@ -1,0 +1,135 @@
+//! `penstock webhook rotate-secret`: gives a partner's endpoint a new signing secret.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use partner_core::PartnerId;
+use partner_core::events::Service;
+use partner_core::usecases::rotation::{Present, RotateError, Rotated, Rotating};
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
+
+use crate::arguments::Given;
+use crate::failure::Failure;
+use crate::installation::{Installation, partner_id};
+use crate::terminal::Terminal;
+
+/// What is done with webhooks.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Makes a new signing secret and prints it, this once. It signs alone at once, unless an
+    /// overlap is given.
+    RotateSecret {
+        /// Whose events it signs.
+        #[arg(long)]
+        partner: String,
+        /// The service the events come from.
+        #[arg(long, value_enum)]
+        service: Of,
+        /// How long the present secret signs beside the new one, such as 24h.
+        #[arg(long, value_name = "SPAN")]
+        overlap: Option<String>,
+    },
+}
+
+/// The service events come from.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Of {
+    /// The liquidity pools API.
+    Pools,
+    /// The hosted ramp session API.
+    Gate,
+}
+
+pub(crate) async fn run(
+    given: Given,
+    command: Command,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let Command::RotateSecret {
+        partner,
+        service,
+        overlap,
+    } = command;
+    let partner = partner_id(&partner)?;
+    let service = match service {
+        Of::Pools => Service::Pools,
+        Of::Gate => Service::Gate,
+    };
+    let present = match overlap {
+        None => Present::EndsAtOnce,
+        Some(text) => Present::Overlaps(runtime::config::span(&text).ok_or_else(|| {
+            Failure::input("--overlap: expected digits and a unit, such as 24h, 90m or 3600s")
+        })?),
+    };
+    let installation = Installation::open(&given, terminal).await?;
+    let rotated = rotate(&installation, &partner, service, present).await?;
+    installation.close().await;
+    let answer = Answer {
+        partner: partner.as_str(),
+        service: service.as_str(),
+        secret: rotated.secret.expose_secret(),
+        overlap_until: rotated.overlap_until.map(|at| at.to_string()),
+    };
+    terminal.answer(&answer, || text_of(&answer))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rotate(
+    installation: &Installation,
+    partner: &PartnerId,
+    service: Service,
+    present: Present,
+) -> Result<Rotated, RotateError> {
+    let base = &installation.base;
+    let rotating = Rotating {
+        store: base.store.clone(),
+        sealer: Arc::clone(&base.sealer),
+        entropy: Arc::clone(&base.entropy),
+        mode: installation.mode,
+    };
+    rotating.rotate(partner, service, present).await
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    partner: &'a str,
+    service: &'static str,
+    secret: &'a str,
+    overlap_until: Option<String>,
+}
+
+fn text_of(answer: &Answer<'_>) -> String {
+    let Answer {
+        partner,
+        service,
+        secret,
+        overlap_until,
+    } = answer;
+    let then = match overlap_until {
+        None => "it signs alone from now on, within 5 seconds everywhere".to_owned(),
+        Some(until) => format!("it signs from now on, and the one before it too until {until}"),
+    };
+    let next = match overlap_until {
+        None => "next: give it to the partner now: until its receiver knows it, deliveries fail there and are tried again".to_owned(),
+        Some(until) => format!("next: give it to the partner, whose receiver must know it by {until}"),
+    };
+    format!(
+        "{service} webhook secret of {partner}, shown this once: {secret}\n{then}\n{next}\na declarative file that names the secret must name this one, or none: the next apply sets what stands there"
+    )
+}
+
+impl From<RotateError> for Failure {
+    fn from(error: RotateError) -> Self {
+        match error {
+            RotateError::NoGate => Self::input(format!("--service gate: {error}")),
+            RotateError::Overlap => Self::input(format!("--overlap: {error}")),
+            RotateError::UnknownPartner(partner, mode) => Self::no_partner(&partner, mode),
+            RotateError::NoEndpoint(..) | RotateError::Overlapping(_) => {
+                Self::Failed(error.to_string())
+            }
+            RotateError::Sealed(_) => Self::Failed(runtime::causes(&error)),
+            RotateError::Store(fault) => fault.into(),
+        }
+    }
+}

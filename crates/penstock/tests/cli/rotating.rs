@@ -1,0 +1,235 @@
+//! `webhook rotate-secret`: which secrets sign afterwards, and what is refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Mode, Timestamp};
+use partner_core::PartnerId;
+use partner_core::events::{EndpointSecret, Service, secret_place};
+use partner_core::usecases::rotation::{Present, RotateError, Rotated, Rotating};
+use runtime::Foundation;
+use secrecy::ExposeSecret as _;
+
+use crate::fixture::{ACME, Installation, acme, apply};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const FIRST: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+fn file() -> String {
+    format!(
+        "{ACME}[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\nsecret = \"{FIRST}\"\n"
+    )
+}
+
+async fn with_webhook() -> (Installation, Foundation) {
+    let installation = Installation::new();
+    let base = installation.open().await;
+    apply(&base, &file()).await.unwrap();
+    (installation, base)
+}
+
+async fn rotate(
+    base: &Foundation,
+    partner: &str,
+    present: Present,
+) -> Result<Rotated, RotateError> {
+    let rotating = Rotating {
+        store: base.store.clone(),
+        sealer: Arc::clone(&base.sealer),
+        entropy: Arc::clone(&base.entropy),
+        mode: Mode::Test,
+    };
+    let partner = PartnerId::parse(partner).unwrap();
+    rotating.rotate(&partner, Service::Pools, present).await
+}
+
+/// The stored secrets, the newest first, each with the instant it ends.
+async fn secrets(base: &Foundation) -> Vec<(String, Option<Timestamp>)> {
+    let mut tx = base.store.provision_begin("look").await.unwrap();
+    let found = tx.endpoint_get(&acme(), Service::Pools).await.unwrap();
+    let found = found.unwrap();
+    let open = |secret: &EndpointSecret| {
+        let plain = base.sealer.open(&secret_place(found.id), &secret.sealed);
+        let text = String::from_utf8(plain.unwrap()).unwrap();
+        (text, secret.expires_at)
+    };
+    found.secrets.iter().map(open).collect()
+}
+
+// rule: cli.webhook.rotate
+#[tokio::test]
+async fn without_an_overlap_the_new_secret_is_alone_at_once() {
+    let (_installation, base) = with_webhook().await;
+    let before = base.store.config_version().await.unwrap();
+    let rotated = rotate(&base, "acme", Present::EndsAtOnce).await.unwrap();
+    let new = rotated.secret.expose_secret().to_owned();
+    assert!(partner_core::events::is_secret(&new) && new != FIRST);
+    assert_eq!(rotated.overlap_until, None);
+    assert_eq!(secrets(&base).await, [(new, None)]);
+    let after = base.store.config_version().await.unwrap();
+    assert_eq!(after, before + 1, "running services look again");
+}
+
+// rule: cli.webhook.rotate
+#[tokio::test]
+async fn with_an_overlap_the_old_one_ends_when_it_is_over() {
+    let (_installation, base) = with_webhook().await;
+    let begun = base.clock.now();
+    let rotated = rotate(&base, "acme", Present::Overlaps(DAY)).await.unwrap();
+    let until = rotated.overlap_until.unwrap();
+    assert!(until >= begun.plus(DAY) && until <= base.clock.now().plus(DAY));
+    let new = rotated.secret.expose_secret().to_owned();
+    let expected = [(new, None), (FIRST.to_owned(), Some(until))];
+    assert_eq!(secrets(&base).await, expected);
+}
+
+// rule: cli.webhook.rotate-twice
+#[tokio::test]
+async fn there_is_never_a_third_secret() {
+    let (_installation, base) = with_webhook().await;
+    let first = rotate(&base, "acme", Present::Overlaps(DAY)).await.unwrap();
+    let before = secrets(&base).await;
+    let refused = rotate(&base, "acme", Present::Overlaps(DAY)).await;
+    let Err(RotateError::Overlapping(until)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(Some(until), first.overlap_until);
+    assert_eq!(secrets(&base).await, before);
+
+    let alone = rotate(&base, "acme", Present::EndsAtOnce).await.unwrap();
+    let new = alone.secret.expose_secret().to_owned();
+    assert_eq!(secrets(&base).await, [(new, None)], "it ends both");
+}
+
+// rule: cli.webhook.rotate-twice
+#[tokio::test]
+async fn an_overlap_that_is_over_is_in_nobodys_way() {
+    let (_installation, base) = with_webhook().await;
+    let short = Present::Overlaps(Duration::from_millis(1));
+    let first = rotate(&base, "acme", short).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let second = rotate(&base, "acme", Present::Overlaps(DAY)).await.unwrap();
+    let texts: Vec<String> = secrets(&base).await.into_iter().map(|it| it.0).collect();
+    let newest_first = [&second, &first].map(|it| it.secret.expose_secret().to_owned());
+    assert_eq!(texts, newest_first);
+}
+
+#[tokio::test]
+async fn what_cannot_be_rotated_is_left_alone() {
+    let (_installation, base) = with_webhook().await;
+    let before = secrets(&base).await;
+    for span in [Duration::ZERO, DAY * 30 + Duration::from_millis(1)] {
+        let refused = rotate(&base, "acme", Present::Overlaps(span)).await;
+        assert!(matches!(refused, Err(RotateError::Overlap)), "{refused:?}");
+    }
+    let unknown = rotate(&base, "nobody", Present::EndsAtOnce).await;
+    assert!(matches!(unknown, Err(RotateError::UnknownPartner(..))));
+    apply(&base, &ACME.replace("acme", "bare")).await.unwrap();
+    let bare = rotate(&base, "bare", Present::EndsAtOnce).await;
+    assert!(matches!(bare, Err(RotateError::NoEndpoint(..))));
+    assert_eq!(secrets(&base).await, before);
+}
+
+/// `apply` keeps what was rotated, unless the file names a secret.
+#[tokio::test]
+async fn a_file_without_a_secret_keeps_the_rotated_ones() {
+    let (_installation, base) = with_webhook().await;
+    rotate(&base, "acme", Present::Overlaps(DAY)).await.unwrap();
+    let before = secrets(&base).await;
+    let silent = file().replace(&format!("secret = \"{FIRST}\"\n"), "");
+    apply(&base, &silent).await.unwrap();
+    assert_eq!(secrets(&base).await, before);
+    apply(&base, &file()).await.unwrap();
+    assert_eq!(secrets(&base).await, [(FIRST.to_owned(), None)]);
+}
+
+// rule: cli.webhook.rotate, cli.json
+#[test]
+fn the_new_secret_is_printed_with_the_documented_fields() {
+    let installation = Installation::new();
+    assert_eq!(installation.apply(&file(), &[]).code, 0);
+    let words = "webhook rotate-secret --partner acme --service pools";
+    let words: Vec<&str> = words.split(' ').collect();
+    let plain = installation.json(&words);
+    let fields: Vec<&String> = plain.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["partner", "service", "secret", "overlap_until"]);
+    assert_eq!(
+        (&plain["partner"], &plain["service"]),
+        (&"acme".into(), &"pools".into())
+    );
+    assert!(plain["overlap_until"].is_null());
+    let said = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert_eq!(said.out.matches("whsec_").count(), 1, "{said:?}");
+    assert!(
+        said.out.contains("next: give it to the partner"),
+        "{said:?}"
+    );
+    let again = installation.run(&[&words[..], &["--overlap", "90m"]].concat());
+    assert_eq!((again.code, again.out.as_str()), (1, ""));
+    assert!(
+        again.err.starts_with("two secrets sign until 20"),
+        "{again:?}"
+    );
+}
+
+// rule: cli.exit-codes
+#[test]
+fn bad_words_are_refused_on_one_line() {
+    let installation = Installation::new();
+    assert_eq!(installation.apply(&file(), &[]).code, 0);
+    for (words, code, said) in [
+        (
+            "--partner acme --service gate",
+            2,
+            "--service gate: this program serves no gate yet",
+        ),
+        (
+            "--partner acme --service pools --overlap 24",
+            2,
+            "--overlap: expected digits and a unit",
+        ),
+        (
+            "--partner acme --service pools --overlap 0s",
+            2,
+            "--overlap: expected digits and a unit",
+        ),
+        (
+            "--partner acme --service pools --overlap -1h",
+            2,
+            "error: unexpected argument",
+        ),
+        (
+            "--partner acme --service pools --overlap 721h",
+            2,
+            "--overlap: expected an overlap of",
+        ),
+        (
+            "--partner NO --service pools",
+            2,
+            "--partner: expected 1 to 64",
+        ),
+        (
+            "--partner nobody --service pools",
+            1,
+            "no partner `nobody` in mode test",
+        ),
+        (
+            "--partner acme --service hooks",
+            2,
+            "error: invalid value 'hooks'",
+        ),
+        (
+            "--partner acme",
+            2,
+            "error: the following required arguments",
+        ),
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let done = installation.run(&[&["webhook", "rotate-secret"], &words[..]].concat());
+        assert_eq!((done.code, done.out.as_str()), (code, ""), "{done:?}");
+        assert!(done.err.starts_with(said), "{words:?}: {done:?}");
+        let lines = done.err.lines().count();
+        assert!(lines == 1 || done.err.starts_with("error: "), "{done:?}");
+    }
+}
