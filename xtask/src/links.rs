@@ -1,4 +1,5 @@
-//! Links of the documentation: what a relative link names is there, and has the heading it points at, or the test.
+//! Links of the documentation: what a relative link names is there, and has the heading it points at, or the test; and an
+//! index lists the pages beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +16,7 @@ pub(crate) fn faults(workspace: &Workspace, files: &[String]) -> Result<Vec<Stri
         }
     }
     let known: BTreeSet<&str> = files.iter().map(String::as_str).collect();
-    let mut faults = Vec::new();
+    let mut faults = unlisted(&pages);
     for (file, page) in &pages {
         for (line, link) in &page.links {
             let mut found = misled(file, &link.target, &pages, &known);
@@ -69,6 +70,24 @@ impl Page {
             .find(|anchor| !self.anchors.contains(anchor));
         self.anchors.extend(free);
     }
+}
+
+/// Pages of `docs` that the index beside them does not list: nobody would find them.
+fn unlisted(pages: &BTreeMap<&str, Page>) -> Vec<String> {
+    let mut faults = Vec::new();
+    for file in pages.keys().filter(|file| file.starts_with("docs/")) {
+        let (Some(index), Some(name)) = (resolved(file, "README.md"), file.rsplit('/').next())
+        else {
+            continue;
+        };
+        let Some(listed) = pages.get(index.as_str()) else {
+            continue;
+        };
+        if name != "README.md" && !listed.links.iter().any(|(_, link)| link.target == name) {
+            faults.push(format!("{index}: does not list {name}"));
+        }
+    }
+    faults
 }
 
 /// Why a target of a file's link leads nowhere; what lies out of the workspace is not looked at.
@@ -259,6 +278,26 @@ mod tests {
                 "a.md:3: (b.toml#top): b.toml is no page with headings",
                 "c/d.md:1: (../../etc/passwd): leads out of the workspace",
                 "c/d.md:1: (../a.md#nothing): a.md has no heading for #nothing",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_index_lists_every_page_beside_it() {
+        let index = ("docs/README.md", "[a](a.md) [more](more/README.md)\n");
+        let deeper = ("docs/more/README.md", "nothing\n");
+        let pages = [
+            ("docs/a.md", ""),
+            ("docs/b.md", ""),
+            ("docs/more/c.md", ""),
+            ("d.md", ""),
+        ];
+        let found = faults_of(&[&[index, deeper], &pages[..]].concat());
+        assert_eq!(
+            found,
+            [
+                "docs/README.md: does not list b.md",
+                "docs/more/README.md: does not list c.md",
             ]
         );
     }
