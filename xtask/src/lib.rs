@@ -7,6 +7,7 @@
 
 mod ci;
 mod conformance;
+mod crash;
 mod links;
 mod migrations;
 mod openapi;
@@ -34,6 +35,7 @@ usage: cargo xtask <task>
   ci                     everything CI runs, stopping at the first failure
   test [args]            all Rust suites; args go to `cargo test`
   conformance [args]     the suites in other languages under conformance/; args go to pytest
+  crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
   openapi [--check]      rewrite (or compare) docs/openapi/pools-v1.yaml
   rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
@@ -64,6 +66,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         }
         "test" => return finish(&suites::rust(&workspace, rest)?),
         "conformance" => return finish(&conformance::run(&workspace, rest)?),
+        "crash" => return finish(&crash::run(&workspace, rest)?),
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,
         "rules" => rules::run(&workspace, flag(rest, "--check")?)?,
         "migrations" => migrations::run(&workspace, flag(rest, "--record")?)?,

@@ -48,6 +48,16 @@ impl Counts {
         any.then_some(counts)
     }
 
+    /// A program of ours that counts by itself: `3 passed, 1 failed`.
+    pub(crate) fn of_plain(line: &str) -> Option<Self> {
+        let (passed, failed) = line.strip_suffix(" failed")?.split_once(" passed, ")?;
+        Some(Self {
+            passed: passed.parse().ok()?,
+            failed: failed.parse().ok()?,
+            skipped: 0,
+        })
+    }
+
     /// A run in which nothing was tried proves nothing.
     pub(crate) fn is_empty(self) -> bool {
         self.passed + self.failed == 0
@@ -136,6 +146,13 @@ mod tests {
         assert_eq!(Counts::of_pytest("4 apples in 3s"), None);
         assert_eq!(Counts::of_pytest("3 passed in the night"), None);
         assert_eq!(Counts::of_pytest(""), None);
+    }
+
+    #[test]
+    fn plain_closing_lines_are_counted() {
+        assert_eq!(Counts::of_plain("3 passed, 1 failed"), Some(counts(3, 1, 0)));
+        assert_eq!(Counts::of_plain("some passed, 1 failed"), None);
+        assert_eq!(Counts::of_plain("3 passed"), None);
     }
 
     #[test]

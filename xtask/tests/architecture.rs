@@ -160,6 +160,13 @@ const TABLE: &[Row] = &[
         because: "servers for tests know nothing of who uses them",
     },
     Row {
+        name: "crash",
+        imports: Anything,
+        pure: None,
+        tests: "",
+        because: "kills the programs and judges them from outside",
+    },
+    Row {
         name: "xtask",
         imports: Only("throwaway"),
         pure: None,
@@ -169,9 +176,9 @@ const TABLE: &[Row] = &[
 ];
 
 /// Crates that exist for tests: no crate may need them to be built.
-const FOR_TESTS_ONLY: &[&str] = &["acceptance", "bench", "store-contract"];
+const FOR_TESTS_ONLY: &[&str] = &["acceptance", "bench", "crash", "store-contract"];
 
-/// External crates that only the named crates may use, so that each technology has one home. `acceptance` and `bench` may use all.
+/// External crates that only the named crates may use, so that each technology has one home. `acceptance`, `bench` and `crash` may use all.
 const OWNED: &[(&str, &[&str], &str)] = &[
     ("sqlx", &["store-sqlite"], "SQL belongs to the stores"),
     ("redis", &["coordination"], "Redis belongs to coordination"),

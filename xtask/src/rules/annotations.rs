@@ -7,7 +7,8 @@
 pub(super) enum Language {
     #[default]
     Rust,
-    /// The cases of the store contract: plain public functions that a macro turns into tests of each store.
+    /// Plain functions: the cases of the store contract, which a macro turns into tests of each store, and the lanes
+    /// of the crash proof.
     RustCases,
     Python,
 }
@@ -36,7 +37,8 @@ pub(super) struct Found {
 
 /// Which files may hold annotations.
 pub(super) fn language(file: &str) -> Option<Language> {
-    if file.starts_with("crates/store-contract/src/") && file.ends_with(".rs") {
+    let cases = ["crates/store-contract/src/", "crash/src/"];
+    if file.ends_with(".rs") && cases.iter().any(|folder| file.starts_with(folder)) {
         return Some(Language::RustCases);
     }
     if file.ends_with(".rs") {
@@ -314,6 +316,7 @@ mod tests {
             language("crates/store-contract/src/quotes.rs"),
             Some(Language::RustCases)
         );
+        assert_eq!(language("crash/src/kills.rs"), Some(Language::RustCases));
         assert_eq!(language("conformance/test_a.py"), Some(Language::Python));
         assert_eq!(language("scripts/a.py"), None);
         assert_eq!(language("README.md"), None);

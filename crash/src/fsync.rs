@@ -1,0 +1,181 @@
+//! Is the log on the disk before the first byte of an answer? Seen from the kernel's side, through strace.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::Result;
+use crate::http::{Client, request};
+use crate::load::number;
+use crate::programs::{Installation, Programs, Service};
+
+const KEY: &str = "sk_test_00000000000000000000000000000009";
+/// Turns of quote, transact, poll, and quote, reject: five answers each.
+const TURNS: u32 = 12;
+const ANSWERS: u32 = TURNS * 5;
+const CALLS: &str = "trace=pwrite64,fdatasync,fsync,write,writev,sendto,sendmsg";
+
+/// What was seen.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// Why nothing could be.
+    NotChecked(String),
+    /// Answers to writes, each with the log on the disk before it.
+    Synced(u32),
+}
+
+/// One client, one write after the other.
+// rule: base.flushed-first
+pub(crate) fn run(programs: &Programs) -> Result<Seen> {
+    if let Some(why) = cannot_trace() {
+        return Ok(Seen::NotChecked(why));
+    }
+    let folder = tempfile::tempdir()?;
+    let installation = Installation::new(folder.path(), programs, &[]);
+    provision(&installation)?;
+    let trace = folder.path().join("trace");
+    let plain = installation.command("pools-service", None);
+    let mut command = Command::new("strace");
+    // The tracer detaches itself, so that the child is the service.
+    command
+        .args(["-D", "-f", "-y", "-s", "16", "-e", CALLS, "-o"])
+        .arg(&trace);
+    command.arg(plain.get_program()).current_dir(folder.path());
+    for (name, value) in plain.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let service = Service::start(command, &folder.path().join("service.log"))?;
+    let begun = lines(&trace)?;
+    ask(&service)?;
+    // The tracer writes behind what it sees.
+    thread::sleep(Duration::from_millis(300));
+    service.kill();
+    let text = std::fs::read_to_string(&trace)?;
+    let calls: Vec<&str> = text.lines().skip(begun).collect();
+    let answers = synced_answers(&calls)?;
+    if answers != ANSWERS {
+        return Err(format!("{ANSWERS} answers expected in the trace, {answers} found").into());
+    }
+    Ok(Seen::Synced(answers))
+}
+
+/// Why this machine lets nobody trace a program; `None` where it does.
+fn cannot_trace() -> Option<String> {
+    let mut trial = Command::new("strace");
+    trial
+        .args(["-e", "trace=none", "true"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    match trial.status() {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some(format!("strace may not trace a program here ({status})")),
+        Err(fault) => Some(format!(
+            "strace cannot be run ({fault}); Debian and Ubuntu: `apt install strace`"
+        )),
+    }
+}
+
+/// A partner without an endpoint: nothing writes but its own requests.
+fn provision(installation: &Installation) -> Result<()> {
+    let text = format!(
+        "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\"]\navailable = true\n\
+         [[partners]]\nid = \"synced\"\nname = \"Synced\"\nstatus = \"active\"\n\
+         [partners.pools]\nenabled = true\naccess = \"active\"\nkyc = \"approved\"\nallowed = [\"EUR-USDT\"]\n\
+         balance_gate = true\n\
+         [[partners.keys]]\nkind = \"secret\"\nkey = \"{KEY}\"\n"
+    );
+    let file = installation.folder.join("partner.toml");
+    std::fs::write(&file, text)?;
+    installation.penstock(&["apply", "-f", &file.to_string_lossy()])?;
+    let words = "balance credit --partner synced --currency EUR --amount 10000.00 --ref opening";
+    let words: Vec<&str> = words.split(' ').collect();
+    installation.penstock(&words)?;
+    Ok(())
+}
+
+/// How many lines of the trace are about the start, once it is over.
+fn lines(trace: &Path) -> Result<usize> {
+    thread::sleep(Duration::from_millis(300));
+    Ok(std::fs::read_to_string(trace)?.lines().count())
+}
+
+fn ask(service: &Service) -> Result<()> {
+    let mut client = Client::new(service.address);
+    let mut asked = |method: &str, path: &str, headers: &str, body: &str| {
+        let answer = client.call(&request(KEY, method, path, headers, body));
+        match answer {
+            Ok(answer) if answer.status == 200 => Ok(answer),
+            other => Err(format!("{method} {path}: {other:?}")),
+        }
+    };
+    let quote = "{\"side\":\"on_ramp\",\"fiatCurrency\":\"EUR\",\"cryptoCurrency\":\"USDT\",\"amount\":\"10.00\",\
+                 \"destAddress\":\"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed\"}";
+    for _ in 0..TURNS {
+        let id = asked("POST", "/pools/EUR-USDT/quote", "", quote)?;
+        let id = id.text("quoteId").ok_or("no quote")?;
+        let key = format!("Idempotency-Key: key-{}\r\n", number());
+        let body = format!("{{\"quoteId\":\"{id}\"}}");
+        asked("POST", "/pools/EUR-USDT/transact", &key, &body)?;
+        asked("GET", &format!("/pools/transactions/{id}"), "", "")?;
+        let id = asked("POST", "/pools/EUR-USDT/quote", "", quote)?;
+        let id = id.text("quoteId").ok_or("no quote")?;
+        asked("POST", &format!("/pools/quotes/{id}/reject"), "", "")?;
+    }
+    Ok(())
+}
+
+/// Counts the answers, and fails at the first one before which the log was not written and flushed.
+fn synced_answers(calls: &[&str]) -> Result<u32> {
+    let mut dirty = false;
+    let mut flushed = false;
+    let mut flushing = BTreeSet::new();
+    let mut answers = 0;
+    for line in calls {
+        let thread = line.split(' ').next().unwrap_or_default();
+        let is_log = line.contains("-wal>");
+        let flush = line.contains("fdatasync(") || line.contains("fsync(");
+        if line.contains("pwrite64(") && is_log {
+            dirty = true;
+        } else if flush && is_log && line.ends_with("<unfinished ...>") {
+            flushing.insert(thread);
+        } else if flush && is_log && line.ends_with("= 0")
+            || line.contains("sync resumed>") && line.ends_with("= 0") && flushing.remove(thread)
+        {
+            (dirty, flushed) = (false, true);
+        } else if line.contains("\"HTTP/1.1 200 ") {
+            if dirty || !flushed {
+                return Err(format!("answered before the log was on the disk: {line}").into());
+            }
+            answers += 1;
+            flushed = false;
+        }
+    }
+    Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITE: &str = "7 pwrite64(9</d/penstock.db-wal>, \"\"..., 4096, 32) = 4096";
+    const FLUSH: &str = "7 fdatasync(9</d/penstock.db-wal>) = 0";
+    const BEGUN: &str = "7 fdatasync(9</d/penstock.db-wal> <unfinished ...>";
+    const RESUMED: &str = "7 <... fdatasync resumed>) = 0";
+    const ANSWER: &str =
+        "8 writev(12<TCP:[1]>, [{iov_base=\"HTTP/1.1 200 OK\\r\"..., iov_len=99}], 1) = 99";
+
+    #[test]
+    fn an_answer_before_the_flush_is_found() {
+        assert_eq!(synced_answers(&[WRITE, FLUSH, ANSWER]).unwrap(), 1);
+        assert_eq!(synced_answers(&[WRITE, BEGUN, RESUMED, ANSWER]).unwrap(), 1);
+        assert!(synced_answers(&[WRITE, ANSWER, FLUSH]).is_err());
+        assert!(synced_answers(&[WRITE, BEGUN, ANSWER, RESUMED]).is_err());
+        assert!(synced_answers(&[WRITE, FLUSH, ANSWER, ANSWER]).is_err());
+        assert!(synced_answers(&[WRITE, FLUSH, WRITE, ANSWER]).is_err());
+    }
+}

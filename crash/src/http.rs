@@ -1,0 +1,165 @@
+//! A client that knows what it has sent: nothing, or perhaps all of it.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Longer than any deadline of the service: who waits so long has found a fault.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
+
+/// What came back, whole.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// The text of a field.
+    pub(crate) fn text(&self, field: &str) -> Option<String> {
+        Some(self.json().get(field)?.as_str()?.to_owned())
+    }
+
+    /// The code of an error; empty for anything else.
+    pub(crate) fn code(&self) -> String {
+        if self.status < 400 {
+            return String::new();
+        }
+        self.text("code").unwrap_or_default()
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// No connection: nothing was sent.
+    Unsent,
+    /// Something was sent.
+    Unknown,
+}
+
+/// A request's bytes.
+pub(crate) fn request(key: &str, method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
+    format!(
+        "{method} /v1{path} HTTP/1.1\r\nHost: crash\r\nAuthorization: Bearer {key}\r\n{headers}\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// A kept connection, opened when it is needed.
+#[derive(Debug)]
+pub(crate) struct Client {
+    address: SocketAddr,
+    stream: Option<TcpStream>,
+}
+
+impl Client {
+    pub(crate) const fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            stream: None,
+        }
+    }
+
+    /// One exchange.
+    pub(crate) fn call(&mut self, request: &[u8]) -> Result<Answer, Lost> {
+        self.send(request)?;
+        self.receive()
+    }
+
+    /// Sends without waiting for the answer, which `receive` then reads.
+    pub(crate) fn send(&mut self, request: &[u8]) -> Result<(), Lost> {
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => connect(self.address).ok_or(Lost::Unsent)?,
+        };
+        stream.write_all(request).map_err(|_| Lost::Unknown)?;
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    pub(crate) fn receive(&mut self) -> Result<Answer, Lost> {
+        let mut stream = self.stream.take().ok_or(Lost::Unknown)?;
+        let answer = read_answer(&mut stream).ok_or(Lost::Unknown)?;
+        self.stream = Some(stream);
+        Ok(answer)
+    }
+
+    /// Hangs up.
+    pub(crate) fn close(&mut self) {
+        self.stream = None;
+    }
+}
+
+pub(crate) fn connect(address: SocketAddr) -> Option<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    stream.set_nodelay(true).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_write_timeout(Some(PATIENCE)).ok()?;
+    Some(stream)
+}
+
+fn read_answer(stream: &mut TcpStream) -> Option<Answer> {
+    let mut buffer = Vec::with_capacity(4096);
+    let mut chunk = [0; 16 * 1024];
+    loop {
+        if let Some(answer) = whole(&buffer) {
+            return Some(answer);
+        }
+        match stream.read(&mut chunk) {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => buffer.extend_from_slice(chunk.get(..read)?),
+        }
+    }
+}
+
+/// The answer, once all of it has arrived.
+fn whole(buffer: &[u8]) -> Option<Answer> {
+    let mut headers = [httparse::EMPTY_HEADER; 32];
+    let mut head = httparse::Response::new(&mut headers);
+    let httparse::Status::Complete(start) = head.parse(buffer).ok()? else {
+        return None;
+    };
+    let status = head.code?;
+    let length = length(head.headers)?;
+    let body = buffer.get(start..start.checked_add(length)?)?.to_vec();
+    Some(Answer { status, body })
+}
+
+/// What the headers say of the body's length; nothing said is no body.
+pub(crate) fn length(headers: &[httparse::Header<'_>]) -> Option<usize> {
+    match header(headers, "content-length") {
+        None => Some(0),
+        Some(text) => text.trim().parse().ok(),
+    }
+}
+
+pub(crate) fn header<'h>(headers: &'h [httparse::Header<'_>], name: &str) -> Option<&'h str> {
+    let found = headers
+        .iter()
+        .find(|header| header.name.eq_ignore_ascii_case(name))?;
+    std::str::from_utf8(found.value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_whole_with_its_last_byte() {
+        let bytes = b"HTTP/1.1 409 Conflict\r\ncontent-length: 16\r\n\r\n{\"code\":\"gone!\"}";
+        for cut in 0..bytes.len() {
+            assert!(whole(&bytes[..cut]).is_none(), "{cut}");
+        }
+        let answer = whole(bytes).unwrap();
+        assert_eq!((answer.status, answer.code().as_str()), (409, "gone!"));
+    }
+}

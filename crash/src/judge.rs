@@ -1,0 +1,516 @@
+//! Holding what the service says after a crash against what it said before.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde_json::Value;
+
+use crate::Result;
+use crate::book::{Book, Quote, follows};
+use crate::http::{Client, PATIENCE, request};
+use crate::load::{note_transact, reject_request, transact_request};
+use crate::money::{bought, cents, millionths};
+use crate::time;
+use crate::world::{Partner, World};
+
+/// A line of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    id: String,
+    delta: i64,
+    after: i64,
+    reason: String,
+    reference: String,
+}
+
+/// A trade as the list shows it.
+#[derive(Debug, Clone)]
+struct Trade {
+    id: String,
+    quote: String,
+    status: String,
+    fields: Value,
+}
+
+/// What has been read and found right already: it must never change again.
+#[derive(Debug, Default)]
+pub(crate) struct Judged {
+    /// Oldest first.
+    ledger: Vec<Entry>,
+    /// Trades by their quote, and the status last read.
+    trades: BTreeMap<String, (String, String)>,
+}
+
+/// Retries whatever has no end, under its own key, until it has one.
+pub(crate) fn converge(world: &World, address: SocketAddr) -> Result<u64> {
+    let mut resolved = 0;
+    for partner in &world.partners {
+        let mut client = Client::new(address);
+        let doubts: Vec<(String, Vec<String>, bool)> = {
+            let book = partner.book.lock();
+            let open = book
+                .quotes
+                .iter()
+                .filter(|(_, quote)| !quote.in_doubt.is_empty() || quote.reject_in_doubt);
+            let told = |(id, quote): (&String, &Quote)| {
+                let keys = quote.in_doubt.keys().cloned().collect();
+                (id.clone(), keys, quote.reject_in_doubt)
+            };
+            open.map(told).collect()
+        };
+        for (id, keys, reject) in doubts {
+            for key in keys {
+                find_out(partner, &mut client, &id, &key)?;
+                resolved += 1;
+            }
+            if reject {
+                find_out_rejection(partner, &mut client, &id)?;
+                resolved += 1;
+            }
+        }
+        let credits: Vec<(String, i64)> = {
+            let book = partner.book.lock();
+            let open = book.deposits.iter().filter(|(_, deposit)| deposit.in_doubt);
+            open.map(|(reference, deposit)| (reference.clone(), deposit.cents))
+                .collect()
+        };
+        for (reference, cents) in credits {
+            world.credit(partner, &reference, cents)?;
+            resolved += 1;
+        }
+    }
+    Ok(resolved)
+}
+
+/// A healthy service knows at once; faults that a test has armed pass.
+const TRIES: u32 = 40;
+
+fn find_out(partner: &Partner, client: &mut Client, id: &str, key: &str) -> Result<()> {
+    let bytes = transact_request(partner, id, key);
+    for _ in 0..TRIES {
+        let answer = client.call(&bytes);
+        if note_transact(partner, id, key, &answer) {
+            // Whoever asked under this key before has the same end.
+            if let Some(quote) = partner.book.lock().quotes.get_mut(id) {
+                quote.in_doubt.remove(key);
+            }
+            return Ok(());
+        }
+        std::thread::sleep(PATIENCE / 240);
+    }
+    Err(format!("{id}: no definite outcome under {key}").into())
+}
+
+fn find_out_rejection(partner: &Partner, client: &mut Client, id: &str) -> Result<()> {
+    let bytes = reject_request(partner, id);
+    for _ in 0..TRIES {
+        let Ok(answer) = client.call(&bytes) else {
+            continue;
+        };
+        let mut book = partner.book.lock();
+        match (answer.status, answer.code().as_str()) {
+            (200, _) => book.reject(id),
+            (409, "quote_rejected") => {
+                if let Some(quote) = book.quotes.get_mut(id) {
+                    quote.rejected = true;
+                }
+            }
+            (409, _) => {}
+            _ => continue,
+        }
+        if let Some(quote) = book.quotes.get_mut(id) {
+            quote.reject_in_doubt = false;
+        }
+        return Ok(());
+    }
+    Err(format!("{id}: no definite outcome of its rejection").into())
+}
+
+/// Compares everything new, or with `all` everything there is; every breach is named.
+pub(crate) fn judge(world: &World, address: SocketAddr, all: bool) -> Result<Vec<String>> {
+    let mut breaches = world.receiver.breaches();
+    for partner in &world.partners {
+        let mut judging = Judging {
+            partner,
+            client: Client::new(address),
+            breaches: Vec::new(),
+        };
+        judging.run(all)?;
+        let name = &partner.name;
+        let found = judging
+            .breaches
+            .iter()
+            .map(|breach| format!("{name}: {breach}"));
+        breaches.extend(found);
+    }
+    Ok(breaches)
+}
+
+struct Judging<'p> {
+    partner: &'p Partner,
+    client: Client,
+    breaches: Vec<String>,
+}
+
+impl Judging<'_> {
+    fn run(&mut self, all: bool) -> Result<()> {
+        let trades = self.trades(all)?;
+        let ledger = self.ledger(all)?;
+        let balance = self.get("/pools/EUR-USDT/balance")?;
+        let balance = field(&balance, "balance").and_then(|text| cents(&text));
+        let mut book = self.partner.book.lock();
+        let mut judged = self.partner.judged.lock();
+        self.breaches.append(&mut book.breaches);
+        for trade in &trades {
+            self.breaches.extend(check_trade(trade, &book, &judged));
+            let state = (trade.id.clone(), trade.status.clone());
+            judged.trades.insert(trade.quote.clone(), state);
+        }
+        self.breaches
+            .extend(check_ledger(&ledger, &mut judged, all));
+        self.breaches.extend(check_acknowledged(&book, &judged));
+        self.breaches
+            .extend(check_money(&book, &judged, balance, all));
+        self.breaches.extend(check_pages(&book, &judged));
+        book.pages.clear();
+        tidy(&mut book);
+        Ok(())
+    }
+
+    fn get(&mut self, path: &str) -> Result<Value> {
+        let bytes = request(&self.partner.key, "GET", path, "", "");
+        for _ in 0..TRIES {
+            if let Ok(answer) = self.client.call(&bytes) {
+                if answer.status == 200 {
+                    return Ok(answer.json());
+                }
+                if answer.status < 500 {
+                    let said = String::from_utf8_lossy(&answer.body).into_owned();
+                    return Err(format!("GET {path}: {}: {said}", answer.status).into());
+                }
+            }
+            std::thread::sleep(PATIENCE / 240);
+        }
+        Err(format!("GET {path}: no answer").into())
+    }
+
+    /// Newest first, down to what has been judged already.
+    fn trades(&mut self, all: bool) -> Result<Vec<Trade>> {
+        let mut found = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page = self.get(&format!("/pools/trades?limit=100{cursor}"))?;
+            let listed = page
+                .get("data")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
+            let mut fresh = false;
+            for fields in listed {
+                let text = |name| field(&fields, name).ok_or(format!("a trade without {name}"));
+                let (id, quote, status) = (text("transactId")?, text("quoteId")?, text("status")?);
+                fresh |= !self.partner.judged.lock().trades.contains_key(&quote);
+                found.push(Trade {
+                    id,
+                    quote,
+                    status,
+                    fields,
+                });
+            }
+            let Some(next) = field(&page, "nextCursor").filter(|_| all || fresh) else {
+                return Ok(found);
+            };
+            cursor = format!("&cursor={next}");
+        }
+    }
+
+    /// Oldest first, from what has been judged already.
+    fn ledger(&mut self, all: bool) -> Result<Vec<Entry>> {
+        let last = self
+            .partner
+            .judged
+            .lock()
+            .ledger
+            .last()
+            .map(|entry| entry.id.clone());
+        let mut found = Vec::new();
+        let mut cursor = String::new();
+        'pages: loop {
+            let page = self.get(&format!("/pools/ledger?limit=200{cursor}"))?;
+            for line in page
+                .get("entries")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
+                let entry = entry(line).ok_or("a ledger entry that cannot be read")?;
+                if !all && Some(&entry.id) == last.as_ref() {
+                    break 'pages;
+                }
+                found.push(entry);
+            }
+            let Some(next) = field(&page, "nextCursor") else {
+                break;
+            };
+            cursor = format!("&cursor={next}");
+        }
+        found.reverse();
+        Ok(found)
+    }
+}
+
+fn field(value: &Value, name: &str) -> Option<String> {
+    Some(value.get(name)?.as_str()?.to_owned())
+}
+
+fn entry(line: &Value) -> Option<Entry> {
+    Some(Entry {
+        id: field(line, "id")?,
+        delta: cents(&field(line, "delta")?)?,
+        after: cents(&field(line, "balanceAfter")?)?,
+        reason: field(line, "reason")?,
+        reference: field(line, "ref")?,
+    })
+}
+
+/// A trade is what its quote was, belongs to somebody's request, and never goes back.
+fn check_trade(trade: &Trade, book: &Book, judged: &Judged) -> Vec<String> {
+    let Trade {
+        id,
+        quote: of,
+        status,
+        fields,
+    } = trade;
+    let Some(quote) = book.quotes.get(of) else {
+        return vec![format!("{id} is for {of}, which nobody was given")];
+    };
+    let mut breaches = Vec::new();
+    if quote.trade.as_ref() != Some(id) {
+        breaches.push(format!(
+            "{id} is there; what {of} was answered is {:?}",
+            quote.trade
+        ));
+    }
+    if quote.rejected || quote.expired {
+        breaches.push(format!(
+            "{id}: {of} is rejected ({}) or was seen expired ({})",
+            quote.rejected, quote.expired
+        ));
+    }
+    if let Some(seen) = &quote.seen
+        && !follows(seen, status)
+    {
+        breaches.push(format!("{id} is {status} after it was seen {seen}"));
+    }
+    if let Some((earlier, was)) = judged.trades.get(of)
+        && (earlier != id || !follows(was, status))
+    {
+        breaches.push(format!("{of}: {earlier} {was}, then {id} {status}"));
+    }
+    if !same_terms(quote, fields) {
+        breaches.push(format!(
+            "{id} has other terms than its quote {quote:?}: {fields}"
+        ));
+    }
+    breaches
+}
+
+fn same_terms(quote: &Quote, fields: &Value) -> bool {
+    let number = |name| fields.get(name).and_then(Value::as_u64);
+    let amount =
+        |name, read: fn(&str) -> Option<i64>| field(fields, name).and_then(|text| read(&text));
+    number("spreadBps") == Some(quote.spread_bps)
+        && number("feeBps") == Some(quote.fee_bps)
+        && number("totalBps") == quote.spread_bps.checked_add(quote.fee_bps)
+        && field(fields, "quotedRate").as_ref() == Some(&quote.rate)
+        && amount("fiatAmount", cents) == Some(quote.cents)
+        && amount("cryptoAmount", millionths) == bought(quote.cents, &quote.rate)
+}
+
+/// New lines continue the old ones; old ones are as they were.
+fn check_ledger(read: &[Entry], judged: &mut Judged, all: bool) -> Vec<String> {
+    if all {
+        if read == judged.ledger {
+            return Vec::new();
+        }
+        let places = read.iter().zip(&judged.ledger);
+        let first = places.into_iter().position(|(now, then)| now != then);
+        let lengths = (judged.ledger.len(), read.len());
+        let told = read.get(judged.ledger.len()..).map(<[Entry]>::to_vec);
+        if first.is_some() || lengths.1 < lengths.0 {
+            return vec![format!(
+                "the ledger was rewritten at {first:?}, {lengths:?} lines"
+            )];
+        }
+        return extend(&told.unwrap_or_default(), judged);
+    }
+    extend(read, judged)
+}
+
+fn extend(read: &[Entry], judged: &mut Judged) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for entry in read {
+        let before = judged.ledger.last().map_or(0, |last| last.after);
+        if before.checked_add(entry.delta) != Some(entry.after) || entry.after < 0 {
+            breaches.push(format!("the ledger breaks at {entry:?} after {before}"));
+        }
+        judged.ledger.push(entry.clone());
+    }
+    breaches
+}
+
+/// Whatever was acknowledged is there.
+fn check_acknowledged(book: &Book, judged: &Judged) -> Vec<String> {
+    let acknowledged = book
+        .quotes
+        .iter()
+        .filter(|(_, quote)| quote.trade.is_some());
+    acknowledged
+        .filter(|(id, _)| !judged.trades.contains_key(*id))
+        .map(|(id, quote)| format!("{id}: acknowledged {:?} is lost", quote.trade))
+        .collect()
+}
+
+/// Each trade has one debit and each one that came back one refund; each deposit one credit; the balance is
+/// the last line's. Where only what is new was read, an older trade may have come back since.
+fn check_money(book: &Book, judged: &Judged, balance: Option<i64>, all: bool) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let mut moved: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    for entry in &judged.ledger {
+        let place = (entry.reason.as_str(), entry.reference.as_str());
+        if moved.insert(place, entry.delta).is_some() {
+            breaches.push(format!("twice in the ledger: {place:?}"));
+        }
+    }
+    for (id, (_, status)) in &judged.trades {
+        let paid = book.quotes.get(id).map_or(0, |quote| quote.cents);
+        if moved.remove(&("buy_debit", id)) != Some(-paid) {
+            breaches.push(format!("{id}: no debit of {paid}"));
+        }
+        let back = moved.remove(&("buy_refund", id));
+        let due = matches!(status.as_str(), "failed" | "released" | "returned").then_some(paid);
+        let since = !all && due.is_none() && back == Some(paid);
+        if back != due && !since {
+            breaches.push(format!("{id}: {status}, refunded {back:?}, due {due:?}"));
+        }
+    }
+    for (reference, deposit) in &book.deposits {
+        if moved.remove(&("payin_credit", reference)) != Some(deposit.cents) {
+            breaches.push(format!("deposit {reference}: not credited once"));
+        }
+    }
+    breaches.extend(
+        moved
+            .keys()
+            .map(|place| format!("nobody asked for {place:?}")),
+    );
+    let last = judged.ledger.last().map(|entry| entry.after);
+    if balance != last {
+        breaches.push(format!("balance {balance:?}, last line {last:?}"));
+    }
+    breaches
+}
+
+/// Every page read under load is a piece of the one ledger, and none is older than what had been acknowledged
+/// before it was asked for.
+fn check_pages(book: &Book, judged: &Judged) -> Vec<String> {
+    let places: BTreeMap<&str, usize> = judged
+        .ledger
+        .iter()
+        .enumerate()
+        .map(|(place, entry)| (entry.id.as_str(), place))
+        .collect();
+    let debits: BTreeMap<&str, usize> = judged
+        .ledger
+        .iter()
+        .enumerate()
+        .filter(|(_, entry)| entry.reason == "buy_debit")
+        .map(|(place, entry)| (entry.reference.as_str(), place))
+        .collect();
+    let mut breaches = Vec::new();
+    for page in &book.pages {
+        let Some((newest, _)) = page.entries.first() else {
+            continue;
+        };
+        let Some(top) = places.get(newest.as_str()) else {
+            breaches.push(format!(
+                "a page showed {newest}, which is not in the ledger"
+            ));
+            continue;
+        };
+        let piece = judged.ledger.get(..=*top).unwrap_or_default().iter().rev();
+        let same = piece
+            .zip(&page.entries)
+            .all(|(entry, (id, after))| &entry.id == id && entry.after == *after);
+        let available = judged.ledger.get(*top).map(|entry| entry.after);
+        if !same || available != Some(page.available) {
+            breaches.push(format!("the page at {newest} is no piece of the ledger"));
+        }
+        let missed = book.quotes.iter().find(|(id, quote)| {
+            let before = quote.acknowledged.is_some_and(|at| at < page.invoked);
+            before && debits.get(id.as_str()).is_some_and(|place| place > top)
+        });
+        if let Some((id, _)) = missed {
+            breaches.push(format!(
+                "the page at {newest} lacks {id}, acknowledged before it was read"
+            ));
+        }
+    }
+    breaches
+}
+
+/// Quotes of earlier rounds are no longer met by clients; what they were answered stays.
+fn tidy(book: &mut Book) {
+    let keep = book.hot.len().saturating_sub(24);
+    book.hot.drain(..keep);
+}
+
+/// Polls every trade to its end, and expects the event of each to have been taken.
+pub(crate) fn events(
+    world: &World,
+    address: SocketAddr,
+    wait: std::time::Duration,
+) -> Result<Vec<String>> {
+    let end = time::now().saturating_add(wait);
+    loop {
+        let open = missing(world, address)?;
+        if open.is_empty() || time::now() > end {
+            return Ok(open);
+        }
+        std::thread::sleep(PATIENCE / 40);
+    }
+}
+
+fn missing(world: &World, address: SocketAddr) -> Result<Vec<String>> {
+    let received = world.receiver.events();
+    let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for event in received.values().filter(|event| event.taken) {
+        kinds.entry(&event.trade).or_default().push(&event.kind);
+    }
+    let mut open = Vec::new();
+    for partner in &world.partners {
+        let mut judging = Judging {
+            partner,
+            client: Client::new(address),
+            breaches: Vec::new(),
+        };
+        for trade in judging.trades(true)? {
+            let kind = match trade.status.as_str() {
+                "reserved" => None,
+                "settled" | "returned" => Some("pool.transaction.settled"),
+                "failed" => Some("pool.transaction.failed"),
+                _ => Some("pool.transaction.released"),
+            };
+            let got = kinds.remove(trade.id.as_str()).unwrap_or_default();
+            if got != kind.into_iter().collect::<Vec<_>>() {
+                open.push(format!("{} is {}; taken: {got:?}", trade.id, trade.status));
+            }
+        }
+    }
+    open.extend(
+        kinds
+            .keys()
+            .map(|trade| format!("an event of {trade}, which is not there")),
+    );
+    Ok(open)
+}

@@ -1,0 +1,431 @@
+//! The load: several clients of several partners, on the same few quotes at once.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::book::{Page, Quote};
+use crate::history::{Kind, Op, Outcome};
+use crate::http::{Answer, Client, Lost, request};
+use crate::money::cents;
+use crate::time;
+use crate::world::{Partner, World};
+
+/// Clients at once.
+pub(crate) const CLIENTS: u64 = 6;
+/// Quotes of a partner that clients meet on.
+const HOT: usize = 3;
+const ADDRESS: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
+/// What the sandbox does with an order is told by the fraction of its amount; most settle at once.
+const FRACTIONS: [u64; 16] = [0, 0, 0, 0, 0, 5, 99, 11, 12, 21, 31, 32, 33, 41, 41, 51];
+
+/// Numbers no other client has: of logical clients and of keys.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+pub(crate) fn number() -> u64 {
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Runs all clients until they are told to stop or the service is gone; what they did.
+pub(crate) fn run(world: &World, address: SocketAddr, seed: u64, stop: &AtomicBool) -> Vec<Op> {
+    let ops = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for place in 0..CLIENTS {
+            let ops = &ops;
+            scope.spawn(move || {
+                let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(CLIENTS) + place);
+                let mut visitor = Visitor::new(world, address);
+                while !stop.load(Ordering::Relaxed) && !visitor.gone {
+                    visitor.act(&mut chance);
+                }
+                ops.lock().append(&mut visitor.ops);
+            });
+        }
+    });
+    ops.into_inner()
+}
+
+/// One client thread. It has two connections, so that it can be two clients at once.
+struct Visitor<'w> {
+    world: &'w World,
+    one: Client,
+    other: Client,
+    number: u64,
+    ops: Vec<Op>,
+    /// Is nobody there any more?
+    gone: bool,
+}
+
+/// What an operation is, before it is sent.
+struct Begun {
+    kind: Kind,
+    object: Option<String>,
+    invoked: Duration,
+}
+
+fn begin(kind: Kind, object: Option<&str>) -> Begun {
+    Begun {
+        kind,
+        object: object.map(str::to_owned),
+        invoked: time::now(),
+    }
+}
+
+impl<'w> Visitor<'w> {
+    fn new(world: &'w World, address: SocketAddr) -> Self {
+        Self {
+            world,
+            one: Client::new(address),
+            other: Client::new(address),
+            number: number(),
+            ops: Vec::new(),
+            gone: false,
+        }
+    }
+
+    fn act(&mut self, chance: &mut fastrand::Rng) {
+        let world = self.world;
+        let Some(partner) = world.partners.get(chance.usize(0..world.partners.len())) else {
+            return;
+        };
+        let hot = partner.book.lock().hot.clone();
+        let picked = chance.choice(hot.iter().rev().take(HOT)).cloned();
+        let Some(quote) = picked.filter(|_| chance.u8(0..100) < 80) else {
+            return self.quote(partner, chance);
+        };
+        match chance.u8(0..100) {
+            0..=34 => self.transact(partner, &quote, chance),
+            35..=41 => self.twins(partner, &quote, chance),
+            42 => self.hang_up(partner, &quote),
+            43..=47 => self.reject(partner, &quote),
+            48..=74 => self.poll_or_transact(partner, &quote, chance),
+            75..=82 => self.read_quote(partner, &quote),
+            83..=89 => self.read_trade(partner, &quote),
+            90..=92 => self.reuse(partner, &hot, chance),
+            93..=94 => self.late(partner, chance),
+            _ => self.read_books(partner),
+        }
+    }
+
+    /// Notes the end of an operation.
+    fn end(&mut self, begun: Begun, answer: Result<Answer, Lost>) -> Option<Answer> {
+        if matches!(answer, Err(Lost::Unsent)) {
+            self.gone = true;
+            return None;
+        }
+        let outcome = Outcome::of(&answer);
+        let said = answer.as_ref().ok();
+        self.ops.push(Op {
+            client: self.number,
+            kind: begun.kind,
+            object: begun.object,
+            invoked: begun.invoked,
+            completed: time::now(),
+            outcome,
+            said: said.map(|answer| (answer.status, answer.code())),
+        });
+        if outcome == Outcome::Info {
+            self.number = number();
+        }
+        answer.ok()
+    }
+
+    fn get(
+        &mut self,
+        kind: Kind,
+        partner: &Partner,
+        path: &str,
+        object: Option<&str>,
+    ) -> Option<Answer> {
+        let begun = begin(kind, object);
+        let answer = self.one.call(&request(&partner.key, "GET", path, "", ""));
+        self.end(begun, answer)
+            .filter(|answer| answer.status == 200)
+    }
+
+    fn quote(&mut self, partner: &Partner, chance: &mut fastrand::Rng) {
+        let fraction = chance.choice(FRACTIONS).unwrap_or_default();
+        let amount = format!("{}.{fraction:02}", chance.u64(10..90));
+        let body = format!(
+            "{{\"side\":\"on_ramp\",\"fiatCurrency\":\"EUR\",\"cryptoCurrency\":\"USDT\",\"amount\":\"{amount}\",\
+             \"destAddress\":\"{ADDRESS}\"}}"
+        );
+        let begun = begin(Kind::Quote, None);
+        let path = "/pools/EUR-USDT/quote";
+        let answer = self
+            .one
+            .call(&request(&partner.key, "POST", path, "", &body));
+        let Some(answer) = self
+            .end(begun, answer)
+            .filter(|answer| answer.status == 200)
+        else {
+            return;
+        };
+        let (said, bps) = (answer.json(), |said: &Value, name| {
+            said.get(name).and_then(Value::as_u64).unwrap_or(u64::MAX)
+        });
+        let Some(id) = answer.text("quoteId") else {
+            return;
+        };
+        let quote = Quote {
+            cents: cents(&amount).unwrap_or_default(),
+            rate: answer.text("rate").unwrap_or_default(),
+            spread_bps: bps(&said, "spreadBps"),
+            fee_bps: bps(&said, "feeBps"),
+            key: format!("key-{}", number()),
+            ..Quote::default()
+        };
+        let mut book = partner.book.lock();
+        book.quotes.insert(id.clone(), quote);
+        book.hot.push(id);
+    }
+
+    /// Notes that a transact is being sent, and makes its bytes.
+    fn prepare(&mut self, partner: &Partner, quote: &str, key: &str) -> (Begun, Vec<u8>) {
+        if let Some(known) = partner.book.lock().quotes.get_mut(quote) {
+            known.doubt(key);
+        }
+        (
+            begin(Kind::Transact, Some(quote)),
+            transact_request(partner, quote, key),
+        )
+    }
+
+    /// Notes what became of a transact.
+    fn conclude(
+        &mut self,
+        partner: &Partner,
+        quote: &str,
+        key: &str,
+        begun: Begun,
+        answer: Result<Answer, Lost>,
+    ) {
+        note_transact(partner, quote, key, &answer);
+        self.end(begun, answer);
+    }
+
+    fn transact(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
+        let key = self.key_of(partner, quote, chance.u8(0..100) < 15);
+        let (begun, bytes) = self.prepare(partner, quote, &key);
+        let answer = self.one.call(&bytes);
+        self.conclude(partner, quote, &key, begun, answer);
+    }
+
+    /// Two transacts of one quote at once, or a transact and a reject.
+    fn twins(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
+        let key = self.key_of(partner, quote, false);
+        let (begun, bytes) = self.prepare(partner, quote, &key);
+        let sent = self.one.send(&bytes);
+        if chance.u8(0..100) < 10 {
+            self.reject(partner, quote);
+        } else {
+            let twin = self.key_of(partner, quote, chance.bool());
+            let (begun, bytes) = self.prepare(partner, quote, &twin);
+            let answer = self.other.call(&bytes);
+            self.conclude(partner, quote, &twin, begun, answer);
+        }
+        let answer = sent.and_then(|()| self.one.receive());
+        self.conclude(partner, quote, &key, begun, answer);
+    }
+
+    /// Sends a transact and does not wait for the answer.
+    fn hang_up(&mut self, partner: &Partner, quote: &str) {
+        let key = self.key_of(partner, quote, false);
+        let (begun, bytes) = self.prepare(partner, quote, &key);
+        let sent = self.one.send(&bytes);
+        self.one.close();
+        let answer = sent.and(Err(Lost::Unknown));
+        self.conclude(partner, quote, &key, begun, answer);
+    }
+
+    /// The key of one quote for another: never an effect.
+    fn reuse(&mut self, partner: &Partner, hot: &[String], chance: &mut fastrand::Rng) {
+        let (Some(one), Some(other)) = (chance.choice(hot), chance.choice(hot)) else {
+            return;
+        };
+        if one != other {
+            let key = self.key_of(partner, one, false);
+            let (begun, bytes) = self.prepare(partner, other, &key);
+            let answer = self.one.call(&bytes);
+            self.conclude(partner, other, &key, begun, answer);
+        }
+    }
+
+    /// A quote of some time ago, which may have expired.
+    fn late(&mut self, partner: &Partner, chance: &mut fastrand::Rng) {
+        let old = chance.choice(partner.book.lock().hot.iter()).cloned();
+        if let Some(quote) = old {
+            self.transact(partner, &quote, chance);
+        }
+    }
+
+    fn key_of(&self, partner: &Partner, quote: &str, fresh: bool) -> String {
+        let book = partner.book.lock();
+        let known = book.quotes.get(quote).filter(|_| !fresh);
+        known.map_or_else(|| format!("key-{}", number()), |quote| quote.key.clone())
+    }
+
+    fn reject(&mut self, partner: &Partner, quote: &str) {
+        if let Some(known) = partner.book.lock().quotes.get_mut(quote) {
+            known.reject_in_doubt = true;
+        }
+        let begun = begin(Kind::Reject, Some(quote));
+        let answer = self.other.call(&reject_request(partner, quote));
+        if matches!(&answer, Ok(answer) if answer.status == 200) {
+            partner.book.lock().reject(quote);
+        }
+        self.end(begun, answer);
+    }
+
+    /// What has no trade yet is given one; now and then it is polled all the same.
+    fn poll_or_transact(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
+        let traded = partner
+            .book
+            .lock()
+            .quotes
+            .get(quote)
+            .is_some_and(|quote| quote.trade.is_some());
+        if traded || chance.u8(0..100) < 10 {
+            self.poll(partner, quote);
+        } else {
+            self.transact(partner, quote, chance);
+        }
+    }
+
+    fn poll(&mut self, partner: &Partner, quote: &str) {
+        let known = seen(partner, quote);
+        let path = format!("/pools/transactions/{quote}");
+        if let Some(answer) = self.get(Kind::Poll, partner, &path, Some(quote)) {
+            let state = answer.text("status").unwrap_or_default();
+            partner.book.lock().saw(quote, &state, known.as_deref());
+        }
+    }
+
+    fn read_quote(&mut self, partner: &Partner, quote: &str) {
+        let (traded, rejected) = {
+            let book = partner.book.lock();
+            let known = book.quotes.get(quote);
+            (
+                known.is_some_and(|quote| quote.trade.is_some()),
+                known.is_some_and(|quote| quote.rejected),
+            )
+        };
+        let path = format!("/pools/quotes/{quote}");
+        if let Some(answer) = self.get(Kind::ReadQuote, partner, &path, Some(quote)) {
+            let status = answer.text("status").unwrap_or_default();
+            if status == "expired"
+                && let Some(known) = partner.book.lock().quotes.get_mut(quote)
+            {
+                known.expired = true;
+            }
+            let wrong = traded && status != "consumed" || rejected && status != "rejected";
+            if wrong {
+                let breach =
+                    format!("{quote} reads {status} (executed: {traded}, rejected: {rejected})");
+                partner.book.lock().breaches.push(breach);
+            }
+        }
+    }
+
+    fn read_trade(&mut self, partner: &Partner, quote: &str) {
+        let known = seen(partner, quote);
+        let trade = partner
+            .book
+            .lock()
+            .quotes
+            .get(quote)
+            .and_then(|quote| quote.trade.clone());
+        let Some(trade) = trade else {
+            return;
+        };
+        let path = format!("/pools/trades/{trade}");
+        match self.get(Kind::ReadTrade, partner, &path, Some(quote)) {
+            Some(answer) => {
+                let state = answer.text("status").unwrap_or_default();
+                partner.book.lock().saw(quote, &state, known.as_deref());
+            }
+            None if self
+                .ops
+                .last()
+                .is_some_and(|op| op.outcome == Outcome::Fail) =>
+            {
+                let breach = format!("{trade} was acknowledged and is not there");
+                partner.book.lock().breaches.push(breach);
+            }
+            None => {}
+        }
+    }
+
+    fn read_books(&mut self, partner: &Partner) {
+        let invoked = time::now();
+        let path = "/pools/ledger?limit=50";
+        let Some(answer) = self.get(Kind::ReadBooks, partner, path, None) else {
+            return;
+        };
+        if let Some(page) = page(&answer.json(), invoked) {
+            partner.book.lock().pages.push(page);
+        }
+    }
+}
+
+fn seen(partner: &Partner, quote: &str) -> Option<String> {
+    partner.book.lock().quotes.get(quote)?.seen.clone()
+}
+
+fn page(said: &Value, invoked: Duration) -> Option<Page> {
+    let entry = |entry: &Value| {
+        let id = entry.get("id")?.as_str()?.to_owned();
+        Some((id, cents(entry.get("balanceAfter")?.as_str()?)?))
+    };
+    let entries = said.get("entries")?.as_array()?;
+    Some(Page {
+        invoked,
+        available: cents(said.get("available")?.as_str()?)?,
+        entries: entries.iter().map(entry).collect::<Option<_>>()?,
+    })
+}
+
+pub(crate) fn transact_request(partner: &Partner, quote: &str, key: &str) -> Vec<u8> {
+    let headers = format!("Idempotency-Key: {key}\r\n");
+    let body = format!("{{\"quoteId\":\"{quote}\"}}");
+    request(
+        &partner.key,
+        "POST",
+        "/pools/EUR-USDT/transact",
+        &headers,
+        &body,
+    )
+}
+
+pub(crate) fn reject_request(partner: &Partner, quote: &str) -> Vec<u8> {
+    let path = format!("/pools/quotes/{quote}/reject");
+    request(&partner.key, "POST", &path, "", "")
+}
+
+/// Writes into the book what a transact was answered; was it definite?
+pub(crate) fn note_transact(
+    partner: &Partner,
+    quote: &str,
+    key: &str,
+    answer: &Result<Answer, Lost>,
+) -> bool {
+    let mut book = partner.book.lock();
+    let at = time::now();
+    let definite = match (answer, Outcome::of(answer)) {
+        (Ok(answer), Outcome::Ok) => {
+            let trade = answer.text("transactId").unwrap_or_default();
+            let first = answer.json().get("idempotent") == Some(&Value::Bool(false));
+            book.acknowledge(quote, &trade, first, at);
+            true
+        }
+        (_, outcome) => outcome == Outcome::Fail || matches!(answer, Err(Lost::Unsent)),
+    };
+    if definite && let Some(known) = book.quotes.get_mut(quote) {
+        known.know(key);
+    }
+    definite
+}

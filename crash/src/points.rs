@@ -1,0 +1,424 @@
+//! Every crash point once: the process ends there under load, the step fails there, or is held up there.
+
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use failpoints::{Side, Step};
+
+use crate::Result;
+use crate::history::Op;
+use crate::http::{Client, request};
+use crate::judge::{converge, judge};
+use crate::kills::{Tally, close, load_until, up};
+use crate::load::number;
+use crate::programs::{Installation, Programs};
+use crate::time;
+use crate::world::{POOR, World, credit_words};
+
+/// Load runs this long at most until a point is reached.
+const REACHED_WITHIN: Duration = Duration::from_secs(20);
+/// The codes a client may see while steps fail, beside those it always sees.
+const DOCUMENTED: [&str; 4] = [
+    "engine_unavailable",
+    "outcome_unknown",
+    "overloaded",
+    "service_unavailable",
+];
+/// The longest deadline of a request, the store's five seconds, and one more.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(6);
+/// After the last fault answers come no slower than this, whatever they took before.
+const CALM: Duration = Duration::from_millis(500);
+/// Short-lived records, so that the sweep has something to delete.
+const SWEPT: [(&str, &str); 1] = [("PENSTOCK_IDEMPOTENCY_TTL", "1s")];
+
+/// What leads to a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Road {
+    /// Starting the service.
+    Start,
+    /// The service's own sweep, right after its start.
+    Sweep,
+    /// The operator credits.
+    Credit,
+    /// The operator revokes a key.
+    Revoke,
+    /// Clients ask.
+    Load,
+}
+
+const fn road_to(step: Step) -> Road {
+    match step {
+        Step::MigrationRun | Step::MigrationCommit | Step::OtherCommit => Road::Start,
+        Step::SweepDelete | Step::SweepCommit => Road::Sweep,
+        Step::DepositInsert | Step::CreditCommit => Road::Credit,
+        Step::KeyRevoke | Step::KeyRevokeCommit => Road::Revoke,
+        Step::QuoteInsert
+        | Step::QuoteCommit
+        | Step::QuoteReject
+        | Step::RejectCommit
+        | Step::EngineHold
+        | Step::EngineConfirm
+        | Step::EngineReport
+        | Step::TransactLock
+        | Step::TransactLoad
+        | Step::TransactChecks
+        | Step::QuoteConsume
+        | Step::TradeInsert
+        | Step::LedgerInsert
+        | Step::BalanceUpdate
+        | Step::IdempotencyInsert
+        | Step::TransactCommit
+        | Step::PollClaimCommit
+        | Step::PollUnclaimCommit
+        | Step::TradeApply
+        | Step::EntryPost
+        | Step::EventInsert
+        | Step::DeliveryInsert
+        | Step::PollApplyCommit
+        | Step::DeliveryClaimCommit
+        | Step::WebhookPost
+        | Step::DeliveryConcludeCommit
+        | Step::AnswerWrite => Road::Load,
+    }
+}
+
+/// What is counted besides the tally.
+#[derive(Debug, Default)]
+pub(crate) struct Points {
+    pub(crate) tally: Tally,
+    /// Points at which the process ended.
+    pub(crate) ended: u64,
+    /// Points at which a step failed.
+    pub(crate) failed: u64,
+    /// Points at which a step was held up.
+    pub(crate) held_up: u64,
+}
+
+fn all_points() -> impl Iterator<Item = (Step, String)> {
+    let sides = [Side::Before, Side::After];
+    let both = move |step: Step| sides.map(|side| (step, step.point(side)));
+    Step::ALL.into_iter().flat_map(both)
+}
+
+/// Every point in every manner.
+// rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, idempotency.unknown-commit
+// rule: webhook.at-least-once
+pub(crate) fn run(programs: &Programs, seed: u64, repeat: u64) -> Result<Points> {
+    let mut points = Points::default();
+    for turn in 0..repeat {
+        let seed = seed.wrapping_add(turn);
+        let folder = tempfile::tempdir()?;
+        fresh(&folder.path().join("fresh"), programs, &mut points)?;
+        let world = World::make(folder.path(), programs, seed)?;
+        let made = every(&world, seed, &mut points);
+        if let Err(fault) = made {
+            points
+                .tally
+                .blame(seed, points.tally.rounds, vec![fault.to_string()]);
+        }
+        if !points.tally.breaches.is_empty() {
+            points.tally = crate::kills::keep(folder, points.tally)?;
+            break;
+        }
+    }
+    Ok(points)
+}
+
+fn every(world: &World, seed: u64, points: &mut Points) -> Result<()> {
+    for (step, point) in all_points() {
+        let of_point = seed.wrapping_mul(10_000).wrapping_add(points.tally.rounds);
+        let ended = end_at(world, step, &point, of_point, points);
+        settle(world, &point, of_point, points, ended)?;
+    }
+    let of_point = seed.wrapping_mul(10_000).wrapping_add(points.tally.rounds);
+    let ended = end_on_receipt(world, of_point, points);
+    settle(
+        world,
+        "a delivery received and not answered",
+        of_point,
+        points,
+        ended,
+    )?;
+    for word in ["fail", "full", "wait 25"] {
+        let of_word = seed.wrapping_mul(10_000).wrapping_add(points.tally.rounds);
+        let disturbed = disturb(world, word, of_word, points);
+        settle(world, word, of_word, points, disturbed)?;
+    }
+    let breaches = close(world, &mut points.tally)?;
+    let round = points.tally.rounds;
+    points.tally.blame(seed, round, breaches);
+    Ok(())
+}
+
+/// After a fault: up again without it, everything found out, compared and verified.
+fn settle(
+    world: &World,
+    what: &str,
+    seed: u64,
+    points: &mut Points,
+    fault: Result<()>,
+) -> Result<()> {
+    fault.map_err(|fault| format!("{what}: {fault}"))?;
+    let tally = &mut points.tally;
+    let service = up(world, tally)?;
+    tally.resolved += converge(world, service.address)?;
+    let breaches = judge(world, service.address, false)?;
+    service.kill();
+    world.installation.verify()?;
+    tally.verified += 1;
+    let named = breaches
+        .into_iter()
+        .map(|breach| format!("{what}: {breach}"))
+        .collect();
+    tally.blame(seed, tally.rounds, named);
+    tally.rounds += 1;
+    if tally.breaches.is_empty() {
+        Ok(())
+    } else {
+        Err("a breach".into())
+    }
+}
+
+/// An empty folder, and a process that ends while it makes the database: the next start goes on.
+fn fresh(folder: &std::path::Path, programs: &Programs, points: &mut Points) -> Result<()> {
+    for step in [Step::MigrationRun, Step::MigrationCommit, Step::OtherCommit] {
+        for side in [Side::Before, Side::After] {
+            let point = step.point(side);
+            let folder = folder.join(&point);
+            std::fs::create_dir_all(&folder)?;
+            let installation = Installation::new(&folder, programs, &[]);
+            ended_at_start(&installation, &point)?;
+            let service = installation.serve(None, &[])?;
+            service.kill();
+            installation.verify()?;
+            points.tally.verified += 1;
+            points.tally.kills += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The service is started with a point armed, and ends before it listens.
+fn ended_at_start(installation: &Installation, point: &str) -> Result<()> {
+    match installation.serve(Some(&format!("{point}=1*return(abort)")), &[]) {
+        Ok(_) => Err(format!("{point} was not reached by a start").into()),
+        Err(fault) => fired(&fault.to_string(), point, "abort"),
+    }
+}
+
+fn fired(said: &str, point: &str, word: &str) -> Result<()> {
+    let line = format!("failpoint {point} {word}");
+    if said.contains(&line) {
+        return Ok(());
+    }
+    Err(format!("{point} was not reached: {said}").into())
+}
+
+/// The process ends at a point.
+fn end_at(world: &World, step: Step, point: &str, seed: u64, points: &mut Points) -> Result<()> {
+    match road_to(step) {
+        Road::Start => ended_at_start(&world.installation, point)?,
+        Road::Credit => credit_ends(world, point)?,
+        Road::Revoke => revoke_ends(world, point)?,
+        Road::Sweep => {
+            let armed = format!("{point}=1*return(abort)");
+            let said = match world.installation.serve(Some(&armed), &SWEPT) {
+                Ok(service) => {
+                    service.ends_within(REACHED_WITHIN);
+                    service.said()?
+                }
+                // The sweep begins before the service listens.
+                Err(fault) => fault.to_string(),
+            };
+            fired(&said, point, "abort")?;
+        }
+        Road::Load => {
+            let passes = fastrand::Rng::with_seed(seed).u64(0..4);
+            let armed = format!("{point}={passes}*off->1*return(abort)");
+            let service = world.installation.serve(Some(&armed), &[])?;
+            let ops = load_until(world, &service, seed, || {
+                service.ends_within(REACHED_WITHIN);
+                service.kill();
+            });
+            points.tally.gates.add(ops);
+            fired(&service.said()?, point, "abort")?;
+        }
+    }
+    points.ended += 1;
+    points.tally.kills += 1;
+    Ok(())
+}
+
+/// A delivery arrives, and the service is killed before it is answered.
+fn end_on_receipt(world: &World, seed: u64, points: &mut Points) -> Result<()> {
+    let service = world.installation.serve(None, &[])?;
+    world.receiver.kill_on_receipt(&service);
+    let mut ended = false;
+    let ops = load_until(world, &service, seed, || {
+        ended = service.ends_within(REACHED_WITHIN);
+    });
+    points.tally.gates.add(ops);
+    points.tally.kills += 1;
+    if ended {
+        return Ok(());
+    }
+    Err("no delivery arrived".into())
+}
+
+/// The operator's program ends while it credits; the same reference again finds out.
+fn credit_ends(world: &World, point: &str) -> Result<()> {
+    let partner = world.partners.get(POOR).ok_or("no such partner")?;
+    let (reference, cents) = (format!("deposit-{}", number()), 12_345);
+    let deposit = crate::book::Deposit {
+        cents,
+        in_doubt: true,
+    };
+    partner
+        .book
+        .lock()
+        .deposits
+        .insert(reference.clone(), deposit);
+    penstock_ends(
+        world,
+        point,
+        &credit_words(&partner.name, &reference, cents),
+    )
+}
+
+/// The operator's program ends while it revokes a key; revoked again it is revoked, and nothing gets in with it.
+fn revoke_ends(world: &World, point: &str) -> Result<()> {
+    let partner = world.partners.first().ok_or("no such partner")?;
+    let made = world.installation.penstock(&[
+        "key",
+        "create",
+        "--partner",
+        &partner.name,
+        "--kind",
+        "secret",
+    ])?;
+    let text = |name: &str| {
+        let found = made.get(name).and_then(serde_json::Value::as_str);
+        found
+            .map(str::to_owned)
+            .ok_or(format!("key create: {made}"))
+    };
+    let (id, key) = (text("id")?, text("key")?);
+    let words = ["key", "revoke", "--key-id", &id].map(str::to_owned);
+    penstock_ends(world, point, &words)?;
+    world
+        .installation
+        .penstock(&["key", "revoke", "--key-id", &id])?;
+    let service = world.installation.serve(None, &[])?;
+    let asked = request(&key, "GET", "/pools/EUR-USDT/balance", "", "");
+    let answer = Client::new(service.address).call(&asked);
+    service.kill();
+    match answer {
+        Ok(answer) if (answer.status, answer.code().as_str()) == (403, "key_revoked") => Ok(()),
+        other => Err(format!("a revoked key was answered {other:?}").into()),
+    }
+}
+
+fn penstock_ends(world: &World, point: &str, words: &[String]) -> Result<()> {
+    let armed = format!("{point}=1*return(abort)");
+    let mut command = world.installation.command("penstock", Some(&armed));
+    let done = command.args(words).stdout(Stdio::null()).output()?;
+    if done.status.success() {
+        return Err(format!("{point}: the program went on").into());
+    }
+    fired(&String::from_utf8_lossy(&done.stderr), point, "abort")
+}
+
+/// Every point that clients reach fails, or is held up, twice in one run under load. Clients see documented faults
+/// only, and once the last one has passed all is as before.
+fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<()> {
+    let armed: Vec<String> = all_points()
+        .filter(|(step, _)| road_to(*step) == Road::Load)
+        .filter(|(step, _)| word != "full" || of_the_disk(*step))
+        .map(|(_, point)| point)
+        .collect();
+    let mut chance = fastrand::Rng::with_seed(seed);
+    let text: Vec<String> = armed
+        .iter()
+        .map(|point| format!("{point}={}*off->2*return({word})", chance.u8(0..4)))
+        .collect();
+    let service = world.installation.serve(Some(&text.join(";")), &[])?;
+    let all_fired = || {
+        let said = service.said().unwrap_or_default();
+        armed.iter().all(|point| fired(&said, point, word).is_ok())
+    };
+    let mut last_fault = Duration::ZERO;
+    let ops = load_until(world, &service, seed, || {
+        let began = time::now();
+        while !all_fired() && time::now().saturating_sub(began) < REACHED_WITHIN {
+            thread::sleep(Duration::from_millis(50));
+        }
+        last_fault = time::now();
+        thread::sleep(Duration::from_millis(500));
+    });
+    service.kill();
+    let said = service.said()?;
+    for point in &armed {
+        fired(&said, point, word)?;
+    }
+    match word {
+        "wait 25" => points.held_up += armed.len() as u64,
+        _ => points.failed += armed.len() as u64,
+    }
+    let judged = documented(&ops).and_then(|()| recovered(&ops, last_fault));
+    points.tally.gates.add(ops);
+    judged
+}
+
+/// Steps that write to the disk.
+fn of_the_disk(step: Step) -> bool {
+    !step.is_commit()
+        && !matches!(
+            step,
+            Step::EngineHold
+                | Step::EngineConfirm
+                | Step::EngineReport
+                | Step::WebhookPost
+                | Step::AnswerWrite
+                | Step::TransactChecks
+        )
+}
+
+fn documented(ops: &[Op]) -> Result<()> {
+    for (status, code) in ops.iter().filter_map(|op| op.said.as_ref()) {
+        if *status >= 500 && !(*status == 503 && DOCUMENTED.contains(&code.as_str())) {
+            return Err(format!("a client was answered {status} {code}").into());
+        }
+    }
+    let slow = ops.iter().find(|op| took(op) > ANSWERED_WITHIN);
+    slow.map_or(Ok(()), |op| Err(format!("too slow: {op:?}").into()))
+}
+
+fn took(op: &Op) -> Duration {
+    op.completed.saturating_sub(op.invoked)
+}
+
+/// After the last fault nothing fails any more, and nothing is slow: 99 of 100 answers come within half a second,
+/// which a busy machine needs for them without any fault.
+fn recovered(ops: &[Op], last_fault: Duration) -> Result<()> {
+    let after = |op: &&Op| op.invoked > last_fault;
+    let later: Vec<_> = ops.iter().filter(after).collect();
+    let broken = later
+        .iter()
+        .find(|op| op.said.as_ref().is_none_or(|(status, _)| *status >= 500));
+    match broken {
+        _ if later.is_empty() => Err("nothing was asked after the last fault".into()),
+        // A client that hangs up by itself has no answer either; it is never answered 5xx.
+        Some(op) if op.said.is_some() => Err(format!("still failing: {op:?}").into()),
+        _ => calm(later.iter().map(|op| took(op)).collect()),
+    }
+}
+
+fn calm(mut spans: Vec<Duration>) -> Result<()> {
+    spans.sort_unstable();
+    let place = spans.len().saturating_mul(99) / 100;
+    match spans.get(place.min(spans.len().saturating_sub(1))) {
+        Some(span) if *span > CALM => Err(format!("still slow: {} ms", span.as_millis()).into()),
+        _ => Ok(()),
+    }
+}

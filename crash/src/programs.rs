@@ -1,0 +1,169 @@
+//! The real programs, as their operator runs them: started, spoken to, killed.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::Result;
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub(crate) struct Programs {
+    /// Built as always.
+    pub(crate) plain: PathBuf,
+    /// Built with crash points.
+    pub(crate) armed: PathBuf,
+}
+
+/// A folder with one embedded database, and the programs that use it.
+#[derive(Debug, Clone)]
+pub(crate) struct Installation {
+    pub(crate) folder: PathBuf,
+    programs: Programs,
+    settings: Vec<(String, String)>,
+}
+
+impl Installation {
+    pub(crate) fn new(folder: &Path, programs: &Programs, settings: &[(&str, &str)]) -> Self {
+        let database = format!("sqlite://{}", folder.join("penstock.db").display());
+        let fixed = [
+            ("PENSTOCK_DATABASE_URL", database.as_str()),
+            ("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0"),
+            ("PENSTOCK_THROTTLE", "off"),
+            ("RUST_LOG", "warn"),
+        ];
+        let given = fixed.iter().chain(settings);
+        Self {
+            folder: folder.to_owned(),
+            programs: programs.clone(),
+            settings: given
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        }
+    }
+
+    /// A program in a clean environment; armed where points are given.
+    pub(crate) fn command(&self, program: &str, points: Option<&str>) -> Command {
+        let folder = match points {
+            Some(_) => &self.programs.armed,
+            None => &self.programs.plain,
+        };
+        let mut command = Command::new(folder.join(program));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PENSTOCK_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .current_dir(&self.folder)
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
+            .env("FAILPOINTS", points.unwrap_or_default())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `penstock` with JSON output; an error where it does not succeed.
+    pub(crate) fn penstock(&self, words: &[&str]) -> Result<Value> {
+        let mut command = self.command("penstock", None);
+        let done = command.args(words).args(["--output", "json"]).output()?;
+        if !done.status.success() {
+            let said = [done.stdout, done.stderr].concat();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            return Err(format!("penstock {}: {}: {said}", words.join(" "), done.status).into());
+        }
+        Ok(serde_json::from_slice(&done.stdout)?)
+    }
+
+    /// All invariants over the whole database; a breach is an error that names it.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let report = self.penstock(&["verify"])?;
+        if report.get("ok") == Some(&Value::Bool(true)) {
+            return Ok(());
+        }
+        Err(format!("verify: {report}").into())
+    }
+
+    /// Starts the service; `Err` where it ends before it listens.
+    pub(crate) fn serve(&self, points: Option<&str>, more: &[(&str, &str)]) -> Result<Service> {
+        let mut command = self.command("pools-service", points);
+        command.envs(more.iter().copied());
+        Service::start(command, &self.folder.join("service.log"))
+    }
+}
+
+/// A running `pools-service`. Dropped, it is killed.
+#[derive(Debug, Clone)]
+pub(crate) struct Service {
+    child: Arc<Mutex<Child>>,
+    pub(crate) address: SocketAddr,
+    pub(crate) pid: u32,
+    log: PathBuf,
+}
+
+impl Service {
+    /// Starts a command and waits for the line that names its address.
+    pub(crate) fn start(mut command: Command, log: &Path) -> Result<Self> {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(File::create(log)?)
+            .spawn()?;
+        let out = child.stdout.take().ok_or("no standard output")?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        let address = line
+            .trim()
+            .rsplit_once("http://")
+            .and_then(|(_, address)| address.parse().ok());
+        let Some(address) = address else {
+            let status = child.wait()?;
+            let said = std::fs::read_to_string(log)?;
+            return Err(format!("the service did not start: {status}: {line}{said}").into());
+        };
+        let pid = child.id();
+        Ok(Self {
+            child: Arc::new(Mutex::new(child)),
+            address,
+            pid,
+            log: log.to_owned(),
+        })
+    }
+
+    /// Ends it as a power cut ends a program.
+    pub(crate) fn kill(&self) {
+        let mut child = self.child.lock();
+        // It may have ended by itself.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    /// How it ended, once it has.
+    pub(crate) fn ended(&self) -> Option<ExitStatus> {
+        self.child.lock().try_wait().ok()?
+    }
+
+    /// Waits so long for its end.
+    pub(crate) fn ends_within(&self, span: Duration) -> bool {
+        let step = Duration::from_millis(5);
+        let steps = span.as_millis() / step.as_millis();
+        for _ in 0..steps {
+            if self.ended().is_some() {
+                return true;
+            }
+            thread::sleep(step);
+        }
+        self.ended().is_some()
+    }
+
+    /// What it has written to standard error.
+    pub(crate) fn said(&self) -> Result<String> {
+        Ok(String::from_utf8_lossy(&std::fs::read(&self.log)?).into_owned())
+    }
+}

@@ -1,0 +1,265 @@
+//! A partner's receiver of webhooks: verifies every delivery by itself, keeps its bytes, misbehaves now and then.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use parking_lot::Mutex;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::Result;
+use crate::http::{header, length};
+use crate::programs::Service;
+use crate::time;
+
+/// The secret of every endpoint.
+pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+/// A timestamp of an attempt is of the moment it is made.
+const FRESH: u64 = 30;
+
+/// An event as it was received, however often.
+#[derive(Debug, Clone)]
+pub(crate) struct Event {
+    pub(crate) partner: String,
+    pub(crate) kind: String,
+    pub(crate) trade: String,
+    body: Vec<u8>,
+    pub(crate) times: u32,
+    /// Was it taken, with a 2xx that went out?
+    pub(crate) taken: bool,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    events: BTreeMap<String, Event>,
+    breaches: Vec<String>,
+    /// Is killed by the next delivery, before it is answered.
+    victim: Option<Service>,
+    chance: Option<fastrand::Rng>,
+}
+
+/// Listens until the driver ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Receiver {
+    pub(crate) address: SocketAddr,
+    inbox: Arc<Mutex<Inbox>>,
+}
+
+/// What one delivery is answered.
+enum Manner {
+    Takes,
+    TakesSlowly,
+    Refuses,
+    HangsUp,
+}
+
+impl Receiver {
+    pub(crate) fn start(seed: u64) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        let inbox = Inbox {
+            chance: Some(fastrand::Rng::with_seed(seed)),
+            ..Inbox::default()
+        };
+        let inbox = Arc::new(Mutex::new(inbox));
+        let receiver = Self { address, inbox };
+        let shared = receiver.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let receiver = shared.clone();
+                thread::spawn(move || receiver.serve(stream));
+            }
+        });
+        Ok(receiver)
+    }
+
+    /// The next delivery kills a service after its POST has arrived and before it is answered.
+    pub(crate) fn kill_on_receipt(&self, service: &Service) {
+        self.inbox.lock().victim = Some(service.clone());
+    }
+
+    pub(crate) fn events(&self) -> BTreeMap<String, Event> {
+        self.inbox.lock().events.clone()
+    }
+
+    /// What was wrong with deliveries, so far.
+    pub(crate) fn breaches(&self) -> Vec<String> {
+        self.inbox.lock().breaches.clone()
+    }
+
+    fn serve(&self, mut stream: TcpStream) {
+        // A worker that is killed leaves its connections open for nobody.
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(90)));
+        let mut buffer = Vec::new();
+        while let Some(used) = self.one(&mut stream, &mut buffer) {
+            buffer.drain(..used);
+        }
+    }
+
+    /// Reads one delivery and answers it; how much of the buffer it took. `None` ends the connection.
+    fn one(&self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<usize> {
+        let mut chunk = [0; 16 * 1024];
+        loop {
+            if let Some((path, headers, start, end)) = parse(buffer) {
+                let body = buffer.get(start..end)?.to_vec();
+                if !self.victims_end() {
+                    return None;
+                }
+                let manner = self.note(&path, &headers, &body);
+                answer(stream, &manner)?;
+                return Some(end);
+            }
+            match stream.read(&mut chunk) {
+                Ok(0) | Err(_) => return None,
+                Ok(read) => buffer.extend_from_slice(chunk.get(..read)?),
+            }
+        }
+    }
+
+    /// Kills who is to be killed; is there anybody left to answer?
+    fn victims_end(&self) -> bool {
+        let victim = self.inbox.lock().victim.take();
+        match victim {
+            None => true,
+            Some(service) => {
+                service.kill();
+                false
+            }
+        }
+    }
+
+    fn note(&self, path: &str, headers: &BTreeMap<String, String>, body: &[u8]) -> Manner {
+        let mut inbox = self.inbox.lock();
+        let manner = match inbox.chance.as_mut().map_or(0, |chance| chance.u8(0..100)) {
+            0..=3 => Manner::Refuses,
+            4..=6 => Manner::HangsUp,
+            7..=10 => Manner::TakesSlowly,
+            _ => Manner::Takes,
+        };
+        let taken = matches!(manner, Manner::Takes | Manner::TakesSlowly);
+        if let Err(breach) = inbox.judge(path, headers, body, taken) {
+            inbox.breaches.push(breach);
+        }
+        manner
+    }
+}
+
+impl Inbox {
+    fn judge(
+        &mut self,
+        path: &str,
+        headers: &BTreeMap<String, String>,
+        body: &[u8],
+        taken: bool,
+    ) -> std::result::Result<(), String> {
+        verify(headers, body)?;
+        let said: Value = serde_json::from_slice(body).map_err(|fault| fault.to_string())?;
+        let text = |field: &str| {
+            let found = said.get(field).and_then(Value::as_str);
+            found
+                .map(str::to_owned)
+                .ok_or(format!("event without {field}"))
+        };
+        let (id, kind, trade) = (text("eventId")?, text("type")?, text("transactId")?);
+        if id != hex::encode(Sha256::digest(format!("{trade}:{kind}"))) {
+            return Err(format!("event {id} is not that of {trade}:{kind}"));
+        }
+        if headers.get("webhook-id") != Some(&id) {
+            return Err(format!("webhook-id is not {id}"));
+        }
+        let partner = path.trim_start_matches('/').to_owned();
+        let event = self.events.entry(id.clone()).or_insert_with(|| Event {
+            partner: partner.clone(),
+            kind,
+            trade,
+            body: body.to_vec(),
+            times: 0,
+            taken: false,
+        });
+        if event.body != body || event.partner != partner {
+            return Err(format!(
+                "event {id} came with other bytes, or to somebody else"
+            ));
+        }
+        event.times = event.times.saturating_add(1);
+        event.taken |= taken;
+        Ok(())
+    }
+}
+
+/// Path, headers, and where the body lies, once all of a request has arrived.
+fn parse(buffer: &[u8]) -> Option<(String, BTreeMap<String, String>, usize, usize)> {
+    let mut headers = [httparse::EMPTY_HEADER; 32];
+    let mut head = httparse::Request::new(&mut headers);
+    let httparse::Status::Complete(start) = head.parse(buffer).ok()? else {
+        return None;
+    };
+    let path = head.path?.to_owned();
+    let end = start.checked_add(length(head.headers)?)?;
+    buffer.get(start..end)?;
+    let named = head.headers.iter().filter_map(|one| {
+        let name = one.name.to_ascii_lowercase();
+        let value = header(head.headers, &name)?.to_owned();
+        Some((name, value))
+    });
+    Some((path, named.collect(), start, end))
+}
+
+fn answer(stream: &mut TcpStream, manner: &Manner) -> Option<()> {
+    let line = match manner {
+        Manner::Takes => "200 OK",
+        Manner::TakesSlowly => {
+            thread::sleep(Duration::from_millis(60));
+            "204 No Content"
+        }
+        Manner::Refuses => "503 Service Unavailable",
+        Manner::HangsUp => return None,
+    };
+    let length = if line.starts_with("204") {
+        ""
+    } else {
+        "Content-Length: 0\r\n"
+    };
+    let bytes = format!("HTTP/1.1 {line}\r\n{length}\r\n");
+    stream.write_all(bytes.as_bytes()).ok()
+}
+
+/// Both schemes, as their documents say, and a timestamp of this moment.
+fn verify(headers: &BTreeMap<String, String>, body: &[u8]) -> std::result::Result<(), String> {
+    let get = |name: &str| headers.get(name).ok_or(format!("no {name}"));
+    let ours = get("pools-signature")?;
+    let (stamp, signature) = ours
+        .strip_prefix("t=")
+        .and_then(|rest| rest.split_once(",v1="))
+        .ok_or(format!("Pools-Signature: {ours}"))?;
+    let signed = [stamp.as_bytes(), b".", body].concat();
+    if hex::encode(keyed(SECRET.as_bytes(), &signed)?) != signature {
+        return Err("Pools-Signature does not verify".to_owned());
+    }
+    let (id, stamp_too) = (get("webhook-id")?, get("webhook-timestamp")?);
+    let secret = SECRET.trim_start_matches("whsec_");
+    let secret = STANDARD.decode(secret).map_err(|fault| fault.to_string())?;
+    let signed = [id.as_bytes(), b".", stamp_too.as_bytes(), b".", body].concat();
+    let expected = format!("v1,{}", STANDARD.encode(keyed(&secret, &signed)?));
+    if get("webhook-signature")? != &expected {
+        return Err("webhook-signature does not verify".to_owned());
+    }
+    let at: u64 = stamp.parse().map_err(|_| format!("t={stamp}"))?;
+    if time::unix().abs_diff(at) > FRESH || stamp != stamp_too {
+        return Err(format!("the timestamp {stamp} is not of this moment"));
+    }
+    Ok(())
+}
+
+fn keyed(key: &[u8], message: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|fault| fault.to_string())?;
+    mac.update(message);
+    Ok(mac.finalize().into_bytes().to_vec())
+}

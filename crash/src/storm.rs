@@ -1,0 +1,221 @@
+//! Clients that close at random bytes and instants, thousands of times.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use socket2::SockRef;
+
+use crate::Result;
+use crate::book::Quote;
+use crate::http::{Client, connect, request};
+use crate::judge::{converge, judge};
+use crate::kills::{Tally, close};
+use crate::load::{number, reject_request, transact_request};
+use crate::money::cents;
+use crate::programs::{Programs, Service};
+use crate::time;
+use crate::world::{Partner, World};
+
+const STORMERS: u64 = 8;
+/// Cut-off attempts on one quote before the next is asked for.
+const CUTS_PER_QUOTE: u64 = 16;
+/// How long the service may take to be at rest again.
+const REST_WITHIN: Duration = Duration::from_secs(10);
+
+/// What came of a storm.
+#[derive(Debug)]
+pub(crate) struct Storm {
+    pub(crate) tally: Tally,
+    pub(crate) cuts: u64,
+    pub(crate) took: Duration,
+}
+
+/// So many disconnects, then a look at everything.
+pub(crate) fn run(programs: &Programs, disconnects: u64, seed: u64) -> Result<Storm> {
+    let folder = tempfile::tempdir()?;
+    let world = World::make(folder.path(), programs, seed)?;
+    let mut storm = Storm {
+        tally: Tally::default(),
+        cuts: 0,
+        took: Duration::ZERO,
+    };
+    let metrics = free_port()?;
+    let listen = metrics.to_string();
+    let more = [("PENSTOCK_METRICS_LISTEN", listen.as_str())];
+    let service = world.installation.serve(None, &more)?;
+    let began = time::now();
+    storm.cuts = rage(&world, service.address, disconnects, seed);
+    storm.took = time::now().saturating_sub(began);
+    let mut breaches = at_rest(&service, metrics)?;
+    storm.tally.resolved += converge(&world, service.address)?;
+    breaches.extend(judge(&world, service.address, true)?);
+    service.kill();
+    breaches.extend(close(&world, &mut storm.tally)?);
+    storm.tally.blame(seed, 0, breaches);
+    if !storm.tally.breaches.is_empty() {
+        storm.tally = crate::kills::keep(folder, storm.tally)?;
+    }
+    Ok(storm)
+}
+
+/// A port that was free a moment ago: metrics are asked for from outside, so it has to be known beforehand.
+fn free_port() -> Result<SocketAddr> {
+    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+fn rage(world: &World, address: SocketAddr, disconnects: u64, seed: u64) -> u64 {
+    let cuts = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for place in 0..STORMERS {
+            let cuts = &cuts;
+            scope.spawn(move || {
+                let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(STORMERS) + place);
+                let mut client = Client::new(address);
+                while cuts.load(Ordering::Relaxed) < disconnects {
+                    let Some(partner) = chance.choice(world.partners.iter()) else {
+                        return;
+                    };
+                    let Some(quote) = ask(partner, &mut client, &mut chance) else {
+                        continue;
+                    };
+                    for _ in 0..CUTS_PER_QUOTE {
+                        if cut(partner, &quote, address, &mut chance) {
+                            cuts.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    cuts.into_inner()
+}
+
+/// A quote, asked for by a client that waits for its answer.
+fn ask(partner: &Partner, client: &mut Client, chance: &mut fastrand::Rng) -> Option<String> {
+    let fraction = chance.choice(["00", "31", "41", "21"])?;
+    let amount = format!("{}.{fraction}", chance.u64(2..9));
+    let answer = client.call(&quote_request(partner, &amount)).ok()?;
+    let said = answer.json();
+    let bps = |name| said.get(name).and_then(serde_json::Value::as_u64);
+    let id = answer.text("quoteId")?;
+    let quote = Quote {
+        cents: cents(&amount)?,
+        rate: answer.text("rate")?,
+        spread_bps: bps("spreadBps")?,
+        fee_bps: bps("feeBps")?,
+        key: format!("key-{}", number()),
+        ..Quote::default()
+    };
+    partner.book.lock().quotes.insert(id.clone(), quote);
+    Some(id)
+}
+
+fn quote_request(partner: &Partner, amount: &str) -> Vec<u8> {
+    let body = format!(
+        "{{\"side\":\"on_ramp\",\"fiatCurrency\":\"EUR\",\"cryptoCurrency\":\"USDT\",\"amount\":\"{amount}\",\
+         \"destAddress\":\"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed\"}}"
+    );
+    request(&partner.key, "POST", "/pools/EUR-USDT/quote", "", &body)
+}
+
+/// One request that is cut off: somewhere in its bytes, or somewhere in its answer. Was a connection made?
+fn cut(partner: &Partner, quote: &str, address: SocketAddr, chance: &mut fastrand::Rng) -> bool {
+    let bytes = pick(partner, quote, chance);
+    let Some(mut stream) = connect(address) else {
+        return false;
+    };
+    let whole = chance.u8(0..100) < 70;
+    let sent = if whole {
+        bytes.len()
+    } else {
+        chance.usize(0..bytes.len())
+    };
+    // However the other side takes it.
+    let _ = stream.write_all(bytes.get(..sent).unwrap_or_default());
+    match chance.u8(0..4) {
+        0 => {}
+        1 => thread::sleep(Duration::from_micros(chance.u64(0..3000))),
+        2 => {
+            let mut some = vec![0; chance.usize(1..200)];
+            let _ = stream.set_read_timeout(Some(Duration::from_millis(20)));
+            let _ = stream.read(&mut some);
+        }
+        _ => thread::yield_now(),
+    }
+    if chance.bool() {
+        // Closed with a reset instead of an end.
+        let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+    }
+    true
+}
+
+/// Mostly transacts, noted as in doubt before they are sent.
+fn pick(partner: &Partner, quote: &str, chance: &mut fastrand::Rng) -> Vec<u8> {
+    let get = |path: String| request(&partner.key, "GET", &path, "", "");
+    match chance.u8(0..100) {
+        0..=54 => {
+            let mut book = partner.book.lock();
+            let key = match book.quotes.get_mut(quote) {
+                Some(known) => {
+                    let key = known.key.clone();
+                    known.doubt(&key);
+                    key
+                }
+                None => format!("key-{}", number()),
+            };
+            drop(book);
+            transact_request(partner, quote, &key)
+        }
+        55..=74 => get(format!("/pools/transactions/{quote}")),
+        75..=79 => {
+            if let Some(known) = partner.book.lock().quotes.get_mut(quote) {
+                known.reject_in_doubt = true;
+            }
+            reject_request(partner, quote)
+        }
+        80..=89 => quote_request(partner, "3.00"),
+        90..=94 => get("/pools/ledger?limit=100".to_owned()),
+        _ => get("/pools/trades?limit=100".to_owned()),
+    }
+}
+
+/// No connection of the database is in use, no socket is left open, and a write goes through at once.
+fn at_rest(service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
+    let began = time::now();
+    loop {
+        let busy = busy(service, metrics)?;
+        if busy.is_empty() || time::now().saturating_sub(began) > REST_WITHIN {
+            return Ok(busy);
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Files and sockets of a service at rest: generously more than it needs, far fewer than a storm opens.
+const FILES_AT_REST: usize = 64;
+
+fn busy(service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
+    let mut stream = connect(metrics).ok_or("the metrics cannot be asked for")?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: crash\r\nConnection: close\r\n\r\n")?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page)?;
+    let in_use: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("penstock_store_connections{") && line.contains("in_use"))
+        .collect();
+    if in_use.is_empty() {
+        return Err("the metrics do not tell the database's connections".into());
+    }
+    let busy = in_use.iter().filter(|line| !line.ends_with(" 0"));
+    let mut left: Vec<String> = busy
+        .map(|line| format!("after the storm: {line}"))
+        .collect();
+    let files = std::fs::read_dir(format!("/proc/{}/fd", service.pid))?.count();
+    if files > FILES_AT_REST {
+        left.push(format!("after the storm: {files} files are open"));
+    }
+    Ok(left)
+}

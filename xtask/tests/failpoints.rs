@@ -1,0 +1,193 @@
+//! What holds of the crash points wherever they stand: no build that ships has them, and each is in the code once.
+
+use std::process::Command;
+
+use xtask::Result;
+use xtask::source::product_code;
+use xtask::workspace::Workspace;
+
+const CRATE: &str = "crates/failpoints/src";
+
+/// A file of an adapter: its name, its code, and the same with its strings, which are blanked out of the code.
+struct Adapter {
+    file: String,
+    code: String,
+    text: String,
+}
+
+fn adapters() -> Result<Vec<Adapter>> {
+    let workspace = Workspace::find()?;
+    let product = workspace.files()?.into_iter().filter(|file| {
+        file.starts_with("crates/")
+            && file.contains("/src/")
+            && file.ends_with(".rs")
+            && !file.starts_with("crates/failpoints/")
+            && !file.starts_with("crates/store-contract/")
+    });
+    product
+        .map(|file| {
+            let text = workspace.text(&file)?.unwrap_or_default();
+            let code = product_code(&text);
+            let lines: Vec<&str> = text.lines().take(code.lines().count()).collect();
+            let text = lines.join("\n");
+            Ok(Adapter { file, code, text })
+        })
+        .collect()
+}
+
+/// The part of the list's file between two words.
+fn between(start: &str, end: &str) -> Result<String> {
+    let workspace = Workspace::find()?;
+    let text = workspace
+        .text(&format!("{CRATE}/step.rs"))?
+        .unwrap_or_default();
+    let (_, rest) = text.split_once(start).ok_or(format!("no `{start}`"))?;
+    let (part, _) = rest.split_once(end).ok_or(format!("no `{end}`"))?;
+    Ok(part.to_owned())
+}
+
+/// The steps as the crate lists them.
+fn steps() -> Result<Vec<String>> {
+    let list = between("pub const ALL", "];")?;
+    let names = list
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Self::"));
+    Ok(names
+        .map(|name| name.trim_end_matches(',').to_owned())
+        .collect())
+}
+
+/// Which transaction's commit is which step.
+fn commits() -> Result<Vec<(String, String)>> {
+    let arms = between("match transaction {", "}")?;
+    let named = arms.lines().filter_map(|line| {
+        let (name, step) = line.trim().split_once(" => Self::")?;
+        let name = name.strip_prefix('"')?.strip_suffix('"')?;
+        Some((name.to_owned(), step.trim_end_matches(',').to_owned()))
+    });
+    Ok(named.collect())
+}
+
+/// What stands in the code where a step is run.
+fn words_of(step: &str, commits: &[(String, String)]) -> Vec<String> {
+    match commits.iter().find(|(_, of)| of == step) {
+        // A commit is found by the name of its transaction.
+        Some((name, _)) => vec![
+            format!("begin(\"{name}\")"),
+            format!("begin(self, \"{name}\")"),
+        ],
+        None if step == "OtherCommit" => vec!["Step::commit_of(".to_owned()],
+        None if step == "AnswerWrite" => vec!["failpoints::torn(".to_owned()],
+        None => vec![format!("(Step::{step},"), format!("(Failpoint::{step},")],
+    }
+}
+
+#[test]
+fn each_step_is_in_the_code_exactly_once() {
+    let (steps, commits, adapters) = (steps().unwrap(), commits().unwrap(), adapters().unwrap());
+    assert!(steps.len() > 30 && commits.len() > 5);
+    for step in &steps {
+        let words = words_of(step, &commits);
+        let times = |adapter: &Adapter| {
+            words
+                .iter()
+                .map(|word| adapter.text.matches(word.as_str()).count())
+                .sum()
+        };
+        let places: Vec<&str> = adapters
+            .iter()
+            .flat_map(|adapter| std::iter::repeat_n(adapter.file.as_str(), times(adapter)))
+            .collect();
+        assert_eq!(places.len(), 1, "{step}: {places:?}");
+    }
+}
+
+#[test]
+fn adapters_run_no_step_that_is_not_listed() {
+    let steps = steps().unwrap();
+    for Adapter { file, code, .. } in adapters().unwrap() {
+        for word in ["Step::", "Failpoint::"] {
+            for rest in code.split(&format!("around({word}")).skip(1) {
+                let step = rest.split([',', '(']).next().unwrap();
+                let known = step == "commit_of" || steps.iter().any(|known| known == step);
+                assert!(known, "{file}: {step}");
+            }
+        }
+    }
+}
+
+/// The compiler itself is asked, with the one setting that tells the profiles apart.
+#[test]
+fn without_debug_assertions_crash_points_do_not_compile() {
+    let workspace = Workspace::find().unwrap();
+    let asked = |assertions: &str| {
+        let mut rustc = Command::new("rustc");
+        rustc
+            .args([
+                "--edition",
+                "2024",
+                "--crate-type",
+                "lib",
+                "--emit",
+                "metadata",
+                "-o",
+            ])
+            .arg(std::env::temp_dir().join("never-made.rmeta"))
+            .args([
+                "--cfg",
+                "feature=\"armed\"",
+                "-C",
+                &format!("debug-assertions={assertions}"),
+            ])
+            .arg(workspace.path(&format!("{CRATE}/lib.rs")));
+        String::from_utf8(rustc.output().unwrap().stderr).unwrap()
+    };
+    let refusal = "a profile without debug assertions is not built with them";
+    assert!(asked("off").contains(refusal));
+    assert!(!asked("on").contains(refusal));
+}
+
+#[test]
+fn no_profile_that_ships_has_debug_assertions() {
+    let workspace = Workspace::find().unwrap();
+    let manifest = workspace.text("Cargo.toml").unwrap().unwrap();
+    let manifest: toml::Table = manifest.parse().unwrap();
+    let profiles = manifest["profile"].as_table().unwrap();
+    let mut ships = 0;
+    for name in profiles.keys() {
+        let mut chain = vec![name.as_str()];
+        while let Some(parent) = profiles
+            .get(*chain.last().unwrap())
+            .and_then(|profile| profile.get("inherits"))
+        {
+            chain.push(parent.as_str().unwrap());
+        }
+        if chain.last() != Some(&"release") && name != "bench" {
+            continue;
+        }
+        ships += 1;
+        for of in chain {
+            let turned_on = profiles.get(of).and_then(|it| it.get("debug-assertions"));
+            assert!(turned_on.is_none(), "{name} from {of}");
+        }
+    }
+    assert!(ships >= 3, "release, dist and bench at least");
+}
+
+#[test]
+fn no_default_arms_crash_points() {
+    let workspace = Workspace::find().unwrap();
+    for file in workspace.files().unwrap() {
+        if !file.ends_with("Cargo.toml") {
+            continue;
+        }
+        let manifest: toml::Table = workspace.text(&file).unwrap().unwrap().parse().unwrap();
+        let text = manifest
+            .get("features")
+            .map(toml::Value::to_string)
+            .unwrap_or_default();
+        assert!(!text.contains("default"), "{file}: {text}");
+        let arms = text.contains("failpoints/armed");
+        assert!(!arms || file == "crates/pools-service/Cargo.toml", "{file}");
+    }
+}
