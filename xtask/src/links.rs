@@ -203,12 +203,13 @@ fn links(line: &str) -> Vec<Link> {
             '`' => in_code = !in_code,
             '[' if !in_code => opened = Some(place + 1),
             ']' if !in_code => {
+                // What was opened on the line before is a link all the same.
                 let text = opened.take().and_then(|from| line.get(from..place));
                 let behind = line.get(place..).and_then(|rest| rest.strip_prefix("]("));
                 let target = behind.and_then(|rest| rest.split_once(')'));
                 let target = target.and_then(|(target, _)| target.split_whitespace().next());
-                links.extend(text.zip(target).map(|(text, target)| Link {
-                    text: text.to_owned(),
+                links.extend(target.map(|target| Link {
+                    text: text.unwrap_or_default().to_owned(),
                     target: target.to_owned(),
                 }));
             }
@@ -265,7 +266,7 @@ mod tests {
         let found = faults_of(&[
             (
                 "a.md",
-                "# Top\n[x](gone.md)\n[y](#bottom) [z](b.toml#top)\n",
+                "# Top\n[two\nlines](gone.md)\n[y](#bottom) [z](b.toml#top)\n",
             ),
             ("b.toml", ""),
             ("c/d.md", "[out](../../etc/passwd) [w](../a.md#nothing)\n"),
@@ -273,9 +274,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                "a.md:2: (gone.md): there is no gone.md",
-                "a.md:3: (#bottom): a.md has no heading for #bottom",
-                "a.md:3: (b.toml#top): b.toml is no page with headings",
+                "a.md:3: (gone.md): there is no gone.md",
+                "a.md:4: (#bottom): a.md has no heading for #bottom",
+                "a.md:4: (b.toml#top): b.toml is no page with headings",
                 "c/d.md:1: (../../etc/passwd): leads out of the workspace",
                 "c/d.md:1: (../a.md#nothing): a.md has no heading for #nothing",
             ]
