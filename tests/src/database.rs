@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use sqlx::AssertSqlSafe;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
 /// A reader of the service's database.
 #[derive(Debug, Clone)]
@@ -63,6 +63,14 @@ impl Database {
             .fetch_all(&self.0)
             .await
             .expect("texts")
+    }
+
+    pub(crate) async fn damage(file: &Path, sql: &str) {
+        let options = SqliteConnectOptions::new().filename(file);
+        let mut conn = options.connect().await.expect("the service's database");
+        let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        sql.execute(&mut conn).await.expect("damage");
+        conn.close().await.expect("a closed connection");
     }
 
     pub(crate) async fn close(&self) {

@@ -2,7 +2,16 @@
 //! audit, in other words.
 
 /// A name, and a question that counts breaches.
-pub(crate) const INVARIANTS: [(&str, &str); 13] = [
+pub(crate) const INVARIANTS: [(&str, &str); 14] = [
+    (
+        "an account is committed to what it holds and what open trades may credit to it",
+        "SELECT count(*) FROM accounts a WHERE a.available
+            + (SELECT coalesce(sum(CASE WHEN t.side = 'on_ramp' THEN coalesce(t.reserved, 0) ELSE t.fiat END), 0)
+               FROM trades t WHERE t.mode = a.mode AND t.partner_id = a.partner_id AND t.status = 'reserved'
+                 AND substr(t.pool, 1, 3) = a.asset)
+            > coalesce((SELECT c.total FROM commitments c
+               WHERE c.mode = a.mode AND c.partner_id = a.partner_id AND c.asset = a.asset), 0)",
+    ),
     (
         "an account holds the sum of its entries",
         "SELECT count(*) FROM accounts a WHERE a.available <> (

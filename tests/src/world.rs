@@ -19,6 +19,7 @@ use partner_core::sealing::{MasterKey, Sealer};
 use pools_core::usecases::poll::Polling;
 use pools_core::usecases::quoting::Quoting;
 use pools_core::usecases::reading::Reading;
+use pools_core::usecases::recount::Recounting;
 use pools_core::usecases::reject::Rejecting;
 use pools_core::usecases::transact::Transacting;
 use pools_http::Parts;
@@ -380,6 +381,20 @@ impl World {
         self.0.desk.shut_down().await;
         self.0.database.close().await;
         self.0.operator.store.close().await;
+    }
+
+    /// Counts what accounts are committed to, as the service does now and then.
+    pub async fn recount(&self) {
+        let recounting = Recounting {
+            store: Arc::new(self.0.operator.store.clone()),
+            mode: self.0.setup.mode,
+        };
+        recounting.recount().await.expect("a count");
+    }
+
+    /// Runs SQL that no rule of ours would run.
+    pub async fn damage(&self, sql: &str) {
+        Database::damage(&self.0.folder.path().join("penstock.db"), sql).await;
     }
 
     /// Every invariant of the database holds.

@@ -11,6 +11,7 @@ pub mod partner;
 pub mod pools;
 pub mod ports;
 pub mod provision;
+pub mod races;
 pub mod sealing;
 pub mod throttle;
 pub mod usecases;

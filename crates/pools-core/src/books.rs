@@ -14,7 +14,7 @@ use partner_core::key::KeyId;
 use partner_core::pools::PoolId;
 use partner_core::{Access, Denial, PartnerId};
 
-use crate::ledger::{Account, Entry, EntryId, Part, PostFault};
+use crate::ledger::{Account, BALANCE_LIMIT, Entry, EntryId, Part, PostFault};
 use crate::ports::Hold;
 use crate::quote::{Quote, QuoteClosed, QuoteId, Side};
 use crate::trade::{Trade, TradeId, TradeState};
@@ -74,6 +74,9 @@ pub enum Refusal {
     /// The balance does not cover the reservation.
     #[error("the balance does not cover the reservation")]
     InsufficientBalance,
+    /// The account could not hold what a return of the sale would credit.
+    #[error("the account has no room for what a return would credit")]
+    NoRoomForReturn,
     /// The engine refused the reservation.
     #[error("the engine refused the reservation")]
     ReservationFailed,
@@ -95,6 +98,10 @@ pub struct Books {
     pub trades: BTreeMap<(PartnerId, QuoteId), Trade>,
     /// The partners' accounts in both currencies of the pools named.
     pub accounts: BTreeMap<(PartnerId, Asset), Account>,
+    /// Of the fiat accounts that sales of the batch may be returned to: what the account holds
+    /// with all that trades may still credit to it, or more. Credits and sales add to it; it is
+    /// counted anew at a credit and now and then, so that no transact pays for that.
+    pub commitments: BTreeMap<(PartnerId, Asset), i64>,
     /// The partners' running totals, slid to [`Books::window`] before `now`.
     pub velocity: BTreeMap<PartnerId, Velocity>,
     /// The velocity window.
@@ -148,6 +155,22 @@ impl Books {
             .iter()
             .filter(|((partner, asset), _)| touched.contains(&(partner, *asset)))
             .map(|((partner, _), account)| (partner, account))
+            .collect()
+    }
+
+    /// The commitments changed by the batch, as they are after it.
+    #[must_use]
+    pub fn touched_commitments(&self) -> Vec<(&PartnerId, Asset, i64)> {
+        let sold: BTreeSet<(&PartnerId, Asset)> = self
+            .opened
+            .iter()
+            .filter(|opened| opened.trade.terms.side == Side::OffRamp)
+            .map(|opened| (&opened.partner, opened.trade.terms.fiat.asset()))
+            .collect();
+        self.commitments
+            .iter()
+            .filter(|((partner, asset), _)| sold.contains(&(partner, *asset)))
+            .map(|((partner, asset), total)| (partner, *asset, *total))
             .collect()
     }
 
@@ -208,6 +231,7 @@ fn decide(books: &mut Books, command: &Command, now: Timestamp) -> Result<Outcom
 
     let trade = new_trade(command, quote, &access, now);
     let posted = post_reserve(books, &partner, command, &trade)?;
+    let committed = commit_return(books, &partner, &trade)?;
     match command.hold {
         Some(Hold::Held) => {}
         Some(Hold::Refused) => return Err(Refusal::ReservationFailed),
@@ -218,6 +242,10 @@ fn decide(books: &mut Books, command: &Command, now: Timestamp) -> Result<Outcom
         books
             .accounts
             .insert((partner.clone(), account.asset()), account);
+    }
+    if let Some(committed) = committed {
+        let place = (partner.clone(), trade.terms.fiat.asset());
+        books.commitments.insert(place, committed);
     }
     books.velocity.insert(partner.clone(), total);
     books.quotes.insert(at.clone(), consumed);
@@ -318,4 +346,24 @@ fn post_reserve(
         created_at: trade.created_at,
     };
     Ok(Some((entry, account)))
+}
+
+/// A returned sale is credited its fiat, so the account must have room for that from now on: its
+/// commitment with the sale. A purchase gives back no more than it takes.
+fn commit_return(
+    books: &Books,
+    partner: &PartnerId,
+    trade: &Trade,
+) -> Result<Option<i64>, Refusal> {
+    if trade.terms.side == Side::OnRamp {
+        return Ok(None);
+    }
+    let fiat = trade.terms.fiat;
+    let place = (partner.clone(), fiat.asset());
+    let committed = books.commitments.get(&place).copied().unwrap_or_default();
+    committed
+        .checked_add(fiat.units())
+        .filter(|total| *total <= BALANCE_LIMIT)
+        .map(Some)
+        .ok_or(Refusal::NoRoomForReturn)
 }

@@ -20,7 +20,8 @@ impl IdKind for EntryNoun {
 /// `le_<mode>_<ULID>`.
 pub type EntryId = Id<EntryNoun>;
 
-/// The largest balance a credit may lead to: 9 × 10^10, in units of 10^-8.
+/// The largest balance an account may come to: 9 × 10^10, in units of 10^-8. Credits and sales are
+/// refused past it, with all that trades may still give back counted in, so that a refund never is.
 pub const BALANCE_LIMIT: i64 = 9_000_000_000_000_000_000;
 
 /// Whose account of a currency.

@@ -170,6 +170,11 @@ pub struct TradesStanding {
 // Batched writes: the money path
 // ---------------------------------------------------------------------------------------------
 
+/// How far a store's clock may be ahead of the clock it is given, before nothing is quoted and
+/// traded on it. A store's clock never runs backwards: where the given one was set back it stands
+/// still meanwhile, and a quote would live too long.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
+
 /// Decides a batch on the books loaded for it: [`crate::books::decide_batch`].
 pub type DecideBatch = fn(&mut Books, &[Command], Timestamp) -> Vec<Result<Outcome, Refusal>>;
 
@@ -178,6 +183,10 @@ pub type DecideBatch = fn(&mut Books, &[Command], Timestamp) -> Vec<Result<Outco
 pub trait TransactBooks: Send + Sync {
     /// One transaction: lock all that the batch touches, then read it with the clock, let
     /// `decide` work through the batch in order, write all that was opened, commit once.
+    ///
+    /// # Errors
+    /// Beside the store's own faults [`StoreError::Unavailable`] where something would be opened
+    /// while its clock is further ahead than [`CLOCK_TOLERANCE`].
     async fn transact(
         &self,
         batch: &[Command],
@@ -189,6 +198,9 @@ pub trait TransactBooks: Send + Sync {
 #[async_trait]
 pub trait QuoteBooks: Send + Sync {
     /// Stores a batch of quotes in one transaction, all given at the store's instant.
+    ///
+    /// # Errors
+    /// As [`TransactBooks::transact`].
     async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError>;
 }
 
@@ -228,6 +240,13 @@ pub trait QuoteDesk: Send + Sync {
 pub trait PoolsStore: PoolsReads {
     /// Opens a write transaction. `name` labels it in metrics and logs.
     async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError>;
+
+    /// The accounts of a mode whose commitment is above a total.
+    async fn commitments_above(
+        &self,
+        mode: Mode,
+        total: i64,
+    ) -> Result<Vec<(Tenant, Asset)>, StoreError>;
 }
 
 /// One transaction over every noun a pools use case may touch. Locks are taken in the order
@@ -297,6 +316,24 @@ pub trait LedgerTx: Send {
         who: &Tenant,
         before: &Account,
         entry: &Entry,
+    ) -> Result<(), StoreError>;
+
+    /// What trades may still credit to the account of a currency, in units of 10^-8: what open
+    /// ones have reserved of it; the fiat of open sales, which may settle and be returned; and
+    /// what a return would credit of those that settled after an instant.
+    async fn refundable(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        settled_after: Timestamp,
+    ) -> Result<i128, StoreError>;
+
+    /// Stores an account's commitment; see [`Books::commitments`].
+    async fn commitment_put(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        total: i64,
     ) -> Result<(), StoreError>;
 
     /// An earlier deposit under the operator's reference.

@@ -174,7 +174,7 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "reservation_failed",
             409,
             Conflict,
-            "The engine refused to reserve liquidity. Nothing was changed; the quote is as it was.",
+            "The engine refused to reserve liquidity, or the account could not hold what a return of the sale would credit. Nothing was changed; the quote is as it was.",
             NEW_QUOTE,
         ),
         error_doc(
@@ -301,6 +301,10 @@ fn transact_refusal(refusal: Refusal) -> ApiError {
             "insufficient_balance",
             "The balance does not cover the reservation.",
         ),
+        Refusal::NoRoomForReturn => ApiError::conflict(
+            "reservation_failed",
+            "The account could not hold what a return of this sale would credit. Nothing was changed.",
+        ),
         Refusal::ReservationFailed => ApiError::conflict(
             "reservation_failed",
             "The reservation was refused; ask for a new quote.",
@@ -380,6 +384,7 @@ mod tests {
             Refusal::SideNotEnabled,
             Refusal::VelocityCapExceeded,
             Refusal::InsufficientBalance,
+            Refusal::NoRoomForReturn,
             Refusal::ReservationFailed,
             Refusal::EngineUnavailable,
         ];

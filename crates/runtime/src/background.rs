@@ -1,4 +1,4 @@
-//! What a service does beside answering: keeping tables bounded.
+//! What a service does beside answering: keeping tables bounded, and counts true.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use coordination::causes;
 use instruments::faults;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Housekeeping;
+use pools_core::usecases::recount::Recounting;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +45,28 @@ pub(crate) async fn sweep_idempotency(
                     error.chain = causes(&fault),
                     "Failed to sweep idempotency records"
                 );
+            }
+        }
+    }
+}
+
+/// Counts anew what accounts are committed to, each minute, until `stop`.
+pub(crate) async fn recount_commitments(recounting: Recounting, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        match recounting.recount().await {
+            Ok(0) => {}
+            Ok(counted) => {
+                tracing::debug!(accounts.counted = counted, "Commitments counted anew");
+            }
+            Err(fault) => {
+                faults::of_store(&fault);
+                tracing::warn!(error.chain = causes(&fault), "Failed to count commitments");
             }
         }
     }

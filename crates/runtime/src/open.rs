@@ -18,6 +18,7 @@ use partner_core::ports::{
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::webhooks::schedule::Schedule;
 use pools_core::ports::{Engine, PoolsStore, QuoteBooks, RateSource, TransactBooks};
+use pools_core::usecases::recount::Recounting;
 use providers::{
     MeasuredEngine, MeasuredRates, NoEngine, NoRates, SandboxEngine, SandboxRates, StaticRates,
 };
@@ -26,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
-use crate::background::sweep_idempotency;
+use crate::background::{recount_commitments, sweep_idempotency};
 use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
 use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
@@ -310,6 +311,11 @@ impl Runtime {
             base.config.idempotency_ttl,
             shutdown.clone(),
         ));
+        let recounting = Recounting {
+            store: base.store.clone(),
+            mode: base.config.mode,
+        };
+        background.spawn(recount_commitments(recounting, shutdown.clone()));
         if base.config.metrics_listen.is_some() {
             let Database::Sqlite(file) = base.config.database.clone();
             let (store, mode) = (base.store.clone(), base.config.mode);

@@ -31,6 +31,9 @@ pub trait Fixture: Send + Sync {
     /// Closes the store and opens its database again, with another velocity window if need be.
     async fn reopen(&mut self, window: Duration);
 
+    /// Opens the same database as another process would, whose clock is its own.
+    async fn beside(&self, clock: Arc<ManualClock>) -> Ports;
+
     /// Runs SQL that no rule of ours would run, with every constraint out of the way. The tables
     /// and columns named in cases are those of every store.
     async fn damage(&self, sql: &str);

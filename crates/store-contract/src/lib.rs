@@ -14,6 +14,7 @@
 pub mod audit;
 pub mod breaches;
 pub mod clock;
+pub mod commitments;
 pub mod deliveries;
 pub mod events;
 pub mod exports;
@@ -105,7 +106,10 @@ macro_rules! store_contract {
                 dropped_provisioning_leaves_nothing, the_first_master_key_stays,
                 an_open_store_is_ready, a_reopened_store_has_everything;
             clock: the_clock_never_runs_backwards, the_clock_goes_on_where_it_stopped,
-                what_has_expired_stays_expired_when_the_clock_is_set_back;
+                what_has_expired_stays_expired_when_the_clock_is_set_back,
+                no_process_precedes_another, nothing_is_traded_on_a_clock_that_stands_still;
+            commitments: what_may_come_back_is_counted,
+                more_than_an_account_could_hold_is_counted, a_sale_takes_its_room;
             audit: a_fresh_database_is_clean, everything_the_rules_do_is_clean,
                 what_the_cap_allowed_then_is_no_breach;
             breaches: every_planted_breach_is_found_under_its_name,

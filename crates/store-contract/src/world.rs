@@ -260,7 +260,18 @@ impl<F: Fixture> World<F> {
 
     /// A deposit, as `penstock balance credit` makes it.
     pub(crate) async fn fund(&self, who: &Tenant, amount: Amount, reference: &str) -> Account {
-        let mut tx = self.ports().store.begin("fund").await.unwrap();
+        self.fund_over(self.ports(), who, amount, reference).await
+    }
+
+    /// The same, over another process's ports.
+    pub(crate) async fn fund_over(
+        &self,
+        ports: &Ports,
+        who: &Tenant,
+        amount: Amount,
+        reference: &str,
+    ) -> Account {
+        let mut tx = ports.store.begin("fund").await.unwrap();
         let before = tx.account_lock(who, amount.asset()).await.unwrap();
         let now = tx.now().await.unwrap();
         let (after, entry) = self.credit(who, &before, amount, reference, now);

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use kernel::{Clock, StoreError, Timestamp};
+use pools_core::ports::CLOCK_TOLERANCE;
 use sqlx::SqliteConnection;
 
 use crate::errors;
 
-/// The process's clock, held back from ever going backwards: the larger of what it says, the
-/// last instant used, and the newest one stored when the database was opened.
+/// The process's clock, held back from ever going backwards: the largest of what it says, the last
+/// instant used, and the last one that any process has stored in this database.
 pub(crate) struct StoreClock {
     process: Arc<dyn Clock>,
     last: AtomicI64,
@@ -26,22 +27,43 @@ impl fmt::Debug for StoreClock {
 }
 
 impl StoreClock {
-    /// A clock that starts no earlier than the newest instant stored.
+    /// A clock that starts no earlier than the last instant stored.
     pub(crate) async fn start(
         process: Arc<dyn Clock>,
         conn: &mut SqliteConnection,
     ) -> Result<Self, StoreError> {
-        let newest = newest_stored(conn).await?;
         Ok(Self {
             process,
-            last: AtomicI64::new(newest.unwrap_or(i64::MIN)),
+            last: AtomicI64::new(stored(conn).await?),
         })
     }
 
+    /// The instant of a write transaction, which holds the lock: no process has stored a later one.
+    pub(crate) async fn locked(
+        &self,
+        conn: &mut SqliteConnection,
+    ) -> Result<Timestamp, StoreError> {
+        self.last.fetch_max(stored(conn).await?, Ordering::AcqRel);
+        Ok(self.now())
+    }
+
+    /// The instant of a read.
     pub(crate) fn now(&self) -> Timestamp {
         let process = self.process.now();
         let last = self.last.fetch_max(process.millis(), Ordering::AcqRel);
         Timestamp::from_millis(last).map_or(process, |last| last.max(process))
+    }
+
+    /// Refuses to trade on a clock that stands still.
+    pub(crate) fn moving(&self) -> Result<(), StoreError> {
+        let ahead = self.ahead();
+        if ahead <= CLOCK_TOLERANCE {
+            return Ok(());
+        }
+        Err(StoreError::unavailable(format!(
+            "the machine's clock is {} ms behind the last instant stored; until it has caught up nothing is traded",
+            ahead.as_millis()
+        )))
     }
 
     /// How far this clock is ahead of the process's: that one was set back, or the database comes
@@ -53,25 +75,21 @@ impl StoreClock {
     }
 }
 
-/// Rows are stored in the order of the clock, so each table's newest instant is at its end. Only
-/// rejections change later, which have an index, and keys and secrets, which are few.
-async fn newest_stored(conn: &mut SqliteConnection) -> Result<Option<i64>, StoreError> {
-    sqlx::query_scalar(
-        "SELECT max(at) FROM (
-            SELECT (SELECT created_at FROM quotes ORDER BY rowid DESC LIMIT 1) AS at
-            UNION ALL SELECT max(rejected_at) FROM quotes WHERE rejected_at IS NOT NULL
-            UNION ALL SELECT (SELECT created_at FROM trades ORDER BY rowid DESC LIMIT 1)
-            UNION ALL SELECT (SELECT created_at FROM trade_transitions ORDER BY rowid DESC LIMIT 1)
-            UNION ALL SELECT (SELECT created_at FROM ledger_entries ORDER BY rowid DESC LIMIT 1)
-            UNION ALL SELECT (SELECT created_at FROM events ORDER BY rowid DESC LIMIT 1)
-            UNION ALL SELECT max(created_at) FROM idempotency_keys
-            UNION ALL SELECT max(created_at) FROM webhook_secrets
-            UNION ALL SELECT max(max(created_at, coalesce(revoked_at, created_at))) FROM api_keys
-        )",
-    )
-    .fetch_one(conn)
-    .await
-    .map_err(errors::statement)
+async fn stored(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
+    sqlx::query_scalar("SELECT at FROM clock WHERE id = 1")
+        .fetch_one(conn)
+        .await
+        .map_err(errors::statement)
+}
+
+/// Stores the last instant of a transaction with what it has written.
+pub(crate) async fn keep(conn: &mut SqliteConnection, at: Timestamp) -> Result<(), StoreError> {
+    sqlx::query("UPDATE clock SET at = ?1 WHERE id = 1 AND at < ?1")
+        .bind(at.millis())
+        .execute(conn)
+        .await
+        .map_err(errors::statement)?;
+    Ok(())
 }
 
 #[cfg(test)]

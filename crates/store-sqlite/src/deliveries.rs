@@ -33,7 +33,7 @@ use step::{Step, apply, follow};
 impl Deliveries for SqliteStore {
     async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError> {
         let mut tx = SqliteTx::begin(self, "deliveries_claim").await?;
-        let now = tx.instant();
+        let now = tx.instant().await?;
         let lapsed = lapse(tx.conn(), order.mode, now).await?;
         let mut queues = queues(tx.conn(), order.mode, order.service).await?;
         queues.retain(|queue| queue.since <= now);
@@ -57,7 +57,7 @@ impl Deliveries for SqliteStore {
 
     async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError> {
         let mut tx = SqliteTx::begin(self, "deliveries_conclude").await?;
-        let now = tx.instant();
+        let now = tx.instant().await?;
         let found = find(tx.conn(), batch).await?;
         let mut outcomes = vec![Cas::Lost; batch.len()];
         let mut steps = Vec::new();

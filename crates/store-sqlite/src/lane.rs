@@ -16,15 +16,18 @@ use pools_core::books::{Command, Outcome, Refusal};
 use pools_core::ports::{DecideBatch, NewQuote, QuoteBooks, TransactBooks};
 use pools_core::quote::Quote;
 
-use crate::{SqliteStore, errors, quotes};
+use crate::{SqliteStore, clock, errors, quotes};
 
 #[async_trait]
 impl QuoteBooks for SqliteStore {
     async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
         let mut tx = self.inner.write().await?;
         let measured = Measured::begin("quotes_open");
-        let inserting = quotes::insert_all(&mut tx, batch, self.inner.clock.now());
+        let now = self.inner.clock.locked(&mut tx).await?;
+        self.inner.clock.moving()?;
+        let inserting = quotes::insert_all(&mut tx, batch, now);
         let opened = around(Step::QuoteInsert, inserting).await?;
+        clock::keep(&mut tx, now).await?;
         let committing = async { tx.commit().await.map_err(errors::commit) };
         measured
             .commit(around(Step::QuoteCommit, committing))
@@ -46,13 +49,16 @@ impl TransactBooks for SqliteStore {
         // The writer's lock is everybody's lock: from here on nothing else changes.
         let mut tx = around(Step::TransactLock, self.inner.write()).await?;
         let mut measured = Measured::begin("transact");
-        let now = self.inner.clock.now();
+        let now = self.inner.clock.locked(&mut tx).await?;
         let expired = now.minus(self.inner.options.idempotency_ttl);
         let lane = Lane { mode, now, expired };
         let loading = lane.load(&self.inner, &mut tx, batch);
         let mut loaded = around(Step::TransactLoad, loading).await?;
         let judging = async { Ok::<_, StoreError>(decide(&mut loaded.books, batch, lane.now)) };
         let outcomes = around(Step::TransactChecks, judging).await?;
+        if !loaded.books.opened.is_empty() {
+            self.inner.clock.moving()?;
+        }
         lane.write(&mut tx, &loaded).await?;
         measured.step("none", "reserved", loaded.books.opened.len());
         let committing = async { tx.commit().await.map_err(errors::commit) };

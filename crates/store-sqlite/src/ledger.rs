@@ -11,7 +11,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::row::{Columns, key};
 use crate::tx::SqliteTx;
-use crate::{deposits, errors};
+use crate::{commitments, deposits, errors};
 
 pub(crate) async fn account(
     conn: &mut SqliteConnection,
@@ -181,6 +181,24 @@ impl LedgerTx for SqliteTx {
             self.noting(moved).won()?;
         }
         around(Step::EntryPost, insert(self.conn(), who, entry)).await
+    }
+
+    async fn refundable(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        settled_after: Timestamp,
+    ) -> Result<i128, StoreError> {
+        commitments::refundable(self.conn(), who, asset, settled_after).await
+    }
+
+    async fn commitment_put(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        total: i64,
+    ) -> Result<(), StoreError> {
+        commitments::put(self.conn(), who, asset, total).await
     }
 
     async fn deposit_find(

@@ -7,6 +7,7 @@
 
 mod access;
 mod clock;
+mod commitments;
 mod config;
 mod deliveries;
 mod deposits;

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use instruments::store as measured;
-use kernel::{Cas, StoreError, Timestamp};
+use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
 use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 
 use crate::open::Inner;
-use crate::{SqliteStore, config, errors};
+use crate::{SqliteStore, clock, commitments, config, errors};
 
 /// Dropped without commit, it rolls back.
 pub(crate) struct SqliteTx {
     tx: Transaction<'static, Sqlite>,
     inner: Arc<Inner>,
     name: &'static str,
+    /// The last instant it was told.
+    used: Option<Timestamp>,
     /// Counts how it ends.
     pub(crate) measured: measured::Transaction,
     /// Has it changed what running services cache?
@@ -42,6 +45,7 @@ impl SqliteTx {
             tx,
             inner: Arc::clone(&store.inner),
             name,
+            used: None,
             measured: measured::Transaction::begin(name),
             reconfigured: false,
             queued: false,
@@ -52,12 +56,21 @@ impl SqliteTx {
         &mut self.tx
     }
 
-    pub(crate) fn instant(&self) -> Timestamp {
-        self.inner.clock.now()
+    /// The instant of this transaction; only the first call asks the database.
+    pub(crate) async fn instant(&mut self) -> Result<Timestamp, StoreError> {
+        let now = match self.used {
+            Some(_) => self.inner.clock.now(),
+            None => self.inner.clock.locked(&mut self.tx).await?,
+        };
+        self.used = Some(now);
+        Ok(now)
     }
 
-    /// Commits; a change of configuration raises the number others watch, asked to or not.
+    /// Commits, and stores how late it was; a change of configuration raises the number others
+    /// watch, asked to or not.
     pub(crate) async fn finish(mut self) -> Result<(), StoreError> {
+        let now = self.instant().await?;
+        clock::keep(&mut self.tx, now).await?;
         if self.reconfigured {
             config::raise(&mut self.tx).await?;
         }
@@ -83,7 +96,7 @@ impl SqliteTx {
 #[async_trait]
 impl Unit for SqliteTx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
-        Ok(self.instant())
+        self.instant().await
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
@@ -95,6 +108,15 @@ impl Unit for SqliteTx {
 impl PoolsStore for SqliteStore {
     async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
         Ok(Box::new(SqliteTx::begin(self, name).await?))
+    }
+
+    async fn commitments_above(
+        &self,
+        mode: Mode,
+        total: i64,
+    ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        commitments::above(&mut conn, mode, total).await
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod auth;
+mod clocks;
 mod discovery;
 mod framework;
 mod logs;

@@ -1,7 +1,7 @@
 //! Where value stands at every moment, read from the books themselves.
 
-use acceptance::{ACME, ACME_SECRET, Operator, World, money};
-use partner_core::pools::Network;
+use acceptance::{ACME, Operator, World, money};
+use partner_core::pools::{Network, PoolTerms};
 use pools_core::usecases::credit::{Credit, CreditError};
 use serde_json::json;
 
@@ -116,41 +116,117 @@ async fn try_credit(
         .map(|credited| credited.applied)
 }
 
+/// A world in which orders of any size are taken, with an account as full as credits can make it.
+async fn full() -> World {
+    let world = World::new().await;
+    for at in 0..9 {
+        let reference = format!("deposit-{at}");
+        let applied = try_credit(world.operator(), "10000000000", &reference).await;
+        assert!(applied.unwrap());
+    }
+    let unlimited = |terms: &mut PoolTerms| terms.max_order_usdt = None;
+    world.operator().terms(ACME, "EUR-USDT", unlimited).await;
+    world
+}
+
+async fn is_full(world: &World, amount: &str, reference: &str) {
+    let refused = try_credit(world.operator(), amount, reference).await;
+    assert!(matches!(refused, Err(CreditError::TooLarge)), "{refused:?}");
+}
+
+/// Past 92233720368 an account could not hold what is credited to it: each order here is larger
+/// than what lies between that and the ceiling.
 // rule: money.credit-limit
 #[tokio::test]
 async fn an_account_has_a_ceiling() {
-    let world = World::new().await;
-    let operator = world.operator();
-    for at in 0..9 {
-        assert!(
-            try_credit(operator, "10000000000", &format!("deposit-{at}"))
-                .await
-                .unwrap()
-        );
+    let world = full().await;
+    let acme = world.acme();
+    is_full(&world, "0.01", "one-more").await;
+    assert_eq!(acme.balance("EUR-USDT").await, "90000000000.00");
+    for (amount, left, ends) in [
+        ("9000000000.31", "80999999999.69", &["failed"][..]),
+        ("9000000000.32", "80999999999.68", &["released"]),
+        ("9000000000.41", "80999999999.59", &["settled", "returned"]),
+    ] {
+        let (quote, trade) = acme.trade("EUR-USDT", amount).await;
+        assert_eq!(acme.balance("EUR-USDT").await, left);
+        is_full(&world, "0.01", "while it is reserved").await;
+        for end in ends {
+            is_full(&world, amount, "while it may come back").await;
+            assert_eq!(acme.status(&quote).await, *end, "{amount}");
+        }
+        assert_eq!(acme.balance("EUR-USDT").await, "90000000000.00");
+        world.notice(ACME, &trade).await;
     }
-    assert!(matches!(
-        try_credit(operator, "0.01", "one-more").await,
-        Err(CreditError::TooLarge)
-    ));
-    assert_eq!(world.acme().balance("EUR-USDT").await, "90000000000.00");
-    // A large order on the fullest account there is, which fills up meanwhile: back it goes.
-    world
-        .operator()
-        .terms(ACME, "EUR-USDT", |terms| terms.max_order_usdt = None)
-        .await;
-    let (quote, trade) = world.acme().trade("EUR-USDT", "1000000000.31").await;
-    assert_eq!(world.acme().balance("EUR-USDT").await, "88999999999.69");
-    assert!(
-        try_credit(operator, "1000000000.31", "meanwhile")
-            .await
-            .unwrap()
-    );
-    assert_eq!(
-        world.client(ACME_SECRET).status(&quote).await,
-        "failed",
-        "a refund is never refused"
-    );
-    assert_eq!(world.acme().balance("EUR-USDT").await, "91000000000.31");
+    // What settled for good makes room once it can no longer come back.
+    let (quote, trade) = acme.trade("EUR-USDT", "9000000000.00").await;
+    assert_eq!(acme.status(&quote).await, "settled");
+    world.notice(ACME, &trade).await;
+    world.after(30 * DAY);
+    is_full(&world, "0.01", "a poll may be under way").await;
+    world.after(DAY);
+    is_full(&world, "9000000000.01", "too much").await;
+    let applied = try_credit(world.operator(), "9000000000", "room").await;
+    assert!(applied.unwrap());
+    assert_eq!(acme.balance("EUR-USDT").await, "90000000000.00");
+    world.finish().await;
+}
+
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+/// A returned sale is credited its fiat: both of what a sale may give back is counted.
+// rule: money.credit-limit, pools.ledger.sell-returned
+#[tokio::test]
+async fn a_sale_needs_room_for_its_return() {
+    let world = full().await;
+    let acme = world.acme();
+    world.operator().credit(ACME, "10000000000", "USDT").await;
+    // There is room for 5000000000 EUR once a purchase of as much can no longer come back.
+    let (quote, bought) = acme.trade("EUR-USDT", "5000000000").await;
+    acme.poll(&quote).await.ok();
+    world.notice(ACME, &bought).await;
+    let large = acme.sell("EUR-USDT", "5000000000.41").await;
+    let refused = acme.transact("EUR-USDT", &large, "large").await;
+    refused.refused(409, "reservation_failed");
+    world.after(31 * DAY);
+    world.recount().await;
+
+    let large = acme.sell("EUR-USDT", "5000000000.41").await;
+    let trade = acme.transact("EUR-USDT", &large, "large").await.ok();
+    let trade = trade["transactId"].as_str().unwrap().to_owned();
+    // Its return would be 4582949300.37 EUR.
+    let next = acme.sell("EUR-USDT", "1000000000").await;
+    let refused = acme.transact("EUR-USDT", &next, "next").await;
+    refused.refused(409, "reservation_failed");
+    for status in ["settled", "returned"] {
+        is_full(&world, "500000000", "while it may be returned").await;
+        assert_eq!(acme.status(&large).await, status);
+    }
+    is_full(&world, "500000000", "now that it is returned").await;
+    assert!(try_credit(world.operator(), "1", "little").await.unwrap());
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+/// What cannot be posted is no trap: nobody holds the trade, and the next poll tries again.
+// rule: pools.trade.lease
+#[tokio::test]
+async fn a_refund_that_cannot_be_posted_waits_for_no_lease() {
+    let world = World::new().await;
+    let acme = world.acme();
+    world.operator().credit(ACME, "1000", "EUR").await;
+    let (quote, trade) = acme.trade("EUR-USDT", "100.31").await;
+    let available = "UPDATE accounts SET available";
+    // An account as no rule of ours leaves it.
+    let broken = format!("{available} = 9223372036854000000 WHERE asset = 'EUR'");
+    world.damage(&broken).await;
+    acme.poll(&quote).await.refused(500, "internal_error");
+    let held = "SELECT count(*) FROM trades WHERE lease_token IS NOT NULL";
+    assert_eq!(world.database().number(held).await, 0);
+    let mended = format!("{available} = 89969000000 WHERE asset = 'EUR'");
+    world.damage(&mended).await;
+    assert_eq!(acme.status(&quote).await, "failed");
+    assert_eq!(acme.balance("EUR-USDT").await, "1000.00");
     world.notice(ACME, &trade).await;
     world.finish().await;
 }
@@ -195,9 +271,9 @@ async fn a_clock_set_back_turns_no_ledger_round() {
     world.operator().credit(ACME, "1000.00", "EUR").await;
     world.after(60_000);
     let (_, newer) = acme.trade("EUR-USDT", "100").await;
-    world
-        .clock()
-        .set(kernel::Timestamp::from_millis(acceptance::START).unwrap());
+    let behind = acceptance::START + 58_000;
+    let behind = kernel::Timestamp::from_millis(behind).unwrap();
+    world.clock().set(behind);
     let (quote, newest) = acme.trade("EUR-USDT", "200").await;
     // A later process begins where the store has come to, not where its own clock stands.
     let replica = world.replica().await;

@@ -8,12 +8,12 @@ use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::changes::{self, Changes};
-use super::{LostRace, retry_lost_races};
 use crate::events::{Endpoint, EndpointId, EndpointSecret, Service, generate_secret, secret_place};
 use crate::key::{KeyId, KeyKind, KeyRecord, NewKey, PresentedKey};
 use crate::pools::PoolsProfile;
 use crate::ports::{ProvisionStore, ProvisionTx};
 use crate::provision::{Document, Fault, Faults, KeyEntry, PartnerEntry, WebhookEntry};
+use crate::races::{LostRace, retry_lost_races};
 use crate::sealing::{SealBroken, Sealer};
 use crate::{Partner, PartnerId, Tenant};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::SecretString;
 
-use super::{LostRace, retry_lost_races};
 use crate::key::{KeyId, KeyKind, KeyRecord, NewKey};
 use crate::ports::ProvisionStore;
+use crate::races::{LostRace, retry_lost_races};
 use crate::{PartnerId, Tenant};
 
 /// Makes, lists and revokes keys.

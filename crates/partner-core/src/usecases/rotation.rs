@@ -7,9 +7,9 @@ use std::time::Duration;
 use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{LostRace, retry_lost_races};
 use crate::events::{EndpointSecret, Service, generate_secret, secret_place};
 use crate::ports::ProvisionStore;
+use crate::races::{LostRace, retry_lost_races};
 use crate::sealing::{SealBroken, Sealer};
 use crate::{PartnerId, Tenant};
 

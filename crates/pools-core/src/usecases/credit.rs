@@ -5,8 +5,9 @@ use std::sync::Arc;
 use kernel::{Amount, AssetKind, Entropy, StoreError};
 use partner_core::Tenant;
 use partner_core::pools::Network;
+use partner_core::races::{LostRace, retry_lost_races};
 
-use super::{LostRace, retry_lost_races};
+use super::commitment;
 use crate::ledger::{AccountKind, BALANCE_LIMIT, Entry, EntryId, PostFault, Reason, Transfer};
 use crate::ports::{Deposit, PoolsStore};
 
@@ -54,8 +55,10 @@ pub enum CreditError {
     /// The reference was used for another amount, currency or network.
     #[error("the reference was used before, for {0} {1}")]
     ReferenceReused(Amount, kernel::Asset),
-    /// The balance would pass 9 × 10^10.
-    #[error("the balance would pass 90000000000")]
+    /// The balance, with what trades may still give back, would pass 9 × 10^10.
+    #[error(
+        "the balance would pass 90000000000, with what open and returnable trades may give back"
+    )]
     TooLarge,
     /// The store failed.
     #[error(transparent)]
@@ -78,7 +81,7 @@ impl Crediting {
         if !(1..=255).contains(&length) || credit.reference.chars().any(char::is_control) {
             return Err(CreditError::Reference);
         }
-        retry_lost_races(3, || self.credit_once(who, credit)).await
+        retry_lost_races(|| self.credit_once(who, credit)).await
     }
 
     async fn credit_once(&self, who: &Tenant, credit: &Credit) -> Result<Credited, CreditError> {
@@ -109,7 +112,8 @@ impl Crediting {
             | PostFault::WrongAsset
             | PostFault::SameAccount => CreditError::TooLarge,
         })?;
-        if after.available.units() > BALANCE_LIMIT {
+        let committed = commitment::count(tx.as_mut(), who, &after, now).await?;
+        if committed > BALANCE_LIMIT.into() {
             return Err(CreditError::TooLarge);
         }
         let id = EntryId::new(who.mode, now, self.entropy.as_ref());
@@ -130,6 +134,8 @@ impl Crediting {
             created_at: now,
         };
         tx.deposit_insert(who, &deposit).await?;
+        tx.commitment_put(who, credit.amount.asset(), commitment::stored(committed))
+            .await?;
         tx.commit().await?;
         Ok(Credited {
             applied: true,

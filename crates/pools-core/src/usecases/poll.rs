@@ -10,10 +10,10 @@ use std::time::Duration;
 use kernel::{Asset, Entropy, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{self as queue, NewEvent, Service};
+use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::sealing::Sealer;
 
 use super::transact::order_of_terms;
-use super::{LostRace, retry_lost_races};
 use crate::events;
 use crate::ledger::{Account, Entry, EntryId, PostFault};
 use crate::ports::{Confirmation, Engine, Enquiry, PoolsStore, PoolsTx};
@@ -93,14 +93,19 @@ impl Polling {
         if is_final(&trade.state) {
             return Ok(trade);
         }
-        let claim = match retry_lost_races(3, || self.claim(who, trade.id)).await? {
+        let claim = match retry_lost_races(|| self.claim(who, trade.id)).await? {
             Ok(claim) => claim,
             Err(present) => return Ok(present),
         };
-        match self.ask(&claim).await {
-            Some(report) => retry_lost_races(3, || self.apply(who, &claim, report.clone())).await,
-            None => retry_lost_races(3, || self.give_up(who, &claim)).await,
+        let Some(report) = self.ask(&claim).await else {
+            return retry_lost_races(|| self.give_up(who, &claim)).await;
+        };
+        let applied = retry_lost_races(|| self.apply(who, &claim, report.clone())).await;
+        if let Err(PollError::Post(_) | PollError::Event(_)) = applied {
+            // A fault of ours, which the next poll need not wait for.
+            retry_lost_races(|| self.give_up(who, &claim)).await?;
         }
+        applied
     }
 
     /// Commits the attempt. `Err` carries the trade as it is where there is nothing to ask, or
@@ -145,7 +150,8 @@ impl Polling {
             .await
     }
 
-    /// The engine did not answer: the trade stays as it is, and the next poll may ask.
+    /// The engine did not answer, or its answer cannot be applied: the trade stays as it is, and
+    /// the next poll may ask.
     async fn give_up(&self, who: &Tenant, claim: &Claim) -> Result<Trade, PollError> {
         let mut tx = self.store.begin("trade_unclaim").await?;
         let trade = tx

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use kernel::StoreError;
 use partner_core::Tenant;
+use partner_core::races::{LostRace, retry_lost_races};
 
-use super::{LostRace, retry_lost_races};
 use crate::ports::PoolsStore;
 use crate::quote::{Quote, QuoteClosed, QuoteId};
 
@@ -55,7 +55,7 @@ impl Rejecting {
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %id))]
     pub async fn reject(&self, who: &Tenant, id: QuoteId) -> Result<Quote, RejectError> {
         let id = id.in_mode(who.mode).ok_or(RejectError::NotFound)?;
-        retry_lost_races(3, || self.reject_once(who, id)).await
+        retry_lost_races(|| self.reject_once(who, id)).await
     }
 
     async fn reject_once(&self, who: &Tenant, id: QuoteId) -> Result<Quote, RejectError> {

@@ -8,7 +8,7 @@ use partner_core::idempotency::Fingerprint;
 use partner_core::pools::{Kyc, PoolId, PoolsAccess};
 use partner_core::{Access, Denial, PartnerStatus};
 use pools_core::books::{Answered, Books, Command, Outcome, Refusal, decide_batch};
-use pools_core::ledger::{Account, EntryId};
+use pools_core::ledger::{Account, BALANCE_LIMIT, EntryId};
 use pools_core::ports::Hold;
 use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, Side};
 use pools_core::trade::{Trade, TradeId};
@@ -87,6 +87,11 @@ impl Scene {
         self.books
             .accounts
             .insert((self.access.partner.id.clone(), available.asset()), account);
+    }
+
+    fn committed(&mut self, total: i64) {
+        let place = (self.access.partner.id.clone(), eur("100").asset());
+        self.books.commitments.insert(place, total);
     }
 
     fn traded(&mut self, total: i128) {
@@ -229,6 +234,11 @@ fn faults() -> Vec<Fault> {
             Err(R::InsufficientBalance),
         ),
         (
+            "no room for a return",
+            |s| s.committed(BALANCE_LIMIT),
+            Err(R::NoRoomForReturn),
+        ),
+        (
             "refused by the engine",
             |s| s.command.hold = Some(Hold::Refused),
             Err(R::ReservationFailed),
@@ -274,6 +284,26 @@ fn a_silent_engine_is_answered_last() {
     let mut scene = scene(Side::OffRamp);
     scene.command.hold = None;
     assert_eq!(plain(scene.decide()), Err(Refusal::EngineUnavailable));
+}
+
+// rule: money.sale-limit
+#[test]
+fn a_sale_may_fill_the_account_it_would_be_returned_to() {
+    let mut sold = scene(Side::OffRamp);
+    let at = sold.at();
+    let fiat = sold.books.quotes[&at].terms.fiat;
+    sold.committed(BALANCE_LIMIT - fiat.units() + 1);
+    assert_eq!(plain(sold.decide()), Err(Refusal::NoRoomForReturn));
+    sold.committed(BALANCE_LIMIT - fiat.units());
+    assert!(matches!(sold.decide(), Ok(Outcome::Opened(_))));
+    let full = [(&at.0, fiat.asset(), BALANCE_LIMIT)];
+    assert_eq!(sold.books.touched_commitments(), full);
+
+    // A purchase gives back no more than it takes.
+    let mut bought = scene(Side::OnRamp);
+    bought.committed(BALANCE_LIMIT);
+    assert!(matches!(bought.decide(), Ok(Outcome::Opened(_))));
+    assert_eq!(bought.books.touched_commitments(), []);
 }
 
 // rule: pools.transact.not-found

@@ -29,6 +29,7 @@ pub(crate) struct Rows {
     pub(crate) quotes: BTreeMap<(PartnerId, pools_core::quote::QuoteId), Quote>,
     pub(crate) trades: BTreeMap<(PartnerId, pools_core::quote::QuoteId), Trade>,
     pub(crate) accounts: BTreeMap<(PartnerId, Asset), Account>,
+    pub(crate) commitments: BTreeMap<(PartnerId, Asset), i64>,
     pub(crate) velocity: BTreeMap<PartnerId, Velocity>,
     pub(crate) answered: BTreeMap<Scope, Answered>,
     pub(crate) entries: Vec<(PartnerId, Entry)>,
@@ -115,6 +116,7 @@ impl World {
             quotes: self.rows.quotes.clone(),
             trades: self.rows.trades.clone(),
             accounts: self.rows.accounts.clone(),
+            commitments: self.rows.commitments.clone(),
             velocity: self
                 .rows
                 .velocity
@@ -180,6 +182,10 @@ impl World {
                 .accounts
                 .insert((partner.clone(), account.asset()), *account);
         }
+        for (partner, asset, total) in books.touched_commitments() {
+            let at = (partner.clone(), asset);
+            self.rows.commitments.insert(at, total);
+        }
         for (partner, total) in books.touched_velocity() {
             self.rows.velocity.insert(partner.clone(), *total);
         }
@@ -189,6 +195,7 @@ impl World {
         );
         assert_eq!(self.rows.trades, books.trades);
         assert_eq!(self.rows.accounts, books.accounts);
+        assert_eq!(self.rows.commitments, books.commitments);
         assert_eq!(self.rows.answered, books.answered);
     }
 

@@ -7,7 +7,7 @@ use partner_core::PartnerId;
 use partner_core::idempotency::Scope;
 use pools_core::books::{Answered, Books, Command};
 use pools_core::ledger::Account;
-use pools_core::quote::{Fate, Quote, QuoteId};
+use pools_core::quote::{Fate, Quote, QuoteId, Side};
 use pools_core::trade::Trade;
 use pools_core::velocity::{self, Velocity};
 use sqlx::SqliteConnection;
@@ -43,6 +43,7 @@ impl Lane {
             answered: self.answered(conn, batch).await?,
             trades: self.trades(conn, &quotes).await?,
             accounts: self.accounts(conn, batch).await?,
+            commitments: self.commitments(conn, &quotes).await?,
             quotes,
             velocity,
             window: inner.options.velocity_window,
@@ -174,6 +175,36 @@ impl Lane {
             .collect()
     }
 
+    /// Of the accounts that sales may be returned to.
+    async fn commitments(
+        self,
+        conn: &mut SqliteConnection,
+        quotes: &BTreeMap<(PartnerId, QuoteId), Quote>,
+    ) -> Result<BTreeMap<(PartnerId, Asset), i64>, StoreError> {
+        let keys: BTreeSet<(&str, String)> = quotes
+            .iter()
+            .filter(|(_, quote)| quote.terms.side == Side::OffRamp)
+            .map(|((partner, _), quote)| (partner.as_str(), quote.terms.pool.fiat()))
+            .map(|(partner, asset)| (partner, asset.code().to_owned()))
+            .collect();
+        if keys.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let rows = sqlx::query(COMMITMENTS)
+            .bind(self.mode.as_str())
+            .bind(json(&keys)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        rows.iter()
+            .map(|row| {
+                let row = Columns::new("commitments", row);
+                let place = (row.partner()?, row.asset("asset")?);
+                Ok((place, row.integer("total")?))
+            })
+            .collect()
+    }
+
     /// The running totals, moved to the present window with what has left it or come back to it.
     async fn velocity(
         self,
@@ -253,6 +284,11 @@ pub(crate) const ACCOUNTS: &str =
     "SELECT a.partner_id, a.asset, a.available, a.sequence
      FROM json_each(?2) AS j
      CROSS JOIN accounts AS a ON a.mode = ?1 AND a.partner_id = j.value ->> 0 AND a.asset = j.value ->> 1";
+
+pub(crate) const COMMITMENTS: &str =
+    "SELECT c.partner_id, c.asset, c.total
+     FROM json_each(?2) AS j
+     CROSS JOIN commitments AS c ON c.mode = ?1 AND c.partner_id = j.value ->> 0 AND c.asset = j.value ->> 1";
 
 pub(crate) const VELOCITY: &str = "SELECT v.partner_id, v.total, v.floor
      FROM json_each(?2) AS j

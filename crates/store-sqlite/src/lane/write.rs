@@ -13,8 +13,8 @@ use sqlx::SqliteConnection;
 
 use super::Lane;
 use super::load::Loaded;
-use crate::errors;
 use crate::row::{json, key};
+use crate::{clock, errors};
 
 impl Lane {
     pub(super) async fn write(
@@ -34,9 +34,11 @@ impl Lane {
         let opening = self.exactly(conn, "trades", OPEN, &trades);
         around(Step::TradeInsert, opening).await?;
         self.write_entries(conn, loaded).await?;
+        self.write_commitments(conn, loaded).await?;
         let answered: Vec<_> = opened.iter().map(answered_row).collect();
         let answering = self.exactly(conn, "idempotency_keys", ANSWER, &answered);
-        around(Step::IdempotencyInsert, answering).await
+        around(Step::IdempotencyInsert, answering).await?;
+        clock::keep(conn, self.now).await
     }
 
     async fn write_entries(
@@ -57,6 +59,22 @@ impl Lane {
             .collect();
         let moving = self.exactly(conn, "accounts", BALANCE, &accounts);
         around(Step::BalanceUpdate, moving).await
+    }
+
+    async fn write_commitments(
+        self,
+        conn: &mut SqliteConnection,
+        loaded: &Loaded,
+    ) -> Result<(), StoreError> {
+        let touched = loaded.books.touched_commitments();
+        if touched.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<_> = touched
+            .iter()
+            .map(|(partner, asset, total)| (partner.as_str(), asset.code(), total))
+            .collect();
+        self.exactly(conn, "commitments", COMMIT, &rows).await
     }
 
     /// Totals that only moved with the window are kept too, so that no trade is subtracted twice
@@ -215,6 +233,11 @@ pub(crate) const BALANCE: &str =
      WHERE true
      ON CONFLICT (mode, partner_id, asset) DO UPDATE SET
          available = excluded.available, sequence = excluded.sequence";
+
+pub(crate) const COMMIT: &str = "INSERT INTO commitments (mode, partner_id, asset, total)
+     SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2 FROM json_each(?2) AS j
+     WHERE true
+     ON CONFLICT (mode, partner_id, asset) DO UPDATE SET total = excluded.total";
 
 pub(crate) const TOTAL: &str = "INSERT INTO velocity (mode, partner_id, total, floor)
      SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2 FROM json_each(?2) AS j
