@@ -150,7 +150,10 @@ mod tests {
 
     #[test]
     fn plain_closing_lines_are_counted() {
-        assert_eq!(Counts::of_plain("3 passed, 1 failed"), Some(counts(3, 1, 0)));
+        assert_eq!(
+            Counts::of_plain("3 passed, 1 failed"),
+            Some(counts(3, 1, 0))
+        );
         assert_eq!(Counts::of_plain("some passed, 1 failed"), None);
         assert_eq!(Counts::of_plain("3 passed"), None);
     }
