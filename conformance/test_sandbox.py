@@ -1,6 +1,7 @@
 """`penstock sandbox`: the first thing a developer runs."""
 
 import base64
+import concurrent.futures
 import json
 import re
 import select
@@ -36,6 +37,29 @@ def test_the_check_can_be_repeated(tmp_path):
     done = sandbox(tmp_path, "--check")
     assert done.code == 0, done.out + done.err
     assert (tmp_path / "data" / "demo.json").read_bytes() == first
+
+
+# rule: cli.sandbox.check-event
+def test_the_check_receives_and_verifies_an_event(tmp_path):
+    done = sandbox(tmp_path, "--check")
+    assert done.code == 0, done.out + done.err
+    [event] = [line for line in done.out.splitlines() if line.startswith("✓ event")]
+    assert "pool.transaction.settled" in event and "both signatures verified" in event
+
+
+# rule: cli.sandbox.check-event
+def test_the_check_fails_where_no_event_arrives(tmp_path):
+    done = sandbox(tmp_path, "--check", PENSTOCK_WEBHOOK_ALLOW_PRIVATE="none")
+    assert done.code == 1, done.out + done.err
+    assert "✗ event" in done.out and "no event arrived" in done.out
+
+
+# rule: cli.sandbox.check-event
+def test_checks_beside_each_other_hear_their_own_events(tmp_path):
+    assert sandbox(tmp_path, "--check").code == 0
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        both = list(pool.map(lambda _: sandbox(tmp_path, "--check"), range(2)))
+    assert [done.code for done in both] == [0, 0], both
 
 
 def started(folder, **settings):

@@ -1,6 +1,7 @@
 """Events as a partner receives them: signed so that stock libraries verify them, in full, and again after a failure."""
 
 import hashlib
+import hmac
 import http.server
 import json
 import re
@@ -176,6 +177,31 @@ def test_a_new_secret_signs_alone_within_five_seconds(hooked, receiver):
     event = verify(receiver.expect(2)[1], NEWER, node=False)
     assert event["fiatAmount"] == "110.00"
     assert receiver.deliveries[1].headers["pools-signature"].count("v1=") == 1
+
+
+# rule: cli.webhook.rotate, webhook.overlap, webhook.rotation-seen
+def test_the_operator_rotates_a_secret(hooked, receiver):
+    partner = hooked.partner(funds="10000.00")
+    listen(partner, receiver)
+    words = ["webhook", "rotate-secret", "--partner", partner.id, "--service", "pools"]
+    newer = hooked.installation.operator(*words, "--overlap", "1h")["secret"]
+    partner.poll(partner.trade("100.00")["quoteId"])
+    first = receiver.expect(1)[0]
+    for secret in (SECRET, newer):
+        verify(first, secret, node=False)
+    newest, oldest = re.findall("v1=([0-9a-f]{64})", first.headers["pools-signature"])
+    assert (newest, oldest) == (signature(first, newer), signature(first, SECRET)), "the newest first, the oldest last"
+    alone = hooked.installation.operator(*words)["secret"]
+    partner.poll(partner.trade("110.00")["quoteId"])
+    second = receiver.expect(2)[1]
+    verify(second, alone, node=False)
+    assert re.findall("v1=([0-9a-f]{64})", second.headers["pools-signature"]) == [signature(second, alone)]
+    assert len(second.headers["webhook-signature"].split(" ")) == 1
+
+
+def signature(delivery, secret):
+    signed = delivery.headers["webhook-timestamp"].encode() + b"." + delivery.body
+    return hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
 
 
 # rule: webhook.hand-back

@@ -96,13 +96,36 @@ impl Message<'_> {
         let Some(time) = seconds(time) else {
             return false;
         };
-        if now.seconds().abs_diff(time) > TOLERANCE.as_secs() {
+        if !timely(time, now) {
             return false;
         }
         parts().filter(|(key, _)| *key == "v1").any(|(_, text)| {
             let given = hex::decode(text).unwrap_or_default();
             // In constant time.
             self.plain(secret, time).verify_slice(&given).is_ok()
+        })
+    }
+
+    /// Do the headers of Standard Webhooks, `webhook-timestamp` and `webhook-signature`, prove the
+    /// same?
+    #[must_use]
+    pub fn verify_standard(
+        &self,
+        timestamp: &str,
+        signatures: &str,
+        secret: &SigningSecret,
+        now: Timestamp,
+    ) -> bool {
+        let Some(time) = seconds(timestamp).filter(|time| timely(*time, now)) else {
+            return false;
+        };
+        let mut given = signatures
+            .split(' ')
+            .filter_map(|it| it.strip_prefix("v1,"));
+        given.any(|text| {
+            let given = STANDARD.decode(text).unwrap_or_default();
+            // In constant time.
+            self.standard(secret, time).verify_slice(&given).is_ok()
         })
     }
 
@@ -135,6 +158,10 @@ fn keyed(key: &[u8]) -> Hmac<Sha256> {
         *to = *from;
     }
     Hmac::new(&Array::from(*block))
+}
+
+fn timely(time: i64, now: Timestamp) -> bool {
+    now.seconds().abs_diff(time) <= TOLERANCE.as_secs()
 }
 
 /// Digits alone: a reader that takes more lets through what was never signed as a number.
@@ -256,6 +283,42 @@ mod tests {
         };
         assert!(!other.verify(&header, &secret, now));
         assert!(!message.verify(&header, &super::tests::secret(OTHER), now));
+    }
+
+    // rule: webhook.verify
+    #[test]
+    fn verifies_the_standard_headers_too() {
+        let now = at(1_700_000_000);
+        let message = message(Service::Pools);
+        let [_, _, (_, time), (_, signatures)] =
+            message.sign(&[secret(OTHER), secret(SECRET)], now);
+        for text in [SECRET, OTHER] {
+            assert!(message.verify_standard(&time, &signatures, &secret(text), now));
+        }
+        let (newest, oldest) = signatures.split_once(' ').unwrap();
+        assert!(!message.verify_standard(&time, newest, &secret(SECRET), now));
+        assert!(message.verify_standard(
+            &time,
+            &format!("v2,x v1,!! {oldest}"),
+            &secret(SECRET),
+            now
+        ));
+        for (time, signatures, seconds) in [
+            ("1700000001", oldest, 1_700_000_000),
+            ("+1700000000", oldest, 1_700_000_000),
+            ("1700000000", "", 1_700_000_000),
+            ("1700000000", "v1,", 1_700_000_000),
+            ("1700000000", oldest, 1_700_000_301),
+            ("1700000000", oldest, 1_699_999_699),
+        ] {
+            let found = message.verify_standard(time, signatures, &secret(SECRET), at(seconds));
+            assert!(!found, "{time} {signatures} {seconds}");
+        }
+        let renamed = Message {
+            event_id: "evt_2",
+            ..message
+        };
+        assert!(!renamed.verify_standard(&time, oldest, &secret(SECRET), now));
     }
 
     #[test]

@@ -185,7 +185,7 @@ fn text_of(report: &Report, run: Run) -> String {
     lines.join("\n")
 }
 
-/// A partner that is new has no balance yet.
+/// A partner that is new is served by nobody yet, perhaps, and has no balance.
 fn next(report: &Report) -> String {
     let created = report.changed.iter().find_map(|line| {
         let partner = line.strip_prefix("partner ")?;
@@ -193,7 +193,7 @@ fn next(report: &Report) -> String {
     });
     match created {
         Some(partner) => format!(
-            "next: penstock balance credit --partner {partner} --currency EUR --amount 1000.00 --ref first-deposit"
+            "next: penstock balance credit --partner {partner} --currency EUR --amount 1000.00 --ref first-deposit\nthen, where no service runs yet: pools-service"
         ),
         None => "running services follow within 5 seconds".to_owned(),
     }

@@ -73,6 +73,7 @@ async fn create(
     };
     let installation = Installation::open(given, terminal).await?;
     let (record, text) = installation.keys().create(&partner, kind).await?;
+    let address = installation.base.config.pools_listen;
     installation.close().await;
     let created = Created {
         id: record.id.to_string(),
@@ -81,7 +82,7 @@ async fn create(
     };
     terminal.answer(&created, || {
         format!(
-            "{} key {} of {partner}, shown this once: {}\nnext: send it as `Authorization: Bearer …`; running services accept it at once",
+            "{} key {} of {partner}, shown this once: {}\nrunning services accept it at once; next: curl -s http://{address}/v1/pools -H 'Authorization: Bearer <the key>'",
             created.kind, created.id, created.key
         )
     })

@@ -2,19 +2,22 @@
 
 use std::process::ExitCode;
 
-use partner_core::ports::AuditReport;
+use kernel::StoreError;
+use partner_core::ports::{AuditReport, AuditStep};
+use runtime::Foundation;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::arguments::Given;
 use crate::failure::Failure;
 use crate::installation::Installation;
+use crate::progress::Progress;
 use crate::terminal::Terminal;
 
 pub(crate) async fn run(given: Given, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let installation = Installation::open(&given, terminal).await?;
     let base = &installation.base;
-    let report = base.store.audit(&base.sealer, &|_| ()).await?;
+    let report = audit(base).await?;
     installation.close().await;
     if report.findings.is_empty() {
         // A store that looks at nothing must not pass for one that found nothing.
@@ -26,6 +29,22 @@ pub(crate) async fn run(given: Given, terminal: &Terminal) -> Result<ExitCode, F
     } else {
         ExitCode::FAILURE
     })
+}
+
+async fn audit(base: &Foundation) -> Result<AuditReport, StoreError> {
+    let progress = Progress::begin("checking");
+    let told = |step: AuditStep| {
+        let AuditStep {
+            invariant,
+            number,
+            of,
+            rows,
+        } = step;
+        progress.say(format!(
+            "checking {number} of {of}: {invariant}, {rows} rows"
+        ));
+    };
+    base.store.audit(&base.sealer, &told).await
 }
 
 #[derive(Serialize)]

@@ -5,6 +5,8 @@ mod applying;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod exporting;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod opening;

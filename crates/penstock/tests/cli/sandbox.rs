@@ -22,15 +22,54 @@ fn the_check_does_the_main_job_again_and_again() {
     let installation = Installation::new();
     let first = installation.run(&["sandbox", "--dir", "s", "--check"]);
     assert_eq!(first.code, 0, "{first:?}");
-    assert_eq!(first.out.matches('✓').count(), 11, "{first:?}");
+    assert_eq!(first.out.matches('✓').count(), 12, "{first:?}");
     let file = installation.folder.path().join("s/demo.json");
     let kept = std::fs::read(&file).unwrap();
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let again = installation.json(&["sandbox", "--dir", "s", "--check"]);
     assert_eq!(again["ok"], true, "{again}");
-    assert_eq!(again["steps"].as_array().unwrap().len(), 11);
+    assert_eq!(again["steps"].as_array().unwrap().len(), 12);
     assert_eq!(std::fs::read(&file).unwrap(), kept);
+}
+
+/// Nothing may reach a private address here, so no event can arrive.
+// rule: cli.sandbox.check-event
+#[test]
+fn an_event_that_does_not_arrive_fails_the_check() {
+    let installation = Installation::new();
+    let run = installation
+        .program(&["sandbox", "--dir", "s", "--check"])
+        .env("PENSTOCK_WEBHOOK_ALLOW_PRIVATE", "none")
+        .output();
+    let failed = crate::fixture::ended(run.unwrap());
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert_eq!(failed.out.matches('✓').count(), 11, "{failed:?}");
+    let said = "✗ event        no event arrived within 10s; the last attempt: the endpoint's URL cannot be used";
+    assert!(failed.out.contains(said), "{failed:?}");
+}
+
+/// The demo partner's own endpoint is the developer's: where it points, and who is asked there.
+// rule: cli.sandbox.check-event
+#[tokio::test]
+async fn a_check_leaves_the_demo_partners_endpoint_alone() {
+    let installation = Installation::new();
+    let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    own.set_nonblocking(true).unwrap();
+    let words = ["sandbox", "--dir", ".", "--check"];
+    assert_eq!(installation.run(&words).code, 0);
+    let webhook = format!(
+        "[[partners]]\nid = \"demo\"\nname = \"Demo\"\n[partners.pools.webhook]\nurl = \"http://{}/mine\"\n",
+        own.local_addr().unwrap()
+    );
+    assert_eq!(installation.apply(&webhook, &[]).code, 0);
+    assert_eq!(installation.run(&words).code, 0);
+    assert!(
+        own.accept().is_ok(),
+        "the demo partner's events still go there"
+    );
+    let again = installation.apply(&webhook, &[]);
+    assert!(again.out.starts_with("nothing to change"), "{again:?}");
 }
 
 // rule: cli.sandbox.check

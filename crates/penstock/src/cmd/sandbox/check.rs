@@ -1,29 +1,19 @@
 //! `penstock sandbox --check`: the main job, performed over HTTP, each step judged.
 
-use std::time::Duration;
-
 use kernel::{Amount, Asset, RequestId};
 use partner_core::Tenant;
-use partner_core::events::event_place;
-use pools_core::events::{event_body, event_id};
-use pools_core::trade::{TradeEvent, TradeId};
 use pools_core::usecases::credit::Credit;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::buyer::{AMOUNT, Buyer, expect, number, text};
 use super::client::{Call, Client};
 use super::demo::Demo;
-use super::tour::DESTINATION;
+use super::listener::Listener;
 use crate::cmd::credit;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
-
-/// What the check buys with, in EUR: its fraction settles on the first poll.
-const AMOUNT: &str = "100.00";
-/// Polls before the check gives up, and the pause between them.
-const POLLS: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// A step that was taken.
 #[derive(Debug, Serialize)]
@@ -54,6 +44,7 @@ pub(super) async fn check(
         client,
         quote: String::new(),
         trade: String::new(),
+        listener: None,
     };
     let mut steps = Vec::new();
     for name in STEPS {
@@ -71,11 +62,15 @@ pub(super) async fn check(
             break;
         }
     }
+    if let Some(listener) = tour.listener {
+        let ended = listener.end(installation).await;
+        ended.map_err(Failure::Failed)?;
+    }
     let ok = steps.iter().all(|step| step.ok);
     Ok(Outcome { ok, steps })
 }
 
-const STEPS: [&str; 11] = [
+const STEPS: [&str; 12] = [
     "credit",
     "discover",
     "capabilities",
@@ -86,6 +81,7 @@ const STEPS: [&str; 11] = [
     "trade",
     "balance",
     "ledger",
+    "receiver",
     "event",
 ];
 
@@ -98,6 +94,8 @@ struct Tour<'t> {
     quote: String,
     /// The trade that executes it.
     trade: String,
+    /// Who receives events.
+    listener: Option<Listener>,
 }
 
 /// What a step has seen, or why it failed.
@@ -110,12 +108,13 @@ impl Tour<'_> {
             "discover" => self.discover().await,
             "capabilities" => self.capabilities().await,
             "quote" => self.quote().await,
-            "transact" => self.transact(false).await,
-            "repeat" => self.transact(true).await,
-            "poll" => self.poll().await,
+            "transact" => self.transact().await,
+            "repeat" => self.repeat().await,
+            "poll" => self.buyer().settle(&self.quote).await,
             "trade" => self.trade().await,
             "balance" => self.balance().await,
             "ledger" => self.ledger().await,
+            "receiver" => self.receiver().await,
             "event" => self.event().await,
             other => Err(format!("no step is called {other}")),
         }
@@ -156,7 +155,8 @@ impl Tour<'_> {
     }
 
     async fn capabilities(&self) -> Seen {
-        let answer = self.get("/v1/pools/EUR-USDT/capabilities").await?;
+        let path = "/v1/pools/EUR-USDT/capabilities";
+        let answer = self.buyer().get(path).await?;
         let sides = answer.get("sides").and_then(Value::as_array);
         let buys = sides.is_some_and(|sides| sides.iter().any(|side| side == "on_ramp"));
         expect(buys, "the side on_ramp", &answer)?;
@@ -169,85 +169,43 @@ impl Tour<'_> {
     }
 
     async fn quote(&mut self) -> Seen {
-        let body = json!({
-            "side": "on_ramp", "type": "firm", "fiatCurrency": "EUR", "cryptoCurrency": "USDT",
-            "amount": AMOUNT, "cryptoNetwork": "ethereum", "destAddress": DESTINATION,
-        });
-        let answer = self.post("/v1/pools/EUR-USDT/quote", body, None).await?;
-        let firm = answer.get("executable") == Some(&Value::Bool(true));
-        expect(firm, "an executable quote", &answer)?;
-        self.quote = text(&answer, "quoteId")?;
-        let (rate, until) = (text(&answer, "rate")?, text(&answer, "expiresAt")?);
-        Ok(format!("{} at {rate} until {until}", self.quote))
+        let (quote, seen) = self.buyer().quote().await?;
+        self.quote = quote;
+        Ok(seen)
     }
 
-    async fn transact(&mut self, repeated: bool) -> Seen {
-        let body = json!({ "quoteId": self.quote });
-        let key = format!("check-{}", self.quote);
-        let path = "/v1/pools/EUR-USDT/transact";
-        let answer = self.post(path, body, Some(&key)).await?;
-        let trade = text(&answer, "transactId")?;
-        let flagged = answer.get("idempotent") == Some(&Value::Bool(repeated));
-        expect(flagged, &format!("idempotent {repeated}"), &answer)?;
-        if repeated {
-            expect(trade == self.trade, "the same trade", &answer)?;
-            return Ok("the same trade again, nothing executed twice".to_owned());
-        }
-        expect(
-            text(&answer, "status")? == "reserved",
-            "status reserved",
-            &answer,
-        )?;
-        self.trade = trade;
+    async fn transact(&mut self) -> Seen {
+        self.trade = self.buyer().transact(&self.quote, false).await?;
         Ok(format!("{} is reserved", self.trade))
     }
 
-    async fn poll(&self) -> Seen {
-        let path = format!("/v1/pools/transactions/{}", self.quote);
-        for poll in 1..=POLLS {
-            let answer = self.get(&path).await?;
-            match text(&answer, "status")?.as_str() {
-                "settled" => {
-                    return Ok(format!(
-                        "settled on poll {poll}, at {}",
-                        text(&answer, "settledAt")?
-                    ));
-                }
-                "reserved" => tokio::time::sleep(PAUSE).await,
-                _ => return Err(format!("expected status reserved or settled, got {answer}")),
-            }
+    async fn repeat(&self) -> Seen {
+        let trade = self.buyer().transact(&self.quote, true).await?;
+        if trade != self.trade {
+            return Err(format!("expected {} again, got {trade}", self.trade));
         }
-        Err(format!("still reserved after {POLLS} polls"))
+        Ok("the same trade again, nothing executed twice".to_owned())
     }
 
     async fn trade(&self) -> Seen {
-        let answer = self
-            .get(&format!("/v1/pools/trades/{}", self.trade))
-            .await?;
-        expect(
-            text(&answer, "status")? == "settled",
-            "status settled",
-            &answer,
-        )?;
-        expect(
-            text(&answer, "fiatAmount")? == AMOUNT,
-            "the amount of the order",
-            &answer,
-        )?;
-        let (crypto, fill) = (
-            text(&answer, "cryptoAmount")?,
-            text(&answer, "engineFillTxId")?,
-        );
+        let answer = self.buyer().trade(&self.trade).await?;
+        let settled = text(&answer, "status")? == "settled";
+        expect(settled, "status settled", &answer)?;
+        let ordered = text(&answer, "fiatAmount")? == AMOUNT;
+        expect(ordered, "the amount of the order", &answer)?;
+        let crypto = text(&answer, "cryptoAmount")?;
+        let fill = text(&answer, "engineFillTxId")?;
         Ok(format!("{AMOUNT} EUR for {crypto} USDT, fill {fill}"))
     }
 
     async fn balance(&self) -> Seen {
-        let answer = self.get("/v1/pools/EUR-USDT/balance").await?;
+        let answer = self.buyer().get("/v1/pools/EUR-USDT/balance").await?;
         Ok(format!("{} EUR", text(&answer, "balance")?))
     }
 
     async fn ledger(&self) -> Seen {
-        let answer = self.get("/v1/pools/ledger?currency=EUR&limit=50").await?;
+        let path = "/v1/pools/ledger?currency=EUR&limit=50";
+        let answer = self.buyer().get(path).await?;
         let entries = answer.get("entries").and_then(Value::as_array);
         let ours = entries
             .into_iter()
@@ -270,78 +228,22 @@ impl Tour<'_> {
         ))
     }
 
-    /// The event as stored: its id and every byte of its body, once opened.
-    async fn event(&self) -> Seen {
-        let base = &self.installation.base;
-        let wrong = |fault: kernel::StoreError| runtime::causes(&fault);
-        let id = TradeId::parse(&self.trade).ok_or("the trade's id has no known form")?;
-        let trade = base.store.trade_get(&self.who, id).await.map_err(wrong)?;
-        let trade = trade.ok_or("the trade is not in the store")?;
-        let events = base
-            .store
-            .events_of(&self.who, &self.trade)
-            .await
-            .map_err(wrong)?;
-        let [event] = events.as_slice() else {
-            return Err(format!(
-                "expected one event of the trade, got {}",
-                events.len()
-            ));
-        };
-        let settled = TradeEvent::Settled;
-        if event.id != event_id(&trade, settled) || event.kind != settled.as_str() {
-            return Err(format!(
-                "expected {}, got {} {}",
-                settled.as_str(),
-                event.kind,
-                event.id
-            ));
+    async fn receiver(&mut self) -> Seen {
+        let listener = Listener::begin(self.installation).await?;
+        let seen = listener.seen();
+        self.listener = Some(listener);
+        Ok(seen)
+    }
+
+    async fn event(&mut self) -> Seen {
+        let listener = self.listener.as_mut().ok_or("nobody listens")?;
+        listener.hear(self.installation, self.client).await
+    }
+
+    fn buyer(&self) -> Buyer<'_> {
+        Buyer {
+            client: self.client,
+            key: &self.demo.secret_key,
         }
-        let opened = base
-            .sealer
-            .open(&event_place(&self.who, &event.id), &event.body);
-        let opened = opened.map_err(|fault| fault.to_string())?;
-        let expected = event_body(&trade, settled).map_err(|fault| fault.to_string())?;
-        if opened != expected {
-            return Err("the event's body is not the trade's".to_owned());
-        }
-        Ok(format!(
-            "{} {}, {} bytes, sealed",
-            event.kind,
-            event.id,
-            opened.len()
-        ))
     }
-
-    async fn get(&self, path: &str) -> Result<Value, String> {
-        self.client
-            .call(Call::get(&self.demo.secret_key, path))
-            .await
-    }
-
-    async fn post(&self, path: &str, body: Value, key: Option<&str>) -> Result<Value, String> {
-        let mut call = Call::post(&self.demo.secret_key, path, body);
-        call.idempotency_key = key;
-        self.client.call(call).await
-    }
-}
-
-fn expect(holds: bool, expected: &str, answer: &Value) -> Result<(), String> {
-    if holds {
-        Ok(())
-    } else {
-        Err(format!("expected {expected}, got {answer}"))
-    }
-}
-
-fn text(answer: &Value, field: &str) -> Result<String, String> {
-    let value = answer.get(field).and_then(Value::as_str);
-    value
-        .map(str::to_owned)
-        .ok_or_else(|| format!("expected a text in `{field}`, got {answer}"))
-}
-
-fn number(answer: &Value, field: &str) -> Result<u64, String> {
-    let value = answer.get(field).and_then(Value::as_u64);
-    value.ok_or_else(|| format!("expected a number in `{field}`, got {answer}"))
 }

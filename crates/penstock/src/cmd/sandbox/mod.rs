@@ -1,8 +1,12 @@
 //! `penstock sandbox`: the service with a demo partner, in this process.
 
+mod buyer;
 mod check;
 mod client;
 mod demo;
+mod event;
+mod listener;
+mod receiver;
 mod tour;
 
 use std::path::PathBuf;

@@ -1,0 +1,105 @@
+//! Buying over HTTP as a partner does: quote, transact, poll; each answer judged.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::client::{Call, Client};
+use super::tour::DESTINATION;
+
+/// What is bought with, in EUR: its fraction settles on the first poll.
+pub(super) const AMOUNT: &str = "100.00";
+/// Polls before it is given up, and the pause between them.
+const POLLS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A partner's secret key, and where it is used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Buyer<'b> {
+    pub(super) client: Client,
+    pub(super) key: &'b str,
+}
+
+impl Buyer<'_> {
+    /// Takes a firm quote; its id, and what was seen.
+    pub(super) async fn quote(self) -> Result<(String, String), String> {
+        let body = json!({
+            "side": "on_ramp", "type": "firm", "fiatCurrency": "EUR", "cryptoCurrency": "USDT",
+            "amount": AMOUNT, "cryptoNetwork": "ethereum", "destAddress": DESTINATION,
+        });
+        let answer = self.post("/v1/pools/EUR-USDT/quote", body, None).await?;
+        let firm = answer.get("executable") == Some(&Value::Bool(true));
+        expect(firm, "an executable quote", &answer)?;
+        let quote = text(&answer, "quoteId")?;
+        let (rate, until) = (text(&answer, "rate")?, text(&answer, "expiresAt")?);
+        let seen = format!("{quote} at {rate} until {until}");
+        Ok((quote, seen))
+    }
+
+    /// Executes a quote, for the first time or again; the trade's id.
+    pub(super) async fn transact(self, quote: &str, again: bool) -> Result<String, String> {
+        let body = json!({ "quoteId": quote });
+        let key = format!("check-{quote}");
+        let path = "/v1/pools/EUR-USDT/transact";
+        let answer = self.post(path, body, Some(&key)).await?;
+        let flagged = answer.get("idempotent") == Some(&Value::Bool(again));
+        expect(flagged, &format!("idempotent {again}"), &answer)?;
+        if !again {
+            let reserved = text(&answer, "status")? == "reserved";
+            expect(reserved, "status reserved", &answer)?;
+        }
+        text(&answer, "transactId")
+    }
+
+    /// Polls until the trade is settled; what was seen.
+    pub(super) async fn settle(self, quote: &str) -> Result<String, String> {
+        let path = format!("/v1/pools/transactions/{quote}");
+        for poll in 1..=POLLS {
+            let answer = self.get(&path).await?;
+            match text(&answer, "status")?.as_str() {
+                "settled" => {
+                    let at = text(&answer, "settledAt")?;
+                    return Ok(format!("settled on poll {poll}, at {at}"));
+                }
+                "reserved" => tokio::time::sleep(PAUSE).await,
+                _ => return Err(format!("expected status reserved or settled, got {answer}")),
+            }
+        }
+        Err(format!("still reserved after {POLLS} polls"))
+    }
+
+    /// A trade as the API shows it.
+    pub(super) async fn trade(self, trade: &str) -> Result<Value, String> {
+        self.get(&format!("/v1/pools/trades/{trade}")).await
+    }
+
+    pub(super) async fn get(self, path: &str) -> Result<Value, String> {
+        self.client.call(Call::get(self.key, path)).await
+    }
+
+    async fn post(self, path: &str, body: Value, key: Option<&str>) -> Result<Value, String> {
+        let mut call = Call::post(self.key, path, body);
+        call.idempotency_key = key;
+        self.client.call(call).await
+    }
+}
+
+pub(super) fn expect(holds: bool, expected: &str, answer: &Value) -> Result<(), String> {
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("expected {expected}, got {answer}"))
+    }
+}
+
+pub(super) fn text(answer: &Value, field: &str) -> Result<String, String> {
+    let value = answer.get(field).and_then(Value::as_str);
+    value
+        .map(str::to_owned)
+        .ok_or_else(|| format!("expected a text in `{field}`, got {answer}"))
+}
+
+pub(super) fn number(answer: &Value, field: &str) -> Result<u64, String> {
+    let value = answer.get(field).and_then(Value::as_u64);
+    value.ok_or_else(|| format!("expected a number in `{field}`, got {answer}"))
+}

@@ -1,0 +1,168 @@
+//! `export` and `completions`: what they print, and what they refuse.
+
+use serde_json::Value;
+
+use crate::fixture::{ACME, Installation, POOL};
+
+const EVER: &str = "--partner acme --from 2020-01-01 --to 2100-01-01";
+
+fn with_deposits() -> Installation {
+    let installation = Installation::new();
+    assert_eq!(installation.apply(&format!("{POOL}{ACME}"), &[]).code, 0);
+    for words in [
+        "balance credit --partner acme --currency EUR --amount 1000 --ref bank-1",
+        "crypto credit --partner acme --asset USDT --network tron --amount 5.25 --ref =HYPERLINK(1)",
+        "balance credit --partner acme --currency EUR --amount 0.50 --ref a,\"b\"",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        assert_eq!(installation.run(&words).code, 0, "{words:?}");
+    }
+    installation
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split(' ').collect()
+}
+
+// rule: cli.export, cli.export.formulas
+#[test]
+fn a_ledger_is_printed_entry_by_entry_as_csv() {
+    let installation = with_deposits();
+    let command = format!("export ledger {EVER}");
+    let done = installation.run(&words(&command));
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    let lines: Vec<&str> = done.out.lines().collect();
+    assert_eq!(
+        lines[0],
+        "mode,partnerId,id,currency,sequence,reason,debit,credit,amount,delta,balanceAfter,ref,network,transactId,part,createdAt"
+    );
+    assert_eq!(lines.len(), 4, "{done:?}");
+    let starts = "test,acme,le_test_";
+    assert!(lines.iter().skip(1).all(|line| line.starts_with(starts)));
+    for (line, middle) in lines.iter().skip(1).zip([
+        ",EUR,1,payin_credit,outside,partner,1000.00,1000.00,1000.00,bank-1,,,,20",
+        ",USDT,1,crypto_receipt,outside,partner,5.25,5.25,5.25,'=HYPERLINK(1),tron,,,20",
+        ",EUR,2,payin_credit,outside,partner,0.50,0.50,1000.50,\"a,\"\"b\"\"\",,,,20",
+    ]) {
+        assert!(line.contains(middle) && line.ends_with('Z'), "{line}");
+    }
+    assert_eq!(installation.run(&words(&command)).out, done.out);
+
+    let array = installation.json(&words(&command));
+    let rows = array.as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    assert_eq!(rows[1]["ref"], "=HYPERLINK(1)", "JSON has it as it is");
+    assert_eq!(
+        (&rows[0]["sequence"], &rows[0]["network"]),
+        (&"1".into(), &Value::Null)
+    );
+}
+
+// rule: cli.export
+#[test]
+fn a_window_may_be_empty() {
+    let installation = with_deposits();
+    let header = installation.run(&words(&format!("export trades {EVER}")));
+    assert_eq!(header.out.lines().count(), 1, "{header:?}");
+    assert!(
+        header
+            .out
+            .starts_with("mode,partnerId,transactId,quoteId,poolId,side,status,")
+    );
+    let past = "export ledger --partner acme --from 2020-01-01 --to 2020-01-02T00:00:00+02:00";
+    assert_eq!(installation.run(&words(past)).out.lines().count(), 1);
+    assert_eq!(installation.json(&words(past)), Value::Array(Vec::new()));
+}
+
+// rule: cli.exit-codes
+#[test]
+fn bad_windows_and_partners_are_refused_on_one_line() {
+    let installation = with_deposits();
+    for (rest, code, said) in [
+        (
+            "--partner acme --from yesterday --to 2100-01-01",
+            2,
+            "--from: expected an RFC 3339",
+        ),
+        (
+            "--partner acme --from 2020-01-01 --to 2020-13-01",
+            2,
+            "--to: expected an RFC 3339",
+        ),
+        (
+            "--partner acme --from 2020-01-01 --to 2020-01-01",
+            2,
+            "--from: expected an instant before --to",
+        ),
+        (
+            "--partner acme --from 2020-01-02 --to 2020-01-01",
+            2,
+            "--from: expected an instant before --to",
+        ),
+        (
+            "--partner nobody --from 2020-01-01 --to 2100-01-01",
+            1,
+            "no partner `nobody` in mode test",
+        ),
+        (
+            "--partner NO --from 2020-01-01 --to 2100-01-01",
+            2,
+            "--partner: expected 1 to 64",
+        ),
+        (
+            "--partner acme --from 2020-01-01",
+            2,
+            "error: the following required arguments",
+        ),
+    ] {
+        for books in ["trades", "ledger"] {
+            let command = format!("export {books} {rest}");
+            let done = installation.run(&words(&command));
+            assert_eq!((done.code, done.out.as_str()), (code, ""), "{done:?}");
+            assert!(done.err.starts_with(said), "{command}: {done:?}");
+            let one = done.err.lines().count() == 1;
+            assert!(one || said.starts_with("error: "), "{done:?}");
+            let json = installation.run(&[&words(&command)[..], &["--output", "json"]].concat());
+            assert_eq!((json.code, json.out.as_str()), (code, ""), "{json:?}");
+            assert!(!json.error().is_empty());
+        }
+    }
+}
+
+/// What is written to is closed before anything is.
+#[test]
+fn an_export_that_cannot_be_written_fails() {
+    let installation = with_deposits();
+    let out = std::fs::File::options().write(true).open("/dev/full");
+    let run = installation
+        .program(&words(&format!("export ledger {EVER}")))
+        .stdout(out.unwrap())
+        .output()
+        .unwrap();
+    let done = crate::fixture::ended(run);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(
+        done.err.starts_with("the export cannot be written"),
+        "{done:?}"
+    );
+}
+
+// rule: cli.completions
+#[test]
+fn every_shell_gets_its_completions_without_an_installation() {
+    let installation = Installation::new();
+    for (shell, mark) in [
+        ("bash", "complete -F _penstock"),
+        ("zsh", "#compdef penstock"),
+        ("fish", "complete -c penstock"),
+    ] {
+        let done = installation.run(&["completions", shell]);
+        assert_eq!((done.code, done.err.as_str()), (0, ""));
+        assert!(
+            done.out.contains(mark) && done.out.contains("rotate-secret"),
+            "{shell}"
+        );
+    }
+    assert_eq!(installation.run(&["completions", "tcsh"]).code, 2);
+    assert!(!installation.database_exists());
+}
