@@ -1,6 +1,7 @@
 //! Reads the API key of a request.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use kernel::planted::{self, planted};
 use partner_core::key::{KeyKind, PresentedKey};
 
 use crate::error::ApiError;
@@ -74,6 +75,9 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 }
 
 fn parse(token: &[u8]) -> Option<PresentedKey> {
+    if planted(planted::SECRET_LOGGED) {
+        tracing::info!(key = %token.escape_ascii(), "Read a key");
+    }
     PresentedKey::parse(std::str::from_utf8(token).ok()?)
 }
 

@@ -10,6 +10,7 @@ mod clock;
 mod error;
 mod id;
 mod mode;
+pub mod planted;
 mod rate;
 mod time;
 

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use instruments::store::Transaction as Measured;
+use kernel::planted::{self, planted};
 use kernel::{Mode, StoreError, Timestamp};
 use pools_core::books::{Command, Outcome, Refusal};
 use pools_core::ports::{DecideBatch, NewQuote, QuoteBooks, TransactBooks};
@@ -46,10 +47,11 @@ impl TransactBooks for SqliteStore {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
+        let stale = planted(planted::STALE_EXPIRY).then(|| self.inner.clock.now());
         // The writer's lock is everybody's lock: from here on nothing else changes.
         let mut tx = around(Step::TransactLock, self.inner.write()).await?;
         let mut measured = Measured::begin("transact");
-        let now = self.inner.clock.locked(&mut tx).await?;
+        let now = stale.unwrap_or(self.inner.clock.locked(&mut tx).await?);
         let expired = now.minus(self.inner.options.idempotency_ttl);
         let lane = Lane { mode, now, expired };
         let loading = lane.load(&self.inner, &mut tx, batch);

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use failpoints::{Step as Failpoint, around};
+use kernel::planted::{self, planted};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{TradeFilter, TradeTx};
@@ -22,20 +23,33 @@ pub(crate) async fn find(
     let Some(key) = own_key(who, id) else {
         return Ok(None);
     };
-    let row = sqlx::query(
-        "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-                dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-                returned_at, attempts, lease_token, lease_until
-         FROM trades WHERE mode = ?1 AND partner_id = ?2 AND id = ?3",
-    )
-    .bind(who.mode.as_str())
-    .bind(who.partner.as_str())
-    .bind(key)
-    .fetch_optional(conn)
-    .await
-    .map_err(errors::statement)?;
+    let statement = if planted(planted::TENANT_FILTER_MISSING) {
+        FIND_ANYBODYS
+    } else {
+        FIND
+    };
+    let row = sqlx::query(statement)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .fetch_optional(conn)
+        .await
+        .map_err(errors::statement)?;
     row.map(|row| trade(&row, who.mode)).transpose()
 }
+
+const FIND: &str =
+    "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+            returned_at, attempts, lease_token, lease_until
+     FROM trades WHERE mode = ?1 AND partner_id = ?2 AND id = ?3";
+
+/// What [`planted::TENANT_FILTER_MISSING`] reads with.
+const FIND_ANYBODYS: &str =
+    "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+            returned_at, attempts, lease_token, lease_until
+     FROM trades WHERE mode = ?1 AND id = ?3";
 
 pub(crate) async fn find_by_quote(
     conn: &mut SqliteConnection,
@@ -147,6 +161,9 @@ async fn range(
         None => up_to,
         Some(cursor) => match find(conn, who, cursor).await? {
             None => return Ok(None),
+            Some(trade) if planted(planted::CURSOR_FORGETS_TIES) => {
+                up_to.min((trade.created_at.millis(), String::new()))
+            }
             Some(trade) => up_to.min((trade.created_at.millis(), trade.id.ulid().to_string())),
         },
     };

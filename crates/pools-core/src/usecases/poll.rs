@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kernel::planted::{self, planted};
 use kernel::{Asset, Entropy, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{self as queue, NewEvent, Service};
@@ -134,15 +135,19 @@ impl Polling {
     /// Confirms the hold of a reserved trade first; one that has lapsed is reported let go.
     async fn ask(&self, claim: &Claim) -> Option<EngineReport> {
         let known = claim.trade.state.status();
+        let mut trade = claim.trade.id;
+        if planted(planted::ENGINE_ID_PER_POLL) {
+            trade = TradeId::new(trade.mode(), claim.trade.created_at, self.entropy.as_ref());
+        }
         if known == TradeStatus::Reserved
-            && self.engine.confirm(claim.trade.id).await? == Confirmation::Lapsed
+            && self.engine.confirm(trade).await? == Confirmation::Lapsed
         {
             return Some(EngineReport::LetGo);
         }
         let order = order_of_terms(&claim.trade.terms);
         self.engine
             .report(&Enquiry {
-                trade: claim.trade.id,
+                trade,
                 order,
                 attempt: claim.attempt,
                 known,
@@ -173,6 +178,10 @@ impl Polling {
     ) -> Result<Trade, PollError> {
         let mut tx = self.store.begin("trade_apply").await?;
         let velocity = tx.velocity_lock(who).await?;
+        if planted(planted::LOST_UPDATE) {
+            drop(tx);
+            tx = self.store.begin("trade_apply").await?;
+        }
         let account = match moved_asset(&claim.trade) {
             Some(asset) => Some(tx.account_lock(who, asset).await?),
             None => None,
@@ -181,7 +190,8 @@ impl Polling {
             .trade_lock(who, claim.trade.id)
             .await?
             .ok_or(PollError::NotFound)?;
-        if trade.lease.is_none_or(|lease| lease.token != claim.token) {
+        let leased = trade.lease.is_some_and(|lease| lease.token == claim.token);
+        if !leased && !planted(planted::LATE_REPORT) {
             return Ok(trade);
         }
         let now = tx.now().await?;
@@ -213,6 +223,10 @@ impl Polling {
             lease: None,
             ..trade
         };
+        if planted(planted::EVENT_AFTERWARDS) {
+            tx.commit().await?;
+            tx = self.store.begin("trade_apply").await?;
+        }
         if let Some(event) = step.event {
             tx.event_insert(&self.event(who, &after, event, now)?)
                 .await?;
