@@ -224,6 +224,7 @@ const ENTRY: [&str; 16] = [
 fn entry_row(who: &Tenant, booked: &Booked) -> Vec<Cell> {
     let Booked { entry, network } = booked;
     let transfer = &entry.transfer;
+    let number = entry.mark.map(|mark| u64::try_from(mark.sequence));
     let delta = match (transfer.debit, transfer.credit) {
         (AccountKind::Partner, _) => Cell::Plain(format!("-{}", transfer.amount)),
         (_, AccountKind::Partner) => plain(transfer.amount),
@@ -234,7 +235,9 @@ fn entry_row(who: &Tenant, booked: &Booked) -> Vec<Cell> {
         Cell::Text(who.partner.to_string()),
         plain(entry.id),
         plain(transfer.amount.asset()),
-        Cell::plain(entry.mark.map(|mark| mark.sequence)),
+        number
+            .and_then(Result::ok)
+            .map_or(Cell::Empty, Cell::Number),
         plain(transfer.reason.as_str()),
         plain(transfer.debit.as_str()),
         plain(transfer.credit.as_str()),

@@ -144,6 +144,27 @@ fn refusals_exit_1_and_bad_input_exits_2() {
         ("apply -f nowhere.toml", 2),
         ("verify --mode prod", 2),
         ("verify --database-url mysql://x", 2),
+        ("verify --config nowhere.toml", 2),
+        ("verify now", 2),
+        ("sandbox --dir", 2),
+        ("webhook", 2),
+        ("webhook rotate-secret --partner acme --service gate", 2),
+        ("webhook rotate-secret --partner acme --service pools", 1),
+        (
+            "webhook rotate-secret --partner acme --service pools --overlap soon",
+            2,
+        ),
+        ("export", 2),
+        (
+            "export trades --partner acme --from 2026-01-02 --to 2026-01-01",
+            2,
+        ),
+        (
+            "export quotes --partner acme --from 2026-01-01 --to 2026-01-02",
+            2,
+        ),
+        ("completions", 2),
+        ("completions tcsh", 2),
         ("levitate", 2),
         ("", 2),
         ("--help", 0),
@@ -153,6 +174,12 @@ fn refusals_exit_1_and_bad_input_exits_2() {
         let done = installation.run(&words);
         assert_eq!(done.code, code, "{words:?}: {done:?}");
         assert_eq!(done.err.is_empty(), code == 0, "{words:?}: {done:?}");
+        // Only words that could not be read come with the usage.
+        let usage = done.err.contains("Usage: ") || done.err.contains("For more information");
+        assert!(
+            done.err.lines().count() <= 1 || usage,
+            "{words:?}: {done:?}"
+        );
         if code != 0 && !words.is_empty() {
             let done = installation.run(&[&words[..], &["--output", "json"]].concat());
             assert_eq!(

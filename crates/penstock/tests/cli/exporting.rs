@@ -54,7 +54,7 @@ fn a_ledger_is_printed_entry_by_entry_as_csv() {
     assert_eq!(rows[1]["ref"], "=HYPERLINK(1)", "JSON has it as it is");
     assert_eq!(
         (&rows[0]["sequence"], &rows[0]["network"]),
-        (&"1".into(), &Value::Null)
+        (&1.into(), &Value::Null)
     );
 }
 
