@@ -119,14 +119,15 @@ class Installation:
 
 
 class Service:
-    """A running `pools-service`."""
+    """A running `pools-service`; one with crash points where `FAILPOINTS` asks for any."""
 
     def __init__(self, installation, words, settings):
         self.installation = installation
+        binary = "ARMED_POOLS_SERVICE_BIN" if "FAILPOINTS" in settings else "POOLS_SERVICE_BIN"
         self.log_path = installation.folder / f"service-{secrets.token_hex(4)}.log"
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [program("POOLS_SERVICE_BIN"), *map(str, words)],
+                [program(binary), *map(str, words)],
                 env=environment(settings),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -1,5 +1,6 @@
 """Metrics as their operator meets them: scraped by a real Prometheus, shown by the dashboard, watched by the alerts."""
 
+import contextlib
 import json
 import re
 import time
@@ -100,10 +101,14 @@ def measured(tmp_path, contract):
     finish(world)
 
 
-def metrics_address(service):
-    found = [line["metrics.address"] for line in service.log_lines() if line["message"] == "Serving metrics"]
-    assert len(found) == 1
-    return found[0]
+@contextlib.contextmanager
+def scraped(service, folder):
+    """The shipped Prometheus, once it has looked at the service."""
+    address = [line["metrics.address"] for line in service.log_lines() if line["message"] == "Serving metrics"]
+    assert len(address) == 1
+    with Prometheus(deployed("prometheus"), folder / "prometheus", address[0]) as prometheus:
+        prometheus.eventually(lambda: prometheus.values('up{job="penstock"} == 1'), "the service is scraped")
+        yield prometheus
 
 
 def some_traffic(partner):
@@ -126,8 +131,7 @@ def test_a_real_prometheus_answers_every_panel_and_every_alert(measured, tmp_pat
     receiver = Receiver()
     partner = measured.partner(funds="1000.00", velocity_cap_usdt="900000")
     listen(partner, receiver)
-    with Prometheus(deployed("prometheus"), tmp_path / "prometheus", metrics_address(measured.service)) as prometheus:
-        prometheus.eventually(lambda: prometheus.values('up{job="penstock"} == 1'), "the service is scraped")
+    with scraped(measured.service, tmp_path) as prometheus:
         for _ in range(4):
             some_traffic(partner)
             time.sleep(1.2)
@@ -153,3 +157,24 @@ def test_a_real_prometheus_answers_every_panel_and_every_alert(measured, tmp_pat
         assert not firing, "nothing is wrong here"
         prometheus.ask("query", query=filled(dashboard()["annotations"]["list"][0]["expr"]))
     receiver.server.shutdown()
+
+
+def test_alerts_fire_for_a_panic_and_for_a_commit_in_doubt(tmp_path, contract):
+    broken = "QuoteInsert.before=1*panic;TransactCommit.after=1*return(fail)"
+    world = make_world(tmp_path / "broken", contract, PENSTOCK_METRICS_LISTEN="127.0.0.1:0", FAILPOINTS=broken)
+    partner = world.partner(funds="1000.00")
+    with scraped(world.service, tmp_path) as prometheus:
+        partner.client.refused(500, "internal_error", "POST", "/pools/EUR-USDT/quote", partner.ask("100.00"))
+        quote = partner.quote("100.00")
+        doubted = partner.transact(quote["quoteId"], idempotency="once")
+        assert (doubted.status, doubted.code) == (503, "outcome_unknown")
+        assert partner.transact(quote["quoteId"], idempotency="once").json["idempotent"] is True
+        expected = {"PenstockPanicked", "PenstockCommitUnknown"}
+
+        def firing():
+            return {name for name, rule in prometheus.alerts().items() if rule["state"] == "firing"}
+
+        prometheus.eventually(lambda: expected <= firing(), "both alerts fire")
+        assert firing() == expected
+    assert world.service.stop() == 0
+    world.installation.verify()

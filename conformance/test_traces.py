@@ -64,15 +64,14 @@ def collector():
     collector.server.shutdown()
 
 
+def make_traced(folder, contract, collector, **settings):
+    """A service that says all it can: every level, and every trace."""
+    return make_world(folder, contract, PENSTOCK_OTLP_ENDPOINT=collector.address, RUST_LOG="trace", **settings)
+
+
 @pytest.fixture
 def traced(tmp_path, contract, collector):
-    """A service that says all it can: every level, and every trace."""
-    world = make_world(
-        tmp_path / "traced",
-        contract,
-        PENSTOCK_OTLP_ENDPOINT=collector.address,
-        RUST_LOG="trace",
-    )
+    world = make_traced(tmp_path / "traced", contract, collector)
     yield world
     assert world.service.stop() == 0
 
@@ -146,3 +145,22 @@ def test_a_fault_of_the_database_tells_no_secret(traced, collector):
     assert Status.STATUS_CODE_ERROR in {span.status.code for span in requests}
     found = secrets_of(traced, partner, once)
     assert_unsaid(found, traces=collector.said(), log=log, answer=refused.text)
+
+
+# rule: auth.keys-never-logged
+def test_a_panic_and_a_full_disk_tell_no_secret(tmp_path, contract, collector):
+    broken = "QuoteInsert.before=1*panic;TransactCommit.before=1*return(full)"
+    world = make_traced(tmp_path / "broken", contract, collector, FAILPOINTS=broken)
+    partner = world.partner(funds="1000.00", iban=IBAN)
+    panicked = partner.client.post("/pools/EUR-USDT/quote", partner.ask("100.00"))
+    assert (panicked.status, panicked.code) == (500, "internal_error")
+    once = secrets.token_hex(16)
+    quote = partner.quote("100.00")
+    full = partner.transact(quote["quoteId"], idempotency=once)
+    assert (full.status, full.code) == (503, "service_unavailable")
+    assert partner.transact(quote["quoteId"], idempotency=once).status == 200
+    assert world.service.stop() == 0
+    log = world.service.log()
+    assert "A task panicked" in log and "the disk full" in log
+    found = secrets_of(world, partner, once)
+    assert_unsaid(found, traces=collector.said(), log=log, answers=panicked.text + full.text)

@@ -12,7 +12,7 @@ use std::process::Command;
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::{Workspace, sha256};
-use crate::{Result, process};
+use crate::{Result, crash, process};
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let requirements = workspace.path("conformance/requirements.txt");
@@ -28,6 +28,8 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let python = python_environment(&requirements, &area)?;
     let node = node_environment(workspace, &area)?;
     let prometheus = prometheus::find_or_unpack(&area)?;
+    // The plain programs last, so that the target folder is left with them.
+    let armed = crash::armed(workspace, &target)?;
     build_programs(workspace)?;
 
     let mut command = Command::new(python);
@@ -36,6 +38,7 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
         .args(["-m", "pytest", "conformance", "-q", "-o"])
         .arg(prefixed("cache_dir=", &area.join("pytest-cache")))
         .args(extra)
+        .env("ARMED_POOLS_SERVICE_BIN", armed.join("pools-service"))
         .env("DEPLOY_DIR", workspace.path("deploy"))
         .env("DOCS_DIR", workspace.path("docs"))
         .env("OPENAPI_DIR", workspace.path("docs/openapi"))

@@ -14,7 +14,7 @@ const ARMED: [&str; 2] = ["--features", "pools-service/failpoints"];
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let target = workspace.target()?;
     // The plain build comes last, so that the target folder is left with it.
-    let armed = build(workspace, &target, "armed", &ARMED)?;
+    let armed = armed(workspace, &target)?;
     let plain = build(workspace, &target, "plain", &[])?;
     let mut command = workspace.cargo();
     command
@@ -31,6 +31,11 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
         }
     })?;
     Ok(Outcome::of(counts, status))
+}
+
+/// The programs with crash points; answers their folder. Leaves them in the target folder too.
+pub(crate) fn armed(workspace: &Workspace, target: &Path) -> Result<PathBuf> {
+    build(workspace, target, "armed", &ARMED)
 }
 
 /// Both builds make programs of the same name, so each is copied to a folder of its own.
