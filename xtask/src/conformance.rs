@@ -46,6 +46,10 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
         .env("PROMTOOL_BIN", &prometheus.tool)
         .env("PENSTOCK_BIN", target.join("debug/penstock"))
         .env("POOLS_SERVICE_BIN", target.join("debug/pools-service"))
+        .env(
+            "VERIFY_DELIVERY_BIN",
+            target.join("debug/examples/verify_delivery"),
+        )
         .env("PYTHONDONTWRITEBYTECODE", "1");
     if let Some(modules) = node {
         command
@@ -71,6 +75,16 @@ fn build_programs(workspace: &Workspace) -> Result<()> {
         "penstock",
         "--package",
         "pools-service",
+    ]);
+    process::run(&mut command)?;
+    let mut command = workspace.cargo();
+    command.args([
+        "build",
+        "--locked",
+        "--package",
+        "webhooks",
+        "--example",
+        "verify_delivery",
     ]);
     process::run(&mut command)
 }

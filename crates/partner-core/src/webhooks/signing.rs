@@ -220,6 +220,36 @@ mod tests {
         );
     }
 
+    #[derive(serde::Deserialize)]
+    struct Signed {
+        secrets: Vec<String>,
+        time: i64,
+        #[serde(rename = "eventId")]
+        event_id: String,
+        body: String,
+        headers: std::collections::BTreeMap<String, String>,
+    }
+
+    /// What libraries in other languages verify in `conformance/`.
+    // rule: webhook.signature, webhook.standard-headers, webhook.overlap
+    #[test]
+    fn the_signed_delivery_that_others_verify() {
+        let text = include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../conformance/signed_delivery.json"
+        ));
+        let signed: Signed = serde_json::from_str(text).unwrap();
+        let secrets: Vec<SigningSecret> = signed.secrets.iter().map(|it| secret(it)).collect();
+        let message = Message {
+            service: Service::Pools,
+            event_id: &signed.event_id,
+            body: signed.body.as_bytes(),
+        };
+        let headers = message.sign(&secrets, at(signed.time));
+        let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value));
+        assert_eq!(signed.headers, headers.into());
+    }
+
     // rule: webhook.overlap
     #[test]
     fn two_secrets_sign_the_newest_first() {
