@@ -34,6 +34,17 @@ impl Slots {
         }
     }
 
+    /// Has the endpoint no room left?
+    pub(crate) fn is_full(&self, endpoint: EndpointId) -> bool {
+        let each = if self.failing.contains(&endpoint) {
+            EACH_FAILING
+        } else {
+            EACH
+        };
+        let taken = self.taken.get(&endpoint).copied().unwrap_or_default();
+        taken >= each
+    }
+
     /// Remembers whether the endpoint takes deliveries.
     pub(crate) fn judge(&mut self, endpoint: EndpointId, delivered: bool) {
         if delivered {

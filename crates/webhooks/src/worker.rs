@@ -33,8 +33,6 @@ const LONGEST_REST: Duration = Duration::from_secs(5);
 const COUNTED: Duration = Duration::from_secs(15);
 /// What ends within this long of the first that has is recorded with it: many in one commit.
 const TOGETHER: Duration = Duration::from_millis(2);
-/// Claims of one turn, so that what has ended is recorded in between.
-const CLAIMS: u32 = 4;
 
 /// What a worker works with.
 #[derive(Clone)]
@@ -79,8 +77,10 @@ pub struct Worker {
     slots: Slots,
     running: JoinSet<Concluded>,
     held: HashMap<Id, Held>,
-    /// What has ended and is not recorded yet; it keeps its slot until then.
-    ended: Vec<(EndpointId, Concluded)>,
+    /// What has ended and is not recorded yet.
+    ended: Vec<Concluded>,
+    /// Some endpoint was given all that it had room for: more may be due for it.
+    backlog: bool,
     faults: u32,
     counted: Option<Instant>,
 }
@@ -149,6 +149,7 @@ impl Worker {
             running: JoinSet::new(),
             held: HashMap::new(),
             ended: Vec::new(),
+            backlog: false,
             faults: 0,
             counted: None,
             setup,
@@ -176,16 +177,17 @@ impl Worker {
     async fn rested(&mut self, rest: Duration) -> Call {
         let mut until = Instant::now() + rest;
         loop {
+            // A store that could not be asked a moment ago is left alone for the whole rest.
+            if self.faults == 0 && !self.ended.is_empty() {
+                if self.running.is_empty() {
+                    return Call::Due;
+                }
+                until = until.min(Instant::now() + TOGETHER);
+            }
             tokio::select! {
                 biased;
                 () = self.bell.0.notified() => return Call::Rung,
-                Some(ended) = self.running.join_next_with_id() => {
-                    self.note(ended);
-                    if self.running.is_empty() {
-                        return Call::Due;
-                    }
-                    until = until.min(Instant::now() + TOGETHER);
-                }
+                Some(ended) = self.running.join_next_with_id() => self.note(ended),
                 () = tokio::time::sleep_until(until) => return Call::Due,
             }
         }
@@ -215,17 +217,15 @@ impl Worker {
     }
 
     async fn take_on(&mut self, call: Call) -> Result<Duration, StoreError> {
-        if call == Call::Due {
+        if call == Call::Due && !self.backlog {
             let rest = self.rest(self.next().await?);
             if !rest.is_zero() {
                 return Ok(rest);
             }
         }
-        for _ in 0..CLAIMS {
-            if !self.claim().await? {
-                break;
-            }
-        }
+        // What has ended while the store recorded makes room too.
+        self.note_all();
+        self.backlog = self.claim().await?;
         Ok(POLL)
     }
 
@@ -257,13 +257,13 @@ impl Worker {
         next.map_or(POLL, |next| next.since(now).min(POLL))
     }
 
-    /// Claims once and starts what was claimed: may there be more to claim?
+    /// Claims once and starts what was claimed: has an endpoint been given all that it had room
+    /// for?
     async fn claim(&mut self) -> Result<bool, StoreError> {
         let room = self.slots.room();
         if room.total == 0 {
-            return Ok(false);
+            return Ok(true);
         }
-        let most = usize::try_from(room.each.min(room.total)).unwrap_or(usize::MAX);
         let order = ClaimOrder {
             mode: self.setup.mode,
             service: self.setup.service,
@@ -272,11 +272,13 @@ impl Worker {
             lease: Lease::span(self.setup.timeout),
         };
         let claimed = self.setup.deliveries.deliveries_claim(&order).await?;
-        let more = claimed.len() >= most;
+        let mut is_full = false;
         for one in claimed {
+            let endpoint = one.endpoint.id;
             self.start(one, order.token);
+            is_full |= self.slots.is_full(endpoint);
         }
-        Ok(more)
+        Ok(is_full)
     }
 
     fn start(&mut self, claimed: Claimed, token: u64) {
@@ -306,8 +308,9 @@ impl Worker {
             Ok((task, concluded)) => {
                 if let Some(held) = self.held.remove(&task) {
                     let delivered = concluded.ending == Ending::Delivered;
+                    self.slots.free(held.endpoint);
                     self.slots.judge(held.endpoint, delivered);
-                    self.ended.push((held.endpoint, concluded));
+                    self.ended.push(concluded);
                 }
             }
             Err(broken) => self.note_broken(&broken),
@@ -320,6 +323,7 @@ impl Worker {
         let Some(held) = self.held.remove(&broken.id()) else {
             return;
         };
+        self.slots.free(held.endpoint);
         if broken.is_cancelled() {
             let back = Concluded {
                 tenant: held.tenant,
@@ -329,10 +333,9 @@ impl Worker {
                 response_status: None,
                 error: None,
             };
-            self.ended.push((held.endpoint, back));
+            self.ended.push(back);
         } else {
             tracing::error!(delivery.id = %held.id, "An attempt to deliver has panicked");
-            self.slots.free(held.endpoint);
             self.slots.judge(held.endpoint, false);
         }
     }
@@ -343,21 +346,18 @@ impl Worker {
         if self.ended.is_empty() {
             return Ok(());
         }
-        let batch: Vec<Concluded> = self.ended.iter().map(|(_, one)| one.clone()).collect();
-        let recorded = self.setup.deliveries.deliveries_conclude(&batch).await;
+        let recorded = self.setup.deliveries.deliveries_conclude(&self.ended).await;
         match recorded {
-            Ok(outcomes) => note_lost(&batch, &outcomes),
+            Ok(outcomes) => note_lost(&self.ended, &outcomes),
             Err(fault) if passes(&fault) => return Err(fault),
-            Err(_) => self.record_one_by_one(&batch).await?,
+            Err(_) => self.record_one_by_one().await?,
         }
-        for (endpoint, _) in std::mem::take(&mut self.ended) {
-            self.slots.free(endpoint);
-        }
+        self.ended.clear();
         Ok(())
     }
 
-    async fn record_one_by_one(&self, batch: &[Concluded]) -> Result<(), StoreError> {
-        for one in batch {
+    async fn record_one_by_one(&self) -> Result<(), StoreError> {
+        for one in &self.ended {
             let alone = std::slice::from_ref(one);
             match self.setup.deliveries.deliveries_conclude(alone).await {
                 Ok(outcomes) => note_lost(alone, &outcomes),

@@ -1,9 +1,11 @@
 //! Claims: kept, handed back, and taken over.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use partner_core::webhooks::delivery::DeliveryState;
 
+use crate::queue::Queue;
 use crate::receiver::{Receiver, Reply};
 use crate::world::{World, millis};
 
@@ -89,4 +91,30 @@ async fn a_worker_that_is_late_changes_nothing() {
     assert_eq!(world.delivery(&listener, "o").await, record);
     slow.stop().await;
     other.stop().await;
+}
+
+/// What was delivered while the store was away is recorded when it is back, and it is not asked
+/// over and over.
+// rule: webhook.at-least-once
+#[tokio::test]
+async fn a_store_that_is_away_is_asked_gently() {
+    let mut world = World::new(&[60_000]).await;
+    let queue = Queue::over(&world);
+    queue.is_away.store(true, Ordering::SeqCst);
+    world.setup.deliveries = queue.clone();
+    let receiver = Receiver::start([]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    receiver.wait_for(1).await;
+    tokio::time::sleep(millis(500)).await;
+    let asked = queue.records.load(Ordering::SeqCst);
+    assert!((1..=8).contains(&asked), "asked {asked} times");
+    queue.is_away.store(false, Ordering::SeqCst);
+    let record = world.closed(&listener, "o").await;
+    assert_eq!(
+        (record.progress.attempts, receiver.received().len()),
+        (1, 1)
+    );
+    worker.stop().await;
 }

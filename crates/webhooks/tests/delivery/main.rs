@@ -13,6 +13,8 @@ mod order;
 #[cfg(test)]
 mod pace;
 #[cfg(test)]
+mod queue;
+#[cfg(test)]
 mod receiver;
 #[cfg(test)]
 mod rotation;

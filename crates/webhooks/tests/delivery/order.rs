@@ -1,16 +1,9 @@
 //! In order per object, to the right endpoint, woken in time.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use async_trait::async_trait;
-use kernel::{Cas, Mode, StoreError, Timestamp};
-use partner_core::Tenant;
-use partner_core::events::Service;
-use partner_core::ports::{
-    ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, QueueStanding, Wake,
-};
-use store_sqlite::SqliteStore;
-
+use crate::queue::Queue;
 use crate::receiver::{Receiver, Reply};
 use crate::world::{Running, World, millis};
 
@@ -76,64 +69,16 @@ async fn no_event_goes_to_another_partner() {
     worker.stop().await;
 }
 
-/// The queue as a worker sees it that never finds anything by itself, or is never told.
-struct Half {
-    store: Arc<SqliteStore>,
-    is_told: bool,
-}
-
-#[async_trait]
-impl Deliveries for Half {
-    async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError> {
-        self.store.deliveries_claim(order).await
-    }
-
-    async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError> {
-        self.store.deliveries_conclude(batch).await
-    }
-
-    async fn deliveries_next(
-        &self,
-        mode: Mode,
-        service: Service,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        match self.is_told {
-            true => Ok(None),
-            false => self.store.deliveries_next(mode, service).await,
-        }
-    }
-
-    async fn deliveries_of(
-        &self,
-        who: &Tenant,
-        object_id: &str,
-    ) -> Result<Vec<DeliveryRecord>, StoreError> {
-        self.store.deliveries_of(who, object_id).await
-    }
-
-    async fn deliveries_standing(
-        &self,
-        mode: Mode,
-        service: Service,
-    ) -> Result<QueueStanding, StoreError> {
-        self.store.deliveries_standing(mode, service).await
-    }
-
-    fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
-        if self.is_told {
-            self.store.deliveries_watch(wake);
-        }
-    }
-}
-
 /// Either the commits of its own process alone tell it, or its own looks alone.
 // rule: webhook.woken
 #[tokio::test]
 async fn commits_are_noticed_whoever_makes_them() {
     for is_told in [true, false] {
         let mut world = World::new(&[]).await;
-        let store = world.store.clone();
-        world.setup.deliveries = Arc::new(Half { store, is_told });
+        let queue = Queue::over(&world);
+        queue.is_blind.store(is_told, Ordering::SeqCst);
+        queue.is_deaf.store(!is_told, Ordering::SeqCst);
+        world.setup.deliveries = queue;
         let receiver = Receiver::start([]).await;
         let listener = world.listener("acme", &receiver.url()).await;
         let worker = world.start();

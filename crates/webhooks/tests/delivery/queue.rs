@@ -1,0 +1,88 @@
+//! The queue of deliveries with faults of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use kernel::{Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::events::Service;
+use partner_core::ports::{
+    ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, QueueStanding, Wake,
+};
+use store_sqlite::SqliteStore;
+
+use crate::world::World;
+
+/// The store's queue, and what is wrong with it.
+pub(crate) struct Queue {
+    store: Arc<SqliteStore>,
+    /// Says that nothing is ever due.
+    pub(crate) is_blind: AtomicBool,
+    /// Wakes nobody.
+    pub(crate) is_deaf: AtomicBool,
+    /// Records nothing.
+    pub(crate) is_away: AtomicBool,
+    /// How often it was to record something.
+    pub(crate) records: AtomicUsize,
+}
+
+impl Queue {
+    pub(crate) fn over(world: &World) -> Arc<Self> {
+        Arc::new(Self {
+            store: world.store.clone(),
+            is_blind: AtomicBool::default(),
+            is_deaf: AtomicBool::default(),
+            is_away: AtomicBool::default(),
+            records: AtomicUsize::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl Deliveries for Queue {
+    async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError> {
+        self.store.deliveries_claim(order).await
+    }
+
+    async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError> {
+        self.records.fetch_add(1, Ordering::SeqCst);
+        if self.is_away.load(Ordering::SeqCst) {
+            return Err(StoreError::Overloaded);
+        }
+        self.store.deliveries_conclude(batch).await
+    }
+
+    async fn deliveries_next(
+        &self,
+        mode: Mode,
+        service: Service,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        if self.is_blind.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
+        self.store.deliveries_next(mode, service).await
+    }
+
+    async fn deliveries_of(
+        &self,
+        who: &Tenant,
+        object_id: &str,
+    ) -> Result<Vec<DeliveryRecord>, StoreError> {
+        self.store.deliveries_of(who, object_id).await
+    }
+
+    async fn deliveries_standing(
+        &self,
+        mode: Mode,
+        service: Service,
+    ) -> Result<QueueStanding, StoreError> {
+        self.store.deliveries_standing(mode, service).await
+    }
+
+    fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
+        if !self.is_deaf.load(Ordering::SeqCst) {
+            self.store.deliveries_watch(wake);
+        }
+    }
+}
