@@ -234,6 +234,11 @@ const OWNED: &[(&str, &[&str], &str)] = &[
         "metrics have one home, so that their names do",
     ),
     (
+        "hickory-resolver",
+        &["webhooks"],
+        "names of endpoints are looked up in one place, and judged there",
+    ),
+    (
         "tokio-rustls",
         &["webhooks"],
         "TLS towards endpoints has one home",

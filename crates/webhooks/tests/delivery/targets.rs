@@ -55,6 +55,7 @@ async fn no_spelling_of_an_address_gets_a_connection() {
         "①②⑦.0.0.1",
         "localhost",
         "LOCALHOST.",
+        "ｌｏｃａｌｈｏｓｔ",
         "a.localhost",
         "[::1]",
         "[0:0:0:0:0:0:0:1]",
