@@ -75,16 +75,10 @@ fn build_programs(workspace: &Workspace) -> Result<()> {
         "penstock",
         "--package",
         "pools-service",
-    ]);
-    process::run(&mut command)?;
-    let mut command = workspace.cargo();
-    command.args([
-        "build",
-        "--locked",
-        "--package",
-        "webhooks",
         "--example",
         "verify_delivery",
+        "--package",
+        "webhooks",
     ]);
     process::run(&mut command)
 }
