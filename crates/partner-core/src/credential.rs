@@ -53,6 +53,8 @@ const fn is_of_a_credential(it: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     // rule: auth.keys-never-logged
@@ -84,6 +86,20 @@ mod tests {
             "é…\n\u{1b}[1m",
         ] {
             assert_eq!(masked(text), text);
+        }
+    }
+    proptest! {
+        // rule: auth.keys-never-logged
+        #[test]
+        fn a_credential_is_found_wherever_it_stands(
+            before in ".{0,20}",
+            mark in prop::sample::select(&MARKS[..5]),
+            random in "[0-9A-Za-z+/]{8,40}",
+            after in ".{0,20}",
+        ) {
+            let shown = masked(&format!("{before}{mark}{random}{after}"));
+            prop_assert!(!shown.contains(&random), "{shown}");
+            prop_assert_eq!(masked(&shown), shown);
         }
     }
 }
