@@ -101,9 +101,12 @@ impl Contract {
             let template: Vec<&str> = operation.template.split('/').collect();
             operation.method == *method
                 && template.len() == segments.len()
-                && template.iter().zip(&segments).all(|(known, found)| {
-                    known == found || (known.starts_with('{') && !found.is_empty())
-                })
+                // The router takes an empty segment for a parameter, though not at a path's end.
+                && !(path.ends_with('/') && operation.template.ends_with('}'))
+                && template
+                    .iter()
+                    .zip(&segments)
+                    .all(|(known, found)| known == found || known.starts_with('{'))
         };
         // A literal path such as `/pools/ledger` wins over a parameter.
         self.operations

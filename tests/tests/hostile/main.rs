@@ -1,0 +1,93 @@
+//! Requests nobody would send, by the hundred thousand: made from the published document, bent,
+//! and each answer held against the contract.
+//!
+//! A new route is under attack from the moment it is published. A run is a number of worlds, each
+//! decided by its seed alone; when one fails, it prints the seed, and the request for a shell.
+//!
+//! | variable | meaning |
+//! | --- | --- |
+//! | `HOSTILE_CASES` | how many requests; 200000 unless said otherwise |
+//! | `HOSTILE_SEED` | the first world's seed; 1 unless said otherwise |
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a fault here is a failed test, and says where"
+)]
+
+mod bend;
+mod dice;
+mod request;
+mod scene;
+mod schema;
+mod tally;
+mod values;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use tally::Tally;
+use tokio::runtime::Builder;
+
+/// Requests to one world before it is audited and left for another.
+const WORLD: u64 = 4_000;
+/// From so many requests on, every operation must have had its share of success.
+const ENOUGH: u64 = 60_000;
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    match std::env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable} must be a whole number, not {text:?}")),
+        Err(_) => otherwise,
+    }
+}
+
+// rule: error.six-fields, error.type-of-status, error.names-no-software, openapi.answers-agree, response.no-store, response.nosniff, response.request-id, auth.keys-never-logged, tenancy.nothing-crosses, request.nul, request.utf8, request.depth, request.duplicate-keys
+#[test]
+fn no_request_is_answered_against_the_contract() {
+    let cases = number("HOSTILE_CASES", 200_000);
+    let seed = number("HOSTILE_SEED", 1);
+    let worlds = cases.div_ceil(WORLD);
+    let next = AtomicU64::new(0);
+    let failed = AtomicBool::new(false);
+    let tally = Mutex::new(Tally::default());
+    let work = || {
+        loop {
+            let world = next.fetch_add(1, Ordering::SeqCst);
+            if world >= worlds || failed.load(Ordering::SeqCst) {
+                return;
+            }
+            let cases = WORLD.min(cases - world * WORLD);
+            let alarm = Alarm(&failed);
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            let found = runtime.block_on(scene::play(seed + world, cases));
+            drop(alarm);
+            tally.lock().unwrap().add(found);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(2, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    let tally = tally.into_inner().unwrap();
+    eprintln!("{tally}");
+    if cases >= ENOUGH {
+        tally.is_worth_its_name();
+    }
+}
+
+/// Tells the other threads of a failure.
+struct Alarm<'a>(&'a AtomicBool);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+}

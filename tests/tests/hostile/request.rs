@@ -1,0 +1,92 @@
+//! A request as it is put together, bent, sent and shown.
+
+use std::fmt::Write;
+
+use acceptance::Call;
+use axum::http::{HeaderName, HeaderValue, Uri};
+
+/// A request, each part as it would stand on the wire.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Request {
+    pub(crate) method: String,
+    /// What stands between the slashes of the path.
+    pub(crate) path: Vec<String>,
+    pub(crate) query: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Option<Vec<u8>>,
+}
+
+impl Request {
+    pub(crate) fn target(&self) -> String {
+        let mut target = format!("/{}", self.path.join("/"));
+        for (at, (name, value)) in self.query.iter().enumerate() {
+            let join = if at == 0 { '?' } else { '&' };
+            let _ = write!(target, "{join}{name}={value}");
+        }
+        target
+    }
+
+    /// The value of a header, if it is there.
+    pub(crate) fn header(&mut self, name: &str) -> Option<&mut String> {
+        let mut headers = self.headers.iter_mut();
+        headers
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
+    }
+
+    pub(crate) fn add(&mut self, name: &str, value: impl Into<String>) {
+        self.headers.push((name.to_owned(), value.into()));
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.headers.retain(|(known, _)| known != name);
+    }
+
+    /// To be sent; `None` where HTTP has no way to say this.
+    pub(crate) fn call(&self) -> Option<Call> {
+        let target = self.target();
+        Uri::try_from(&target).ok()?;
+        let mut call = Call::new(&self.method, &target);
+        for (name, value) in &self.headers {
+            HeaderName::from_bytes(name.as_bytes()).ok()?;
+            HeaderValue::from_bytes(value.as_bytes()).ok()?;
+            call = call.header(name, value);
+        }
+        Some(match &self.body {
+            Some(body) => call.body(body.clone()),
+            None => call,
+        })
+    }
+
+    /// The same for a shell.
+    pub(crate) fn curl(&self) -> String {
+        let mut line = format!("curl -i -X {}", self.method);
+        for (name, value) in &self.headers {
+            // With a semicolon curl sends a header that is empty.
+            let header = if value.is_empty() {
+                format!("{name};")
+            } else {
+                format!("{name}: {value}")
+            };
+            let _ = write!(line, " -H {}", quoted(header.as_bytes()));
+        }
+        if let Some(body) = &self.body {
+            let _ = write!(line, " --data-binary {}", quoted(body));
+            if !self.headers.iter().any(|(name, _)| name == "content-type") {
+                line += " -H 'content-type:'";
+            }
+        }
+        let target = format!("http://127.0.0.1:4010{}", self.target());
+        let _ = write!(line, " --path-as-is {}", quoted(target.as_bytes()));
+        line
+    }
+}
+
+/// Bytes as one word of bash. A NUL has no such form; it is shown as an escape.
+fn quoted(bytes: &[u8]) -> String {
+    let plain = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'\'';
+    match std::str::from_utf8(bytes) {
+        Ok(text) if bytes.iter().all(plain) => format!("'{text}'"),
+        _ => format!("$'{}'", bytes.escape_ascii()),
+    }
+}
