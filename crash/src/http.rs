@@ -1,5 +1,6 @@
 //! A client that knows what it has sent: nothing, or perhaps all of it.
 
+use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -10,10 +11,16 @@ use serde_json::Value;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
 
 /// What came back, whole.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.status, String::from_utf8_lossy(&self.body))
+    }
 }
 
 impl Answer {
