@@ -8,12 +8,12 @@ use std::time::Instant;
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::Workspace;
-use crate::{Result, conformance, migrations, openapi, process, rules, suites, tidy};
+use crate::{Result, conformance, crash, migrations, openapi, process, rules, suites, tidy};
 
 /// A step that tests answers how many; the others answer nothing.
 type Step = fn(&Workspace) -> Result<Option<Outcome>>;
 
-const STEPS: [(&str, Step); 10] = [
+const STEPS: [(&str, Step); 11] = [
     ("fmt", |w| {
         done(process::run(w.cargo().args(["fmt", "--all", "--check"])))
     }),
@@ -26,6 +26,7 @@ const STEPS: [(&str, Step); 10] = [
     ("rules", |w| done(rules::run(w, true))),
     ("test", |w| suites::rust(w, &[]).map(Some)),
     ("conformance", |w| conformance::run(w, &[]).map(Some)),
+    ("crash", |w| crash::run(w, &[]).map(Some)),
 ];
 
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
@@ -80,7 +81,12 @@ fn clippy(workspace: &Workspace) -> Result<()> {
         "-D",
         "warnings",
     ]);
-    process::run(&mut command)
+    process::run(&mut command)?;
+    // What crash points do is left out of every other build.
+    let mut armed = workspace.cargo();
+    armed.args(["clippy", "--locked", "--all-targets"]);
+    armed.args(["--package", "failpoints", "--features", "armed"]);
+    process::run(armed.args(["--", "-D", "warnings"]))
 }
 
 fn architecture(workspace: &Workspace) -> Result<()> {
