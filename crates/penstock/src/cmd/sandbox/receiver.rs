@@ -95,3 +95,54 @@ async fn answer(
     };
     Ok(response)
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(5);
+
+    /// Posts as any client may, and answers the status line.
+    async fn post(receiver: &Receiver, head: &str, body: &[u8]) -> String {
+        let address = receiver.url.trim_start_matches("http://");
+        let address = address.trim_end_matches("/check");
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let length = body.len();
+        let head = format!(
+            "POST /check HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{head}\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(body).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.lines().next().unwrap().to_owned()
+    }
+
+    #[tokio::test]
+    async fn what_is_posted_is_handed_on_byte_for_byte() {
+        let mut receiver = Receiver::listen().await.unwrap();
+        let status = post(&receiver, "webhook-id: e1\r\n", b" {}\xff").await;
+        assert!(status.contains(" 204 "), "{status}");
+        let delivery = receiver.next(SOON).await.unwrap();
+        assert_eq!(delivery.headers["webhook-id"], "e1");
+        assert_eq!(delivery.body.as_ref(), b" {}\xff");
+        let nothing = receiver.next(Duration::from_millis(20)).await;
+        assert!(nothing.is_none(), "{nothing:?}");
+    }
+
+    #[tokio::test]
+    async fn what_nobody_looks_at_is_refused_and_not_kept() {
+        let mut receiver = Receiver::listen().await.unwrap();
+        let status = post(&receiver, "", &vec![b'x'; LARGEST + 1]).await;
+        assert!(status.contains(" 400 "), "{status}");
+        for _ in 0..WAITING {
+            assert!(post(&receiver, "", b"{}").await.contains(" 204 "));
+        }
+        assert!(post(&receiver, "", b"{}").await.contains(" 503 "));
+        assert!(receiver.next(SOON).await.is_some());
+        assert!(post(&receiver, "", b"{}").await.contains(" 204 "));
+    }
+}
