@@ -514,3 +514,6 @@ fn missing(world: &World, address: SocketAddr) -> Result<Vec<String>> {
     );
     Ok(open)
 }
+
+#[cfg(test)]
+mod tests;

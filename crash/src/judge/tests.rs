@@ -1,0 +1,189 @@
+//! Each check finds what it is there for.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::book::{Deposit, Page};
+
+const RATE: &str = "1.07903250";
+
+/// A deposit, a trade that settled and one that came back: books in which nothing is wrong.
+fn clean() -> (Book, Judged) {
+    let quote = |trade: &str| Quote {
+        cents: 1000,
+        rate: RATE.to_owned(),
+        spread_bps: 25,
+        fee_bps: 30,
+        trade: Some(trade.to_owned()),
+        acknowledged: Some(Duration::from_secs(1)),
+        ..Quote::default()
+    };
+    let deposit = Deposit {
+        cents: 5000,
+        in_doubt: false,
+    };
+    let book = Book {
+        quotes: [("q1", quote("t1")), ("q2", quote("t2"))]
+            .map(|(id, quote)| (id.to_owned(), quote))
+            .into(),
+        deposits: [("opening".to_owned(), deposit)].into(),
+        ..Book::default()
+    };
+    let mut judged = Judged::default();
+    let lines = [
+        ("payin_credit", "opening", 5000),
+        ("buy_debit", "q1", -1000),
+        ("buy_debit", "q2", -1000),
+        ("buy_refund", "q2", 1000),
+    ];
+    let mut after = 0;
+    for (place, (reason, reference, delta)) in lines.into_iter().enumerate() {
+        after += delta;
+        judged.ledger.push(Entry {
+            id: format!("e{place}"),
+            delta,
+            after,
+            reason: reason.to_owned(),
+            reference: reference.to_owned(),
+        });
+    }
+    for (quote, trade, status) in [("q1", "t1", "settled"), ("q2", "t2", "returned")] {
+        let state = (trade.to_owned(), status.to_owned());
+        judged.trades.insert(quote.to_owned(), state);
+    }
+    (book, judged)
+}
+
+fn trade(fields: serde_json::Value) -> Trade {
+    let text = |name: &str| field(&fields, name).unwrap();
+    Trade {
+        id: text("transactId"),
+        quote: text("quoteId"),
+        status: text("status"),
+        fields,
+    }
+}
+
+fn settled() -> serde_json::Value {
+    json!({"transactId": "t1", "quoteId": "q1", "status": "settled", "spreadBps": 25, "feeBps": 30, "totalBps": 55,
+           "quotedRate": RATE, "fiatAmount": "10.00", "cryptoAmount": "10.790325"})
+}
+
+#[test]
+fn nothing_is_wrong_with_books_that_agree() {
+    let (book, judged) = clean();
+    assert!(check_acknowledged(&book, &judged).is_empty());
+    assert!(check_money(&book, &judged, Some(4000), true).is_empty());
+    assert!(check_trade(&trade(settled()), &book, &judged).is_empty());
+}
+
+#[test]
+fn a_lost_trade_is_found() {
+    let (book, mut judged) = clean();
+    judged.trades.remove("q1");
+    assert_eq!(check_acknowledged(&book, &judged).len(), 1);
+}
+
+#[test]
+fn a_trade_nobody_was_told_of_is_found() {
+    let (mut book, judged) = clean();
+    book.quotes.get_mut("q1").unwrap().trade = None;
+    assert_eq!(check_trade(&trade(settled()), &book, &judged).len(), 1);
+    book.quotes.remove("q1");
+    assert_eq!(check_trade(&trade(settled()), &book, &judged).len(), 1);
+}
+
+#[test]
+fn other_terms_and_steps_back_are_found() {
+    let (book, judged) = clean();
+    for (name, value) in [
+        ("cryptoAmount", json!("10.790326")),
+        ("fiatAmount", json!("10.01")),
+        ("quotedRate", json!("1.07903251")),
+        ("totalBps", json!(54)),
+        ("status", json!("reserved")),
+    ] {
+        let mut fields = settled();
+        fields[name] = value;
+        assert_eq!(
+            check_trade(&trade(fields), &book, &judged).len(),
+            1,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn an_executed_quote_that_was_rejected_or_read_as_expired_is_found() {
+    let (mut book, judged) = clean();
+    book.quotes.get_mut("q1").unwrap().expired = true;
+    assert_eq!(check_trade(&trade(settled()), &book, &judged).len(), 1);
+}
+
+#[test]
+fn money_that_moved_twice_or_not_is_found() {
+    type Change = fn(&mut Judged);
+    let changes: [Change; 5] = [
+        |judged| judged.ledger.push(judged.ledger[1].clone()),
+        |judged| drop(judged.ledger.remove(1)),
+        |judged| drop(judged.ledger.remove(0)),
+        |judged| judged.ledger[3].delta = 999,
+        |judged| judged.ledger[2].reference = "q9".to_owned(),
+    ];
+    for (place, change) in changes.into_iter().enumerate() {
+        let (book, mut judged) = clean();
+        change(&mut judged);
+        assert!(
+            !check_money(&book, &judged, Some(4000), true).is_empty(),
+            "{place}"
+        );
+    }
+    let (book, judged) = clean();
+    assert_eq!(check_money(&book, &judged, Some(4001), true).len(), 1);
+}
+
+#[test]
+fn a_refund_that_is_missing_is_found_and_one_that_came_since_is_not_wrong() {
+    let (book, mut judged) = clean();
+    judged.trades.get_mut("q2").unwrap().1 = "settled".to_owned();
+    assert!(check_money(&book, &judged, Some(4000), false).is_empty());
+    assert_eq!(check_money(&book, &judged, Some(4000), true).len(), 1);
+    judged.trades.get_mut("q1").unwrap().1 = "failed".to_owned();
+    assert_eq!(check_money(&book, &judged, Some(4000), false).len(), 1);
+}
+
+#[test]
+fn a_ledger_that_breaks_or_was_rewritten_is_found() {
+    let (_, mut judged) = clean();
+    let mut read = judged.ledger.clone();
+    assert!(check_ledger(&read, &mut judged, true).is_empty());
+    read[1].delta = -999;
+    assert_eq!(check_ledger(&read, &mut judged, true).len(), 1);
+    let mut next = judged.ledger[3].clone();
+    next.id = "e4".to_owned();
+    assert_eq!(check_ledger(&[next], &mut judged, false).len(), 1);
+}
+
+#[test]
+fn a_page_that_lacks_what_was_acknowledged_is_found() {
+    let (mut book, judged) = clean();
+    let page = |invoked, places: &[usize]| {
+        let entries = places.iter().map(|place| {
+            let entry = &judged.ledger[*place];
+            (entry.id.clone(), entry.after)
+        });
+        Page {
+            invoked: Duration::from_millis(invoked),
+            available: judged.ledger[places[0]].after,
+            entries: entries.collect(),
+        }
+    };
+    book.pages = vec![page(500, &[1, 0]), page(1500, &[3, 2, 1])];
+    assert!(check_pages(&book, &judged).is_empty());
+    book.pages = vec![page(1500, &[1, 0])];
+    assert_eq!(check_pages(&book, &judged).len(), 1, "q2 was acknowledged");
+    book.pages = vec![page(1500, &[3, 1])];
+    assert_eq!(check_pages(&book, &judged).len(), 1, "a line is left out");
+}
