@@ -25,6 +25,7 @@ mod quote_records;
 mod quotes;
 mod races;
 mod routes;
+mod security;
 mod tenancy;
 mod throttles;
 mod trades;

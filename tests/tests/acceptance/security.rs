@@ -1,0 +1,287 @@
+//! Who may do what with which credential and whose ids: whole tables, over every published
+//! operation.
+
+use acceptance::{
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, Client, Contract, Operation, RIVAL,
+    World,
+};
+use axum::http::Method;
+use partner_core::PartnerStatus;
+use serde_json::{Value, json};
+
+use crate::routes::{self, Class, Ids};
+
+const SHUT: &str = "sk_test_ShutShutShutShutShutShutShut0001";
+const BARE: &str = "sk_test_BareBareBareBareBareBareBare0001";
+const NOBODY: &str = "sk_test_NobodyNobodyNobodyNobodyNobody99";
+const LIVE: &str = "sk_live_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
+
+/// The status and code of a refusal; `None` where the caller gets past the door.
+type Verdict = Option<(u16, &'static str)>;
+const IN: Verdict = None;
+const STRANGER: Verdict = Some((401, "unauthorized"));
+const EXPOSED: Verdict = Some((401, "secret_key_in_query"));
+const WRONG: Verdict = Some((403, "key_mode_mismatch"));
+const REVOKED: Verdict = Some((403, "key_revoked"));
+const SUSPENDED: Verdict = Some((403, "organization_suspended"));
+const NOT_ENABLED: Verdict = Some((403, "pools_not_enabled"));
+
+type Dress = fn(Call) -> Call;
+
+/// How a request is dressed, and what comes of it on routes for any key, for secret keys, and for
+/// secret keys of entitled partners.
+const TABLE: [(&str, Dress, [Verdict; 3]); 20] = [
+    ("secret", |c| c.bearer(ACME_SECRET), [IN, IN, IN]),
+    (
+        "named",
+        |c| c.header("x-secret-key", ACME_SECRET),
+        [IN, IN, IN],
+    ),
+    (
+        "publishable",
+        |c| c.bearer(ACME_PUBLISHABLE),
+        [IN, WRONG, WRONG],
+    ),
+    (
+        "named publishable",
+        |c| c.header("x-publishable-key", ACME_PUBLISHABLE),
+        [IN, WRONG, WRONG],
+    ),
+    (
+        "the bearer counts",
+        |c| {
+            c.bearer(ACME_PUBLISHABLE)
+                .header("x-secret-key", ACME_SECRET)
+        },
+        [IN, WRONG, WRONG],
+    ),
+    ("nothing", |c| c, [STRANGER; 3]),
+    ("nobody's", |c| c.bearer(NOBODY), [STRANGER; 3]),
+    ("no key", |c| c.bearer("sk_test_x"), [STRANGER; 3]),
+    (
+        "nobody's beside a good one",
+        |c| c.bearer(NOBODY).header("x-secret-key", ACME_SECRET),
+        [STRANGER; 3],
+    ),
+    (
+        "twice",
+        |c| c.bearer(ACME_SECRET).bearer(ACME_SECRET),
+        [STRANGER; 3],
+    ),
+    (
+        "another scheme",
+        |c| c.header("authorization", &format!("Basic {ACME_SECRET}")),
+        [STRANGER; 3],
+    ),
+    (
+        "publishable as secret",
+        |c| c.header("x-secret-key", ACME_PUBLISHABLE),
+        [STRANGER; 3],
+    ),
+    (
+        "secret as publishable",
+        |c| c.header("x-publishable-key", ACME_SECRET),
+        [STRANGER; 3],
+    ),
+    (
+        "a cookie",
+        |c| c.header("cookie", &format!("key={ACME_SECRET}")),
+        [STRANGER; 3],
+    ),
+    (
+        "in the query",
+        |c| c.query(&format!("key={ACME_SECRET}")),
+        [EXPOSED; 3],
+    ),
+    (
+        "in the query too",
+        |c| c.query(&format!("key={ACME_SECRET}")).bearer(ACME_SECRET),
+        [EXPOSED; 3],
+    ),
+    ("of the other mode", |c| c.bearer(LIVE), [WRONG; 3]),
+    ("revoked", |c| c.bearer(ACME_SECRET_2), [REVOKED; 3]),
+    ("suspended", |c| c.bearer(SHUT), [SUSPENDED; 3]),
+    ("not entitled", |c| c.bearer(BARE), [IN, IN, NOT_ENABLED]),
+];
+
+// rule: auth.missing, auth.unknown, auth.bearer-first, auth.wrong-kind, auth.other-mode, auth.revoked, auth.secret-in-query, access.organisation-suspended, access.not-enabled, access.order
+#[tokio::test]
+async fn every_credential_on_every_route() {
+    let world = World::new().await;
+    let operator = world.operator();
+    operator.revoke(ACME_SECRET_2).await;
+    operator.put_partner("shut", PartnerStatus::Suspended).await;
+    operator.put_key("shut", SHUT).await;
+    operator.put_partner("bare", PartnerStatus::Active).await;
+    operator.put_key("bare", BARE).await;
+    for (operation, call) in routes::all(&Ids::unknown()) {
+        let column = match routes::class(operation) {
+            Class::AnyKey => 0,
+            Class::Secret => 1,
+            Class::Entitled => 2,
+        };
+        for (name, dress, verdicts) in TABLE {
+            let answer = world.send(dress(call.clone())).await;
+            let shown = (answer.status, answer["code"].as_str().unwrap_or_default());
+            let refused = matches!(answer.status, 401 | 403).then_some(shown);
+            assert_eq!(refused, verdicts[column], "{name}: {}", operation.id);
+        }
+    }
+    world.finish().await;
+}
+
+/// Where a request can name an object.
+#[derive(Debug)]
+enum Place {
+    Path(String),
+    Query(String),
+    Body(String),
+}
+
+/// Every place of a published operation that takes an id or a cursor.
+fn places(operation: &Operation) -> Vec<Place> {
+    let document = &Contract::published().document;
+    let method = operation.method.as_str().to_lowercase();
+    let published = &document["paths"][&operation.template][&method];
+    let mut places = Vec::new();
+    for parameter in published["parameters"].as_array().into_iter().flatten() {
+        let name = parameter["name"].as_str().unwrap().to_owned();
+        match parameter["in"].as_str() {
+            Some("path") if name.ends_with("Id") => places.push(Place::Path(name)),
+            Some("query") if name == "cursor" => places.push(Place::Query(name)),
+            _ => {}
+        }
+    }
+    let body = &published["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+    if let Some(place) = body.as_str() {
+        let schema = document.pointer(place.trim_start_matches('#')).unwrap();
+        let names = schema["properties"].as_object().unwrap().keys();
+        let ids = names.filter(|name| name.ends_with("Id"));
+        places.extend(ids.cloned().map(Place::Body));
+    }
+    places
+}
+
+/// A request that names this object in this place.
+fn naming(operation: &Operation, place: &Place, id: &str) -> Call {
+    let path = operation.template.replace("{id}", "EUR-USDT");
+    let call = |path: &str| Call::new(operation.method.as_str(), path);
+    match place {
+        Place::Path(name) => call(&path.replace(&format!("{{{name}}}"), id)),
+        Place::Query(name) => call(&path).query(&format!("{name}={id}")),
+        Place::Body(name) => call(&path).json(&json!({ name: id })).key("matrix"),
+    }
+}
+
+/// The same id but for its last letter: of the same kind and mode, and nobody's.
+fn nobodys(id: &str) -> String {
+    let (rest, last) = id.split_at(id.len() - 1);
+    format!("{rest}{}", if last == "Z" { "Y" } else { "Z" })
+}
+
+/// Somebody with one object of each kind.
+struct Tenant {
+    name: String,
+    client: Client,
+    ids: Vec<String>,
+}
+
+async fn tenant(world: &World, mode: &str, partner: &str) -> Tenant {
+    world.operator().credit(partner, "1000.00", "EUR").await;
+    let client = if partner == ACME {
+        world.acme()
+    } else {
+        world.rival()
+    };
+    let open = client.buy("EUR-USDT", "100").await;
+    let (consumed, trade) = client.trade("EUR-USDT", "100").await;
+    let page = client.get("/v1/pools/ledger?limit=1").await.ok();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let entry = text(&page["entries"][0]["id"]);
+    let cursor = text(&page["nextCursor"]);
+    Tenant {
+        name: format!("{partner} in {mode}"),
+        client,
+        ids: vec![open, consumed, trade, entry, cursor],
+    }
+}
+
+// rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ, list.foreign-cursor, mode.on-every-row
+#[tokio::test]
+async fn whatever_is_anothers_reads_as_if_it_were_nobodys() {
+    let world = World::new().await;
+    let live = world.other_mode().await;
+    let tenants = [
+        tenant(&world, "test", ACME).await,
+        tenant(&world, "test", RIVAL).await,
+        tenant(&live, "live", ACME).await,
+        tenant(&live, "live", RIVAL).await,
+    ];
+    let before = world.database().digest().await;
+    let mut asked = 0;
+    for operation in &Contract::published().operations {
+        for place in places(operation) {
+            for caller in &tenants {
+                let others = tenants.iter().filter(|owner| owner.name != caller.name);
+                for (owner, id) in
+                    others.flat_map(|owner| owner.ids.iter().map(move |id| (owner, id)))
+                {
+                    let found = caller.client.send(naming(operation, &place, id)).await;
+                    let reference = naming(operation, &place, &nobodys(id));
+                    let wanted = caller.client.send(reference).await;
+                    let what = format!(
+                        "{}: {} names {id} of {} in {place:?}",
+                        operation.id, caller.name, owner.name
+                    );
+                    assert_eq!(found.anonymous(), wanted.anonymous(), "{what}");
+                    let names = |answer: &acceptance::Answer| -> Vec<String> {
+                        answer.headers.keys().map(ToString::to_string).collect()
+                    };
+                    assert_eq!(names(&found), names(&wanted), "{what}");
+                    let list = operation.method == Method::GET && matches!(place, Place::Query(_));
+                    assert!(found.status != 200 || list, "{what}: {}", found.body);
+                    let items = found.body["data"]
+                        .as_array()
+                        .or(found.body["entries"].as_array());
+                    assert!(items.is_none_or(Vec::is_empty), "{what}: {}", found.body);
+                    asked += 1;
+                }
+            }
+        }
+    }
+    // Four operations with an id in the path, one in the body, two lists; 12 pairs, 5 ids each.
+    assert!(asked >= 7 * 12 * 5, "{asked}");
+    assert_eq!(
+        world.database().digest().await,
+        before,
+        "and changes nothing"
+    );
+    live.close().await;
+    world.finish().await;
+}
+
+// rule: error.panic-contained, error.internal-generic, pools.trade.lease, pools.trade.converge
+#[tokio::test]
+async fn a_panic_in_a_poll_is_a_500_and_commits_nothing_by_halves() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100").await;
+    world
+        .engine()
+        .meanwhile(|_| async { panic!("the canary of a panic") });
+    let answer = acme.poll(&quote).await.refused(500, "internal_error");
+    assert!(!String::from_utf8_lossy(&answer.bytes).contains("canary"));
+    assert_eq!(acme.read(&trade).await.ok()["status"], "reserved");
+    assert_eq!(acme.balance("EUR-USDT").await, "900.00");
+    world.check().await;
+    world.engine().in_peace();
+    // The dead poll's lease runs out, and the next one ends the trade.
+    world.after(60_000);
+    assert_eq!(acme.status(&quote).await, "settled");
+    assert_eq!(
+        world.notice(ACME, &trade).await,
+        ["pool.transaction.settled"]
+    );
+    world.finish().await;
+}
