@@ -115,8 +115,8 @@ pub async fn what_the_cap_allowed_then_is_no_breach(store: impl Fixture) {
     world.trade(&member, Side::OnRamp, ONE).await;
     world.assert_clean().await;
     // From here on the present cap and window have been in force.
-    let planted =
-        "UPDATE trades SET notional = notional + 1 WHERE rowid = (SELECT max(rowid) FROM trades)";
+    let planted = "UPDATE trades SET notional = notional + 1
+         WHERE created_at = (SELECT max(created_at) FROM trades)";
     world.fixture.damage(planted).await;
     let findings = world.audit().await.findings;
     let cap = findings

@@ -271,6 +271,12 @@ const BREACHES: &[Breach] = &[
         let second = "reference = 'second'";
         update(rows, "deposits", "created_at = created_at + 1", second)
     }),
+    breach("what-may-come-back-has-room", |rows| {
+        update(rows, "commitments", "total = total / 2", "asset = 'EUR'")
+    }),
+    breach("what-may-come-back-has-room", |rows| {
+        delete(rows, "commitments", "asset = 'USDT'")
+    }),
     breach("receipt-names-its-network", |rows| {
         update(rows, "deposits", "network = 'moon'", "asset = 'USDT'")
     }),
@@ -336,7 +342,7 @@ const BREACHES: &[Breach] = &[
         let more = "available = available + 1";
         update(rows, "accounts", more, "asset = 'EUR'")
     })
-    .with(&["accounts-sum-to-zero"]),
+    .with(&["accounts-sum-to-zero", "what-may-come-back-has-room"]),
     breach("balance-is-sum-of-entries", |rows| {
         update(rows, "accounts", "sequence = sequence + 1", "asset = 'EUR'")
     }),

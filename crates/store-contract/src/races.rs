@@ -137,6 +137,7 @@ pub async fn of_raced_deposits_under_one_reference_one_counts(store: impl Fixtur
             created_at: now,
         };
         tx.deposit_insert(&member.who, &deposit).await?;
+        tx.commitment_put(&member.who, eur(), ONE).await?;
         tx.commit().await
     };
     let (a, b, c) = tokio::join!(deposit(), deposit(), deposit());

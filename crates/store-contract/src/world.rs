@@ -24,7 +24,7 @@ use pools_core::ports::{Deposit, Hold, NewQuote, PoolsTx};
 use pools_core::quote::{Quote, QuoteId, Side, Terms};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
 
-use crate::fixture::{Fixture, ManualClock, Ports};
+use crate::fixture::{Fixture, ManualClock, Ports, WINDOW};
 
 /// How long quotes are executable here.
 pub(crate) const QUOTE_TTL: Duration = Duration::from_secs(15);
@@ -284,6 +284,12 @@ impl<F: Fixture> World<F> {
             created_at: now,
         };
         tx.deposit_insert(who, &deposit).await.unwrap();
+        let back = tx.refundable(who, amount.asset(), now.minus(WINDOW * 30));
+        let committed = back.await.unwrap() + i128::from(after.available.units());
+        let committed = i64::try_from(committed).unwrap_or(i64::MAX);
+        tx.commitment_put(who, amount.asset(), committed)
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         after
     }

@@ -20,7 +20,7 @@ pub(super) const FIGURES: [(&str, &str); 12] = [
 ];
 
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 22] = [
+pub(super) const INVARIANTS: [(&str, &str); 23] = [
     ("database-is-whole", WHOLE),
     ("rows-refer-to-rows", REFERENCES),
     ("consumed-quote-has-one-trade", CONSUMED_WITHOUT_TRADE),
@@ -37,6 +37,7 @@ pub(super) const INVARIANTS: [(&str, &str); 22] = [
     ("return-is-refunded-once", RETURN),
     ("entry-of-trade-names-its-quote", ENTRY_REFERENCE),
     ("deposit-is-its-entry", DEPOSIT),
+    ("what-may-come-back-has-room", COMMITTED),
     ("terminal-trade-has-one-event", EVENT_MISSING),
     ("event-has-its-trade", EVENT_EXTRA),
     ("event-has-its-delivery", UNDELIVERED),
@@ -191,6 +192,30 @@ const DEPOSIT: &str =
      WHERE e.reason IN ('payin_credit', 'crypto_receipt')
        AND NOT EXISTS (SELECT 1 FROM deposits AS d
                        WHERE d.mode = e.mode AND d.partner_id = e.partner_id AND d.entry_id = e.id)";
+
+/// What an account is committed to is never less than what it holds and trades may still credit to
+/// it, a return within 30 days. Wholes and rests are summed apart: together they might not fit.
+const COMMITTED: &str =
+    "SELECT b.mode || '/' || b.partner_id || ' account ' || b.asset || ' has no room for what may come back'
+     FROM (
+         SELECT mode, partner_id, asset, sum(amount / 100000000) AS whole, sum(amount % 100000000) AS rest
+         FROM (
+             SELECT mode, partner_id, asset, available AS amount FROM accounts
+             UNION ALL
+             SELECT mode, partner_id, substr(pool, 1, instr(pool, '-') - 1),
+                    CASE side WHEN 'on_ramp' THEN coalesce(reserved, 0) ELSE fiat END
+             FROM trades
+             WHERE status = 'reserved'
+                OR (status = 'settled' AND settled_at > (SELECT at FROM clock) - 2592000000)
+             UNION ALL
+             SELECT mode, partner_id, substr(pool, instr(pool, '-') + 1), crypto
+             FROM trades WHERE status = 'reserved' AND side = 'off_ramp'
+         )
+         GROUP BY mode, partner_id, asset
+     ) AS b
+     LEFT JOIN commitments AS c ON c.mode = b.mode AND c.partner_id = b.partner_id AND c.asset = b.asset
+     WHERE (coalesce(c.total, 0) / 100000000, coalesce(c.total, 0) % 100000000)
+         < (b.whole + b.rest / 100000000, b.rest % 100000000)";
 
 const EVENT_MISSING: &str =
     "SELECT t.mode || '/' || t.partner_id || ' trade ' || t.id || ' is ' || t.status || ' without one event of it'
