@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::Router;
+use axum::routing::post;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
@@ -24,7 +26,6 @@ use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::ports::PoolsStore;
 use runtime::Ports;
 use store_sqlite::{Options, SqliteStore};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -339,39 +340,23 @@ impl Sink {
     }
 }
 
+/// The receiver as a partner may have written it: one axum handler that reads the body and answers.
 async fn accept(
     listener: std::net::TcpListener,
     began: Stopwatch,
     arrived: Arc<Mutex<Vec<Duration>>>,
 ) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
-    loop {
-        let (stream, _) = listener.accept().await?;
-        tokio::spawn(answer(stream, began, Arc::clone(&arrived)));
-    }
-}
-
-/// Every request ends with the body it always has.
-async fn answer(
-    mut stream: TcpStream,
-    began: Stopwatch,
-    arrived: Arc<Mutex<Vec<Duration>>>,
-) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let mut buffer = Vec::with_capacity(4096);
-    while stream.read_buf(&mut buffer).await? > 0 {
-        if !buffer.ends_with(&BODY) {
-            continue;
+    let handler = move |body: Bytes| {
+        let arrived = Arc::clone(&arrived);
+        async move {
+            let at = began.elapsed();
+            arrived
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(at);
+            format!("{}", body.len())
         }
-        buffer.clear();
-        let at = began.elapsed();
-        arrived
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(at);
-        stream
-            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-            .await?;
-    }
-    Ok(())
+    };
+    let router = Router::new().route("/hooks", post(handler));
+    axum::serve(TcpListener::from_std(listener)?, router).await
 }
