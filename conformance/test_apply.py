@@ -9,11 +9,11 @@ from provisioning import ADDRESS, new_key, partner_toml, pool_toml, profile, ter
 
 
 def digest(installation):
-    """Everything stored, but for the sealed bytes' nonces nothing is random in it."""
+    """Everything stored but the store's clock, which goes on; but for the sealed bytes' nonces nothing is random in it."""
     with sqlite3.connect(installation.database) as database:
         text = list(database.iterdump())
     database.close()
-    return text
+    return [line for line in text if not line.startswith('INSERT INTO "clock"')]
 
 
 # rule: apply.idempotent, apply.reports, cli.json
@@ -76,7 +76,7 @@ def test_gate_tables_are_refused(installation, partner_file):
     done = installation.apply_refused(text)
     assert done.code in (1, 2), done
     assert "gate" in done.err
-    assert installation.penstock("key", "list", "--partner", "acme", "--output", "json").code in (0, 1)
+    assert not installation.database.exists(), "nothing was made for it"
 
 
 # rule: apply.key-conflict, apply.atomic

@@ -452,9 +452,10 @@ def test_terms_reach_a_running_service(world):
 
 
 # rule: config.embedded-migrates
-def test_any_command_migrates_an_embedded_database(installation):
+def test_the_command_line_makes_an_embedded_database_where_it_is_asked_to(installation):
+    nothing = installation.penstock("verify")
+    assert (nothing.code, nothing.out) == (2, "") and "there is none" in nothing.err
     assert not installation.database.exists()
-    installation.verify()
     installation.apply(pool_toml("EUR-USDT") + partner_toml("acme", pools=profile(allowed=["EUR-USDT"])))
     key = installation.operator("key", "create", "--partner", "acme", "--kind", "publishable")["key"]
     with installation.start() as service:
