@@ -22,8 +22,10 @@ use crate::world::{Partner, World};
 const STORMERS: u64 = 8;
 /// Cut-off attempts on one quote before the next is asked for.
 const CUTS_PER_QUOTE: u64 = 16;
-/// How long the service may take to be at rest again.
-const REST_WITHIN: Duration = Duration::from_secs(10);
+/// The service looks at its own connections this often: what it tells may be as old.
+const SAMPLED: Duration = Duration::from_secs(16);
+/// Samples until the service has to be at rest again.
+const SAMPLES: u32 = 3;
 
 /// What came of a storm.
 #[derive(Debug)]
@@ -49,7 +51,7 @@ pub(crate) fn run(programs: &Programs, disconnects: u64, seed: u64) -> Result<St
     let began = time::now();
     storm.cuts = rage(&world, service.address, disconnects, seed);
     storm.took = time::now().saturating_sub(began);
-    let mut breaches = at_rest(&service, metrics)?;
+    let mut breaches = at_rest(&world, &service, metrics)?;
     storm.tally.resolved += converge(&world, service.address)?;
     breaches.extend(judge(&world, service.address, true)?);
     service.kill();
@@ -182,16 +184,19 @@ fn pick(partner: &Partner, quote: &str, chance: &mut fastrand::Rng) -> Vec<u8> {
     }
 }
 
-/// No connection of the database is in use, no socket is left open, and a write goes through at once.
-fn at_rest(service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
-    let began = time::now();
-    loop {
-        let busy = busy(service, metrics)?;
-        if busy.is_empty() || time::now().saturating_sub(began) > REST_WITHIN {
-            return Ok(busy);
+/// A write goes through at once, no connection of the database is in use, and no socket is left open.
+fn at_rest(world: &World, service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
+    let partner = world.partners.first().ok_or("no partner")?;
+    world.credit(partner, "after-the-storm", 100)?;
+    let mut left = Vec::new();
+    for _ in 0..SAMPLES {
+        thread::sleep(SAMPLED);
+        left = busy(service, metrics)?;
+        if left.is_empty() {
+            break;
         }
-        thread::sleep(Duration::from_millis(100));
     }
+    Ok(left)
 }
 
 /// Files and sockets of a service at rest: generously more than it needs, far fewer than a storm opens.
