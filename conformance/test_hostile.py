@@ -136,6 +136,10 @@ def test_an_endless_request_line_is_refused(service):
     b"Content-Length: 4\r\nTransfer-Encoding:\tchunked\r\n",
     b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
     b"Content-Length: 4, 4\r\nTransfer-Encoding: chunked\r\n",
+    b"Content-Length: 5\r\nContent-Length: 5\r\n",
+    b"Transfer-Encoding: gzip, chunked\r\n",
+    b"Transfer-Encoding: chunked, chunked\r\n",
+    b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
 ])
 def test_a_request_that_states_its_length_twice_is_refused_and_cut_off(world, service, shopper, fields):
     auth = f"Authorization: Bearer {shopper.secret}\r\nContent-Type: application/json\r\n".encode()
@@ -144,6 +148,37 @@ def test_a_request_that_states_its_length_twice_is_refused_and_cut_off(world, se
     status, _, _ = parse(data)
     assert status == 400, data[:300]
     assert data.count(b"HTTP/1.1 ") == 1, "what follows is never read as a request"
+
+
+def chunked(body, sizes, trailers=b""):
+    """`body` in chunks, each size written in another of the ways that HTTP allows."""
+    forms = (b"%x", b"%X", b"000%x", b"%x;a=b", b'%X ; a ; b="c;d"')
+    data = b""
+    for n, size in enumerate([*sizes, len(body)]):
+        piece, body = body[:size], body[size:]
+        if piece:
+            data += forms[n % len(forms)] % len(piece) + b"\r\n" + piece + b"\r\n"
+    return data + b"0\r\n" + trailers + b"\r\n"
+
+
+# rule: error.body-too-large, base.hang-up-cancels-nothing
+@pytest.mark.parametrize("piece", [1, 7, 100_000])
+def test_chunked_requests_share_a_connection(service, shopper, piece):
+    auth = f"Authorization: Bearer {shopper.secret}\r\nContent-Type: application/json\r\n".encode()
+    head = get("/v1/pools/EUR-USDT/quote", auth + b"Transfer-Encoding: chunked\r\n", method=b"POST")
+    order = json.dumps(shopper.ask()).encode()
+    bodies = [
+        chunked(order, []),
+        chunked(order, [1, 2, 3, 15, 16, 17]),
+        chunked(order, [10], b"X-Trailer: Content-Length: 7\r\nX-Other: y\r\n"),
+    ]
+    data = b"".join(head + body for body in bodies * 2) + get("/health", b"Connection: close\r\n")
+    with connect(service) as connection:
+        for at in range(0, len(data), piece):
+            connection.sendall(data[at:at + piece])
+        answers = read_all(connection)
+    assert answers.count(b"HTTP/1.1 200 ") == 7, answers[:600]
+    assert answers.count(b"quoteId") == 6
 
 
 # rule: error.body-too-large, base.deadlines
@@ -402,3 +437,17 @@ def test_large_input_does_not_grow_the_service(world, service, shopper):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(attack, range(200)))
     assert service.memory() - before < 50_000_000
+
+
+# rule: auth.key-hash-only
+def test_the_files_of_a_running_service_hold_no_key(world):
+    """Not the database, nor the log that its last writes are still in."""
+    partner = world.partner(funds="100.00")
+    ack = partner.trade("10.00")
+    assert partner.poll(ack["quoteId"])["status"] == "settled"
+    files = list(world.installation.folder.glob("penstock.db*"))
+    assert any(path.name.endswith("-wal") for path in files), files
+    stored = b"".join(path.read_bytes() for path in files)
+    assert partner.id.encode() in stored, "the right files are read"
+    for key in (partner.secret, partner.publishable):
+        assert key.encode() not in stored and key[8:].encode() not in stored

@@ -73,8 +73,8 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request) -> Self::Future {
-        let seen = Seen::new(&mut request, &self.site);
+    fn call(&mut self, request: Request) -> Self::Future {
+        let seen = Seen::new(&request, &self.site);
         let mut inner = self.inner.clone();
         let site = self.site.clone();
         // Whatever is logged while the request is worked on carries its id, at every level.
@@ -105,9 +105,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(request: &mut Request, site: &Site) -> Self {
-        let id = site.request_id();
-        request.extensions_mut().insert(id);
+    fn new(request: &Request, site: &Site) -> Self {
         let route = request.extensions().get::<MatchedPath>().cloned();
         let trace = trace::request(
             request.method().as_str(),
@@ -115,7 +113,7 @@ impl Seen {
             || client_trace(request.headers()),
         );
         Self {
-            id,
+            id: site.request_id(),
             method: request.method().clone(),
             route,
             trace,
