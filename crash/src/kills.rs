@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::Result;
 use crate::history::{Gates, Op};
 use crate::http::{Client, request};
 use crate::judge::{converge, events, judge};
-use crate::load::{self, number};
+use crate::load::{self, Run, number};
 use crate::programs::{Programs, Service};
 use crate::time;
 use crate::world::{POOR, Partner, World, credit_words};
@@ -20,8 +21,11 @@ const DELIVERED_WITHIN: Duration = Duration::from_secs(45);
 /// A poll's lease lasts the engine's timeout and 2 s, and a trade may take two polls.
 const ENDED_WITHIN: Duration = Duration::from_secs(15);
 const POLLS: u32 = 4;
-/// How long load runs before the kill.
-const LOAD_MS: std::ops::Range<u64> = 150..900;
+/// So many operations go before the kill, however fast the machine is; it comes up to so much later.
+const LOAD: Range<u64> = 60..240;
+const LATER: Range<u64> = 0..20_000;
+/// And no later than this.
+const LOADED_WITHIN: Duration = Duration::from_secs(20);
 
 /// What came of many rounds.
 #[derive(Debug, Default)]
@@ -115,12 +119,18 @@ pub(crate) fn round(
     let service = up(world, tally)?;
     tally.resolved += converge(world, service.address)?;
     let breaches = judge(world, service.address, false)?;
-    let span = Duration::from_millis(chance.u64(LOAD_MS));
-    let ops = load_until(world, &service, seed, || {
+    let (enough, later) = (chance.u64(LOAD), Duration::from_micros(chance.u64(LATER)));
+    let ops = load_until(world, &service, seed, |run| {
         if chance.u8(0..100) < 25 {
             operator(world, &mut chance);
         }
-        thread::sleep(span);
+        let began = time::now();
+        while run.ended.load(Ordering::Relaxed) < enough
+            && time::now().saturating_sub(began) < LOADED_WITHIN
+        {
+            thread::sleep(Duration::from_millis(2));
+        }
+        thread::sleep(later);
         service.kill();
     });
     tally.gates.add(ops);
@@ -138,13 +148,13 @@ pub(crate) fn load_until(
     world: &World,
     service: &Service,
     seed: u64,
-    end: impl FnOnce(),
+    end: impl FnOnce(&Run),
 ) -> Vec<Op> {
-    let stop = AtomicBool::new(false);
+    let run = Run::default();
     thread::scope(|scope| {
-        let clients = scope.spawn(|| load::run(world, service.address, seed, &stop));
-        end();
-        stop.store(true, Ordering::Relaxed);
+        let clients = scope.spawn(|| load::run(world, service.address, seed, &run));
+        end(&run);
+        run.stop.store(true, Ordering::Relaxed);
         clients.join().unwrap_or_default()
     })
 }

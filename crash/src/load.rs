@@ -30,8 +30,16 @@ pub(crate) fn number() -> u64 {
     NUMBERS.fetch_add(1, Ordering::Relaxed)
 }
 
+/// How a run of clients is told to stop, and how far it has come.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) stop: AtomicBool,
+    /// Operations that have had an answer, or will have none.
+    pub(crate) ended: AtomicU64,
+}
+
 /// Runs all clients until they are told to stop or the service is gone; what they did.
-pub(crate) fn run(world: &World, address: SocketAddr, seed: u64, stop: &AtomicBool) -> Vec<Op> {
+pub(crate) fn run(world: &World, address: SocketAddr, seed: u64, run: &Run) -> Vec<Op> {
     let ops = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for place in 0..CLIENTS {
@@ -39,8 +47,11 @@ pub(crate) fn run(world: &World, address: SocketAddr, seed: u64, stop: &AtomicBo
             scope.spawn(move || {
                 let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(CLIENTS) + place);
                 let mut visitor = Visitor::new(world, address);
-                while !stop.load(Ordering::Relaxed) && !visitor.gone {
+                while !run.stop.load(Ordering::Relaxed) && !visitor.gone {
+                    let before = visitor.ops.len();
                     visitor.act(&mut chance);
+                    let ended = visitor.ops.len().saturating_sub(before) as u64;
+                    run.ended.fetch_add(ended, Ordering::Relaxed);
                 }
                 ops.lock().append(&mut visitor.ops);
             });

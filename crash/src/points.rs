@@ -237,7 +237,7 @@ fn end_at(world: &World, step: Step, point: &str, seed: u64, points: &mut Points
             let passes = fastrand::Rng::with_seed(seed).u64(0..4);
             let armed = format!("{point}={passes}*off->1*return(abort)");
             let service = world.installation.serve(Some(&armed), &[])?;
-            let ops = load_until(world, &service, seed, || {
+            let ops = load_until(world, &service, seed, |_| {
                 service.ends_within(REACHED_WITHIN);
                 service.kill();
             });
@@ -255,7 +255,7 @@ fn end_on_receipt(world: &World, seed: u64, points: &mut Points) -> Result<()> {
     let service = world.installation.serve(None, &[])?;
     world.receiver.kill_on_receipt(&service);
     let mut ended = false;
-    let ops = load_until(world, &service, seed, || {
+    let ops = load_until(world, &service, seed, |_| {
         ended = service.ends_within(REACHED_WITHIN);
     });
     points.tally.gates.add(ops);
@@ -348,7 +348,7 @@ fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<
         armed.iter().all(|point| fired(&said, point, word).is_ok())
     };
     let mut last_fault = Duration::ZERO;
-    let ops = load_until(world, &service, seed, || {
+    let ops = load_until(world, &service, seed, |_| {
         let began = time::now();
         while !all_fired() && time::now().saturating_sub(began) < REACHED_WITHIN {
             thread::sleep(Duration::from_millis(50));
