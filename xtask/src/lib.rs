@@ -17,6 +17,7 @@ mod servers;
 pub mod source;
 mod suites;
 mod summary;
+mod teeth;
 mod tidy;
 pub mod workspace;
 
@@ -36,6 +37,8 @@ usage: cargo xtask <task>
   test [args]            all Rust suites; args go to `cargo test`
   conformance [args]     the suites in other languages under conformance/; args go to pytest
   crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
+  model                  the model check: every state of the money's machines
+  teeth [--all | bugs]   plants bugs and demands that the tests find them; three of them, or all, or those named
   openapi [--check]      rewrite (or compare) docs/openapi/pools-v1.yaml
   rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
@@ -67,6 +70,11 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "test" => return finish(&suites::rust(&workspace, rest)?),
         "conformance" => return finish(&conformance::run(&workspace, rest)?),
         "crash" => return finish(&crash::run(&workspace, rest)?),
+        "model" => {
+            no_arguments(rest)?;
+            suites::model(&workspace)?;
+        }
+        "teeth" => teeth::run(&workspace, rest)?,
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,
         "rules" => rules::run(&workspace, flag(rest, "--check")?)?,
         "migrations" => migrations::run(&workspace, flag(rest, "--record")?)?,

@@ -52,6 +52,13 @@ pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// The model check, in the profile it needs to visit its states in a minute.
+pub(crate) fn model(workspace: &Workspace) -> Result<()> {
+    let mut command = workspace.cargo();
+    command.args(["run", "--quiet", "--locked", "--profile", "model"]);
+    process::run(command.args(["--package", "model"]))
+}
+
 /// Cargo ignores `--package` beside `--workspace`, so the latter is left out when the caller chooses.
 fn selects_packages(extra: &[String]) -> bool {
     let chosen = |arg: &String| {

@@ -146,6 +146,13 @@ const TABLE: &[Row] = &[
         because: "tests the whole wiring",
     },
     Row {
+        name: "model",
+        imports: Only("kernel partner-core pools-core"),
+        pure: None,
+        tests: "",
+        because: "explores the cores over ports of its own; no adapter, so that it stays small and quick",
+    },
+    Row {
         name: "bench",
         imports: Anything,
         pure: None,
@@ -176,7 +183,7 @@ const TABLE: &[Row] = &[
 ];
 
 /// Crates that exist for tests: no crate may need them to be built.
-const FOR_TESTS_ONLY: &[&str] = &["acceptance", "bench", "crash", "store-contract"];
+const FOR_TESTS_ONLY: &[&str] = &["acceptance", "bench", "crash", "model", "store-contract"];
 
 /// External crates that only the named crates may use, so that each technology has one home. `acceptance`, `bench` and `crash` may use all.
 const OWNED: &[(&str, &[&str], &str)] = &[

@@ -1,0 +1,111 @@
+//! Once faults stop, retries lead every request to one definite end.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+use pools_core::trade::{Trade, TradeStatus};
+
+use crate::far::Stage;
+use crate::invariants;
+use crate::ports::Fault;
+use crate::request::{Ask, Name, Now};
+use crate::scene::{Scene, step};
+use crate::state::State;
+
+/// A copy that no scene sends.
+const RETRY: u8 = 100;
+
+/// More steps than any use case takes.
+const STEPS: usize = 40;
+
+thread_local! {
+    /// What has been found to converge, by all it depends on.
+    static CONVERGE: RefCell<HashSet<(u64, u64, u8)>> = RefCell::default();
+}
+
+/// Everybody who has no final answer asks again, the engine gets on with its work, and workers deliver: does everything
+/// come to its end, once?
+pub(crate) fn converges(scene: &Scene, state: &State) -> bool {
+    let standing = state.standing();
+    if CONVERGE.with_borrow(|converge| converge.contains(&standing)) {
+        return true;
+    }
+    let converges = retried(scene, state.clone()).is_some();
+    if converges {
+        CONVERGE.with_borrow_mut(|converge| converge.insert(standing));
+    }
+    converges
+}
+
+fn retried(scene: &Scene, mut state: State) -> Option<()> {
+    for (ask, _) in &scene.asks {
+        if !matches!(ask, Ask::Poll { .. }) {
+            finished(&mut state, *ask, RETRY)?;
+        }
+    }
+    // Leases run out; the first poll confirms what nobody has confirmed, the second hears of the end.
+    for round in 1..=3 {
+        state.tick += 2;
+        deliver(&mut state);
+        for quote in 0..scene.sides.len() {
+            finished(&mut state, Ask::Poll { quote }, RETRY + round)?;
+        }
+    }
+    drain(&mut state);
+    settled(&state).then_some(())
+}
+
+/// Runs a request to its end; `None` where it gets no definite answer.
+fn finished(state: &mut State, ask: Ask, copy: u8) -> Option<()> {
+    let name = Name { ask, copy };
+    state.arrive(ask, copy, 0);
+    for _ in 0..STEPS {
+        let Some(request) = state.requests.first().cloned() else {
+            break;
+        };
+        let (now, db, far) = step(state, &request, Fault::None);
+        if let Now::Answered(answer) = &now
+            && answer.again
+        {
+            return None;
+        }
+        state.stepped(name, now, db, far);
+    }
+    (state.requests.is_empty() && state.broken.is_none()).then_some(())
+}
+
+/// The engine delivers what has been confirmed.
+fn deliver(state: &mut State) {
+    let working: Vec<_> = state
+        .far
+        .holds
+        .iter()
+        .filter(|(_, stage)| **stage == Stage::Working)
+        .map(|(trade, _)| *trade)
+        .collect();
+    for trade in working {
+        state.engine(trade, Stage::Delivered);
+    }
+}
+
+/// Workers deliver what is queued.
+fn drain(state: &mut State) {
+    state.tick += 2;
+    for event in 0..state.db.events.len() {
+        if state.claimable(event) {
+            state.claim(event);
+            state.post(0, true);
+            state.report(0);
+        }
+    }
+}
+
+fn settled(state: &State) -> bool {
+    let ended =
+        |trade: &Trade| trade.state.status() != TradeStatus::Reserved && trade.lease.is_none();
+    let ended = state.db.trades.values().all(ended);
+    let delivered = (0..state.db.events.len()).all(|event| state.delivered(event));
+    let sound = invariants::state(&state.db).is_none()
+        && invariants::across(&state.db, &state.far).is_none();
+    ended && delivered && sound && state.broken.is_none()
+}

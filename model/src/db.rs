@@ -1,0 +1,346 @@
+//! The store, as its ports promise it: serializable transactions over what is written here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kernel::{Amount, Asset, Cas, Mode, StoreError, Timestamp};
+use partner_core::Access;
+use partner_core::events::NewEvent;
+use partner_core::idempotency::Scope;
+use partner_core::webhooks::delivery::{DeliveryState, Progress};
+use pools_core::books::{Answered, Books, Command};
+use pools_core::ledger::{Account, AccountKind, Entry, EntryId, Mark, Part, Reason, Transfer};
+use pools_core::ports::Deposit;
+use pools_core::quote::{Fate, Quote, QuoteId, Side};
+use pools_core::trade::{Lease, Step, Trade, TradeId, TradeState, TradeStatus};
+use pools_core::velocity::{Velocity, cutoff};
+
+use crate::digest::Digest;
+use crate::world::{IDEMPOTENCY_TTL, Numbered, WINDOW, assets, at, quote};
+
+/// Everything that is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct Db {
+    pub(crate) access: Arc<Access>,
+    pub(crate) quotes: BTreeMap<QuoteId, Quote>,
+    pub(crate) trades: BTreeMap<QuoteId, Trade>,
+    pub(crate) accounts: BTreeMap<Asset, Account>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) velocity: Option<Velocity>,
+    pub(crate) answered: BTreeMap<Scope, Answered>,
+    pub(crate) deposits: BTreeMap<String, Deposit>,
+    pub(crate) events: Vec<Queued>,
+}
+
+/// An event and its delivery.
+#[derive(Debug, Clone)]
+pub(crate) struct Queued {
+    pub(crate) id: String,
+    pub(crate) kind: String,
+    pub(crate) object: String,
+    pub(crate) progress: Progress,
+}
+
+impl Db {
+    pub(crate) fn new(access: Access, sides: &[Side]) -> Self {
+        let quotes = sides.iter().enumerate().map(|(at, side)| quote(at, *side));
+        Self {
+            access: Arc::new(access),
+            quotes: quotes.map(|quote| (quote.id, quote)).collect(),
+            trades: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            entries: Vec::new(),
+            velocity: None,
+            answered: BTreeMap::new(),
+            deposits: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Credits what the partner has at the beginning, in units of 100.
+    pub(crate) fn fund(&mut self, (fiat, crypto): (u8, u8)) {
+        for (asset, count) in assets().into_iter().zip([fiat, crypto]) {
+            for _ in 0..count {
+                let transfer = Transfer {
+                    debit: AccountKind::Outside,
+                    credit: AccountKind::Partner,
+                    amount: Amount::parse("100", asset).unwrap(),
+                    reason: Reason::Adjustment,
+                };
+                let before = self.account(asset);
+                let (_, mark) = before.post(&transfer).unwrap();
+                let id = EntryId::new(Mode::Test, at(0), &Numbered(self.entries.len() as u64));
+                let entry = Entry {
+                    id,
+                    transfer,
+                    mark,
+                    reference: "funds".to_owned(),
+                    trade: None,
+                    created_at: at(0),
+                };
+                self.post(&before, &entry).unwrap();
+            }
+        }
+    }
+
+    pub(crate) fn trade(&self, id: TradeId) -> Option<&Trade> {
+        self.trades.values().find(|trade| trade.id == id)
+    }
+
+    fn trade_mut(&mut self, id: TradeId) -> Option<&mut Trade> {
+        self.trades.values_mut().find(|trade| trade.id == id)
+    }
+
+    pub(crate) fn account(&self, asset: Asset) -> Account {
+        let account = self.accounts.get(&asset).copied();
+        account.unwrap_or(Account::empty(asset))
+    }
+
+    /// The value of the trades that count in `(after, up_to]`.
+    pub(crate) fn counting(&self, after: Timestamp, up_to: Timestamp) -> Vec<i64> {
+        let counts = |trade: &&Trade| {
+            trade.created_at > after
+                && trade.created_at <= up_to
+                && !matches!(
+                    trade.state.status(),
+                    TradeStatus::Released | TradeStatus::Failed
+                )
+        };
+        let counting = self.trades.values().filter(counts);
+        counting.map(|trade| trade.terms.notional).collect()
+    }
+
+    /// What trades may still credit to an account.
+    pub(crate) fn refundable(&self, asset: Asset, settled_after: Timestamp) -> i128 {
+        let of = |amount: Option<Amount>| {
+            let own = amount.filter(|amount| amount.asset() == asset);
+            own.map_or(0, |amount| i128::from(amount.units()))
+        };
+        let credits = |trade: &Trade| match &trade.state {
+            TradeState::Reserved if trade.terms.side == Side::OffRamp => {
+                of(trade.reserved) + of(trade.return_amount())
+            }
+            TradeState::Reserved => of(trade.reserved),
+            TradeState::Settled(settlement) if settlement.at > settled_after => {
+                of(trade.return_amount())
+            }
+            TradeState::Settled(_)
+            | TradeState::Released { .. }
+            | TradeState::Failed { .. }
+            | TradeState::Returned { .. } => 0,
+        };
+        self.trades.values().map(credits).sum()
+    }
+
+    // ----- the lane -----
+
+    /// Loads what a batch may touch, as a store does under its locks.
+    pub(crate) fn books(&self, now: Timestamp) -> Books {
+        let partner = self.access.partner.id.clone();
+        let of = |quote: &QuoteId| (partner.clone(), *quote);
+        let slid = self.velocity.map(|velocity| {
+            let cutoff = cutoff(now, WINDOW);
+            let (low, high) = (cutoff.min(velocity.floor), cutoff.max(velocity.floor));
+            velocity.slide(cutoff, &self.counting(low, high))
+        });
+        Books {
+            access: [(self.access.key.id, Arc::clone(&self.access))].into(),
+            answered: self.answered.clone(),
+            quotes: self
+                .quotes
+                .iter()
+                .map(|(id, quote)| (of(id), quote.clone()))
+                .collect(),
+            trades: self
+                .trades
+                .iter()
+                .map(|(id, trade)| (of(id), trade.clone()))
+                .collect(),
+            accounts: self
+                .accounts
+                .iter()
+                .map(|(asset, account)| ((partner.clone(), *asset), *account))
+                .collect(),
+            velocity: slid
+                .map(|slid| (partner.clone(), slid))
+                .into_iter()
+                .collect(),
+            commitments: BTreeMap::new(),
+            window: WINDOW,
+            idempotency_ttl: IDEMPOTENCY_TTL,
+            opened: Vec::new(),
+        }
+    }
+
+    /// Writes what a batch has opened; each write repeats its precondition.
+    pub(crate) fn write(&mut self, books: &Books, batch: &[Command]) -> Result<(), StoreError> {
+        assert!(
+            books.opened.len() <= batch.len(),
+            "a command opens one trade at most"
+        );
+        for opened in &books.opened {
+            let trade = &opened.trade;
+            let quote = self
+                .quotes
+                .get_mut(&trade.quote)
+                .ok_or_else(|| guard("quote"))?;
+            if quote.fate != Fate::Open || trade.created_at >= quote.expires_at {
+                return Err(guard("quote_consume"));
+            }
+            quote.fate = Fate::Consumed(trade.created_at);
+            if self.trades.insert(trade.quote, trade.clone()).is_some() {
+                return Err(guard("one trade per quote"));
+            }
+            self.entries.extend(opened.entry.clone());
+            self.answered.insert(
+                opened.scope.clone(),
+                Answered {
+                    fingerprint: opened.fingerprint,
+                    created_at: trade.created_at,
+                },
+            );
+        }
+        for (_, account) in books.touched_accounts() {
+            self.accounts.insert(account.asset(), *account);
+        }
+        for (_, velocity) in books.touched_velocity() {
+            self.velocity = Some(*velocity);
+        }
+        Ok(())
+    }
+
+    // ----- transactions -----
+
+    pub(crate) fn reject(&mut self, id: QuoteId, at: Timestamp) -> Cas {
+        match self.quotes.get_mut(&id) {
+            Some(quote) if quote.fate == Fate::Open && at < quote.expires_at => {
+                quote.fate = Fate::Rejected(at);
+                Cas::Won
+            }
+            _ => Cas::Lost,
+        }
+    }
+
+    pub(crate) fn claim(&mut self, id: TradeId, attempt: u32, lease: Lease) -> Cas {
+        match self.trade_mut(id) {
+            Some(trade) if trade.attempts.checked_add(1) == Some(attempt) => {
+                trade.attempts = attempt;
+                trade.lease = Some(lease);
+                Cas::Won
+            }
+            _ => Cas::Lost,
+        }
+    }
+
+    pub(crate) fn unclaim(&mut self, id: TradeId, token: u64) -> Cas {
+        match self.trade_mut(id) {
+            Some(trade) if holds(trade, token) => {
+                trade.lease = None;
+                Cas::Won
+            }
+            _ => Cas::Lost,
+        }
+    }
+
+    pub(crate) fn apply(&mut self, before: &Trade, step: &Step, token: u64) -> Cas {
+        match self.trade_mut(before.id) {
+            Some(trade) if holds(trade, token) && trade.state.status() == before.state.status() => {
+                trade.state = step.state.clone();
+                trade.lease = None;
+                Cas::Won
+            }
+            _ => Cas::Lost,
+        }
+    }
+
+    pub(crate) fn post(&mut self, before: &Account, entry: &Entry) -> Result<(), StoreError> {
+        let twice = |other: &Entry| entry.trade.is_some() && other.trade == entry.trade;
+        if self.entries.iter().any(twice) {
+            return Err(guard("one entry per trade and part"));
+        }
+        if let Some(mark) = entry.mark {
+            if self.account(before.asset()).sequence != before.sequence {
+                return Err(StoreError::Retry);
+            }
+            let after = Account {
+                available: mark.balance_after,
+                sequence: mark.sequence,
+            };
+            self.accounts.insert(before.asset(), after);
+        }
+        self.entries.push(entry.clone());
+        Ok(())
+    }
+
+    pub(crate) fn insert_event(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+        if self.events.iter().any(|other| other.id == event.id) {
+            return Err(guard("one event per trade and type"));
+        }
+        let state = DeliveryState::Pending {
+            due: event.created_at,
+        };
+        self.events.push(Queued {
+            id: event.id.clone(),
+            kind: event.kind.clone(),
+            object: event.object_id.clone(),
+            progress: Progress { state, attempts: 0 },
+        });
+        Ok(())
+    }
+
+    /// Everything that differs from one state to another.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut digest = Digest::new();
+        for quote in self.quotes.values() {
+            digest.add(&quote.fate);
+        }
+        for trade in self.trades.values() {
+            digest.add(&facts(trade));
+        }
+        for entry in &self.entries {
+            digest.add(&booked(entry));
+        }
+        for asset in assets() {
+            digest.add(&self.accounts.get(&asset));
+        }
+        digest.add(&self.velocity);
+        for (scope, answered) in &self.answered {
+            digest.add(&(
+                scope.key.as_str(),
+                answered.fingerprint.0,
+                answered.created_at,
+            ));
+        }
+        digest.add(&self.deposits.keys().collect::<BTreeSet<_>>());
+        for event in &self.events {
+            digest.add(&(&event.id, event.progress));
+        }
+        digest.finish()
+    }
+}
+
+/// What an entry says, beside its name.
+pub(crate) fn booked(
+    entry: &Entry,
+) -> (Transfer, Option<Mark>, Option<(TradeId, Part)>, Timestamp) {
+    (entry.transfer, entry.mark, entry.trade, entry.created_at)
+}
+
+/// What of a trade can change.
+pub(crate) fn facts(trade: &Trade) -> impl std::fmt::Debug + '_ {
+    (
+        trade.id,
+        &trade.state,
+        trade.attempts,
+        trade.lease,
+        trade.created_at,
+    )
+}
+
+fn holds(trade: &Trade, token: u64) -> bool {
+    trade.lease.is_some_and(|lease| lease.token == token)
+}
+
+fn guard(name: &str) -> StoreError {
+    StoreError::Guard(name.to_owned())
+}

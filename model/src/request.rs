@@ -1,0 +1,347 @@
+//! The requests of clients and operators, each a real use case under way.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, Waker};
+
+use kernel::StoreError;
+use partner_core::Access;
+use partner_core::idempotency::Scope;
+use partner_core::sealing::{MasterKey, Sealer};
+use pools_core::books::{Outcome, Refusal};
+use pools_core::quote::{QuoteClosed, QuoteStatus};
+use pools_core::trade::TradeId;
+use pools_core::usecases::credit::{Credit, CreditError, Crediting};
+use pools_core::usecases::poll::{PollError, Polling};
+use pools_core::usecases::reading::Reading;
+use pools_core::usecases::reject::{RejectError, Rejecting};
+use pools_core::usecases::transact::{Transact, TransactError, Transacting};
+
+use crate::db::Db;
+use crate::digest::Digest;
+use crate::far::Far;
+use crate::invariants::Breach;
+use crate::ports::{Call, Ports, Run, View};
+use crate::world::{IDEMPOTENCY_TTL, access, eur, key, pool, quote_id, who};
+
+/// What is asked for. Quotes and keys go by their number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Ask {
+    Transact {
+        quote: usize,
+        key: u8,
+    },
+    Reject {
+        quote: usize,
+    },
+    Read {
+        quote: usize,
+    },
+    Poll {
+        quote: usize,
+    },
+    /// The operator credits 100 EUR, always under the same reference.
+    Credit,
+}
+
+impl Ask {
+    pub(crate) const fn quote(self) -> Option<usize> {
+        match self {
+            Self::Transact { quote, .. }
+            | Self::Reject { quote }
+            | Self::Read { quote }
+            | Self::Poll { quote } => Some(quote),
+            Self::Credit => None,
+        }
+    }
+}
+
+/// Names a request: what is asked, and which copy of the message this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Name {
+    pub(crate) ask: Ask,
+    pub(crate) copy: u8,
+}
+
+/// A request under way.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    pub(crate) name: Name,
+    /// The server it came to.
+    pub(crate) server: u8,
+    /// What its calls so far were shown.
+    pub(crate) views: Vec<View>,
+    /// The call it is about to make.
+    pub(crate) next: Call,
+    /// The idempotency scope it has entered on its server.
+    pub(crate) entered: Option<Scope>,
+    /// Everything it has been told: two requests told the same go on the same.
+    pub(crate) digest: u64,
+}
+
+/// A step of a request.
+pub(crate) struct Stepped {
+    pub(crate) now: Now,
+    pub(crate) db: Option<Db>,
+    pub(crate) far: Option<Far>,
+}
+
+/// Where a request stands after a step.
+#[derive(Clone)]
+pub(crate) enum Now {
+    Waits(Arc<Request>),
+    Answered(Answer),
+}
+
+/// What a client makes of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Answer {
+    /// The trade it is told it has.
+    pub(crate) trade: Option<TradeId>,
+    /// The final status of the quote it is told.
+    pub(crate) quote: Option<End>,
+    /// No final answer: the same request has to be made again.
+    pub(crate) again: bool,
+    /// An answer that is never right.
+    pub(crate) broken: Option<Breach>,
+}
+
+/// The three ends of a quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum End {
+    Consumed,
+    Rejected,
+    Expired,
+}
+
+impl Request {
+    /// A request that has just come in.
+    pub(crate) fn new(name: Name, server: u8) -> Arc<Self> {
+        match run(name, server, Vec::new()).now {
+            Now::Waits(request) => request,
+            Now::Answered(_) => unreachable!("every use case makes a call"),
+        }
+    }
+
+    /// Its next call, shown this.
+    pub(crate) fn step(&self, view: View) -> Stepped {
+        let mut views = self.views.clone();
+        views.push(view);
+        run(self.name, self.server, views)
+    }
+}
+
+fn run(name: Name, server: u8, views: Vec<View>) -> Stepped {
+    let kept = views.clone();
+    let run = Run::new(views, number(name));
+    let ports = Ports(Arc::clone(&run));
+    let answer = match name.ask {
+        Ask::Transact { quote, key } => polled(transact(ports, quote, key)),
+        Ask::Reject { quote } => polled(reject(ports, quote)),
+        Ask::Read { quote } => polled(read(ports, quote)),
+        Ask::Poll { quote } => polled(poll(ports, quote)),
+        Ask::Credit => polled(credit(ports)),
+    };
+    let came_to = run.ended();
+    let now = match answer {
+        Some(answer) => Now::Answered(answer),
+        None => Now::Waits(Arc::new(Request {
+            name,
+            server,
+            views: kept,
+            next: came_to.next.expect("it waits at a call"),
+            entered: came_to.entered,
+            digest: digest(name, server, came_to.told),
+        })),
+    };
+    Stepped {
+        now,
+        db: came_to.db,
+        far: came_to.far,
+    }
+}
+
+/// No two requests draw the same numbers.
+fn number(name: Name) -> u64 {
+    let ask = match name.ask {
+        Ask::Transact { quote, key } => 1 + quote as u64 * 8 + u64::from(key),
+        Ask::Reject { quote } => 100 + quote as u64,
+        Ask::Read { quote } => 110 + quote as u64,
+        Ask::Poll { quote } => 120 + quote as u64,
+        Ask::Credit => 130,
+    };
+    (ask << 8) | u64::from(name.copy)
+}
+
+fn digest(name: Name, server: u8, mut told: Digest) -> u64 {
+    told.add(&(name, server));
+    told.finish()
+}
+
+/// Runs a use case until it has to wait for its next turn.
+fn polled(future: impl Future<Output = Answer>) -> Option<Answer> {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(future).poll(&mut context) {
+        Poll::Ready(answer) => Some(answer),
+        Poll::Pending => None,
+    }
+}
+
+/// What the door knows of the partner; it is judged again in the transaction.
+static DOOR: LazyLock<Access> = LazyLock::new(|| access(None));
+
+static SEALER: LazyLock<Arc<Sealer>> =
+    LazyLock::new(|| Arc::new(Sealer::new(&MasterKey::new([7; 32]))));
+
+async fn transact(ports: Ports, quote: usize, name: u8) -> Answer {
+    let request = Transact {
+        pool: pool(),
+        quote: quote_id(quote),
+        key: key(name),
+    };
+    let ports = Arc::new(ports);
+    let transacting = Transacting {
+        reads: ports.clone(),
+        desk: ports.clone(),
+        engine: ports.clone(),
+        in_flight: ports.clone(),
+        clock: ports.clone(),
+        entropy: ports,
+        idempotency_ttl: IDEMPOTENCY_TTL,
+    };
+    match transacting.transact(&DOOR, request).await {
+        Ok(Outcome::Opened(trade) | Outcome::Existing(trade)) => Answer {
+            trade: Some(trade.id),
+            quote: Some(End::Consumed),
+            ..Answer::default()
+        },
+        Err(TransactError::InProgress | TransactError::Refused(Refusal::EngineUnavailable)) => {
+            again()
+        }
+        Err(TransactError::Refused(refusal)) => refused(refusal),
+        Err(TransactError::Store(fault)) => failed(&fault),
+    }
+}
+
+fn refused(refusal: Refusal) -> Answer {
+    match refusal {
+        Refusal::QuoteClosed(closed) => closed_quote(closed),
+        Refusal::QuoteUnknown => broken("I7 a quote that exists is unknown"),
+        Refusal::Denied(_) | Refusal::SideNotEnabled => {
+            broken("a partner with every right is denied")
+        }
+        Refusal::KeyReused
+        | Refusal::VelocityCapExceeded
+        | Refusal::InsufficientBalance
+        | Refusal::NoRoomForReturn
+        | Refusal::ReservationFailed
+        | Refusal::EngineUnavailable => Answer::default(),
+    }
+}
+
+fn closed_quote(closed: QuoteClosed) -> Answer {
+    let quote = match closed {
+        QuoteClosed::Consumed => End::Consumed,
+        QuoteClosed::Rejected => End::Rejected,
+        QuoteClosed::Expired => End::Expired,
+    };
+    Answer {
+        quote: Some(quote),
+        ..Answer::default()
+    }
+}
+
+async fn reject(ports: Ports, quote: usize) -> Answer {
+    match Rejecting::new(Arc::new(ports))
+        .reject(&who(), quote_id(quote))
+        .await
+    {
+        Ok(_) => closed_quote(QuoteClosed::Rejected),
+        Err(RejectError::Closed(closed)) => closed_quote(closed),
+        Err(RejectError::NotFound) => broken("I7 a quote that exists is unknown"),
+        Err(RejectError::Store(fault)) => failed(&fault),
+    }
+}
+
+async fn read(ports: Ports, quote: usize) -> Answer {
+    match Reading::new(Arc::new(ports))
+        .quote(&who(), quote_id(quote))
+        .await
+    {
+        Ok(Some((_, QuoteStatus::Active))) => Answer::default(),
+        Ok(Some((_, QuoteStatus::Consumed))) => closed_quote(QuoteClosed::Consumed),
+        Ok(Some((_, QuoteStatus::Rejected))) => closed_quote(QuoteClosed::Rejected),
+        Ok(Some((_, QuoteStatus::Expired))) => closed_quote(QuoteClosed::Expired),
+        Ok(None) => broken("I7 a quote that exists is unknown"),
+        Err(fault) => failed(&fault),
+    }
+}
+
+async fn poll(ports: Ports, quote: usize) -> Answer {
+    let ports = Arc::new(ports);
+    let polling = Polling {
+        store: ports.clone(),
+        engine: ports.clone(),
+        sealer: Arc::clone(&SEALER),
+        entropy: ports,
+    };
+    match polling.poll(&who(), quote_id(quote)).await {
+        Ok(trade) => Answer {
+            trade: Some(trade.id),
+            quote: Some(End::Consumed),
+            ..Answer::default()
+        },
+        Err(PollError::NotFound) => Answer::default(),
+        Err(PollError::Post(_) | PollError::Event(_)) => {
+            broken("a poll cannot write what the rules allow")
+        }
+        Err(PollError::Store(fault)) => failed(&fault),
+    }
+}
+
+async fn credit(ports: Ports) -> Answer {
+    let ports = Arc::new(ports);
+    let crediting = Crediting {
+        store: ports.clone(),
+        entropy: ports,
+    };
+    let credit = Credit {
+        amount: eur("100"),
+        network: None,
+        reference: "deposit-1".to_owned(),
+    };
+    match crediting.credit(&who(), &credit).await {
+        Ok(_) => Answer::default(),
+        Err(CreditError::Store(fault)) => failed(&fault),
+        Err(CreditError::Reference | CreditError::ReferenceReused(..) | CreditError::TooLarge) => {
+            broken("I2 a credit repeated is refused")
+        }
+    }
+}
+
+/// Every store fault but those that a fault of the model has caused is one of ours: transactions of the model lose no races.
+fn failed(fault: &StoreError) -> Answer {
+    match fault {
+        StoreError::Unavailable(_) | StoreError::CommitUnknown(_) => again(),
+        StoreError::Retry => broken("a serializable transaction lost a race"),
+        StoreError::Guard(_) => broken("a guard of the store refused what the rules allowed"),
+        StoreError::Overloaded | StoreError::Inconsistent { .. } | StoreError::Unexpected(_) => {
+            broken("a fault nobody has caused")
+        }
+    }
+}
+
+fn again() -> Answer {
+    Answer {
+        again: true,
+        ..Answer::default()
+    }
+}
+
+fn broken(breach: Breach) -> Answer {
+    Answer {
+        broken: Some(breach),
+        ..Answer::default()
+    }
+}

@@ -1,0 +1,252 @@
+//! A scene: who asks for what, how much goes wrong, and every order in which it can happen.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pools_core::quote::{Fate, Side};
+use pools_core::trade::TradeStatus;
+use stateright::{Model, Property};
+
+use crate::converge;
+use crate::db::Db;
+use crate::invariants;
+use crate::ports::Fault;
+use crate::request::{Ask, Now, Request};
+use crate::state::{Event, Left, State};
+use crate::world::access;
+
+/// What may happen in a scene.
+#[derive(Debug, Clone)]
+pub(crate) struct Scene {
+    pub(crate) name: &'static str,
+    /// The quotes that have been given.
+    pub(crate) sides: Vec<Side>,
+    /// What has been credited before, in units of 100 EUR and 100 USDT.
+    pub(crate) funds: (u8, u8),
+    /// The velocity cap; a trade counts 100.
+    pub(crate) cap: Option<i64>,
+    /// What is asked, and in how many copies: retries, duplicates and late messages.
+    pub(crate) asks: Vec<(Ask, u8)>,
+    /// How many requests are under way at once.
+    pub(crate) at_once: usize,
+    /// The copies of a message go to the servers by turns.
+    pub(crate) servers: u8,
+    pub(crate) workers: usize,
+    pub(crate) ticks: u8,
+    /// Calls that go wrong.
+    pub(crate) faults: u8,
+    pub(crate) crashes: u8,
+    /// Ends that must be met, or the scene has not shown what it is for.
+    pub(crate) meets: Vec<Meets>,
+}
+
+/// An end of the story that has to come about in some order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meets {
+    Rejected,
+    Settled,
+    Failed,
+    Released,
+    Returned,
+    LeaseTaken,
+    Delivered,
+    TwoTrades,
+}
+
+impl Scene {
+    fn db(&self) -> Db {
+        let mut db = Db::new(access(self.cap), &self.sides);
+        db.fund(self.funds);
+        db
+    }
+}
+
+impl Model for Scene {
+    type State = State;
+    type Action = Event;
+
+    fn init_states(&self) -> Vec<State> {
+        let coming = self.asks.iter().map(|(_, copies)| *copies).collect();
+        vec![State::new(self.db(), coming, self.faults, self.crashes)]
+    }
+
+    fn actions(&self, state: &State, events: &mut Vec<Event>) {
+        if state.broken.is_some() {
+            return;
+        }
+        if state.requests.len() < self.at_once {
+            let coming = state
+                .coming
+                .iter()
+                .enumerate()
+                .filter(|(_, copies)| **copies > 0);
+            events.extend(coming.map(|(ask, _)| Event::Arrives(ask)));
+        }
+        for request in &state.requests {
+            events.push(Event::Steps(request.name, Fault::None));
+            if state.faults > 0 {
+                let faults = request.next.faults().iter();
+                events.extend(faults.map(|fault| Event::Steps(request.name, *fault)));
+            }
+        }
+        if state.crashes > 0 && !state.quiet() {
+            events.extend((0..self.servers).map(Event::Crashes));
+        }
+        if state.tick < self.ticks {
+            events.push(Event::Ticks);
+        }
+        for (trade, stage) in &state.far.holds {
+            events.extend(stage.next().iter().map(|next| Event::Engine(*trade, *next)));
+        }
+        if state.workers.len() < self.workers {
+            let claimable = (0..state.db.events.len()).filter(|event| state.claimable(*event));
+            events.extend(claimable.map(Event::Claims));
+        }
+        for worker in 0..state.workers.len() {
+            if state.posted(worker) {
+                events.push(Event::Reports(worker));
+            } else {
+                events.push(Event::Posts(worker, true));
+                if state.faults > 0 {
+                    events.push(Event::Posts(worker, false));
+                }
+            }
+        }
+    }
+
+    fn next_state(&self, state: &State, event: Event) -> Option<State> {
+        let mut next = state.clone();
+        match event {
+            Event::Arrives(ask) => {
+                next.coming[ask] -= 1;
+                let copy = next.coming[ask];
+                next.arrive(self.asks[ask].0, copy, copy % self.servers);
+            }
+            Event::Steps(name, fault) => {
+                next.faults -= u8::from(fault != Fault::None);
+                let request = state.requests.iter().find(|request| request.name == name)?;
+                let (now, db, far) = step(state, request, fault);
+                next.stepped(name, now, db, far);
+            }
+            Event::Crashes(server) => {
+                next.crashes -= 1;
+                next.crash(server);
+            }
+            Event::Ticks => next.tick += 1,
+            Event::Engine(trade, stage) => next.engine(trade, stage),
+            Event::Claims(event) => next.claim(event),
+            Event::Posts(worker, taken) => {
+                next.faults -= u8::from(!taken);
+                next.post(worker, taken);
+            }
+            Event::Reports(worker) => next.report(worker),
+        }
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = vec![
+            Property::always("no invariant is broken", |_, state: &State| {
+                state.broken.is_none()
+            }),
+            Property::always("what was acknowledged is stored", |_, state: &State| {
+                state.acknowledged()
+            }),
+            Property::always("from quiet, retries converge", |scene, state: &State| {
+                !state.quiet() || state.broken.is_some() || converge::converges(scene, state)
+            }),
+        ];
+        properties.extend(self.meets.iter().map(|meets| meets.property()));
+        properties
+    }
+}
+
+type Outcome = (Now, Option<Left<Db>>, Option<Left<crate::far::Far>>);
+
+type Key = (u64, u64, u8, bool, Fault);
+
+thread_local! {
+    /// Steps that were taken before, by all they depend on: a rule is asked once for each of its questions.
+    static TAKEN: RefCell<HashMap<Key, Outcome>> = RefCell::default();
+}
+
+/// How many steps are remembered; then they are forgotten and taken again.
+const REMEMBERED: usize = 1_000_000;
+
+pub(crate) fn step(state: &State, request: &Arc<Request>, fault: Fault) -> Outcome {
+    let key = state.shown(request, fault);
+    if let Some(taken) = TAKEN.with_borrow(|taken| taken.get(&key).cloned()) {
+        return taken;
+    }
+    let stepped = request.step(state.view(request, fault));
+    let outcome = (
+        stepped.now,
+        stepped.db.map(|db| Left {
+            digest: db.digest(),
+            breach: invariants::state(&db),
+            value: Arc::new(db),
+        }),
+        stepped.far.map(|far| Left {
+            digest: far.digest(),
+            breach: None,
+            value: Arc::new(far),
+        }),
+    );
+    TAKEN.with_borrow_mut(|taken| {
+        if taken.len() >= REMEMBERED {
+            taken.clear();
+        }
+        taken.insert(key, outcome.clone());
+    });
+    outcome
+}
+
+impl Meets {
+    fn property(self) -> Property<Scene> {
+        match self {
+            Self::Rejected => Property::sometimes("a quote is rejected", |_, state: &State| {
+                state
+                    .db
+                    .quotes
+                    .values()
+                    .any(|quote| matches!(quote.fate, Fate::Rejected(_)))
+            }),
+            Self::Settled => Property::sometimes("a trade settles", |_, state: &State| {
+                any(state, TradeStatus::Settled)
+            }),
+            Self::Failed => Property::sometimes("a trade fails", |_, state: &State| {
+                any(state, TradeStatus::Failed)
+            }),
+            Self::Released => Property::sometimes("a trade is released", |_, state: &State| {
+                any(state, TradeStatus::Released)
+            }),
+            Self::Returned => Property::sometimes("a trade is returned", |_, state: &State| {
+                any(state, TradeStatus::Returned)
+            }),
+            Self::LeaseTaken => {
+                Property::sometimes("a trade is polled again", |_, state: &State| {
+                    state.db.trades.values().any(|trade| trade.attempts > 1)
+                })
+            }
+            Self::Delivered => {
+                Property::sometimes("an event is delivered twice", |_, state: &State| {
+                    state.received.contains(&2)
+                })
+            }
+            Self::TwoTrades => {
+                Property::sometimes("both quotes are consumed", |_, state: &State| {
+                    state.db.trades.len() == 2
+                })
+            }
+        }
+    }
+}
+
+fn any(state: &State, status: TradeStatus) -> bool {
+    state
+        .db
+        .trades
+        .values()
+        .any(|trade| trade.state.status() == status)
+}

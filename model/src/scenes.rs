@@ -1,0 +1,163 @@
+//! The scenes. Together they are the races R1 to R8, R11 to R15, R21 and R23, each with crashes and lost answers.
+
+use pools_core::quote::Side;
+
+use crate::request::Ask;
+use crate::scene::{Meets, Scene};
+
+/// Nothing happens: what a scene adds, it says.
+fn quiet(name: &'static str) -> Scene {
+    Scene {
+        name,
+        sides: vec![Side::OnRamp],
+        funds: (1, 0),
+        cap: None,
+        asks: Vec::new(),
+        at_once: 2,
+        servers: 1,
+        workers: 0,
+        ticks: 0,
+        faults: 0,
+        crashes: 0,
+        meets: Vec::new(),
+    }
+}
+
+const fn transact(quote: usize, key: u8) -> Ask {
+    Ask::Transact { quote, key }
+}
+
+/// Every scene, the small ones first.
+pub(crate) fn all() -> Vec<Scene> {
+    vec![
+        one_quote(),
+        funds_for_one(),
+        cap_for_one(),
+        polls(),
+        deliveries(),
+    ]
+}
+
+/// R1, R2, R5, R6, R7: one quote executed under two keys, rejected, read, and running out.
+fn one_quote() -> Scene {
+    Scene {
+        asks: vec![
+            (transact(0, 1), 2),
+            (transact(0, 2), 1),
+            (Ask::Reject { quote: 0 }, 1),
+            (Ask::Read { quote: 0 }, 1),
+        ],
+        at_once: 3,
+        servers: 2,
+        ticks: 2,
+        faults: 1,
+        crashes: 1,
+        meets: vec![Meets::Rejected],
+        ..quiet("one quote")
+    }
+}
+
+/// R3, R8: two quotes and funds for one of them, a credit, a key used for both.
+fn funds_for_one() -> Scene {
+    Scene {
+        sides: vec![Side::OnRamp, Side::OnRamp],
+        asks: vec![
+            (transact(0, 1), 1),
+            (transact(1, 2), 1),
+            (transact(1, 1), 1),
+            (Ask::Credit, 2),
+            (Ask::Poll { quote: 0 }, 1),
+        ],
+        at_once: 3,
+        servers: 2,
+        faults: 1,
+        crashes: 1,
+        meets: vec![Meets::TwoTrades],
+        ..quiet("funds for one")
+    }
+}
+
+/// R4: two quotes and room under the cap for one, which a failed trade gives back and the window frees.
+fn cap_for_one() -> Scene {
+    Scene {
+        sides: vec![Side::OnRamp, Side::OffRamp],
+        funds: (1, 1),
+        cap: Some(100),
+        asks: vec![
+            (transact(0, 1), 1),
+            (transact(1, 2), 2),
+            (Ask::Poll { quote: 0 }, 2),
+        ],
+        at_once: 3,
+        servers: 2,
+        ticks: 1,
+        faults: 1,
+        meets: vec![Meets::TwoTrades, Meets::Failed],
+        ..quiet("cap for one")
+    }
+}
+
+/// R11, R12, R13, R15: polls of one trade, late answers, leases that run out, reports out of order.
+fn polls() -> Scene {
+    Scene {
+        asks: vec![(transact(0, 1), 1), (Ask::Poll { quote: 0 }, 4)],
+        at_once: 3,
+        servers: 2,
+        ticks: 2,
+        faults: 1,
+        crashes: 1,
+        meets: vec![
+            Meets::Settled,
+            Meets::Failed,
+            Meets::Released,
+            Meets::Returned,
+            Meets::LeaseTaken,
+        ],
+        ..quiet("polls")
+    }
+}
+
+/// R21, R23: two workers on the deliveries of two trades, with leases that run out and workers that die.
+fn deliveries() -> Scene {
+    Scene {
+        sides: vec![Side::OnRamp, Side::OffRamp],
+        funds: (1, 1),
+        asks: vec![
+            (transact(0, 1), 1),
+            (transact(1, 2), 1),
+            (Ask::Poll { quote: 0 }, 1),
+            (Ask::Poll { quote: 1 }, 1),
+        ],
+        workers: 2,
+        ticks: 2,
+        faults: 1,
+        crashes: 1,
+        meets: vec![Meets::Settled, Meets::Delivered],
+        ..quiet("deliveries")
+    }
+}
+
+/// For a test of the check itself.
+#[cfg(test)]
+pub(crate) fn small() -> Scene {
+    Scene {
+        asks: vec![
+            (transact(0, 1), 1),
+            (Ask::Reject { quote: 0 }, 1),
+            (Ask::Poll { quote: 0 }, 2),
+        ],
+        crashes: 1,
+        meets: vec![Meets::Rejected, Meets::Settled],
+        ..quiet("small")
+    }
+}
+
+/// For a test of the check itself: nothing can be bought.
+#[cfg(test)]
+pub(crate) fn without_money() -> Scene {
+    Scene {
+        funds: (0, 0),
+        meets: vec![Meets::Settled],
+        ..small()
+    }
+}

@@ -1,0 +1,377 @@
+//! One state of the world, and what can happen in it.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use kernel::Timestamp;
+use partner_core::webhooks::delivery::{Act, DeliveryState, Ending, Lease};
+use pools_core::trade::TradeId;
+
+use crate::db::Db;
+use crate::far::{Far, Stage};
+use crate::invariants::{self, Breach};
+use crate::ports::{Call, Fault, View};
+use crate::request::{Answer, Ask, End, Name, Now, Request};
+use crate::world::{TICK, at};
+
+/// The world at one moment.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    pub(crate) db: Arc<Db>,
+    db_digest: u64,
+    pub(crate) far: Arc<Far>,
+    far_digest: u64,
+    pub(crate) tick: u8,
+    /// Requests under way, by name.
+    pub(crate) requests: Vec<Arc<Request>>,
+    /// Copies of each ask of the scene that have not come in yet.
+    pub(crate) coming: Vec<u8>,
+    /// Workers with a delivery in hand: its event, the lease's token, and whether the endpoint took it.
+    pub(crate) workers: Vec<Worker>,
+    /// How often each event has reached its endpoint, up to two.
+    pub(crate) received: Vec<u8>,
+    pub(crate) faults: u8,
+    pub(crate) crashes: u8,
+    /// What clients have been told of each quote.
+    pub(crate) known: Vec<Known>,
+    pub(crate) broken: Option<Breach>,
+}
+
+/// A worker between its claim and its report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Worker {
+    event: usize,
+    token: u64,
+    taken: Option<bool>,
+}
+
+/// What clients know of a quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Known {
+    trade: Option<TradeId>,
+    end: Option<End>,
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A message comes in: the first of its kind, or a copy.
+    Arrives(usize),
+    /// A request makes its next call.
+    Steps(Name, Fault),
+    /// A server dies, with everything on it.
+    Crashes(u8),
+    /// The clock moves.
+    Ticks,
+    /// The engine gets on with a hold.
+    Engine(TradeId, Stage),
+    /// A worker claims a delivery.
+    Claims(usize),
+    /// The endpoint takes what a worker posts, or does not.
+    Posts(usize, bool),
+    /// A worker reports.
+    Reports(usize),
+}
+
+impl State {
+    pub(crate) fn new(db: Db, coming: Vec<u8>, faults: u8, crashes: u8) -> Self {
+        let quotes = db.quotes.len();
+        let mut state = Self {
+            db_digest: 0,
+            db: Arc::new(db),
+            far_digest: 0,
+            far: Arc::new(Far::default()),
+            tick: 0,
+            requests: Vec::new(),
+            coming,
+            workers: Vec::new(),
+            received: Vec::new(),
+            faults,
+            crashes,
+            known: vec![Known::default(); quotes],
+            broken: None,
+        };
+        state.db_digest = state.db.digest();
+        state.far_digest = state.far.digest();
+        state
+    }
+
+    /// Is nobody at work?
+    pub(crate) fn quiet(&self) -> bool {
+        self.requests.is_empty() && self.workers.is_empty()
+    }
+
+    /// What decides how the world goes on once it is quiet.
+    pub(crate) fn standing(&self) -> (u64, u64, u8) {
+        (self.db_digest, self.far_digest, self.tick)
+    }
+
+    /// A message comes in.
+    pub(crate) fn arrive(&mut self, ask: Ask, copy: u8, server: u8) {
+        let request = Request::new(Name { ask, copy }, server);
+        let place = self
+            .requests
+            .partition_point(|other| other.name < request.name);
+        self.requests.insert(place, request);
+    }
+
+    fn place(&self, name: Name) -> Option<usize> {
+        self.requests
+            .iter()
+            .position(|request| request.name == name)
+    }
+
+    /// What the next call of a request is shown.
+    pub(crate) fn view(&self, request: &Request, fault: Fault) -> View {
+        let twin = self.requests.iter().any(|other| {
+            other.name != request.name
+                && other.server == request.server
+                && other.entered.is_some()
+                && same_scope(other.name.ask, request.name.ask)
+        });
+        View {
+            db: Arc::clone(&self.db),
+            far: Arc::clone(&self.far),
+            tick: self.tick,
+            twin,
+            fault,
+        }
+    }
+
+    /// What a step of a request depends on.
+    pub(crate) fn shown(&self, request: &Request, fault: Fault) -> (u64, u64, u8, bool, Fault) {
+        let view_far = if request.next.to_the_engine() {
+            self.far_digest
+        } else {
+            0
+        };
+        let view_db = if request.next.to_the_engine() {
+            0
+        } else {
+            self.db_digest
+        };
+        let twin = request.next == Call::Enter && self.view(request, fault).twin;
+        (request.digest, view_far ^ view_db, self.tick, twin, fault)
+    }
+
+    /// Puts a request's step into effect.
+    pub(crate) fn stepped(
+        &mut self,
+        name: Name,
+        now: Now,
+        db: Option<Left<Db>>,
+        far: Option<Left<Far>>,
+    ) {
+        let Some(place) = self.place(name) else {
+            return;
+        };
+        match now {
+            Now::Waits(request) => self.requests[place] = request,
+            Now::Answered(answer) => {
+                self.requests.remove(place);
+                self.told(name.ask, answer);
+            }
+        }
+        if let Some(left) = db {
+            self.broken = self
+                .broken
+                .or(left.breach)
+                .or_else(|| invariants::step(&self.db, &left.value));
+            self.received.resize(left.value.events.len(), 0);
+            self.db = left.value;
+            self.db_digest = left.digest;
+        }
+        if let Some(left) = far {
+            self.far = left.value;
+            self.far_digest = left.digest;
+        }
+        self.broken = self
+            .broken
+            .or_else(|| invariants::across(&self.db, &self.far));
+    }
+
+    /// A client learns something, which may contradict what it knew.
+    pub(crate) fn told(&mut self, ask: Ask, answer: Answer) {
+        self.broken = self.broken.or(answer.broken);
+        let Some(known) = ask.quote().and_then(|quote| self.known.get_mut(quote)) else {
+            return;
+        };
+        if let Some(trade) = answer.trade {
+            if known.trade.is_some_and(|before| before != trade) {
+                self.broken = Some("I2 two trades were acknowledged for one quote");
+            }
+            known.trade = Some(trade);
+        }
+        if let Some(end) = answer.quote {
+            if known.end.is_some_and(|before| before != end) {
+                self.broken = Some("Q3 a quote was seen in two final states");
+            }
+            known.end = Some(end);
+        }
+    }
+
+    /// Every trade a client was told of is stored.
+    pub(crate) fn acknowledged(&self) -> bool {
+        self.known.iter().all(|known| {
+            known
+                .trade
+                .is_none_or(|trade| self.db.trade(trade).is_some())
+        })
+    }
+
+    pub(crate) fn crash(&mut self, server: u8) {
+        self.requests.retain(|request| request.server != server);
+        self.workers.clear();
+    }
+
+    pub(crate) fn engine(&mut self, trade: TradeId, stage: Stage) {
+        let mut far = (*self.far).clone();
+        far.holds.insert(trade, stage);
+        self.far_digest = far.digest();
+        self.far = Arc::new(far);
+        self.broken = self
+            .broken
+            .or_else(|| invariants::across(&self.db, &self.far));
+    }
+
+    // ----- deliveries -----
+
+    /// Is the delivery of an event to be had?
+    pub(crate) fn claimable(&self, event: usize) -> bool {
+        self.advanced(event, claim(self, event)).is_some()
+    }
+
+    /// A lease that is over lapses at the next claim.
+    fn advanced(
+        &self,
+        event: usize,
+        act: Act,
+    ) -> Option<partner_core::webhooks::delivery::Progress> {
+        let now = at(self.tick);
+        let progress = self.db.events.get(event)?.progress;
+        let progress = progress.advance(Act::Lapse, now).unwrap_or(progress);
+        progress.advance(act, now)
+    }
+
+    pub(crate) fn claim(&mut self, event: usize) {
+        let act = claim(self, event);
+        if let (Some(progress), Act::Claim(lease)) = (self.advanced(event, act), act) {
+            self.put(event, progress);
+            self.workers.push(Worker {
+                event,
+                token: lease.token,
+                taken: None,
+            });
+        }
+    }
+
+    pub(crate) fn post(&mut self, worker: usize, taken: bool) {
+        let worker = &mut self.workers[worker];
+        worker.taken = Some(taken);
+        if taken {
+            let count = &mut self.received[worker.event];
+            *count = (*count + 1).min(2);
+        }
+    }
+
+    pub(crate) fn posted(&self, worker: usize) -> bool {
+        self.workers[worker].taken.is_some()
+    }
+
+    pub(crate) fn report(&mut self, worker: usize) {
+        let worker = self.workers.remove(worker);
+        let ending = if worker.taken == Some(true) {
+            Ending::Delivered
+        } else {
+            Ending::RetryAfter(TICK)
+        };
+        let progress = self.db.events[worker.event].progress;
+        if let Some(after) = progress.advance(Act::End(worker.token, ending), at(self.tick)) {
+            self.put(worker.event, after);
+        }
+        if self.delivered(worker.event) && self.received[worker.event] == 0 {
+            self.broken = Some("E3 a delivery succeeded that never arrived");
+        }
+    }
+
+    pub(crate) fn delivered(&self, event: usize) -> bool {
+        let state = self.db.events.get(event).map(|event| event.progress.state);
+        matches!(state, Some(DeliveryState::Succeeded { .. }))
+    }
+
+    fn put(&mut self, event: usize, progress: partner_core::webhooks::delivery::Progress) {
+        let mut db = (*self.db).clone();
+        db.events[event].progress = progress;
+        self.db_digest = db.digest();
+        self.db = Arc::new(db);
+    }
+}
+
+/// What a step has left behind, judged once.
+#[derive(Clone)]
+pub(crate) struct Left<T> {
+    pub(crate) value: Arc<T>,
+    pub(crate) digest: u64,
+    pub(crate) breach: Option<Breach>,
+}
+
+fn claim(state: &State, event: usize) -> Act {
+    let attempts = state
+        .db
+        .events
+        .get(event)
+        .map_or(0, |event| event.progress.attempts);
+    let until: Timestamp = at(state.tick + 1);
+    let token = (u64::from(state.tick) << 8) | u64::from(attempts);
+    Act::Claim(Lease { token, until })
+}
+
+/// The key is scoped by its name and the pool, not by the quote.
+fn same_scope(one: Ask, other: Ask) -> bool {
+    matches!((one, other), (Ask::Transact { key: one, .. }, Ask::Transact { key: other, .. }) if one == other)
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.facts() == other.facts()
+            && self
+                .requests
+                .iter()
+                .map(|request| request.digest)
+                .eq(other.requests.iter().map(|request| request.digest))
+    }
+}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.facts().hash(hasher);
+        self.requests.len().hash(hasher);
+        for request in &self.requests {
+            request.digest.hash(hasher);
+        }
+    }
+}
+
+type Facts<'s> = (
+    (u64, u64, u8),
+    &'s [u8],
+    &'s [Worker],
+    &'s [u8],
+    (u8, u8),
+    &'s [Known],
+    Option<Breach>,
+);
+
+impl State {
+    fn facts(&self) -> Facts<'_> {
+        (
+            self.standing(),
+            &self.coming,
+            &self.workers,
+            &self.received,
+            (self.faults, self.crashes),
+            &self.known,
+            self.broken,
+        )
+    }
+}

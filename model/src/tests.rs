@@ -1,0 +1,136 @@
+//! A small scene to its end, and every invariant broken by hand once.
+
+use kernel::{Amount, Asset};
+use pools_core::ledger::Part;
+use pools_core::quote::{Fate, Side};
+use pools_core::trade::{Settlement, TradeState};
+
+use crate::db::Db;
+use crate::far::Stage;
+use crate::invariants;
+use crate::ports::Fault;
+use crate::request::{Ask, Name};
+use crate::scene::step;
+use crate::state::State;
+use crate::world::{access, at, pool, quote_id};
+use crate::{check, scenes};
+
+/// A quote, its purchase, and polls until it has been returned.
+fn returned() -> State {
+    let mut db = Db::new(access(Some(100)), &[Side::OnRamp]);
+    db.fund((2, 0));
+    let mut state = State::new(db, Vec::new(), 0, 0);
+    ask(&mut state, Ask::Transact { quote: 0, key: 1 });
+    for stage in [Stage::Delivered, Stage::Reversed] {
+        let trade = *state.far.holds.keys().next().unwrap();
+        state.engine(trade, stage);
+        ask(&mut state, Ask::Poll { quote: 0 });
+    }
+    assert_eq!(state.broken, None);
+    state
+}
+
+fn ask(state: &mut State, ask: Ask) {
+    state.arrive(ask, 0, 0);
+    let name = Name { ask, copy: 0 };
+    while let Some(request) = state.requests.first().cloned() {
+        let (now, db, far) = step(state, &request, Fault::None);
+        state.stepped(name, now, db, far);
+    }
+}
+
+#[test]
+fn a_small_scene_is_visited_to_its_end() {
+    let checked = check(scenes::small(), 1);
+    assert_eq!(checked.fault, None);
+    assert!(checked.states > 500, "{checked}");
+}
+
+#[test]
+fn a_scene_that_never_gets_where_it_should_is_a_fault() {
+    let checked = check(scenes::without_money(), 1);
+    assert_eq!(checked.fault.as_deref(), Some("never: a trade settles"));
+}
+
+#[test]
+fn every_invariant_can_break() {
+    let sound = returned();
+    assert_eq!(invariants::state(&sound.db), None);
+    let breaks: [(&str, fn(&mut Db)); 10] = [
+        ("M1", |db| db.entries[0].transfer.amount = cents(1)),
+        ("M1", |db| db.entries[0].mark = None),
+        ("M2", |db| {
+            db.entries.retain(|entry| !is(entry, Part::Close))
+        }),
+        ("M4", |db| {
+            db.entries.iter_mut().for_each(|entry| entry.trade = None)
+        }),
+        ("M5", |db| db.entries.last_mut().unwrap().trade = None),
+        ("M8", |db| db.velocity.as_mut().unwrap().total = 99),
+        ("M9", |db| {
+            db.trades.get_mut(&quote_id(0)).unwrap().terms.fee_bps = 1
+        }),
+        ("Q1", |db| {
+            db.quotes.get_mut(&quote_id(0)).unwrap().fate = Fate::Open
+        }),
+        ("I4", |db| db.answered.clear()),
+        ("E1", |db| db.events.clear()),
+    ];
+    for (name, tamper) in breaks {
+        let mut db = (*sound.db).clone();
+        tamper(&mut db);
+        let breach = invariants::state(&db).expect(name);
+        assert!(breach.starts_with(name), "{name}: {breach}");
+    }
+}
+
+#[test]
+fn every_rule_about_change_can_break() {
+    let after = returned().db;
+    let mut before = Db::new(access(Some(100)), &[Side::OnRamp]);
+    before.fund((2, 0));
+    assert_eq!(invariants::step(&before, &after), None);
+    let breaks: [(&str, fn(&mut Db)); 4] = [
+        ("Q3", |db| {
+            db.quotes.get_mut(&quote_id(0)).unwrap().fate = Fate::Rejected(at(1))
+        }),
+        ("M1", |db| drop(db.entries.remove(0))),
+        ("E1", |db| db.events.clear()),
+        ("T1", |db| {
+            let settlement = Settlement {
+                at: at(9),
+                fill: "other".to_owned(),
+            };
+            db.trades.get_mut(&quote_id(0)).unwrap().state = TradeState::Settled(settlement);
+        }),
+    ];
+    for (name, tamper) in breaks {
+        let mut next = (*after).clone();
+        tamper(&mut next);
+        assert!(
+            invariants::step(&after, &next)
+                .expect(name)
+                .starts_with(name)
+        );
+    }
+}
+
+#[test]
+fn what_the_engine_delivers_is_charged_for() {
+    let mut state = returned();
+    let trade = *state.far.holds.keys().next().unwrap();
+    let mut db = (*state.db).clone();
+    db.trades.get_mut(&quote_id(0)).unwrap().state = TradeState::Failed { at: at(1) };
+    assert!(invariants::across(&db, &state.far).is_some());
+    state.engine(trade, Stage::Working);
+    assert_eq!(state.broken, Some("M6 settled, and not delivered"));
+}
+
+fn is(entry: &pools_core::ledger::Entry, part: Part) -> bool {
+    entry.trade.is_some_and(|(_, own)| own == part)
+}
+
+fn cents(count: i64) -> Amount {
+    let euro: Asset = pool().fiat();
+    Amount::from_units(count * 1_000_000, euro).unwrap()
+}
