@@ -296,6 +296,14 @@ impl Client {
         answer["status"].as_str().unwrap().to_owned()
     }
 
+    /// The status of a quote's trade, moving nothing.
+    pub async fn trade_of(&self, quote: &str) -> String {
+        let list = self.get("/v1/pools/trades?limit=100").await.ok();
+        let trades = list["data"].as_array().unwrap();
+        let own = trades.iter().find(|trade| trade["quoteId"] == quote);
+        own.unwrap()["status"].as_str().unwrap().to_owned()
+    }
+
     /// Reads a quote.
     pub async fn quote(&self, quote: &str) -> Answer {
         self.get(&format!("/v1/pools/quotes/{quote}")).await

@@ -22,6 +22,7 @@ mod engine;
 mod invariants;
 mod logs;
 mod operator;
+mod orders;
 mod rates;
 mod setup;
 mod world;
@@ -34,6 +35,7 @@ pub use desk::DeskFault;
 pub use engine::{Asked, Reply, ScriptedEngine};
 pub use logs::{Catching, Logs};
 pub use operator::{Operator, money};
+pub use orders::{Cast, Orders, Paced};
 pub use rates::ScriptedRates;
 pub use setup::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RIVAL, RIVAL_PUBLISHABLE,

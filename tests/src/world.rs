@@ -12,10 +12,12 @@ use http_body_util::BodyExt;
 use http_kit::{Site, TrustedProxies};
 use kernel::{Clock, Entropy, Mode};
 use parking_lot::Mutex;
-use partner_core::PartnerStatus;
+use partner_core::key::PresentedKey;
+use partner_core::{Access, PartnerStatus};
 use partner_core::events::event_place;
-use partner_core::ports::{Audit, EventReads};
+use partner_core::ports::{Audit, Directory, EventReads};
 use partner_core::sealing::{MasterKey, Sealer};
+use pools_core::quote::QuoteId;
 use pools_core::usecases::poll::Polling;
 use pools_core::usecases::quoting::Quoting;
 use pools_core::usecases::reading::Reading;
@@ -238,6 +240,26 @@ impl World {
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.0.database
+    }
+
+    /// What the use cases are wired from, beside the far end.
+    pub(crate) fn parts(&self) -> (&Operator, Arc<Desk>, Arc<Sealer>) {
+        let inner = &self.0;
+        (&inner.operator, Arc::clone(&inner.desk), Arc::clone(&inner.sealer))
+    }
+
+    /// How many trades of a quote are stored.
+    pub async fn trades_of(&self, quote: &str) -> i64 {
+        let id = QuoteId::parse(quote).expect("a quote id").ulid();
+        let trades = format!("SELECT count(*) FROM trades WHERE quote_id = '{id}'");
+        self.0.database.number(&trades).await
+    }
+
+    /// What the door knows of a key.
+    pub async fn access(&self, key: &str) -> Arc<Access> {
+        let key = PresentedKey::parse(key).expect("a key");
+        let found = self.0.operator.directory.access_find(key.mode, &key.hash);
+        found.await.expect("a read").expect("a known key")
     }
 
     /// The next transact meets this fault of its commit.

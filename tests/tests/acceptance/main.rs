@@ -11,6 +11,7 @@ mod auth;
 mod clocks;
 mod discovery;
 mod framework;
+mod interleavings;
 mod logs;
 mod main_job;
 mod money;

@@ -1,0 +1,356 @@
+//! Requests in every order of their steps, on the real store.
+//!
+//! Each request runs the real use case over ports that wait for their turn before every call. [`Orders`] gives the turns: it
+//! lets one request make one call at a time, and plays the same scene again until every order has been played. A write that
+//! meets the open transaction of another waits for the store's lock, as it does in a service; that is known from who holds it.
+
+mod ports;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coordination::MemoryInFlight;
+use kernel::{Clock, Entropy};
+use parking_lot::Mutex;
+use partner_core::ports::InFlight;
+use pools_core::usecases::credit::Crediting;
+use pools_core::usecases::poll::Polling;
+use pools_core::usecases::reading::Reading;
+use pools_core::usecases::reject::Rejecting;
+use pools_core::usecases::transact::Transacting;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::World;
+use ports::Ports;
+
+/// No step takes longer than this, unless it waits for something that never comes.
+const STUCK: Duration = Duration::from_secs(30);
+
+/// Plays a scene in every order of its requests' steps.
+#[derive(Debug, Default)]
+pub struct Orders {
+    /// The order being played: at each turn who was chosen, of how many.
+    trail: Vec<(usize, usize)>,
+    played: usize,
+    blocked: usize,
+}
+
+impl Orders {
+    /// Is there an order that was not played yet?
+    #[must_use]
+    pub fn more(&mut self) -> bool {
+        if self.played == 0 {
+            return true;
+        }
+        while let Some((chosen, of)) = self.trail.pop() {
+            if chosen + 1 < of {
+                self.trail.push((chosen + 1, of));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How many orders were played.
+    #[must_use]
+    pub fn played(&self) -> usize {
+        self.played
+    }
+
+    /// In how many turns a request had to wait for the lock of another.
+    #[must_use]
+    pub fn blocked(&self) -> usize {
+        self.blocked
+    }
+
+    /// Plays one order to its end: what each request answered.
+    pub async fn play(&mut self, cast: Cast) -> Vec<String> {
+        let Cast {
+            turns,
+            mut news,
+            tasks,
+            ..
+        } = cast;
+        let mut stage = Stage {
+            parked: tasks.iter().map(|_| None).collect(),
+            answers: tasks.iter().map(|_| None).collect(),
+            expected: (0..tasks.len()).collect(),
+            waiting: None,
+        };
+        let mut turn = 0;
+        loop {
+            stage.hear(&mut news).await;
+            if stage.admitted(turns.holder()) {
+                continue;
+            }
+            let options = stage.options(turns.holder());
+            if options.is_empty() {
+                break;
+            }
+            let chosen = self.choose(turn, options.len());
+            turn += 1;
+            self.blocked += usize::from(stage.give(options[chosen], turns.holder()));
+        }
+        self.played += 1;
+        for task in tasks {
+            task.await.expect("a request that ends");
+        }
+        let answers = stage.answers.into_iter();
+        answers.map(|answer| answer.expect("an answer")).collect()
+    }
+
+    fn choose(&mut self, turn: usize, of: usize) -> usize {
+        match self.trail.get(turn) {
+            Some((chosen, was)) => {
+                assert_eq!(*was, of, "a scene goes the same way in the same order");
+                *chosen
+            }
+            None => {
+                self.trail.push((0, of));
+                0
+            }
+        }
+    }
+}
+
+/// Who stands where.
+struct Stage {
+    /// Who waits for a turn, and whether the next call writes.
+    parked: Vec<Option<Parked>>,
+    answers: Vec<Option<String>>,
+    /// Who is at work, and will be heard of.
+    expected: BTreeSet<usize>,
+    /// Who waits for the lock that another holds.
+    waiting: Option<usize>,
+}
+
+struct Parked {
+    writes: bool,
+    turn: oneshot::Sender<()>,
+}
+
+impl Stage {
+    /// Waits until everybody at work has come to the next call, or to the end.
+    async fn hear(&mut self, news: &mut mpsc::UnboundedReceiver<News>) {
+        while !self.expected.is_empty() {
+            let heard = tokio::time::timeout(STUCK, news.recv()).await;
+            let who = match heard.expect("nobody is stuck").expect("news") {
+                News::Waits(who, parked) => {
+                    self.parked[who] = Some(parked);
+                    who
+                }
+                News::Answered(who, answer) => {
+                    self.answers[who] = Some(answer);
+                    who
+                }
+            };
+            if self.waiting == Some(who) {
+                self.waiting = None;
+            } else {
+                let expected = self.expected.remove(&who);
+                assert!(expected, "request {who} went on without its turn");
+            }
+        }
+    }
+
+    /// Whoever waited for a lock that its holder has given back is at work now.
+    fn admitted(&mut self, holder: Option<usize>) -> bool {
+        let free = |waiting: &mut usize| holder.is_none_or(|holder| holder == *waiting);
+        let admitted = self.waiting.take_if(free);
+        self.expected.extend(admitted);
+        admitted.is_some()
+    }
+
+    /// Who may have the next turn. One at most waits for a lock.
+    fn options(&self, holder: Option<usize>) -> Vec<usize> {
+        let may = |who: &usize| {
+            let parked = self.parked[*who].as_ref();
+            parked.is_some_and(|parked| {
+                let locked = parked.writes && holder.is_some_and(|holder| holder != *who);
+                !(locked && self.waiting.is_some())
+            })
+        };
+        (0..self.parked.len()).filter(may).collect()
+    }
+
+    /// Gives somebody a turn. Says whether that one has to wait for a lock now.
+    fn give(&mut self, who: usize, holder: Option<usize>) -> bool {
+        let parked = self.parked[who].take().expect("somebody who waits");
+        let locked = parked.writes && holder.is_some_and(|holder| holder != who);
+        if locked {
+            self.waiting = Some(who);
+        } else {
+            self.expected.insert(who);
+        }
+        parked.turn.send(()).expect("somebody who listens");
+        locked
+    }
+}
+
+enum News {
+    Waits(usize, Parked),
+    Answered(usize, String),
+}
+
+/// The requests of one scene.
+#[derive(Debug)]
+pub struct Cast {
+    world: World,
+    in_flight: Arc<MemoryInFlight>,
+    turns: Turns,
+    news: mpsc::UnboundedReceiver<News>,
+    send: mpsc::UnboundedSender<News>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+/// Who holds the store's lock.
+#[derive(Debug, Clone, Default)]
+struct Turns(Arc<Mutex<Option<usize>>>);
+
+impl Turns {
+    fn holder(&self) -> Option<usize> {
+        *self.0.lock()
+    }
+}
+
+impl Cast {
+    /// Nobody yet.
+    #[must_use]
+    pub fn of(world: &World) -> Self {
+        let (send, news) = mpsc::unbounded_channel();
+        Self {
+            world: world.clone(),
+            in_flight: Arc::default(),
+            turns: Turns::default(),
+            news,
+            send,
+            tasks: Vec::new(),
+        }
+    }
+
+    /// Whoever comes next comes to another process of the service.
+    #[must_use]
+    pub fn elsewhere(mut self) -> Self {
+        self.in_flight = Arc::default();
+        self
+    }
+
+    /// One more request.
+    #[must_use]
+    pub fn and<F, R>(mut self, request: F) -> Self
+    where
+        F: FnOnce(Paced) -> R,
+        R: Future<Output = String> + Send + 'static,
+    {
+        let who = self.tasks.len();
+        let pace = Pace {
+            who,
+            turns: self.turns.clone(),
+            news: self.send.clone(),
+        };
+        let request = request(Paced::new(&self.world, &self.in_flight, pace));
+        let news = self.send.clone();
+        self.tasks.push(tokio::spawn(async move {
+            let answer = request.await;
+            news.send(News::Answered(who, answer))
+                .ok()
+                .expect("somebody who listens");
+        }));
+        self
+    }
+}
+
+/// A request's place in the order.
+#[derive(Clone)]
+struct Pace {
+    who: usize,
+    turns: Turns,
+    news: mpsc::UnboundedSender<News>,
+}
+
+impl Pace {
+    async fn turn(&self, writes: bool) {
+        let (turn, given) = oneshot::channel();
+        let waits = News::Waits(self.who, Parked { writes, turn });
+        self.news
+            .send(waits)
+            .ok()
+            .expect("somebody who gives turns");
+        given.await.expect("a turn");
+    }
+}
+
+/// The use cases, each of whose calls waits for its turn.
+#[derive(Clone)]
+pub struct Paced {
+    /// Executes quotes.
+    pub transacting: Transacting,
+    /// Polls trades.
+    pub polling: Polling,
+    /// Rejects quotes.
+    pub rejecting: Rejecting,
+    /// Reads.
+    pub reading: Reading,
+    /// Credits accounts.
+    pub crediting: Crediting,
+    pace: Pace,
+}
+
+impl fmt::Debug for Paced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Paced")
+    }
+}
+
+impl Paced {
+    fn new(world: &World, in_flight: &Arc<MemoryInFlight>, pace: Pace) -> Self {
+        let (operator, desk, sealer) = world.parts();
+        let entropy: Arc<dyn Entropy> = operator.entropy.clone();
+        let clock: Arc<dyn Clock> = operator.clock.clone();
+        let ports = Arc::new(Ports {
+            store: operator.store.clone(),
+            desk,
+            engine: Arc::clone(world.engine()),
+            pace: pace.clone(),
+        });
+        let in_flight: Arc<dyn InFlight> = in_flight.clone();
+        Self {
+            transacting: Transacting {
+                reads: ports.clone(),
+                desk: ports.clone(),
+                engine: ports.clone(),
+                in_flight,
+                clock,
+                entropy: Arc::clone(&entropy),
+                idempotency_ttl: Duration::from_secs(24 * 60 * 60),
+            },
+            polling: Polling {
+                store: ports.clone(),
+                engine: ports.clone(),
+                sealer,
+                entropy: Arc::clone(&entropy),
+            },
+            rejecting: Rejecting::new(ports.clone()),
+            reading: Reading::new(ports.clone()),
+            crediting: Crediting {
+                store: ports,
+                entropy,
+            },
+            pace,
+        }
+    }
+
+    /// A turn for something that is no use case of the service and changes no row.
+    pub async fn turn(&self) {
+        self.pace.turn(false).await;
+    }
+
+    /// A turn for something that writes in a transaction of its own.
+    pub async fn turn_to_write(&self) {
+        self.pace.turn(true).await;
+    }
+}

@@ -1,0 +1,316 @@
+//! The ports that wait for their turn before each call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::{Asset, Cas, Mode, Seen, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::events::NewEvent;
+use partner_core::idempotency::Scope;
+use partner_core::ports::{EventTx, Unit};
+use pools_core::books::{Command, Outcome, Refusal};
+use pools_core::ledger::{Account, Entry};
+use pools_core::ports::{
+    Confirmation, Deposit, Depth, Engine, Enquiry, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
+    PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeTx, TransactDesk, TransactLook,
+    VelocityTx,
+};
+use pools_core::quote::{Quote, QuoteId};
+use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
+use pools_core::velocity::Velocity;
+use store_sqlite::SqliteStore;
+
+use super::{Pace, Turns};
+use crate::desk::Desk;
+use crate::engine::ScriptedEngine;
+
+pub(super) struct Ports {
+    pub(super) store: SqliteStore,
+    pub(super) desk: Arc<Desk>,
+    pub(super) engine: Arc<ScriptedEngine>,
+    pub(super) pace: Pace,
+}
+
+#[async_trait]
+impl PoolsReads for Ports {
+    async fn quote_get(
+        &self,
+        who: &Tenant,
+        id: QuoteId,
+    ) -> Result<Option<Seen<Quote>>, StoreError> {
+        self.pace.turn(false).await;
+        self.store.quote_get(who, id).await
+    }
+
+    async fn quote_get_behind_writes(
+        &self,
+        who: &Tenant,
+        id: QuoteId,
+    ) -> Result<Option<Seen<Quote>>, StoreError> {
+        self.pace.turn(true).await;
+        self.store.quote_get_behind_writes(who, id).await
+    }
+
+    async fn trade_by_quote(
+        &self,
+        who: &Tenant,
+        quote: QuoteId,
+    ) -> Result<Option<Trade>, StoreError> {
+        self.pace.turn(false).await;
+        self.store.trade_by_quote(who, quote).await
+    }
+
+    async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+        self.pace.turn(false).await;
+        self.store.trade_get(who, id).await
+    }
+
+    async fn trades_page(
+        &self,
+        who: &Tenant,
+        filter: &TradeFilter,
+        limit: u32,
+    ) -> Result<Vec<Trade>, StoreError> {
+        self.pace.turn(false).await;
+        self.store.trades_page(who, filter, limit).await
+    }
+
+    async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
+        self.pace.turn(false).await;
+        self.store.account_get(who, asset).await
+    }
+
+    async fn ledger_page(
+        &self,
+        who: &Tenant,
+        asset: Asset,
+        filter: &LedgerFilter,
+        limit: u32,
+    ) -> Result<Option<LedgerPage>, StoreError> {
+        self.pace.turn(false).await;
+        self.store.ledger_page(who, asset, filter, limit).await
+    }
+
+    async fn transact_look(
+        &self,
+        scope: &Scope,
+        quote: QuoteId,
+    ) -> Result<Seen<TransactLook>, StoreError> {
+        self.pace.turn(false).await;
+        self.store.transact_look(scope, quote).await
+    }
+}
+
+#[async_trait]
+impl TransactDesk for Ports {
+    async fn transact(&self, command: Command) -> Result<Result<Outcome, Refusal>, StoreError> {
+        self.pace.turn(true).await;
+        self.desk.transact(command).await
+    }
+}
+
+/// What the engine is asked about a trade that is stored changes nothing for others: whenever it is asked, all goes on the same.
+/// So only the hold, before there is a trade, has a turn.
+#[async_trait]
+impl Engine for Ports {
+    async fn depth(&self, order: &Order) -> Option<Depth> {
+        Engine::depth(&*self.engine, order).await
+    }
+
+    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold> {
+        self.pace.turn(false).await;
+        Engine::hold(&*self.engine, trade, order).await
+    }
+
+    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
+        Engine::confirm(&*self.engine, trade).await
+    }
+
+    async fn let_go(&self, trade: TradeId) {
+        Engine::let_go(&*self.engine, trade).await;
+    }
+
+    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+        Engine::report(&*self.engine, enquiry).await
+    }
+
+    fn timeout(&self) -> Duration {
+        Engine::timeout(&*self.engine)
+    }
+}
+
+#[async_trait]
+impl PoolsStore for Ports {
+    async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
+        self.pace.turn(true).await;
+        let tx = self.store.begin(name).await?;
+        let before = self.pace.turns.0.lock().replace(self.pace.who);
+        assert_eq!(
+            before, None,
+            "the store has opened two write transactions at once"
+        );
+        Ok(Box::new(Tx {
+            tx,
+            holds: Holds(self.pace.turns.clone()),
+            pace: self.pace.clone(),
+        }))
+    }
+
+    async fn commitments_above(
+        &self,
+        mode: Mode,
+        total: i64,
+    ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+        self.pace.turn(false).await;
+        self.store.commitments_above(mode, total).await
+    }
+}
+
+/// Gives the lock back, whichever way the transaction ends.
+struct Holds(Turns);
+
+impl Drop for Holds {
+    fn drop(&mut self) {
+        *self.0.0.lock() = None;
+    }
+}
+
+/// A transaction with a turn at its beginning and one at its commit: in between nobody else can write, and its reads see nothing
+/// of others.
+struct Tx {
+    tx: Box<dyn PoolsTx>,
+    holds: Holds,
+    pace: Pace,
+}
+
+#[async_trait]
+impl Unit for Tx {
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        self.tx.now().await
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.pace.turn(true).await;
+        let Self { tx, holds, .. } = *self;
+        // The store's lock is free before its answer is here.
+        drop(holds);
+        tx.commit().await
+    }
+}
+
+#[async_trait]
+impl QuoteTx for Tx {
+    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
+        self.tx.quote_lock(who, id).await
+    }
+
+    async fn quote_reject(
+        &mut self,
+        who: &Tenant,
+        id: QuoteId,
+        at: Timestamp,
+    ) -> Result<Cas, StoreError> {
+        self.tx.quote_reject(who, id, at).await
+    }
+}
+
+#[async_trait]
+impl TradeTx for Tx {
+    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+        self.tx.trade_lock(who, id).await
+    }
+
+    async fn trade_claim(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        attempt: u32,
+        lease: Lease,
+    ) -> Result<Cas, StoreError> {
+        self.tx.trade_claim(who, id, attempt, lease).await
+    }
+
+    async fn trade_unclaim(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        token: u64,
+    ) -> Result<Cas, StoreError> {
+        self.tx.trade_unclaim(who, id, token).await
+    }
+
+    async fn trade_apply(
+        &mut self,
+        who: &Tenant,
+        before: &Trade,
+        step: &Step,
+        token: u64,
+    ) -> Result<Cas, StoreError> {
+        self.tx.trade_apply(who, before, step, token).await
+    }
+}
+
+#[async_trait]
+impl LedgerTx for Tx {
+    async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError> {
+        self.tx.account_lock(who, asset).await
+    }
+
+    async fn entry_post(
+        &mut self,
+        who: &Tenant,
+        before: &Account,
+        entry: &Entry,
+    ) -> Result<(), StoreError> {
+        self.tx.entry_post(who, before, entry).await
+    }
+
+    async fn refundable(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        settled_after: Timestamp,
+    ) -> Result<i128, StoreError> {
+        self.tx.refundable(who, asset, settled_after).await
+    }
+
+    async fn commitment_put(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        total: i64,
+    ) -> Result<(), StoreError> {
+        self.tx.commitment_put(who, asset, total).await
+    }
+
+    async fn deposit_find(
+        &mut self,
+        who: &Tenant,
+        reference: &str,
+    ) -> Result<Option<Deposit>, StoreError> {
+        self.tx.deposit_find(who, reference).await
+    }
+
+    async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
+        self.tx.deposit_insert(who, deposit).await
+    }
+}
+
+#[async_trait]
+impl VelocityTx for Tx {
+    async fn velocity_lock(&mut self, who: &Tenant) -> Result<Option<Velocity>, StoreError> {
+        self.tx.velocity_lock(who).await
+    }
+
+    async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError> {
+        self.tx.velocity_put(who, velocity).await
+    }
+}
+
+#[async_trait]
+impl EventTx for Tx {
+    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+        self.tx.event_insert(event).await
+    }
+}

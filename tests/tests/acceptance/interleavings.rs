@@ -1,0 +1,468 @@
+//! Pairs of requests in every order of their steps, on the real store. Each order ends with every invariant checked; each
+//! scene ends with the outcomes it must have had, all of them and no others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acceptance::{ACME, ACME_SECRET, ACME_SECRET_2, Cast, Orders, Paced, World, money};
+use kernel::Asset;
+use partner_core::idempotency::IdempotencyKey;
+use partner_core::pools::{PoolId, PoolsAccess};
+use pools_core::books::{Outcome, Refusal};
+use pools_core::ports::LedgerFilter;
+use pools_core::quote::QuoteId;
+use pools_core::usecases::credit::Credit;
+use pools_core::usecases::reject::RejectError;
+use pools_core::usecases::transact::{Transact, TransactError};
+
+/// So many orders share a database: invariants are checked over all of it after each.
+const PER_WORLD: usize = 25;
+
+/// Plays a scene in every order, on a new database now and then; how often each outcome came about.
+struct Played {
+    orders: Orders,
+    world: Option<World>,
+    outcomes: BTreeMap<String, usize>,
+}
+
+impl Played {
+    fn new() -> Self {
+        Self {
+            orders: Orders::default(),
+            world: None,
+            outcomes: BTreeMap::new(),
+        }
+    }
+
+    /// The database of the next order; `None` after the last.
+    async fn next(&mut self, funds: &str) -> Option<World> {
+        if !self.orders.more() {
+            if let Some(world) = self.world.take() {
+                world.finish().await;
+            }
+            return None;
+        }
+        if self.orders.played().is_multiple_of(PER_WORLD) {
+            if let Some(world) = self.world.take() {
+                world.finish().await;
+            }
+            let world = World::new().await;
+            if !funds.is_empty() {
+                world.operator().credit(ACME, funds, "EUR").await;
+            }
+            self.world = Some(world);
+        }
+        self.world.clone()
+    }
+
+    async fn play(&mut self, cast: Cast) -> Vec<String> {
+        self.orders.play(cast).await
+    }
+
+    /// An order has ended like this, and the database is sound.
+    async fn ended(&mut self, world: &World, outcome: &str) {
+        world.check().await;
+        world.notice_all().await;
+        *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
+    }
+
+    /// Exactly these outcomes came about.
+    fn had(&self, name: &str, outcomes: &[&str]) {
+        println!(
+            "{name}: {} orders, {} waits for a lock, {:?}",
+            self.orders.played(),
+            self.orders.blocked(),
+            self.outcomes
+        );
+        let found: BTreeSet<&str> = self.outcomes.keys().map(String::as_str).collect();
+        assert_eq!(
+            found,
+            outcomes.iter().copied().collect(),
+            "the outcomes of {name}"
+        );
+    }
+}
+
+fn id(quote: &str) -> QuoteId {
+    QuoteId::parse(quote).unwrap()
+}
+
+/// Executes a quote; `opened` or `existing` with the trade's id, or why not.
+async fn transact(
+    paced: Paced,
+    world: World,
+    secret: &'static str,
+    quote: String,
+    key: String,
+) -> String {
+    let access = world.access(secret).await;
+    let request = Transact {
+        pool: PoolId::parse("EUR-USDT").unwrap(),
+        quote: id(&quote),
+        key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+    };
+    match paced.transacting.transact(&access, request).await {
+        Ok(Outcome::Opened(_)) => "opened".to_owned(),
+        Ok(Outcome::Existing(_)) => "existing".to_owned(),
+        Err(TransactError::InProgress) => "in progress".to_owned(),
+        Err(TransactError::Refused(refusal)) => refused(refusal).to_owned(),
+        Err(TransactError::Store(fault)) => panic!("{fault:?}"),
+    }
+}
+
+fn refused(refusal: Refusal) -> &'static str {
+    match refusal {
+        Refusal::Denied(_) => "denied",
+        Refusal::QuoteClosed(_) => "closed",
+        Refusal::VelocityCapExceeded => "cap",
+        Refusal::InsufficientBalance => "balance",
+        Refusal::KeyReused => "reused",
+        Refusal::QuoteUnknown
+        | Refusal::SideNotEnabled
+        | Refusal::ReservationFailed
+        | Refusal::NoRoomForReturn
+        | Refusal::EngineUnavailable => panic!("{refusal}"),
+    }
+}
+
+/// Polls a trade; its status then.
+async fn poll(paced: Paced, world: World, quote: String) -> String {
+    let who = world.operator().tenant(ACME);
+    let trade = paced.polling.poll(&who, id(&quote)).await.unwrap();
+    trade.state.status().as_str().to_owned()
+}
+
+async fn reject(paced: Paced, world: World, quote: String) -> String {
+    let who = world.operator().tenant(ACME);
+    match paced.rejecting.reject(&who, id(&quote)).await {
+        Ok(_) => "rejected".to_owned(),
+        Err(RejectError::Closed(_)) => "closed".to_owned(),
+        Err(fault) => panic!("{fault:?}"),
+    }
+}
+
+async fn read(paced: &Paced, world: &World, quote: &str) -> &'static str {
+    let who = world.operator().tenant(ACME);
+    let found = paced.reading.quote(&who, id(quote)).await.unwrap();
+    found.unwrap().1.as_str()
+}
+
+/// How the trades of a quote and the account stand, from the database.
+async fn debits(world: &World) -> (i64, i64) {
+    let debits = "SELECT count(*) FROM ledger_entries WHERE part = 'reserve'";
+    (
+        world.database().count("trades").await,
+        world.database().number(debits).await,
+    )
+}
+
+// rule: pools.transact.once, idempotency.same-transaction
+#[tokio::test]
+async fn transact_and_transact_of_one_quote() {
+    // On two processes, which know of each other by the database alone.
+    for keys in [["k", "k"], ["k", "l"]] {
+        let mut played = Played::new();
+        while let Some(world) = played.next("100000.00").await {
+            let quote = world.acme().buy("EUR-USDT", "100").await;
+            let before = debits(&world).await;
+            let run = |key: &str| {
+                let (world, quote, key) = (world.clone(), quote.clone(), format!("{key}-{quote}"));
+                move |paced| transact(paced, world, ACME_SECRET, quote, key)
+            };
+            let cast = Cast::of(&world).and(run(keys[0]));
+            let mut answers = played.play(cast.elsewhere().and(run(keys[1]))).await;
+            answers.sort_unstable();
+            let after = debits(&world).await;
+            assert_eq!(after, (before.0 + 1, before.1 + 1), "one trade, one debit");
+            played.ended(&world, &answers.join(", ")).await;
+        }
+        played.had("transact and transact", &["existing, opened"]);
+    }
+}
+
+// rule: pools.transact.balance, money.never-negative, pools.velocity.exact
+#[tokio::test]
+async fn transact_and_transact_of_two_quotes() {
+    for (funds, cap, refusal) in [
+        ("100.00", None, "balance"),
+        ("100000.00", Some(11_000_000_000), "cap"),
+    ] {
+        let mut orders = Orders::default();
+        let mut first = BTreeSet::new();
+        while orders.more() {
+            let world = World::new().await;
+            world.operator().credit(ACME, funds, "EUR").await;
+            world
+                .operator()
+                .change(ACME, |profile| profile.velocity_cap = cap)
+                .await;
+            let mut cast = Cast::of(&world);
+            for _ in 0..2 {
+                let quote = world.acme().buy("EUR-USDT", "100").await;
+                let world = world.clone();
+                cast = cast
+                    .and(move |paced| transact(paced, world, ACME_SECRET, quote.clone(), quote));
+            }
+            let answers = orders.play(cast).await;
+            let opened = answers.iter().position(|answer| answer == "opened");
+            assert_eq!(answers[1 - opened.unwrap()], refusal);
+            assert_eq!(debits(&world).await, (1, 1));
+            first.extend(opened);
+            world.finish().await;
+        }
+        println!("two quotes, {refusal}: {} orders", orders.played());
+        assert_eq!(first, [0, 1].into(), "either has won some");
+    }
+}
+
+// rule: pools.reject.or-consume, pools.reject.once
+#[tokio::test]
+async fn transact_and_reject() {
+    let mut played = Played::new();
+    while let Some(world) = played.next("100000.00").await {
+        let quote = world.acme().buy("EUR-USDT", "100").await;
+        let (one, other) = (
+            (world.clone(), quote.clone()),
+            (world.clone(), quote.clone()),
+        );
+        let cast = Cast::of(&world)
+            .and(move |paced| transact(paced, one.0, ACME_SECRET, one.1.clone(), one.1))
+            .and(move |paced| reject(paced, other.0, other.1));
+        let answers = played.play(cast).await;
+        let status = world.acme().quote(&quote).await.ok()["status"].clone();
+        played
+            .ended(
+                &world,
+                &format!("{}: {}", answers.join(", "), status.as_str().unwrap()),
+            )
+            .await;
+    }
+    played.had(
+        "transact and reject",
+        &["opened, closed: consumed", "closed, rejected: rejected"],
+    );
+}
+
+// rule: pools.transact.expired, pools.quote-record.monotone, time.read-after-lock
+#[tokio::test]
+async fn transact_behind_a_lock_held_over_the_instant_of_expiry() {
+    let mut played = Played::new();
+    while let Some(world) = played.next("100000.00").await {
+        let quote = world.acme().buy("EUR-USDT", "100").await;
+        let other = world.acme().buy("EUR-USDT", "100").await;
+        world.after(14_999);
+        let (one, two, three) = (
+            (world.clone(), quote.clone()),
+            world.clone(),
+            (world.clone(), quote.clone()),
+        );
+        let cast = Cast::of(&world)
+            .and(move |paced| transact(paced, one.0, ACME_SECRET, one.1.clone(), one.1))
+            .and(move |paced| reject(paced, two, other))
+            .and(async move |paced: Paced| {
+                let (world, quote) = three;
+                paced.turn().await;
+                let made = world.trades_of(&quote).await;
+                world.after(1);
+                format!("{made} {}", read(&paced, &world, &quote).await)
+            });
+        let answers = played.play(cast).await;
+        let status = world.acme().quote(&quote).await.ok()["status"].clone();
+        let status = status.as_str().unwrap();
+        let in_time = usize::from(answers[0] == "opened");
+        // Stored before the instant, or not at all; and what was seen of it stays.
+        assert_eq!(answers[2], format!("{in_time} {status}"));
+        played
+            .ended(&world, &format!("{}: {status}", answers[0]))
+            .await;
+    }
+    played.had(
+        "transact behind a lock",
+        &["opened: consumed", "closed: expired"],
+    );
+}
+
+// rule: pools.transact.balance, money.zero-sum
+#[tokio::test]
+async fn transact_and_credit() {
+    let mut orders = Orders::default();
+    let mut outcomes = BTreeSet::new();
+    while orders.more() {
+        let world = World::new().await;
+        world.operator().credit(ACME, "60.00", "EUR").await;
+        let quote = world.acme().buy("EUR-USDT", "100").await;
+        let (one, other) = (world.clone(), world.clone());
+        let cast = Cast::of(&world)
+            .and(move |paced| transact(paced, one, ACME_SECRET, quote.clone(), quote))
+            .and(async move |paced: Paced| {
+                let credit = Credit {
+                    amount: money("60.00", "EUR"),
+                    network: None,
+                    reference: "deposit".to_owned(),
+                };
+                let who = other.operator().tenant(ACME);
+                let credited = paced.crediting.credit(&who, &credit).await.unwrap();
+                assert!(credited.applied);
+                "credited".to_owned()
+            });
+        let answers = orders.play(cast).await;
+        let left = world.acme().balance("EUR-USDT").await;
+        let opened = answers[0] == "opened";
+        assert_eq!(left, if opened { "20.00" } else { "120.00" });
+        outcomes.insert(answers[0].clone());
+        world.finish().await;
+    }
+    println!("transact and credit: {} orders", orders.played());
+    assert_eq!(outcomes, ["balance".to_owned(), "opened".to_owned()].into());
+}
+
+// rule: auth.revocation-beats-money
+#[tokio::test]
+async fn transact_and_the_end_of_its_right() {
+    for revoked in [false, true] {
+        let mut orders = Orders::default();
+        let mut outcomes = BTreeSet::new();
+        while orders.more() {
+            let world = World::new().await;
+            world.operator().credit(ACME, "1000.00", "EUR").await;
+            let quote = world.acme().buy("EUR-USDT", "100").await;
+            let (one, other) = (world.clone(), world.clone());
+            let cast = Cast::of(&world)
+                .and(move |paced| transact(paced, one, ACME_SECRET_2, quote.clone(), quote))
+                .and(async move |paced: Paced| {
+                    paced.turn_to_write().await;
+                    if revoked {
+                        other.operator().revoke(ACME_SECRET_2).await;
+                    } else {
+                        let suspend = |profile: &mut partner_core::pools::PoolsProfile| {
+                            profile.access = PoolsAccess::Suspended
+                        };
+                        other.operator().change(ACME, suspend).await;
+                    }
+                    let made = other.database().count("trades").await;
+                    paced.turn().await;
+                    made.to_string()
+                });
+            let answers = orders.play(cast).await;
+            let made = world.database().count("trades").await;
+            assert_eq!(
+                answers[1],
+                made.to_string(),
+                "nothing was made once the right had ended"
+            );
+            assert_eq!(answers[0] == "opened", made == 1);
+            outcomes.insert(answers[0].clone());
+            world.finish().await;
+        }
+        println!(
+            "transact and the end of its right: {} orders",
+            orders.played()
+        );
+        assert_eq!(outcomes, ["denied".to_owned(), "opened".to_owned()].into());
+    }
+}
+
+// rule: pools.trade.converge, pools.event.once, pools.trade.second-poller, pools.trade.return
+#[tokio::test]
+async fn poll_and_poll() {
+    // Both find it settled, failed, or released; or one settles it and both hear of the return.
+    for (amount, polled, ends) in [
+        ("10", 0, &["settled"][..]),
+        ("10.31", 0, &["failed"]),
+        ("10.32", 0, &["released"]),
+        ("10.41", 1, &["returned"]),
+        ("10.41", 0, &["returned", "settled"]),
+    ] {
+        let mut played = Played::new();
+        while let Some(world) = played.next("100000.00").await {
+            let (quote, _) = world.acme().trade("EUR-USDT", amount).await;
+            for _ in 0..polled {
+                world.acme().poll(&quote).await.ok();
+            }
+            let mut cast = Cast::of(&world);
+            for _ in 0..2 {
+                let (world, quote) = (world.clone(), quote.clone());
+                cast = cast.and(move |paced| poll(paced, world, quote));
+            }
+            played.play(cast).await;
+            let entries =
+                format!("SELECT count(*) FROM ledger_entries WHERE reference = '{quote}'");
+            let status = world.acme().trade_of(&quote).await;
+            let parts = 2 + i64::from(status == "returned");
+            assert_eq!(world.database().number(&entries).await, parts);
+            played.ended(&world, &status).await;
+        }
+        played.had(&format!("poll and poll, {amount}"), ends);
+    }
+}
+
+// rule: pools.trade.second-poller, pools.event.once
+#[tokio::test]
+async fn a_late_answer_and_the_poll_that_took_over() {
+    let mut played = Played::new();
+    while let Some(world) = played.next("100000.00").await {
+        let (quote, _) = world.acme().trade("EUR-USDT", "10.31").await;
+        let (one, other) = (
+            (world.clone(), quote.clone()),
+            (world.clone(), quote.clone()),
+        );
+        let cast = Cast::of(&world)
+            .and(move |paced| poll(paced, one.0, one.1))
+            .and(async move |paced: Paced| {
+                let (world, quote) = other;
+                paced.turn().await;
+                world.after(60_000);
+                poll(paced, world, quote).await
+            });
+        played.play(cast).await;
+        let status = world.acme().trade_of(&quote).await;
+        played.ended(&world, &status).await;
+    }
+    played.had("a late answer", &["failed"]);
+}
+
+// rule: pools.ledger.chain, pools.ledger.pure
+#[tokio::test]
+async fn poll_and_reads() {
+    let mut played = Played::new();
+    while let Some(world) = played.next("100000.00").await {
+        let (quote, trade) = world.acme().trade("EUR-USDT", "10.31").await;
+        let (one, other) = ((world.clone(), quote.clone()), (world.clone(), trade));
+        let cast = Cast::of(&world)
+            .and(move |paced| poll(paced, one.0, one.1))
+            .and(async move |paced: Paced| {
+                let (world, trade) = other;
+                let who = world.operator().tenant(ACME);
+                let id = pools_core::trade::TradeId::parse(&trade).unwrap();
+                let status = paced
+                    .reading
+                    .trade(&who, id)
+                    .await
+                    .unwrap()
+                    .unwrap()
+                    .state
+                    .status();
+                let euro = Asset::fiat("EUR").unwrap();
+                let filter = LedgerFilter::default();
+                let page = paced.reading.statement(&who, euro, &filter, None, 100);
+                let page = page.await.unwrap().unwrap();
+                let newest = page.page.items[0].mark.unwrap();
+                assert_eq!(
+                    newest.balance_after, page.account.available,
+                    "a page is of one moment"
+                );
+                let refunded = page
+                    .page
+                    .items
+                    .iter()
+                    .any(|entry| entry.trade == Some((id, pools_core::ledger::Part::Close)));
+                format!("{}, {refunded}", status.as_str())
+            });
+        let answers = played.play(cast).await;
+        played.ended(&world, &answers[1]).await;
+    }
+    // The trade is read first, the ledger later: the refund is there whenever the status says so.
+    played.had(
+        "poll and reads",
+        &["reserved, false", "reserved, true", "failed, true"],
+    );
+}
