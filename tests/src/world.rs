@@ -12,11 +12,11 @@ use http_body_util::BodyExt;
 use http_kit::{Site, TrustedProxies};
 use kernel::{Clock, Entropy, Mode};
 use parking_lot::Mutex;
-use partner_core::key::PresentedKey;
-use partner_core::{Access, PartnerStatus};
 use partner_core::events::event_place;
+use partner_core::key::PresentedKey;
 use partner_core::ports::{Audit, Directory, EventReads};
 use partner_core::sealing::{MasterKey, Sealer};
+use partner_core::{Access, PartnerStatus};
 use pools_core::quote::QuoteId;
 use pools_core::usecases::poll::Polling;
 use pools_core::usecases::quoting::Quoting;
@@ -245,7 +245,11 @@ impl World {
     /// What the use cases are wired from, beside the far end.
     pub(crate) fn parts(&self) -> (&Operator, Arc<Desk>, Arc<Sealer>) {
         let inner = &self.0;
-        (&inner.operator, Arc::clone(&inner.desk), Arc::clone(&inner.sealer))
+        (
+            &inner.operator,
+            Arc::clone(&inner.desk),
+            Arc::clone(&inner.sealer),
+        )
     }
 
     /// How many trades of a quote are stored.
