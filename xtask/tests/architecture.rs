@@ -65,6 +65,13 @@ const TABLE: &[Row] = &[
         because: "adapters of every kind have crash points, so it knows none of them and no product; cores have none",
     },
     Row {
+        name: "store-postgres",
+        imports: Only("kernel partner-core pools-core instruments failpoints"),
+        pure: None,
+        tests: "store-contract",
+        because: "implements the cores' ports and knows nobody who calls them",
+    },
+    Row {
         name: "store-sqlite",
         imports: Only("kernel partner-core pools-core instruments failpoints"),
         pure: None,
@@ -187,7 +194,11 @@ const FOR_TESTS_ONLY: &[&str] = &["acceptance", "bench", "crash", "model", "stor
 
 /// External crates that only the named crates may use, so that each technology has one home. `acceptance`, `bench` and `crash` may use all.
 const OWNED: &[(&str, &[&str], &str)] = &[
-    ("sqlx", &["store-sqlite"], "SQL belongs to the stores"),
+    (
+        "sqlx",
+        &["store-postgres", "store-sqlite"],
+        "SQL belongs to the stores",
+    ),
     ("redis", &["coordination"], "Redis belongs to coordination"),
     ("moka", &["coordination"], "a cache is shared state"),
     (

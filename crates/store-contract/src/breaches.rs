@@ -131,7 +131,7 @@ fn delete(rows: &Rows, table: &str, row: &str) -> String {
 fn entry(rows: &Rows, asset: &str, debit: &str, credit: &str, reason: &str) -> String {
     format!(
         "INSERT INTO ledger_entries (mode, partner_id, id, asset, debit, credit, amount, reason, reference, created_at)
-         VALUES ('test', '{}', 'planted', '{asset}', '{debit}', '{credit}', 1, '{reason}', 'planted', 0)",
+         VALUES ('test', '{}', '00000000000P1ANTED00000000', '{asset}', '{debit}', '{credit}', 1, '{reason}', 'planted', 0)",
         rows.partner
     )
 }

@@ -1,0 +1,167 @@
+//! Who may do what: a key with its partner and entitlements, read in one statement.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use kernel::{Mode, StoreError};
+use partner_core::key::{KeyHash, KeyId};
+use partner_core::pools::{Pool, PoolsProfile};
+use partner_core::ports::Directory;
+use partner_core::{Access, PartnerId};
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::types::Uuid;
+
+use crate::books::Held;
+use crate::open::Inner;
+use crate::row::{Columns, key};
+use crate::{PostgresStore, config, errors, keys, partners, pools};
+
+/// Accesses kept for the lane; past this many all are dropped.
+const CACHED: usize = 10_000;
+
+/// Accesses as of the versions of their partners' books.
+///
+/// The lane reads a version with the books it takes. While it holds them nobody changes what the
+/// partner may do, so while the version stands, so does what is cached under it.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    by_key: HashMap<KeyId, (i64, Arc<Access>)>,
+}
+
+#[async_trait]
+impl Directory for PostgresStore {
+    async fn access_find(
+        &self,
+        mode: Mode,
+        hash: &KeyHash,
+    ) -> Result<Option<Arc<Access>>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let row = sqlx::query(
+            "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
+                    p.name AS partner_name, p.status AS partner_status,
+                    a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
+                    a.funding_reference, a.terms
+             FROM api_keys AS k
+             JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
+             LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id
+             WHERE k.hash = $2 AND k.mode = $1",
+        )
+        .bind(mode.as_str())
+        .bind(hash.0.as_slice())
+        .fetch_optional(&mut *conn)
+        .await
+        .map_err(errors::statement)?;
+        row.map(|row| access(&row, mode).map(Arc::new)).transpose()
+    }
+
+    async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        Ok(pools::all(&mut conn, mode).await?.into())
+    }
+
+    async fn config_version(&self) -> Result<i64, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        config::version(&mut conn).await
+    }
+}
+
+fn access(row: &PgRow, mode: Mode) -> Result<Access, StoreError> {
+    let partner = partners::partner(&Columns::new("partners", row))?;
+    let profile = Columns::new("pools_profiles", row);
+    let provisioned = profile.get::<Option<bool>>("enabled")?.is_some();
+    let profile = if provisioned {
+        pools::profile(&profile)?
+    } else {
+        PoolsProfile::absent(&partner.id)
+    };
+    Ok(Access::new(
+        mode,
+        keys::record(&Columns::new("api_keys", row), mode)?,
+        partner,
+        profile,
+    ))
+}
+
+impl Inner {
+    /// The accesses of a batch's keys while the books of their partners are held; a key that the
+    /// partner does not have is left out.
+    pub(crate) async fn access_of(
+        &self,
+        conn: &mut PgConnection,
+        mode: Mode,
+        wanted: &BTreeMap<KeyId, PartnerId>,
+        held: &BTreeMap<PartnerId, Held>,
+    ) -> Result<BTreeMap<KeyId, Arc<Access>>, StoreError> {
+        let mut found = self.cached(wanted, held);
+        let (ids, partners): (Vec<Uuid>, Vec<&str>) = wanted
+            .iter()
+            .filter(|(id, _)| id.mode() == mode && !found.contains_key(*id))
+            .map(|(id, partner)| (key(*id), partner.as_str()))
+            .unzip();
+        if !ids.is_empty() {
+            let read = read(conn, mode, &partners, &ids).await?;
+            self.remember(&read, held);
+            found.extend(read.into_iter().map(|access| (access.key.id, access)));
+        }
+        Ok(found)
+    }
+
+    fn cached(
+        &self,
+        wanted: &BTreeMap<KeyId, PartnerId>,
+        held: &BTreeMap<PartnerId, Held>,
+    ) -> BTreeMap<KeyId, Arc<Access>> {
+        let cache = self.lock_cache();
+        let current = |(id, partner): (&KeyId, &PartnerId)| {
+            let (version, access) = cache.by_key.get(id)?;
+            let stands = held.get(partner)?.version == *version && access.partner.id == *partner;
+            stands.then(|| (*id, Arc::clone(access)))
+        };
+        wanted.iter().filter_map(current).collect()
+    }
+
+    fn remember(&self, read: &[Arc<Access>], held: &BTreeMap<PartnerId, Held>) {
+        let mut cache = self.lock_cache();
+        if cache.by_key.len() > CACHED {
+            cache.by_key.clear();
+        }
+        let versioned = |access: &Arc<Access>| {
+            let version = held.get(&access.partner.id)?.version;
+            Some((access.key.id, (version, Arc::clone(access))))
+        };
+        cache.by_key.extend(read.iter().filter_map(versioned));
+    }
+
+    fn lock_cache(&self) -> MutexGuard<'_, Cache> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn read(
+    conn: &mut PgConnection,
+    mode: Mode,
+    partners: &[&str],
+    ids: &[Uuid],
+) -> Result<Vec<Arc<Access>>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
+                p.name AS partner_name, p.status AS partner_status,
+                a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
+                a.funding_reference, a.terms
+         FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, id)
+         JOIN api_keys AS k ON k.mode = $1 AND k.partner_id = j.partner_id AND k.id = j.id
+         JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
+         LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id",
+    )
+    .bind(mode.as_str())
+    .bind(partners)
+    .bind(ids)
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| access(row, mode).map(Arc::new))
+        .collect()
+}

@@ -1,0 +1,272 @@
+//! The queue of deliveries: claimed endpoint by endpoint, concluded under the lease's token.
+//!
+//! A delivery that an earlier one of its object holds back is never due before that one is: who
+//! claims then passes over few rows in vain, however much waits behind a dead endpoint.
+
+mod claim;
+mod step;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use kernel::{Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::events::Service;
+use partner_core::ports::{
+    ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, QueueStanding, Wake,
+};
+use partner_core::webhooks::delivery::{Act, DeliveryState, Lease, Progress};
+use partner_core::webhooks::fairness::allot;
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::types::Uuid;
+
+use crate::row::{Columns, key};
+use crate::tx::PgTx;
+use crate::{PostgresStore, clock, errors};
+use claim::{endpoints_of, first_lease, hold, lapse, pick, queues};
+use step::{Step, apply, follow};
+
+#[async_trait]
+impl Deliveries for PostgresStore {
+    async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError> {
+        let mut tx = PgTx::begin(self, "deliveries_claim").await?;
+        let now = tx.instant().await?;
+        let lapsed = lapse(tx.conn(), order.mode, now).await?;
+        let mut queues = queues(tx.conn(), order.mode, order.service).await?;
+        queues.retain(|queue| queue.since <= now);
+        let allotted = allot(queues, &order.room);
+        let picked = pick(tx.conn(), order.mode, &allotted, now).await?;
+        if lapsed == 0 && picked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lease = Lease {
+            token: order.token,
+            until: now.plus(order.lease),
+        };
+        hold(tx.conn(), order.mode, &picked, lease, now).await?;
+        let endpoints = endpoints_of(tx.conn(), order, &picked, now).await?;
+        tx.finish().await?;
+        picked
+            .into_iter()
+            .map(|picked| picked.claimed(order.mode, &endpoints))
+            .collect()
+    }
+
+    async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError> {
+        let mut outcomes = vec![Cas::Lost; batch.len()];
+        if batch.is_empty() {
+            return Ok(outcomes);
+        }
+        let mut tx = PgTx::begin(self, "deliveries_conclude").await?;
+        let found = find(tx.conn(), batch).await?;
+        let now = tx.instant().await?;
+        let mut steps = Vec::new();
+        for ((place, concluded), outcome) in batch.iter().enumerate().zip(&mut outcomes) {
+            let act = Act::End(concluded.token, concluded.ending);
+            if let Some(stored) = found.get(&place)
+                && let Some(next) = stored.progress.advance(act, now)
+            {
+                *outcome = Cas::Won;
+                let mode = concluded.tenant.mode;
+                steps.push(Step::new(mode, stored, next).noting(concluded));
+            }
+        }
+        if steps.is_empty() {
+            return Ok(outcomes);
+        }
+        apply(tx.conn(), &steps).await?;
+        follow(tx.conn(), &steps, now).await?;
+        tx.finish().await?;
+        Ok(outcomes)
+    }
+
+    async fn deliveries_next(
+        &self,
+        mode: Mode,
+        service: Service,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let lease = first_lease(&mut conn, mode).await?;
+        let queues = queues(&mut conn, mode, service).await?;
+        Ok(queues.iter().map(|queue| queue.since).chain(lease).min())
+    }
+
+    async fn deliveries_of(
+        &self,
+        who: &Tenant,
+        object_id: &str,
+    ) -> Result<Vec<DeliveryRecord>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let rows = sqlx::query(
+            "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
+                    d.lease_until, d.last_response_status, d.last_error, d.delivered_at
+             FROM events AS e
+             JOIN deliveries AS d ON d.mode = $1 AND d.partner_id = $2 AND d.event_id = e.id
+             WHERE e.mode = $1 AND e.partner_id = $2 AND e.object_id = $3
+             ORDER BY d.position",
+        )
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(object_id)
+        .fetch_all(&mut *conn)
+        .await
+        .map_err(errors::statement)?;
+        rows.iter().map(|row| record(row, who.mode)).collect()
+    }
+
+    async fn deliveries_standing(
+        &self,
+        mode: Mode,
+        service: Service,
+    ) -> Result<QueueStanding, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let server = clock::server(&mut conn).await?;
+        let now = self.inner.clock.settle(server, 0)?;
+        let row = sqlx::query(STANDING)
+            .bind(mode.as_str())
+            .bind(service.as_str())
+            .bind(now.millis())
+            .fetch_one(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let row = Columns::new("deliveries", &row);
+        let count = |column| row.integer(column).map(i64::unsigned_abs);
+        Ok(QueueStanding {
+            due: count("due")?,
+            scheduled: count("scheduled")?,
+            in_flight: count("in_flight")?,
+            oldest_due: row.opt_instant("first")?.map(|first| now.since(first)),
+        })
+    }
+
+    fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
+        self.inner.watchers.add(wake);
+    }
+}
+
+/// Counted in the index, endpoint by endpoint.
+const STANDING: &str = "SELECT coalesce(sum(due), 0)::bigint AS due, coalesce(sum(later), 0)::bigint AS scheduled,
+            coalesce(sum(held), 0)::bigint AS in_flight, min(first) AS first
+     FROM (
+         SELECT count(*) FILTER (WHERE d.next_attempt_at <= $3) AS due,
+                count(*) FILTER (WHERE d.next_attempt_at > $3) AS later,
+                min(d.next_attempt_at) FILTER (WHERE d.next_attempt_at <= $3) AS first,
+                0 AS held
+         FROM webhook_endpoints AS w
+         JOIN deliveries AS d ON d.status = 'pending' AND d.mode = $1 AND d.endpoint_id = w.id
+         WHERE w.mode = $1 AND w.service = $2
+         UNION ALL
+         SELECT 0, 0, NULL, count(*)
+         FROM deliveries AS d
+         JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+         WHERE d.status = 'in_flight' AND d.mode = $1 AND w.service = $2
+     ) AS counted";
+
+/// Who is woken when deliveries have been queued.
+#[derive(Default)]
+pub(crate) struct Watchers(Mutex<Vec<Arc<dyn Wake>>>);
+
+impl Watchers {
+    fn add(&self, wake: Arc<dyn Wake>) {
+        self.lock().push(wake);
+    }
+
+    pub(crate) fn wake(&self) {
+        self.lock().iter().for_each(|watcher| watcher.wake());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<dyn Wake>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Watchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watchers({})", self.lock().len())
+    }
+}
+
+/// A delivery as it stands, and what its row is found by.
+struct Stored {
+    partner: String,
+    id: Uuid,
+    progress: Progress,
+}
+
+fn stored(row: &Columns<'_>) -> Result<Stored, StoreError> {
+    Ok(Stored {
+        partner: row.text("partner_id")?.to_owned(),
+        id: row.get("id")?,
+        progress: progress(row)?,
+    })
+}
+
+fn progress(row: &Columns<'_>) -> Result<Progress, StoreError> {
+    let due = row.opt_instant("next_attempt_at")?;
+    let token = row.opt_integer("lease_token")?;
+    let until = row.opt_instant("lease_until")?;
+    let delivered = row.opt_instant("delivered_at")?;
+    let state = match (row.text("status")?, due, token, until, delivered) {
+        ("pending", Some(due), None, None, None) => DeliveryState::Pending { due },
+        ("in_flight", None, Some(token), Some(until), None) => DeliveryState::InFlight(Lease {
+            token: token.cast_unsigned(),
+            until,
+        }),
+        ("succeeded", None, None, None, Some(at)) => DeliveryState::Succeeded { at },
+        ("dead_lettered", None, None, None, None) => DeliveryState::DeadLettered,
+        _ => return Err(row.bad("status")),
+    };
+    let attempts = u32::try_from(row.integer("attempts")?).map_err(|_| row.bad("attempts"))?;
+    Ok(Progress { state, attempts })
+}
+
+fn record(row: &PgRow, mode: Mode) -> Result<DeliveryRecord, StoreError> {
+    let row = Columns::new("deliveries", row);
+    let status = row.opt_integer("last_response_status")?;
+    Ok(DeliveryRecord {
+        id: row.id("id", mode)?,
+        event_id: row.text("event_id")?.to_owned(),
+        progress: progress(&row)?,
+        last_response_status: status
+            .map(|status| u16::try_from(status).map_err(|_| row.bad("last_response_status")))
+            .transpose()?,
+        last_error: row.opt_text("last_error")?.map(str::to_owned),
+    })
+}
+
+/// Takes the deliveries of a batch; by their place in it.
+async fn find(
+    conn: &mut PgConnection,
+    batch: &[Concluded],
+) -> Result<BTreeMap<usize, Stored>, StoreError> {
+    let mut columns = (Vec::new(), Vec::new(), Vec::new());
+    for Concluded { tenant, id, .. } in batch {
+        columns.0.push(tenant.mode.as_str());
+        columns.1.push(tenant.partner.as_str());
+        columns.2.push(key(*id));
+    }
+    let rows = sqlx::query(
+        "SELECT j.place, d.partner_id, d.id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
+                d.delivered_at
+         FROM unnest($1::text[], $2::text[], $3::uuid[]) WITH ORDINALITY AS j (mode, partner_id, id, place)
+         JOIN deliveries AS d ON d.mode = j.mode AND d.partner_id = j.partner_id AND d.id = j.id
+         ORDER BY d.mode, d.partner_id, d.position FOR NO KEY UPDATE OF d",
+    )
+    .bind(columns.0)
+    .bind(columns.1)
+    .bind(columns.2)
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| {
+            let row = Columns::new("deliveries", row);
+            let place = usize::try_from(row.integer("place")?).ok();
+            let place = place.and_then(|place| place.checked_sub(1));
+            Ok((place.ok_or_else(|| row.bad("place"))?, stored(&row)?))
+        })
+        .collect()
+}

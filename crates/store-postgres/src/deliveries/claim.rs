@@ -1,0 +1,256 @@
+//! Claiming: what is due and how it is divided.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kernel::{Mode, StoreError, Timestamp};
+use partner_core::events::{DeliveryId, Endpoint, EndpointId, Service};
+use partner_core::ports::{ClaimOrder, Claimed, StoredEvent};
+use partner_core::sealing::Sealed;
+use partner_core::webhooks::delivery::{Act, Lease};
+use partner_core::webhooks::fairness::Queue;
+use partner_core::{PartnerId, Tenant};
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::types::Uuid;
+
+use super::step::{Step, apply};
+use super::{Stored, stored};
+use crate::row::{Columns, key};
+use crate::{endpoints, errors};
+
+/// Leases that lapse in one claim; what is left waits for the next.
+const LAPSED_AT_ONCE: i64 = 1000;
+
+/// Takes leases that are over off their deliveries; how many there were.
+pub(super) async fn lapse(
+    conn: &mut PgConnection,
+    mode: Mode,
+    now: Timestamp,
+) -> Result<usize, StoreError> {
+    let rows = sqlx::query(
+        "SELECT partner_id, id, status, attempts, next_attempt_at, lease_token, lease_until, delivered_at
+         FROM deliveries
+         WHERE status = 'in_flight' AND mode = $1 AND lease_until <= $2
+         ORDER BY lease_until LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED",
+    )
+    .bind(mode.as_str())
+    .bind(now.millis())
+    .bind(LAPSED_AT_ONCE)
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(errors::statement)?;
+    let moves = rows
+        .iter()
+        .map(|row| {
+            let stored = stored(&Columns::new("deliveries", row))?;
+            Step::decided(mode, &stored, Act::Lapse, now)
+        })
+        .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
+    apply(conn, &moves).await?;
+    Ok(moves.len())
+}
+
+pub(super) async fn first_lease(
+    conn: &mut PgConnection,
+    mode: Mode,
+) -> Result<Option<Timestamp>, StoreError> {
+    let first: Option<i64> = sqlx::query_scalar(
+        "SELECT min(lease_until) FROM deliveries WHERE status = 'in_flight' AND mode = $1",
+    )
+    .bind(mode.as_str())
+    .fetch_one(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(first.and_then(Timestamp::from_millis))
+}
+
+/// Every endpoint with something pending, and when the first of it is due.
+pub(super) async fn queues(
+    conn: &mut PgConnection,
+    mode: Mode,
+    service: Service,
+) -> Result<Vec<Queue>, StoreError> {
+    let rows = sqlx::query(QUEUES)
+        .bind(mode.as_str())
+        .bind(service.as_str())
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| {
+            let row = Columns::new("deliveries", row);
+            Ok(Queue {
+                partner: row.partner()?,
+                endpoint: row.id("endpoint_id", mode)?,
+                since: row.instant("due")?,
+            })
+        })
+        .collect()
+}
+
+/// A delivery that is to be claimed.
+pub(super) struct Picked {
+    stored: Stored,
+    partner: PartnerId,
+    id: DeliveryId,
+    endpoint: EndpointId,
+    url: String,
+    event: StoredEvent,
+}
+
+impl Picked {
+    pub(super) fn claimed(
+        self,
+        mode: Mode,
+        endpoints: &BTreeMap<EndpointId, Arc<Endpoint>>,
+    ) -> Result<Claimed, StoreError> {
+        let endpoint = endpoints
+            .get(&self.endpoint)
+            .ok_or_else(|| StoreError::unexpected("a delivery without an endpoint"))?;
+        Ok(Claimed {
+            tenant: Tenant {
+                partner: self.partner,
+                mode,
+            },
+            id: self.id,
+            attempts: self.stored.progress.attempts,
+            event: self.event,
+            endpoint: Arc::clone(endpoint),
+        })
+    }
+}
+
+/// Takes what is to be claimed. What another worker has taken is passed over.
+pub(super) async fn pick(
+    conn: &mut PgConnection,
+    mode: Mode,
+    allotted: &[(Queue, u32)],
+    now: Timestamp,
+) -> Result<Vec<Picked>, StoreError> {
+    if allotted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut columns = (Vec::new(), Vec::<Uuid>::new(), Vec::new());
+    for (queue, take) in allotted {
+        columns.0.push(queue.partner.as_str());
+        columns.1.push(key(queue.endpoint));
+        columns.2.push(i64::from(*take));
+    }
+    let rows = sqlx::query(PICK)
+        .bind(mode.as_str())
+        .bind(columns.0)
+        .bind(columns.1)
+        .bind(columns.2)
+        .bind(now.millis())
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter().map(|row| picked(row, mode)).collect()
+}
+
+fn picked(row: &PgRow, mode: Mode) -> Result<Picked, StoreError> {
+    let row = Columns::new("deliveries", row);
+    Ok(Picked {
+        stored: stored(&row)?,
+        partner: row.partner()?,
+        id: row.id("id", mode)?,
+        endpoint: row.id("endpoint_id", mode)?,
+        url: row.text("url")?.to_owned(),
+        event: StoredEvent {
+            id: row.text("event_id")?.to_owned(),
+            kind: row.text("type")?.to_owned(),
+            body: Sealed(row.bytes("body")?.to_vec()),
+            created_at: row.instant("event_created_at")?,
+        },
+    })
+}
+
+pub(super) async fn hold(
+    conn: &mut PgConnection,
+    mode: Mode,
+    picked: &[Picked],
+    lease: Lease,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let moves = picked
+        .iter()
+        .map(|picked| Step::decided(mode, &picked.stored, Act::Claim(lease), now))
+        .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
+    apply(conn, &moves).await
+}
+
+/// The endpoints of what was picked, with the secrets that sign at this instant.
+pub(super) async fn endpoints_of(
+    conn: &mut PgConnection,
+    order: &ClaimOrder,
+    picked: &[Picked],
+    now: Timestamp,
+) -> Result<BTreeMap<EndpointId, Arc<Endpoint>>, StoreError> {
+    let mut wanted = BTreeMap::new();
+    for picked in picked {
+        wanted.insert(picked.endpoint, &picked.partner);
+    }
+    let mut secrets = endpoints::live_secrets(conn, order.mode, &wanted, now).await?;
+    let mut endpoints = BTreeMap::new();
+    for picked in picked {
+        endpoints.entry(picked.endpoint).or_insert_with(|| {
+            Arc::new(Endpoint {
+                id: picked.endpoint,
+                service: order.service,
+                url: picked.url.clone(),
+                secrets: secrets.remove(&picked.endpoint).unwrap_or_default(),
+            })
+        });
+    }
+    Ok(endpoints)
+}
+
+/// One step of the index for each endpoint, however much waits at it.
+pub(super) const QUEUES: &str = "WITH RECURSIVE queues AS (
+         (SELECT d.endpoint_id, d.partner_id, d.next_attempt_at AS due FROM deliveries AS d
+          WHERE d.status = 'pending' AND d.mode = $1
+          ORDER BY d.endpoint_id, d.next_attempt_at LIMIT 1)
+         UNION ALL
+         SELECT n.endpoint_id, n.partner_id, n.due
+         FROM queues AS q
+         CROSS JOIN LATERAL (
+             SELECT d.endpoint_id, d.partner_id, d.next_attempt_at AS due FROM deliveries AS d
+             WHERE d.status = 'pending' AND d.mode = $1 AND d.endpoint_id > q.endpoint_id
+             ORDER BY d.endpoint_id, d.next_attempt_at LIMIT 1
+         ) AS n
+     )
+     SELECT q.partner_id, q.endpoint_id, q.due
+     FROM queues AS q
+     JOIN webhook_endpoints AS w ON w.mode = $1 AND w.partner_id = q.partner_id AND w.id = q.endpoint_id
+     WHERE w.service = $2";
+
+/// The first deliveries of each endpoint that are due and held back by no earlier one of their
+/// object, the first of every endpoint before the second of any.
+pub(super) const PICK: &str = "WITH taken AS MATERIALIZED (
+         SELECT j.number, n.partner_id, n.id, n.next_attempt_at, n.position
+         FROM unnest($2::text[], $3::uuid[], $4::bigint[]) WITH ORDINALITY AS j (partner_id, endpoint_id, take, number)
+         CROSS JOIN LATERAL (
+             SELECT d.partner_id, d.id, d.next_attempt_at, d.position FROM deliveries AS d
+             WHERE d.status = 'pending' AND d.mode = $1 AND d.partner_id = j.partner_id
+               AND d.endpoint_id = j.endpoint_id AND d.next_attempt_at <= $5
+               AND NOT EXISTS (
+                   SELECT 1 FROM deliveries AS o
+                   WHERE o.status IN ('pending', 'in_flight') AND o.mode = d.mode AND o.partner_id = d.partner_id
+                     AND o.endpoint_id = d.endpoint_id AND o.object_id = d.object_id AND o.position < d.position
+               )
+             ORDER BY d.next_attempt_at, d.position LIMIT j.take
+             FOR NO KEY UPDATE SKIP LOCKED
+         ) AS n
+     ), placed AS (
+         SELECT t.partner_id, t.id,
+                row_number() OVER (PARTITION BY t.number ORDER BY t.next_attempt_at, t.position) AS place
+         FROM taken AS t
+     )
+     SELECT d.partner_id, d.id, d.endpoint_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
+            d.lease_until, d.delivered_at, w.url, e.id AS event_id, e.type, e.body, e.created_at AS event_created_at
+     FROM placed AS p
+     JOIN deliveries AS d ON d.mode = $1 AND d.partner_id = p.partner_id AND d.id = p.id
+     JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+     JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+     ORDER BY p.place, d.next_attempt_at, d.position";

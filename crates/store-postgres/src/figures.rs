@@ -1,0 +1,46 @@
+//! What an operator watches: how the trades stand.
+//!
+//! Asked every few seconds, so nothing here may go through a table: open trades are found in the
+//! index of the list, closed ones are counted in their partners' books.
+
+use async_trait::async_trait;
+use kernel::{Mode, StoreError};
+use pools_core::ports::{Figures, TradesStanding};
+use pools_core::trade::TradeStatus;
+
+use crate::row::Columns;
+use crate::{PostgresStore, clock, errors};
+
+#[async_trait]
+impl Figures for PostgresStore {
+    async fn trades_standing(&self, mode: Mode) -> Result<TradesStanding, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let row = sqlx::query(STANDING)
+            .bind(mode.as_str())
+            .fetch_one(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let server = clock::server(&mut conn).await?;
+        let now = self.inner.clock.settle(server, 0)?;
+        let row = Columns::new("books", &row);
+        let mut by_status = TradeStatus::ALL.map(|status| (status, 0));
+        for (status, count) in &mut by_status {
+            *count = row.count(status.as_str())?;
+        }
+        Ok(TradesStanding {
+            by_status,
+            oldest_reserved: row.opt_instant("oldest")?.map(|at| now.since(at)),
+        })
+    }
+}
+
+/// Two look-ups in the list's index for each partner, instead of a scan of all trades.
+pub(crate) const STANDING: &str = "SELECT coalesce(sum(open.reserved), 0)::bigint AS reserved, min(open.oldest) AS oldest,
+            coalesce(sum(b.settled), 0)::bigint AS settled, coalesce(sum(b.released), 0)::bigint AS released,
+            coalesce(sum(b.failed), 0)::bigint AS failed, coalesce(sum(b.returned), 0)::bigint AS returned
+     FROM books AS b
+     CROSS JOIN LATERAL (
+         SELECT count(*) AS reserved, min(t.created_at) AS oldest FROM trades AS t
+         WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved'
+     ) AS open
+     WHERE b.mode = $1";

@@ -1,0 +1,277 @@
+//! Accounts and entries: rows in and out.
+
+use async_trait::async_trait;
+use failpoints::{Step, around};
+use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use pools_core::ledger::{Account, AccountKind, Entry, Mark, Part, Reason, Transfer};
+use pools_core::ports::{Deposit, LedgerFilter, LedgerPage, LedgerTx};
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+
+use crate::row::{Columns, key};
+use crate::tx::PgTx;
+use crate::{commitments, deposits, errors};
+
+pub(crate) async fn account(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    asset: Asset,
+) -> Result<Option<Account>, StoreError> {
+    let row = sqlx::query(
+        "SELECT partner_id, asset, available, sequence FROM accounts
+         WHERE mode = $1 AND partner_id = $2 AND asset = $3",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(asset.code())
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    row.map(|row| account_of(&Columns::new("accounts", &row)))
+        .transpose()
+}
+
+pub(crate) fn account_of(row: &Columns<'_>) -> Result<Account, StoreError> {
+    let asset = row.asset("asset")?;
+    Ok(Account {
+        available: row.amount("available", asset)?,
+        sequence: row.integer("sequence")?,
+    })
+}
+
+pub(crate) fn entry_of(row: &PgRow, mode: Mode) -> Result<Entry, StoreError> {
+    let row = Columns::new("ledger_entries", row);
+    let asset = row.asset("asset")?;
+    let mark = match (
+        row.opt_integer("account_sequence")?,
+        row.opt_amount("balance_after", asset)?,
+    ) {
+        (None, None) => None,
+        (Some(sequence), Some(balance_after)) => Some(Mark {
+            sequence,
+            balance_after,
+        }),
+        (Some(_), None) | (None, Some(_)) => return Err(row.bad("balance_after")),
+    };
+    let trade = match (row.opt_id("trade_id", mode)?, row.opt_text("part")?) {
+        (None, None) => None,
+        (Some(trade), Some(part)) => {
+            Some((trade, Part::parse(part).ok_or_else(|| row.bad("part"))?))
+        }
+        (Some(_), None) | (None, Some(_)) => return Err(row.bad("part")),
+    };
+    Ok(Entry {
+        id: row.id("id", mode)?,
+        transfer: Transfer {
+            debit: row.parsed("debit", AccountKind::parse)?,
+            credit: row.parsed("credit", AccountKind::parse)?,
+            amount: row.amount("amount", asset)?,
+            reason: row.parsed("reason", Reason::parse)?,
+        },
+        mark,
+        reference: row.text("reference")?.to_owned(),
+        trade,
+        created_at: row.instant("created_at")?,
+    })
+}
+
+/// An account and a page of its entries. To be called within one snapshot.
+pub(crate) async fn page(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    asset: Asset,
+    filter: &LedgerFilter,
+    limit: u32,
+) -> Result<Option<LedgerPage>, StoreError> {
+    let Some(account) = account(conn, who, asset).await? else {
+        return Ok(None);
+    };
+    let newest = match filter.created_before {
+        None => account.sequence,
+        Some(before) => last_up_to(conn, who, &account, before).await?,
+    };
+    let oldest = match filter.created_after {
+        None => 0,
+        Some(after) => {
+            last_up_to(
+                conn,
+                who,
+                &account,
+                after.minus(std::time::Duration::from_millis(1)),
+            )
+            .await?
+        }
+    };
+    let below = newest
+        .saturating_add(1)
+        .min(filter.before_sequence.unwrap_or(i64::MAX));
+    let rows = sqlx::query(PAGE)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(asset.code())
+        .bind(below)
+        .bind(oldest)
+        .bind(i64::from(limit))
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    let entries = rows
+        .iter()
+        .map(|row| entry_of(row, who.mode))
+        .collect::<Result<_, _>>()?;
+    Ok(Some(LedgerPage { account, entries }))
+}
+
+pub(crate) const PAGE: &str =
+    "SELECT partner_id, id, asset, debit, credit, amount, reason, account_sequence, balance_after, reference,
+            trade_id, part, created_at
+     FROM ledger_entries
+     WHERE mode = $1 AND partner_id = $2 AND asset = $3 AND account_sequence < $4 AND account_sequence > $5
+     ORDER BY account_sequence DESC LIMIT $6";
+
+/// The last entry made at an instant or earlier; zero where there is none. Instants never
+/// decrease along the sequence, which has no gaps, so it is found by halving.
+pub(crate) async fn last_up_to(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    account: &Account,
+    at: Timestamp,
+) -> Result<i64, StoreError> {
+    sqlx::query_scalar(LAST_UP_TO)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(account.asset().code())
+        .bind(account.sequence)
+        .bind(at.millis())
+        .fetch_one(conn)
+        .await
+        .map_err(errors::statement)
+}
+
+pub(crate) const LAST_UP_TO: &str = "WITH RECURSIVE halves (low, high) AS (
+         SELECT 0::bigint, $4::bigint
+         UNION ALL
+         SELECT CASE WHEN created_at <= $5 THEN (low + high + 1) / 2 ELSE low END,
+                CASE WHEN created_at <= $5 THEN high ELSE (low + high + 1) / 2 - 1 END
+         FROM halves JOIN ledger_entries
+           ON mode = $1 AND partner_id = $2 AND asset = $3 AND account_sequence = (low + high + 1) / 2
+         WHERE low < high
+     )
+     SELECT low FROM halves WHERE low >= high";
+
+#[async_trait]
+impl LedgerTx for PgTx {
+    async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError> {
+        Ok(account(self.holding(who).await?, who, asset)
+            .await?
+            .unwrap_or(Account::empty(asset)))
+    }
+
+    async fn entry_post(
+        &mut self,
+        who: &Tenant,
+        before: &Account,
+        entry: &Entry,
+    ) -> Result<(), StoreError> {
+        if let Some(mark) = &entry.mark {
+            let moved = put_account(self.holding(who).await?, who, before, mark).await?;
+            self.noting(moved).won()?;
+        }
+        around(
+            Step::EntryPost,
+            insert(self.holding(who).await?, who, entry),
+        )
+        .await
+    }
+
+    async fn refundable(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        settled_after: Timestamp,
+    ) -> Result<i128, StoreError> {
+        commitments::refundable(self.holding(who).await?, who, asset, settled_after).await
+    }
+
+    async fn commitment_put(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        total: i64,
+    ) -> Result<(), StoreError> {
+        commitments::put(self.holding(who).await?, who, asset, total).await
+    }
+
+    async fn deposit_find(
+        &mut self,
+        who: &Tenant,
+        reference: &str,
+    ) -> Result<Option<Deposit>, StoreError> {
+        deposits::find(self.holding(who).await?, who, reference).await
+    }
+
+    async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
+        let recording = deposits::insert(self.holding(who).await?, who, deposit);
+        around(Step::DepositInsert, recording).await
+    }
+}
+
+/// Moves an account on from where the rules saw it, or makes it with its first entry.
+async fn put_account(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    before: &Account,
+    mark: &Mark,
+) -> Result<Cas, StoreError> {
+    let statement = if before.sequence == 0 {
+        FIRST_ENTRY
+    } else {
+        NEXT_ENTRY
+    };
+    let rows = sqlx::query(statement)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(before.asset().code())
+        .bind(mark.balance_after.units())
+        .bind(mark.sequence)
+        .bind(before.sequence)
+        .execute(conn)
+        .await
+        .map_err(errors::statement)?
+        .rows_affected();
+    Cas::from_rows(rows)
+}
+
+const FIRST_ENTRY: &str =
+    "INSERT INTO accounts (mode, partner_id, asset, available, sequence) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (mode, partner_id, asset) DO NOTHING";
+
+const NEXT_ENTRY: &str = "UPDATE accounts SET available = $4, sequence = $5
+     WHERE mode = $1 AND partner_id = $2 AND asset = $3 AND sequence = $6";
+
+async fn insert(conn: &mut PgConnection, who: &Tenant, entry: &Entry) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO ledger_entries (mode, partner_id, id, asset, debit, credit, amount, reason, account_sequence,
+                                     balance_after, reference, trade_id, part, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key(entry.id))
+    .bind(entry.transfer.amount.asset().code())
+    .bind(entry.transfer.debit.as_str())
+    .bind(entry.transfer.credit.as_str())
+    .bind(entry.transfer.amount.units())
+    .bind(entry.transfer.reason.as_str())
+    .bind(entry.mark.map(|mark| mark.sequence))
+    .bind(entry.mark.map(|mark| mark.balance_after.units()))
+    .bind(&entry.reference)
+    .bind(entry.trade.map(|(trade, _)| key(trade)))
+    .bind(entry.trade.map(|(_, part)| part.as_str()))
+    .bind(entry.created_at.millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! The store on a server: every line of Postgres SQL.
+//!
+//! Whoever writes a partner's money holds the partner's row of `books`, so a partner's writes come
+//! one after the other over all lanes and replicas; readers see snapshots. One file per noun of the
+//! cores, with the names of the embedded store's; [`open`] opens, `tx` is the transaction, `lane`
+//! the batched money path, `verify` the invariants of the whole database. Every statement is static
+//! text, but for the CHECKs of the schema, which an audit takes from the catalogue.
+
+mod access;
+mod books;
+mod clock;
+mod commitments;
+mod config;
+mod deliveries;
+mod deposits;
+mod endpoints;
+mod errors;
+mod events;
+mod exports;
+mod figures;
+mod idempotency;
+mod keys;
+mod lane;
+mod ledger;
+mod open;
+mod partners;
+mod pools;
+mod provision;
+mod quotes;
+mod reads;
+mod row;
+mod schema;
+mod trades;
+mod tx;
+mod velocity;
+mod verify;
+
+pub use open::{Options, PostgresStore};

@@ -1,0 +1,52 @@
+//! Partners: rows in and out.
+
+use kernel::{Mode, StoreError};
+use partner_core::{Partner, PartnerStatus, Tenant};
+use sqlx::PgConnection;
+
+use crate::errors;
+use crate::row::Columns;
+
+pub(crate) async fn find(
+    conn: &mut PgConnection,
+    who: &Tenant,
+) -> Result<Option<Partner>, StoreError> {
+    let row = sqlx::query(
+        "SELECT partner_id, name AS partner_name, status AS partner_status FROM partners
+         WHERE mode = $1 AND partner_id = $2",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    row.map(|row| partner(&Columns::new("partners", &row)))
+        .transpose()
+}
+
+pub(crate) fn partner(row: &Columns<'_>) -> Result<Partner, StoreError> {
+    Ok(Partner {
+        id: row.partner()?,
+        name: row.text("partner_name")?.to_owned(),
+        status: row.parsed("partner_status", PartnerStatus::parse)?,
+    })
+}
+
+pub(crate) async fn put(
+    conn: &mut PgConnection,
+    mode: Mode,
+    partner: &Partner,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO partners (mode, partner_id, name, status) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (mode, partner_id) DO UPDATE SET name = excluded.name, status = excluded.status",
+    )
+    .bind(mode.as_str())
+    .bind(partner.id.as_str())
+    .bind(&partner.name)
+    .bind(partner.status.as_str())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What the operator's tools read and write in one transaction.
+
+use async_trait::async_trait;
+use failpoints::{Step, around};
+use kernel::{Cas, Mode, StoreError, Timestamp};
+use partner_core::events::{Endpoint, Service};
+use partner_core::key::{KeyHash, KeyId, KeyRecord, NewKey};
+use partner_core::pools::{Pool, PoolId, PoolsProfile};
+use partner_core::ports::ProvisionTx;
+use partner_core::{Partner, PartnerId, Tenant};
+
+use crate::tx::PgTx;
+use crate::{endpoints, keys, partners, pools};
+
+#[async_trait]
+impl ProvisionTx for PgTx {
+    async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError> {
+        pools::find(self.conn(), mode, id).await
+    }
+
+    async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        pools::put(self.conn(), mode, pool).await
+    }
+
+    async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError> {
+        partners::find(self.holding(who).await?, who).await
+    }
+
+    async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        partners::put(self.conn(), mode, partner).await?;
+        let partner = partner.id.clone();
+        self.hold_new(&Tenant { partner, mode }).await
+    }
+
+    async fn pools_profile_get(
+        &mut self,
+        who: &Tenant,
+    ) -> Result<Option<PoolsProfile>, StoreError> {
+        pools::profile_find(self.holding(who).await?, who).await
+    }
+
+    async fn pools_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &PoolsProfile,
+    ) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        self.hold_known(who).await?;
+        pools::profile_put(self.conn(), who, profile).await
+    }
+
+    async fn endpoint_get(
+        &mut self,
+        who: &Tenant,
+        service: Service,
+    ) -> Result<Option<Endpoint>, StoreError> {
+        endpoints::find(self.holding(who).await?, who, service).await
+    }
+
+    async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        self.hold_known(who).await?;
+        endpoints::put(self.conn(), who, endpoint).await
+    }
+
+    async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError> {
+        keys::list(self.holding(who).await?, who).await
+    }
+
+    async fn key_owner(
+        &mut self,
+        hash: &KeyHash,
+    ) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError> {
+        keys::owner(self.conn(), hash).await
+    }
+
+    async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        self.hold_known(who).await?;
+        keys::insert(self.conn(), who, key).await
+    }
+
+    async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError> {
+        keys::find(self.conn(), id).await
+    }
+
+    async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError> {
+        self.reconfigured = true;
+        let Some((partner, _)) = keys::find(self.conn(), id).await? else {
+            return Ok(Cas::Lost);
+        };
+        let mode = id.mode();
+        let who = Tenant { partner, mode };
+        let revoking = keys::revoke(self.holding(&who).await?, &who, id, at);
+        around(Step::KeyRevoke, revoking).await
+    }
+
+    async fn config_version_raise(&mut self) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,284 @@
+//! Quotes: rows in and out.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use failpoints::{Step, around};
+use kernel::{Cas, Mode, Rate, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::pools::{Network, PoolId};
+use pools_core::destination::{DestNetwork, Destination, EvmAddress};
+use pools_core::ports::{NewQuote, QuoteTx};
+use pools_core::quote::{Fate, Quote, QuoteId, Side, Terms};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::errors;
+use crate::row::{Columns, key, own_key};
+use crate::tx::PgTx;
+
+pub(crate) async fn find(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: QuoteId,
+) -> Result<Option<Quote>, StoreError> {
+    let Some(key) = own_key(who, id) else {
+        return Ok(None);
+    };
+    let row = sqlx::query(
+        "SELECT partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+                dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at
+         FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    row.map(|row| quote(&Columns::new("quotes", &row), who.mode))
+        .transpose()
+}
+
+pub(crate) fn quote(row: &Columns<'_>, mode: Mode) -> Result<Quote, StoreError> {
+    let fate = match (
+        row.opt_instant("consumed_at")?,
+        row.opt_instant("rejected_at")?,
+    ) {
+        (None, None) => Fate::Open,
+        (Some(at), None) => Fate::Consumed(at),
+        (None, Some(at)) => Fate::Rejected(at),
+        (Some(_), Some(_)) => return Err(row.bad("rejected_at")),
+    };
+    Ok(Quote {
+        id: row.id("id", mode)?,
+        terms: terms(row)?,
+        created_at: row.instant("created_at")?,
+        expires_at: row.instant("expires_at")?,
+        fate,
+    })
+}
+
+/// A quote, where the statement's outer join has found one.
+pub(crate) fn opt_quote(row: &Columns<'_>, mode: Mode) -> Result<Option<Quote>, StoreError> {
+    if row.opt_text("pool")?.is_none() {
+        return Ok(None);
+    }
+    quote(row, mode).map(Some)
+}
+
+/// The terms stand in the same columns on quotes and trades. Their currencies are the pool's.
+pub(crate) fn terms(row: &Columns<'_>) -> Result<Terms, StoreError> {
+    let pool = row.parsed("pool", PoolId::parse)?;
+    Ok(Terms {
+        pool,
+        side: row.parsed("side", Side::parse)?,
+        network: row.parsed("network", Network::parse)?,
+        fiat: row.amount("fiat", pool.fiat())?,
+        crypto: row.amount("crypto", pool.crypto())?,
+        rate: row.parsed("rate", Rate::parse)?,
+        spread_bps: row.small("spread_bps")?,
+        fee_bps: row.small("fee_bps")?,
+        notional: row.integer("notional")?,
+        destination: destination(row)?,
+    })
+}
+
+fn destination(row: &Columns<'_>) -> Result<Option<Destination>, StoreError> {
+    match (row.opt_text("dest_address")?, row.opt_text("dest_network")?) {
+        (None, None) => Ok(None),
+        (Some(address), Some(network)) => Ok(Some(Destination {
+            address: EvmAddress::parse(address).map_err(|_| row.bad("dest_address"))?,
+            network: DestNetwork::parse(network).ok_or_else(|| row.bad("dest_network"))?,
+        })),
+        (Some(_), None) | (None, Some(_)) => Err(row.bad("dest_network")),
+    }
+}
+
+/// A batch of quotes, column by column.
+#[derive(Default)]
+struct Batch<'b> {
+    modes: Vec<&'static str>,
+    partners: Vec<&'b str>,
+    ids: Vec<Uuid>,
+    pools: Vec<String>,
+    sides: Vec<&'static str>,
+    networks: Vec<&'static str>,
+    fiat: Vec<i64>,
+    crypto: Vec<i64>,
+    rates: Vec<String>,
+    spread_bps: Vec<i16>,
+    fee_bps: Vec<i16>,
+    notionals: Vec<i64>,
+    addresses: Vec<Option<&'b str>>,
+    dest_networks: Vec<Option<&'static str>>,
+    ttls: Vec<i64>,
+}
+
+impl<'b> Batch<'b> {
+    fn of(batch: &'b [NewQuote]) -> Result<Self, StoreError> {
+        let mut columns = Self::default();
+        for new in batch {
+            columns.add(new)?;
+        }
+        Ok(columns)
+    }
+
+    fn add(&mut self, new: &'b NewQuote) -> Result<(), StoreError> {
+        let terms = &new.terms;
+        let pool_fits =
+            terms.fiat.asset() == terms.pool.fiat() && terms.crypto.asset() == terms.pool.crypto();
+        if !pool_fits || new.id.mode() != new.who.mode {
+            return Err(StoreError::Guard(format!(
+                "quotes: {} is not of its pool or mode",
+                new.id
+            )));
+        }
+        let destination = terms.destination.as_ref();
+        self.modes.push(new.who.mode.as_str());
+        self.partners.push(new.who.partner.as_str());
+        self.ids.push(key(new.id));
+        self.pools.push(terms.pool.to_string());
+        self.sides.push(terms.side.as_str());
+        self.networks.push(terms.network.as_str());
+        self.fiat.push(terms.fiat.units());
+        self.crypto.push(terms.crypto.units());
+        self.rates.push(terms.rate.to_string());
+        self.spread_bps.push(terms.spread_bps.cast_signed());
+        self.fee_bps.push(terms.fee_bps.cast_signed());
+        self.notionals.push(terms.notional);
+        self.addresses
+            .push(destination.map(|at| at.address.as_str()));
+        self.dest_networks
+            .push(destination.map(|at| at.network.as_str()));
+        let ttl = i64::try_from(new.ttl.as_millis()).unwrap_or(i64::MAX);
+        self.ttls.push(ttl);
+        Ok(())
+    }
+}
+
+/// What inserting a batch has come to.
+pub(crate) struct Opened {
+    /// What the clock said.
+    pub(crate) base: i64,
+    /// The instant that was given to the quotes, where they were written.
+    pub(crate) at: i64,
+    rows: i64,
+}
+
+/// Inserts a batch of quotes with one statement that commits by itself, all of them at its instant:
+/// the clock's, or `last` where that is later. Where it is so by more than `tolerance` none is.
+pub(crate) async fn insert_all(
+    conn: &mut PgConnection,
+    batch: &[NewQuote],
+    given: Option<i64>,
+    last: i64,
+    tolerance: Duration,
+) -> Result<Opened, StoreError> {
+    let columns = Batch::of(batch)?;
+    let row = sqlx::query(INSERT)
+        .bind(given)
+        .bind(last)
+        .bind(i64::try_from(tolerance.as_millis()).unwrap_or(i64::MAX))
+        .bind(columns.modes)
+        .bind(columns.partners)
+        .bind(columns.ids)
+        .bind(columns.pools)
+        .bind(columns.sides)
+        .bind(columns.networks)
+        .bind(columns.fiat)
+        .bind(columns.crypto)
+        .bind(columns.rates)
+        .bind(columns.spread_bps)
+        .bind(columns.fee_bps)
+        .bind(columns.notionals)
+        .bind(columns.addresses)
+        .bind(columns.dest_networks)
+        .bind(columns.ttls)
+        .fetch_one(conn)
+        .await
+        .map_err(errors::commit)?;
+    let row = Columns::new("quotes", &row);
+    Ok(Opened {
+        base: row.integer("base")?,
+        at: row.integer("at")?,
+        rows: row.integer("written")?,
+    })
+}
+
+impl Opened {
+    /// The quotes as they stand now.
+    pub(crate) fn quotes(
+        &self,
+        batch: &[NewQuote],
+        at: Timestamp,
+    ) -> Result<Vec<Quote>, StoreError> {
+        if usize::try_from(self.rows) != Ok(batch.len()) {
+            let written = self.rows.unsigned_abs();
+            return Err(errors::rows("quotes", batch.len(), written));
+        }
+        let quotes = batch.iter().map(|new| Quote {
+            id: new.id,
+            terms: new.terms.clone(),
+            created_at: at,
+            expires_at: at.plus(new.ttl),
+            fate: Fate::Open,
+        });
+        Ok(quotes.collect())
+    }
+}
+
+pub(crate) const INSERT: &str = "WITH clock AS MATERIALIZED (
+         SELECT coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS base
+     ), moment AS MATERIALIZED (
+         SELECT base, greatest(base, $2::bigint) AS at FROM clock
+     ), written AS (
+         INSERT INTO quotes (mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps,
+                             notional, dest_address, dest_network, created_at, expires_at)
+         SELECT n.mode, n.partner_id, n.id, n.pool, n.side, n.network, n.fiat, n.crypto, n.rate, n.spread_bps,
+                n.fee_bps, n.notional, n.dest_address, n.dest_network, m.at, m.at + n.ttl
+         FROM moment AS m
+         CROSS JOIN unnest($4::text[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::text[], $10::bigint[],
+                           $11::bigint[], $12::text[], $13::smallint[], $14::smallint[], $15::bigint[], $16::text[],
+                           $17::text[], $18::bigint[])
+              AS n (mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+                    dest_address, dest_network, ttl)
+         WHERE m.at - m.base <= $3
+         RETURNING 1
+     )
+     SELECT base, at, (SELECT count(*) FROM written) AS written FROM moment";
+
+#[async_trait]
+impl QuoteTx for PgTx {
+    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
+        let found = find(self.holding(who).await?, who, id).await?;
+        if let Some(quote) = &found {
+            self.after(quote.created_at);
+        }
+        Ok(found)
+    }
+
+    async fn quote_reject(
+        &mut self,
+        who: &Tenant,
+        id: QuoteId,
+        at: Timestamp,
+    ) -> Result<Cas, StoreError> {
+        let Some(key) = own_key(who, id) else {
+            return Ok(Cas::Lost);
+        };
+        let rejecting = sqlx::query(
+            "UPDATE quotes SET rejected_at = $4
+             WHERE mode = $1 AND partner_id = $2 AND id = $3
+               AND consumed_at IS NULL AND rejected_at IS NULL AND $4 < expires_at",
+        )
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .bind(at.millis())
+        .execute(self.holding(who).await?);
+        let rejecting = async { rejecting.await.map_err(errors::statement) };
+        let rows = around(Step::QuoteReject, rejecting).await?.rows_affected();
+        Ok(self.noting(Cas::from_rows(rows)?))
+    }
+}

@@ -1,0 +1,149 @@
+//! Reads that can never write.
+
+use async_trait::async_trait;
+use kernel::{Asset, Seen, StoreError};
+use partner_core::Tenant;
+use partner_core::idempotency::{Fingerprint, Scope};
+use pools_core::books::Answered;
+use pools_core::ledger::Account;
+use pools_core::ports::{LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactLook};
+use pools_core::quote::{Fate, Quote, QuoteId};
+use pools_core::trade::{Trade, TradeId};
+use sqlx::PgConnection;
+
+use crate::row::{Columns, own_key};
+use crate::{PostgresStore, books, clock, errors, idempotency, ledger, quotes, trades};
+
+#[async_trait]
+impl PoolsReads for PostgresStore {
+    async fn quote_get(
+        &self,
+        who: &Tenant,
+        id: QuoteId,
+    ) -> Result<Option<Seen<Quote>>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        match quotes::find(&mut conn, who, id).await? {
+            Some(quote) => self.seen(&mut conn, quote).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whoever writes the partner's money is waited for, and nobody begins before the clock was
+    /// read: a quote that is still open at that instant was not consumed before it.
+    async fn quote_get_behind_writes(
+        &self,
+        who: &Tenant,
+        id: QuoteId,
+    ) -> Result<Option<Seen<Quote>>, StoreError> {
+        let mut tx = self.inner.write().await?;
+        books::share(&mut tx, who).await?;
+        let seen = match quotes::find(&mut tx, who, id).await? {
+            Some(quote) => Some(self.seen(&mut tx, quote).await?),
+            None => None,
+        };
+        tx.rollback().await.map_err(errors::statement)?;
+        Ok(seen)
+    }
+
+    async fn trade_by_quote(
+        &self,
+        who: &Tenant,
+        quote: QuoteId,
+    ) -> Result<Option<Trade>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        trades::find_by_quote(&mut conn, who, quote).await
+    }
+
+    async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        trades::find(&mut conn, who, id).await
+    }
+
+    async fn trades_page(
+        &self,
+        who: &Tenant,
+        filter: &TradeFilter,
+        limit: u32,
+    ) -> Result<Vec<Trade>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        trades::page(&mut conn, who, filter, limit).await
+    }
+
+    async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        ledger::account(&mut conn, who, asset).await
+    }
+
+    async fn ledger_page(
+        &self,
+        who: &Tenant,
+        asset: Asset,
+        filter: &LedgerFilter,
+        limit: u32,
+    ) -> Result<Option<LedgerPage>, StoreError> {
+        let mut snapshot = self.inner.snapshot().await?;
+        let page = ledger::page(&mut snapshot, who, asset, filter, limit).await?;
+        snapshot.rollback().await.map_err(errors::statement)?;
+        Ok(page)
+    }
+
+    /// One statement is one snapshot. A quote that is not consumed in it has no trade in it; one
+    /// that is has had its trade since, which a second statement finds.
+    async fn transact_look(
+        &self,
+        scope: &Scope,
+        quote: QuoteId,
+    ) -> Result<Seen<TransactLook>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let mut look = look(&mut conn, scope, quote).await?;
+        let consumed = |quote: &Quote| matches!(quote.fate, Fate::Consumed(_));
+        if look.quote.as_ref().is_some_and(consumed) {
+            look.trade = trades::find_by_quote(&mut conn, &scope.tenant, quote).await?;
+        }
+        self.seen(&mut conn, look).await
+    }
+}
+
+impl PostgresStore {
+    /// The clock is asked after the read, so that what was seen had happened by then.
+    async fn seen<T>(&self, conn: &mut PgConnection, value: T) -> Result<Seen<T>, StoreError> {
+        let server = clock::server(conn).await?;
+        let at = self.inner.clock.settle(server, 0)?;
+        Ok(Seen { value, at })
+    }
+}
+
+/// What the idempotency key was used for, and the quote, from one statement.
+async fn look(
+    conn: &mut PgConnection,
+    scope: &Scope,
+    quote: QuoteId,
+) -> Result<TransactLook, StoreError> {
+    let row = sqlx::query(
+        "SELECT i.fingerprint, i.created_at AS answered_at,
+                q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
+                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at
+         FROM (SELECT 1) AS one
+         LEFT JOIN idempotency_keys AS i ON i.mode = $1 AND i.partner_id = $2 AND i.route = $3 AND i.key = $4
+         LEFT JOIN quotes AS q ON q.mode = $1 AND q.partner_id = $2 AND q.id = $5",
+    )
+    .bind(scope.tenant.mode.as_str())
+    .bind(scope.tenant.partner.as_str())
+    .bind(&scope.route)
+    .bind(scope.key.as_str())
+    .bind(own_key(&scope.tenant, quote))
+    .fetch_one(conn)
+    .await
+    .map_err(errors::statement)?;
+    let answered = idempotency::opt_answered(&Columns::new("idempotency_keys", &row))?;
+    let quote = quotes::opt_quote(&Columns::new("quotes", &row), scope.tenant.mode)?;
+    Ok(TransactLook {
+        answered: answered.map(pair),
+        quote,
+        trade: None,
+    })
+}
+
+fn pair(record: Answered) -> (Fingerprint, kernel::Timestamp) {
+    (record.fingerprint, record.created_at)
+}

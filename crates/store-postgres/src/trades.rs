@@ -1,0 +1,431 @@
+//! Trades: rows in and out, and the steps of one trade.
+
+use async_trait::async_trait;
+use failpoints::{Step as Failpoint, around};
+use kernel::{Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use pools_core::ports::{TradeFilter, TradeTx};
+use pools_core::quote::{QuoteId, Side};
+use pools_core::trade::{Lease, Settlement, Step, Trade, TradeId, TradeState, TradeStatus};
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::types::Uuid;
+
+use crate::row::{Columns, key, own_key};
+use crate::tx::PgTx;
+use crate::{errors, quotes};
+
+pub(crate) async fn find(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: TradeId,
+) -> Result<Option<Trade>, StoreError> {
+    let Some(key) = own_key(who, id) else {
+        return Ok(None);
+    };
+    let row = sqlx::query(FIND)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .fetch_optional(conn)
+        .await
+        .map_err(errors::statement)?;
+    row.map(|row| trade(&row, who.mode)).transpose()
+}
+
+const FIND: &str =
+    "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+            returned_at, attempts, lease_token, lease_until
+     FROM trades WHERE mode = $1 AND partner_id = $2 AND id = $3";
+
+pub(crate) async fn find_by_quote(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    quote: QuoteId,
+) -> Result<Option<Trade>, StoreError> {
+    let Some(key) = own_key(who, quote) else {
+        return Ok(None);
+    };
+    let row = sqlx::query(
+        "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+                dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+                returned_at, attempts, lease_token, lease_until
+         FROM trades WHERE mode = $1 AND partner_id = $2 AND quote_id = $3",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    row.map(|row| trade(&row, who.mode)).transpose()
+}
+
+pub(crate) fn trade(row: &PgRow, mode: Mode) -> Result<Trade, StoreError> {
+    let row = Columns::new("trades", row);
+    let terms = quotes::terms(&row)?;
+    let reserved = match terms.side {
+        Side::OnRamp => row.opt_amount("reserved", terms.pool.fiat())?,
+        Side::OffRamp => row.opt_amount("reserved", terms.pool.crypto())?,
+    };
+    if reserved.is_some_and(|reserved| reserved != terms.input())
+        || (terms.side == Side::OffRamp && reserved.is_none())
+    {
+        return Err(row.bad("reserved"));
+    }
+    Ok(Trade {
+        id: row.id("id", mode)?,
+        quote: row.id("quote_id", mode)?,
+        terms,
+        reserved,
+        created_at: row.instant("created_at")?,
+        state: state(&row)?,
+        attempts: u32::try_from(row.integer("attempts")?).map_err(|_| row.bad("attempts"))?,
+        lease: lease(&row)?,
+    })
+}
+
+fn state(row: &Columns<'_>) -> Result<TradeState, StoreError> {
+    let status = row.parsed("status", TradeStatus::parse)?;
+    let settlement = match (row.opt_instant("settled_at")?, row.opt_text("fill")?) {
+        (None, None) => None,
+        (Some(at), Some(fill)) => Some(Settlement {
+            at,
+            fill: fill.to_owned(),
+        }),
+        (Some(_), None) | (None, Some(_)) => return Err(row.bad("fill")),
+    };
+    let released = row.opt_instant("released_at")?;
+    let failed = row.opt_instant("failed_at")?;
+    let returned = row.opt_instant("returned_at")?;
+    match (status, settlement, released, failed, returned) {
+        (TradeStatus::Reserved, None, None, None, None) => Ok(TradeState::Reserved),
+        (TradeStatus::Settled, Some(settlement), None, None, None) => {
+            Ok(TradeState::Settled(settlement))
+        }
+        (TradeStatus::Released, None, Some(at), None, None) => Ok(TradeState::Released { at }),
+        (TradeStatus::Failed, None, None, Some(at), None) => Ok(TradeState::Failed { at }),
+        (TradeStatus::Returned, Some(settlement), None, None, Some(at)) => {
+            Ok(TradeState::Returned { settlement, at })
+        }
+        _ => Err(row.bad("status")),
+    }
+}
+
+fn lease(row: &Columns<'_>) -> Result<Option<Lease>, StoreError> {
+    match (
+        row.opt_integer("lease_token")?,
+        row.opt_instant("lease_until")?,
+    ) {
+        (None, None) => Ok(None),
+        (Some(token), Some(until)) => Ok(Some(Lease {
+            token: token.cast_unsigned(),
+            until,
+        })),
+        (Some(_), None) | (None, Some(_)) => Err(row.bad("lease_until")),
+    }
+}
+
+/// Where a page of the list begins and ends: below a pair of instant and id, and not before an
+/// instant.
+struct Range {
+    below: (i64, Uuid),
+    from: i64,
+}
+
+/// A cursor and an upper bound are both an exclusive upper pair; the smaller one holds.
+async fn range(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    filter: &TradeFilter,
+) -> Result<Option<Range>, StoreError> {
+    let up_to = filter
+        .created_before
+        .map_or((i64::MAX, Uuid::nil()), |before| {
+            (before.millis().saturating_add(1), Uuid::nil())
+        });
+    let below = match filter.cursor {
+        None => up_to,
+        Some(cursor) => match find(conn, who, cursor).await? {
+            None => return Ok(None),
+            Some(trade) => up_to.min((trade.created_at.millis(), key(trade.id))),
+        },
+    };
+    let from = filter.created_after.map_or(i64::MIN, Timestamp::millis);
+    Ok(Some(Range { below, from }))
+}
+
+/// A page by (`created_at`, id) descending: one statement and one index per combination of filters.
+pub(crate) async fn page(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    filter: &TradeFilter,
+    limit: u32,
+) -> Result<Vec<Trade>, StoreError> {
+    let Some(range) = range(conn, who, filter).await? else {
+        return Ok(Vec::new());
+    };
+    let statement = match (filter.side, filter.status) {
+        (None, None) => PAGE,
+        (Some(_), None) => PAGE_OF_SIDE,
+        (None, Some(_)) => PAGE_OF_STATUS,
+        (Some(_), Some(_)) => PAGE_OF_SIDE_AND_STATUS,
+    };
+    let rows = sqlx::query(statement)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(range.below.0)
+        .bind(range.below.1)
+        .bind(range.from)
+        .bind(i64::from(limit))
+        .bind(filter.side.map(Side::as_str))
+        .bind(filter.status.map(TradeStatus::as_str))
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter().map(|row| trade(row, who.mode)).collect()
+}
+
+pub(crate) const PAGE: &str =
+    "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+            returned_at, attempts, lease_token, lease_until
+     FROM trades
+     WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND created_at >= $5
+     ORDER BY created_at DESC, id DESC LIMIT $6";
+
+pub(crate) const PAGE_OF_SIDE: &str =
+    "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+            returned_at, attempts, lease_token, lease_until
+     FROM trades
+     WHERE mode = $1 AND partner_id = $2 AND side = $7 AND (created_at, id) < ($3, $4) AND created_at >= $5
+     ORDER BY created_at DESC, id DESC LIMIT $6";
+
+pub(crate) const PAGE_OF_STATUS: &str =
+    "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+            returned_at, attempts, lease_token, lease_until
+     FROM trades
+     WHERE mode = $1 AND partner_id = $2 AND status = $8 AND (created_at, id) < ($3, $4) AND created_at >= $5
+     ORDER BY created_at DESC, id DESC LIMIT $6";
+
+pub(crate) const PAGE_OF_SIDE_AND_STATUS: &str =
+    "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+            returned_at, attempts, lease_token, lease_until
+     FROM trades
+     WHERE mode = $1 AND partner_id = $2 AND side = $7 AND status = $8
+       AND (created_at, id) < ($3, $4) AND created_at >= $5
+     ORDER BY created_at DESC, id DESC LIMIT $6";
+
+#[async_trait]
+impl TradeTx for PgTx {
+    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+        find(self.holding(who).await?, who, id).await
+    }
+
+    async fn trade_claim(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        attempt: u32,
+        lease: Lease,
+    ) -> Result<Cas, StoreError> {
+        let Some(key) = own_key(who, id) else {
+            return Ok(Cas::Lost);
+        };
+        let rows = sqlx::query(
+            "UPDATE trades SET attempts = $4, lease_token = $5, lease_until = $6
+             WHERE mode = $1 AND partner_id = $2 AND id = $3 AND attempts = $4 - 1",
+        )
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .bind(i64::from(attempt))
+        .bind(lease.token.cast_signed())
+        .bind(lease.until.millis())
+        .execute(self.holding(who).await?)
+        .await
+        .map_err(errors::statement)?
+        .rows_affected();
+        Ok(self.noting(Cas::from_rows(rows)?))
+    }
+
+    async fn trade_unclaim(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        token: u64,
+    ) -> Result<Cas, StoreError> {
+        let Some(key) = own_key(who, id) else {
+            return Ok(Cas::Lost);
+        };
+        let rows = sqlx::query(
+            "UPDATE trades SET lease_token = NULL, lease_until = NULL
+             WHERE mode = $1 AND partner_id = $2 AND id = $3 AND lease_token = $4",
+        )
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .bind(token.cast_signed())
+        .execute(self.holding(who).await?)
+        .await
+        .map_err(errors::statement)?
+        .rows_affected();
+        Ok(self.noting(Cas::from_rows(rows)?))
+    }
+
+    async fn trade_apply(
+        &mut self,
+        who: &Tenant,
+        before: &Trade,
+        step: &Step,
+        token: u64,
+    ) -> Result<Cas, StoreError> {
+        let Some(key) = own_key(who, before.id) else {
+            return Ok(Cas::Lost);
+        };
+        let applying = apply(self.holding(who).await?, who, key, before, step, token);
+        let applied = around(Failpoint::TradeApply, applying).await?;
+        if self.noting(applied) == Cas::Lost {
+            return Ok(Cas::Lost);
+        }
+        log_transition(self.conn(), who, key, before, step).await?;
+        count(self.conn(), who, before.state.status(), step.state.status()).await?;
+        let (from, to) = (before.state.status(), step.state.status());
+        self.measured.step(from.as_str(), to.as_str(), 1);
+        Ok(Cas::Won)
+    }
+}
+
+/// Repeats in its WHERE what the rules decided on; a settlement, once written, stays.
+async fn apply(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    key: Uuid,
+    before: &Trade,
+    step: &Step,
+    token: u64,
+) -> Result<Cas, StoreError> {
+    let facts = Facts::of(&step.state);
+    let rows = sqlx::query(
+        "UPDATE trades
+         SET status = $6, settled_at = $7, fill = $8, released_at = $9, failed_at = $10, returned_at = $11,
+             lease_token = NULL, lease_until = NULL
+         WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = $4 AND lease_token = $5
+           AND (settled_at IS NULL OR settled_at = $7)",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .bind(before.state.status().as_str())
+    .bind(token.cast_signed())
+    .bind(step.state.status().as_str())
+    .bind(facts.settled_at.map(Timestamp::millis))
+    .bind(facts.fill)
+    .bind(facts.released_at.map(Timestamp::millis))
+    .bind(facts.failed_at.map(Timestamp::millis))
+    .bind(facts.returned_at.map(Timestamp::millis))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?
+    .rows_affected();
+    Cas::from_rows(rows)
+}
+
+async fn log_transition(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    key: Uuid,
+    before: &Trade,
+    step: &Step,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO trade_transitions (mode, partner_id, trade_id, from_status, to_status, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .bind(before.state.status().as_str())
+    .bind(step.state.status().as_str())
+    .bind(Facts::of(&step.state).reached_at.unwrap_or(before.created_at).millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}
+
+/// Counts the step in the partner's books, which are held.
+async fn count(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    from: TradeStatus,
+    to: TradeStatus,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "UPDATE books
+         SET settled = settled + ($4 = 'settled')::integer - ($3 = 'settled')::integer,
+             released = released + ($4 = 'released')::integer, failed = failed + ($4 = 'failed')::integer,
+             returned = returned + ($4 = 'returned')::integer
+         WHERE mode = $1 AND partner_id = $2",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(from.as_str())
+    .bind(to.as_str())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}
+
+/// The columns of a state.
+#[derive(Default)]
+struct Facts<'s> {
+    settled_at: Option<Timestamp>,
+    fill: Option<&'s str>,
+    released_at: Option<Timestamp>,
+    failed_at: Option<Timestamp>,
+    returned_at: Option<Timestamp>,
+    /// When the state was reached.
+    reached_at: Option<Timestamp>,
+}
+
+impl<'s> Facts<'s> {
+    fn of(state: &'s TradeState) -> Self {
+        let settled_at = state.settlement().map(|settlement| settlement.at);
+        let fill = state
+            .settlement()
+            .map(|settlement| settlement.fill.as_str());
+        let facts = Self {
+            settled_at,
+            fill,
+            ..Self::default()
+        };
+        match state {
+            TradeState::Reserved => facts,
+            TradeState::Settled(settlement) => Self {
+                reached_at: Some(settlement.at),
+                ..facts
+            },
+            TradeState::Released { at } => Self {
+                released_at: Some(*at),
+                reached_at: Some(*at),
+                ..facts
+            },
+            TradeState::Failed { at } => Self {
+                failed_at: Some(*at),
+                reached_at: Some(*at),
+                ..facts
+            },
+            TradeState::Returned { at, .. } => Self {
+                returned_at: Some(*at),
+                reached_at: Some(*at),
+                ..facts
+            },
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The write transaction: one struct that every noun's file gives its own small trait.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use failpoints::{Step, around};
+use instruments::store as measured;
+use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
+use pools_core::ports::{PoolsStore, PoolsTx};
+use sqlx::{PgConnection, Postgres, Transaction};
+
+use crate::books::{self, Held};
+use crate::open::Inner;
+use crate::{PostgresStore, clock, commitments, config, errors};
+
+/// Dropped without commit, it rolls back.
+pub(crate) struct PgTx {
+    tx: Transaction<'static, Postgres>,
+    inner: Arc<Inner>,
+    name: &'static str,
+    /// The books it holds, or has looked for in vain.
+    held: BTreeMap<Tenant, Option<Held>>,
+    /// No instant of this transaction is earlier: what it has read was written then.
+    floor: i64,
+    /// The last instant it was told.
+    used: Option<Timestamp>,
+    /// Counts how it ends.
+    pub(crate) measured: measured::Transaction,
+    /// Has it changed what running services cache?
+    pub(crate) reconfigured: bool,
+    /// Has it queued deliveries?
+    pub(crate) queued: bool,
+}
+
+impl fmt::Debug for PgTx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PgTx")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PgTx {
+    pub(crate) async fn begin(
+        store: &PostgresStore,
+        name: &'static str,
+    ) -> Result<Self, StoreError> {
+        let tx = store.inner.write().await?;
+        Ok(Self {
+            tx,
+            inner: Arc::clone(&store.inner),
+            name,
+            held: BTreeMap::new(),
+            floor: 0,
+            used: None,
+            measured: measured::Transaction::begin(name),
+            reconfigured: false,
+            queued: false,
+        })
+    }
+
+    pub(crate) fn conn(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+
+    /// The connection, holding the partner's books from here to the end: nobody else writes the
+    /// partner's money, or changes what the partner may do, meanwhile.
+    pub(crate) async fn holding(&mut self, who: &Tenant) -> Result<&mut PgConnection, StoreError> {
+        self.hold(who).await?;
+        Ok(&mut self.tx)
+    }
+
+    /// Takes the partner's books: are there any?
+    pub(crate) async fn hold(&mut self, who: &Tenant) -> Result<bool, StoreError> {
+        if let Some(held) = self.held.get(who) {
+            return Ok(held.is_some());
+        }
+        let mut found = books::hold(&mut self.tx, who.mode, &[who.partner.as_str()]).await?;
+        let held = found.remove(&who.partner);
+        self.floor = self.floor.max(held.map_or(0, |held| held.at));
+        self.held.insert(who.clone(), held);
+        Ok(held.is_some())
+    }
+
+    /// Opens the books of a partner who may be new, and takes them.
+    pub(crate) async fn hold_new(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        books::open(&mut self.tx, who).await?;
+        self.held.remove(who);
+        self.hold(who).await.map(drop)
+    }
+
+    /// Takes the books of a partner who has to be there.
+    pub(crate) async fn hold_known(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        if self.hold(who).await? {
+            return Ok(());
+        }
+        let (mode, partner) = (who.mode, who.partner.as_str());
+        Err(StoreError::Guard(format!(
+            "books: no partner {partner} of mode {mode}"
+        )))
+    }
+
+    /// Sees to it that no instant of this transaction precedes what it has read.
+    pub(crate) fn after(&mut self, written: Timestamp) {
+        self.floor = self.floor.max(written.millis());
+    }
+
+    /// The instant of this transaction, asked of the server after whatever it holds by now.
+    pub(crate) async fn instant(&mut self) -> Result<Timestamp, StoreError> {
+        let server = clock::server(&mut self.tx).await?;
+        let now = self.inner.clock.settle(server, self.floor)?;
+        self.used = Some(now);
+        Ok(now)
+    }
+
+    /// Commits, and writes how late it was; a change of configuration raises the numbers others
+    /// watch, asked to or not.
+    pub(crate) async fn finish(mut self) -> Result<(), StoreError> {
+        let now = match self.used {
+            Some(now) => now,
+            None => self.instant().await?,
+        };
+        for (who, _) in self.held.iter().filter(|(_, held)| held.is_some()) {
+            books::keep(&mut self.tx, who, now, self.reconfigured).await?;
+        }
+        if self.reconfigured {
+            config::raise(&mut self.tx).await?;
+        }
+        let (queued, inner, tx) = (self.queued, self.inner, self.tx);
+        let committing = async { tx.commit().await.map_err(errors::commit) };
+        let committing = around(Step::commit_of(self.name), committing);
+        let committed = self.measured.commit(committing).await;
+        if queued {
+            inner.watchers.wake();
+        }
+        committed
+    }
+
+    /// Passes the outcome of a guarded write on, and notes that a race was lost.
+    pub(crate) fn noting(&mut self, outcome: Cas) -> Cas {
+        if outcome == Cas::Lost {
+            self.measured.lost();
+        }
+        outcome
+    }
+}
+
+#[async_trait]
+impl Unit for PgTx {
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        self.instant().await
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.finish().await
+    }
+}
+
+#[async_trait]
+impl PoolsStore for PostgresStore {
+    async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
+        Ok(Box::new(PgTx::begin(self, name).await?))
+    }
+
+    async fn commitments_above(
+        &self,
+        mode: Mode,
+        total: i64,
+    ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        commitments::above(&mut conn, mode, total).await
+    }
+}
+
+#[async_trait]
+impl ProvisionStore for PostgresStore {
+    /// Changes of the configuration come one after the other: each begins by taking its number.
+    async fn provision_begin(
+        &self,
+        name: &'static str,
+    ) -> Result<Box<dyn ProvisionTx>, StoreError> {
+        let mut tx = PgTx::begin(self, name).await?;
+        config::hold(tx.conn()).await?;
+        Ok(Box::new(tx))
+    }
+
+    async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        config::fingerprint_kept(&mut conn).await
+    }
+
+    async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
+        let mut tx = PgTx::begin(self, "master_key_check").await?;
+        let stored = config::master_key(tx.conn(), fingerprint).await?;
+        tx.finish().await?;
+        Ok(stored)
+    }
+}

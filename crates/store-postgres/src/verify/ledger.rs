@@ -1,0 +1,208 @@
+//! Sums and chains of the ledger, walked entry by entry and added in 128 bits.
+
+use std::collections::BTreeMap;
+
+use kernel::StoreError;
+use sqlx::postgres::PgRow;
+
+use super::{Breaches, Work, id, integer, text};
+
+/// Mode, partner and currency.
+type Place = (String, String, String);
+
+impl Work<'_> {
+    pub(super) async fn ledger(&mut self) -> Result<(), StoreError> {
+        let ends = self.chains().await?;
+        self.balances(ends).await?;
+        let reserved = self.sums().await?;
+        self.reserved(reserved).await
+    }
+
+    /// Each account's entries, in order: numbered without gaps from one, each balance the one
+    /// before it and its amount, never negative, never earlier than the one before.
+    async fn chains(&mut self) -> Result<BTreeMap<Place, End>, StoreError> {
+        let name = "ledger-chains";
+        let mut breaches = Breaches::default();
+        let mut ends: BTreeMap<Place, End> = BTreeMap::new();
+        self.each(name, CHAINS, |row| {
+            let place = place(row)?;
+            let end = ends.get(&place).copied().unwrap_or(End::NOWHERE);
+            let amount = i128::from(integer(row, "amount")?);
+            let credited = text(row, "credit")? == "partner";
+            let next = End {
+                sequence: integer(row, "account_sequence")?,
+                balance: i128::from(integer(row, "balance_after")?),
+                at: integer(row, "created_at")?,
+            };
+            if !end.leads_to(&next, if credited { amount } else { -amount }) {
+                let id = id(row)?;
+                let place = shown(&place);
+                breaches.add(|| format!("{place} entry {id} does not follow the one before it"));
+            }
+            ends.insert(place, next);
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(ends)
+    }
+
+    /// Each account stands where its entries have led, and nowhere else.
+    async fn balances(&mut self, mut ends: BTreeMap<Place, End>) -> Result<(), StoreError> {
+        let name = "balance-is-sum-of-entries";
+        let mut breaches = Breaches::default();
+        self.each(name, ACCOUNTS, |row| {
+            let place = place(row)?;
+            let (available, sequence) = (integer(row, "available")?, integer(row, "sequence")?);
+            let end = ends.remove(&place).unwrap_or(End::NOWHERE);
+            let (entries, led) = (end.sequence, end.balance);
+            if i128::from(available) != led || sequence != entries || available < 0 {
+                let place = shown(&place);
+                breaches.add(|| {
+                    format!("{place} holds {available}, its {entries} entries lead to {led}")
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        for place in ends.keys() {
+            breaches.add(|| format!("{} has entries and no account", shown(place)));
+        }
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// Value is moved, never made. Answers what stands reserved.
+    async fn sums(&mut self) -> Result<BTreeMap<Place, i128>, StoreError> {
+        let name = "accounts-sum-to-zero";
+        let mut sums = Sums::default();
+        self.each(name, ENTRIES, |row| {
+            let place = place(row)?;
+            let amount = i128::from(integer(row, "amount")?);
+            for (side, moved) in [("debit", -amount), ("credit", amount)] {
+                let kind = text(row, side)?;
+                if kind == "reserved" {
+                    *sums.reserved.entry(place.clone()).or_default() += moved;
+                }
+                if kind != "partner" {
+                    sums.add(&place, kind, moved);
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        self.each(name, ACCOUNTS, |row| {
+            let available = i128::from(integer(row, "available")?);
+            sums.add(&place(row)?, "partner".to_owned(), available);
+            Ok(())
+        })
+        .await?;
+        self.found(name, sums.zero());
+        Ok(sums.reserved)
+    }
+
+    /// What stands reserved is what the open trades have reserved, partner by partner.
+    async fn reserved(&mut self, mut reserved: BTreeMap<Place, i128>) -> Result<(), StoreError> {
+        let name = "reserved-is-open-reserves";
+        self.each(name, RESERVES, |row| {
+            let amount = i128::from(integer(row, "reserved")?);
+            *reserved.entry(place(row)?).or_default() -= amount;
+            Ok(())
+        })
+        .await?;
+        let mut breaches = Breaches::default();
+        for (place, left) in reserved.iter().filter(|(_, left)| **left != 0) {
+            let place = shown(place);
+            breaches.add(|| format!("{place} has {left} reserved beyond its open trades"));
+        }
+        self.found(name, breaches);
+        Ok(())
+    }
+}
+
+pub(super) const CHAINS: &str =
+    "SELECT mode, partner_id, asset, account_sequence, balance_after, amount, credit, created_at, id
+     FROM ledger_entries WHERE account_sequence IS NOT NULL
+     ORDER BY mode, partner_id, asset, account_sequence";
+
+pub(super) const ACCOUNTS: &str =
+    "SELECT mode, partner_id, asset, available, sequence FROM accounts";
+
+pub(super) const ENTRIES: &str =
+    "SELECT mode, partner_id, asset, debit, credit, amount FROM ledger_entries";
+
+pub(super) const RESERVES: &str = "SELECT mode, partner_id, reserved,
+            CASE side WHEN 'on_ramp' THEN split_part(pool, '-', 1)
+            ELSE split_part(pool, '-', 2) END AS asset
+     FROM trades WHERE status = 'reserved' AND reserved IS NOT NULL";
+
+/// Where an account's entries have led.
+#[derive(Clone, Copy)]
+struct End {
+    sequence: i64,
+    balance: i128,
+    at: i64,
+}
+
+impl End {
+    const NOWHERE: Self = Self {
+        sequence: 0,
+        balance: 0,
+        at: i64::MIN,
+    };
+
+    fn leads_to(&self, next: &Self, moved: i128) -> bool {
+        Some(next.sequence) == self.sequence.checked_add(1)
+            && next.balance == self.balance + moved
+            && next.balance >= 0
+            && next.at >= self.at
+    }
+}
+
+/// The sums of all entries, and of what the partners' own accounts say they hold.
+#[derive(Default)]
+struct Sums {
+    /// Per mode and currency: what each kind of account has come to. A partner's own stands here
+    /// as it is stored; the others keep no balance, so they are their entries.
+    accounts: BTreeMap<(String, String), BTreeMap<String, i128>>,
+    /// Per partner: the value reserved by open trades.
+    reserved: BTreeMap<Place, i128>,
+}
+
+impl Sums {
+    fn add(&mut self, (mode, _, asset): &Place, kind: String, moved: i128) {
+        let accounts = self
+            .accounts
+            .entry((mode.clone(), asset.clone()))
+            .or_default();
+        *accounts.entry(kind).or_default() += moved;
+    }
+
+    /// Value is moved, never made: all accounts of a currency together are nothing, and nobody
+    /// but the outside owes anything.
+    fn zero(&self) -> Breaches {
+        let mut breaches = Breaches::default();
+        for ((mode, asset), accounts) in &self.accounts {
+            let total: i128 = accounts.values().sum();
+            let owing = accounts
+                .iter()
+                .any(|(kind, sum)| *sum < 0 && matches!(kind.as_str(), "partner" | "reserved"));
+            if total != 0 || owing {
+                breaches.add(|| format!("{mode} {asset}: {accounts:?} come to {total}"));
+            }
+        }
+        breaches
+    }
+}
+
+fn place(row: &PgRow) -> Result<Place, StoreError> {
+    Ok((
+        text(row, "mode")?,
+        text(row, "partner_id")?,
+        text(row, "asset")?,
+    ))
+}
+
+fn shown((mode, partner, asset): &Place) -> String {
+    format!("{mode}/{partner} {asset}")
+}

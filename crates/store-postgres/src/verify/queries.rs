@@ -1,0 +1,340 @@
+//! Invariants that rows show by themselves. Each query answers one text per breach.
+
+/// Rows of each table.
+pub(super) const FIGURES: [(&str, &str); 12] = [
+    ("partners", "SELECT count(*) FROM partners"),
+    ("api_keys", "SELECT count(*) FROM api_keys"),
+    ("pools", "SELECT count(*) FROM pools"),
+    ("quotes", "SELECT count(*) FROM quotes"),
+    ("trades", "SELECT count(*) FROM trades"),
+    (
+        "trades_reserved",
+        "SELECT count(*) FROM trades WHERE status = 'reserved'",
+    ),
+    ("accounts", "SELECT count(*) FROM accounts"),
+    ("ledger_entries", "SELECT count(*) FROM ledger_entries"),
+    ("deposits", "SELECT count(*) FROM deposits"),
+    ("idempotency_keys", "SELECT count(*) FROM idempotency_keys"),
+    ("events", "SELECT count(*) FROM events"),
+    ("deliveries", "SELECT count(*) FROM deliveries"),
+];
+
+/// The name of each invariant, with the query for the rows that break it.
+pub(super) const INVARIANTS: [(&str, &str); 22] = [
+    ("rows-refer-to-rows", REFERENCES),
+    ("consumed-quote-has-one-trade", CONSUMED_WITHOUT_TRADE),
+    ("trade-has-one-consumed-quote", TRADE_WITHOUT_CONSUMED),
+    ("quote-has-one-fate", TWO_FATES),
+    ("quote-is-decided-in-time", LATE),
+    ("trade-has-its-quotes-terms", TERMS),
+    ("bps-within-limits", BPS),
+    ("trade-state-fits-its-facts", FACTS),
+    ("trade-moves-by-allowed-steps", STEPS),
+    ("trade-steps-fit-its-state", STEPS_OF_STATE),
+    ("reserve-is-posted-once", RESERVE),
+    ("reserve-has-one-fate", CLOSE),
+    ("return-is-refunded-once", RETURN),
+    ("entry-of-trade-names-its-quote", ENTRY_REFERENCE),
+    ("deposit-is-its-entry", DEPOSIT),
+    ("what-may-come-back-has-room", COMMITTED),
+    ("terminal-trade-has-one-event", EVENT_MISSING),
+    ("event-has-its-trade", EVENT_EXTRA),
+    ("event-has-its-delivery", UNDELIVERED),
+    ("delivery-is-of-its-event", DELIVERY),
+    ("idempotency-record-is-of-its-trade", ANSWERED),
+    ("rows-stay-in-their-mode", MODES),
+];
+
+/// Every reference of the schema, asked for once more.
+const REFERENCES: &str = "SELECT c.mode || '/' || c.partner_id || ' in pools_profiles refers to no row of partners'
+     FROM pools_profiles AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in api_keys refers to no row of partners'
+     FROM api_keys AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in webhook_endpoints refers to no row of partners'
+     FROM webhook_endpoints AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in webhook_secrets refers to no row of webhook_endpoints'
+     FROM webhook_secrets AS c LEFT JOIN webhook_endpoints AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.endpoint_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in books refers to no row of partners'
+     FROM books AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in quotes refers to no row of partners'
+     FROM quotes AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in trades refers to no row of quotes'
+     FROM trades AS c LEFT JOIN quotes AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.quote_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in trade_transitions refers to no row of trades'
+     FROM trade_transitions AS c LEFT JOIN trades AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.trade_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in trade_transitions refers to no row of allowed_trade_transitions'
+     FROM trade_transitions AS c LEFT JOIN allowed_trade_transitions AS p ON p.from_status = c.from_status AND p.to_status = c.to_status
+     WHERE p.from_status IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in accounts refers to no row of partners'
+     FROM accounts AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in ledger_entries refers to no row of partners'
+     FROM ledger_entries AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in ledger_entries refers to no row of trades'
+     FROM ledger_entries AS c LEFT JOIN trades AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.trade_id
+     WHERE p.mode IS NULL AND c.trade_id IS NOT NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in deposits refers to no row of ledger_entries'
+     FROM deposits AS c LEFT JOIN ledger_entries AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.entry_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in velocity refers to no row of partners'
+     FROM velocity AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in commitments refers to no row of partners'
+     FROM commitments AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in idempotency_keys refers to no row of trades'
+     FROM idempotency_keys AS c LEFT JOIN trades AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.trade_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in events refers to no row of partners'
+     FROM events AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in deliveries refers to no row of events'
+     FROM deliveries AS c LEFT JOIN events AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.event_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in deliveries refers to no row of webhook_endpoints'
+     FROM deliveries AS c LEFT JOIN webhook_endpoints AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.endpoint_id
+     WHERE p.mode IS NULL";
+
+const CONSUMED_WITHOUT_TRADE: &str =
+    "SELECT q.mode || '/' || q.partner_id || ' quote ' || ulid(q.id) || ' is consumed without a trade of that instant'
+     FROM quotes AS q
+     LEFT JOIN trades AS t ON t.mode = q.mode AND t.partner_id = q.partner_id AND t.quote_id = q.id
+     WHERE q.consumed_at IS NOT NULL AND t.created_at IS DISTINCT FROM q.consumed_at";
+
+const TRADE_WITHOUT_CONSUMED: &str =
+    "SELECT t.mode || '/' || t.partner_id || ' trade ' || ulid(t.id) || ' shares its quote, or its quote is not consumed'
+     FROM trades AS t
+     LEFT JOIN quotes AS q ON q.mode = t.mode AND q.partner_id = t.partner_id AND q.id = t.quote_id
+     WHERE q.consumed_at IS NULL
+        OR EXISTS (SELECT 1 FROM trades AS o WHERE o.mode = t.mode AND o.partner_id = t.partner_id
+                   AND o.quote_id = t.quote_id AND o.id <> t.id)";
+
+const TWO_FATES: &str =
+    "SELECT mode || '/' || partner_id || ' quote ' || ulid(id) || ' is both consumed and rejected'
+     FROM quotes WHERE consumed_at IS NOT NULL AND rejected_at IS NOT NULL";
+
+const LATE: &str =
+    "SELECT mode || '/' || partner_id || ' quote ' || ulid(id) || ' was decided outside its time'
+     FROM quotes
+     WHERE consumed_at >= expires_at OR consumed_at < created_at
+        OR rejected_at >= expires_at OR rejected_at < created_at";
+
+const TERMS: &str =
+    "SELECT t.mode || '/' || t.partner_id || ' trade ' || ulid(t.id) || ' has other terms than its quote'
+     FROM trades AS t
+     JOIN quotes AS q ON q.mode = t.mode AND q.partner_id = t.partner_id AND q.id = t.quote_id
+     WHERE (t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps, t.fee_bps, t.notional)
+           IS DISTINCT FROM (q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps, q.notional)
+        OR t.dest_address IS DISTINCT FROM q.dest_address OR t.dest_network IS DISTINCT FROM q.dest_network";
+
+const BPS: &str =
+    "SELECT mode || '/' || partner_id || ' quote ' || ulid(id) || ' has ' || spread_bps || ' and ' || fee_bps || ' bps'
+     FROM quotes WHERE spread_bps NOT BETWEEN 0 AND 50 OR fee_bps NOT BETWEEN 0 AND 5000";
+
+const FACTS: &str =
+    "SELECT mode || '/' || partner_id || ' trade ' || ulid(id) || ' is ' || status || ' against its facts'
+     FROM trades
+     WHERE (settled_at IS NOT NULL) <> (status IN ('settled', 'returned'))
+        OR (fill IS NOT NULL) <> (settled_at IS NOT NULL)
+        OR (released_at IS NOT NULL) <> (status = 'released')
+        OR (failed_at IS NOT NULL) <> (status = 'failed')
+        OR (returned_at IS NOT NULL) <> (status = 'returned')
+        OR settled_at < created_at OR released_at < created_at OR failed_at < created_at
+        OR returned_at < settled_at
+        OR (side = 'on_ramp' AND reserved IS NOT NULL AND reserved <> fiat)
+        OR (side = 'off_ramp' AND reserved IS DISTINCT FROM crypto)";
+
+const STEPS: &str =
+    "SELECT s.mode || '/' || s.partner_id || ' trade ' || ulid(s.trade_id) || ' went from ' || s.from_status || ' to ' || s.to_status
+     FROM trade_transitions AS s
+     LEFT JOIN allowed_trade_transitions AS a ON a.from_status = s.from_status AND a.to_status = s.to_status
+     WHERE a.from_status IS NULL";
+
+/// Each state has its own steps behind it, at its own instants, and no others.
+const STEPS_OF_STATE: &str =
+    "SELECT t.mode || '/' || t.partner_id || ' trade ' || ulid(t.id) || ' is ' || t.status || ' by other steps'
+     FROM trades AS t
+     WHERE (SELECT count(*) FROM trade_transitions AS s
+            WHERE s.mode = t.mode AND s.partner_id = t.partner_id AND s.trade_id = t.id)
+           <> CASE t.status WHEN 'reserved' THEN 0 WHEN 'returned' THEN 2 ELSE 1 END
+        OR (t.status <> 'reserved' AND NOT EXISTS (
+            SELECT 1 FROM trade_transitions AS s
+            WHERE s.mode = t.mode AND s.partner_id = t.partner_id AND s.trade_id = t.id AND s.to_status = t.status
+              AND s.created_at = CASE t.status WHEN 'settled' THEN t.settled_at WHEN 'released' THEN t.released_at
+                                 WHEN 'failed' THEN t.failed_at ELSE t.returned_at END))
+        OR (t.status = 'returned' AND NOT EXISTS (
+            SELECT 1 FROM trade_transitions AS s
+            WHERE s.mode = t.mode AND s.partner_id = t.partner_id AND s.trade_id = t.id AND s.to_status = 'settled'
+              AND s.created_at = t.settled_at))";
+
+const RESERVE: &str =
+    "SELECT t.mode || '/' || t.partner_id || ' trade ' || ulid(t.id) || ' and the entry of its reserve disagree'
+     FROM trades AS t
+     WHERE (SELECT count(*) FROM ledger_entries AS e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'reserve')
+           <> (t.reserved IS NOT NULL)::integer
+        OR (t.reserved IS NOT NULL AND NOT EXISTS (
+            SELECT 1 FROM ledger_entries AS e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'reserve'
+              AND e.debit = 'partner' AND e.credit = 'reserved' AND e.amount = t.reserved
+              AND e.created_at = t.created_at
+              AND e.reason = CASE t.side WHEN 'on_ramp' THEN 'buy_debit' ELSE 'sell_debit' END
+              AND e.asset = CASE t.side WHEN 'on_ramp' THEN split_part(t.pool, '-', 1)
+                            ELSE split_part(t.pool, '-', 2) END))";
+
+/// A reserve is open, went to the operator at settlement, or came back: one of them, once.
+const CLOSE: &str =
+    "SELECT t.mode || '/' || t.partner_id || ' trade ' || ulid(t.id) || ' is ' || t.status || ' and its reserve is not'
+     FROM trades AS t
+     WHERE (SELECT count(*) FROM ledger_entries AS e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'close')
+           <> (t.reserved IS NOT NULL AND t.status <> 'reserved')::integer
+        OR (t.reserved IS NOT NULL AND t.status <> 'reserved' AND NOT EXISTS (
+            SELECT 1 FROM ledger_entries AS e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'close'
+              AND e.debit = 'reserved' AND e.amount = t.reserved
+              AND e.credit = CASE WHEN t.status IN ('settled', 'returned') THEN 'operator' ELSE 'partner' END
+              AND e.reason = CASE WHEN t.status IN ('settled', 'returned') THEN 'settlement'
+                             WHEN t.side = 'on_ramp' THEN 'buy_refund' ELSE 'sell_refund' END
+              AND e.asset = CASE t.side WHEN 'on_ramp' THEN split_part(t.pool, '-', 1)
+                            ELSE split_part(t.pool, '-', 2) END))";
+
+/// A returned purchase gives back what it had reserved, a returned sale its fiat leg.
+const RETURN: &str =
+    "SELECT t.mode || '/' || t.partner_id || ' trade ' || ulid(t.id) || ' is ' || t.status || ' and its refund is not'
+     FROM trades AS t
+     WHERE (SELECT count(*) FROM ledger_entries AS e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'return')
+           <> (t.status = 'returned' AND (t.side = 'off_ramp' OR t.reserved IS NOT NULL))::integer
+        OR (t.status = 'returned' AND (t.side = 'off_ramp' OR t.reserved IS NOT NULL) AND NOT EXISTS (
+            SELECT 1 FROM ledger_entries AS e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'return'
+              AND e.debit = 'operator' AND e.credit = 'partner' AND e.reason = 'buy_refund'
+              AND e.amount = CASE t.side WHEN 'on_ramp' THEN t.reserved ELSE t.fiat END
+              AND e.asset = split_part(t.pool, '-', 1)))";
+
+const ENTRY_REFERENCE: &str =
+    "SELECT e.mode || '/' || e.partner_id || ' entry ' || ulid(e.id) || ' names another quote than its trade'
+     FROM ledger_entries AS e
+     LEFT JOIN trades AS t ON t.mode = e.mode AND t.partner_id = e.partner_id AND t.id = e.trade_id
+     WHERE (e.trade_id IS NOT NULL AND e.reference IS DISTINCT FROM 'pq_' || t.mode || '_' || ulid(t.quote_id))
+        OR (e.trade_id IS NULL AND e.reason IN ('buy_debit', 'buy_refund', 'sell_debit', 'sell_refund', 'settlement'))";
+
+const DEPOSIT: &str =
+    "SELECT d.mode || '/' || d.partner_id || ' deposit ' || d.reference || ' and its entry disagree'
+     FROM deposits AS d
+     LEFT JOIN ledger_entries AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.entry_id
+     WHERE (e.amount, e.asset, e.reference, e.debit, e.credit, e.created_at, e.reason)
+           IS DISTINCT FROM (d.amount, d.asset, d.reference, 'outside', 'partner', d.created_at,
+                   CASE WHEN d.network IS NULL THEN 'payin_credit' ELSE 'crypto_receipt' END)
+     UNION ALL
+     SELECT e.mode || '/' || e.partner_id || ' entry ' || ulid(e.id) || ' came from outside without a deposit'
+     FROM ledger_entries AS e
+     WHERE e.reason IN ('payin_credit', 'crypto_receipt')
+       AND NOT EXISTS (SELECT 1 FROM deposits AS d
+                       WHERE d.mode = e.mode AND d.partner_id = e.partner_id AND d.entry_id = e.id)";
+
+/// What an account is committed to is never less than what it holds and trades may still credit to
+/// it, a return within 30 days.
+const COMMITTED: &str =
+    "SELECT b.mode || '/' || b.partner_id || ' account ' || b.asset || ' has no room for what may come back'
+     FROM (
+         SELECT mode, partner_id, asset, sum(amount) AS back
+         FROM (
+             SELECT mode, partner_id, asset, available AS amount FROM accounts
+             UNION ALL
+             SELECT mode, partner_id, split_part(pool, '-', 1),
+                    CASE side WHEN 'on_ramp' THEN coalesce(reserved, 0) ELSE fiat END
+             FROM trades
+             WHERE status = 'reserved'
+                OR (status = 'settled' AND settled_at > (SELECT max(at) FROM books) - 2592000000)
+             UNION ALL
+             SELECT mode, partner_id, split_part(pool, '-', 2), crypto
+             FROM trades WHERE status = 'reserved' AND side = 'off_ramp'
+         ) AS each
+         GROUP BY mode, partner_id, asset
+     ) AS b
+     LEFT JOIN commitments AS c ON c.mode = b.mode AND c.partner_id = b.partner_id AND c.asset = b.asset
+     WHERE coalesce(c.total, 0) < b.back";
+
+const EVENT_MISSING: &str =
+    "SELECT t.mode || '/' || t.partner_id || ' trade ' || ulid(t.id) || ' is ' || t.status || ' without one event of it'
+     FROM trades AS t
+     WHERE t.status <> 'reserved'
+       AND (SELECT count(*) FROM events AS e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.object_id = 'txn_' || t.mode || '_' || ulid(t.id)
+              AND e.type = 'pool.transaction.' || CASE t.status WHEN 'returned' THEN 'settled' ELSE t.status END
+              AND e.created_at = coalesce(t.settled_at, t.released_at, t.failed_at)) <> 1";
+
+const EVENT_EXTRA: &str =
+    "SELECT e.mode || '/' || e.partner_id || ' event ' || e.id || ' reports what has not happened'
+     FROM events AS e
+     LEFT JOIN trades AS t ON t.mode = e.mode AND t.partner_id = e.partner_id
+          AND e.object_id = 'txn_' || t.mode || '_' || ulid(t.id)
+     WHERE e.service = 'pools'
+       AND e.type IN ('pool.transaction.settled', 'pool.transaction.failed', 'pool.transaction.released')
+       AND e.type IS DISTINCT FROM 'pool.transaction.' || CASE t.status WHEN 'returned' THEN 'settled' ELSE t.status END";
+
+/// An endpoint has been there since the oldest of its secrets, if not longer: every event after
+/// that was queued for it. In that very millisecond either may have come first.
+const UNDELIVERED: &str =
+    "SELECT e.mode || '/' || e.partner_id || ' event ' || e.id || ' is not queued for the endpoint of its partner'
+     FROM events AS e
+     WHERE e.created_at > (SELECT min(s.created_at) FROM webhook_endpoints AS w
+                           JOIN webhook_secrets AS s ON s.mode = w.mode AND s.partner_id = w.partner_id
+                                AND s.endpoint_id = w.id
+                           WHERE w.mode = e.mode AND w.partner_id = e.partner_id AND w.service = e.service)
+       AND NOT EXISTS (SELECT 1 FROM deliveries AS d
+                       WHERE d.mode = e.mode AND d.partner_id = e.partner_id AND d.event_id = e.id)";
+
+const DELIVERY: &str =
+    "SELECT d.mode || '/' || d.partner_id || ' delivery ' || ulid(d.id) || ' is not of its event'
+     FROM deliveries AS d
+     LEFT JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+     LEFT JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+     WHERE (e.object_id, e.service) IS DISTINCT FROM (d.object_id, w.service) OR d.created_at < e.created_at";
+
+const ANSWERED: &str =
+    "SELECT i.mode || '/' || i.partner_id || ' key ' || i.key || ' answered with a trade of another route or instant'
+     FROM idempotency_keys AS i
+     LEFT JOIN trades AS t ON t.mode = i.mode AND t.partner_id = i.partner_id AND t.id = i.trade_id
+     WHERE i.created_at IS DISTINCT FROM t.created_at
+        OR i.route IS DISTINCT FROM 'POST /v1/pools/' || t.pool || '/transact'";
+
+/// What is written out with its mode carries the mode of its row.
+const MODES: &str =
+    "SELECT mode || '/' || partner_id || ' event ' || id || ' is about ' || object_id
+     FROM events WHERE starts_with(object_id, 'txn_') AND NOT starts_with(object_id, 'txn_' || mode || '_')
+     UNION ALL
+     SELECT mode || '/' || partner_id || ' delivery ' || ulid(id) || ' is about ' || object_id
+     FROM deliveries WHERE starts_with(object_id, 'txn_') AND NOT starts_with(object_id, 'txn_' || mode || '_')
+     UNION ALL
+     SELECT mode || '/' || partner_id || ' entry ' || ulid(id) || ' refers to ' || reference
+     FROM ledger_entries WHERE trade_id IS NOT NULL AND NOT starts_with(reference, 'pq_' || mode || '_')";

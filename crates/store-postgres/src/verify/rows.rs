@@ -1,0 +1,125 @@
+//! Each row by itself: it reads as what it stands for, and its figures follow from each other.
+
+use kernel::{Asset, AssetKind, StoreError};
+use partner_core::pools::Network;
+use pools_core::quote::{Side, Terms};
+use sqlx::postgres::PgRow;
+
+use super::{Breaches, Work, named};
+use crate::row::Columns;
+use crate::{quotes, trades};
+
+impl Work<'_> {
+    pub(super) async fn rows(&mut self) -> Result<(), StoreError> {
+        self.readable().await?;
+        self.legs().await?;
+        self.networks().await
+    }
+
+    /// What no rule of ours writes is refused by whoever reads it, so a partner cannot get at it.
+    async fn readable(&mut self) -> Result<(), StoreError> {
+        let name = "rows-can-be-read";
+        let mut breaches = Breaches::default();
+        self.each(name, QUOTES, |row| {
+            unreadable(row, "quote", quote(row).err(), &mut breaches)
+        })
+        .await?;
+        self.each(name, TRADES, |row| {
+            let mode = Columns::new("trades", row).mode();
+            let read = mode.and_then(|mode| trades::trade(row, mode));
+            unreadable(row, "trade", read.err(), &mut breaches)
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// The leg a partner gets is the leg it gives times the rate, rounded down once: recomputed
+    /// with the pricing's own arithmetic. A trade has its quote's legs.
+    async fn legs(&mut self) -> Result<(), StoreError> {
+        let name = "legs-follow-the-rate";
+        let mut breaches = Breaches::default();
+        self.each(name, QUOTES, |row| {
+            // What cannot be read has its own name.
+            let terms = quotes::terms(&Columns::new("quotes", row));
+            if terms.is_ok_and(|terms| !follows(&terms)) {
+                let quote = named(row, "quote")?;
+                breaches.add(|| format!("{quote} has legs that are not those of its rate"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A crypto receipt names the network it came on, a deposit of fiat none.
+    async fn networks(&mut self) -> Result<(), StoreError> {
+        let name = "receipt-names-its-network";
+        let mut breaches = Breaches::default();
+        self.each(name, DEPOSITS, |row| {
+            let columns = Columns::new("deposits", row);
+            let kind = columns.asset("asset").ok().map(|asset: Asset| asset.kind());
+            let network = columns.opt_text("network")?;
+            let fits = match kind {
+                Some(AssetKind::Fiat) => network.is_none(),
+                Some(AssetKind::Crypto) => network.and_then(Network::parse).is_some(),
+                None => false,
+            };
+            if !fits {
+                let deposit = named(row, "deposit")?;
+                let network = network.unwrap_or("none");
+                breaches.add(|| format!("{deposit} came on the network {network}"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+}
+
+pub(super) const QUOTES: &str =
+    "SELECT mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+            dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at
+     FROM quotes";
+
+pub(super) const TRADES: &str =
+    "SELECT mode, partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
+            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
+            returned_at, attempts, lease_token, lease_until
+     FROM trades";
+
+pub(super) const DEPOSITS: &str =
+    "SELECT mode, partner_id, reference AS id, asset, network FROM deposits";
+
+fn quote(row: &PgRow) -> Result<(), StoreError> {
+    let row = Columns::new("quotes", row);
+    quotes::quote(&row, row.mode()?).map(drop)
+}
+
+/// Notes a row that could not be read; any other fault ends the audit.
+fn unreadable(
+    row: &PgRow,
+    noun: &str,
+    fault: Option<StoreError>,
+    breaches: &mut Breaches,
+) -> Result<(), StoreError> {
+    match fault {
+        None => Ok(()),
+        Some(StoreError::Inconsistent { column, .. }) => {
+            let row = named(row, noun)?;
+            breaches.add(|| format!("{row} cannot be read: its {column}"));
+            Ok(())
+        }
+        Some(fault) => Err(fault),
+    }
+}
+
+fn follows(terms: &Terms) -> bool {
+    let output = match terms.side {
+        Side::OnRamp => terms.crypto,
+        Side::OffRamp => terms.fiat,
+    };
+    terms.rate.convert(&terms.input(), output.asset()) == Some(output)
+}

@@ -1,0 +1,168 @@
+//! What the velocity cap counts: the running totals, and the cap itself at every instant.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use kernel::StoreError;
+use sqlx::PgConnection;
+
+use super::{Breaches, Work, id, integer, text};
+use crate::errors;
+
+impl Work<'_> {
+    pub(super) async fn velocity(&mut self) -> Result<(), StoreError> {
+        self.totals().await?;
+        self.floors().await?;
+        self.caps().await
+    }
+
+    /// Each running total is the plain sum of the trades it counts.
+    async fn totals(&mut self) -> Result<(), StoreError> {
+        let name = "velocity-total-is-plain-sum";
+        let mut plain: BTreeMap<(String, String), i128> = BTreeMap::new();
+        self.each(name, COUNTED, |row| {
+            let partner = (text(row, "mode")?, text(row, "partner_id")?);
+            *plain.entry(partner).or_default() += i128::from(integer(row, "notional")?);
+            Ok(())
+        })
+        .await?;
+        let mut breaches = Breaches::default();
+        self.each(name, TOTALS, |row| {
+            let partner = (text(row, "mode")?, text(row, "partner_id")?);
+            let total = text(row, "total")?;
+            let sum = plain.remove(&partner).unwrap_or_default();
+            if total != sum.to_string() {
+                let (mode, partner) = partner;
+                breaches.add(|| {
+                    format!(
+                        "{mode}/{partner} has a running total of {total}, its trades sum to {sum}"
+                    )
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        for (mode, partner) in plain.keys() {
+            breaches.add(|| format!("{mode}/{partner} has trades and no running total"));
+        }
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A floor that has not come yet would count nothing, whatever is traded until then.
+    async fn floors(&mut self) -> Result<(), StoreError> {
+        let name = "velocity-floor-has-passed";
+        let now = self.now.millis();
+        let mut breaches = Breaches::default();
+        self.each(name, TOTALS, |row| {
+            let floor = integer(row, "floor")?;
+            if floor > now {
+                let (mode, partner) = (text(row, "mode")?, text(row, "partner_id")?);
+                breaches.add(|| format!("{mode}/{partner} counts nothing before {floor}"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// At the instant of every trade, what counts in the window that ends there is within the
+    /// cap. Judged from when both the cap and the window last changed: what was allowed before is
+    /// not known. A trade that came to nothing later counts no more, so nothing is found that was
+    /// none.
+    async fn caps(&mut self) -> Result<(), StoreError> {
+        let name = "velocity-stays-within-cap";
+        let mut breaches = Breaches::default();
+        let mut window = Window::default();
+        self.each(name, CAPPED, |row| {
+            let partner = (text(row, "mode")?, text(row, "partner_id")?);
+            let (at, notional) = (integer(row, "created_at")?, integer(row, "notional")?);
+            let sum = window.move_to(partner, at, integer(row, "millis")?, notional);
+            let judged = at > integer(row, "since")?;
+            let cap = integer(row, "velocity_cap")?;
+            if judged && sum > i128::from(cap) {
+                let (mode, partner) = &window.partner;
+                let id = id(row)?;
+                breaches.add(|| {
+                    format!(
+                        "{mode}/{partner} trade {id} brings its window to {sum}, the cap is {cap}"
+                    )
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+}
+
+/// Notes the window of the process that serves, unless it is the one noted already.
+pub(super) async fn keep_window(
+    conn: &mut PgConnection,
+    window: Duration,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO velocity_window (id, millis, since)
+         VALUES (1, $1, coalesce((
+             SELECT max(newest.created_at)
+             FROM partners AS p
+             CROSS JOIN LATERAL (
+                 SELECT t.created_at FROM trades AS t
+                 WHERE t.mode = p.mode AND t.partner_id = p.partner_id ORDER BY t.created_at DESC LIMIT 1
+             ) AS newest
+         ), 0))
+         ON CONFLICT (id) DO UPDATE SET millis = excluded.millis, since = excluded.since
+         WHERE velocity_window.millis <> excluded.millis",
+    )
+    .bind(i64::try_from(window.as_millis()).unwrap_or(i64::MAX))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}
+
+pub(super) const COUNTED: &str = "SELECT t.mode, t.partner_id, t.notional
+     FROM trades AS t
+     LEFT JOIN velocity AS v ON v.mode = t.mode AND v.partner_id = t.partner_id
+     WHERE t.status NOT IN ('released', 'failed') AND (v.floor IS NULL OR t.created_at > v.floor)";
+
+pub(super) const TOTALS: &str = "SELECT mode, partner_id, total, floor FROM velocity";
+
+/// A partner's trades in their order, along the index of the list.
+pub(super) const CAPPED: &str =
+    "SELECT t.mode, t.partner_id, t.id, t.created_at, t.notional, p.velocity_cap, w.millis,
+            greatest(p.velocity_cap_since, w.since) AS since
+     FROM trades AS t
+     JOIN velocity_window AS w ON w.id = 1
+     JOIN pools_profiles AS p ON p.mode = t.mode AND p.partner_id = t.partner_id
+     WHERE t.status NOT IN ('released', 'failed') AND p.velocity_cap IS NOT NULL
+     ORDER BY t.mode, t.partner_id, t.created_at, t.id";
+
+/// What counts of one partner's trades at the instant of the last one: its instant and notional.
+#[derive(Default)]
+struct Window {
+    partner: (String, String),
+    trades: VecDeque<(i64, i64)>,
+    sum: i128,
+}
+
+impl Window {
+    /// Takes a trade in and lets those go that are older than the span; the sum then.
+    fn move_to(&mut self, partner: (String, String), at: i64, span: i64, notional: i64) -> i128 {
+        if self.partner != partner {
+            *self = Self {
+                partner,
+                ..Self::default()
+            };
+        }
+        let cutoff = at.saturating_sub(span);
+        while let Some((_, gone)) = self.trades.pop_front_if(|(made, _)| *made <= cutoff) {
+            self.sum -= i128::from(gone);
+        }
+        self.trades.push_back((at, notional));
+        self.sum += i128::from(notional);
+        self.sum
+    }
+}

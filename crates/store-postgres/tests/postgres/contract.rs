@@ -1,0 +1,3 @@
+//! The contract of the store ports, on Postgres.
+
+store_contract::store_contract!(crate::fixture::open);

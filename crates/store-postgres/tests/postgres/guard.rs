@@ -1,0 +1,179 @@
+//! Callers who go away: whatever they were in the midst of, nobody inherits their transaction.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use kernel::{Mode, Timestamp};
+use partner_core::events::{DeliveryId, NewEvent, Service};
+use partner_core::ports::ProvisionStore as _;
+use partner_core::sealing::Sealed;
+use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use pools_core::ports::PoolsStore as _;
+use sqlx::postgres::{PgPool, PgPoolOptions};
+use sqlx::{Connection as _, Executor as _, Row as _};
+use store_contract::WINDOW;
+use store_postgres::{Options, PostgresStore};
+use ulid::Ulid;
+
+use crate::fixture::{Database, options};
+
+/// Polls a future so often, and drops it.
+async fn dropped_after(polls: usize, future: impl Future) {
+    let mut future = Box::pin(future);
+    for _ in 0..polls {
+        let poll = std::future::poll_fn(|cx| {
+            Poll::Ready(Pin::new(&mut future).as_mut().poll(cx).is_ready())
+        });
+        if poll.await {
+            return;
+        }
+    }
+}
+
+async fn in_transaction(pool: &PgPool) -> bool {
+    let mut conn = pool.acquire().await.unwrap();
+    let asked = sqlx::raw_sql("SELECT now() <> statement_timestamp()");
+    conn.fetch_one(asked).await.unwrap().get(0)
+}
+
+/// Why a transaction is begun in a task of its own. Where this fails the driver has been mended.
+#[tokio::test]
+async fn the_driver_hands_on_a_transaction_whose_begin_was_dropped() {
+    let database = Database::make().await;
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .test_before_acquire(false);
+    let pool = pool.connect(&database.owning()).await.unwrap();
+    assert!(!in_transaction(&pool).await);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    dropped_after(1, pool.begin()).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(in_transaction(&pool).await);
+    pool.close().await;
+}
+
+async fn small(database: &Database) -> PostgresStore {
+    let options = Options {
+        connections: 4,
+        ..options(WINDOW, None)
+    };
+    let store = PostgresStore::open(&database.serving(), options).await;
+    store.unwrap()
+}
+
+fn acme() -> Tenant {
+    Tenant {
+        partner: PartnerId::parse("acme").unwrap(),
+        mode: Mode::Test,
+    }
+}
+
+async fn with_partner(store: &PostgresStore) {
+    let mut tx = store.provision_begin("partner").await.unwrap();
+    let partner = Partner {
+        id: acme().partner,
+        name: "Acme".to_owned(),
+        status: PartnerStatus::Active,
+    };
+    tx.partner_put(Mode::Test, &partner).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn emit(store: PostgresStore, number: u128) -> Result<String, kernel::StoreError> {
+    let event = NewEvent {
+        tenant: acme(),
+        id: format!("event-{number}"),
+        service: Service::Pools,
+        kind: format!("kind-{number}"),
+        object_id: format!("object-{number}"),
+        body: Sealed(vec![0; 64]),
+        created_at: Timestamp::from_millis(0).unwrap(),
+        delivery: DeliveryId::from_parts(Mode::Test, Ulid(number)),
+    };
+    let mut tx = store.begin("emit").await?;
+    tx.event_insert(&event).await?;
+    tx.commit().await?;
+    Ok(event.id)
+}
+
+/// What is stored, as somebody else sees it.
+async fn stored(database: &Database) -> BTreeSet<String> {
+    let mut owner = database.owner().await;
+    let ids = sqlx::query_scalar("SELECT id FROM events")
+        .fetch_all(&mut owner)
+        .await
+        .unwrap();
+    owner.close().await.unwrap();
+    ids.into_iter().collect()
+}
+
+async fn idle_in_transaction(database: &Database) -> i64 {
+    let mut owner = database.owner().await;
+    let idle = sqlx::query_scalar(
+        "SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND state LIKE 'idle in transaction%'",
+    )
+    .fetch_one(&mut owner)
+    .await
+    .unwrap();
+    owner.close().await.unwrap();
+    idle
+}
+
+#[tokio::test]
+async fn a_begin_that_is_dropped_leaves_no_transaction_behind() {
+    let database = Database::make().await;
+    let store = small(&database).await;
+    with_partner(&store).await;
+    for polls in 1..4 {
+        for _ in 0..8 {
+            dropped_after(polls, store.begin("dropped")).await;
+        }
+    }
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(idle_in_transaction(&database).await, 0);
+    let mut acknowledged = BTreeSet::new();
+    for number in 0..16 {
+        acknowledged.insert(emit(store.clone(), number).await.unwrap());
+    }
+    store.close().await;
+    assert_eq!(stored(&database).await, acknowledged);
+}
+
+/// Callers hang up wherever they are. What was acknowledged is there, and the store goes on.
+#[tokio::test]
+async fn a_storm_of_callers_who_hang_up_costs_nothing_that_was_acknowledged() {
+    let database = Database::make().await;
+    let store = small(&database).await;
+    with_partner(&store).await;
+    let mut callers = Vec::new();
+    for number in 0..300_u128 {
+        let caller = tokio::spawn(emit(store.clone(), number));
+        let patience = Duration::from_micros(u64::try_from(number * 7919 % 20_011).unwrap());
+        let hangs_up = caller.abort_handle();
+        tokio::spawn(async move {
+            tokio::time::sleep(patience).await;
+            hangs_up.abort();
+        });
+        callers.push(caller);
+        tokio::time::sleep(Duration::from_micros(500)).await;
+    }
+    let mut acknowledged = BTreeSet::new();
+    for caller in callers {
+        if let Ok(Ok(id)) = caller.await {
+            acknowledged.insert(id);
+        }
+    }
+    assert!(!acknowledged.is_empty());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(idle_in_transaction(&database).await, 0);
+    for number in 1000..1016 {
+        acknowledged.insert(emit(store.clone(), number).await.unwrap());
+    }
+    store.close().await;
+    let stored = stored(&database).await;
+    let lost: Vec<_> = acknowledged.difference(&stored).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+}

@@ -1,0 +1,16 @@
+//! The store on a server, as `cargo xtask test` starts one.
+
+#[cfg(test)]
+mod audit;
+#[cfg(test)]
+mod contract;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod guard;
+#[cfg(test)]
+mod opening;
+#[cfg(test)]
+mod roles;
