@@ -52,11 +52,14 @@ fn a_scene_that_never_gets_where_it_should_is_a_fault() {
     assert_eq!(checked.fault.as_deref(), Some("never: a trade settles"));
 }
 
+/// An invariant's name, and what breaks it.
+type Break = (&'static str, fn(&mut Db));
+
 #[test]
 fn every_invariant_can_break() {
     let sound = returned();
     assert_eq!(invariants::state(&sound.db), None);
-    let breaks: [(&str, fn(&mut Db)); 10] = [
+    let breaks: [Break; 10] = [
         ("M1", |db| db.entries[0].transfer.amount = cents(1)),
         ("M1", |db| db.entries[0].mark = None),
         ("M2", |db| {
@@ -90,7 +93,7 @@ fn every_rule_about_change_can_break() {
     let mut before = Db::new(access(Some(100)), &[Side::OnRamp]);
     before.fund((2, 0));
     assert_eq!(invariants::step(&before, &after), None);
-    let breaks: [(&str, fn(&mut Db)); 4] = [
+    let breaks: [Break; 4] = [
         ("Q3", |db| {
             db.quotes.get_mut(&quote_id(0)).unwrap().fate = Fate::Rejected(at(1))
         }),

@@ -257,7 +257,6 @@ impl Cast {
         self.tasks.push(tokio::spawn(async move {
             let answer = request.await;
             news.send(News::Answered(who, answer))
-                .ok()
                 .expect("somebody who listens");
         }));
         self
@@ -276,10 +275,7 @@ impl Pace {
     async fn turn(&self, writes: bool) {
         let (turn, given) = oneshot::channel();
         let waits = News::Waits(self.who, Parked { writes, turn });
-        self.news
-            .send(waits)
-            .ok()
-            .expect("somebody who gives turns");
+        self.news.send(waits).expect("somebody who gives turns");
         given.await.expect("a turn");
     }
 }
