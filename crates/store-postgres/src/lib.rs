@@ -24,6 +24,8 @@ mod lane;
 mod ledger;
 mod open;
 mod partners;
+#[cfg(test)]
+mod plans;
 mod pools;
 mod provision;
 mod quotes;

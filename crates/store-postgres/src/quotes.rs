@@ -22,23 +22,39 @@ pub(crate) async fn find(
     who: &Tenant,
     id: QuoteId,
 ) -> Result<Option<Quote>, StoreError> {
+    let found = find_at(conn, who, id).await?;
+    Ok(found.map(|(quote, _)| quote))
+}
+
+/// A quote, and what the server's clock said after it was read.
+pub(crate) async fn find_at(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: QuoteId,
+) -> Result<Option<(Quote, i64)>, StoreError> {
     let Some(key) = own_key(who, id) else {
         return Ok(None);
     };
-    let row = sqlx::query(
-        "SELECT partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-                dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at
-         FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3",
-    )
-    .bind(who.mode.as_str())
-    .bind(who.partner.as_str())
-    .bind(key)
-    .fetch_optional(conn)
-    .await
-    .map_err(errors::statement)?;
-    row.map(|row| quote(&Columns::new("quotes", &row), who.mode))
-        .transpose()
+    let row = sqlx::query(FIND)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .fetch_optional(conn)
+        .await
+        .map_err(errors::statement)?;
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let row = Columns::new("quotes", &row);
+    Ok(Some((quote(&row, who.mode)?, row.integer("clock")?)))
 }
+
+/// The clock is read as the row is given out, after the statement's snapshot was taken.
+pub(crate) const FIND: &str =
+    "SELECT partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional, dest_address,
+            dest_network, created_at, expires_at, consumed_at, rejected_at,
+            (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
+     FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3";
 
 pub(crate) fn quote(row: &Columns<'_>, mode: Mode) -> Result<Quote, StoreError> {
     let fate = match (

@@ -22,10 +22,8 @@ impl PoolsReads for PostgresStore {
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
         let mut conn = self.inner.conn().await?;
-        match quotes::find(&mut conn, who, id).await? {
-            Some(quote) => self.seen(&mut conn, quote).await.map(Some),
-            None => Ok(None),
-        }
+        let found = quotes::find_at(&mut conn, who, id).await?;
+        found.map(|(quote, at)| self.seen(quote, at)).transpose()
     }
 
     /// Whoever writes the partner's money is waited for, and nobody begins before the clock was
@@ -37,12 +35,9 @@ impl PoolsReads for PostgresStore {
     ) -> Result<Option<Seen<Quote>>, StoreError> {
         let mut tx = self.inner.write().await?;
         books::share(&mut tx, who).await?;
-        let seen = match quotes::find(&mut tx, who, id).await? {
-            Some(quote) => Some(self.seen(&mut tx, quote).await?),
-            None => None,
-        };
+        let found = quotes::find_at(&mut tx, who, id).await?;
         tx.rollback().await.map_err(errors::statement)?;
-        Ok(seen)
+        found.map(|(quote, at)| self.seen(quote, at)).transpose()
     }
 
     async fn trade_by_quote(
@@ -95,32 +90,33 @@ impl PoolsReads for PostgresStore {
         quote: QuoteId,
     ) -> Result<Seen<TransactLook>, StoreError> {
         let mut conn = self.inner.conn().await?;
-        let mut look = look(&mut conn, scope, quote).await?;
+        let (mut look, mut at) = look(&mut conn, scope, quote).await?;
         let consumed = |quote: &Quote| matches!(quote.fate, Fate::Consumed(_));
         if look.quote.as_ref().is_some_and(consumed) {
             look.trade = trades::find_by_quote(&mut conn, &scope.tenant, quote).await?;
+            at = clock::server(&mut conn).await?;
         }
-        self.seen(&mut conn, look).await
+        self.seen(look, at)
     }
 }
 
 impl PostgresStore {
-    /// The clock is asked after the read, so that what was seen had happened by then.
-    async fn seen<T>(&self, conn: &mut PgConnection, value: T) -> Result<Seen<T>, StoreError> {
-        let server = clock::server(conn).await?;
+    /// What was seen when the server's clock said `server`.
+    fn seen<T>(&self, value: T, server: i64) -> Result<Seen<T>, StoreError> {
         let at = self.inner.clock.settle(server, 0)?;
         Ok(Seen { value, at })
     }
 }
 
-/// What the idempotency key was used for, and the quote, from one statement.
+/// What the idempotency key was used for, and the quote, from one statement; and what the server's
+/// clock said then.
 async fn look(
     conn: &mut PgConnection,
     scope: &Scope,
     quote: QuoteId,
-) -> Result<TransactLook, StoreError> {
+) -> Result<(TransactLook, i64), StoreError> {
     let row = sqlx::query(
-        "SELECT i.fingerprint, i.created_at AS answered_at,
+        "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock, i.fingerprint, i.created_at AS answered_at,
                 q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
                 q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at
          FROM (SELECT 1) AS one
@@ -137,11 +133,12 @@ async fn look(
     .map_err(errors::statement)?;
     let answered = idempotency::opt_answered(&Columns::new("idempotency_keys", &row))?;
     let quote = quotes::opt_quote(&Columns::new("quotes", &row), scope.tenant.mode)?;
-    Ok(TransactLook {
+    let look = TransactLook {
         answered: answered.map(pair),
         quote,
         trade: None,
-    })
+    };
+    Ok((look, Columns::new("quotes", &row).integer("clock")?))
 }
 
 fn pair(record: Answered) -> (Fingerprint, kernel::Timestamp) {

@@ -172,18 +172,21 @@ pub(crate) async fn page(
         (None, Some(_)) => PAGE_OF_STATUS,
         (Some(_), Some(_)) => PAGE_OF_SIDE_AND_STATUS,
     };
-    let rows = sqlx::query(statement)
+    let mut query = sqlx::query(statement)
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
         .bind(range.below.0)
         .bind(range.below.1)
         .bind(range.from)
-        .bind(i64::from(limit))
-        .bind(filter.side.map(Side::as_str))
-        .bind(filter.status.map(TradeStatus::as_str))
-        .fetch_all(conn)
-        .await
-        .map_err(errors::statement)?;
+        .bind(i64::from(limit));
+    let wanted = [
+        filter.side.map(Side::as_str),
+        filter.status.map(TradeStatus::as_str),
+    ];
+    for word in wanted.into_iter().flatten() {
+        query = query.bind(word);
+    }
+    let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
     rows.iter().map(|row| trade(row, who.mode)).collect()
 }
 
@@ -208,7 +211,7 @@ pub(crate) const PAGE_OF_STATUS: &str =
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
             returned_at, attempts, lease_token, lease_until
      FROM trades
-     WHERE mode = $1 AND partner_id = $2 AND status = $8 AND (created_at, id) < ($3, $4) AND created_at >= $5
+     WHERE mode = $1 AND partner_id = $2 AND status = $7 AND (created_at, id) < ($3, $4) AND created_at >= $5
      ORDER BY created_at DESC, id DESC LIMIT $6";
 
 pub(crate) const PAGE_OF_SIDE_AND_STATUS: &str =

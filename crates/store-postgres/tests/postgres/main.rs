@@ -14,3 +14,5 @@ mod guard;
 mod opening;
 #[cfg(test)]
 mod roles;
+#[cfg(test)]
+mod throughput;

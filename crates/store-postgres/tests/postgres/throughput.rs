@@ -1,0 +1,21 @@
+//! Batches of every size decide every command, for one busy partner and for many; and how fast.
+//!
+//! A few commands by default. `THROUGHPUT=100 cargo xtask test --release -p store-postgres throughput -- --nocapture`
+//! runs a hundred times as many and shows the figures.
+
+use crate::fixture;
+
+#[tokio::test]
+#[expect(clippy::print_stdout, reason = "the figures are shown where asked for")]
+async fn batches_of_every_size_decide_every_command() {
+    let times = std::env::var("THROUGHPUT").map_or(1, |text| text.parse().unwrap());
+    for partners in [1, 5 * times.min(200)] {
+        for (batch, commands) in [(1, 4), (8, 16), (32, 64), (64, 64)] {
+            let store = fixture::open().await;
+            let measured =
+                store_contract::throughput::lane(store, batch, partners, commands * times).await;
+            assert_eq!((measured.batch, measured.partners), (batch, partners));
+            println!("{measured:?}");
+        }
+    }
+}
