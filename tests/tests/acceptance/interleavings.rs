@@ -1,5 +1,9 @@
 //! Pairs of requests in every order of their steps, on the real store. Each order ends with every invariant checked; each
 //! scene ends with the outcomes it must have had, all of them and no others.
+#![expect(
+    clippy::print_stdout,
+    reason = "how many orders there were is shown where asked for"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
