@@ -5,6 +5,8 @@ mod audit;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
+mod exchanges;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod fixture;

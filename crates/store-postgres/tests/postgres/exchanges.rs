@@ -1,0 +1,81 @@
+//! How often a batch waits for the server.
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use sqlx::postgres::PgConnectOptions;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::fixture::{Database, open_at};
+
+/// Stands between a store and its server, and counts.
+struct Counting {
+    url: String,
+    exchanges: Arc<AtomicUsize>,
+}
+
+impl Counting {
+    async fn before(url: &str) -> Self {
+        let options = PgConnectOptions::from_str(url).unwrap();
+        let server = format!("{}:{}", options.get_host(), options.get_port());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = listener.local_addr().unwrap().to_string();
+        let counting = Self {
+            url: url.replace(&server, &here),
+            exchanges: Arc::default(),
+        };
+        let exchanges = Arc::clone(&counting.exchanges);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&server).await.unwrap();
+                let (asking, to_client) = client.into_split();
+                let (answering, to_server) = server.into_split();
+                let answered = Arc::new(AtomicBool::new(true));
+                let (exchanges, asked) = (Arc::clone(&exchanges), Arc::clone(&answered));
+                tokio::spawn(pass(asking, to_server, move || {
+                    if asked.swap(false, Ordering::SeqCst) {
+                        exchanges.fetch_add(1, Ordering::SeqCst);
+                    }
+                }));
+                tokio::spawn(pass(answering, to_client, move || {
+                    answered.store(true, Ordering::SeqCst);
+                }));
+            }
+        });
+        counting
+    }
+}
+
+async fn pass(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    seen: impl Fn() + Send,
+) {
+    let mut buffer = vec![0; 65_536];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        seen();
+        if to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The exchanges of so many batches, and of what comes before them.
+async fn exchanges(batches: usize) -> usize {
+    let database = Database::make().await;
+    let counting = Counting::before(&database.serving()).await;
+    let url = counting.url.clone();
+    let store = open_at(database, &url, 1).await;
+    store_contract::throughput::lane(store, 3, 1, batches * 3).await;
+    counting.exchanges.load(Ordering::SeqCst)
+}
+
+/// Begin, lock, read, write, commit; and one that the driver makes when the connection is given
+/// back. The quotes of more batches are opened in one statement all the same.
+#[tokio::test]
+async fn a_batch_has_five_exchanges() {
+    let (few, more) = (exchanges(4).await, exchanges(14).await);
+    assert_eq!(more - few, 10 * (5 + 1));
+}
