@@ -3,6 +3,8 @@
 //! A few commands by default. `THROUGHPUT=100 cargo xtask test --release -p store-postgres throughput -- --nocapture`
 //! runs a hundred times as many and shows the figures.
 
+use std::sync::Arc;
+
 use crate::fixture;
 
 #[tokio::test]
@@ -18,4 +20,29 @@ async fn batches_of_every_size_decide_every_command() {
             println!("{measured:?}");
         }
     }
+}
+
+/// Everywhere else a case sets the time; here the server tells it.
+#[tokio::test]
+async fn by_the_servers_clock_quotes_are_executed_in_time() {
+    let opened = fixture::open_by_server().await;
+    let (store, database) = (opened.store.clone(), Arc::clone(&opened.database));
+    let mut owner = database.owner().await;
+    let asked = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    let began: i64 = sqlx::query_scalar(asked)
+        .fetch_one(&mut owner)
+        .await
+        .unwrap();
+    store_contract::throughput::lane(opened, 8, 2, 32).await;
+    let (trades, late): (i64, i64) = sqlx::query_as(
+        "SELECT count(*), count(*) FILTER (WHERE created_at NOT BETWEEN $1 AND
+                (extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM trades",
+    )
+    .bind(began)
+    .fetch_one(&mut owner)
+    .await
+    .unwrap();
+    assert_eq!((trades, late), (34, 0));
+    assert_eq!(store.clock_ahead(), std::time::Duration::ZERO);
+    sqlx::Connection::close(owner).await.unwrap();
 }
