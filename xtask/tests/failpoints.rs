@@ -1,5 +1,6 @@
 //! What holds of the crash points wherever they stand: no build that ships has them, and each is in the code once.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use xtask::Result;
@@ -88,8 +89,9 @@ fn places<'a>(adapters: &'a [Adapter], words: &[String]) -> Vec<&'a str> {
         .collect()
 }
 
+/// Both stores may run the same step; nobody runs one twice.
 #[test]
-fn each_step_is_in_the_code_exactly_once() {
+fn each_step_is_in_the_code_of_an_adapter_exactly_once() {
     let (steps, commits, adapters) = (steps().unwrap(), commits().unwrap(), adapters().unwrap());
     assert!(steps.len() > 30 && commits.len() > 5);
     for step in &steps {
@@ -106,7 +108,12 @@ fn each_step_is_in_the_code_exactly_once() {
             continue;
         }
         let places = places(&adapters, &words_of(step));
-        assert_eq!(places.len(), 1, "{step}: {places:?}");
+        let crates: BTreeSet<_> = places
+            .iter()
+            .map(|file| file.split("/src/").next())
+            .collect();
+        let once = !places.is_empty() && places.len() == crates.len();
+        assert!(once, "{step}: {places:?}");
     }
 }
 

@@ -195,7 +195,9 @@ async fn nested_scans(statement: &str) -> Vec<String> {
                 .iter()
                 .any(|other| other.parent == step.parent && other.detail.starts_with("SCAN"));
         let single = step.detail.contains("pragma_");
-        if step.detail.starts_with("SCAN") && inner && !single {
+        // A subquery's own rows are judged by its own steps.
+        let table = !step.detail.starts_with("SCAN (subquery");
+        if step.detail.starts_with("SCAN") && inner && table && !single {
             nested.push(step.detail.clone());
         }
     }

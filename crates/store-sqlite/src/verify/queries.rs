@@ -198,24 +198,37 @@ const DEPOSIT: &str =
 const COMMITTED: &str =
     "SELECT b.mode || '/' || b.partner_id || ' account ' || b.asset || ' has no room for what may come back'
      FROM (
-         SELECT mode, partner_id, asset, sum(amount / 100000000) AS whole, sum(amount % 100000000) AS rest
-         FROM (
-             SELECT mode, partner_id, asset, available AS amount FROM accounts
-             UNION ALL
-             SELECT mode, partner_id, substr(pool, 1, instr(pool, '-') - 1),
-                    CASE side WHEN 'on_ramp' THEN coalesce(reserved, 0) ELSE fiat END
-             FROM trades
-             WHERE status = 'reserved'
-                OR (status = 'settled' AND settled_at > (SELECT at FROM clock) - 2592000000)
-             UNION ALL
-             SELECT mode, partner_id, substr(pool, instr(pool, '-') + 1), crypto
-             FROM trades WHERE status = 'reserved' AND side = 'off_ramp'
-         )
-         GROUP BY mode, partner_id, asset
+         SELECT a.mode, a.partner_id, a.asset, a.available, coalesce(c.total, 0) AS total
+         FROM accounts AS a
+         LEFT JOIN commitments AS c ON c.mode = a.mode AND c.partner_id = a.partner_id AND c.asset = a.asset
+         UNION ALL
+         SELECT c.mode, c.partner_id, c.asset, 0, c.total
+         FROM commitments AS c
+         WHERE NOT EXISTS (SELECT 1 FROM accounts AS a
+                           WHERE a.mode = c.mode AND a.partner_id = c.partner_id AND a.asset = c.asset)
      ) AS b
-     LEFT JOIN commitments AS c ON c.mode = b.mode AND c.partner_id = b.partner_id AND c.asset = b.asset
-     WHERE (coalesce(c.total, 0) / 100000000, coalesce(c.total, 0) % 100000000)
-         < (b.whole + b.rest / 100000000, b.rest % 100000000)";
+     WHERE (b.total / 100000000, b.total % 100000000) < (
+         SELECT sum(amount / 100000000) + sum(amount % 100000000) / 100000000, sum(amount % 100000000) % 100000000
+         FROM (
+             SELECT b.available AS amount
+             UNION ALL
+             SELECT CASE t.side WHEN 'on_ramp' THEN coalesce(t.reserved, 0) ELSE t.fiat END
+             FROM trades AS t
+             WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved'
+               AND substr(t.pool, 1, length(b.asset) + 1) = b.asset || '-'
+             UNION ALL
+             SELECT CASE t.side WHEN 'on_ramp' THEN coalesce(t.reserved, 0) ELSE t.fiat END
+             FROM trades AS t
+             WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'settled'
+               AND t.settled_at > (SELECT at FROM clock WHERE id = 1) - 2592000000
+               AND substr(t.pool, 1, length(b.asset) + 1) = b.asset || '-'
+             UNION ALL
+             SELECT t.crypto
+             FROM trades AS t
+             WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND t.side = 'off_ramp' AND t.status = 'reserved'
+               AND substr(t.pool, -length(b.asset) - 1) = '-' || b.asset
+         )
+     )";
 
 const EVENT_MISSING: &str =
     "SELECT t.mode || '/' || t.partner_id || ' trade ' || t.id || ' is ' || t.status || ' without one event of it'
