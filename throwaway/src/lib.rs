@@ -5,12 +5,14 @@
 //! Nothing is downloaded, except by [`install::missing`], which a task calls before it needs them.
 
 pub mod install;
+mod pgbouncer;
 mod postgres;
 mod process;
 mod redis;
 
 use std::io;
 
+pub use pgbouncer::Pgbouncer;
 pub use postgres::{Postgres, Stop};
 pub use redis::Redis;
 

@@ -35,6 +35,7 @@ usage: cargo xtask <task>
 
   ci                     everything CI runs, stopping at the first failure
   test [args]            all Rust suites; args go to `cargo test`
+  pooler [args]          the Postgres store's suite through a PgBouncer, 1.21 or newer; args go to `cargo test`
   conformance [args]     the suites in other languages under conformance/; args go to pytest
   crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
   model                  the model check: every state of the money's machines
@@ -68,6 +69,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
             return ci::run(&workspace);
         }
         "test" => return finish(&suites::rust(&workspace, rest)?),
+        "pooler" => return finish(&suites::pooler(&workspace, rest)?),
         "conformance" => return finish(&conformance::run(&workspace, rest)?),
         "crash" => return finish(&crash::run(&workspace, rest)?),
         "model" => {

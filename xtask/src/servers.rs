@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use throwaway::{Postgres, Redis, install};
+use throwaway::{Pgbouncer, Postgres, Redis, install};
 
 use crate::Result;
 
@@ -10,11 +10,18 @@ use crate::Result;
 const POSTGRES: &str = "PENSTOCK_TEST_POSTGRES_URL";
 /// Where the suites find the Redis.
 const REDIS: &str = "PENSTOCK_TEST_REDIS_URL";
+/// Where the store's suite finds a pooler before that Postgres: it then serves through it.
+const POOLER: &str = "PENSTOCK_TEST_POOLER_PORT";
+/// The role that serves, with the password the store's suite gives it.
+const SERVING: &str = "penstock_serve";
+/// Half of what a store keeps open, so that its connections are somebody else's by turns.
+const SHARED: u32 = 4;
 
 /// Private servers, gone with the value.
 pub(crate) struct Servers {
     postgres: Postgres,
     redis: Redis,
+    pooler: Option<Pgbouncer>,
 }
 
 impl Servers {
@@ -26,6 +33,7 @@ impl Servers {
         let servers = Self {
             postgres: Postgres::start(&hasty)?,
             redis: Redis::start()?,
+            pooler: None,
         };
         println!(
             "private servers: Postgres on port {}, Redis on port {}",
@@ -35,10 +43,22 @@ impl Servers {
         Ok(servers)
     }
 
+    /// The same, with a pooler before the Postgres.
+    pub(crate) fn with_pooler() -> Result<Self> {
+        let mut servers = Self::for_tests()?;
+        let pooler = Pgbouncer::before(&servers.postgres, SERVING, SERVING, SHARED)?;
+        println!("{} on port {}", pooler.version(), pooler.port());
+        servers.pooler = Some(pooler);
+        Ok(servers)
+    }
+
     /// Tells a call where they are.
     pub(crate) fn tell(&self, command: &mut Command) {
         command
             .env(POSTGRES, self.postgres.url("postgres"))
             .env(REDIS, self.redis.url());
+        if let Some(pooler) = &self.pooler {
+            command.env(POOLER, pooler.port().to_string());
+        }
     }
 }

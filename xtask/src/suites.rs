@@ -31,7 +31,21 @@ impl Outcome {
 }
 
 pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
-    let servers = Servers::for_tests()?;
+    tests(workspace, &Servers::for_tests()?, extra)
+}
+
+/// The suite of the Postgres store, its sessions handed out by a pooler.
+pub(crate) fn pooler(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
+    let store = ["--package", "store-postgres", "--test", "postgres"];
+    let store = store.map(str::to_owned);
+    tests(
+        workspace,
+        &Servers::with_pooler()?,
+        &[&store, extra].concat(),
+    )
+}
+
+fn tests(workspace: &Workspace, servers: &Servers, extra: &[String]) -> Result<Outcome> {
     let mut command = workspace.cargo();
     command.args(["test", "--locked", "--no-fail-fast"]);
     servers.tell(&mut command);
