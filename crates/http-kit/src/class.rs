@@ -439,6 +439,10 @@ impl From<Denial> for ApiError {
                 "pool_not_allowed",
                 "This pool is not among the partner's pools.",
             ),
+            Denial::GateNotEnabled => (
+                "gate_not_enabled",
+                "The gate is not enabled for this partner.",
+            ),
         };
         Self::forbidden(code, message)
     }

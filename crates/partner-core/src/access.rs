@@ -2,6 +2,7 @@
 
 use kernel::Mode;
 
+use crate::gate::GateProfile;
 use crate::key::KeyRecord;
 use crate::pools::{Kyc, Pool, PoolId, PoolsAccess, PoolsProfile};
 use crate::{Partner, PartnerStatus, Tenant};
@@ -18,6 +19,8 @@ pub struct Access {
     pub tenant: Tenant,
     /// The partner's access to pools.
     pub pools: PoolsProfile,
+    /// The partner's access to the gate.
+    pub gate: GateProfile,
 }
 
 /// Why a known key may not go on.
@@ -41,6 +44,9 @@ pub enum Denial {
     /// The pool exists and is not allowed.
     #[error("the pool is not allowed")]
     PoolNotAllowed,
+    /// The gate product is off for this partner.
+    #[error("the gate product is not enabled")]
+    GateNotEnabled,
 }
 
 impl Access {
@@ -56,7 +62,14 @@ impl Access {
             partner,
             tenant,
             pools,
+            gate: GateProfile::default(),
         }
+    }
+
+    /// The same with what is provisioned of the gate.
+    #[must_use]
+    pub fn with_gate(self, gate: GateProfile) -> Self {
+        Self { gate, ..self }
     }
 
     /// Is the key still good?
@@ -95,6 +108,28 @@ impl Access {
             (PoolsAccess::Active, Kyc::Pending | Kyc::Revoked) => Err(Denial::KycNotApproved),
             (PoolsAccess::Active, Kyc::Approved) => Ok(()),
         }
+    }
+
+    /// Is the partner entitled to the gate?
+    ///
+    /// # Errors
+    /// [`Denial::GateNotEnabled`].
+    pub fn gate_entitled(&self) -> Result<(), Denial> {
+        if self.gate.enabled {
+            Ok(())
+        } else {
+            Err(Denial::GateNotEnabled)
+        }
+    }
+
+    /// May the key still write to the gate? As a write repeats it inside its transaction.
+    ///
+    /// # Errors
+    /// The first [`Denial`] that applies.
+    pub fn may_write_to_gate(&self) -> Result<(), Denial> {
+        self.key_good()?;
+        self.organization_active()?;
+        self.gate_entitled()
     }
 
     /// Is the partner allowed in a pool?

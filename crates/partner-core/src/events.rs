@@ -82,6 +82,47 @@ pub struct NewEvent {
     pub delivery: DeliveryId,
 }
 
+/// An event before it is sealed.
+#[derive(Debug)]
+pub struct OpenEvent<'e> {
+    /// Its id.
+    pub id: String,
+    /// Where it comes from.
+    pub service: Service,
+    /// Such as `pool.transaction.settled`.
+    pub kind: &'static str,
+    /// The object it is about.
+    pub object_id: String,
+    /// The body's final bytes.
+    pub body: &'e [u8],
+}
+
+impl OpenEvent<'_> {
+    /// Seals it, and makes the id of its delivery.
+    ///
+    /// # Errors
+    /// [`SealBroken`] only for a body past the cipher's limit.
+    pub fn seal(
+        self,
+        who: &Tenant,
+        at: Timestamp,
+        sealer: &Sealer,
+        entropy: &dyn Entropy,
+    ) -> Result<NewEvent, SealBroken> {
+        let body = seal_body(sealer, who, &self.id, self.body, entropy)?;
+        Ok(NewEvent {
+            tenant: who.clone(),
+            id: self.id,
+            service: self.service,
+            kind: self.kind.to_owned(),
+            object_id: self.object_id,
+            body,
+            created_at: at,
+            delivery: new_delivery(who.mode, at, entropy),
+        })
+    }
+}
+
 /// The place an event's body is sealed for.
 #[must_use]
 pub fn event_place(tenant: &Tenant, id: &str) -> String {

@@ -1,7 +1,10 @@
 //! Idempotency keys: one effect per partner, mode, route and key.
 
 use std::fmt;
+use std::time::Duration;
 
+use kernel::Timestamp;
+use kernel::planted::{self, planted};
 use sha2::{Digest, Sha256};
 
 use crate::Tenant;
@@ -69,6 +72,14 @@ impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Fingerprint(…)")
     }
+}
+
+/// Does a record made at an instant still count? Expiry is judged here, by whoever reads one; what
+/// sweeps them only keeps the tables small.
+#[must_use]
+pub fn counts(created_at: Timestamp, now: Timestamp, ttl: Duration) -> bool {
+    let slip = Duration::from_millis(u64::from(planted(planted::TTL_OFF_BY_ONE)));
+    now < created_at.plus(ttl).plus(slip)
 }
 
 #[cfg(test)]

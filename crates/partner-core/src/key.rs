@@ -185,8 +185,10 @@ impl NewKey {
     }
 }
 
-/// Thirty-two unbiased base-62 characters: bytes that would favour a character are drawn again.
-fn random_base62(entropy: &dyn Entropy) -> String {
+/// Thirty-two unbiased base-62 characters, 190 bits: bytes that would favour a character are drawn
+/// again.
+#[must_use]
+pub fn random_base62(entropy: &dyn Entropy) -> String {
     let mut text = String::with_capacity(LENGTH);
     while text.len() < LENGTH {
         let mut bytes = [0; LENGTH];

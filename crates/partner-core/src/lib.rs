@@ -3,10 +3,14 @@
 
 pub mod access;
 pub mod address;
+pub mod answers;
 pub mod credential;
 pub mod events;
+pub mod gate;
 pub mod idempotency;
 pub mod key;
+pub mod origin;
+pub mod page;
 pub mod partner;
 pub mod pools;
 pub mod ports;
@@ -14,6 +18,7 @@ pub mod provision;
 pub mod races;
 pub mod sealing;
 pub mod throttle;
+pub mod token;
 pub mod usecases;
 pub mod webhooks;
 

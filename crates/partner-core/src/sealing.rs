@@ -32,7 +32,7 @@ impl MasterKey {
         hex::encode(&self.derive("penstock/fingerprint/v1")[..8])
     }
 
-    fn derive(&self, purpose: &str) -> [u8; 32] {
+    pub(crate) fn derive(&self, purpose: &str) -> [u8; 32] {
         let mut derived = [0; 32];
         let expanded = Hkdf::<Sha256>::new(None, self.0.expose_secret())
             .expand(purpose.as_bytes(), &mut derived);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kernel::planted::{self, planted};
 use kernel::{Amount, Asset, Timestamp};
-use partner_core::idempotency::{Fingerprint, Scope};
+use partner_core::idempotency::{Fingerprint, Scope, counts};
 use partner_core::key::KeyId;
 use partner_core::pools::PoolId;
 use partner_core::{Access, Denial, PartnerId};
@@ -286,10 +286,10 @@ pub fn key_is_free(
     now: Timestamp,
     ttl: Duration,
 ) -> Result<(), Refusal> {
-    let slip = Duration::from_millis(u64::from(planted(planted::TTL_OFF_BY_ONE)));
-    let until = |record: &Answered| record.created_at.plus(ttl).plus(slip);
     match record {
-        Some(record) if record.fingerprint != *fingerprint && now < until(record) => {
+        Some(record)
+            if record.fingerprint != *fingerprint && counts(record.created_at, now, ttl) =>
+        {
             Err(Refusal::KeyReused)
         }
         _ => Ok(()),

@@ -2,6 +2,7 @@
 
 pub mod apply;
 mod changes;
+pub mod deliveries;
 pub mod keys;
 pub mod partners;
 pub mod rotation;

@@ -50,6 +50,9 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
+    /// Every word of [`DeliveryState::as_str`].
+    pub const WORDS: [&str; 4] = ["pending", "in_flight", "succeeded", "dead_lettered"];
+
     /// The word used in rows and answers.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
@@ -94,6 +97,8 @@ pub enum Act {
     Lapse,
     /// A worker reports under its lease's token.
     End(u64, Ending),
+    /// The partner wants what was given up delivered after all.
+    Replay,
 }
 
 /// A delivery's state and the attempts that were concluded.
@@ -121,9 +126,14 @@ impl Progress {
             (S::InFlight(held), A::End(token, ending)) if held.token == token => {
                 Some(self.end(ending, now))
             }
-            (S::Pending { .. }, A::Claim(_) | A::Lapse | A::End(..))
-            | (S::InFlight(_), A::Claim(_) | A::Lapse | A::End(..))
-            | (S::Succeeded { .. } | S::DeadLettered, A::Claim(_) | A::Lapse | A::End(..)) => None,
+            (S::DeadLettered, A::Replay) => Some(Self {
+                state: S::Pending { due: now },
+                attempts: 0,
+            }),
+            (S::Pending { .. }, A::Claim(_) | A::Lapse | A::End(..) | A::Replay)
+            | (S::InFlight(_), A::Claim(_) | A::Lapse | A::End(..) | A::Replay)
+            | (S::Succeeded { .. }, A::Claim(_) | A::Lapse | A::End(..) | A::Replay)
+            | (S::DeadLettered, A::Claim(_) | A::Lapse | A::End(..)) => None,
         }
     }
 
@@ -183,7 +193,7 @@ mod tests {
         ]
     }
 
-    fn acts() -> [(&'static str, Act); 8] {
+    fn acts() -> [(&'static str, Act); 9] {
         let wait = Duration::from_secs(5);
         [
             ("claim", Act::Claim(lease(8, 130))),
@@ -194,6 +204,7 @@ mod tests {
             ("handed back", Act::End(7, Ending::HandedBack)),
             ("delivered, another token", Act::End(9, Ending::Delivered)),
             ("failed, another token", Act::End(9, Ending::GivenUp)),
+            ("replay", Act::Replay),
         ]
     }
 
@@ -211,11 +222,15 @@ mod tests {
             DeliveryState::Succeeded { at } => format!("succeeded {:+} s", at.seconds() - 100),
             DeliveryState::DeadLettered => "dead lettered".to_owned(),
         };
-        let counted = if after.attempts == 3 { "" } else { "counted" };
+        let counted = match after.attempts {
+            0 => "counted from nothing",
+            3 => "",
+            _ => "counted",
+        };
         [state, counted.to_owned()]
     }
 
-    // rule: webhook.lease, webhook.one-holder, webhook.dead-letter, webhook.hand-back
+    // rule: webhook.lease, webhook.one-holder, webhook.dead-letter, webhook.hand-back, webhook.replay
     #[test]
     fn every_act_in_every_state() {
         let mut lines = vec![

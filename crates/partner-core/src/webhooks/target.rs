@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use kernel::Mode;
 use url::{Host, Position, Url};
 
+use crate::origin::is_localhost;
+
 /// Which addresses that are not of the public internet webhooks may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowPrivate {
@@ -136,12 +138,6 @@ impl Target {
     pub fn path_and_query(&self) -> &str {
         &self.0[Position::BeforePath..Position::AfterQuery]
     }
-}
-
-/// Names that mean this machine whatever a resolver says.
-fn is_localhost(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
 }
 
 const LOOPBACK: &str = "loopback";

@@ -10,7 +10,7 @@ use std::time::Duration;
 use kernel::planted::{self, planted};
 use kernel::{Asset, Entropy, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::events::{self as queue, NewEvent, Service};
+use partner_core::events::{NewEvent, OpenEvent, Service};
 use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::sealing::Sealer;
 
@@ -283,17 +283,15 @@ impl Polling {
         let id = events::event_id(trade, event);
         let body =
             events::event_body(trade, event).map_err(|fault| PollError::Event(fault.into()))?;
-        let sealed = queue::seal_body(&self.sealer, who, &id, &body, self.entropy.as_ref());
-        Ok(NewEvent {
-            tenant: who.clone(),
+        let event = OpenEvent {
             id,
             service: Service::Pools,
-            kind: event.as_str().to_owned(),
+            kind: event.as_str(),
             object_id: trade.id.to_string(),
-            body: sealed.map_err(|fault| PollError::Event(fault.into()))?,
-            created_at: now,
-            delivery: queue::new_delivery(who.mode, now, self.entropy.as_ref()),
-        })
+            body: &body,
+        };
+        let sealed = event.seal(who, now, &self.sealer, self.entropy.as_ref());
+        sealed.map_err(|fault| PollError::Event(fault.into()))
     }
 
     fn token(&self) -> u64 {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kernel::{Asset, Seen, StoreError};
 use partner_core::Tenant;
+use partner_core::page::Page;
 
 use crate::ledger::{Account, Entry, EntryId};
 use crate::ports::{LedgerFilter, PoolsReads, TradeFilter};
@@ -19,28 +20,6 @@ pub struct Reading {
 impl std::fmt::Debug for Reading {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Reading")
-    }
-}
-
-/// Some items of a list and whether more follow.
-#[derive(Debug, Clone)]
-pub struct Page<T> {
-    /// The items, newest first.
-    pub items: Vec<T>,
-    /// Do more follow?
-    pub has_more: bool,
-}
-
-impl<T> Page<T> {
-    /// Cuts `limit` + 1 rows down to a page.
-    fn cut(mut rows: Vec<T>, limit: u32) -> Self {
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let has_more = rows.len() > limit;
-        rows.truncate(limit);
-        Self {
-            items: rows,
-            has_more,
-        }
     }
 }
 

@@ -1,0 +1,24 @@
+//! What the operator provisions for the gate product.
+
+use std::collections::BTreeSet;
+
+use crate::origin::Origin;
+
+/// A partner's access to the gate product.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GateProfile {
+    /// Is the product on for this partner?
+    pub enabled: bool,
+    /// Where its pages live: what may bootstrap, and where sessions may lead back to.
+    pub allowed_domains: BTreeSet<Origin>,
+    /// May it lock a session to one flow?
+    pub flow_sessions: bool,
+    /// Is the verification it has done of its users taken over?
+    pub kyc_trusted: bool,
+    /// Is it entitled to signed quotes and rails?
+    pub rails: bool,
+    /// Are its quote previews locked for a session to use?
+    pub preview_locks: bool,
+    /// The most live sessions it may create in a calendar month; `None`: unlimited.
+    pub live_session_quota: Option<u64>,
+}

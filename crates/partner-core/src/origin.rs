@@ -1,0 +1,155 @@
+//! Web origins: where a partner's pages live.
+
+use std::fmt;
+
+use kernel::Mode;
+use url::{Host, Url};
+
+/// Scheme, host and port of a web page, as a browser writes them: lower case, the host in
+/// punycode, the scheme's own port left out.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin(String);
+
+impl Origin {
+    /// Reads an origin as an operator writes it: `https://`, a host that may be Unicode, perhaps a
+    /// port, nothing behind. In test mode a page of this machine may be `http://`.
+    #[must_use]
+    pub fn parse(text: &str, mode: Mode) -> Option<Self> {
+        let (_, authority) = text.split_once("://")?;
+        let odd = |it: char| {
+            it.is_control() || it.is_whitespace() || matches!(it, '/' | '\\' | '?' | '#' | '@')
+        };
+        if authority.is_empty() || authority.contains(odd) {
+            return None;
+        }
+        let url = Url::parse(text).ok()?;
+        serves_pages(&url, mode).then(|| Self::of(&url)).flatten()
+    }
+
+    /// The origin of a URL of the web; `None` for any other.
+    #[must_use]
+    pub fn of(url: &Url) -> Option<Self> {
+        let web = matches!(url.scheme(), "https" | "http");
+        web.then(|| Self(url.origin().ascii_serialization()))
+    }
+
+    /// An origin that was stored: the text of [`Origin::as_str`], and no other spelling of it.
+    #[must_use]
+    pub fn stored(text: &str) -> Option<Self> {
+        let origin = Self::of(&Url::parse(text).ok()?)?;
+        (origin.0 == text).then_some(origin)
+    }
+
+    /// As a browser sends it in `Origin`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// May pages, and what leads to them, be at this URL? `https`, or in test mode this machine over
+/// `http`.
+#[must_use]
+pub fn serves_pages(url: &Url, mode: Mode) -> bool {
+    match (url.scheme(), mode) {
+        ("https", _) => url.has_host(),
+        ("http", Mode::Test) => url.host().is_some_and(is_loopback),
+        _ => false,
+    }
+}
+
+fn is_loopback(host: Host<&str>) -> bool {
+    match host {
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+        Host::Domain(name) => is_localhost(name),
+    }
+}
+
+/// Names that mean this machine whatever a resolver says.
+pub(crate) fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, mode: Mode) -> Option<String> {
+        Origin::parse(text, mode).map(|origin| origin.to_string())
+    }
+
+    // rule: gate.origin.punycode, gate.origin.default-port
+    #[test]
+    fn an_origin_is_kept_as_a_browser_writes_it() {
+        for (written, kept) in [
+            ("https://shop.example", "https://shop.example"),
+            ("HTTPS://Shop.Example:443", "https://shop.example"),
+            ("https://shop.example:8443", "https://shop.example:8443"),
+            ("https://bücher.example", "https://xn--bcher-kva.example"),
+            (
+                "https://xn--bcher-kva.example",
+                "https://xn--bcher-kva.example",
+            ),
+            ("https://shop.example.", "https://shop.example."),
+            ("http://localhost:3000", "http://localhost:3000"),
+            ("http://[::1]:80", "http://[::1]"),
+        ] {
+            assert_eq!(read(written, Mode::Test).as_deref(), Some(kept));
+            let origin = Origin::stored(kept).unwrap();
+            assert_eq!(origin.as_str(), kept);
+        }
+    }
+
+    // rule: gate.origin.https
+    #[test]
+    fn what_is_no_origin_is_refused() {
+        for bad in [
+            "",
+            "shop.example",
+            "https://",
+            "https://shop.example/",
+            "https://shop.example/path",
+            "https://shop.example?x",
+            "https://shop.example#x",
+            "https://user@shop.example",
+            "https://shop.example\\",
+            "https://*.shop.example/",
+            "https:shop.example",
+            "https://shop .example",
+            "null",
+            "ftp://shop.example",
+            "http://shop.example",
+        ] {
+            assert_eq!(read(bad, Mode::Test), None, "{bad}");
+        }
+        assert_eq!(read("http://localhost:3000", Mode::Live), None);
+        assert_eq!(read("http://127.0.0.1", Mode::Live), None);
+    }
+
+    #[test]
+    fn only_the_kept_spelling_is_read_from_a_row() {
+        for other in [
+            "https://Shop.example",
+            "https://shop.example/",
+            "https://shop.example:443",
+            "null",
+            "",
+        ] {
+            assert_eq!(Origin::stored(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! A partner looks at its deliveries, and has what was given up delivered after all.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kernel::{Cas, StoreError};
+
+use crate::Tenant;
+use crate::events::{DeliveryId, Service};
+use crate::page::Page;
+use crate::ports::{DeliveryDesk, DeliveryFilter, DeliveryView};
+
+/// The deliveries of one service.
+#[derive(Clone)]
+pub struct Delivered {
+    /// The queue.
+    pub desk: Arc<dyn DeliveryDesk>,
+    /// Whose events they deliver.
+    pub service: Service,
+}
+
+impl fmt::Debug for Delivered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Delivered({})", self.service.as_str())
+    }
+}
+
+/// Why a delivery was not replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// No such delivery of this partner and service.
+    #[error("no such delivery")]
+    NotFound,
+    /// It may still be delivered, or has been.
+    #[error("only a dead-lettered delivery is replayed")]
+    NotDeadLettered,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Delivered {
+    /// A page of deliveries, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn list(
+        &self,
+        who: &Tenant,
+        filter: DeliveryFilter,
+        limit: u32,
+    ) -> Result<Page<DeliveryView>, StoreError> {
+        let wanted = limit.saturating_add(1);
+        let page = self.desk.deliveries_page(who, self.service, filter, wanted);
+        Ok(Page::cut(page.await?, limit))
+    }
+
+    /// Puts a dead-lettered delivery back into the queue: the same event, its attempts counted
+    /// anew.
+    ///
+    /// # Errors
+    /// [`ReplayError`].
+    pub async fn replay(&self, who: &Tenant, id: DeliveryId) -> Result<DeliveryView, ReplayError> {
+        let id = id.in_mode(who.mode).ok_or(ReplayError::NotFound)?;
+        let replayed = self.desk.delivery_replay(who, self.service, id).await?;
+        match replayed.ok_or(ReplayError::NotFound)? {
+            (Cas::Won, view) => Ok(view),
+            (Cas::Lost, _) => Err(ReplayError::NotDeadLettered),
+        }
+    }
+}
