@@ -85,9 +85,46 @@ impl Throttle for MemoryThrottle {
 
 /// Does a question also count a request?
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Counts {
+pub(crate) enum Counts {
     Yes,
     No,
+}
+
+/// A tier's window as a request finds it.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    /// The requests before this one.
+    pub(crate) used: u32,
+    /// Until it closes; the whole window where none is open.
+    pub(crate) closes_in: Duration,
+}
+
+/// What is said to a request that finds these windows. Every throttle judges by it.
+pub(crate) fn verdict<'t>(
+    windows: impl Iterator<Item = (&'t Tier, Found)>,
+    counts: Counts,
+) -> Verdict {
+    let mut verdict = Verdict {
+        standings: windows.map(|(tier, found)| standing(tier, found)).collect(),
+    };
+    if counts == Counts::Yes && verdict.admitted() {
+        for standing in &mut verdict.standings {
+            standing.remaining = standing.remaining.saturating_sub(1);
+        }
+    }
+    verdict
+}
+
+/// Where a bucket stands in a tier, before the present request.
+fn standing(tier: &Tier, found: Found) -> Standing {
+    let remaining = tier.limit.saturating_sub(found.used);
+    Standing {
+        tier: tier.name,
+        limit: tier.limit,
+        remaining,
+        reset: found.closes_in,
+        exhausted: remaining == 0,
+    }
 }
 
 /// A part of the buckets, under its own lock.
@@ -124,16 +161,12 @@ impl Shard {
         counts: Counts,
     ) -> Verdict {
         let open = self.windows.get(bucket).map_or(&[][..], Vec::as_slice);
-        let mut standings: Vec<Standing> =
-            tiers.iter().map(|tier| standing(tier, open, now)).collect();
-        let admitted = !standings.iter().any(|standing| standing.exhausted);
-        if admitted && counts == Counts::Yes {
+        let found = tiers.iter().map(|tier| (tier, found(tier, open, now)));
+        let verdict = verdict(found, counts);
+        if counts == Counts::Yes && verdict.admitted() {
             self.count(bucket, tiers, now);
-            for standing in &mut standings {
-                standing.remaining = standing.remaining.saturating_sub(1);
-            }
         }
-        Verdict { standings }
+        verdict
     }
 
     fn count(&mut self, bucket: &Bucket, tiers: &[Tier], now: Timestamp) {
@@ -164,20 +197,14 @@ impl Shard {
     }
 }
 
-/// Where a bucket with these windows stands in a tier, before the present request.
-fn standing(tier: &Tier, open: &[Window], now: Timestamp) -> Standing {
+/// The window of a tier among those of a bucket.
+fn found(tier: &Tier, open: &[Window], now: Timestamp) -> Found {
     let window = open
         .iter()
         .find(|window| window.tier == tier.name && window.is_open(now));
-    let used = window.map_or(0, |window| window.used);
-    let reset = window.map_or(tier.per, |window| window.closes_in(now));
-    let remaining = tier.limit.saturating_sub(used);
-    Standing {
-        tier: tier.name,
-        limit: tier.limit,
-        remaining,
-        reset,
-        exhausted: remaining == 0,
+    Found {
+        used: window.map_or(0, |window| window.used),
+        closes_in: window.map_or(tier.per, |window| window.closes_in(now)),
     }
 }
 
@@ -212,180 +239,6 @@ impl Window {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicI64, Ordering};
-
-    use super::*;
-
-    struct Hand(AtomicI64);
-
-    impl Hand {
-        fn wait(&self, millis: i64) {
-            self.0.fetch_add(millis, Ordering::Relaxed);
-        }
-    }
-
-    impl Clock for Hand {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_millis(self.0.load(Ordering::Relaxed)).unwrap()
-        }
-    }
-
-    fn hand() -> Arc<Hand> {
-        Arc::new(Hand(AtomicI64::new(1_000_000)))
-    }
-
-    fn tiers() -> Vec<Tier> {
-        let tier = |name, limit, seconds| Tier {
-            name,
-            limit,
-            per: Duration::from_secs(seconds),
-        };
-        vec![tier("short", 2, 1), tier("medium", 3, 60)]
-    }
-
-    fn bucket(who: &str) -> Bucket {
-        Bucket {
-            group: "pools",
-            who: who.to_owned(),
-        }
-    }
-
-    fn figures(verdict: &Verdict) -> Vec<(u32, u128, bool)> {
-        let figure = |one: &Standing| (one.remaining, one.reset.as_millis(), one.exhausted);
-        verdict.standings.iter().map(figure).collect()
-    }
-
-    #[tokio::test]
-    async fn a_full_tier_refuses_and_counts_in_no_other() {
-        let clock = hand();
-        let throttle = MemoryThrottle::new(clock.clone());
-        let first = throttle.take(&bucket("a"), &tiers()).await;
-        assert_eq!(figures(&first), [(1, 1000, false), (2, 60_000, false)]);
-        clock.wait(400);
-        let second = throttle.take(&bucket("a"), &tiers()).await;
-        assert_eq!(figures(&second), [(0, 600, false), (1, 59_600, false)]);
-        for _ in 0..5 {
-            let refused = throttle.take(&bucket("a"), &tiers()).await;
-            assert!(!refused.admitted());
-            assert_eq!(figures(&refused), [(0, 600, true), (1, 59_600, false)]);
-        }
-        clock.wait(600);
-        let third = throttle.take(&bucket("a"), &tiers()).await;
-        assert_eq!(figures(&third), [(1, 1000, false), (0, 59_000, false)]);
-        let medium_full = throttle.take(&bucket("a"), &tiers()).await;
-        assert_eq!(figures(&medium_full), [(1, 1000, false), (0, 59_000, true)]);
-        assert!(throttle.take(&bucket("b"), &tiers()).await.admitted());
-    }
-
-    #[tokio::test]
-    async fn a_look_counts_nothing_and_tells_what_a_request_would_meet() {
-        let clock = hand();
-        let throttle = MemoryThrottle::new(clock.clone());
-        for _ in 0..5 {
-            let seen = throttle.peek(&bucket("a"), &tiers()).await;
-            assert_eq!(figures(&seen), [(2, 1000, false), (3, 60_000, false)]);
-        }
-        assert_eq!(throttle.buckets(), 0);
-        for _ in 0..2 {
-            throttle.take(&bucket("a"), &tiers()).await;
-        }
-        let full = throttle.peek(&bucket("a"), &tiers()).await;
-        assert_eq!(figures(&full), [(0, 1000, true), (1, 60_000, false)]);
-    }
-
-    // rule: throttle.window
-    #[tokio::test]
-    async fn a_window_opens_with_its_first_request_and_not_by_the_clock() {
-        let clock = hand();
-        let throttle = MemoryThrottle::new(clock.clone());
-        clock.wait(999);
-        throttle.take(&bucket("a"), &tiers()).await;
-        clock.wait(999);
-        let last = throttle.take(&bucket("a"), &tiers()).await;
-        assert_eq!(figures(&last)[0], (0, 1, false));
-        assert!(!throttle.take(&bucket("a"), &tiers()).await.admitted());
-        clock.wait(1);
-        assert!(throttle.take(&bucket("a"), &tiers()).await.admitted());
-    }
-
-    #[tokio::test]
-    async fn a_clock_set_back_locks_nobody_out_for_hours() {
-        let clock = hand();
-        let throttle = MemoryThrottle::new(clock.clone());
-        let second = Tier {
-            name: "short",
-            limit: 2,
-            per: Duration::from_secs(1),
-        };
-        let tier = std::slice::from_ref(&second);
-        throttle.take(&bucket("a"), tier).await;
-        clock.wait(-900_000);
-        assert_eq!(
-            figures(&throttle.take(&bucket("a"), tier).await),
-            [(1, 1000, false)]
-        );
-        throttle.take(&bucket("a"), tier).await;
-        clock.wait(-500);
-        let refused = throttle.take(&bucket("a"), tier).await;
-        assert_eq!(figures(&refused), [(0, 1000, true)]);
-    }
-
-    #[tokio::test]
-    async fn memory_follows_the_callers_of_the_last_windows() {
-        let clock = hand();
-        let throttle = MemoryThrottle::new(clock.clone());
-        let short = &tiers()[..1];
-        for caller in 0..100_000 {
-            throttle.take(&bucket(&caller.to_string()), short).await;
-            if caller % 1000 == 999 {
-                clock.wait(100);
-            }
-        }
-        let kept = throttle.buckets();
-        assert!(kept <= 24_000, "{kept} buckets for 10,000 in their windows");
-
-        clock.wait(120_000);
-        for caller in 0..10_000 {
-            throttle
-                .take(&bucket(&format!("late {caller}")), short)
-                .await;
-        }
-        assert_eq!(throttle.buckets(), 10_000);
-    }
-
-    #[tokio::test]
-    async fn a_flood_of_callers_cannot_take_the_memory() {
-        let throttle = MemoryThrottle::with_room(hand(), 640);
-        for caller in 0..100_000 {
-            throttle.take(&bucket(&caller.to_string()), &tiers()).await;
-        }
-        assert!(throttle.buckets() <= 640);
-    }
-
-    // rule: throttle.exact
-    #[tokio::test]
-    async fn many_at_once_are_counted_exactly() {
-        let throttle = Arc::new(MemoryThrottle::new(hand()));
-        let hundred = Tier {
-            name: "short",
-            limit: 100,
-            per: Duration::from_secs(1),
-        };
-        let mut tasks = tokio::task::JoinSet::new();
-        for _ in 0..8 {
-            let (throttle, tier) = (throttle.clone(), hundred.clone());
-            tasks.spawn(async move {
-                let mut admitted = 0;
-                for _ in 0..50 {
-                    let verdict = throttle
-                        .take(&bucket("a"), std::slice::from_ref(&tier))
-                        .await;
-                    admitted += u32::from(verdict.admitted());
-                }
-                admitted
-            });
-        }
-        assert_eq!(tasks.join_all().await.iter().sum::<u32>(), 100);
-    }
-}
+pub(crate) mod suite;
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ pub mod faults;
 pub mod http;
 pub mod lanes;
 mod process;
+pub mod shared;
 pub mod store;
 pub mod trace;
 pub mod trading;
@@ -38,6 +39,7 @@ struct Metrics {
     trading: trading::Metrics,
     far_end: far_end::Metrics,
     directory: directory::Metrics,
+    shared: shared::Metrics,
     webhooks: webhooks::Metrics,
 }
 
@@ -52,6 +54,7 @@ impl Metrics {
             trading: trading::Metrics::new(&mut book),
             far_end: far_end::Metrics::new(&mut book),
             directory: directory::Metrics::new(&mut book),
+            shared: shared::Metrics::new(&mut book),
             webhooks: webhooks::Metrics::new(&mut book),
             book: process::register(book, program),
         }

@@ -51,3 +51,14 @@ impl Verdict {
         !self.standings.iter().any(|standing| standing.exhausted)
     }
 }
+
+/// Where requests are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// In this process, which shares with nobody.
+    Alone,
+    /// Together with the other replicas.
+    Shared,
+    /// In this process for now, because what the replicas share is away.
+    Apart,
+}

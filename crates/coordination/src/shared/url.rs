@@ -1,0 +1,91 @@
+//! Where the shared Redis is.
+
+use std::fmt;
+
+use redis::io::tcp::TcpSettings;
+use redis::{Client, ConnectionInfo, IntoConnectionInfo};
+
+/// Where the shared Redis is, with the password to it: `redis://` or, over TLS, `rediss://`.
+#[derive(Clone)]
+pub struct RedisUrl(ConnectionInfo);
+
+/// The text is no address of a Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected redis:// or rediss:// and a host, then where needed a port and a database number"
+)]
+pub struct UnreadUrl;
+
+impl RedisUrl {
+    /// Reads a URL such as `redis://user:password@host:6379/0`.
+    ///
+    /// # Errors
+    /// [`UnreadUrl`], which does not repeat the text.
+    pub fn parse(text: &str) -> Result<Self, UnreadUrl> {
+        let schemes = ["redis://", "rediss://"];
+        let known = schemes.iter().any(|scheme| text.starts_with(scheme));
+        // A fragment could turn the check of certificates off.
+        if !known || text.contains('#') {
+            return Err(UnreadUrl);
+        }
+        let connection = text.into_connection_info().map_err(|_| UnreadUrl)?;
+        if connection.redis_settings().db() < 0 {
+            return Err(UnreadUrl);
+        }
+        // A question is one small write that must not wait for the last one's acknowledgement.
+        let at_once = TcpSettings::default().set_nodelay(true);
+        Ok(Self(connection.set_tcp_settings(at_once)))
+    }
+
+    pub(super) fn client(&self) -> Result<Client, UnreadUrl> {
+        // The driver takes the process's provider of cryptography. A process that has one keeps it.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        Client::open(self.0.clone()).map_err(|_| UnreadUrl)
+    }
+}
+
+impl fmt::Debug for RedisUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisUrl({})", self.0.addr())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_addresses_with_and_without_what_may_be_left_out() {
+        for (text, address) in [
+            ("redis://cache.internal", "cache.internal:6379"),
+            (
+                "redis://user:hunter2@cache.internal:7000/3",
+                "cache.internal:7000",
+            ),
+            ("rediss://:hunter2@10.0.0.7/", "10.0.0.7:6379"),
+            ("redis://[::1]:6380", "::1:6380"),
+        ] {
+            let url = RedisUrl::parse(text).unwrap();
+            assert_eq!(format!("{url:?}"), format!("RedisUrl({address})"));
+        }
+    }
+
+    #[test]
+    fn refuses_everything_else_and_repeats_no_password() {
+        for text in [
+            "",
+            "redis",
+            "redis://",
+            "redis://:hunter2@",
+            "http://hunter2@cache",
+            "redis+unix:///run/redis.sock",
+            "redis://:hunter2@cache:port",
+            "redis://:hunter2@cache/first",
+            "redis://:hunter2@cache/-1",
+            "rediss://:hunter2@cache/#insecure",
+        ] {
+            let refused = RedisUrl::parse(text).unwrap_err();
+            assert!(!format!("{refused} {refused:?}").contains("hunter2"));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What every throttle does, wherever it counts. Each implementation runs all of it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use partner_core::ports::Throttle;
+use partner_core::throttle::{Bucket, Standing, Tier, Verdict};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tokio::task::JoinSet;
+
+/// A throttle and the hand on its clock.
+pub(crate) struct Rig {
+    pub(crate) throttle: Arc<dyn Throttle>,
+    pub(crate) clock: Box<dyn Hand>,
+}
+
+/// Moves a clock that stands still otherwise.
+pub(crate) trait Hand: Send + Sync {
+    fn wait(&self, millis: i64);
+}
+
+pub(crate) fn tier(name: &'static str, limit: u32, seconds: u64) -> Tier {
+    Tier {
+        name,
+        limit,
+        per: Duration::from_secs(seconds),
+    }
+}
+
+pub(crate) fn tiers() -> Vec<Tier> {
+    vec![tier("short", 2, 60), tier("medium", 3, 3600)]
+}
+
+pub(crate) fn bucket(who: &str) -> Bucket {
+    Bucket {
+        group: "pools",
+        who: who.to_owned(),
+    }
+}
+
+/// Remaining, milliseconds to the reset, and whether it refused, of each tier.
+pub(crate) fn figures(verdict: &Verdict) -> Vec<(u32, u128, bool)> {
+    let figure = |one: &Standing| (one.remaining, one.reset.as_millis(), one.exhausted);
+    verdict.standings.iter().map(figure).collect()
+}
+
+pub(crate) async fn a_full_tier_refuses_and_counts_in_no_other(rig: Rig) {
+    let Rig { throttle, clock } = rig;
+    let first = throttle.take(&bucket("a"), &tiers()).await;
+    assert_eq!(figures(&first), [(1, 60_000, false), (2, 3_600_000, false)]);
+    clock.wait(24_000);
+    let second = throttle.take(&bucket("a"), &tiers()).await;
+    assert_eq!(
+        figures(&second),
+        [(0, 36_000, false), (1, 3_576_000, false)]
+    );
+    for _ in 0..5 {
+        let refused = throttle.take(&bucket("a"), &tiers()).await;
+        assert!(!refused.admitted());
+        assert_eq!(
+            figures(&refused),
+            [(0, 36_000, true), (1, 3_576_000, false)]
+        );
+    }
+    clock.wait(36_000);
+    let third = throttle.take(&bucket("a"), &tiers()).await;
+    assert_eq!(figures(&third), [(1, 60_000, false), (0, 3_540_000, false)]);
+    let medium_full = throttle.take(&bucket("a"), &tiers()).await;
+    assert_eq!(
+        figures(&medium_full),
+        [(1, 60_000, false), (0, 3_540_000, true)]
+    );
+    assert!(throttle.take(&bucket("b"), &tiers()).await.admitted());
+    let elsewhere = Bucket {
+        group: "previews",
+        ..bucket("a")
+    };
+    assert!(throttle.take(&elsewhere, &tiers()).await.admitted());
+}
+
+pub(crate) async fn a_look_counts_nothing_and_tells_what_a_request_would_meet(rig: Rig) {
+    let Rig { throttle, clock } = rig;
+    for _ in 0..5 {
+        let seen = throttle.peek(&bucket("a"), &tiers()).await;
+        assert_eq!(figures(&seen), [(2, 60_000, false), (3, 3_600_000, false)]);
+        clock.wait(1_000);
+    }
+    for _ in 0..2 {
+        throttle.take(&bucket("a"), &tiers()).await;
+    }
+    let full = throttle.peek(&bucket("a"), &tiers()).await;
+    assert_eq!(figures(&full), [(0, 60_000, true), (1, 3_600_000, false)]);
+}
+
+pub(crate) async fn a_window_opens_with_its_first_request_and_not_by_the_clock(rig: Rig) {
+    let Rig { throttle, clock } = rig;
+    clock.wait(59_999);
+    throttle.take(&bucket("a"), &tiers()).await;
+    clock.wait(59_999);
+    let last = throttle.take(&bucket("a"), &tiers()).await;
+    assert_eq!(figures(&last)[0], (0, 1, false));
+    assert!(!throttle.take(&bucket("a"), &tiers()).await.admitted());
+    clock.wait(1);
+    assert!(throttle.take(&bucket("a"), &tiers()).await.admitted());
+}
+
+pub(crate) async fn a_clock_set_back_locks_nobody_out_for_hours(rig: Rig) {
+    let Rig { throttle, clock } = rig;
+    let minute = [tier("short", 2, 60)];
+    throttle.take(&bucket("a"), &minute).await;
+    clock.wait(-900_000);
+    let afresh = throttle.take(&bucket("a"), &minute).await;
+    assert_eq!(figures(&afresh), [(1, 60_000, false)]);
+    throttle.take(&bucket("a"), &minute).await;
+    clock.wait(-30_000);
+    let refused = throttle.take(&bucket("a"), &minute).await;
+    assert_eq!(figures(&refused), [(0, 60_000, true)]);
+}
+
+pub(crate) async fn many_at_once_are_counted_exactly(rig: Rig) {
+    let hundred = [tier("short", 100, 60)];
+    let mut tasks = JoinSet::new();
+    for _ in 0..8 {
+        let (throttle, tier) = (Arc::clone(&rig.throttle), hundred.clone());
+        tasks.spawn(async move {
+            let mut admitted = 0;
+            for _ in 0..50 {
+                let verdict = throttle.take(&bucket("a"), &tier).await;
+                admitted += u32::from(verdict.admitted());
+            }
+            admitted
+        });
+    }
+    assert_eq!(tasks.join_all().await.iter().sum::<u32>(), 100);
+}
+
+/// What may be done to a throttle.
+#[derive(Debug, Clone)]
+enum Step {
+    Wait(u32),
+    Take(usize),
+    Peek(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..40_000_u32).prop_map(Step::Wait),
+        Just(Step::Wait(60_000)),
+        Just(Step::Wait(3_599_999)),
+        (0..2_usize).prop_map(Step::Take),
+        (0..2_usize).prop_map(Step::Take),
+        (0..2_usize).prop_map(Step::Take),
+        (0..2_usize).prop_map(Step::Peek),
+    ]
+}
+
+/// The rule as it is written: all that was ever admitted, and windows found by going through it.
+#[derive(Default)]
+struct Model {
+    now: u128,
+    admitted: HashMap<usize, Vec<u128>>,
+}
+
+impl Model {
+    /// How many the open window of a tier holds, and when it closes.
+    fn window(&self, who: usize, tier: &Tier) -> (u32, u128) {
+        let per = tier.per.as_millis();
+        let mut open = None;
+        for at in self.admitted.get(&who).into_iter().flatten() {
+            open = match open {
+                Some((closes, used)) if *at < closes => Some((closes, used + 1)),
+                _ => Some((at + per, 1)),
+            };
+        }
+        match open {
+            Some((closes, used)) if self.now < closes => (used, closes - self.now),
+            _ => (0, per),
+        }
+    }
+
+    fn expected(&mut self, who: usize, tiers: &[Tier], counts: bool) -> Vec<(u32, u128, bool)> {
+        let windows: Vec<_> = tiers.iter().map(|tier| self.window(who, tier)).collect();
+        let full = |(tier, (used, _)): (&Tier, &(u32, u128))| *used >= tier.limit;
+        let counted = counts && !tiers.iter().zip(&windows).any(full);
+        if counted {
+            self.admitted.entry(who).or_default().push(self.now);
+        }
+        let figure = |(tier, (used, reset)): (&Tier, (u32, u128))| {
+            let left = tier.limit - used;
+            (left - u32::from(counted), reset, left == 0)
+        };
+        tiers.iter().zip(windows).map(figure).collect()
+    }
+}
+
+/// Whatever is done to it, a throttle says what the model says. To be called outside of a runtime.
+pub(crate) fn any_steps_are_answered_as_the_model_answers(cases: u32, rig: impl AsyncFn() -> Rig) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let config = Config {
+        failure_persistence: None,
+        ..Config::with_cases(cases)
+    };
+    let steps = proptest::collection::vec(step(), 1..40);
+    let outcome = TestRunner::new(config).run(&steps, |steps| {
+        runtime.block_on(async { follow(rig().await, &steps).await });
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+async fn follow(rig: Rig, steps: &[Step]) {
+    let Rig { throttle, clock } = rig;
+    let tiers = [tier("short", 3, 60), tier("long", 7, 3600)];
+    let mut model = Model::default();
+    for step in steps {
+        match *step {
+            Step::Wait(millis) => {
+                clock.wait(i64::from(millis));
+                model.now += u128::from(millis);
+            }
+            Step::Take(who) => {
+                let verdict = throttle.take(&bucket(&who.to_string()), &tiers).await;
+                assert_eq!(figures(&verdict), model.expected(who, &tiers, true));
+            }
+            Step::Peek(who) => {
+                let verdict = throttle.peek(&bucket(&who.to_string()), &tiers).await;
+                assert_eq!(figures(&verdict), model.expected(who, &tiers, false));
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Rig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Rig")
+    }
+}

@@ -1,0 +1,103 @@
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use super::suite::{self, Rig, bucket, tiers};
+use super::*;
+
+/// A clock that is moved by hand.
+#[derive(Clone)]
+struct Clockwork(Arc<AtomicI64>);
+
+impl Clock for Clockwork {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed)).unwrap()
+    }
+}
+
+impl suite::Hand for Clockwork {
+    fn wait(&self, millis: i64) {
+        self.0.fetch_add(millis, Ordering::Relaxed);
+    }
+}
+
+fn clock() -> Clockwork {
+    Clockwork(Arc::new(AtomicI64::new(1_000_000)))
+}
+
+fn rig() -> Rig {
+    let clock = clock();
+    Rig {
+        throttle: Arc::new(MemoryThrottle::new(Arc::new(clock.clone()))),
+        clock: Box::new(clock),
+    }
+}
+
+#[tokio::test]
+async fn a_full_tier_refuses_and_counts_in_no_other() {
+    suite::a_full_tier_refuses_and_counts_in_no_other(rig()).await;
+}
+
+#[tokio::test]
+async fn a_look_counts_nothing_and_tells_what_a_request_would_meet() {
+    suite::a_look_counts_nothing_and_tells_what_a_request_would_meet(rig()).await;
+}
+
+// rule: throttle.window
+#[tokio::test]
+async fn a_window_opens_with_its_first_request_and_not_by_the_clock() {
+    suite::a_window_opens_with_its_first_request_and_not_by_the_clock(rig()).await;
+}
+
+#[tokio::test]
+async fn a_clock_set_back_locks_nobody_out_for_hours() {
+    suite::a_clock_set_back_locks_nobody_out_for_hours(rig()).await;
+}
+
+// rule: throttle.exact
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_at_once_are_counted_exactly() {
+    suite::many_at_once_are_counted_exactly(rig()).await;
+}
+
+// rule: throttle.window, throttle.exact
+#[test]
+fn any_steps_are_answered_as_the_model_answers() {
+    suite::any_steps_are_answered_as_the_model_answers(512, async || rig());
+}
+
+#[tokio::test]
+async fn a_look_takes_no_memory() {
+    let throttle = MemoryThrottle::new(Arc::new(clock()));
+    throttle.peek(&bucket("a"), &tiers()).await;
+    assert_eq!(throttle.buckets(), 0);
+}
+
+#[tokio::test]
+async fn memory_follows_the_callers_of_the_last_windows() {
+    let clock = clock();
+    let throttle = MemoryThrottle::new(Arc::new(clock.clone()));
+    let second = [suite::tier("short", 2, 1)];
+    for caller in 0..100_000 {
+        throttle.take(&bucket(&caller.to_string()), &second).await;
+        if caller % 1000 == 999 {
+            suite::Hand::wait(&clock, 100);
+        }
+    }
+    let kept = throttle.buckets();
+    assert!(kept <= 24_000, "{kept} buckets for 10,000 in their windows");
+
+    suite::Hand::wait(&clock, 120_000);
+    for caller in 0..10_000 {
+        let late = bucket(&format!("late {caller}"));
+        throttle.take(&late, &second).await;
+    }
+    assert_eq!(throttle.buckets(), 10_000);
+}
+
+#[tokio::test]
+async fn a_flood_of_callers_cannot_take_the_memory() {
+    let throttle = MemoryThrottle::with_room(Arc::new(clock()), 640);
+    for caller in 0..100_000 {
+        throttle.take(&bucket(&caller.to_string()), &tiers()).await;
+    }
+    assert!(throttle.buckets() <= 640);
+}

@@ -1,0 +1,83 @@
+//! What the replicas share through Redis.
+
+use std::time::Duration;
+
+use crate::book::{Book, Counters, Gauges, Histograms, SPANS};
+use crate::metrics;
+
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    up: Gauges<0>,
+    calls: Counters<2>,
+    duration: Histograms<1>,
+}
+
+impl Metrics {
+    pub(crate) fn new(book: &mut Book) -> Self {
+        Self {
+            up: book.gauges(
+                "penstock_redis_up",
+                "1 while the replicas share their limits, 0 while this process counts for itself; absent where no Redis is configured",
+                [],
+            ),
+            calls: book.counters(
+                "penstock_redis_calls_total",
+                "Questions to Redis; the answer `none` means that it was away or late, and that this process decided by itself",
+                ["call", "answer"],
+            ),
+            duration: book.histograms(
+                "penstock_redis_call_duration_seconds",
+                "One question to Redis, answered or not",
+                ["call"],
+                SPANS,
+            ),
+        }
+    }
+}
+
+/// A question to Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// The windows of a request.
+    Throttle,
+    /// Is a key in flight? And takes it.
+    Claim,
+    /// Keys are in flight no more.
+    Release,
+    /// Does it still answer?
+    Probe,
+}
+
+impl Call {
+    const ALL: [Self; 4] = [Self::Throttle, Self::Claim, Self::Release, Self::Probe];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Throttle => "throttle",
+            Self::Claim => "claim",
+            Self::Release => "release",
+            Self::Probe => "probe",
+        }
+    }
+}
+
+/// Redis is used, and answers or not.
+pub fn up(up: bool) {
+    if let Some(metrics) = metrics() {
+        metrics.shared.up.set([], u64::from(up));
+        let calls = Call::ALL.map(Call::as_str);
+        let series = calls.map(|call| [[call, "some"], [call, "none"]]);
+        metrics.shared.calls.begin(series.into_iter().flatten());
+    }
+}
+
+/// Redis was asked, or was known to be away.
+pub fn asked(call: Call, answered: bool, took: Option<Duration>) {
+    if let Some(metrics) = metrics() {
+        let answer = if answered { "some" } else { "none" };
+        metrics.shared.calls.inc([call.as_str(), answer]);
+        if let Some(took) = took {
+            metrics.shared.duration.took([call.as_str()], took);
+        }
+    }
+}
