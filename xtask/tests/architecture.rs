@@ -38,7 +38,7 @@ const TABLE: &[Row] = &[
         name: "partner-core",
         imports: Only("kernel"),
         pure: Some(
-            "alloy-primitives async-trait base64 bs58 chacha20poly1305 hex hkdf hmac iban_validate rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid url zeroize",
+            "alloy-primitives async-trait base64 bs58 chacha20poly1305 hex hkdf hmac iban_validate jsonwebtoken rust_decimal secrecy serde serde_json sha2 signature strsim thiserror toml tracing ulid url zeroize",
         ),
         tests: "",
         because: "what every product shares about partners; it knows no product",
@@ -313,6 +313,8 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     ("hkdf", &["partner-core"], "sealing has one home"),
     ("hmac", &["partner-core"], "signing has one home"),
+    ("jsonwebtoken", &["partner-core"], "signing has one home"),
+    ("signature", &["partner-core"], "signing has one home"),
 ];
 
 /// Test tools any crate's tests may use; a core's tests may run their futures on tokio, the core itself may not.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
 
+use crate::answers::Kept;
 use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, NewKey};
@@ -75,6 +76,39 @@ pub trait Unit: Send {
 
     /// Makes everything durable. Dropped without it, a transaction leaves nothing behind.
     async fn commit(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// Answers that were given, read before a transaction is opened.
+#[async_trait]
+pub trait AnswerReads: Send + Sync {
+    /// What was last answered in a scope, however long ago.
+    async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<Kept>>, StoreError>;
+}
+
+/// Answers, kept in the transaction of the effect they report.
+#[async_trait]
+pub trait AnswerTx: Send {
+    /// What was last answered in a scope, locked.
+    async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<Kept>, StoreError>;
+
+    /// Keeps an answer. Guard: the scope has none, or the one that was given at `expired`.
+    async fn answer_put(
+        &mut self,
+        scope: &Scope,
+        kept: &Kept,
+        expired: Option<Timestamp>,
+    ) -> Result<Cas, StoreError>;
+}
+
+/// Access, judged again inside a write.
+#[async_trait]
+pub trait AccessTx: Send {
+    /// A key of the tenant with its partner and entitlements as of this transaction.
+    async fn access_get(
+        &mut self,
+        who: &Tenant,
+        key: KeyId,
+    ) -> Result<Option<Arc<Access>>, StoreError>;
 }
 
 /// Events, written in the transaction of the change they report.
@@ -226,6 +260,66 @@ pub trait Deliveries: Send + Sync {
 
     /// Wakes whenever this process has committed a transaction that queued deliveries.
     fn deliveries_watch(&self, wake: Arc<dyn Wake>);
+}
+
+/// A delivery with what a partner wants to know of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryView {
+    /// The delivery.
+    pub record: DeliveryRecord,
+    /// The type of its event.
+    pub event_kind: String,
+    /// Where it goes.
+    pub target_url: String,
+    /// When its event was written.
+    pub created_at: Timestamp,
+}
+
+/// What narrows a page of deliveries.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DeliveryFilter {
+    /// Only those in a state of this name, one of [`crate::webhooks::delivery::DeliveryState::WORDS`].
+    pub status: Option<&'static str>,
+    /// So many of the newest are passed over.
+    pub skip: u32,
+}
+
+/// The queue of deliveries, as the partner they are for sees it.
+#[async_trait]
+pub trait DeliveryDesk: Send + Sync {
+    /// A page of deliveries, by (`created_at`, id) descending, at most `limit`.
+    async fn deliveries_page(
+        &self,
+        who: &Tenant,
+        service: Service,
+        filter: DeliveryFilter,
+        limit: u32,
+    ) -> Result<Vec<DeliveryView>, StoreError>;
+
+    /// One delivery.
+    async fn delivery_get(
+        &self,
+        who: &Tenant,
+        service: Service,
+        id: DeliveryId,
+    ) -> Result<Option<DeliveryView>, StoreError>;
+
+    /// Takes [`crate::webhooks::delivery::Act::Replay`] on a delivery, in one transaction; it is
+    /// [`Cas::Lost`] where that changes nothing. `None`: there is no such delivery.
+    async fn delivery_replay(
+        &self,
+        who: &Tenant,
+        service: Service,
+        id: DeliveryId,
+    ) -> Result<Option<(Cas, DeliveryView)>, StoreError>;
+}
+
+/// Endpoints, in the transaction of an event.
+#[async_trait]
+pub trait EndpointTx: Send {
+    /// Has the partner an endpoint for a service?
+    async fn endpoint_is_set(&mut self, who: &Tenant, service: Service)
+    -> Result<bool, StoreError>;
 }
 
 /// What one invariant of the database looks like at the moment.
