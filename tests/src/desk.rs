@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use pools_core::books::{Command, Outcome, Refusal};
 use pools_core::ports::{NewQuote, QuoteDesk, TransactDesk};
 use pools_core::quote::Quote;
+use runtime::Store;
 use runtime::desk::{QuoteLanes, TransactLanes};
-use store_sqlite::SqliteStore;
 
 type Decided = Result<Outcome, Refusal>;
 
@@ -35,10 +35,10 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) fn new(store: &SqliteStore, entropy: &Arc<dyn Entropy>) -> Self {
+    pub(crate) fn new(store: &Arc<dyn Store>, entropy: &Arc<dyn Entropy>) -> Self {
         Self {
-            transacts: TransactLanes::start(Arc::new(store.clone()), entropy),
-            quotes: QuoteLanes::start(Arc::new(store.clone()), entropy),
+            transacts: TransactLanes::start(store, entropy),
+            quotes: QuoteLanes::start(store, entropy),
             fault: Mutex::new(None),
         }
     }

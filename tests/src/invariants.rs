@@ -52,7 +52,7 @@ pub(crate) const INVARIANTS: [(&str, &str); 14] = [
             ON q.mode = t.mode AND q.partner_id = t.partner_id AND q.id = t.quote_id
          WHERE (t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps, t.fee_bps, t.notional)
             <> (q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps, q.notional)
-            OR t.dest_address IS NOT q.dest_address OR t.dest_network IS NOT q.dest_network",
+            OR t.dest_address IS DISTINCT FROM q.dest_address OR t.dest_network IS DISTINCT FROM q.dest_network",
     ),
     (
         "what a trade reserved was debited once, for its own amount",
@@ -86,23 +86,23 @@ pub(crate) const INVARIANTS: [(&str, &str); 14] = [
     (
         "a trade that ended has one event of the matching type",
         "SELECT count(*) FROM trades t WHERE (
-            SELECT group_concat(e.type) FROM events e
-            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.object_id LIKE '%' || t.id
-         ) IS NOT CASE t.status WHEN 'reserved' THEN NULL WHEN 'returned' THEN 'pool.transaction.settled'
+            SELECT string_agg(e.type, ',') FROM events e
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.object_id LIKE '%' || ulid(t.id)
+         ) IS DISTINCT FROM CASE t.status WHEN 'reserved' THEN NULL WHEN 'returned' THEN 'pool.transaction.settled'
             ELSE 'pool.transaction.' || t.status END",
     ),
     (
         "every event is about a trade",
         "SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM trades t
-            WHERE t.mode = e.mode AND t.partner_id = e.partner_id AND e.object_id LIKE '%' || t.id)",
+            WHERE t.mode = e.mode AND t.partner_id = e.partner_id AND e.object_id LIKE '%' || ulid(t.id))",
     ),
     (
         "the steps of a trade lead to its status",
         "SELECT count(*) FROM trades t WHERE (
-            SELECT group_concat(s.from_status || '>' || s.to_status, ' ') FROM (
+            SELECT string_agg(s.from_status || '>' || s.to_status, ' ') FROM (
                 SELECT * FROM trade_transitions s
-                WHERE s.mode = t.mode AND s.partner_id = t.partner_id AND s.trade_id = t.id ORDER BY s.rowid) s
-         ) IS NOT CASE t.status WHEN 'reserved' THEN NULL
+                WHERE s.mode = t.mode AND s.partner_id = t.partner_id AND s.trade_id = t.id ORDER BY s.from_status) s
+         ) IS DISTINCT FROM CASE t.status WHEN 'reserved' THEN NULL
             WHEN 'returned' THEN 'reserved>settled settled>returned' ELSE 'reserved>' || t.status END",
     ),
 ];

@@ -1,5 +1,5 @@
-//! The service as its acceptance tests meet it: the real router over the real embedded store,
-//! with a clock that stands until it is moved, seeded randomness, and a far end whose every
+//! The service as its acceptance tests meet it: the real router over a real store, the embedded
+//! one or the one on a server, with a clock that stands until it is moved, seeded randomness, and a far end whose every
 //! answer can be scripted.
 //!
 //! [`World`] is one service with its database. Every answer it gives is held against the
@@ -23,6 +23,7 @@ mod invariants;
 mod logs;
 mod operator;
 mod orders;
+mod place;
 mod rates;
 mod setup;
 mod world;
@@ -37,6 +38,7 @@ pub use logs::{Catching, Logs};
 pub use operator::{Operator, money};
 pub use orders::{Cast, Orders, Paced};
 pub use rates::ScriptedRates;
+pub use scratch::StoreKind;
 pub use setup::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RIVAL, RIVAL_PUBLISHABLE,
     RIVAL_SECRET, START, Setup,

@@ -7,11 +7,11 @@ use kernel::{Amount, Asset, Clock, Mode};
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service, secret_place};
 use partner_core::key::{KeyId, KeyKind, NewKey, PresentedKey};
 use partner_core::pools::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
-use partner_core::ports::{ProvisionStore, ProvisionTx};
+use partner_core::ports::ProvisionTx;
 use partner_core::sealing::Sealer;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::usecases::credit::{Credit, CreditError, Credited, Crediting};
-use store_sqlite::SqliteStore;
+use runtime::Store;
 use tokio::task::JoinHandle;
 
 use crate::clock::{ManualClock, Seeded};
@@ -20,7 +20,7 @@ use crate::clock::{ManualClock, Seeded};
 #[derive(Debug, Clone)]
 pub struct Operator {
     pub(crate) mode: Mode,
-    pub(crate) store: SqliteStore,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) entropy: Arc<Seeded>,
     pub(crate) sealer: Arc<Sealer>,
@@ -222,7 +222,7 @@ impl Operator {
         credit: &Credit,
     ) -> Result<Credited, CreditError> {
         let crediting = Crediting {
-            store: Arc::new(self.store.clone()),
+            store: self.store.clone(),
             entropy: self.entropy.clone(),
         };
         crediting.credit(&self.tenant(partner), credit).await

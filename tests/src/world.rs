@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use kernel::{Clock, Entropy, Mode};
 use parking_lot::Mutex;
 use partner_core::events::event_place;
 use partner_core::key::PresentedKey;
-use partner_core::ports::{Audit, Directory, EventReads};
+use partner_core::ports::Directory;
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::{Access, PartnerStatus};
 use pools_core::quote::QuoteId;
@@ -27,8 +26,6 @@ use pools_core::usecases::transact::Transacting;
 use pools_http::Parts;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use store_sqlite::{Options, SqliteStore};
-use tempfile::TempDir;
 use tower::ServiceExt;
 
 use crate::client::{Answer, Call, Client};
@@ -40,6 +37,7 @@ use crate::engine::ScriptedEngine;
 use crate::invariants::INVARIANTS;
 use crate::logs::Logs;
 use crate::operator::Operator;
+use crate::place::Place;
 use crate::rates::ScriptedRates;
 use crate::setup::{self, Setup};
 
@@ -59,7 +57,7 @@ struct Inner {
     sealer: Arc<Sealer>,
     noticed: Mutex<BTreeSet<String>>,
     finished: Mutex<bool>,
-    folder: Arc<TempDir>,
+    place: Arc<Place>,
 }
 
 impl fmt::Debug for World {
@@ -85,9 +83,9 @@ impl World {
     pub async fn with(change: impl FnOnce(&mut Setup)) -> Self {
         let mut setup = Setup::default();
         change(&mut setup);
-        let folder = Arc::new(temporary_folder());
+        let place = Arc::new(Place::new().await);
         let clock = Arc::new(ManualClock::at(setup::START));
-        let world = Self::open(setup, folder, clock, Seeded::new(1)).await;
+        let world = Self::open(setup, place, clock, Seeded::new(1)).await;
         world.provision().await;
         world
     }
@@ -96,8 +94,8 @@ impl World {
     pub async fn replica(&self) -> Self {
         let inner = &self.0;
         let seed = inner.operator.entropy.next();
-        let (folder, clock) = (Arc::clone(&inner.folder), Arc::clone(&inner.clock));
-        Self::open(inner.setup.clone(), folder, clock, Seeded::new(seed)).await
+        let (place, clock) = (Arc::clone(&inner.place), Arc::clone(&inner.clock));
+        Self::open(inner.setup.clone(), place, clock, Seeded::new(seed)).await
     }
 
     /// The other mode on the same database, provisioned like this one.
@@ -109,32 +107,25 @@ impl World {
             Mode::Live => Mode::Test,
         };
         let seed = inner.operator.entropy.next();
-        let (folder, clock) = (Arc::clone(&inner.folder), Arc::clone(&inner.clock));
-        let other = Self::open(setup, folder, clock, Seeded::new(seed)).await;
+        let (place, clock) = (Arc::clone(&inner.place), Arc::clone(&inner.clock));
+        let other = Self::open(setup, place, clock, Seeded::new(seed)).await;
         other.provision().await;
         other
     }
 
     async fn open(
         setup: Setup,
-        folder: Arc<TempDir>,
+        place: Arc<Place>,
         clock: Arc<ManualClock>,
         seeded: Seeded,
     ) -> Self {
         Logs::start();
         let seeded = Arc::new(seeded);
         let entropy: Arc<dyn Entropy> = seeded.clone();
-        let file = folder.path().join("penstock.db");
-        let options = Options {
-            velocity_window: setup.velocity_window,
-            idempotency_ttl: setup.idempotency_ttl,
-        };
-        let store = SqliteStore::open(&file, clock.clone(), options)
-            .await
-            .expect("a store");
+        let store = place.open(&setup, clock.clone()).await;
         let sealer = Arc::new(Sealer::new(&MasterKey::new([7; 32])));
         let desk = Arc::new(Desk::new(&store, &entropy));
-        let directory = Arc::new(DirectoryCache::new(Arc::new(store.clone())));
+        let directory = Arc::new(DirectoryCache::new(store.clone()));
         let operator = Operator {
             mode: setup.mode,
             store,
@@ -156,11 +147,11 @@ impl World {
             rates: far_end.1,
             operator,
             desk,
-            database: Database::open(&file).await,
+            database: place.look().await,
             sealer,
             noticed: Mutex::default(),
             finished: Mutex::new(false),
-            folder,
+            place,
         }))
     }
 
@@ -412,7 +403,7 @@ impl World {
     /// Counts what accounts are committed to, as the service does now and then.
     pub async fn recount(&self) {
         let recounting = Recounting {
-            store: Arc::new(self.0.operator.store.clone()),
+            store: self.0.operator.store.clone(),
             mode: self.0.setup.mode,
         };
         recounting.recount().await.expect("a count");
@@ -420,7 +411,7 @@ impl World {
 
     /// Runs SQL that no rule of ours would run.
     pub async fn damage(&self, sql: &str) {
-        Database::damage(&self.0.folder.path().join("penstock.db"), sql).await;
+        self.0.place.damage(sql).await;
     }
 
     /// Every invariant of the database holds.
@@ -440,17 +431,6 @@ impl World {
     }
 }
 
-/// In memory where the machine has such a place: tests wait for no disk.
-fn temporary_folder() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() {
-        TempDir::new_in(memory)
-    } else {
-        TempDir::new()
-    };
-    folder.expect("a temporary folder")
-}
-
 type FarEnd = (Arc<ScriptedEngine>, Arc<ScriptedRates>);
 
 fn router(
@@ -461,7 +441,7 @@ fn router(
 ) -> Router {
     let clock: Arc<dyn Clock> = operator.clock.clone();
     let entropy: Arc<dyn Entropy> = operator.entropy.clone();
-    let store = Arc::new(operator.store.clone());
+    let store = operator.store.clone();
     let parts = Parts {
         mode: setup.mode,
         directory: operator.directory.clone(),

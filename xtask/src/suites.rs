@@ -30,26 +30,59 @@ impl Outcome {
     }
 }
 
+/// Says which store the suites stand on that can stand on either.
+const STORE: &str = "PENSTOCK_TEST_STORE";
+/// The suites that can: packages, and their tests.
+const ON_EITHER: [(&str, &str); 3] = [
+    ("acceptance", "acceptance"),
+    ("acceptance", "hostile"),
+    ("penstock", "cli"),
+];
+
+/// All suites; those that can stand on either store, on the embedded one and again on the one on a server.
 pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
-    tests(workspace, &Servers::for_tests()?, extra)
+    let servers = Servers::for_tests()?;
+    if std::env::var_os(STORE).is_some() {
+        let (counts, status) = tests(workspace, &servers, None, extra)?;
+        return Ok(Outcome::of(counts, status));
+    }
+    let (mut counts, mut status) = tests(workspace, &servers, Some("sqlite"), extra)?;
+    let again = on_either(extra);
+    if !again.is_empty() {
+        let again = [&again, extra].concat();
+        let (served, ended) = tests(workspace, &servers, Some("postgres"), &again)?;
+        println!("with the embedded store: {counts}; with the one on a server: {served}");
+        counts += served;
+        if status.success() {
+            status = ended;
+        }
+    }
+    if counts.is_empty() {
+        eprintln!("no test ran");
+    }
+    Ok(Outcome::of(counts, status))
 }
 
 /// The suite of the Postgres store, its sessions handed out by a pooler.
 pub(crate) fn pooler(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let store = ["--package", "store-postgres", "--test", "postgres"];
     let store = store.map(str::to_owned);
-    tests(
-        workspace,
-        &Servers::with_pooler()?,
-        &[&store, extra].concat(),
-    )
+    let servers = Servers::with_pooler()?;
+    let (counts, status) = tests(workspace, &servers, None, &[&store, extra].concat())?;
+    Ok(Outcome::of(counts, status))
 }
 
-fn tests(workspace: &Workspace, servers: &Servers, extra: &[String]) -> Result<Outcome> {
+fn tests(
+    workspace: &Workspace,
+    servers: &Servers,
+    store: Option<&str>,
+    extra: &[String],
+) -> Result<(Counts, ExitStatus)> {
     let mut command = workspace.cargo();
     command.args(["test", "--locked", "--no-fail-fast"]);
     servers.tell(&mut command);
-    if !selects_packages(extra) {
+    command.envs(store.map(|store| (STORE, store)));
+    if chosen_packages(extra).is_empty() {
         command.arg("--workspace");
     }
     command.args(extra);
@@ -59,11 +92,7 @@ fn tests(workspace: &Workspace, servers: &Servers, extra: &[String]) -> Result<O
             counts += found;
         }
     })?;
-    let outcome = Outcome::of(counts, status);
-    if counts.is_empty() {
-        eprintln!("no test ran");
-    }
-    Ok(outcome)
+    Ok((counts, status))
 }
 
 /// The model check, in the profile it needs to visit its states in a minute.
@@ -73,15 +102,47 @@ pub(crate) fn model(workspace: &Workspace) -> Result<()> {
     process::run(command.args(["--package", "model"]))
 }
 
-/// Cargo ignores `--package` beside `--workspace`, so the latter is left out when the caller chooses.
-fn selects_packages(extra: &[String]) -> bool {
-    let chosen = |arg: &String| {
-        arg.starts_with("-p")
-            || arg == "--package"
-            || arg.starts_with("--package=")
-            || arg == "--manifest-path"
-    };
-    extra.iter().take_while(|arg| *arg != "--").any(chosen)
+/// The flags for a second run: of what is to run, the tests that can stand on either store. None, where the caller has
+/// chosen tests by such flags.
+fn on_either(extra: &[String]) -> Vec<String> {
+    let targets = [
+        "--test",
+        "--lib",
+        "--bin",
+        "--doc",
+        "--example",
+        "--bench",
+        "--all-targets",
+    ];
+    let mut ours = ours(extra);
+    if ours.any(|arg| targets.iter().any(|target| arg.starts_with(target))) {
+        return Vec::new();
+    }
+    let packages = chosen_packages(extra);
+    let runs = |package: &str| packages.is_empty() || packages.iter().any(|one| one == package);
+    let chosen = ON_EITHER.iter().filter(|(package, _)| runs(package));
+    chosen
+        .flat_map(|(_, test)| ["--test".to_owned(), (*test).to_owned()])
+        .collect()
+}
+
+/// The packages that the caller has chosen; cargo ignores them beside `--workspace`.
+fn chosen_packages(extra: &[String]) -> Vec<String> {
+    let mut packages = Vec::new();
+    let mut args = ours(extra);
+    while let Some(arg) = args.next() {
+        if arg == "-p" || arg == "--package" || arg == "--manifest-path" {
+            packages.extend(args.next().cloned());
+        } else if let Some(name) = arg.strip_prefix("--package=").or(arg.strip_prefix("-p")) {
+            packages.push(name.to_owned());
+        }
+    }
+    packages
+}
+
+/// What is cargo's to read; the rest is for the tests.
+fn ours(extra: &[String]) -> impl Iterator<Item = &String> {
+    extra.iter().take_while(|arg| *arg != "--")
 }
 
 #[cfg(test)]
@@ -89,7 +150,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    use super::{Outcome, selects_packages};
+    use super::{Outcome, chosen_packages, on_either};
     use crate::summary::Counts;
 
     fn words(text: &str) -> Vec<String> {
@@ -98,9 +159,28 @@ mod tests {
 
     #[test]
     fn packages_are_recognised_before_the_dashes_only() {
-        assert!(selects_packages(&words("-p kernel")));
-        assert!(selects_packages(&words("--package=kernel")));
-        assert!(!selects_packages(&words("--release -- -p kernel")));
+        for text in [
+            "-p kernel",
+            "-pkernel",
+            "--package=kernel",
+            "--package kernel",
+        ] {
+            assert_eq!(chosen_packages(&words(text)), ["kernel"], "{text}");
+        }
+        assert!(chosen_packages(&words("--release -- -p kernel")).is_empty());
+    }
+
+    #[test]
+    fn what_can_stand_on_either_store_runs_again() {
+        let again = |text| on_either(&words(text)).join(" ");
+        assert_eq!(
+            again("money"),
+            "--test acceptance --test hostile --test cli"
+        );
+        assert_eq!(again("-p acceptance"), "--test acceptance --test hostile");
+        assert_eq!(again("-p kernel"), "");
+        assert_eq!(again("-p acceptance --test hostile"), "");
+        assert_eq!(again("-p penstock -- --test-threads 1"), "--test cli");
     }
 
     #[test]

@@ -124,7 +124,7 @@ async fn serve_on(runtime: &Runtime) -> Result<(), Failure> {
 }
 
 async fn migrate(config: Config) -> Result<(), Failure> {
-    runtime::open::migrate(&config, &Ports::of_machine()).await?;
+    runtime::store::migrate(&config, &Ports::of_machine()).await?;
     say("the schema is up to date\n");
     Ok(())
 }

@@ -19,7 +19,8 @@ use partner_core::webhooks::target::AllowPrivate;
 use setting::Shown;
 use source::Given;
 pub use source::{ConfigFault, Sources};
-pub use value::{Database, EngineChoice, LogFormat, RatesChoice, TraceExport};
+use value::without_credentials;
+pub use value::{Database, EngineChoice, LogFormat, RatesChoice, ServerUrl, TraceExport};
 
 /// Everything an operator can choose that this version acts on.
 #[derive(Debug)]
@@ -28,8 +29,12 @@ pub struct Config {
     pub mode: Mode,
     /// Where the data is kept.
     pub database: Database,
-    /// What `migrate` works on.
+    /// What `migrate` works on: the owner's connection.
     pub migrate_database: Database,
+    /// Whether a service migrates a server's database when it starts.
+    pub auto_migrate: bool,
+    /// Connections to a server.
+    pub database_pool: u32,
     /// The master key, where it is given.
     pub master_key: Option<MasterKey>,
     /// Where the pools service listens.
@@ -102,6 +107,8 @@ impl Config {
             mode: given.mode(),
             database: given.value(&setting::DATABASE_URL)?,
             migrate_database: given.value(&setting::MIGRATE_DATABASE_URL)?,
+            auto_migrate: given.value(&setting::AUTO_MIGRATE)?,
+            database_pool: given.value(&setting::DATABASE_POOL)?,
             master_key: given.get(&setting::MASTER_KEY)?,
             pools_listen: given.value(&setting::POOLS_LISTEN)?,
             metrics_listen: given.get(&setting::METRICS_LISTEN)?,
@@ -175,20 +182,6 @@ fn effective(given: &Given) -> String {
         let _ = writeln!(text, "# {}\n{line}", setting.help());
     }
     text
-}
-
-/// A URL without the password and the query in it.
-fn without_credentials(url: &str) -> String {
-    let (url, query) = match url.split_once('?') {
-        Some((url, _)) => (url, "?***"),
-        None => (url, ""),
-    };
-    let masked = url.split_once("://").and_then(|(scheme, rest)| {
-        let (credentials, host) = rest.rsplit_once('@')?;
-        let user = credentials.split_once(':').map_or("", |(user, _)| user);
-        Some(format!("{scheme}://{user}:***@{host}"))
-    });
-    masked.unwrap_or_else(|| url.to_owned()) + query
 }
 
 /// Reads a span as settings are written, digits and a unit such as `24h`; `None` for anything
@@ -300,7 +293,7 @@ mod tests {
             text,
             &[
                 ("QUOTE_TTL", "7 seconds"),
-                ("DATABASE_URL", "postgres://user:hunter2@host/db"),
+                ("DATABASE_URL", "postgres://user:hunter2@host:port/db"),
                 ("MASTER_KEY", "hunter2"),
                 ("POOLS_LISTEN", "4010"),
             ],
@@ -312,7 +305,7 @@ mod tests {
             format!("{file}: unknown key `quote_tll`; the nearest is `quote_ttl`"),
             format!("PENSTOCK_PREVIEW_TTL (preview_ttl in {file}): expected a span greater than zero such as 500ms, 15s, 5m or 24h, as a string"),
             "--mode: expected test or live, got \"prod\"".to_owned(),
-            "PENSTOCK_DATABASE_URL: this version's store is SQLite: expected sqlite:// and a file".to_owned(),
+            "PENSTOCK_DATABASE_URL: expected sqlite://<file> or postgres://user:password@host:5432/database".to_owned(),
             "PENSTOCK_MASTER_KEY: expected 32 bytes in base64".to_owned(),
             "PENSTOCK_POOLS_LISTEN: expected an address and a port such as 127.0.0.1:4010, got \"4010\"".to_owned(),
             "PENSTOCK_QUOTE_TTL: expected a span greater than zero such as 500ms, 15s, 5m or 24h, got \"7 seconds\"".to_owned(),

@@ -1,4 +1,5 @@
-//! The desks where use cases hand in writes: lanes in front of the store.
+//! The desks where use cases hand in writes: lanes in front of the store, as many as
+//! it has use for.
 
 use std::sync::Arc;
 
@@ -9,10 +10,9 @@ use pools_core::books::{Command, Outcome, Refusal, decide_batch};
 use pools_core::ports::{NewQuote, QuoteBooks, QuoteDesk, TransactBooks, TransactDesk};
 use pools_core::quote::Quote;
 
-type Decision = Result<Outcome, Refusal>;
+use crate::store::Store;
 
-/// SQLite has one writer: more lanes would only queue before it, in smaller batches.
-const LANES: usize = 1;
+type Decision = Result<Outcome, Refusal>;
 
 /// Executes commands in lanes.
 #[derive(Debug)]
@@ -20,11 +20,11 @@ pub struct TransactLanes(Lanes<Command, Decision>);
 
 impl TransactLanes {
     /// Starts the lanes. Must be called within a tokio runtime.
-    pub fn start(books: Arc<dyn TransactBooks>, entropy: &Arc<dyn Entropy>) -> Self {
-        let runner: Arc<dyn BatchRunner<Command, Decision>> = Arc::new(Transacts(books));
+    pub fn start(store: &Arc<dyn Store>, entropy: &Arc<dyn Entropy>) -> Self {
+        let runner: Arc<dyn BatchRunner<Command, Decision>> = Arc::new(Transacts(store.clone()));
         let options = LaneOptions::new("transact");
         Self(Lanes::start(
-            LANES,
+            store.lanes(),
             options,
             |command| &command.scope.tenant,
             &runner,
@@ -51,11 +51,11 @@ pub struct QuoteLanes(Lanes<NewQuote, Quote>);
 
 impl QuoteLanes {
     /// Starts the lanes. Must be called within a tokio runtime.
-    pub fn start(books: Arc<dyn QuoteBooks>, entropy: &Arc<dyn Entropy>) -> Self {
-        let runner: Arc<dyn BatchRunner<NewQuote, Quote>> = Arc::new(Quotes(books));
+    pub fn start(store: &Arc<dyn Store>, entropy: &Arc<dyn Entropy>) -> Self {
+        let runner: Arc<dyn BatchRunner<NewQuote, Quote>> = Arc::new(Quotes(store.clone()));
         let options = LaneOptions::new("quote");
         Self(Lanes::start(
-            LANES,
+            store.lanes(),
             options,
             |quote| &quote.who,
             &runner,

@@ -9,6 +9,7 @@ pub mod master_key;
 pub mod open;
 pub mod process;
 pub mod shutdown;
+pub mod store;
 pub mod telemetry;
 
 mod background;
@@ -17,5 +18,6 @@ mod sampling;
 pub use coordination::causes;
 
 pub use config::{Config, ConfigFault, Loaded, Sources};
-pub use open::{Foundation, OpenFault, Runtime, Store};
+pub use open::{Foundation, OpenFault, Runtime};
 pub use process::Ports;
+pub use store::Store;

@@ -6,23 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use coordination::{DirectoryCache, MemoryInFlight, MemoryThrottle};
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
-use partner_core::ports::{
-    Audit, Deliveries, Directory, EventReads, Housekeeping, InFlight, ProvisionStore, Readiness,
-    Throttle,
-};
+use partner_core::ports::{Directory, InFlight, Throttle};
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::webhooks::schedule::Schedule;
-use pools_core::ports::{Engine, PoolsStore, QuoteBooks, RateSource, TransactBooks};
+use pools_core::ports::{Engine, RateSource};
 use pools_core::usecases::recount::Recounting;
 use providers::{
     MeasuredEngine, MeasuredRates, NoEngine, NoRates, SandboxEngine, SandboxRates, StaticRates,
 };
-use store_sqlite::{Options, SqliteStore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
@@ -33,52 +28,11 @@ use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
 use crate::process::Ports;
 use crate::sampling::sample;
+use crate::store::{self, Store};
 
 /// How long deliveries under way may go on when a service stops: it closes within a few seconds,
 /// and what is broken off is handed back and sent again.
 const DELIVERY_GRACE: Duration = Duration::from_secs(3);
-
-/// Every port a store implements. A program asks for the one it needs: `Arc<dyn Store>` turns
-/// into any of them.
-#[async_trait]
-pub trait Store:
-    PoolsStore
-    + TransactBooks
-    + QuoteBooks
-    + pools_core::ports::Exports
-    + pools_core::ports::Figures
-    + Directory
-    + EventReads
-    + Deliveries
-    + Audit
-    + Housekeeping
-    + Readiness
-    + ProvisionStore
-{
-    /// How many connections of each pool are in use, and how many are idle.
-    fn connections(&self) -> Vec<(&'static str, u64, u64)>;
-
-    /// How far the store's clock is ahead of the process's; zero unless that one was set back.
-    fn clock_ahead(&self) -> Duration;
-
-    /// Closes every connection, waiting for those in use.
-    async fn close(&self);
-}
-
-#[async_trait]
-impl Store for SqliteStore {
-    fn connections(&self) -> Vec<(&'static str, u64, u64)> {
-        Self::connections(self).to_vec()
-    }
-
-    fn clock_ahead(&self) -> Duration {
-        Self::clock_ahead(self)
-    }
-
-    async fn close(&self) {
-        Self::close(self).await;
-    }
-}
 
 /// Why nothing was opened.
 #[derive(Debug, thiserror::Error)]
@@ -113,21 +67,15 @@ pub struct Foundation {
 }
 
 impl Foundation {
-    /// Opens the database, made where there is none, brings its schema up to date, and checks
-    /// the master key against it.
+    /// Opens the database and checks the master key against it. One in a file is made where there
+    /// is none, and its schema brought up to date.
     ///
     /// # Errors
     /// [`OpenFault`].
     pub async fn open(mut config: Config, ports: Ports) -> Result<Self, OpenFault> {
-        let Database::Sqlite(file) = config.database.clone();
-        let given = config.master_key.take();
-        let beside = master_key::file_beside(&file);
-        if given.is_none() {
-            // A file that holds no key is named before anything is made.
-            master_key::read(&beside)?;
-        }
-        let store = open_store(file, &config, &ports).await?;
-        let key = match key_of(&*store, given, &beside, &*ports.entropy).await {
+        let keys = KeySource::of(&mut config)?;
+        let store = store::open(&config, &ports).await?;
+        let key = match keys.key_of(&*store, &*ports.entropy).await {
             Ok(key) => key,
             Err(fault) => {
                 store.close().await;
@@ -148,26 +96,24 @@ impl Foundation {
     /// # Errors
     /// [`OpenFault`].
     pub async fn open_existing(config: Config, ports: Ports) -> Result<Self, OpenFault> {
-        if is_there(&config.database) {
-            return Self::open(config, ports).await;
+        match &config.database {
+            Database::Sqlite(file) if !store::is_there(&config.database) => {
+                Err(OpenFault::from(no_database(file)))
+            }
+            Database::Sqlite(_) | Database::Postgres(_) => Self::open(config, ports).await,
         }
-        let Database::Sqlite(file) = &config.database;
-        let expected = format!(
-            "expected a database; there is none at {}; `penstock apply` makes one, and so do `serve` and `migrate` of a service",
-            file.display()
-        );
-        Err(OpenFault::from(ConfigFault {
-            setting: "PENSTOCK_DATABASE_URL".to_owned(),
-            expected,
-        }))
     }
 }
 
-/// Has the database been made yet?
-#[must_use]
-pub fn is_there(database: &Database) -> bool {
-    let Database::Sqlite(file) = database;
-    SqliteStore::is_there(file)
+fn no_database(file: &Path) -> ConfigFault {
+    let expected = format!(
+        "expected a database; there is none at {}; `penstock apply` makes one, and so do `serve` and `migrate` of a service",
+        file.display()
+    );
+    ConfigFault {
+        setting: "PENSTOCK_DATABASE_URL".to_owned(),
+        expected,
+    }
 }
 
 impl fmt::Debug for Foundation {
@@ -176,46 +122,48 @@ impl fmt::Debug for Foundation {
     }
 }
 
-/// Brings a database's schema up to date, and does nothing else.
-///
-/// # Errors
-/// [`OpenFault::Store`].
-pub async fn migrate(config: &Config, ports: &Ports) -> Result<(), OpenFault> {
-    let Database::Sqlite(file) = config.migrate_database.clone();
-    let store = open_store(file, config, ports).await?;
-    store.close().await;
-    Ok(())
+/// Where a database's master key comes from.
+enum KeySource {
+    Given(MasterKey),
+    /// The file beside an embedded database.
+    Beside(PathBuf),
 }
 
-async fn open_store(
-    file: PathBuf,
-    config: &Config,
-    ports: &Ports,
-) -> Result<Arc<dyn Store>, StoreError> {
-    let options = Options {
-        velocity_window: config.velocity_window,
-        idempotency_ttl: config.idempotency_ttl,
-    };
-    let store = SqliteStore::open(&file, Arc::clone(&ports.clock), options).await?;
-    Ok(Arc::new(store))
-}
+impl KeySource {
+    /// The key that is given; or the file beside the database, whose content is judged before
+    /// anything is made. A server has no place for one.
+    fn of(config: &mut Config) -> Result<Self, ConfigFault> {
+        match (config.master_key.take(), &config.database) {
+            (Some(key), _) => Ok(Self::Given(key)),
+            (None, Database::Sqlite(database)) => {
+                let file = master_key::file_beside(database);
+                master_key::read(&file)?;
+                Ok(Self::Beside(file))
+            }
+            (None, Database::Postgres(_)) => Err(ConfigFault {
+                setting: "PENSTOCK_MASTER_KEY".to_owned(),
+                expected: "expected 32 bytes in base64: none is kept beside a database server"
+                    .to_owned(),
+            }),
+        }
+    }
 
-/// The key of a database: the one given, or kept beside it. Any other is refused.
-async fn key_of(
-    store: &dyn Store,
-    given: Option<MasterKey>,
-    beside: &Path,
-    entropy: &dyn Entropy,
-) -> Result<MasterKey, OpenFault> {
-    let (key, origin) = match given {
-        Some(key) => (key, "PENSTOCK_MASTER_KEY".to_owned()),
-        None => (
-            kept_key(store, beside, entropy).await?,
-            beside.display().to_string(),
-        ),
-    };
-    check_key(store, &key, origin).await?;
-    Ok(key)
+    /// The key of a database. Any other is refused.
+    async fn key_of(
+        self,
+        store: &dyn Store,
+        entropy: &dyn Entropy,
+    ) -> Result<MasterKey, OpenFault> {
+        let (key, origin) = match self {
+            Self::Given(key) => (key, "PENSTOCK_MASTER_KEY".to_owned()),
+            Self::Beside(file) => (
+                kept_key(store, &file, entropy).await?,
+                file.display().to_string(),
+            ),
+        };
+        check_key(store, &key, origin).await?;
+        Ok(key)
+    }
 }
 
 /// The key kept beside a database. One is made only for a database that has none: with another
@@ -298,6 +246,7 @@ impl Runtime {
         }
         let rates = Arc::new(MeasuredRates::new(rates(&config.rates)?));
         let engine = Arc::new(MeasuredEngine::new(engine(config.engine)));
+        store::migrate_to_serve(&config, &ports).await?;
         let base = Foundation::open(config, ports).await?;
         base.store.velocity_window_keep().await?;
         let cache = Arc::new(DirectoryCache::new(base.store.clone()));
@@ -317,7 +266,10 @@ impl Runtime {
         };
         background.spawn(recount_commitments(recounting, shutdown.clone()));
         if base.config.metrics_listen.is_some() {
-            let Database::Sqlite(file) = base.config.database.clone();
+            let file = match &base.config.database {
+                Database::Sqlite(file) => Some(file.clone()),
+                Database::Postgres(_) => None,
+            };
             let (store, mode) = (base.store.clone(), base.config.mode);
             background.spawn(sample(store, mode, file, shutdown.clone()));
         }
@@ -328,8 +280,8 @@ impl Runtime {
             in_flight: Arc::new(MemoryInFlight::new()),
             rates,
             engine,
-            transact_desk: Arc::new(TransactLanes::start(base.store.clone(), &base.entropy)),
-            quote_desk: Arc::new(QuoteLanes::start(base.store.clone(), &base.entropy)),
+            transact_desk: Arc::new(TransactLanes::start(&base.store, &base.entropy)),
+            quote_desk: Arc::new(QuoteLanes::start(&base.store, &base.entropy)),
             shutdown,
             background,
             base,
@@ -532,7 +484,7 @@ mod tests {
         std::fs::write(folder.path().join("data/penstock.db"), "").unwrap();
         refusal(existing().await);
         let config = config(folder.path(), &[]);
-        migrate(&config, &Ports::of_machine()).await.unwrap();
+        store::migrate(&config, &Ports::of_machine()).await.unwrap();
         existing().await.unwrap();
     }
 
@@ -563,7 +515,7 @@ mod tests {
     async fn migrating_needs_no_key() {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path(), &[]);
-        migrate(&config, &Ports::of_machine()).await.unwrap();
+        store::migrate(&config, &Ports::of_machine()).await.unwrap();
         assert!(folder.path().join("data/penstock.db").exists());
         assert!(!folder.path().join("data/master.key").exists());
     }

@@ -13,15 +13,16 @@ use kernel::{Mode, StoreError};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::open::Store;
+use crate::store::Store;
 
 const EVERY: Duration = Duration::from_secs(15);
 
-/// Renews the sampled metrics of the store, whose database lies in `file`, until `stop`.
+/// Renews the sampled metrics of the store until `stop`. Where its database lies in a `file`, the
+/// disk is this machine's to measure.
 pub(crate) async fn sample(
     store: Arc<dyn Store>,
     mode: Mode,
-    file: PathBuf,
+    file: Option<PathBuf>,
     stop: CancellationToken,
 ) {
     let mut ticks = tokio::time::interval(EVERY);
@@ -36,7 +37,9 @@ pub(crate) async fn sample(
             of_store::connections(pool, in_use, idle);
         }
         of_store::clock_ahead(store.clock_ahead());
-        measure(file.clone()).await;
+        if let Some(file) = file.clone() {
+            measure(file).await;
+        }
         let sampled = trades(&*store, mode).await;
         if let Err(fault) = &sampled {
             faults::of_store(fault);

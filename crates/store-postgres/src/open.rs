@@ -92,14 +92,13 @@ impl PostgresStore {
     /// run.
     pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
         let connect = connect(url)?;
-        let pool = pool(&options).connect_lazy_with(connect.clone());
-        let mut conn = pool.acquire().await.map_err(errors::statement)?;
+        let mut conn = reach(&connect).await?;
         schema::check(&mut conn).await?;
         let clock = StoreClock::start(options.clock.clone(), &mut conn).await?;
-        drop(conn);
+        conn.close().await.map_err(errors::statement)?;
         Ok(Self {
             inner: Arc::new(Inner {
-                pool,
+                pool: pool(&options).connect_lazy_with(connect.clone()),
                 connect,
                 clock,
                 options,
@@ -114,9 +113,15 @@ impl PostgresStore {
     /// # Errors
     /// As [`PostgresStore::open`].
     pub async fn migrate(url: &str) -> Result<(), StoreError> {
-        let mut conn = connect(url)?.connect().await.map_err(errors::statement)?;
+        let mut conn = reach(&connect(url)?).await?;
         schema::migrate(&mut conn).await?;
         conn.close().await.map_err(errors::statement)
+    }
+
+    /// Can the driver read this URL? Whether a server is there is found by opening.
+    #[must_use]
+    pub fn reads(url: &str) -> bool {
+        connect(url).is_ok()
     }
 
     /// How many connections are in use, and how many are idle.
@@ -196,12 +201,31 @@ impl Readiness for PostgresStore {
 
 fn connect(url: &str) -> Result<PgConnectOptions, StoreError> {
     let options = PgConnectOptions::from_str(url).map_err(StoreError::unexpected)?;
-    let options = options.application_name("penstock");
+    // Nothing here is a float, and a pooler knows that parameter only when told.
+    let options = options
+        .application_name("penstock")
+        .extra_float_digits(None);
     Ok(if url.contains(STATEMENTS_SETTING) {
         options
     } else {
         options.statement_cache_capacity(STATEMENTS)
     })
+}
+
+/// A connection beside the pool, which would try again and again and not say why there is none.
+async fn reach(to: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+    let away = |why: &dyn fmt::Display| {
+        let (host, port) = (to.get_host(), to.get_port());
+        StoreError::unavailable(format!("the server at {host}:{port}: {why}"))
+    };
+    match tokio::time::timeout(PATIENCE, to.connect()).await {
+        Err(late) => Err(away(&late)),
+        Ok(Ok(conn)) => Ok(conn),
+        Ok(Err(error)) => match errors::statement(error) {
+            StoreError::Unavailable(source) => Err(away(&source)),
+            fault => Err(fault),
+        },
+    }
 }
 
 fn pool(options: &Options) -> PgPoolOptions {

@@ -16,6 +16,11 @@ const LOCK: i64 = 0x7065_6e73_746f_636b;
 /// The lock is the transaction's, so it needs no session of its own.
 pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<(), StoreError> {
     let mut tx = conn.begin().await.map_err(errors::statement)?;
+    // What is there already is no news.
+    sqlx::query("SET LOCAL client_min_messages = warning")
+        .execute(&mut *tx)
+        .await
+        .map_err(errors::statement)?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
         .bind(LOCK)
         .execute(&mut *tx)

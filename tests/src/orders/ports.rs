@@ -19,14 +19,14 @@ use pools_core::ports::{
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
 use pools_core::velocity::Velocity;
-use store_sqlite::SqliteStore;
+use runtime::Store;
 
-use super::{Pace, Turns};
+use super::Pace;
 use crate::desk::Desk;
 use crate::engine::ScriptedEngine;
 
 pub(super) struct Ports {
-    pub(super) store: SqliteStore,
+    pub(super) store: Arc<dyn Store>,
     pub(super) desk: Arc<Desk>,
     pub(super) engine: Arc<ScriptedEngine>,
     pub(super) pace: Pace,
@@ -145,16 +145,8 @@ impl PoolsStore for Ports {
     async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
         self.pace.turn(true).await;
         let tx = self.store.begin(name).await?;
-        let before = self.pace.turns.0.lock().replace(self.pace.who);
-        assert_eq!(
-            before, None,
-            "the store has opened two write transactions at once"
-        );
-        Ok(Box::new(Tx {
-            tx,
-            holds: Holds(self.pace.turns.clone()),
-            pace: self.pace.clone(),
-        }))
+        let pace = self.pace.clone();
+        Ok(Box::new(Tx { tx, pace }))
     }
 
     async fn commitments_above(
@@ -167,20 +159,11 @@ impl PoolsStore for Ports {
     }
 }
 
-/// Gives the lock back, whichever way the transaction ends.
-struct Holds(Turns);
-
-impl Drop for Holds {
-    fn drop(&mut self) {
-        *self.0.0.lock() = None;
-    }
-}
-
-/// A transaction with a turn at its beginning and one at its commit: in between nobody else can write, and its reads see nothing
-/// of others.
+/// A transaction with a turn at its beginning and one at its commit: in between nobody else can write what it has locked, and
+/// nobody sees what it writes. By its commit it holds the lock, which one store gives it as it begins and the other as it asks
+/// for the partner's first row.
 struct Tx {
     tx: Box<dyn PoolsTx>,
-    holds: Holds,
     pace: Pace,
 }
 
@@ -191,10 +174,12 @@ impl Unit for Tx {
     }
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
-        self.pace.turn(true).await;
-        let Self { tx, holds, .. } = *self;
+        let Self { tx, pace } = *self;
+        let before = pace.turns.0.lock().replace(pace.who);
+        assert_eq!(before, None, "two transactions of a partner wrote at once");
+        pace.turn(true).await;
         // The store's lock is free before its answer is here.
-        drop(holds);
+        *pace.turns.0.lock() = None;
         tx.commit().await
     }
 }

@@ -468,14 +468,13 @@ async fn the_database_holds_no_key_and_no_secret_in_clear() {
         .into_values()
         .collect::<Vec<_>>()
         .join("\n");
+    // One store shows bytes in upper case, the other in lower case.
+    let has_bytes = |text: &str| whole.to_uppercase().contains(&hex(text));
     for secret in [&ACME_SECRET[20..], &ACME_PUBLISHABLE[20..], &"A".repeat(20)] {
-        assert!(
-            !whole.contains(secret) && !whole.contains(&hex(secret)),
-            "{secret}"
-        );
+        assert!(!whole.contains(secret) && !has_bytes(secret), "{secret}");
     }
     // The event's body is sealed; the trade's own row is not.
-    assert!(!whole.contains(&hex("pool.transaction.settled\",\"transactId")));
+    assert!(!has_bytes("pool.transaction.settled\",\"transactId"));
     world.notice(ACME, &trade).await;
     world.finish().await;
 }

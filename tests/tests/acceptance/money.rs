@@ -39,13 +39,9 @@ async fn reserved_value_stands_apart_until_it_settles_or_goes_back() {
         ("50.32", 5_032, (84_968, 5_032, 10_000), (90_000, 0, 10_000)),
     ] {
         let (quote, trade) = acme.trade("EUR-USDT", amount).await;
-        assert_eq!(
-            world
-                .database()
-                .number("SELECT reserved FROM trades ORDER BY rowid DESC LIMIT 1")
-                .await,
-            cents * CENT
-        );
+        let (_, id) = trade.rsplit_once('_').unwrap();
+        let held = format!("SELECT reserved FROM trades WHERE id = '{id}'");
+        assert_eq!(world.database().number(&held).await, cents * CENT);
         assert_eq!(books().await, reserved, "{amount}");
         acme.poll(&quote).await.ok();
         assert_eq!(books().await, after, "{amount}");

@@ -71,7 +71,8 @@ async fn reads_change_no_row_and_ask_no_engine() {
 #[tokio::test]
 async fn polling_what_is_over_writes_nothing_either() {
     let (world, _) = full().await;
-    let over = "SELECT quote_id FROM trades WHERE status IN ('failed', 'released', 'returned')";
+    let over =
+        "SELECT ulid(quote_id) FROM trades WHERE status IN ('failed', 'released', 'returned')";
     let over = world.database().texts(over).await;
     assert_eq!(over.len(), 2);
     let before = world.database().digest().await;

@@ -52,7 +52,7 @@ pub(crate) async fn run(
         Run::Commit
     };
     let mut scratch = None;
-    if run == Run::DryRun && !runtime::open::is_there(&config.database) {
+    if run == Run::DryRun && !runtime::store::is_there(&config.database) {
         scratch = Some(instead_of_none(&mut config)?);
     }
     let installation = Installation::open_or_make(config).await?;

@@ -1,5 +1,6 @@
 //! An installation in a folder of its own, and the program that works on it.
 
+use std::ffi::OsString;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
@@ -9,12 +10,17 @@ use partner_core::usecases::apply::{ApplyError, Provisioning, Report, Run};
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{PartnerId, Tenant};
 use runtime::{Config, Foundation, Ports, Sources};
+use scratch::{Database, StoreKind};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with one database.
+/// The master key of a server's databases.
+pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+/// A folder, with a database in it or on a server.
 pub(crate) struct Installation {
     pub(crate) folder: TempDir,
+    pub(crate) server: Option<Database>,
 }
 
 /// How a run of the program ended.
@@ -39,13 +45,40 @@ impl Done {
 }
 
 impl Installation {
+    /// On the store of this run.
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        Self { folder }
+        match StoreKind::of_run() {
+            StoreKind::Sqlite => Self::in_a_file(),
+            StoreKind::Postgres => Self::on_a_server(Database::make_now()),
+        }
     }
 
-    fn url(&self) -> String {
-        format!("sqlite://{}/penstock.db", self.folder.path().display())
+    /// On the embedded store, whatever the run's: for what is true of files alone.
+    pub(crate) fn in_a_file() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = None;
+        Self { folder, server }
+    }
+
+    /// On a database of a server, as the role that serves.
+    pub(crate) fn on_a_server(database: Database) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let server = Some(database);
+        Self { folder, server }
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let url = match &self.server {
+            None => format!("sqlite://{}/penstock.db", self.folder.path().display()),
+            Some(database) => database.serving(),
+        };
+        let key = self.server.as_ref().map(|_| ("PENSTOCK_MASTER_KEY", KEY));
+        let given = [("PENSTOCK_DATABASE_URL", url.as_str())]
+            .into_iter()
+            .chain(key);
+        given
+            .map(|(name, text)| (name.into(), text.into()))
+            .collect()
     }
 
     /// The program, in an environment that knows nothing of this machine's settings.
@@ -54,7 +87,7 @@ impl Installation {
         command
             .args(words)
             .env_clear()
-            .env("PENSTOCK_DATABASE_URL", self.url())
+            .envs(self.environment())
             .current_dir(self.folder.path());
         command
     }
@@ -80,7 +113,7 @@ impl Installation {
     /// Opens the database in this process.
     pub(crate) async fn open(&self) -> Foundation {
         let sources = Sources {
-            environment: vec![("PENSTOCK_DATABASE_URL".into(), self.url().into())],
+            environment: self.environment(),
             ..Sources::default()
         };
         let config = Config::load(&sources).unwrap().config;

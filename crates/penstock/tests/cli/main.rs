@@ -1,4 +1,5 @@
-//! The command line as its user meets it: the built program on an embedded database.
+//! The command line as its user meets it: the built program on an embedded database, or on a server where
+//! the run or the test says so.
 
 #[cfg(test)]
 mod applying;
@@ -14,3 +15,5 @@ mod opening;
 mod rotating;
 #[cfg(test)]
 mod sandbox;
+#[cfg(test)]
+mod server;

@@ -23,7 +23,7 @@ fn files(installation: &Installation) -> Vec<String> {
 // rule: cli.exit-codes, cli.needs-a-database
 #[test]
 fn a_command_that_needs_a_database_makes_none() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     for words in [
         "verify",
         "key list --partner acme",
@@ -43,7 +43,7 @@ fn a_command_that_needs_a_database_makes_none() {
 // rule: cli.needs-a-database, apply.dry-run
 #[test]
 fn a_dry_run_shows_everything_and_makes_nothing() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     let file = format!("{POOL}{ACME}");
     let done = installation.apply(&file, &["--dry-run"]);
     assert_eq!(done.code, 0, "{done:?}");
@@ -57,7 +57,7 @@ fn a_dry_run_shows_everything_and_makes_nothing() {
 // rule: base.database-file, base.master-key-file
 #[test]
 fn the_database_is_its_owners_alone() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     assert_eq!(installation.apply(POOL, &[]).code, 0);
     for name in ["master.key", "penstock.db"] {
         assert_eq!(permissions(&installation, name), 0o600, "{name}");
@@ -73,7 +73,7 @@ fn the_database_is_its_owners_alone() {
 // rule: base.master-key-lost
 #[test]
 fn a_lost_master_key_stops_every_command_and_no_other_is_made() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     assert_eq!(installation.apply(POOL, &[]).code, 0);
     std::fs::remove_file(installation.folder.path().join("master.key")).unwrap();
     for words in [&["verify"][..], &["apply", "-f", "file.toml"]] {
@@ -88,7 +88,7 @@ fn a_lost_master_key_stops_every_command_and_no_other_is_made() {
 /// Limits are the services' business: a command counts no requests.
 #[test]
 fn nothing_is_said_of_redis() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     assert_eq!(installation.apply(POOL, &[]).code, 0);
     std::fs::remove_file(installation.folder.path().join("penstock.db")).unwrap();
     let live = |words: &[&str]| {

@@ -19,7 +19,7 @@ fn terminate(id: u32) {
 // rule: cli.sandbox.check, cli.sandbox.demo-kept
 #[test]
 fn the_check_does_the_main_job_again_and_again() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     let first = installation.run(&["sandbox", "--dir", "s", "--check"]);
     assert_eq!(first.code, 0, "{first:?}");
     assert_eq!(first.out.matches('✓').count(), 12, "{first:?}");
@@ -37,7 +37,7 @@ fn the_check_does_the_main_job_again_and_again() {
 // rule: cli.sandbox.check-event
 #[test]
 fn an_event_that_does_not_arrive_fails_the_check() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     let run = installation
         .program(&["sandbox", "--dir", "s", "--check"])
         .env("PENSTOCK_WEBHOOK_ALLOW_PRIVATE", "none")
@@ -53,7 +53,7 @@ fn an_event_that_does_not_arrive_fails_the_check() {
 // rule: cli.sandbox.check-event
 #[tokio::test]
 async fn a_check_leaves_the_demo_partners_endpoint_alone() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     let own = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     own.set_nonblocking(true).unwrap();
     let words = ["sandbox", "--dir", ".", "--check"];
@@ -75,7 +75,7 @@ async fn a_check_leaves_the_demo_partners_endpoint_alone() {
 // rule: cli.sandbox.check
 #[test]
 fn a_check_that_fails_says_where_and_exits_1() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     let words = ["sandbox", "--dir", "s", "--check"];
     assert_eq!(installation.run(&words).code, 0);
     let suspended = "[[partners]]\nid = \"demo\"\nname = \"Demo\"\nstatus = \"suspended\"\n";
@@ -90,7 +90,7 @@ fn a_check_that_fails_says_where_and_exits_1() {
 // rule: cli.sandbox.start
 #[test]
 fn it_prints_what_is_needed_serves_and_stops_when_asked() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     let mut process = installation
         .program(&["sandbox", "--dir", "s"])
         .env("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0")
@@ -138,7 +138,7 @@ fn it_prints_what_is_needed_serves_and_stops_when_asked() {
 // rule: cli.sandbox.refuses
 #[test]
 fn it_refuses_what_is_not_a_sandbox() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     for words in [
         &["sandbox", "--dir", "s", "--check", "--mode", "live"][..],
         &[
@@ -158,7 +158,7 @@ fn it_refuses_what_is_not_a_sandbox() {
 // rule: cli.sandbox.demo-kept
 #[test]
 fn lost_credentials_are_made_anew() {
-    let installation = Installation::new();
+    let installation = Installation::in_a_file();
     let words = ["sandbox", "--dir", "s", "--check"];
     assert_eq!(installation.run(&words).code, 0);
     let folder = installation.folder.path().join("s");

@@ -9,4 +9,6 @@ mod metrics;
 #[cfg(test)]
 mod served;
 #[cfg(test)]
+mod server;
+#[cfg(test)]
 mod traces;

@@ -152,10 +152,10 @@ fn exchange(address: &str, request: &str) -> String {
     answer
 }
 
-/// Applies a declarative file to the folder's database, and credits the partner `acme`.
+/// Applies a declarative file to the folder's database, or the one that is given, and credits the partner `acme`.
 pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) {
     let database = format!("sqlite://{}/penstock-data/penstock.db", folder.display());
-    let given = [variables, &[("DATABASE_URL", &*database)]].concat();
+    let given = [&[("DATABASE_URL", &*database)], variables].concat();
     let environment = given
         .iter()
         .map(|(name, text)| (variable(name).into(), (*text).into()));

@@ -114,7 +114,7 @@ impl<T> Setting<T> {
     }
 }
 
-const DATABASE_FORM: &str = "sqlite:// and a file, such as sqlite://penstock-data/penstock.db";
+const DATABASE_FORM: &str = "sqlite://<file> or postgres://user:password@host:5432/database";
 const SPAN_FORM: &str = "a span greater than zero such as 500ms, 15s, 5m or 24h";
 const LISTEN_FORM: &str = "an address and a port such as 127.0.0.1:4010";
 const LIMIT_FORM: &str = "one limit such as 10/60s";

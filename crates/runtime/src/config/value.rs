@@ -1,5 +1,6 @@
 //! How the values of settings are written, and what they are once read.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use kernel::Mode;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
+use store_postgres::PostgresStore;
 use zeroize::Zeroizing;
 
 /// Why a text is no value of its setting.
@@ -27,6 +29,40 @@ pub(crate) enum Unread {
 pub enum Database {
     /// An SQLite file; a relative path counts from the working directory.
     Sqlite(PathBuf),
+    /// A database on a Postgres server.
+    Postgres(ServerUrl),
+}
+
+/// Where a server's database is, as the operator wrote it. It may hold a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerUrl(String);
+
+impl ServerUrl {
+    /// The URL with all that is in it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_credentials(&self.0))
+    }
+}
+
+/// A URL without the password and the query in it.
+pub(crate) fn without_credentials(url: &str) -> String {
+    let (url, query) = match url.split_once('?') {
+        Some((url, _)) => (url, "?***"),
+        None => (url, ""),
+    };
+    let masked = url.split_once("://").and_then(|(scheme, rest)| {
+        let (credentials, host) = rest.rsplit_once('@')?;
+        let user = credentials.split_once(':').map_or("", |(user, _)| user);
+        Some(format!("{scheme}://{user}:***@{host}"))
+    });
+    masked.unwrap_or_else(|| url.to_owned()) + query
 }
 
 /// Where rates come from.
@@ -67,6 +103,23 @@ pub enum LogFormat {
     Text,
 }
 
+/// How a server's URL begins.
+const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
+/// What may stand in its query, beside `options[...]`. The driver would pass over anything else.
+const PARAMETERS: [&str; 12] = [
+    "application_name",
+    "dbname",
+    "host",
+    "options",
+    "password",
+    "port",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "user",
+];
 /// The names of tiers, in the order they are written.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
 /// Ten years: beyond any sensible lifetime, within what instants can be added up to.
@@ -77,11 +130,8 @@ pub(crate) fn mode(text: &str) -> Result<Mode, Unread> {
 }
 
 pub(crate) fn database(text: &str) -> Result<Database, Unread> {
-    let server = ["postgres://", "postgresql://"];
-    if server.iter().any(|scheme| text.starts_with(scheme)) {
-        return Err(Unread::Unsupported(
-            "this version's store is SQLite: expected sqlite:// and a file",
-        ));
+    if SERVERS.iter().any(|scheme| text.starts_with(scheme)) {
+        return server(text).map(Database::Postgres);
     }
     let path = text.strip_prefix("sqlite://").ok_or(Unread::Form)?;
     let plain = !path.is_empty() && !path.ends_with('/') && !path.contains(['?', '#']);
@@ -90,6 +140,27 @@ pub(crate) fn database(text: &str) -> Result<Database, Unread> {
     } else {
         Err(Unread::Form)
     }
+}
+
+/// A server's URL names its host and database, and nothing that would be passed over.
+fn server(text: &str) -> Result<ServerUrl, Unread> {
+    let url = url::Url::parse(text).map_err(|_| Unread::Form)?;
+    let mut named: Vec<String> = url.query_pairs().map(|(name, _)| name.into()).collect();
+    let known = |name: &String| {
+        PARAMETERS.contains(&name.as_str()) || (name.starts_with("options[") && name.ends_with(']'))
+    };
+    let known = named.iter().all(known);
+    named.extend(
+        url.host_str()
+            .filter(|host| !host.is_empty())
+            .map(|_| "host".to_owned()),
+    );
+    named.extend((url.path().len() > 1).then(|| "dbname".to_owned()));
+    let whole = ["host", "dbname"]
+        .iter()
+        .all(|part| named.iter().any(|name| name == part));
+    let plain = known && whole && url.fragment().is_none() && PostgresStore::reads(text);
+    form(plain, ServerUrl(text.to_owned()))
 }
 
 pub(crate) fn redis(text: &str) -> Result<(), Unread> {
@@ -383,8 +454,39 @@ mod tests {
         ] {
             assert_eq!(database(bad), Err(Unread::Form), "{bad}");
         }
-        let server = database("postgres://u:p@host/db");
-        assert!(matches!(server, Err(Unread::Unsupported(_))));
+    }
+
+    // rule: config.database-server
+    #[test]
+    fn reads_database_servers() {
+        for url in [
+            "postgres://u:p@host/db",
+            "postgresql://u@host:5433/db?sslmode=verify-full&sslrootcert=/etc/ca.pem",
+            "postgres://u:p%40ss@[::1]/db?options[role]=penstock_serve&statement-cache-capacity=0",
+            "postgres:///db?host=/run/postgresql&user=u",
+        ] {
+            let Ok(Database::Postgres(read)) = database(url) else {
+                panic!("{url}");
+            };
+            assert_eq!(read.as_str(), url);
+        }
+        for bad in [
+            "postgres://",
+            "postgres://u:p@host",
+            "postgres://u:p@host/",
+            "postgres:///db",
+            "postgres://u:p@host:port/db",
+            "postgres://u:p@host/db?sslmode=maybe",
+            "postgres://u:p@host/db?sslmod=require",
+            "postgres://u:p#w@host/db",
+        ] {
+            assert_eq!(database(bad), Err(Unread::Form), "{bad}");
+        }
+        let shown = format!(
+            "{:?}",
+            database("postgres://u:hunter2@host/db?password=hunter2")
+        );
+        assert!(shown.contains("u:***@host/db?***"), "{shown}");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Many partners execute many quotes at once; money adds up afterwards.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use kernel::{Amount, Asset, Mode};
@@ -15,7 +14,9 @@ use pools_core::usecases::poll::Polling;
 use pools_core::usecases::quoting::{Ask, Offer, Quoting};
 use pools_core::usecases::transact::{Transact, TransactError, Transacting};
 use runtime::{Config, Ports, Runtime, Sources};
+use scratch::Database;
 
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const PARTNERS: usize = 3;
 /// Orders of each partner, and how many of them its balance covers.
 const ORDERS: usize = 60;
@@ -29,10 +30,13 @@ fn pool() -> Pool {
     }
 }
 
-async fn open(folder: &Path) -> Runtime {
-    let database = format!("sqlite://{}/penstock.db", folder.display());
+async fn open(database: &str) -> Runtime {
+    let given = [
+        ("PENSTOCK_DATABASE_URL", database),
+        ("PENSTOCK_MASTER_KEY", KEY),
+    ];
     let sources = Sources {
-        environment: vec![("PENSTOCK_DATABASE_URL".into(), database.into())],
+        environment: given.map(|(name, text)| (name.into(), text.into())).into(),
         ..Sources::default()
     };
     let config = Config::load(&sources).unwrap().config;
@@ -169,7 +173,18 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_at_once_spend_exactly_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
-    let runtime = Arc::new(open(folder.path()).await);
+    let database = format!("sqlite://{}/penstock.db", folder.path().display());
+    spend_what_there_is(open(&database).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_at_once_spend_exactly_what_there_is_on_a_server() {
+    let database = Database::make().await;
+    spend_what_there_is(open(&database.serving()).await).await;
+}
+
+async fn spend_what_there_is(runtime: Runtime) {
+    let runtime = Arc::new(runtime);
     let mut orders = tokio::task::JoinSet::new();
     let mut partners = Vec::new();
     for number in 0..PARTNERS {

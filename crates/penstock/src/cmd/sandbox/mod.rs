@@ -151,7 +151,11 @@ fn configuration(given: &Given, command: &Command, terminal: &Terminal) -> Resul
     }
     // Read as given first, so that a server's database is refused rather than passed over.
     let asked = given.load(Vec::new(), terminal)?;
-    let Database::Sqlite(_) = asked.database;
+    if let Database::Postgres(_) = asked.database {
+        return Err(Failure::input(
+            "sandbox keeps an embedded database of its own: PENSTOCK_DATABASE_URL names a server",
+        ));
+    }
     if asked.mode == Mode::Live {
         return Err(refused());
     }

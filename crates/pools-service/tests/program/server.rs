@@ -1,0 +1,139 @@
+//! The program on a server's database: who migrates it, what it refuses, and that it serves.
+
+use scratch::{Database, run};
+
+use crate::served::{Served, file_for_acme, json, output, provision, quote, text, transact};
+
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const SECRET: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
+
+/// What the program says on stderr as it ends by itself, on one line.
+fn refused(arguments: &[&str], variables: &[(&str, &str)], code: i32) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = output(folder.path(), arguments, variables);
+    let said = text(&ended.stderr).to_owned();
+    assert_eq!(ended.status.code(), Some(code), "{said}");
+    assert_eq!(text(&ended.stdout), "");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let left = std::fs::read_dir(folder.path()).unwrap();
+    assert_eq!(left.count(), 0, "nothing is made");
+    said
+}
+
+/// Does something as the database's owner.
+fn as_owner(database: &Database, sql: &str) {
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    tokio.block_on(async { run(&mut database.owner().await, sql).await });
+}
+
+// rule: program.migrate, config.embedded-migrates, health.ready
+#[test]
+fn the_owner_migrates_and_another_role_serves() {
+    let database = Database::bare_now();
+    let (owning, serving) = (database.owning(), database.serving());
+    let variables = [
+        ("DATABASE_URL", serving.as_str()),
+        ("MIGRATE_DATABASE_URL", owning.as_str()),
+        ("MASTER_KEY", KEY),
+    ];
+    let said = refused(&["serve"], &variables, 1);
+    assert!(said.contains("run `pools-service migrate`"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let migrated = output(folder.path(), &["migrate"], &variables[..2]);
+        assert_eq!(migrated.status.code(), Some(0), "it needs no key");
+    }
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    tokio.block_on(database.grant());
+    provision(folder.path(), &variables, &file_for_acme(SECRET, None));
+    let served = Served::start(folder.path(), &variables);
+    assert!(served.get("/health/ready").contains(r#""database":"ok""#));
+    let bearer = format!("Bearer {SECRET}");
+    let headers = [("Authorization", bearer.as_str())];
+    let quote = quote(&served, &headers, "10.00");
+    let opened = transact(&served, &headers, &quote);
+    assert_eq!(opened["status"], "reserved", "{opened}");
+    let path = format!("GET /v1/pools/transactions/{quote}");
+    let polled = json(&served.send(&path, &headers, ""));
+    assert_eq!(polled["status"], "settled", "{polled}");
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0), "{logged}");
+    as_owner(
+        &database,
+        "UPDATE _sqlx_migrations SET version = 9000 WHERE version = 1",
+    );
+    let said = refused(&["serve"], &variables, 1);
+    assert!(
+        said.contains("9000") && said.contains("run the newer one"),
+        "{said}"
+    );
+    let said = refused(&["migrate"], &variables, 1);
+    assert!(said.contains("9000"), "{said}");
+}
+
+// rule: config.embedded-migrates
+#[test]
+fn a_server_is_migrated_by_serving_where_that_is_asked_for() {
+    let database = Database::bare_now();
+    let owning = database.owning();
+    let variables = [
+        ("DATABASE_URL", owning.as_str()),
+        ("AUTO_MIGRATE", "true"),
+        ("MASTER_KEY", KEY),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let served = Served::start(folder.path(), &variables);
+        assert_eq!(served.end("-TERM").0, Some(0));
+    }
+    let elsewhere = [("MIGRATE_DATABASE_URL", "sqlite://some.db")];
+    let said = refused(&["serve"], &[&variables[..], &elsewhere].concat(), 2);
+    let told = "PENSTOCK_MIGRATE_DATABASE_URL: expected the owner's connection";
+    assert!(said.starts_with(told), "{said}");
+}
+
+// rule: config.database-server, base.master-key-server, program.bad-configuration
+#[test]
+fn what_cannot_be_is_refused_and_no_password_is_shown() {
+    let port = "postgres://penstock:hunter2@127.0.0.1:port/penstock";
+    let away = "postgres://penstock:hunter2@127.0.0.1:1/penstock";
+    let key = ("MASTER_KEY", KEY);
+    for (variables, code, told) in [
+        (
+            &[("DATABASE_URL", port), key][..],
+            2,
+            "PENSTOCK_DATABASE_URL: expected ",
+        ),
+        (
+            &[("DATABASE_URL", away)],
+            2,
+            "PENSTOCK_MASTER_KEY: expected 32 bytes",
+        ),
+        (
+            &[("DATABASE_URL", away), ("DATABASE_POOL", "0"), key],
+            2,
+            "PENSTOCK_DATABASE_POOL: expected a number from 1 to 1000",
+        ),
+        (
+            &[("DATABASE_URL", away), key],
+            1,
+            "the database cannot be opened: ",
+        ),
+    ] {
+        let said = refused(&["serve"], variables, code);
+        assert!(
+            said.starts_with(told) && !said.contains("hunter2"),
+            "{said}"
+        );
+    }
+    let said = refused(&["migrate"], &[("DATABASE_URL", away)], 1);
+    assert!(
+        said.contains("the server at 127.0.0.1:1: ") && !said.contains("hunter2"),
+        "{said}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let shown = output(folder.path(), &["config"], &[("DATABASE_URL", away), key]);
+    let shown = text(&shown.stdout);
+    let url = "database_url = \"postgres://penstock:***@127.0.0.1:1/penstock\"";
+    assert!(shown.contains(url) && !shown.contains("hunter2"), "{shown}");
+}

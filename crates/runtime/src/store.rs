@@ -1,0 +1,154 @@
+//! The store that a configuration names: opening it, and bringing its schema up to date.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kernel::StoreError;
+use partner_core::ports::{
+    Audit, Deliveries, Directory, EventReads, Housekeeping, ProvisionStore, Readiness,
+};
+use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, TransactBooks};
+use store_postgres::PostgresStore;
+use store_sqlite::SqliteStore;
+
+use crate::config::{Config, ConfigFault, Database};
+use crate::open::OpenFault;
+use crate::process::Ports;
+
+/// Every port a store implements, whichever it is. A program asks for the one it needs: `Arc<dyn
+/// Store>` turns into any of them.
+#[async_trait]
+pub trait Store:
+    PoolsStore
+    + TransactBooks
+    + QuoteBooks
+    + Exports
+    + Figures
+    + Directory
+    + EventReads
+    + Deliveries
+    + Audit
+    + Housekeeping
+    + Readiness
+    + ProvisionStore
+    + fmt::Debug
+{
+    /// How many lanes of writes are worth having beside each other.
+    fn lanes(&self) -> usize;
+
+    /// How many connections of each pool are in use, and how many are idle.
+    fn connections(&self) -> Vec<(&'static str, u64, u64)>;
+
+    /// How far the store's clock is ahead of the one it follows; zero unless that was set back.
+    fn clock_ahead(&self) -> Duration;
+
+    /// Closes every connection, waiting for those in use.
+    async fn close(&self);
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    /// There is one writer: more lanes would only queue before it, in smaller batches.
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    fn connections(&self) -> Vec<(&'static str, u64, u64)> {
+        Self::connections(self).to_vec()
+    }
+
+    fn clock_ahead(&self) -> Duration {
+        Self::clock_ahead(self)
+    }
+
+    async fn close(&self) {
+        Self::close(self).await;
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    /// While one waits for the server, the other works; more would make batches smaller.
+    fn lanes(&self) -> usize {
+        2
+    }
+
+    fn connections(&self) -> Vec<(&'static str, u64, u64)> {
+        Self::connections(self).to_vec()
+    }
+
+    fn clock_ahead(&self) -> Duration {
+        Self::clock_ahead(self)
+    }
+
+    async fn close(&self) {
+        Self::close(self).await;
+    }
+}
+
+/// Has the database been made yet? Whether one on a server has is said by opening it.
+#[must_use]
+pub fn is_there(database: &Database) -> bool {
+    match database {
+        Database::Sqlite(file) => SqliteStore::is_there(file),
+        Database::Postgres(_) => true,
+    }
+}
+
+/// Brings a database's schema up to date, and does nothing else.
+///
+/// # Errors
+/// [`OpenFault::Store`].
+pub async fn migrate(config: &Config, ports: &Ports) -> Result<(), OpenFault> {
+    match &config.migrate_database {
+        Database::Sqlite(file) => open_file(file, config, ports).await?.close().await,
+        Database::Postgres(url) => PostgresStore::migrate(url.as_str()).await?,
+    }
+    Ok(())
+}
+
+/// What a service does before it opens its store: the schema of a server is changed only by who
+/// asks for it. A file's is by whoever opens it.
+pub(crate) async fn migrate_to_serve(config: &Config, ports: &Ports) -> Result<(), OpenFault> {
+    match (&config.database, &config.migrate_database) {
+        (Database::Postgres(_), Database::Postgres(_)) if config.auto_migrate => {
+            migrate(config, ports).await
+        }
+        (Database::Postgres(_), Database::Sqlite(_)) if config.auto_migrate => {
+            Err(OpenFault::from(ConfigFault {
+                setting: "PENSTOCK_MIGRATE_DATABASE_URL".to_owned(),
+                expected: "expected the owner's connection to the server of PENSTOCK_DATABASE_URL"
+                    .to_owned(),
+            }))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Opens the store. A file is made where there is none; a server's database has to be there, with
+/// this program's schema.
+pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(match &config.database {
+        Database::Sqlite(file) => Arc::new(open_file(file, config, ports).await?),
+        Database::Postgres(url) => {
+            let options = store_postgres::Options {
+                velocity_window: config.velocity_window,
+                idempotency_ttl: config.idempotency_ttl,
+                connections: config.database_pool,
+                clock: None,
+            };
+            Arc::new(PostgresStore::open(url.as_str(), options).await?)
+        }
+    })
+}
+
+async fn open_file(file: &Path, config: &Config, ports: &Ports) -> Result<SqliteStore, StoreError> {
+    let options = store_sqlite::Options {
+        velocity_window: config.velocity_window,
+        idempotency_ttl: config.idempotency_ttl,
+    };
+    SqliteStore::open(file, Arc::clone(&ports.clock), options).await
+}
