@@ -102,16 +102,10 @@ impl Shared {
         mode: Mode,
         entropy: Arc<dyn Entropy>,
         patience: Patience,
-    ) -> Result<Arc<Self>, UnreadUrl> {
-        let shared = Self::of(
-            url.client()?,
-            mode,
-            entropy,
-            patience,
-            throttle::SERVER_TIME,
-        );
+    ) -> Arc<Self> {
+        let shared = Self::of(url.client(), mode, entropy, patience, throttle::SERVER_TIME);
         shared.connect().await;
-        Ok(Arc::new(shared))
+        Arc::new(shared)
     }
 
     /// `now` is the text that tells the windows' script the time.
@@ -122,6 +116,8 @@ impl Shared {
         patience: Patience,
         now: &str,
     ) -> Self {
+        // The driver takes the process's provider of cryptography. A process that has one keeps it.
+        drop(rustls::crypto::ring::default_provider().install_default());
         Self {
             client,
             patience,

@@ -12,7 +12,7 @@ use http_kit::{
 };
 use partner_core::Access;
 use partner_core::ports::{Readiness, Throttle};
-use partner_core::throttle::Tier;
+use partner_core::throttle::{Counting, Tier};
 
 use crate::app::{App, Parts};
 use crate::contract::{every_error, openapi, openapi_yaml};
@@ -66,7 +66,7 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
     let door = Door::new(DoorConfig {
         mode: setup.parts.mode,
         directory: Arc::clone(&setup.parts.directory),
-        throttle: setup.throttle,
+        throttle: Arc::clone(&setup.throttle),
         proxies: setup.proxies,
         wording: WORDING,
         guesses: limit.as_ref().map(|limit| limit.counting(Whose::Client)),
@@ -74,7 +74,9 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
     });
     let routes = routes::router(App::new(setup.parts), &door, limit.as_ref());
     Ok(finish(
-        routes.merge(pages()?).merge(probes(setup.readiness)),
+        routes
+            .merge(pages()?)
+            .merge(probes(setup.readiness, setup.throttle)),
         setup.site,
     ))
 }
@@ -89,9 +91,23 @@ fn pages() -> Result<Router, ContractFault> {
     Ok(docs_route(page).merge(openapi_route(DOCUMENT, openapi_yaml()?)))
 }
 
-fn probes(readiness: Arc<dyn Readiness>) -> Router {
+fn probes(readiness: Arc<dyn Readiness>, throttle: Arc<dyn Throttle>) -> Router {
     health_routes(move || {
         let readiness = Arc::clone(&readiness);
-        async move { vec![Check::of("database", readiness.ready().await)] }
+        let limits = limits(throttle.counting());
+        async move {
+            let database = Check::of("database", readiness.ready().await);
+            std::iter::once(database).chain(limits).collect()
+        }
     })
+}
+
+/// Said only of what is to be shared: a service that shares nothing has nothing to miss.
+fn limits(counting: Counting) -> Option<Check> {
+    let word = match counting {
+        Counting::Alone => return None,
+        Counting::Shared => "shared",
+        Counting::Apart => "apart",
+    };
+    Some(Check::detail("limits", word))
 }

@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use coordination::RedisUrl;
 use ipnet::IpNet;
 use kernel::Mode;
 use partner_core::sealing::MasterKey;
@@ -35,6 +36,8 @@ pub struct Config {
     pub auto_migrate: bool,
     /// Connections to a server.
     pub database_pool: u32,
+    /// What replicas share their limits through; `None`: each process keeps its own.
+    pub redis: Option<RedisUrl>,
     /// The master key, where it is given.
     pub master_key: Option<MasterKey>,
     /// Where the pools service listens.
@@ -109,6 +112,7 @@ impl Config {
             migrate_database: given.value(&setting::MIGRATE_DATABASE_URL)?,
             auto_migrate: given.value(&setting::AUTO_MIGRATE)?,
             database_pool: given.value(&setting::DATABASE_POOL)?,
+            redis: given.get(&setting::REDIS_URL)?,
             master_key: given.get(&setting::MASTER_KEY)?,
             pools_listen: given.value(&setting::POOLS_LISTEN)?,
             metrics_listen: given.get(&setting::METRICS_LISTEN)?,
@@ -156,14 +160,11 @@ fn beside_each_other(given: &Given) -> Vec<ConfigFault> {
 
 /// Settings that are right and yet do less than they seem to.
 fn worth_saying(given: &Given) -> Vec<String> {
-    let set = |setting| given.text(setting).is_some();
     let mut said = Vec::new();
-    if set(&setting::REDIS_URL) {
-        said.push("PENSTOCK_REDIS_URL: this version keeps limits in the process and asks no Redis");
-    } else if given.mode() == Mode::Live {
-        said.push("PENSTOCK_REDIS_URL is not set: limits are kept in the process");
+    if given.mode() == Mode::Live && given.text(&setting::REDIS_URL).is_none() {
+        said.push("PENSTOCK_REDIS_URL is not set: limits are kept in the process".to_owned());
     }
-    said.into_iter().map(str::to_owned).collect()
+    said
 }
 
 /// The effective configuration in the form of the file; what is not set is a comment.

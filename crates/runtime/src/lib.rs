@@ -14,6 +14,7 @@ pub mod telemetry;
 
 mod background;
 mod sampling;
+mod shared;
 
 pub use coordination::causes;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordination::{DirectoryCache, MemoryInFlight, MemoryThrottle};
+use coordination::DirectoryCache;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
@@ -28,6 +28,7 @@ use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
 use crate::process::Ports;
 use crate::sampling::sample;
+use crate::shared;
 use crate::store::{self, Store};
 
 /// How long deliveries under way may go on when a service stops: it closes within a few seconds,
@@ -273,11 +274,12 @@ impl Runtime {
             let (store, mode) = (base.store.clone(), base.config.mode);
             background.spawn(sample(store, mode, file, shutdown.clone()));
         }
+        let (throttle, in_flight) = shared::open(&base, &background, &shutdown).await;
         background.close();
         Ok(Self {
             directory: cache,
-            throttle: Arc::new(MemoryThrottle::new(Arc::clone(&base.clock))),
-            in_flight: Arc::new(MemoryInFlight::new()),
+            throttle,
+            in_flight,
             rates,
             engine,
             transact_desk: Arc::new(TransactLanes::start(&base.store, &base.entropy)),

@@ -51,8 +51,7 @@ struct Replica {
 impl Replica {
     async fn of(server: &Server, patience: Patience) -> Self {
         let url = RedisUrl::parse(&server.url()).unwrap();
-        let opened = Shared::open(&url, Mode::Test, Arc::new(Random), patience).await;
-        let shared = opened.unwrap();
+        let shared = Shared::open(&url, Mode::Test, Arc::new(Random), patience).await;
         let keeper = Arc::clone(&shared);
         Self {
             throttle: SharedThrottle::new(
@@ -150,7 +149,7 @@ async fn rig(server: &Server) -> Rig {
     };
     clock.wait(1_000_000);
     let now = format!("local now = tonumber(redis.call('GET', '{}'))\n", clock.key);
-    let client = RedisUrl::parse(&server.url()).unwrap().client().unwrap();
+    let client = RedisUrl::parse(&server.url()).unwrap().client();
     let mut shared = Shared::of(client, Mode::Test, Arc::new(Random), PATIENT, &now);
     shared.prefix = format!("rig-{rig}");
     shared.connect().await;
@@ -337,8 +336,7 @@ async fn a_password_opens_and_a_wrong_one_is_repeated_nowhere() {
     for (password, up) in [("hunter2", true), ("hunter3", false)] {
         let url = format!("redis://:{password}@127.0.0.1:{}", server.port());
         let url = RedisUrl::parse(&url).unwrap();
-        let opened = Shared::open(&url, Mode::Test, Arc::new(Random), PATIENT).await;
-        let shared = opened.unwrap();
+        let shared = Shared::open(&url, Mode::Test, Arc::new(Random), PATIENT).await;
         assert_eq!(shared.is_up(), up);
         if let Err(fault) = shared.dial().await {
             let told = format!("{} {fault:?} {url:?}", causes(&fault));

@@ -24,7 +24,7 @@ pub(super) fn script(now: &str) -> Script {
 /// Counts requests in Redis, and in this process while Redis is away.
 ///
 /// What is admitted is always counted in this process too: when Redis goes away, the windows here
-/// know what this process has admitted, and no window of them admits more than its limit.
+/// know what this process has admitted.
 pub struct SharedThrottle {
     shared: Arc<Shared>,
     alone: MemoryThrottle,

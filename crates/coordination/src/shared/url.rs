@@ -3,11 +3,11 @@
 use std::fmt;
 
 use redis::io::tcp::TcpSettings;
-use redis::{Client, ConnectionInfo, IntoConnectionInfo};
+use redis::{Client, IntoConnectionInfo};
 
 /// Where the shared Redis is, with the password to it: `redis://` or, over TLS, `rediss://`.
 #[derive(Clone)]
-pub struct RedisUrl(ConnectionInfo);
+pub struct RedisUrl(Client);
 
 /// The text is no address of a Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,19 +34,18 @@ impl RedisUrl {
         }
         // A question is one small write that must not wait for the last one's acknowledgement.
         let at_once = TcpSettings::default().set_nodelay(true);
-        Ok(Self(connection.set_tcp_settings(at_once)))
+        let client = Client::open(connection.set_tcp_settings(at_once));
+        client.map(Self).map_err(|_| UnreadUrl)
     }
 
-    pub(super) fn client(&self) -> Result<Client, UnreadUrl> {
-        // The driver takes the process's provider of cryptography. A process that has one keeps it.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        Client::open(self.0.clone()).map_err(|_| UnreadUrl)
+    pub(super) fn client(&self) -> Client {
+        self.0.clone()
     }
 }
 
 impl fmt::Debug for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RedisUrl({})", self.0.addr())
+        write!(f, "RedisUrl({})", self.0.get_connection_info().addr())
     }
 }
 

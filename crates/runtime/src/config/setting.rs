@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use coordination::RedisUrl;
 use ipnet::IpNet;
 use kernel::Mode;
 use partner_core::sealing::MasterKey;
@@ -158,12 +159,12 @@ pub(crate) static DATABASE_POOL: Setting<u32> = Setting::new(
     "a number from 1 to 1000",
     "connections to a database server",
 );
-pub(crate) static REDIS_URL: Setting<()> = Setting::new(
+pub(crate) static REDIS_URL: Setting<RedisUrl> = Setting::new(
     "REDIS_URL",
     Default::Unset,
     value::redis,
-    "redis:// or rediss:// and a host",
-    "shared throttles",
+    "redis:// or rediss:// and a host such as redis://user:password@host:6379/0",
+    "what replicas share their limits through",
 )
 .shown(Shown::WithoutCredentials);
 pub(crate) static MASTER_KEY: Setting<MasterKey> = Setting::new(

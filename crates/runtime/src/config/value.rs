@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use coordination::RedisUrl;
 use ipnet::IpNet;
 use kernel::Mode;
 use partner_core::sealing::MasterKey;
@@ -163,10 +164,8 @@ fn server(text: &str) -> Result<ServerUrl, Unread> {
     form(plain, ServerUrl(text.to_owned()))
 }
 
-pub(crate) fn redis(text: &str) -> Result<(), Unread> {
-    let schemes = ["redis://", "rediss://"];
-    let rest = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
-    form(rest.is_some_and(|rest| !rest.is_empty()), ())
+pub(crate) fn redis(text: &str) -> Result<RedisUrl, Unread> {
+    RedisUrl::parse(text).map_err(|_| Unread::Form)
 }
 
 pub(crate) fn master_key(text: &str) -> Result<MasterKey, Unread> {

@@ -1,0 +1,33 @@
+//! What replicas share, and what each process keeps for itself where they share nothing.
+
+use std::sync::Arc;
+
+use coordination::{
+    MemoryInFlight, MemoryThrottle, Patience, Shared, SharedInFlight, SharedThrottle,
+};
+use partner_core::ports::{InFlight, Throttle};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::open::Foundation;
+
+/// What counts requests, and what knows the keys in flight. A Redis that does not answer is looked
+/// for in the background until `stop`.
+pub(crate) async fn open(
+    base: &Foundation,
+    background: &TaskTracker,
+    stop: &CancellationToken,
+) -> (Arc<dyn Throttle>, Arc<dyn InFlight>) {
+    let alone = MemoryThrottle::new(Arc::clone(&base.clock));
+    let Some(redis) = &base.config.redis else {
+        return (Arc::new(alone), Arc::new(MemoryInFlight::new()));
+    };
+    let entropy = Arc::clone(&base.entropy);
+    let shared = Shared::open(redis, base.config.mode, entropy, Patience::default()).await;
+    let (kept, stop) = (Arc::clone(&shared), stop.clone());
+    background.spawn(async move { kept.keep(stop.cancelled()).await });
+    (
+        Arc::new(SharedThrottle::new(Arc::clone(&shared), alone)),
+        Arc::new(SharedInFlight::start(shared)),
+    )
+}
