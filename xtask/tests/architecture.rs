@@ -51,6 +51,15 @@ const TABLE: &[Row] = &[
         because: "the money rules: tested without a database, a network or a clock",
     },
     Row {
+        name: "gate-core",
+        imports: Only("kernel partner-core"),
+        pure: Some(
+            "async-trait fluent-uri secrecy serde serde_json sha2 subtle thiserror tracing url uuid",
+        ),
+        tests: "",
+        because: "the session rules: tested without a database, a network or a clock",
+    },
+    Row {
         name: "instruments",
         imports: Only("kernel"),
         pure: None,
@@ -342,7 +351,7 @@ const TEST_TOOLS: &[&str] = &[
     "tracing-subscriber",
 ];
 
-const CORES: &[&str] = &["kernel", "partner-core", "pools-core"];
+const CORES: &[&str] = &["kernel", "partner-core", "pools-core", "gate-core"];
 
 /// What a core's code never says, with what it says instead.
 const NEVER_IN_A_CORE: &[(&str, &str)] = &[
@@ -553,7 +562,7 @@ fn cores_know_no_runtime_no_clock_and_no_chance() {
 #[test]
 fn only_events_of_a_core_have_a_wire_shape() {
     let mut faults = Vec::new();
-    for core in ["partner-core", "pools-core"] {
+    for core in ["partner-core", "pools-core", "gate-core"] {
         for (file, code) in core_sources(core).unwrap() {
             let events = file.ends_with("/events.rs") || file.contains("/events/");
             if !events && serializes(&code) {

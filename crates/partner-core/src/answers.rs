@@ -11,6 +11,7 @@ use kernel::{Entropy, StoreError, Timestamp};
 
 use crate::idempotency::{Fingerprint, Scope, counts};
 use crate::ports::{AnswerReads, AnswerTx, InFlight, Ticket};
+use crate::races::LostRace;
 use crate::sealing::{SealBroken, Sealed, Sealer};
 
 /// Status, request id and body of an answer, final.
@@ -105,12 +106,9 @@ impl Given {
     }
 }
 
-/// Why a write that may be repeated has no answer; its key stays free.
+/// Why an answer cannot be given or kept; its key stays free.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerFault {
-    /// A request with the same key is being worked on.
-    #[error("a request with the same idempotency key is in progress")]
-    InProgress,
     /// The stored answer does not open.
     #[error("a stored answer does not open")]
     Sealed(#[from] SealBroken),
@@ -146,11 +144,19 @@ impl fmt::Debug for Answers {
     }
 }
 
+impl LostRace for AnswerFault {
+    fn lost_race(&self) -> bool {
+        matches!(self, Self::Store(error) if error.lost_race())
+    }
+}
+
 /// Whether a write has been answered before.
 #[derive(Debug)]
 pub enum Entered {
     /// It has.
     Answered(Given),
+    /// A twin is being worked on.
+    Busy,
     /// It has not. The ticket keeps twins out until it is dropped.
     Free(Option<Ticket>),
 }
@@ -160,13 +166,14 @@ impl Answers {
     /// is nothing to do.
     ///
     /// # Errors
-    /// [`AnswerFault::InProgress`] where a twin is being worked on.
+    /// [`AnswerFault`].
     pub async fn enter(&self, call: Option<&Call>) -> Result<Entered, AnswerFault> {
         let Some(call) = call else {
             return Ok(Entered::Free(None));
         };
-        let ticket = self.in_flight.enter(&call.scope).await;
-        let ticket = ticket.ok_or(AnswerFault::InProgress)?;
+        let Some(ticket) = self.in_flight.enter(&call.scope).await else {
+            return Ok(Entered::Busy);
+        };
         let seen = self.reads.answer_get(&call.scope).await?;
         Ok(match self.given(call, seen.value.as_ref(), seen.at)? {
             Some(given) => Entered::Answered(given),

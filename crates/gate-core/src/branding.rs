@@ -1,0 +1,190 @@
+//! Branding: how a partner's widget looks.
+
+use crate::redirect::is_https;
+
+/// The most characters of a brand's name.
+const LONGEST_NAME: usize = 64;
+
+/// What a partner has set; all `None` is the default look.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Branding {
+    /// An absolute https URL. Never fetched from here.
+    pub logo_url: Option<String>,
+    /// `#RRGGBB`
+    pub primary_color: Option<String>,
+    /// `#RRGGBB`
+    pub secondary_color: Option<String>,
+    /// `#RRGGBB`
+    pub accent_color: Option<String>,
+    /// The name shown to people.
+    pub brand_name: Option<String>,
+    /// How often it was changed: the guard of the next change.
+    pub revision: i64,
+}
+
+/// What an update says of a field.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Change {
+    /// Nothing: it stays.
+    #[default]
+    Leave,
+    /// Null: it is cleared.
+    Clear,
+    /// A value.
+    Set(String),
+}
+
+/// An update, field by field.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BrandingUpdate {
+    /// `logo_url`
+    pub logo_url: Change,
+    /// `primary_color`
+    pub primary_color: Change,
+    /// `secondary_color`
+    pub secondary_color: Change,
+    /// `accent_color`
+    pub accent_color: Change,
+    /// `brand_name`
+    pub brand_name: Change,
+}
+
+/// What is wrong with a field of an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BrandingFault {
+    /// `logo_url`
+    #[error("`logo_url`: expected an absolute https URL of at most 2048 characters")]
+    LogoUrl,
+    /// A colour.
+    #[error("`{0}`: expected a colour such as \"#1A2B3C\"")]
+    Color(&'static str),
+    /// `brand_name`
+    #[error("`brand_name`: expected at most 64 characters")]
+    BrandName,
+}
+
+impl BrandingUpdate {
+    /// Judges every field that is set.
+    ///
+    /// # Errors
+    /// The first [`BrandingFault`].
+    pub fn judge(&self) -> Result<(), BrandingFault> {
+        let colors = [
+            ("primary_color", &self.primary_color),
+            ("secondary_color", &self.secondary_color),
+            ("accent_color", &self.accent_color),
+        ];
+        if !self.logo_url.fits(is_https) {
+            return Err(BrandingFault::LogoUrl);
+        }
+        let wrong = colors.into_iter().find(|(_, color)| !color.fits(is_color));
+        if let Some((field, _)) = wrong {
+            return Err(BrandingFault::Color(field));
+        }
+        let short = |name: &str| name.chars().count() <= LONGEST_NAME;
+        if !self.brand_name.fits(short) {
+            return Err(BrandingFault::BrandName);
+        }
+        Ok(())
+    }
+}
+
+impl Branding {
+    /// The branding after an update that was judged.
+    #[must_use]
+    pub fn updated(&self, update: &BrandingUpdate) -> Self {
+        Self {
+            logo_url: update.logo_url.over(self.logo_url.as_ref()),
+            primary_color: update.primary_color.over(self.primary_color.as_ref()),
+            secondary_color: update.secondary_color.over(self.secondary_color.as_ref()),
+            accent_color: update.accent_color.over(self.accent_color.as_ref()),
+            brand_name: update.brand_name.over(self.brand_name.as_ref()),
+            revision: self.revision.saturating_add(1),
+        }
+    }
+}
+
+impl Change {
+    fn fits(&self, rule: impl Fn(&str) -> bool) -> bool {
+        match self {
+            Self::Leave | Self::Clear => true,
+            Self::Set(value) => rule(value),
+        }
+    }
+
+    fn over(&self, before: Option<&String>) -> Option<String> {
+        match self {
+            Self::Leave => before.cloned(),
+            Self::Clear => None,
+            Self::Set(value) => Some(value.clone()),
+        }
+    }
+}
+
+fn is_color(text: &str) -> bool {
+    let digits = text.strip_prefix('#').unwrap_or_default();
+    digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(value: &str) -> Change {
+        Change::Set(value.to_owned())
+    }
+
+    // rule: gate.branding.merge
+    #[test]
+    fn an_update_changes_what_it_names() {
+        let first = BrandingUpdate {
+            logo_url: set("https://cdn.example/logo.svg"),
+            primary_color: set("#1a2B3c"),
+            brand_name: set("<b>Acme</b>"),
+            ..BrandingUpdate::default()
+        };
+        let second = BrandingUpdate {
+            logo_url: Change::Clear,
+            accent_color: set("#000000"),
+            ..BrandingUpdate::default()
+        };
+        let branding = Branding::default().updated(&first).updated(&second);
+        let expected = Branding {
+            logo_url: None,
+            primary_color: Some("#1a2B3c".to_owned()),
+            secondary_color: None,
+            accent_color: Some("#000000".to_owned()),
+            brand_name: Some("<b>Acme</b>".to_owned()),
+            revision: 2,
+        };
+        assert_eq!(branding, expected);
+    }
+
+    // rule: gate.branding.rules
+    #[test]
+    fn each_field_has_its_rule() {
+        for color in [
+            "", "#12345", "#1234567", "123456", "#12345g", "red", "#12345é",
+        ] {
+            let update = BrandingUpdate {
+                secondary_color: set(color),
+                ..BrandingUpdate::default()
+            };
+            assert_eq!(update.judge(), Err(BrandingFault::Color("secondary_color")));
+        }
+        let logo = |text: &str| BrandingUpdate {
+            logo_url: set(text),
+            ..BrandingUpdate::default()
+        };
+        assert_eq!(logo("https://cdn.example/l.png").judge(), Ok(()));
+        for bad in ["", "/l.png", "http://cdn.example/l.png", "data:image/png,x"] {
+            assert_eq!(logo(bad).judge(), Err(BrandingFault::LogoUrl), "{bad}");
+        }
+        let name = |length: usize| BrandingUpdate {
+            brand_name: set(&"é".repeat(length)),
+            ..BrandingUpdate::default()
+        };
+        assert_eq!(name(64).judge(), Ok(()));
+        assert_eq!(name(65).judge(), Err(BrandingFault::BrandName));
+    }
+}

@@ -1,0 +1,336 @@
+//! What a partner asks a session to be, and how that is judged.
+
+use kernel::{Asset, Mode};
+use partner_core::gate::GateProfile;
+use partner_core::idempotency::Fingerprint;
+use serde_json::json;
+
+use crate::amount::{AmountFault, SessionAmount};
+use crate::object::{JsonObject, ObjectFault};
+use crate::redirect::{RedirectFault, check_redirect};
+use crate::session::{Flow, Terms};
+
+/// The most characters of a wallet address and of a user reference.
+const LONGEST_TEXT: usize = 128;
+
+/// The fields of a create as they were sent; objects as JSON text.
+#[derive(Debug, Clone, Default)]
+pub struct Draft {
+    /// `amount`
+    pub amount: String,
+    /// `currency`
+    pub currency: String,
+    /// `return_url`
+    pub return_url: String,
+    /// `cancel_url`
+    pub cancel_url: Option<String>,
+    /// `target_token`
+    pub target_token: Option<String>,
+    /// `target_network`
+    pub target_network: Option<String>,
+    /// `flow`
+    pub flow: Option<Flow>,
+    /// `wallet_address`
+    pub wallet_address: Option<String>,
+    /// `user_reference`
+    pub user_reference: Option<String>,
+    /// `metadata`
+    pub metadata: Option<String>,
+    /// `quote_preview_id`
+    pub quote_preview_id: Option<String>,
+    /// `kyc_package`
+    pub kyc_package: Option<String>,
+}
+
+/// A draft whose fields are right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    /// What the session is bound to.
+    pub terms: Terms,
+    /// What the partner knows of the user.
+    pub kyc_package: Option<JsonObject>,
+}
+
+/// What is wrong with a field of a create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DraftFault {
+    /// `amount`
+    #[error("`amount`: {0}")]
+    Amount(AmountFault),
+    /// `currency`
+    #[error("`currency`: expected an active ISO 4217 code")]
+    UnknownCurrency,
+    /// `return_url` or `cancel_url`
+    #[error("`{field}`: {fault}")]
+    Redirect {
+        /// Which.
+        field: &'static str,
+        /// What is wrong with it.
+        fault: RedirectFault,
+    },
+    /// `wallet_address` or `user_reference`
+    #[error("`{field}`: expected at most 128 characters")]
+    TooLong {
+        /// Which.
+        field: &'static str,
+    },
+    /// `metadata` or `kyc_package`
+    #[error("`{field}`: {fault}")]
+    Object {
+        /// Which.
+        field: &'static str,
+        /// What is wrong with it.
+        fault: ObjectFault,
+    },
+    /// `quote_preview_id`
+    #[error("`quote_preview_id`: no such locked preview")]
+    PreviewMissing,
+}
+
+/// What a partner has sent and is not entitled to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotEntitled {
+    /// A KYC package of a partner that is not trusted.
+    #[error("KYC packages are not taken from this partner")]
+    KycPackage,
+    /// A flow where flow sessions are off.
+    #[error("flow sessions are not enabled")]
+    Flow,
+}
+
+impl Draft {
+    /// Judges every field, in the order of the document.
+    ///
+    /// # Errors
+    /// The first [`DraftFault`].
+    pub fn judge(&self, profile: &GateProfile, mode: Mode) -> Result<Judged, DraftFault> {
+        let amount = SessionAmount::parse(&self.amount).map_err(DraftFault::Amount)?;
+        let currency = Asset::fiat(&self.currency).ok_or(DraftFault::UnknownCurrency)?;
+        let redirect = |field, text: &str| {
+            check_redirect(text, mode, &profile.allowed_domains)
+                .map_err(|fault| DraftFault::Redirect { field, fault })
+        };
+        redirect("return_url", &self.return_url)?;
+        if let Some(text) = &self.cancel_url {
+            redirect("cancel_url", text)?;
+        }
+        within(self.wallet_address.as_deref(), "wallet_address")?;
+        within(self.user_reference.as_deref(), "user_reference")?;
+        let metadata = object(self.metadata.as_deref(), "metadata", JsonObject::metadata)?;
+        if self.quote_preview_id.is_some() {
+            // No preview is locked anywhere, so none is found.
+            return Err(DraftFault::PreviewMissing);
+        }
+        let package = self.kyc_package.as_deref();
+        let kyc_package = object(package, "kyc_package", JsonObject::kyc_package)?;
+        let terms = Terms {
+            amount,
+            currency,
+            return_url: self.return_url.clone(),
+            cancel_url: self.cancel_url.clone(),
+            target_token: upper(self.target_token.as_deref()),
+            target_network: upper(self.target_network.as_deref()),
+            flow: self.flow,
+            wallet_address: self.wallet_address.clone(),
+            user_reference: self.user_reference.clone(),
+            metadata: metadata.unwrap_or_else(JsonObject::empty),
+        };
+        Ok(Judged { terms, kyc_package })
+    }
+
+    /// The fingerprint of what the route reads.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let read = json!([
+            self.amount,
+            self.currency,
+            self.return_url,
+            self.cancel_url,
+            self.target_token,
+            self.target_network,
+            self.flow.map(Flow::as_str),
+            self.wallet_address,
+            self.user_reference,
+            self.metadata,
+            self.quote_preview_id,
+            self.kyc_package,
+        ]);
+        Fingerprint::of(read.to_string().as_bytes())
+    }
+}
+
+impl Judged {
+    /// Is a package that was sent taken?
+    ///
+    /// # Errors
+    /// [`NotEntitled::KycPackage`].
+    pub const fn package_is_trusted(&self, profile: &GateProfile) -> Result<(), NotEntitled> {
+        if self.kyc_package.is_some() && !profile.kyc_trusted {
+            Err(NotEntitled::KycPackage)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Is a flow that was sent taken?
+    ///
+    /// # Errors
+    /// [`NotEntitled::Flow`].
+    pub const fn flow_is_enabled(&self, profile: &GateProfile) -> Result<(), NotEntitled> {
+        if self.terms.flow.is_some() && !profile.flow_sessions {
+            Err(NotEntitled::Flow)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn within(text: Option<&str>, field: &'static str) -> Result<(), DraftFault> {
+    let long = text.is_some_and(|text| text.chars().count() > LONGEST_TEXT);
+    if long {
+        Err(DraftFault::TooLong { field })
+    } else {
+        Ok(())
+    }
+}
+
+fn object(
+    text: Option<&str>,
+    field: &'static str,
+    read: fn(&str) -> Result<JsonObject, ObjectFault>,
+) -> Result<Option<JsonObject>, DraftFault> {
+    let read = text.map(read).transpose();
+    read.map_err(|fault| DraftFault::Object { field, fault })
+}
+
+fn upper(text: Option<&str>) -> Option<String> {
+    text.map(str::to_uppercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use partner_core::origin::Origin;
+
+    use super::*;
+
+    fn profile() -> GateProfile {
+        GateProfile {
+            allowed_domains: [Origin::parse("https://shop.example", Mode::Test).unwrap()].into(),
+            ..GateProfile::default()
+        }
+    }
+
+    fn draft() -> Draft {
+        Draft {
+            amount: "100.00".to_owned(),
+            currency: "eur".to_owned(),
+            return_url: "https://shop.example/done".to_owned(),
+            ..Draft::default()
+        }
+    }
+
+    fn judged(draft: &Draft) -> Result<Judged, DraftFault> {
+        draft.judge(&profile(), Mode::Test)
+    }
+
+    // rule: gate.session.currency, gate.session.upper-case, gate.session.metadata, gate.session.amount-as-sent, gate.origin.as-sent
+    #[test]
+    fn codes_are_upper_cased_and_the_rest_is_as_sent() {
+        let sent = Draft {
+            amount: "0100.123".to_owned(),
+            currency: "jpy".to_owned(),
+            return_url: "HTTPS://SHOP.example:443/a#b".to_owned(),
+            target_token: Some("usdt".to_owned()),
+            target_network: Some("tron".to_owned()),
+            wallet_address: Some("é".repeat(128)),
+            ..draft()
+        };
+        let terms = judged(&sent).unwrap().terms;
+        assert_eq!(terms.amount.as_str(), "0100.123");
+        assert_eq!(terms.currency.code(), "JPY");
+        assert_eq!(terms.return_url, "HTTPS://SHOP.example:443/a#b");
+        assert_eq!(terms.target_token.as_deref(), Some("USDT"));
+        assert_eq!(terms.target_network.as_deref(), Some("TRON"));
+        assert_eq!(terms.metadata.as_str(), "{}");
+        assert_eq!((terms.cancel_url, terms.flow), (None, None));
+    }
+
+    /// A draft with everything wrong from a field on.
+    fn wrong_from(field: usize) -> Draft {
+        let all: [fn(&mut Draft); 9] = [
+            |it| it.amount = "1e3".to_owned(),
+            |it| it.currency = "XXX".to_owned(),
+            |it| it.return_url = "http://shop.example/".to_owned(),
+            |it| it.cancel_url = Some("https://evil.example/".to_owned()),
+            |it| it.wallet_address = Some("x".repeat(129)),
+            |it| it.user_reference = Some("x".repeat(129)),
+            |it| it.metadata = Some("[]".to_owned()),
+            |it| it.quote_preview_id = Some("0".repeat(24)),
+            |it| it.kyc_package = Some("{}".to_owned()),
+        ];
+        let mut draft = draft();
+        for spoil in all.iter().skip(field) {
+            spoil(&mut draft);
+        }
+        draft
+    }
+
+    // rule: gate.session.order-of-checks, gate.session.text-limits, gate.session.preview-missing, gate.session.currency
+    #[test]
+    fn fields_are_judged_in_the_order_of_the_document() {
+        let expected = [
+            "`amount`: expected a decimal string such as \"100.00\", with at most 8 fractional digits",
+            "`currency`: expected an active ISO 4217 code",
+            "`return_url`: expected an https URL",
+            "`cancel_url`: expected a URL on one of the partner's allowed domains",
+            "`wallet_address`: expected at most 128 characters",
+            "`user_reference`: expected at most 128 characters",
+            "`metadata`: expected an object",
+            "`quote_preview_id`: no such locked preview",
+            "`kyc_package`: expected an object with at least one key",
+        ];
+        for (field, fault) in expected.iter().enumerate() {
+            assert_eq!(judged(&wrong_from(field)).unwrap_err().to_string(), *fault);
+        }
+        assert!(judged(&wrong_from(expected.len())).is_ok());
+    }
+
+    // rule: gate.session.kyc-trusted, gate.session.flow-not-enabled
+    #[test]
+    fn what_a_partner_may_not_send_is_known_by_its_profile() {
+        let sent = Draft {
+            flow: Some(Flow::Swap),
+            kyc_package: Some("{\"level\":2}".to_owned()),
+            ..draft()
+        };
+        let sent = judged(&sent).unwrap();
+        let off = profile();
+        assert_eq!(sent.package_is_trusted(&off), Err(NotEntitled::KycPackage));
+        assert_eq!(sent.flow_is_enabled(&off), Err(NotEntitled::Flow));
+        let on = GateProfile {
+            flow_sessions: true,
+            kyc_trusted: true,
+            ..off.clone()
+        };
+        assert_eq!(
+            (sent.package_is_trusted(&on), sent.flow_is_enabled(&on)),
+            (Ok(()), Ok(()))
+        );
+        let plain = judged(&draft()).unwrap();
+        assert_eq!(
+            (plain.package_is_trusted(&off), plain.flow_is_enabled(&off)),
+            (Ok(()), Ok(()))
+        );
+    }
+
+    // rule: idempotency.gate-any-body
+    #[test]
+    fn the_fingerprint_is_of_what_is_read() {
+        let other = Draft {
+            cancel_url: Some(draft().return_url),
+            ..draft()
+        };
+        assert_eq!(draft().fingerprint(), draft().fingerprint());
+        assert_ne!(draft().fingerprint(), other.fingerprint());
+    }
+}

@@ -1,0 +1,18 @@
+//! The gate domain: hosted ramp sessions, embed tokens, branding and transactions.
+//!
+//! Rules and state machines are plain functions over values; use cases compose them over the
+//! ports in [`ports`]. Nothing here knows a database, HTTP or a clock of its own.
+
+pub mod amount;
+pub mod branding;
+pub mod draft;
+pub mod embed;
+pub mod events;
+pub mod object;
+pub mod ports;
+pub mod quota;
+pub mod redirect;
+pub mod secret;
+pub mod session;
+pub mod transaction;
+pub mod usecases;

@@ -1,0 +1,203 @@
+//! JSON objects that are passed through: read for their size only, and kept digit for digit.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::IgnoredAny;
+
+/// The most an object may take as compact UTF-8.
+const LARGEST: usize = 16 * 1024;
+
+/// The most keys metadata may have.
+const METADATA_KEYS: usize = 50;
+
+/// A JSON object as compact text. Its numbers are as they were written.
+#[derive(Clone, PartialEq, Eq)]
+pub struct JsonObject(String);
+
+/// Why a JSON value is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectFault {
+    /// Not an object.
+    #[error("expected an object")]
+    NotObject,
+    /// An object without a key, where one is needed.
+    #[error("expected an object with at least one key")]
+    Empty,
+    /// Too many keys.
+    #[error("expected at most 50 keys")]
+    TooManyKeys,
+    /// Too large.
+    #[error("expected at most 16 KiB")]
+    TooLarge,
+}
+
+impl JsonObject {
+    /// Reads metadata: at most 50 keys and 16 KiB.
+    ///
+    /// # Errors
+    /// [`ObjectFault`].
+    pub fn metadata(text: &str) -> Result<Self, ObjectFault> {
+        let (object, keys) = read(text)?;
+        if keys > METADATA_KEYS {
+            return Err(ObjectFault::TooManyKeys);
+        }
+        object.within_bounds()
+    }
+
+    /// Reads a KYC package: at least one key and at most 16 KiB.
+    ///
+    /// # Errors
+    /// [`ObjectFault`].
+    pub fn kyc_package(text: &str) -> Result<Self, ObjectFault> {
+        let (object, keys) = read(text)?;
+        if keys == 0 {
+            return Err(ObjectFault::Empty);
+        }
+        object.within_bounds()
+    }
+
+    /// The object without keys: metadata that was left out.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self("{}".to_owned())
+    }
+
+    /// An object that was stored: the text of [`JsonObject::as_str`].
+    #[must_use]
+    pub fn stored(text: &str) -> Option<Self> {
+        read(text).ok().map(|(object, _)| object)
+    }
+
+    /// The compact text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn within_bounds(self) -> Result<Self, ObjectFault> {
+        if self.0.len() > LARGEST {
+            Err(ObjectFault::TooLarge)
+        } else {
+            Ok(self)
+        }
+    }
+}
+
+/// What is inside may be personal.
+impl fmt::Debug for JsonObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JsonObject({} bytes)", self.0.len())
+    }
+}
+
+/// An object in compact form, and how many keys it has.
+fn read(text: &str) -> Result<(JsonObject, usize), ObjectFault> {
+    let keys: BTreeMap<String, IgnoredAny> =
+        serde_json::from_str(text).map_err(|_| ObjectFault::NotObject)?;
+    let compact = compact(text).ok_or(ObjectFault::NotObject)?;
+    Ok((JsonObject(compact), keys.len()))
+}
+
+/// Valid JSON without the spaces between its tokens, strings in their shortest spelling. Numbers
+/// never pass through a binary float.
+fn compact(text: &str) -> Option<String> {
+    let mut compact = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        if next == '"' {
+            let (string, behind) = rest.split_at_checked(string_end(rest)?)?;
+            let value: String = serde_json::from_str(string).ok()?;
+            compact.push_str(&serde_json::to_string(&value).ok()?);
+            rest = behind;
+        } else {
+            if !next.is_ascii_whitespace() {
+                compact.push(next);
+            }
+            rest = rest.get(next.len_utf8()..)?;
+        }
+    }
+    Some(compact)
+}
+
+/// Where the string that a text begins with ends, quotes included.
+fn string_end(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    let closing = text.bytes().skip(1).position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    })?;
+    closing.checked_add(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn metadata(text: &str) -> Result<String, ObjectFault> {
+        JsonObject::metadata(text).map(|object| object.as_str().to_owned())
+    }
+
+    // rule: gate.session.metadata-exact
+    #[test]
+    fn numbers_stay_digit_for_digit() {
+        let written = "{ \"a\" : 1.10, \"b\":\t1e400,\n\"c\":[ -0, 12345678901234567890.5 ],\
+                       \"d \\\" e\": {\"f\\u00e9\": \"x  y\", \"g\\\\\": null} }";
+        assert_eq!(
+            metadata(written).unwrap(),
+            "{\"a\":1.10,\"b\":1e400,\"c\":[-0,12345678901234567890.5],\"d \\\" e\":{\"fé\":\"x  y\",\"g\\\\\":null}}"
+        );
+        let kept = metadata(written).unwrap();
+        assert_eq!(JsonObject::stored(&kept).unwrap().as_str(), kept);
+    }
+
+    // rule: gate.session.metadata
+    #[test]
+    fn metadata_has_bounds() {
+        let keys = |count: usize| {
+            let all: Vec<String> = (0..count)
+                .map(|key| format!("\"k{key}\":{{\"n\":1}}"))
+                .collect();
+            format!("{{{}}}", all.join(","))
+        };
+        assert!(metadata(&keys(50)).is_ok());
+        assert_eq!(metadata(&keys(51)), Err(ObjectFault::TooManyKeys));
+        let sized = |bytes: usize| format!("{{ \"a\" : \"{}\" }}", "x".repeat(bytes - 8));
+        assert_eq!(metadata(&sized(16_384)).unwrap().len(), 16_384);
+        assert_eq!(metadata(&sized(16_385)), Err(ObjectFault::TooLarge));
+        assert_eq!(metadata("{}").unwrap(), "{}");
+        // As UTF-8, not as escapes.
+        let escaped = format!("{{\"a\":\"{}\"}}", "\\u00e9".repeat(8_000));
+        assert_eq!(metadata(&escaped).unwrap().len(), 16_008);
+        for bad in ["[]", "1", "\"a\"", "null", "", "{", "{\"a\":\"\\ud800\"}"] {
+            assert_eq!(metadata(bad), Err(ObjectFault::NotObject), "{bad}");
+        }
+    }
+
+    // rule: gate.session.kyc-package
+    #[test]
+    fn a_kyc_package_has_something_in_it() {
+        let package = JsonObject::kyc_package(" { \"level\" : 2 } ").unwrap();
+        assert_eq!(package.as_str(), "{\"level\":2}");
+        assert_eq!(format!("{package:?}"), "JsonObject(11 bytes)");
+        assert_eq!(JsonObject::kyc_package("{}"), Err(ObjectFault::Empty));
+        assert_eq!(JsonObject::kyc_package("[1]"), Err(ObjectFault::NotObject));
+        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(16_384));
+        assert_eq!(JsonObject::kyc_package(&large), Err(ObjectFault::TooLarge));
+    }
+
+    proptest! {
+        // rule: gate.session.metadata-exact
+        #[test]
+        fn compact_text_means_the_same(key in ".{0,20}", value in ".{0,40}", number in -1_000_000..1_000_000_i64) {
+            let object = serde_json::json!({ key: [value, number, { "n": [] }] });
+            let pretty = serde_json::to_string_pretty(&object).unwrap();
+            let compact = metadata(&pretty).unwrap();
+            prop_assert_eq!(&compact, &serde_json::to_string(&object).unwrap());
+            prop_assert_eq!(metadata(&compact).unwrap(), compact);
+        }
+    }
+}

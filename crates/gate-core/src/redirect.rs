@@ -1,0 +1,189 @@
+//! Where a session leads back to, and other URLs a partner names.
+//!
+//! A URL must be one of RFC 3986 to the letter, and lead where a browser reads it to lead: both
+//! readings are asked, so that no spelling means one page here and another there.
+
+use std::collections::BTreeSet;
+
+use fluent_uri::Uri;
+use kernel::Mode;
+use partner_core::origin::{Origin, serves_pages};
+use url::Url;
+
+/// The longest URL.
+const LONGEST: usize = 2048;
+
+/// Why a URL is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RedirectFault {
+    /// Not an absolute URL of RFC 3986 without user information, at most 2,048 characters long.
+    #[error(
+        "expected an absolute URL such as \"https://shop.example/done\", at most 2048 characters, without user information"
+    )]
+    Malformed,
+    /// Neither https nor, in test mode, http on this machine.
+    #[error("expected an https URL")]
+    NotHttps,
+    /// Its origin is no entry of the partner's `allowed_domains`.
+    #[error("expected a URL on one of the partner's allowed domains")]
+    NotAllowed,
+}
+
+/// Judges where a session may lead back to.
+///
+/// # Errors
+/// [`RedirectFault`].
+pub fn check_redirect(
+    text: &str,
+    mode: Mode,
+    allowed: &BTreeSet<Origin>,
+) -> Result<(), RedirectFault> {
+    let url = strict(text).ok_or(RedirectFault::Malformed)?;
+    if !serves_pages(&url, mode) {
+        return Err(RedirectFault::NotHttps);
+    }
+    let origin = Origin::of(&url).filter(|origin| allowed.contains(origin));
+    origin.map(|_| ()).ok_or(RedirectFault::NotAllowed)
+}
+
+/// Is this an absolute https URL?
+#[must_use]
+pub fn is_https(text: &str) -> bool {
+    strict(text).is_some_and(|url| url.scheme() == "https")
+}
+
+/// A URL with an authority and without user information, as both standards read it.
+fn strict(text: &str) -> Option<Url> {
+    if text.len() > LONGEST {
+        return None;
+    }
+    let authority = Uri::parse(text).ok()?.authority()?;
+    if authority.has_userinfo() || authority.host().is_empty() {
+        return None;
+    }
+    Url::parse(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed() -> BTreeSet<Origin> {
+        [
+            "https://shop.example",
+            "https://shop.example:8443",
+            "https://bücher.example",
+            "http://localhost:3000",
+            "https://[2001:db8::1]",
+        ]
+        .iter()
+        .map(|text| Origin::parse(text, Mode::Test).unwrap())
+        .collect()
+    }
+
+    fn judged(text: &str) -> Result<(), RedirectFault> {
+        check_redirect(text, Mode::Test, &allowed())
+    }
+
+    // rule: gate.origin.https, gate.origin.allowed, gate.origin.default-port, gate.origin.punycode, gate.origin.strict
+    #[test]
+    fn a_session_leads_back_to_an_allowed_origin() {
+        for good in [
+            "https://shop.example",
+            "https://shop.example/",
+            "https://shop.example/done?id=1&x=%20#paid",
+            "HTTPS://SHOP.example:443/",
+            "https://shop.example:/",
+            "https://shop.example:8443/x",
+            "https://xn--bcher-kva.example/",
+            "https://XN--BCHER-KVA.example/",
+            "http://localhost:3000/back",
+            "https://[2001:DB8:0::1]/",
+        ] {
+            assert_eq!(judged(good), Ok(()), "{good}");
+        }
+        let longest = format!("https://shop.example/{}", "x".repeat(2048 - 21));
+        assert_eq!(judged(&longest), Ok(()));
+        assert_eq!(
+            judged(&format!("{longest}x")),
+            Err(RedirectFault::Malformed)
+        );
+    }
+
+    // rule: gate.origin.strict
+    #[test]
+    fn what_is_no_url_to_the_letter_is_refused() {
+        for bad in [
+            "",
+            "/done",
+            "//shop.example/",
+            "shop.example",
+            "https:shop.example",
+            "https:/shop.example",
+            "https:///shop.example",
+            "https://",
+            "https://shop.example\\@evil.example/",
+            "https:\\\\shop.example/",
+            "https://shop.example/a b",
+            "https://shop.example/\t",
+            "https://shop.example/\u{0}",
+            "https://shop.example/\u{7f}",
+            "https://shop.example/é",
+            "https://bücher.example/",
+            "https://shop.example/%zz",
+            "https://shop.example/<script>",
+            "https://shop.example/#a#b",
+            "https://user@shop.example/",
+            "https://user:word@shop.example/",
+            "https://@shop.example/",
+            "https://shop.example@evil.example/",
+            "https://shop.example:port/",
+            "https://shop.example:99999/",
+            "javascript:alert(1)",
+            "data:text/html,x",
+        ] {
+            assert_eq!(judged(bad), Err(RedirectFault::Malformed), "{bad}");
+        }
+    }
+
+    // rule: gate.origin.https, gate.origin.allowed
+    #[test]
+    fn only_https_and_only_what_is_allowed() {
+        for bad in [
+            "http://shop.example/",
+            "ftp://shop.example/",
+            "http://localhost.evil.example:3000/",
+        ] {
+            assert_eq!(judged(bad), Err(RedirectFault::NotHttps), "{bad}");
+        }
+        for bad in [
+            "https://evil.example/",
+            "https://shop.example.evil.example/",
+            "https://evilshop.example/",
+            "https://sub.shop.example/",
+            "https://shop.example./",
+            "https://shop.example:444/",
+            "https://localhost:3000/",
+            "http://localhost/",
+            "http://127.0.0.1:3000/",
+        ] {
+            assert_eq!(judged(bad), Err(RedirectFault::NotAllowed), "{bad}");
+        }
+        let live = check_redirect("http://localhost:3000/", Mode::Live, &allowed());
+        assert_eq!(live, Err(RedirectFault::NotHttps));
+    }
+
+    // rule: gate.branding.rules
+    #[test]
+    fn a_logo_is_over_https() {
+        assert!(is_https("https://cdn.example/logo.svg"));
+        for bad in [
+            "http://cdn.example/logo.svg",
+            "data:image/svg+xml,x",
+            "//cdn.example/logo.svg",
+            "https://user@cdn.example/",
+        ] {
+            assert!(!is_https(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Client secrets: they bind a browser's bootstrap to one session.
+
+use std::fmt;
+
+use kernel::Entropy;
+use partner_core::key::random_base62;
+use secrecy::SecretString;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::session::SessionId;
+
+/// SHA-256 of a client secret: all that is stored of it.
+#[derive(Clone, Copy)]
+pub struct SecretHash(pub [u8; 32]);
+
+impl PartialEq for SecretHash {
+    /// In constant time.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for SecretHash {}
+
+impl fmt::Debug for SecretHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretHash(…)")
+    }
+}
+
+/// A client secret that was just made: its text is shown once and not kept.
+#[derive(Debug)]
+pub struct ClientSecret {
+    /// `gsec_<session_id>_<random>`.
+    pub text: SecretString,
+    /// What is stored of it.
+    pub hash: SecretHash,
+}
+
+impl ClientSecret {
+    /// Makes the secret of a session.
+    #[must_use]
+    pub fn generate(session: SessionId, entropy: &dyn Entropy) -> Self {
+        let text = format!("gsec_{session}_{}", random_base62(entropy));
+        Self {
+            hash: hash_of(&text),
+            text: SecretString::from(text),
+        }
+    }
+}
+
+/// A client secret as presented: the session it names, and its hash. Its text is not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PresentedSecret {
+    /// The session it names.
+    pub session: SessionId,
+    /// What it is compared by.
+    pub hash: SecretHash,
+}
+
+impl PresentedSecret {
+    /// Reads `gsec_<session_id>_<random>`; anything else is `None`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (session, _) = text.strip_prefix("gsec_")?.rsplit_once('_')?;
+        Some(Self {
+            session: SessionId::parse(session)?,
+            hash: hash_of(text),
+        })
+    }
+}
+
+fn hash_of(text: &str) -> SecretHash {
+    SecretHash(Sha256::digest(text.as_bytes()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::{Mode, Timestamp};
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+
+    struct Sevens;
+    impl Entropy for Sevens {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(7);
+        }
+    }
+
+    // rule: gate.session.secret-once, gate.session.secret-hashed
+    #[test]
+    fn a_secret_names_its_session_and_is_kept_as_a_hash() {
+        let at = Timestamp::from_millis(0).unwrap();
+        let session = SessionId::new(Mode::Test, at, &Sevens);
+        let secret = ClientSecret::generate(session, &Sevens);
+        let text = secret.text.expose_secret();
+        assert_eq!(*text, format!("gsec_{session}_{}", "7".repeat(32)));
+        let presented = PresentedSecret::parse(text).unwrap();
+        assert_eq!((presented.session, presented.hash), (session, secret.hash));
+        assert!(!format!("{secret:?}{:?}", presented.hash).contains("7777777777"));
+        let wrong = PresentedSecret::parse(&format!("gsec_{session}_x")).unwrap();
+        assert_ne!(wrong.hash, secret.hash);
+        for bad in [
+            "",
+            "gsec_",
+            "gsec__x",
+            "gsec_gs_test_x_y",
+            &text[5..],
+            "sk_test_x",
+        ] {
+            assert_eq!(PresentedSecret::parse(bad), None, "{bad}");
+        }
+    }
+}

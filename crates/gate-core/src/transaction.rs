@@ -1,0 +1,256 @@
+//! Transactions: what the partner reconciles, named by a reference that support can be told.
+
+use std::fmt;
+
+use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
+
+use crate::amount::SessionAmount;
+use crate::session::{Flow, Session, SessionId};
+
+/// Names a transaction.
+#[derive(Debug)]
+pub enum TransactionNoun {}
+
+impl IdKind for TransactionNoun {
+    const PREFIX: &'static str = "tx";
+}
+
+/// `<mode>_tx_<ULID>`: the transaction's reference, also the list cursor.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RefId(Id<TransactionNoun>);
+
+impl RefId {
+    /// Makes a new reference at an instant.
+    #[must_use]
+    pub fn new(mode: Mode, at: Timestamp, entropy: &dyn Entropy) -> Self {
+        Self(Id::new(mode, at, entropy))
+    }
+
+    /// Reads the canonical form. Anything else is `None`: in a path that means "not found".
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (mode, ulid) = text.split_once("_tx_")?;
+        Id::parse(&format!("tx_{mode}_{ulid}")).map(Self)
+    }
+
+    /// The reference, unless it is of the other mode: such a one names nothing here.
+    #[must_use]
+    pub fn in_mode(self, mode: Mode) -> Option<Self> {
+        self.0.in_mode(mode).map(Self)
+    }
+
+    /// The id behind it: what a store keeps.
+    #[must_use]
+    pub const fn id(&self) -> Id<TransactionNoun> {
+        self.0
+    }
+}
+
+impl From<Id<TransactionNoun>> for RefId {
+    fn from(id: Id<TransactionNoun>) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for RefId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_tx_{}", self.0.mode(), self.0.ulid())
+    }
+}
+
+impl fmt::Debug for RefId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Where a transaction stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// Under way.
+    Processing,
+    /// Paid and delivered.
+    Completed,
+    /// Attempted in vain.
+    Failed,
+    /// Called off.
+    Cancelled,
+}
+
+impl TransactionStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [
+        Self::Processing,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
+    /// The word on the wire and in rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Processing => "processing",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Reads the word written by [`TransactionStatus::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// How a transaction has ended, or that it has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionState {
+    /// Under way.
+    Processing,
+    /// Paid and delivered.
+    Completed {
+        /// When.
+        at: Timestamp,
+    },
+    /// Attempted in vain.
+    Failed,
+    /// Called off.
+    Cancelled,
+}
+
+impl TransactionState {
+    /// The status a partner reads.
+    #[must_use]
+    pub const fn status(&self) -> TransactionStatus {
+        match self {
+            Self::Processing => TransactionStatus::Processing,
+            Self::Completed { .. } => TransactionStatus::Completed,
+            Self::Failed => TransactionStatus::Failed,
+            Self::Cancelled => TransactionStatus::Cancelled,
+        }
+    }
+
+    /// When it was completed, if it was.
+    #[must_use]
+    pub const fn completed_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Completed { at } => Some(*at),
+            Self::Processing | Self::Failed | Self::Cancelled => None,
+        }
+    }
+}
+
+/// A transaction: what has been paid for a session, and what for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transaction {
+    /// Its reference.
+    pub refid: RefId,
+    /// The session it belongs to.
+    pub session: SessionId,
+    /// What it does.
+    pub action: Flow,
+    /// Where it stands.
+    pub state: TransactionState,
+    /// The asset.
+    pub token: Option<String>,
+    /// The chain it moves on.
+    pub network: Option<String>,
+    /// The currency.
+    pub currency: String,
+    /// The method paid with or out to.
+    pub payment_method: Option<String>,
+    /// The fiat side.
+    pub fiat_amount: Option<String>,
+    /// The crypto side.
+    pub token_amount: Option<String>,
+    /// Output per input before fees.
+    pub exchange_rate: Option<String>,
+    /// Fees in all, in the currency.
+    pub total_fees: Option<String>,
+    /// The reference of the local rail.
+    pub local_rail_transaction_id: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl Transaction {
+    /// The transaction of a session that was completed or failed without a rail: it knows what the
+    /// session was bound to, and nothing of how it was paid.
+    #[must_use]
+    pub fn of_session(
+        session: &Session,
+        refid: RefId,
+        state: TransactionState,
+        at: Timestamp,
+    ) -> Self {
+        let terms = &session.terms;
+        Self {
+            refid,
+            session: session.id,
+            action: terms.flow.unwrap_or(Flow::OnRamp),
+            state,
+            token: terms.target_token.clone(),
+            network: terms.target_network.clone(),
+            currency: terms.currency.code().to_owned(),
+            payment_method: None,
+            fiat_amount: Some(SessionAmount::as_str(&terms.amount).to_owned()),
+            token_amount: None,
+            exchange_rate: None,
+            total_fees: None,
+            local_rail_transaction_id: None,
+            created_at: at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Ones;
+    impl Entropy for Ones {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(1);
+        }
+    }
+
+    // rule: gate.transaction.refid
+    #[test]
+    fn a_reference_prints_its_mode_first() {
+        let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
+        let refid = RefId::new(Mode::Live, at, &Ones);
+        let text = refid.to_string();
+        assert!(text.starts_with("live_tx_01HF7YAT00"), "{text}");
+        assert_eq!(RefId::parse(&text), Some(refid));
+        assert_eq!(refid.in_mode(Mode::Test), None);
+        for bad in [
+            "",
+            "tx_live_01HF7YAT00408104G208104081",
+            "prod_tx_01HF7YAT00408104G208104081",
+            "live_tx_01hf7yat00408104g208104081",
+            "live_tx_",
+            "live_tx_live_tx_01HF7YAT00408104G208104081",
+        ] {
+            assert_eq!(RefId::parse(bad), None, "{bad}");
+        }
+    }
+
+    // rule: gate.transaction.completed-at
+    #[test]
+    fn only_a_completed_one_has_an_instant() {
+        let at = Timestamp::from_millis(5).unwrap();
+        assert_eq!(TransactionState::Completed { at }.completed_at(), Some(at));
+        for other in [
+            TransactionState::Processing,
+            TransactionState::Failed,
+            TransactionState::Cancelled,
+        ] {
+            assert_eq!(other.completed_at(), None);
+        }
+        for status in TransactionStatus::ALL {
+            assert_eq!(TransactionStatus::parse(status.as_str()), Some(status));
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Cancel, complete and fail; expiry met on the way; the sweep.
+
+use std::time::Duration;
+
+use gate_core::session::{NotOpen, SessionId, SessionState, SessionStatus};
+use gate_core::transaction::TransactionStatus;
+use gate_core::usecases::acting::{ActError, Deed};
+use kernel::Mode;
+use partner_core::Access;
+use partner_core::answers::Given;
+
+use crate::fixtures::{DAY, Gate, access, acme, done, key, ready, tenant};
+
+fn fail() -> Deed {
+    Deed::Fail {
+        code: None,
+        message: None,
+    }
+}
+
+fn act(
+    gate: &Gate,
+    access: &Access,
+    id: SessionId,
+    name: Option<&str>,
+    deed: &Deed,
+) -> Result<Given, ActError> {
+    ready(
+        gate.acting
+            .act(tenant(access), id, name.map(key), deed, &done("req_1")),
+    )
+}
+
+fn body(given: Result<Given, ActError>) -> String {
+    String::from_utf8(given.unwrap().into_answer().body).unwrap()
+}
+
+fn ended(outcome: Result<Given, ActError>) -> SessionStatus {
+    match outcome {
+        Err(ActError::NotOpen(NotOpen(status))) => status,
+        other => panic!("{other:?}"),
+    }
+}
+
+// rule: gate.session.cancel, gate.session.not-open, idempotency.gate-optional, gate.event.once
+#[test]
+fn a_cancel_is_repeated_under_its_key_only() {
+    let gate = Gate::new(&[acme()]);
+    let (id, _) = gate.open(&acme(), "a");
+    let first = act(&gate, &acme(), id, Some("k"), &Deed::Cancel).unwrap();
+    assert!(matches!(first, Given::Fresh(_)));
+    let answer = first.into_answer();
+    assert_eq!(answer.body, b"cancelled");
+    let again = act(&gate, &acme(), id, Some("k"), &Deed::Cancel).unwrap();
+    assert_eq!(again.into_answer(), answer);
+    assert_eq!(
+        ended(act(&gate, &acme(), id, None, &Deed::Cancel)),
+        SessionStatus::Cancelled
+    );
+    assert_eq!(
+        ended(act(&gate, &acme(), id, Some("l"), &Deed::Cancel)),
+        SessionStatus::Cancelled
+    );
+    let kinds = gate.memory.events_of(&id.to_string());
+    assert_eq!(kinds, ["gate_session.created", "gate_session.cancelled"]);
+}
+
+// rule: gate.helper.complete, gate.event.completed-refid, gate.transaction.action, gate.transaction.completed-at
+#[test]
+fn complete_pays_once_with_a_transaction() {
+    let gate = Gate::new(&[acme()]);
+    let (id, _) = gate.open(&acme(), "a");
+    assert_eq!(
+        body(act(&gate, &acme(), id, None, &Deed::Complete)),
+        "completed"
+    );
+    assert_eq!(
+        ended(act(&gate, &acme(), id, None, &Deed::Complete)),
+        SessionStatus::Completed
+    );
+    let rows = gate.memory.rows();
+    let transactions: Vec<_> = rows.transactions.values().collect();
+    let [transaction] = transactions.as_slice() else {
+        panic!("{transactions:?}");
+    };
+    assert_eq!(transaction.state.status(), TransactionStatus::Completed);
+    assert_eq!(transaction.state.completed_at(), rows.now);
+    assert_eq!(transaction.action.as_str(), "on_ramp");
+    assert_eq!(transaction.fiat_amount.as_deref(), Some("100.00"));
+    let event = rows.events.last().unwrap();
+    let place = partner_core::events::event_place(&event.tenant, &event.id);
+    let text = String::from_utf8(gate.sealer.open(&place, &event.body).unwrap()).unwrap();
+    assert!(
+        text.ends_with(&format!("\"tx_refid\":\"{}\"}}}}", transaction.refid)),
+        "{text}"
+    );
+    let state = rows.sessions[&(acme().tenant, id)].state;
+    assert!(matches!(state, SessionState::Completed { refid, .. } if refid == transaction.refid));
+}
+
+// rule: gate.helper.fail, gate.helper.fail-defaults, gate.event.once
+#[test]
+fn fail_leaves_the_session_open_and_says_nothing() {
+    let gate = Gate::new(&[acme()]);
+    let (id, _) = gate.open(&acme(), "a");
+    assert_eq!(
+        body(act(&gate, &acme(), id, Some("k"), &fail())),
+        "open provider_declined"
+    );
+    assert_eq!(
+        body(act(&gate, &acme(), id, Some("k"), &fail())),
+        "open provider_declined"
+    );
+    let given = Deed::Fail {
+        code: Some("kyc_failed".to_owned()),
+        message: Some("No.".to_owned()),
+    };
+    assert_eq!(
+        body(act(&gate, &acme(), id, None, &given)),
+        "open kyc_failed"
+    );
+    assert_eq!(
+        gate.memory.events_of(&id.to_string()),
+        ["gate_session.created"]
+    );
+    let rows = gate.memory.rows();
+    let failed = |status| status == TransactionStatus::Failed;
+    assert_eq!(rows.transactions.len(), 2);
+    assert!(
+        rows.transactions
+            .values()
+            .all(|it| failed(it.state.status()))
+    );
+}
+
+// rule: gate.session.lazy-expiry, gate.session.not-open, gate.event.once, idempotency.only-success
+#[test]
+fn a_deed_too_late_expires_the_session() {
+    for deed in [Deed::Cancel, Deed::Complete, fail()] {
+        let gate = Gate::new(&[acme()]);
+        let (id, _) = gate.open(&acme(), "a");
+        gate.memory.pass(DAY);
+        for _ in 0..2 {
+            let outcome = act(&gate, &acme(), id, Some("k"), &deed);
+            assert_eq!(ended(outcome), SessionStatus::Expired);
+        }
+        let kinds = gate.memory.events_of(&id.to_string());
+        assert_eq!(
+            kinds,
+            ["gate_session.created", "gate_session.expired"],
+            "{deed:?}"
+        );
+        assert!(gate.memory.rows().transactions.is_empty());
+    }
+    let gate = Gate::new(&[acme()]);
+    let (id, _) = gate.open(&acme(), "a");
+    gate.memory.pass(DAY - Duration::from_millis(1));
+    assert_eq!(
+        body(act(&gate, &acme(), id, None, &Deed::Cancel)),
+        "cancelled"
+    );
+}
+
+// rule: gate.session.one-end, gate.event.once
+#[test]
+fn of_many_deeds_at_once_one_ends_the_session() {
+    for round in 0..10 {
+        let gate = Gate::new(&[acme()]);
+        let (id, _) = gate.open(&acme(), "a");
+        if round % 2 == 0 {
+            gate.memory.pass(DAY);
+        }
+        let outcomes: Vec<bool> = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..12)
+                .map(|at| {
+                    let gate = &gate;
+                    scope.spawn(move || {
+                        let deed = [Deed::Cancel, Deed::Complete].into_iter().nth(at % 2);
+                        act(gate, &acme(), id, None, &deed.unwrap()).is_ok()
+                    })
+                })
+                .collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        let won = outcomes.into_iter().filter(|won| *won).count();
+        assert_eq!(won, round % 2);
+        assert_eq!(gate.memory.events_of(&id.to_string()).len(), 2);
+    }
+}
+
+// rule: tenancy.foreign-is-absent, id.other-mode
+#[test]
+fn another_partners_session_is_absent() {
+    let other = access("bolt-pay", Mode::Test);
+    let gate = Gate::new(&[acme(), other.clone()]);
+    let (id, _) = gate.open(&acme(), "a");
+    let live = SessionId::from_parts(Mode::Live, id.ulid());
+    for (who, id) in [(&other, id), (&acme(), live)] {
+        for deed in [Deed::Cancel, Deed::Complete, fail()] {
+            let outcome = act(&gate, who, id, None, &deed);
+            assert!(matches!(outcome, Err(ActError::NotFound)));
+        }
+    }
+}
+
+// rule: gate.helper.complete
+#[test]
+fn live_sessions_are_neither_completed_nor_failed_by_hand() {
+    let live = access("acme", Mode::Live);
+    let gate = Gate::new(std::slice::from_ref(&live));
+    let (id, _) = gate.open(&live, "a");
+    for deed in [Deed::Complete, fail()] {
+        assert!(matches!(
+            act(&gate, &live, id, None, &deed),
+            Err(ActError::LiveMode)
+        ));
+    }
+    assert_eq!(
+        body(act(&gate, &live, id, None, &Deed::Cancel)),
+        "cancelled"
+    );
+}
+
+// rule: gate.session.sweep, gate.event.once
+#[test]
+fn the_sweep_expires_what_nobody_reads() {
+    let other = access("bolt-pay", Mode::Test);
+    let gate = Gate::new(&[acme(), other.clone()]);
+    for name in 0..60 {
+        gate.open(&acme(), &format!("a{name}"));
+        gate.open(&other, &format!("b{name}"));
+    }
+    assert_eq!(ready(gate.sessions.sweep(Mode::Test)).unwrap(), 0);
+    gate.memory.pass(DAY);
+    assert_eq!(ready(gate.sessions.sweep(Mode::Live)).unwrap(), 0);
+    let swept: Vec<u64> = (0..3)
+        .map(|_| ready(gate.sessions.sweep(Mode::Test)).unwrap())
+        .collect();
+    assert_eq!(swept, [100, 20, 0]);
+    assert_eq!(gate.memory.rows().events.len(), 240);
+}

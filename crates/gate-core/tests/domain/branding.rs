@@ -1,0 +1,116 @@
+//! Updating the branding, and sending a test event.
+
+use gate_core::branding::{Branding, BrandingFault, BrandingUpdate, Change};
+use gate_core::usecases::branding::RebrandError;
+use gate_core::usecases::webhook_test::TestSendError;
+use partner_core::answers::{Answer, Given, Unwritable};
+
+use crate::fixtures::{Gate, acme, key, ready};
+
+fn shown(branding: &Branding) -> Result<Answer, Unwritable> {
+    Ok(Answer {
+        status: 200,
+        request_id: "req_1".to_owned(),
+        body: format!("{branding:?}").into_bytes(),
+    })
+}
+
+fn color(at: usize, value: &str) -> BrandingUpdate {
+    let mut update = BrandingUpdate::default();
+    let slot = [
+        &mut update.primary_color,
+        &mut update.secondary_color,
+        &mut update.accent_color,
+    ];
+    *slot.into_iter().nth(at).unwrap() = Change::Set(value.to_owned());
+    update
+}
+
+fn update(gate: &Gate, name: Option<&str>, update: &BrandingUpdate) -> Result<Given, RebrandError> {
+    ready(
+        gate.rebranding
+            .update(&acme().tenant, name.map(key), update, &shown),
+    )
+}
+
+// rule: gate.branding.fields, gate.branding.merge, idempotency.gate-optional
+#[test]
+fn an_update_merges_and_is_repeated_under_its_key() {
+    let gate = Gate::new(&[acme()]);
+    let read = || ready(gate.reading.branding(&acme().tenant)).unwrap();
+    assert_eq!(read(), Branding::default());
+    let first = update(&gate, Some("a"), &color(0, "#111111"))
+        .unwrap()
+        .into_answer();
+    update(&gate, None, &color(1, "#222222")).unwrap();
+    let again = update(&gate, Some("a"), &color(0, "#333333")).unwrap();
+    assert_eq!(
+        again,
+        Given::Repeated {
+            answer: first,
+            same_request: false
+        }
+    );
+    let expected = Branding {
+        primary_color: Some("#111111".to_owned()),
+        secondary_color: Some("#222222".to_owned()),
+        revision: 2,
+        ..Branding::default()
+    };
+    assert_eq!(read(), expected);
+}
+
+// rule: gate.branding.no-lost-update
+#[test]
+fn updates_at_once_lose_no_field() {
+    let gate = Gate::new(&[acme()]);
+    std::thread::scope(|scope| {
+        for at in 0..3 {
+            let gate = &gate;
+            scope.spawn(move || update(gate, None, &color(at, "#abcdef")).unwrap());
+        }
+    });
+    let branding = ready(gate.reading.branding(&acme().tenant)).unwrap();
+    let colors = [
+        branding.primary_color,
+        branding.secondary_color,
+        branding.accent_color,
+    ];
+    assert_eq!(colors, [(); 3].map(|()| Some("#abcdef".to_owned())));
+}
+
+// rule: gate.branding.rules, idempotency.only-success
+#[test]
+fn a_wrong_field_changes_nothing_and_leaves_the_key_free() {
+    let gate = Gate::new(&[acme()]);
+    let refused = update(&gate, Some("a"), &color(2, "red"));
+    let fault = BrandingFault::Color("accent_color");
+    assert!(matches!(refused, Err(RebrandError::Field(it)) if it == fault));
+    assert!(matches!(
+        update(&gate, Some("a"), &color(2, "#00ff00")),
+        Ok(Given::Fresh(_))
+    ));
+}
+
+// rule: gate.webhook-tools.test
+#[test]
+fn a_test_event_needs_an_endpoint() {
+    let gate = Gate::new(&[acme()]);
+    let who = acme().tenant;
+    let refused = ready(gate.test_sending.send(&who));
+    assert!(matches!(refused, Err(TestSendError::NotConfigured)));
+    assert!(gate.memory.rows().events.is_empty());
+    gate.memory.rows().endpoints.insert(who.clone());
+    let view = ready(gate.test_sending.send(&who)).unwrap();
+    assert_eq!(view.event_kind, "webhook.test");
+    let rows = gate.memory.rows();
+    let event = &rows.events[0];
+    assert_eq!(
+        (&event.id, &event.object_id),
+        (&view.record.event_id, &view.record.event_id)
+    );
+    let place = partner_core::events::event_place(&who, &event.id);
+    let body = String::from_utf8(gate.sealer.open(&place, &event.body).unwrap()).unwrap();
+    let data = "\"data\":{\"object\":\"webhook_test\",\"partner_id\":\"acme\",\"mode\":\"test\"}}";
+    assert!(body.ends_with(data), "{body}");
+}

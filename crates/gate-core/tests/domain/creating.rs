@@ -1,0 +1,340 @@
+//! Creating sessions: what is written, what is refused, and what a repeat gets.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use gate_core::draft::{Draft, DraftFault, NotEntitled};
+use gate_core::ports::kyc_place;
+use gate_core::quota::Exhausted;
+use gate_core::session::{Flow, SessionId, SessionState};
+use gate_core::usecases::create::{CreateError, ROUTE};
+use kernel::{Mode, StoreError};
+use partner_core::answers::{Answer, Given};
+use partner_core::idempotency::Scope;
+use partner_core::{Access, Denial, PartnerStatus};
+
+use crate::fixtures::{DAY, Gate, access, acme, created, draft, key, noon, ready};
+
+fn create(gate: &Gate, access: &Access, name: &str, draft: &Draft) -> Result<Given, CreateError> {
+    ready(
+        gate.creating
+            .create(access, key(name), draft, &created("req_1")),
+    )
+}
+
+fn fresh(given: Result<Given, CreateError>) -> Answer {
+    match given.unwrap() {
+        Given::Fresh(answer) => answer,
+        repeated @ Given::Repeated { .. } => panic!("{repeated:?}"),
+    }
+}
+
+// rule: gate.session.created, gate.session.expires, gate.session.secret-once, gate.session.secret-hashed, gate.event.once
+#[test]
+fn a_session_is_open_for_a_day_and_its_secret_is_shown_once() {
+    let gate = Gate::new(&[acme()]);
+    let (id, secret) = gate.open(&acme(), "a");
+    assert!(
+        secret.starts_with(&format!("gsec_{id}_")) && secret.len() > 60,
+        "{secret}"
+    );
+    let rows = gate.memory.rows();
+    let session = &rows.sessions[&(acme().tenant, id)];
+    assert_eq!(
+        (session.created_at, session.expires_at),
+        (noon(), noon().plus(DAY))
+    );
+    assert_eq!(
+        (session.state, session.id.mode()),
+        (SessionState::Open, Mode::Test)
+    );
+    let random = secret.rsplit_once('_').unwrap().1;
+    assert!(!format!("{rows:?}").contains(random));
+    drop(rows);
+    assert_eq!(
+        gate.memory.events_of(&id.to_string()),
+        ["gate_session.created"]
+    );
+}
+
+// rule: gate.event.envelope, gate.event.data, gate.session.secret-once, gate.session.metadata-exact
+#[test]
+fn the_event_is_the_session_as_read() {
+    let gate = Gate::new(&[acme()]);
+    let sent = Draft {
+        flow: Some(Flow::OffRamp),
+        target_token: Some("usdt".to_owned()),
+        metadata: Some("{ \"n\": 1.10, \"big\": 1e400 }".to_owned()),
+        user_reference: Some("user-1".to_owned()),
+        ..draft()
+    };
+    fresh(create(&gate, &acme(), "a", &sent));
+    let rows = gate.memory.rows();
+    let event = &rows.events[0];
+    let place = partner_core::events::event_place(&event.tenant, &event.id);
+    let body = gate.sealer.open(&place, &event.body).unwrap();
+    let body = String::from_utf8(body).unwrap();
+    let expected = format!(
+        "{{\"id\":\"{}\",\"object\":\"event\",\"type\":\"gate_session.created\",\"created_at\":1780000000,\"data\":{{\
+         \"id\":\"{}\",\"object\":\"gate_session\",\"partner_id\":\"acme\",\"mode\":\"test\",\"amount\":\"100.00\",\
+         \"currency\":\"EUR\",\"return_url\":\"https://shop.example/done\",\"cancel_url\":null,\"status\":\"open\",\
+         \"expires_at\":\"2026-05-29T20:26:40.000Z\",\"created_at\":\"2026-05-28T20:26:40.000Z\",\
+         \"flow\":\"off_ramp\",\"target_token\":\"USDT\",\"target_network\":null,\"wallet_address\":null,\
+         \"user_reference\":\"user-1\",\"kyc_pre_verified\":false,\"metadata\":{{\"n\":1.10,\"big\":1e400}}}}}}",
+        event.id, event.object_id
+    );
+    assert_eq!(body, expected);
+    assert_eq!(
+        (event.id.len(), event.id.as_bytes()[14]),
+        (36, b'4'),
+        "{}",
+        event.id
+    );
+}
+
+// rule: idempotency.gate-replay, idempotency.gate-any-body, idempotency.gate-sealed
+#[test]
+fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
+    let gate = Gate::new(&[acme()]);
+    let first = fresh(create(&gate, &acme(), "a", &draft()));
+    let bad = Draft {
+        amount: "no amount".to_owned(),
+        ..draft()
+    };
+    for (sent, same) in [(draft(), true), (bad, false)] {
+        let (access, render) = (acme(), created("req_2"));
+        let again = gate.creating.create(&access, key("\"a\""), &sent, &render);
+        let expected = Given::Repeated {
+            answer: first.clone(),
+            same_request: same,
+        };
+        assert_eq!(ready(again).unwrap(), expected);
+    }
+    let rows = gate.memory.rows();
+    assert_eq!(
+        (rows.sessions.len(), rows.events.len(), rows.answers.len()),
+        (1, 1, 1)
+    );
+    let secret = String::from_utf8(first.body).unwrap();
+    let kept = format!("{:?}", rows.answers.values().next().unwrap().answer.0);
+    let plain = format!("{:?}", secret.as_bytes());
+    assert!(!kept.contains(plain.trim_matches(['[', ']'])));
+}
+
+// rule: idempotency.kept, idempotency.scope, idempotency.only-success
+#[test]
+fn a_key_counts_for_a_day_for_one_partner_and_after_a_success() {
+    let other = access("bolt-pay", Mode::Test);
+    let gate = Gate::new(&[acme(), other.clone()]);
+    let bad = Draft {
+        amount: "0".to_owned(),
+        ..draft()
+    };
+    assert!(matches!(
+        create(&gate, &acme(), "a", &bad),
+        Err(CreateError::Draft(_))
+    ));
+    let first = fresh(create(&gate, &acme(), "a", &draft()));
+    assert_ne!(fresh(create(&gate, &other, "a", &draft())), first);
+    gate.memory.pass(DAY - Duration::from_millis(1));
+    let repeated = create(&gate, &acme(), "a", &draft()).unwrap();
+    assert!(matches!(&repeated, Given::Repeated { answer, .. } if *answer == first));
+    gate.memory.pass(Duration::from_millis(1));
+    assert_ne!(fresh(create(&gate, &acme(), "a", &draft())), first);
+    assert_eq!(gate.memory.rows().answers.len(), 2);
+}
+
+// rule: idempotency.gate-twin, idempotency.in-flight
+#[test]
+fn a_twin_in_flight_is_told_so() {
+    let gate = Gate::new(&[acme()]);
+    gate.memory.hold(&Scope {
+        tenant: acme().tenant,
+        route: ROUTE.to_owned(),
+        key: key("a"),
+    });
+    let refused = create(&gate, &acme(), "a", &draft());
+    assert!(matches!(refused, Err(CreateError::InProgress)));
+    fresh(create(&gate, &acme(), "b", &draft()));
+}
+
+// rule: idempotency.gate-twin, gate.quota.exact
+#[test]
+fn of_twenty_at_once_one_makes_a_session() {
+    let gate = Gate::new(&[acme()]);
+    let answers: Vec<Result<Given, CreateError>> = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..20)
+            .map(|_| scope.spawn(|| create(&gate, &acme(), "a", &draft())))
+            .collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let mut bodies = BTreeSet::new();
+    for answer in answers {
+        match answer {
+            Ok(given) => {
+                bodies.insert(given.into_answer().body);
+            }
+            Err(error) => assert!(matches!(error, CreateError::InProgress), "{error}"),
+        }
+    }
+    assert_eq!(bodies.len(), 1);
+    let rows = gate.memory.rows();
+    assert_eq!((rows.sessions.len(), rows.events.len()), (1, 1));
+}
+
+// rule: idempotency.same-transaction
+#[test]
+fn a_lost_race_is_run_again_and_leaves_nothing_behind() {
+    let gate = Gate::new(&[acme()]);
+    gate.memory.lose(2);
+    fresh(create(&gate, &acme(), "a", &draft()));
+    gate.memory.lose(3);
+    let refused = create(&gate, &acme(), "b", &draft());
+    assert!(matches!(
+        refused,
+        Err(CreateError::Store(StoreError::Retry))
+    ));
+    fresh(create(&gate, &acme(), "b", &draft()));
+    let rows = gate.memory.rows();
+    assert_eq!(
+        (rows.sessions.len(), rows.events.len(), rows.answers.len()),
+        (2, 2, 2)
+    );
+}
+
+// rule: gate.session.kyc-package, gate.event.kyc-package
+#[test]
+fn a_trusted_partners_package_is_sealed_and_reported() {
+    let gate = Gate::new(&[acme()]);
+    let sent = Draft {
+        kyc_package: Some("{ \"name\": \"Ada\" }".to_owned()),
+        ..draft()
+    };
+    let body = fresh(create(&gate, &acme(), "a", &sent)).body;
+    let body = String::from_utf8(body).unwrap();
+    let id = SessionId::parse(body.split_once(' ').unwrap().0).unwrap();
+    let kinds = gate.memory.events_of(&id.to_string());
+    assert_eq!(
+        kinds,
+        ["gate_session.created", "gate_session.kyc_package_accepted"]
+    );
+    let rows = gate.memory.rows();
+    assert!(rows.sessions[&(acme().tenant, id)].kyc_pre_verified);
+    let package = gate
+        .sealer
+        .open(&kyc_place(&acme().tenant, id), &rows.packages[&id]);
+    assert_eq!(package.unwrap(), b"{\"name\":\"Ada\"}");
+}
+
+fn live(quota: Option<u64>) -> Access {
+    let mut access = access("acme", Mode::Live);
+    access.gate.live_session_quota = quota;
+    access
+}
+
+// rule: gate.quota.exhausted, gate.quota.exact, idempotency.only-success
+#[test]
+fn a_live_quota_holds_under_parallel_creates() {
+    let access = live(Some(5));
+    let gate = Gate::new(std::slice::from_ref(&access));
+    let refused = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for name in 0..20 {
+            let (gate, access, refused) = (&gate, &access, &refused);
+            scope.spawn(
+                move || match create(gate, access, &format!("k{name}"), &draft()) {
+                    Ok(_) => {}
+                    Err(CreateError::Exhausted(Exhausted)) => {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Err(error) => panic!("{error}"),
+                },
+            );
+        }
+    });
+    assert_eq!(refused.into_inner(), 15);
+    assert_eq!(gate.memory.rows().sessions.len(), 5);
+    assert_eq!(gate.memory.rows().tallies[&access.tenant].created, 5);
+    // A repeat of what was created is no session more, and the next month begins anew.
+    gate.memory.pass(DAY * 4);
+    fresh(create(&gate, &access, "june", &draft()));
+}
+
+// rule: gate.quota.live-only
+#[test]
+fn test_mode_is_unmetered() {
+    let mut test = acme();
+    test.gate.live_session_quota = Some(0);
+    let unlimited = live(None);
+    let gate = Gate::new(&[test.clone(), unlimited.clone()]);
+    for name in ["a", "b", "c"] {
+        fresh(create(&gate, &test, name, &draft()));
+        fresh(create(&gate, &unlimited, name, &draft()));
+    }
+    let rows = gate.memory.rows();
+    assert_eq!(rows.tallies.keys().collect::<Vec<_>>(), [&unlimited.tenant]);
+}
+
+// rule: gate.session.order-of-checks, gate.session.kyc-trusted, gate.session.flow-not-enabled, gate.quota.exhausted
+#[test]
+fn refusals_come_in_the_order_of_the_document() {
+    let mut access = live(Some(0));
+    access.gate.kyc_trusted = false;
+    access.gate.flow_sessions = false;
+    let mut sent = Draft {
+        amount: "0".to_owned(),
+        flow: Some(Flow::OnRamp),
+        kyc_package: Some("{\"level\":1}".to_owned()),
+        ..draft()
+    };
+    let refused = |access: &Access, sent: &Draft| {
+        let gate = Gate::new(std::slice::from_ref(access));
+        let error = create(&gate, access, "a", sent).unwrap_err();
+        assert!(gate.memory.rows().tallies.is_empty());
+        error
+    };
+    assert!(matches!(
+        refused(&access, &sent),
+        CreateError::Draft(DraftFault::Amount(_))
+    ));
+    sent.amount = "1".to_owned();
+    let package = CreateError::NotEntitled(NotEntitled::KycPackage);
+    assert_eq!(refused(&access, &sent).to_string(), package.to_string());
+    sent.kyc_package = None;
+    assert!(matches!(
+        refused(&access, &sent),
+        CreateError::Exhausted(Exhausted)
+    ));
+    access.gate.live_session_quota = Some(1);
+    let flow = CreateError::NotEntitled(NotEntitled::Flow);
+    assert_eq!(refused(&access, &sent).to_string(), flow.to_string());
+}
+
+/// Takes something away from a partner.
+type Spoil = fn(&mut Access);
+
+// rule: gate.session.access-again
+#[test]
+fn what_was_taken_away_since_the_door_is_noticed() {
+    let spoil: [(Spoil, Denial); 3] = [
+        (|it| it.key.revoked_at = Some(noon()), Denial::KeyRevoked),
+        (
+            |it| it.partner.status = PartnerStatus::Suspended,
+            Denial::OrganizationSuspended,
+        ),
+        (|it| it.gate.enabled = false, Denial::GateNotEnabled),
+    ];
+    for (spoil, denial) in spoil {
+        let gate = Gate::new(&[acme()]);
+        let first = fresh(create(&gate, &acme(), "a", &draft()));
+        spoil(gate.memory.rows().access.values_mut().next().unwrap());
+        let error = create(&gate, &acme(), "b", &draft()).unwrap_err();
+        assert!(
+            matches!(error, CreateError::Denied(it) if it == denial),
+            "{error}"
+        );
+        let again = create(&gate, &acme(), "a", &draft()).unwrap();
+        assert_eq!(again.into_answer(), first);
+    }
+}

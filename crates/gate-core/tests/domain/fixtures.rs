@@ -1,0 +1,263 @@
+//! Values every test starts from.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use gate_core::amount::SessionAmount;
+use gate_core::draft::Draft;
+use gate_core::object::JsonObject;
+use gate_core::secret::SecretHash;
+use gate_core::session::{Session, SessionId, SessionState, Terms};
+use gate_core::transaction::RefId;
+use gate_core::usecases::acting::{Acting, Done};
+use gate_core::usecases::bootstrap::Bootstrapping;
+use gate_core::usecases::branding::Rebranding;
+use gate_core::usecases::create::{Created, Creating};
+use gate_core::usecases::expiry::Expiring;
+use gate_core::usecases::reading::Reading;
+use gate_core::usecases::webhook_test::TestSending;
+use kernel::{Asset, Entropy, Mode, Timestamp};
+use partner_core::answers::{Answer, Answers, Unwritable};
+use partner_core::gate::GateProfile;
+use partner_core::idempotency::IdempotencyKey;
+use partner_core::key::{KeyId, KeyKind, KeyRecord};
+use partner_core::origin::Origin;
+use partner_core::pools::PoolsProfile;
+use partner_core::sealing::{MasterKey, Sealer};
+use partner_core::token::TokenKey;
+use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
+use secrecy::ExposeSecret as _;
+
+use crate::memory::Memory;
+
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
+pub(crate) const WIDGET: &str = "https://widget.example";
+pub(crate) const SHOP: &str = "https://shop.example";
+
+/// The instant everything starts at: noon of a 28th of May.
+pub(crate) fn noon() -> Timestamp {
+    Timestamp::from_millis(1_780_000_000_000).unwrap()
+}
+
+pub(crate) fn after(millis: u64) -> Timestamp {
+    noon().plus(Duration::from_millis(millis))
+}
+
+/// Runs a future that waits for nothing.
+pub(crate) fn ready<F: Future>(future: F) -> F::Output {
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(future).poll(&mut context) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a stand-in has not answered at once"),
+    }
+}
+
+/// Randomness that counts, so that every id differs and every run is the same.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Entropy for Counter {
+    fn fill(&self, buffer: &mut [u8]) {
+        let count = self.0.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        buffer.fill(0);
+        for (slot, byte) in buffer.iter_mut().rev().zip(count.into_iter().rev()) {
+            *slot = byte;
+        }
+    }
+}
+
+pub(crate) fn key_id(mode: Mode, number: u64) -> KeyId {
+    let counter = Counter(AtomicU64::new(number));
+    KeyId::new(mode, noon(), &counter)
+}
+
+/// A partner that may do everything, from one page.
+pub(crate) fn access(partner: &str, mode: Mode) -> Access {
+    let record = KeyRecord {
+        id: key_id(mode, partner.len() as u64),
+        kind: KeyKind::Secret,
+        prefix: "sk_test_Ab3d".to_owned(),
+        last4: "9xYz".to_owned(),
+        generated: true,
+        created_at: noon(),
+        revoked_at: None,
+    };
+    let id = PartnerId::parse(partner).unwrap();
+    let pools = PoolsProfile::absent(&id);
+    let partner = Partner {
+        id,
+        name: partner.to_owned(),
+        status: PartnerStatus::Active,
+    };
+    let gate = GateProfile {
+        enabled: true,
+        allowed_domains: [Origin::parse(SHOP, mode).unwrap()].into(),
+        flow_sessions: true,
+        kyc_trusted: true,
+        ..GateProfile::default()
+    };
+    Access::new(mode, record, partner, pools).with_gate(gate)
+}
+
+pub(crate) fn acme() -> Access {
+    access("acme", Mode::Test)
+}
+
+pub(crate) fn draft() -> Draft {
+    Draft {
+        amount: "100.00".to_owned(),
+        currency: "EUR".to_owned(),
+        return_url: format!("{SHOP}/done"),
+        ..Draft::default()
+    }
+}
+
+pub(crate) fn session_at(state: SessionState) -> Session {
+    let id = SessionId::parse("gs_test_01HF7YAT00408104G208104081").unwrap();
+    Session {
+        id,
+        terms: Terms {
+            amount: SessionAmount::parse("100.00").unwrap(),
+            currency: Asset::fiat("EUR").unwrap(),
+            return_url: format!("{SHOP}/done"),
+            cancel_url: None,
+            target_token: None,
+            target_network: None,
+            flow: None,
+            wallet_address: None,
+            user_reference: None,
+            metadata: JsonObject::empty(),
+        },
+        secret: SecretHash([7; 32]),
+        kyc_pre_verified: false,
+        created_at: noon(),
+        expires_at: noon().plus(DAY),
+        state,
+    }
+}
+
+pub(crate) fn refid() -> RefId {
+    RefId::parse("test_tx_01HF7YAT00408104G208104081").unwrap()
+}
+
+pub(crate) fn key(text: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(text.as_bytes()).unwrap()
+}
+
+/// Every use case over one store.
+pub(crate) struct Gate {
+    pub(crate) memory: Memory,
+    pub(crate) sealer: Arc<Sealer>,
+    pub(crate) sessions: Expiring,
+    pub(crate) creating: Creating,
+    pub(crate) acting: Acting,
+    pub(crate) reading: Reading,
+    pub(crate) rebranding: Rebranding,
+    pub(crate) bootstrapping: Bootstrapping,
+    pub(crate) test_sending: TestSending,
+    pub(crate) tokens: TokenKey,
+}
+
+impl Gate {
+    pub(crate) fn new(all: &[Access]) -> Self {
+        let memory = Memory::new(noon(), all);
+        let store = Arc::new(memory.clone());
+        let master = MasterKey::new([1; 32]);
+        let sealer = Arc::new(Sealer::new(&master));
+        let entropy: Arc<dyn Entropy> = Arc::new(Counter::default());
+        let tokens = TokenKey::new(&master, "embed");
+        let sessions = Expiring {
+            store: store.clone(),
+            sealer: sealer.clone(),
+            entropy: entropy.clone(),
+        };
+        let answers = Answers {
+            in_flight: store.clone(),
+            reads: store.clone(),
+            sealer: sealer.clone(),
+            entropy,
+            ttl: DAY,
+        };
+        Self {
+            memory,
+            sealer,
+            creating: Creating {
+                sessions: sessions.clone(),
+                answers: answers.clone(),
+                ttl: DAY,
+            },
+            acting: Acting {
+                sessions: sessions.clone(),
+                answers: answers.clone(),
+            },
+            reading: Reading {
+                sessions: sessions.clone(),
+            },
+            rebranding: Rebranding {
+                store: store.clone(),
+                answers,
+            },
+            bootstrapping: Bootstrapping {
+                sessions: sessions.clone(),
+                tokens: tokens.clone(),
+                ttl: HOUR,
+                widget: Origin::stored(WIDGET).unwrap(),
+            },
+            test_sending: TestSending {
+                sessions: sessions.clone(),
+                desk: store,
+            },
+            sessions,
+            tokens,
+        }
+    }
+
+    /// Creates a session and says its id and its client secret.
+    pub(crate) fn open(&self, access: &Access, name: &str) -> (SessionId, String) {
+        let given = ready(
+            self.creating
+                .create(access, key(name), &draft(), &created("req_1")),
+        );
+        let body = given.unwrap().into_answer().body;
+        let body = String::from_utf8(body).unwrap();
+        let (id, secret) = body.split_once(' ').unwrap();
+        (SessionId::parse(id).unwrap(), secret.to_owned())
+    }
+}
+
+/// Answers a create with the session's id and its client secret.
+pub(crate) fn created(
+    request_id: &str,
+) -> impl Fn(&Created) -> Result<Answer, Unwritable> + Send + Sync {
+    move |created| {
+        let secret = created.client_secret.expose_secret();
+        Ok(Answer {
+            status: 201,
+            request_id: request_id.to_owned(),
+            body: format!("{} {secret}", created.session.id).into_bytes(),
+        })
+    }
+}
+
+/// Answers a deed with the session's status and what has failed.
+pub(crate) fn done(request_id: &str) -> impl Fn(&Done) -> Result<Answer, Unwritable> + Send + Sync {
+    move |done| {
+        let status = done.session.state.status().as_str();
+        let intent = done.intent.as_ref();
+        let failed = intent.map(|intent| format!(" {}", intent.failure_code));
+        Ok(Answer {
+            status: 200,
+            request_id: request_id.to_owned(),
+            body: format!("{status}{}", failed.unwrap_or_default()).into_bytes(),
+        })
+    }
+}
+
+pub(crate) fn tenant(access: &Access) -> &Tenant {
+    &access.tenant
+}

@@ -1,0 +1,78 @@
+//! The session's state machine as one table, written out. `docs/state-machines.md` shows the same
+//! table, and is compared with it here.
+
+use gate_core::session::{Act, SessionState, Verdict};
+
+use crate::fixtures::{DAY, after, noon, refid, session_at};
+
+const DOC: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/state-machines.md"
+));
+
+fn shown(verdict: &Verdict) -> [String; 3] {
+    let moved = verdict.step.as_ref();
+    let next = moved.map_or("stays", |step| step.state.status().as_str());
+    let event = moved.map_or("none".to_owned(), |step| {
+        format!("`{}`", step.event.as_str())
+    });
+    let outcome = match verdict.refused {
+        Some(refused) => format!("refused: {refused}"),
+        None => "done".to_owned(),
+    };
+    [next.to_owned(), event, outcome]
+}
+
+// rule: gate.session.one-end, gate.session.lazy-expiry, gate.session.cancel, gate.session.not-open, gate.event.once, gate.helper.fail, time.deadline-exclusive
+#[test]
+fn every_act_in_every_state_at_every_instant() {
+    let long_ago = after(1_000);
+    let states = [
+        ("open", SessionState::Open),
+        (
+            "completed",
+            SessionState::Completed {
+                at: long_ago,
+                refid: refid(),
+            },
+        ),
+        ("cancelled", SessionState::Cancelled { at: long_ago }),
+        ("expired", SessionState::Expired { at: long_ago }),
+    ];
+    let deadline = noon().plus(DAY).millis();
+    let instants = [
+        ("1 ms before `expires_at`", deadline - 1),
+        ("at `expires_at`", deadline),
+        ("1 ms after `expires_at`", deadline + 1),
+    ];
+    let acts = [
+        ("look", Act::Look),
+        ("use", Act::Use),
+        ("cancel", Act::Cancel),
+        ("complete", Act::Complete(refid())),
+    ];
+    let mut lines = vec![
+        "| stored | now | act | next | event | act is |".to_owned(),
+        "| --- | --- | --- | --- | --- | --- |".to_owned(),
+    ];
+    for (state_name, state) in states {
+        for (instant_name, millis) in instants {
+            for (act_name, act) in acts {
+                let now = kernel::Timestamp::from_millis(millis).unwrap();
+                let verdict = session_at(state).advance(act, now);
+                let [next, event, outcome] = shown(&verdict);
+                lines.push(format!(
+                    "| {state_name} | {instant_name} | {act_name} | {next} | {event} | {outcome} |"
+                ));
+            }
+        }
+    }
+    let table = lines.join("\n");
+    insta::assert_snapshot!("session", table);
+    let (_, rest) = DOC.split_once("<!-- table: session -->\n").unwrap();
+    let documented = rest.split_once("<!-- end -->").unwrap().0.trim();
+    assert!(
+        documented == table,
+        "docs/state-machines.md, table session, is stale; it should read\n\n{table}\n"
+    );
+}
