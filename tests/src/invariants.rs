@@ -32,7 +32,7 @@ pub(crate) const INVARIANTS: [(&str, &str); 14] = [
                    coalesce(lag(balance_after) OVER account, 0) AS before,
                    coalesce(lag(created_at) OVER account, 0) AS earlier
             FROM ledger_entries WHERE account_sequence IS NOT NULL
-            WINDOW account AS (PARTITION BY mode, partner_id, asset ORDER BY account_sequence))
+            WINDOW account AS (PARTITION BY mode, partner_id, asset ORDER BY account_sequence)) AS chained
          WHERE before + delta <> balance_after OR balance_after < 0 OR created_at < earlier",
     ),
     (

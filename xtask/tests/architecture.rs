@@ -77,7 +77,7 @@ const TABLE: &[Row] = &[
         name: "store-postgres",
         imports: Only("kernel partner-core pools-core instruments failpoints"),
         pure: None,
-        tests: "store-contract",
+        tests: "scratch store-contract",
         because: "implements the cores' ports and knows nobody who calls them",
     },
     Row {

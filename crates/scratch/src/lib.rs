@@ -20,6 +20,10 @@ use ulid::Ulid;
 
 /// Where `cargo xtask test` has started a private server.
 const SERVER: &str = "PENSTOCK_TEST_POSTGRES_URL";
+/// Where a pooler stands before that server, if one does.
+const POOLER: &str = "PENSTOCK_TEST_POOLER_PORT";
+/// The role that serves, and its password: a pooler lets in only who can log in.
+const SERVING: &str = "penstock_serve";
 /// Makes the template while nobody else does.
 const LOCK: &str = "SELECT pg_advisory_lock(7061)";
 
@@ -98,7 +102,13 @@ impl Database {
     /// Its URL, as the role that serves.
     #[must_use]
     pub fn serving(&self) -> String {
-        format!("{}?options[role]=penstock_serve", self.owning())
+        match std::env::var(POOLER) {
+            Ok(port) => {
+                let name = &self.name;
+                format!("postgres://{SERVING}:{SERVING}@127.0.0.1:{port}/{name}")
+            }
+            Err(_) => format!("{}?options[role]={SERVING}", self.owning()),
+        }
     }
 
     /// A connection, as its owner.
@@ -153,6 +163,11 @@ pub fn with_ids(sql: &str) -> String {
     parts.collect::<Vec<_>>().join("'")
 }
 
+/// Tests write bytes as SQLite does.
+const ZEROBLOB: &str =
+    "CREATE OR REPLACE FUNCTION zeroblob(length integer) RETURNS bytea LANGUAGE sql
+     AS $$ SELECT decode(repeat('00', length), 'hex') $$";
+
 /// The CHECKs of the tables that a text names, dropped and added again.
 const CHECKS: &str = "SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', c.conrelid::regclass, c.conname),
             format('ALTER TABLE %s ADD CONSTRAINT %I CHECK (%s) NOT VALID', c.conrelid::regclass, c.conname,
@@ -167,6 +182,7 @@ impl Database {
     pub async fn damage(&self, sql: &str) {
         let mut conn = self.owner().await;
         let mut tx = conn.begin().await.unwrap();
+        run(&mut tx, ZEROBLOB).await;
         run(&mut tx, "SET LOCAL session_replication_role = replica").await;
         let checks: Vec<(String, String)> = sqlx::query_as(CHECKS)
             .bind(sql)
@@ -243,6 +259,8 @@ async fn template() -> String {
         PostgresStore::migrate(&url_of(&draft)).await.unwrap();
         let mut owner = connect(&url_of(&draft)).await;
         run(&mut owner, &roles()).await;
+        let letting_in = format!("ALTER ROLE {SERVING} LOGIN PASSWORD '{SERVING}'");
+        run(&mut owner, &letting_in).await;
         owner.close().await.unwrap();
         let done = format!("ALTER DATABASE {draft} RENAME TO {name}");
         run(&mut conn, &done).await;

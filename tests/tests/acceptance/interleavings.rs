@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acceptance::{ACME, ACME_SECRET, ACME_SECRET_2, Cast, Orders, Paced, World, money};
+use acceptance::{ACME, ACME_SECRET, ACME_SECRET_2, Cast, Orders, Paced, StoreKind, World, money};
 use kernel::Asset;
 use partner_core::idempotency::IdempotencyKey;
 use partner_core::pools::{PoolId, PoolsAccess};
@@ -62,9 +62,12 @@ impl Played {
         self.orders.play(cast).await
     }
 
-    /// An order has ended like this, and the database is sound.
+    /// An order has ended like this, and the database is sound. To see that takes a server longer than the order itself; what is
+    /// broken stays so, and there it is found when the database is left.
     async fn ended(&mut self, world: &World, outcome: &str) {
-        world.check().await;
+        if StoreKind::of_run() == StoreKind::Sqlite {
+            world.check().await;
+        }
         world.notice_all().await;
         *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
     }
