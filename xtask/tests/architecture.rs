@@ -137,7 +137,7 @@ const TABLE: &[Row] = &[
             "kernel partner-core pools-core http-kit pools-http runtime instruments failpoints",
         ),
         pure: None,
-        tests: "scratch",
+        tests: "scratch throwaway",
         because: "joins one API to the runtime; it names no adapter",
     },
     Row {

@@ -180,7 +180,9 @@ impl Shared {
 
     async fn connect(&self) {
         let most = self.patience.connection;
+        let stopwatch = Stopwatch::start();
         let dialled = timeout(most, self.dial()).await;
+        measured::asked(Call::Probe, matches!(dialled, Ok(Ok(_))), stopwatch.read());
         match dialled.unwrap_or(Err(Fault::Unconnected(most))) {
             Ok(connection) => self.rise(connection),
             Err(fault) => self.fall(None, &fault),

@@ -14,17 +14,22 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new(book: &mut Book) -> Self {
+        let up = book.gauges(
+            "penstock_redis_up",
+            "1 while the replicas share their limits, 0 while this process counts for itself; absent where no Redis is configured",
+            [],
+        );
+        let calls = book.counters(
+            "penstock_redis_calls_total",
+            "Questions to Redis; the answer `none` means that it was away or late, and that this process decided by itself",
+            ["call", "answer"],
+        );
+        let series = Call::ALL.map(Call::as_str);
+        let series = series.map(|call| [[call, "some"], [call, "none"]]);
+        calls.begin(series.into_iter().flatten());
         Self {
-            up: book.gauges(
-                "penstock_redis_up",
-                "1 while the replicas share their limits, 0 while this process counts for itself; absent where no Redis is configured",
-                [],
-            ),
-            calls: book.counters(
-                "penstock_redis_calls_total",
-                "Questions to Redis; the answer `none` means that it was away or late, and that this process decided by itself",
-                ["call", "answer"],
-            ),
+            up,
+            calls,
             duration: book.histograms(
                 "penstock_redis_call_duration_seconds",
                 "One question to Redis, answered or not",
@@ -44,7 +49,7 @@ pub enum Call {
     Claim,
     /// Keys are in flight no more.
     Release,
-    /// Does it still answer?
+    /// Does it answer, still or again?
     Probe,
 }
 
@@ -65,9 +70,6 @@ impl Call {
 pub fn up(up: bool) {
     if let Some(metrics) = metrics() {
         metrics.shared.up.set([], u64::from(up));
-        let calls = Call::ALL.map(Call::as_str);
-        let series = calls.map(|call| [[call, "some"], [call, "none"]]);
-        metrics.shared.calls.begin(series.into_iter().flatten());
     }
 }
 

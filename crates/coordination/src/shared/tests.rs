@@ -1,12 +1,16 @@
 //! Replicas over a real Redis, which is emptied, filled, killed, paused and started again.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base64::Engine as _;
 use kernel::{Clock, Timestamp};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::ports::{InFlight as _, Throttle as _};
 use partner_core::throttle::{Counting, Tier, Verdict};
 use partner_core::{PartnerId, Tenant};
+use redis::TlsCertificates;
 use throwaway::Redis as Server;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -343,6 +347,66 @@ async fn a_password_opens_and_a_wrong_one_is_repeated_nowhere() {
             assert!(told.contains("auth") && !told.contains(password), "{told}");
         }
     }
+}
+
+#[tokio::test]
+async fn tls_is_spoken_with_a_server_that_somebody_vouches_for() {
+    let server = Server::start().unwrap();
+    let (port, certificate) = speak_tls(&server);
+    let url = format!("rediss://127.0.0.1:{port}");
+    let distrusted = RedisUrl::parse(&url).unwrap();
+    let refused = Shared::open(&distrusted, Mode::Test, Arc::new(Random), PATIENT).await;
+    let told = causes(&refused.dial().await.unwrap_err());
+    assert!(told.contains("UnknownIssuer"), "{told}");
+    let trust = TlsCertificates {
+        client_tls: None,
+        root_cert: Some(certificate),
+    };
+    let client = Client::build_with_tls(url, trust).unwrap();
+    let entropy = Arc::new(Random);
+    let shared = Shared::of(client, Mode::Test, entropy, PATIENT, throttle::SERVER_TIME);
+    shared.connect().await;
+    assert!(shared.is_up());
+}
+
+/// Has a server listen for TLS too; the port, and the certificate it shows.
+fn speak_tls(server: &Server) -> (u16, Vec<u8>) {
+    let folder = tempfile::tempdir().unwrap();
+    // The server runs as somebody else.
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = pem("CERTIFICATE", made.cert.der());
+    let key = pem("PRIVATE KEY", &made.signing_key.serialize_der());
+    let file = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    };
+    let (shown, kept) = (file("certificate", &certificate), file("key", &key));
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let port_text = port.to_string();
+    let settings = [
+        ["tls-cert-file", &shown],
+        ["tls-key-file", &kept],
+        ["tls-auth-clients", "no"],
+        ["tls-port", &port_text],
+    ];
+    let command = [&["CONFIG", "SET"], settings.as_flattened()].concat();
+    let _: () = say(server, &command);
+    (port, certificate.into_bytes())
+}
+
+fn pem(kind: &str, bytes: &[u8]) -> String {
+    let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let lines: Vec<&str> = encoded
+        .as_bytes()
+        .chunks(64)
+        .map(|line| std::str::from_utf8(line).unwrap())
+        .collect();
+    let text = lines.join("\n");
+    format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n")
 }
 
 // rule: throttle.shared-secrets

@@ -11,4 +11,6 @@ mod served;
 #[cfg(test)]
 mod server;
 #[cfg(test)]
+mod shared;
+#[cfg(test)]
 mod traces;

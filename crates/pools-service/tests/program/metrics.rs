@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use throwaway::Redis;
+
 use crate::served::{
     Served, eventually, file_for_acme, get, output, provision, quote, text, transact,
 };
@@ -243,7 +245,9 @@ fn sample<'m>(line: &'m str, exported: &BTreeMap<&str, &str>) -> (&'m str, BTree
 fn the_page_lists_exactly_what_is_exported() {
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(KEY, None));
-    let served = Served::start(folder.path(), &[METRICS]);
+    let redis = Redis::start().unwrap();
+    let url = redis.url();
+    let served = Served::start(folder.path(), &[METRICS, ("REDIS_URL", &url)]);
     let bearer = format!("Bearer {KEY}");
     let headers = [("Authorization", &*bearer)];
     let bought = quote(&served, &headers, "100.00");

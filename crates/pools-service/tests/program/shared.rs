@@ -1,0 +1,170 @@
+//! Two services on one database and one Redis, which is killed and comes back.
+
+use std::time::{Duration, Instant};
+
+use throwaway::Redis;
+
+use crate::served::{Served, eventually, file_for_acme, get, json, output, provision, text};
+
+const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
+
+fn are_counted(services: [&Served; 2], how: &str) {
+    for served in services {
+        eventually(|| (limits(served) == how).then_some(()));
+    }
+}
+
+/// What readiness says of the limits; it is ready whatever it says.
+fn limits(served: &Served) -> String {
+    let answer = served.get("/health/ready");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    json(&answer)["checks"]["limits"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+fn metric(served: &Served, series: &str) -> String {
+    let metrics = get(&served.metrics_address(), "/metrics");
+    let value = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    value
+        .unwrap_or_else(|| panic!("{series} in\n{metrics}"))
+        .to_owned()
+}
+
+/// Questions of requests that found no Redis.
+fn unanswered(served: &Served) -> String {
+    metric(
+        served,
+        r#"penstock_redis_calls_total{call="throttle",answer="none"}"#,
+    )
+}
+
+/// Is a request admitted? It waits for nobody.
+fn admitted(served: &Served) -> bool {
+    let bearer = format!("Bearer {KEY}");
+    let begun = Instant::now();
+    let answer = served.send("GET /v1/pools", &[("Authorization", &bearer)], "");
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    let status = answer.get(9..12).unwrap();
+    assert!(["200", "429"].contains(&status), "{answer}");
+    status == "200"
+}
+
+/// How many of thirty requests two services admit in turns.
+fn admitted_of_thirty(services: [&Served; 2]) -> usize {
+    let turns = services.iter().cycle().take(30);
+    turns.filter(|served| admitted(served)).count()
+}
+
+// rule: throttle.shared, throttle.exact, health.limits, idempotency.cache-decides-nothing
+#[test]
+fn two_services_share_one_limit_and_go_on_without_redis() {
+    let mut redis = Redis::start().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    provision(folder.path(), &[], &file_for_acme(KEY, None));
+    let url = redis.url();
+    let variables = [
+        ("REDIS_URL", url.as_str()),
+        ("METRICS_LISTEN", "127.0.0.1:0"),
+        ("THROTTLE_POOLS", "20/1h"),
+    ];
+    let one = Served::start(folder.path(), &variables);
+    let other = Served::start(folder.path(), &variables);
+    let both = [&one, &other];
+
+    // A machine that does much else may make a service give Redis up for a moment: then it is
+    // asked again, with windows that are empty.
+    let undisturbed = (0..10).any(|_| {
+        are_counted(both, "shared");
+        let before = both.map(unanswered);
+        let admitted = admitted_of_thirty(both);
+        let undisturbed = both.map(unanswered) == before;
+        if undisturbed {
+            assert_eq!(admitted, 20);
+        } else {
+            redis.kill().unwrap();
+            redis.start_again().unwrap();
+        }
+        undisturbed
+    });
+    assert!(undisturbed);
+    assert_eq!(
+        both.map(|served| metric(served, "penstock_redis_up{}")),
+        ["1", "1"]
+    );
+
+    redis.kill().unwrap();
+    are_counted(both, "apart");
+    assert_eq!(
+        both.map(|served| metric(served, "penstock_redis_up{}")),
+        ["0", "0"]
+    );
+    // Each counts on from what it has admitted, which is half of the twenty.
+    assert!(admitted_of_thirty(both) <= 20);
+
+    redis.start_again().unwrap();
+    are_counted(both, "shared");
+    assert!(admitted(&one) && admitted(&other));
+
+    for served in [one, other] {
+        let (code, logged) = served.end("-TERM");
+        assert_eq!(code, Some(0), "{logged}");
+        let changes: Vec<bool> = logged
+            .lines()
+            .filter(|line| line.contains("Limits are "))
+            .map(|line| line.contains("Limits are shared"))
+            .collect();
+        let once_each = changes.windows(2).all(|pair| pair[0] != pair[1]);
+        assert!(once_each && changes.len() >= 3, "{changes:?}");
+        assert!(!logged.contains(KEY), "{logged}");
+    }
+}
+
+// rule: health.limits
+#[test]
+fn a_service_starts_without_its_redis() {
+    let mut redis = Redis::start().unwrap();
+    redis.kill().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let url = redis.url();
+    let served = Served::start(folder.path(), &[("REDIS_URL", &url)]);
+    assert_eq!(limits(&served), "apart");
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0));
+    assert!(
+        logged.contains("Limits are counted in this process"),
+        "{logged}"
+    );
+    let alone = Served::start(folder.path(), &[]);
+    assert!(!alone.get("/health/ready").contains("limits"));
+    alone.end("-TERM");
+}
+
+// rule: program.bad-configuration
+#[test]
+fn an_address_that_is_none_is_named_and_its_password_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    for url in [
+        "redis://:hunter2@host:port",
+        "http://hunter2@host",
+        "rediss://:hunter2@host/#insecure",
+    ] {
+        let ended = output(folder.path(), &[], &[("REDIS_URL", url)]);
+        assert_eq!(ended.status.code(), Some(2));
+        let lines: Vec<&str> = text(&ended.stderr).lines().collect();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(
+            lines[0].starts_with("PENSTOCK_REDIS_URL: expected redis://"),
+            "{lines:?}"
+        );
+        assert!(!lines[0].contains("hunter2"), "{lines:?}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
