@@ -219,8 +219,8 @@ const FOR_TESTS_ONLY: &[&str] = &[
 const OWNED: &[(&str, &[&str], &str)] = &[
     (
         "sqlx",
-        &["store-postgres", "store-sqlite"],
-        "SQL belongs to the stores",
+        &["scratch", "store-postgres", "store-sqlite"],
+        "SQL belongs to the stores, and to what makes databases for their tests",
     ),
     ("redis", &["coordination"], "Redis belongs to coordination"),
     ("moka", &["coordination"], "a cache is shared state"),
