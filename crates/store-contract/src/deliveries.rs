@@ -68,6 +68,7 @@ impl<F: Fixture> World<F> {
                 total,
                 each: 64,
                 less: [].into(),
+                ahead: [].into(),
             },
             token: self.entropy.next(),
             lease: LEASE,
@@ -346,6 +347,9 @@ pub async fn a_busy_endpoint_leaves_room_for_others(fixture: impl Fixture) {
     order.room.less.clear();
     order.room.each = 5;
     assert_eq!(world.claim_by(&order).await.len(), 5);
+    order.room.less = [(at_busy.id, 0)].into();
+    order.room.ahead = [(at_busy.id, 7)].into();
+    assert_eq!(world.claim_by(&order).await.len(), 7);
     world.assert_clean().await;
 }
 

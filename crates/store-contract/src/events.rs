@@ -216,6 +216,7 @@ pub async fn an_endpoint_under_a_new_id_takes_over_what_waits(store: impl Fixtur
             total: 8,
             each: 8,
             less: [].into(),
+            ahead: [].into(),
         },
         token: 1,
         lease: std::time::Duration::from_secs(30),

@@ -9,7 +9,7 @@ use instruments::webhooks::Outcome;
 use kernel::planted::{self, planted};
 use kernel::{Clock, Entropy, Mode};
 use partner_core::events::{Endpoint, event_place, secret_place};
-use partner_core::ports::{Claimed, Concluded};
+use partner_core::ports::Claimed;
 use partner_core::sealing::Sealer;
 use partner_core::webhooks::delivery::Ending;
 use partner_core::webhooks::schedule::Schedule;
@@ -18,7 +18,13 @@ use partner_core::webhooks::target::{AllowPrivate, Target};
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use crate::idle::Origin;
+use crate::lanes::Held;
 use crate::post::Poster;
+use crate::slots::Manner;
+
+/// An endpoint that answers within this long is quick.
+const QUICK: Duration = Duration::from_millis(100);
 
 /// Makes attempts.
 pub(crate) struct Attempts {
@@ -61,82 +67,42 @@ impl End {
     }
 }
 
+/// What came of an attempt.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) ending: Ending,
+    pub(crate) status: Option<u16>,
+    pub(crate) error: Option<String>,
+}
+
+impl Made {
+    /// No attempt was concluded.
+    pub(crate) const HANDED_BACK: Self = Self {
+        ending: Ending::HandedBack,
+        status: None,
+        error: None,
+    };
+}
+
+/// What goes for all deliveries that were claimed for an endpoint at once.
+pub(crate) struct Terms {
+    target: Target,
+    origin: Origin,
+    /// The newest first.
+    secrets: Vec<SigningSecret>,
+}
+
 impl Attempts {
-    /// Makes one attempt at a delivery that was claimed under this token.
-    pub(crate) async fn make(&self, claimed: &Claimed, token: u64) -> Concluded {
-        let service = claimed.endpoint.service.as_str();
-        let number = claimed.attempts.saturating_add(1);
-        let began = Instant::now();
-        let span = instruments::webhooks::attempt_span(service, number);
-        let end = match self.prepare(claimed) {
-            Ok((target, headers, body)) => {
-                let posting = self.post(&target, &headers, &body);
-                posting.instrument(span).await
-            }
-            Err(error) => End::failed(Outcome::Untried, error),
-        };
-        instruments::webhooks::attempted(service, end.outcome, began.elapsed());
-        let ending = match end.outcome {
-            Outcome::Delivered => {
-                let lag = self.clock.now().since(claimed.event.created_at);
-                instruments::webhooks::delivered(service, lag);
-                Ending::Delivered
-            }
-            Outcome::Refused
-            | Outcome::TimedOut
-            | Outcome::Unreachable
-            | Outcome::Forbidden
-            | Outcome::Untried => {
-                Ending::of_failure(claimed.attempts, &self.schedule, &*self.entropy)
-            }
-        };
-        note(claimed, &end, ending);
-        Concluded {
-            tenant: claimed.tenant.clone(),
-            id: claimed.id,
-            token,
-            ending,
-            response_status: end.status,
-            error: end.error,
-        }
-    }
-
-    /// The whole attempt up to the status has one deadline.
-    async fn post(&self, target: &Target, headers: &[Header], body: &Bytes) -> End {
-        let posting = around(Step::WebhookPost, self.poster.post(target, headers, body));
-        match tokio::time::timeout(self.timeout, posting).await {
-            Ok(Ok(status)) => End::answered(status),
-            Ok(Err(fault)) => End::failed(fault.outcome(), fault.to_string()),
-            Err(_) => {
-                let late = format!("no answer within {:?}", self.timeout);
-                End::failed(Outcome::TimedOut, late)
-            }
-        }
-    }
-
-    /// What is sent, and where. Its faults are the operator's: something sealed does not open, or
-    /// the address was set under another policy.
-    fn prepare(&self, claimed: &Claimed) -> Result<(Target, [Header; 4], Bytes), String> {
-        let target = Target::parse(&claimed.endpoint.url, self.mode, self.allow)
+    /// Reads where to send, and with which secrets. Its faults are the operator's: something sealed
+    /// does not open, or the address was set under another policy.
+    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<Terms, String> {
+        let target = Target::parse(&endpoint.url, self.mode, self.allow)
             .map_err(|problem| format!("the endpoint's URL cannot be used: {problem}"))?;
-        let place = event_place(&claimed.tenant, &claimed.event.id);
-        let body = self
-            .sealer
-            .open(&place, &claimed.event.body)
-            .map_err(|fault| format!("the event cannot be read: {fault}"))?;
-        let secrets = self.secrets(&claimed.endpoint)?;
-        let message = Message {
-            service: claimed.endpoint.service,
-            event_id: &claimed.event.id,
-            body: &body,
-        };
-        let now = if planted(planted::SIGNED_ONCE) {
-            claimed.event.created_at
-        } else {
-            self.clock.now()
-        };
-        let headers = message.sign(&secrets, now);
-        Ok((target, headers, Bytes::from(body)))
+        Ok(Terms {
+            origin: Origin::of(&target),
+            target,
+            secrets: self.secrets(endpoint)?,
+        })
     }
 
     /// The secrets as of the claim, a moment ago; there must be one, and each must open.
@@ -156,6 +122,98 @@ impl Attempts {
             return Err("the endpoint has no signing secret".to_owned());
         }
         Ok(secrets)
+    }
+
+    /// Makes one attempt at a delivery, and says how the endpoint took it.
+    pub(crate) async fn make(&self, held: &Held) -> (Made, Manner) {
+        let claimed = &held.claimed;
+        let service = claimed.endpoint.service.as_str();
+        let number = claimed.attempts.saturating_add(1);
+        let began = Instant::now();
+        let span = instruments::webhooks::attempt_span(service, number);
+        let end = match self.prepare(held) {
+            Ok((terms, headers, body)) => {
+                let posting = self.post(terms, &headers, &body);
+                posting.instrument(span).await
+            }
+            Err(error) => End::failed(Outcome::Untried, error),
+        };
+        let took = began.elapsed();
+        instruments::webhooks::attempted(service, end.outcome, took);
+        let ending = self.ending(claimed, end.outcome);
+        note(claimed, &end, ending);
+        let manner = match ending {
+            Ending::Delivered if took <= QUICK => Manner::Quick,
+            Ending::Delivered => Manner::Slow,
+            Ending::RetryAfter(_) | Ending::GivenUp | Ending::HandedBack => Manner::Failed,
+        };
+        let made = Made {
+            ending,
+            status: end.status,
+            error: end.error,
+        };
+        (made, manner)
+    }
+
+    fn ending(&self, claimed: &Claimed, outcome: Outcome) -> Ending {
+        match outcome {
+            Outcome::Delivered => {
+                let lag = self.clock.now().since(claimed.event.created_at);
+                instruments::webhooks::delivered(claimed.endpoint.service.as_str(), lag);
+                Ending::Delivered
+            }
+            Outcome::Refused
+            | Outcome::TimedOut
+            | Outcome::Unreachable
+            | Outcome::Forbidden
+            | Outcome::Untried => {
+                Ending::of_failure(claimed.attempts, &self.schedule, &*self.entropy)
+            }
+        }
+    }
+
+    /// The whole attempt up to the status has one deadline.
+    async fn post(&self, terms: &Terms, headers: &[Header], body: &Bytes) -> End {
+        let posting = self
+            .poster
+            .post(&terms.target, &terms.origin, headers, body);
+        let posting = around(Step::WebhookPost, posting);
+        match tokio::time::timeout(self.timeout, posting).await {
+            Ok(Ok(status)) => End::answered(status),
+            Ok(Err(fault)) => End::failed(fault.outcome(), fault.to_string()),
+            Err(_) => {
+                let late = format!("no answer within {:?}", self.timeout);
+                End::failed(Outcome::TimedOut, late)
+            }
+        }
+    }
+
+    /// What is sent now, and where.
+    fn prepare<'h>(&self, held: &'h Held) -> Result<(&'h Terms, [Header; 4], Bytes), String> {
+        let claimed = &held.claimed;
+        let terms = held.terms.as_ref().as_ref().map_err(String::clone)?;
+        let place = event_place(&claimed.tenant, &claimed.event.id);
+        let body = self
+            .sealer
+            .open(&place, &claimed.event.body)
+            .map_err(|fault| format!("the event cannot be read: {fault}"))?;
+        let message = Message {
+            service: claimed.endpoint.service,
+            event_id: &claimed.event.id,
+            body: &body,
+        };
+        let now = if planted(planted::SIGNED_ONCE) {
+            claimed.event.created_at
+        } else {
+            self.clock.now()
+        };
+        let headers = message.sign(&terms.secrets, now);
+        Ok((terms, headers, Bytes::from(body)))
+    }
+
+    /// Closes connections that have waited too long.
+    pub(crate) fn tidy(&self) {
+        self.poster.tidy();
     }
 }
 

@@ -12,6 +12,7 @@ mod attempt;
 mod bounded;
 mod connect;
 mod idle;
+mod lanes;
 mod post;
 mod resolve;
 mod slots;

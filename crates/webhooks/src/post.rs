@@ -1,6 +1,8 @@
 //! One post: connect or reuse, write, read a status.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,19 +51,19 @@ impl Poster {
     pub(crate) async fn post(
         &self,
         target: &Target,
+        origin: &Origin,
         headers: &[Header],
         body: &Bytes,
     ) -> Result<u16, PostFault> {
-        let origin = Origin::of(target);
-        if let Some(connection) = self.idle.take(&origin) {
+        if let Some(connection) = self.idle.take(origin) {
             let request = request(target, headers, body)?;
-            if let Ok(status) = self.post_over(connection, &origin, request).await {
+            if let Ok(status) = self.post_over(connection, origin, request).await {
                 return Ok(status);
             }
         }
         let request = request(target, headers, body)?;
         let connection = self.open(target).await?;
-        let posted = self.post_over(connection, &origin, request).await;
+        let posted = self.post_over(connection, origin, request).await;
         posted.map_err(PostFault::Broken)
     }
 
@@ -93,25 +95,28 @@ impl Poster {
     ) -> Result<u16, hyper::Error> {
         let answer = connection.send(request).await?;
         let status = answer.status().as_u16();
-        self.keep(connection, origin.clone(), answer);
+        self.keep(connection, origin.clone(), answer).await;
         Ok(status)
     }
 
     /// Reads what follows the head, so that the connection can be used again. The status is known
-    /// by then: whatever happens here changes nothing.
-    fn keep(&self, mut connection: Connection, origin: Origin, answer: Response<Incoming>) {
+    /// by then: whatever happens here changes nothing, and what is not there yet is waited for
+    /// elsewhere.
+    async fn keep(&self, mut connection: Connection, origin: Origin, answer: Response<Incoming>) {
         let Ok(reading) = Arc::clone(&self.reading).try_acquire_owned() else {
             return;
         };
         let idle = Arc::clone(&self.idle);
-        tokio::spawn(async move {
-            let reusable =
-                async { read_to_end(answer.into_body()).await && connection.ready().await };
-            if tokio::time::timeout(PATIENCE, reusable).await == Ok(true) {
+        let mut kept = Box::pin(async move {
+            if read_to_end(answer.into_body()).await && connection.ready().await {
                 idle.put(origin, connection);
             }
             drop(reading);
         });
+        let at_once = poll_fn(|cx| Poll::Ready(kept.as_mut().poll(cx))).await;
+        if at_once.is_pending() {
+            tokio::spawn(tokio::time::timeout(PATIENCE, kept));
+        }
     }
 }
 

@@ -1,87 +1,210 @@
-//! How much a worker has taken on, and for whom.
+//! What a worker has in hand, and for whom: attempts under way, and behind those of an endpoint
+//! that answers quickly some deliveries that wait their turn.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use partner_core::events::EndpointId;
 use partner_core::webhooks::fairness::Room;
+use tokio::time::Instant;
 
 /// Attempts under way at once: in all, for an endpoint that answers, and for one that does not.
-const TOTAL: u32 = 512;
-const EACH: u32 = 32;
-const EACH_FAILING: u32 = 1;
+const TOTAL: usize = 512;
+const EACH: usize = 32;
+const EACH_FAILING: usize = 1;
 /// However many endpoints fail, the others keep half of the room.
-const TOTAL_FAILING: u32 = TOTAL / 2;
+const TOTAL_FAILING: usize = TOTAL / 2;
+/// Deliveries that wait their turn: for one quick endpoint, and for all of them together.
+const EACH_AHEAD: usize = 224;
+const TOTAL_AHEAD: usize = 512;
+/// How long one may wait its turn. Its endpoint and secrets are as old as that, and its lease
+/// outlasts it by far more than an attempt takes.
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The attempts under way, by endpoint, and the endpoints whose last attempt has failed.
-#[derive(Debug, Default)]
-pub(crate) struct Slots {
-    taken: BTreeMap<EndpointId, u32>,
-    failing: BTreeSet<EndpointId>,
+/// How an endpoint took the last attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// At once.
+    Quick,
+    /// In the end.
+    Slow,
+    /// Not at all.
+    Failed,
 }
 
-impl Slots {
-    pub(crate) fn take(&mut self, endpoint: EndpointId) {
-        let taken = self.taken.entry(endpoint).or_default();
-        *taken = taken.saturating_add(1);
+impl Manner {
+    const fn at_once(self) -> usize {
+        match self {
+            Self::Quick | Self::Slow => EACH,
+            Self::Failed => EACH_FAILING,
+        }
+    }
+}
+
+/// Deliveries in hand, by endpoint, and how each endpoint has taken its last.
+#[derive(Debug)]
+pub(crate) struct Slots<T> {
+    standings: BTreeMap<EndpointId, Standing<T>>,
+    in_hand: usize,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self {
+            standings: BTreeMap::new(),
+            in_hand: 0,
+        }
+    }
+}
+
+/// Of one endpoint.
+#[derive(Debug)]
+struct Standing<T> {
+    manner: Manner,
+    under_way: usize,
+    /// The one that was claimed first stands first.
+    waiting: VecDeque<(Instant, T)>,
+}
+
+impl<T> Standing<T> {
+    /// Of an endpoint that nothing is known of.
+    const fn new() -> Self {
+        Self {
+            manner: Manner::Slow,
+            under_way: 0,
+            waiting: VecDeque::new(),
+        }
     }
 
-    pub(crate) fn free(&mut self, endpoint: EndpointId) {
-        if let Some(taken) = self.taken.get_mut(&endpoint) {
-            *taken = taken.saturating_sub(1);
-            if *taken == 0 {
-                self.taken.remove(&endpoint);
+    fn in_hand(&self) -> usize {
+        self.under_way.saturating_add(self.waiting.len())
+    }
+
+    /// How much of the room for attempts it takes.
+    fn taken(&self) -> usize {
+        self.in_hand().min(EACH)
+    }
+
+    /// Is there anything to remember it for?
+    fn is_of_use(&self) -> bool {
+        self.in_hand() > 0 || self.manner == Manner::Failed
+    }
+
+    /// Begins the next that waits, if there is room; one that has waited too long never is.
+    fn begin(&mut self, now: Instant) -> Option<T> {
+        if self.under_way >= self.manner.at_once() || self.is_stale(now) {
+            return None;
+        }
+        let (_, next) = self.waiting.pop_front()?;
+        self.under_way = self.under_way.saturating_add(1);
+        Some(next)
+    }
+
+    fn is_stale(&self, now: Instant) -> bool {
+        let first = self.waiting.front();
+        first.is_some_and(|(since, _)| now.duration_since(*since) >= PATIENCE)
+    }
+}
+
+impl<T> Slots<T> {
+    /// Deliveries in hand.
+    pub(crate) const fn in_hand(&self) -> usize {
+        self.in_hand
+    }
+
+    /// Takes one on; the first of its endpoint's that can be begun now.
+    pub(crate) fn take(&mut self, endpoint: EndpointId, it: T, now: Instant) -> Option<T> {
+        let standing = self.standings.entry(endpoint).or_insert_with(Standing::new);
+        standing.waiting.push_back((now, it));
+        self.in_hand = self.in_hand.saturating_add(1);
+        standing.begin(now)
+    }
+
+    /// One that was under way has ended, in this manner where anything was learnt of it.
+    pub(crate) fn free(&mut self, endpoint: EndpointId, manner: Option<Manner>) {
+        let Some(standing) = self.standings.get_mut(&endpoint) else {
+            return;
+        };
+        standing.manner = manner.unwrap_or(standing.manner);
+        standing.under_way = standing.under_way.saturating_sub(1);
+        self.in_hand = self.in_hand.saturating_sub(1);
+        if !standing.is_of_use() {
+            self.standings.remove(&endpoint);
+        }
+    }
+
+    /// Begins the next of an endpoint's.
+    pub(crate) fn begin_at(&mut self, endpoint: EndpointId, now: Instant) -> Option<T> {
+        self.standings.get_mut(&endpoint)?.begin(now)
+    }
+
+    /// Begins the next of anybody's: an endpoint may have recovered.
+    pub(crate) fn begin(&mut self, now: Instant) -> Option<T> {
+        self.standings.values_mut().find_map(|it| it.begin(now))
+    }
+
+    /// Gives up what has waited too long.
+    pub(crate) fn give_up_stale(&mut self, now: Instant) -> Vec<T> {
+        self.give_up(|standing| standing.is_stale(now))
+    }
+
+    /// Gives up everything that waits.
+    pub(crate) fn give_up_all(&mut self) -> Vec<T> {
+        self.give_up(|_| true)
+    }
+
+    fn give_up(&mut self, wanted: impl Fn(&Standing<T>) -> bool) -> Vec<T> {
+        let mut given_up = Vec::new();
+        for standing in self.standings.values_mut() {
+            while wanted(standing)
+                && let Some((_, it)) = standing.waiting.pop_front()
+            {
+                given_up.push(it);
             }
         }
-    }
-
-    /// Has the endpoint no room left?
-    pub(crate) fn is_full(&self, endpoint: EndpointId) -> bool {
-        let each = if self.failing.contains(&endpoint) {
-            EACH_FAILING
-        } else {
-            EACH
-        };
-        let taken = self.taken.get(&endpoint).copied().unwrap_or_default();
-        taken >= each
-    }
-
-    /// Remembers whether the endpoint takes deliveries.
-    pub(crate) fn judge(&mut self, endpoint: EndpointId, delivered: bool) {
-        if delivered {
-            self.failing.remove(&endpoint);
-        } else {
-            self.failing.insert(endpoint);
-        }
+        self.in_hand = self.in_hand.saturating_sub(given_up.len());
+        self.standings.retain(|_, standing| standing.is_of_use());
+        given_up
     }
 
     /// What can be taken on.
     pub(crate) fn room(&self) -> Room {
-        let taken: u32 = self.taken.values().sum();
-        let by_failing: u32 = self
-            .failing
-            .iter()
-            .filter_map(|it| self.taken.get(it))
-            .sum();
-        let each_failing = if by_failing < TOTAL_FAILING {
-            EACH_FAILING
-        } else {
-            0
+        let sum = |wanted: fn(Manner) -> bool| -> usize {
+            let them = self.standings.values().filter(|it| wanted(it.manner));
+            them.map(Standing::taken).sum()
         };
-        let mut less: BTreeMap<EndpointId, u32> = self
-            .failing
-            .iter()
-            .map(|endpoint| (*endpoint, each_failing))
-            .collect();
-        for (endpoint, taken) in &self.taken {
-            let room = less.entry(*endpoint).or_insert(EACH);
-            *room = room.saturating_sub(*taken);
+        let failing_have_room = sum(|manner| manner == Manner::Failed) < TOTAL_FAILING;
+        let quick = self
+            .standings
+            .values()
+            .filter(|it| it.manner == Manner::Quick);
+        let each_ahead = TOTAL_AHEAD
+            .checked_div(quick.count())
+            .unwrap_or_default()
+            .min(EACH_AHEAD);
+        let mut room = Room {
+            total: count(TOTAL.saturating_sub(sum(|_| true))),
+            each: count(EACH),
+            ..Room::default()
+        };
+        for (endpoint, standing) in &self.standings {
+            let at_once = match standing.manner {
+                Manner::Failed if !failing_have_room => 0,
+                manner => manner.at_once(),
+            };
+            let less = at_once.saturating_sub(standing.in_hand());
+            room.less.insert(*endpoint, count(less));
+            if standing.manner == Manner::Quick {
+                let ahead = each_ahead.saturating_sub(standing.in_hand().saturating_sub(EACH));
+                room.ahead.insert(*endpoint, count(ahead));
+            }
         }
-        Room {
-            total: TOTAL.saturating_sub(taken),
-            each: EACH,
-            less,
-        }
+        room
     }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -103,8 +226,25 @@ mod tests {
         EndpointId::new(Mode::Test, at, &Number(number))
     }
 
-    fn left(slots: &Slots, number: u32) -> Option<u32> {
+    fn less(slots: &Slots<u32>, number: u32) -> Option<u32> {
         slots.room().less.get(&endpoint(number)).copied()
+    }
+
+    fn ahead(slots: &Slots<u32>, number: u32) -> Option<u32> {
+        slots.room().ahead.get(&endpoint(number)).copied()
+    }
+
+    /// Takes on so many for an endpoint, and says which begin.
+    fn take(slots: &mut Slots<u32>, number: u32, many: u32) -> Vec<u32> {
+        let now = Instant::now();
+        let taken = (0..many).filter_map(|it| slots.take(endpoint(number), it, now));
+        taken.collect()
+    }
+
+    /// One ends in this manner; the one that begins instead.
+    fn end(slots: &mut Slots<u32>, number: u32, manner: Manner) -> Option<u32> {
+        slots.free(endpoint(number), Some(manner));
+        slots.begin_at(endpoint(number), Instant::now())
     }
 
     // rule: webhook.isolation
@@ -112,30 +252,36 @@ mod tests {
     fn an_endpoint_has_a_bounded_share() {
         let mut slots = Slots::default();
         assert_eq!((slots.room().total, slots.room().each), (512, 32));
-        for _ in 0..32 {
-            slots.take(endpoint(1));
-        }
-        assert_eq!((slots.room().total, left(&slots, 1)), (480, Some(0)));
-        slots.free(endpoint(1));
-        assert_eq!((slots.room().total, left(&slots, 1)), (481, Some(1)));
-        assert_eq!(left(&slots, 2), None);
+        assert_eq!(take(&mut slots, 1, 32).len(), 32);
+        assert_eq!((slots.room().total, less(&slots, 1)), (480, Some(0)));
+        assert_eq!(end(&mut slots, 1, Manner::Slow), None);
+        assert_eq!((slots.room().total, less(&slots, 1)), (481, Some(1)));
+        assert_eq!((less(&slots, 2), ahead(&slots, 1)), (None, None));
         for _ in 0..40 {
-            slots.free(endpoint(1));
+            end(&mut slots, 1, Manner::Slow);
         }
-        assert_eq!((slots.room().total, left(&slots, 1)), (512, None));
+        assert_eq!(
+            (slots.room(), slots.in_hand()),
+            (Slots::<u32>::default().room(), 0)
+        );
     }
 
     // rule: webhook.isolation
     #[test]
     fn one_that_fails_is_tried_one_by_one_until_it_takes_something() {
         let mut slots = Slots::default();
-        slots.judge(endpoint(1), false);
-        assert_eq!(left(&slots, 1), Some(1));
-        slots.take(endpoint(1));
-        assert_eq!(left(&slots, 1), Some(0));
-        slots.free(endpoint(1));
-        slots.judge(endpoint(1), true);
-        assert_eq!(left(&slots, 1), None);
+        take(&mut slots, 1, 1);
+        end(&mut slots, 1, Manner::Failed);
+        assert_eq!(less(&slots, 1), Some(1));
+        assert_eq!(take(&mut slots, 1, 3), [0], "two wait");
+        assert_eq!((less(&slots, 1), ahead(&slots, 1)), (Some(0), None));
+        assert_eq!(end(&mut slots, 1, Manner::Failed), Some(1));
+        assert_eq!(slots.begin(Instant::now()), None);
+        take(&mut slots, 1, 2);
+        assert_eq!(end(&mut slots, 1, Manner::Quick), Some(2));
+        assert_eq!(slots.begin(Instant::now()), Some(0), "the rest may begin");
+        assert_eq!(slots.begin(Instant::now()), Some(1));
+        assert_eq!(less(&slots, 1), Some(29));
     }
 
     // rule: webhook.isolation
@@ -143,15 +289,78 @@ mod tests {
     fn those_that_fail_leave_half_to_the_others() {
         let mut slots = Slots::default();
         for number in 0..300 {
-            slots.judge(endpoint(number), false);
+            take(&mut slots, number, 1);
+            end(&mut slots, number, Manner::Failed);
         }
         for number in 0..256 {
-            assert_eq!(left(&slots, number), Some(1));
-            slots.take(endpoint(number));
+            assert_eq!(less(&slots, number), Some(1));
+            take(&mut slots, number, 1);
         }
-        assert_eq!(left(&slots, 299), Some(0));
-        assert_eq!((slots.room().total, left(&slots, 300)), (256, None));
-        slots.free(endpoint(0));
-        assert_eq!(left(&slots, 299), Some(1));
+        assert_eq!(less(&slots, 299), Some(0));
+        assert_eq!((slots.room().total, less(&slots, 300)), (256, None));
+        end(&mut slots, 0, Manner::Failed);
+        assert_eq!(less(&slots, 299), Some(1));
+    }
+
+    // rule: webhook.isolation
+    #[test]
+    fn only_a_quick_one_has_some_wait_their_turn() {
+        let mut slots = Slots::default();
+        take(&mut slots, 1, 2);
+        end(&mut slots, 1, Manner::Quick);
+        assert_eq!((less(&slots, 1), ahead(&slots, 1)), (Some(31), Some(224)));
+        assert_eq!(take(&mut slots, 1, 255).len(), 31);
+        assert_eq!((less(&slots, 1), ahead(&slots, 1)), (Some(0), Some(0)));
+        assert_eq!((slots.room().total, slots.in_hand()), (480, 256));
+        assert_eq!(end(&mut slots, 1, Manner::Slow), Some(31), "in their order");
+        assert_eq!((less(&slots, 1), ahead(&slots, 1)), (Some(0), None));
+    }
+
+    // rule: webhook.fair
+    #[test]
+    fn the_quick_ones_share_what_may_wait() {
+        let mut slots = Slots::default();
+        for number in 0..16 {
+            take(&mut slots, number, 2);
+            end(&mut slots, number, Manner::Quick);
+        }
+        let room = slots.room();
+        assert_eq!(room.ahead.values().sum::<u32>(), 512);
+        assert_eq!(ahead(&slots, 15), Some(32));
+        for number in 0..16 {
+            take(&mut slots, number, 63);
+        }
+        let room = slots.room();
+        assert_eq!((room.total, room.ahead.values().sum()), (0, 0));
+        assert_eq!(slots.in_hand(), 1024);
+    }
+
+    // rule: webhook.lease, webhook.isolation
+    #[test]
+    fn what_has_waited_too_long_is_given_up_and_never_begun() {
+        let mut slots = Slots::default();
+        let claimed = Instant::now();
+        assert_eq!(take(&mut slots, 1, 40).len(), 32);
+        slots.free(endpoint(1), None);
+        let waits = claimed + PATIENCE - Duration::from_millis(100);
+        assert!(slots.give_up_stale(waits).is_empty());
+        assert_eq!(slots.begin_at(endpoint(1), waits), Some(32));
+        slots.free(endpoint(1), None);
+        let waited = Instant::now() + PATIENCE;
+        assert_eq!(slots.begin_at(endpoint(1), waited), None);
+        assert_eq!(slots.begin(waited), None);
+        let given_up = slots.give_up_stale(waited);
+        assert_eq!(given_up, (33..40).collect::<Vec<_>>());
+        assert_eq!((slots.in_hand(), less(&slots, 1)), (31, Some(1)));
+    }
+
+    // rule: webhook.hand-back
+    #[test]
+    fn everything_that_waits_can_be_given_up() {
+        let mut slots = Slots::default();
+        take(&mut slots, 1, 40);
+        take(&mut slots, 2, 33);
+        assert_eq!(slots.give_up_all().len(), 9);
+        assert_eq!((slots.in_hand(), slots.begin(Instant::now())), (64, None));
     }
 }

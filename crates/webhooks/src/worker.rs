@@ -1,28 +1,28 @@
-//! The worker: claims what it can start at once, and records what came of it.
+//! The worker: claims what there is room for, and records what came of it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Cas, Clock, Entropy, Mode, StoreError, Timestamp};
-use partner_core::Tenant;
-use partner_core::events::{DeliveryId, EndpointId, Service};
+use partner_core::events::Service;
 use partner_core::ports::{ClaimOrder, Claimed, Concluded, Deliveries, QueueStanding, Wake};
 use partner_core::sealing::Sealer;
-use partner_core::webhooks::delivery::{Ending, Lease};
+use partner_core::webhooks::delivery::Lease;
+use partner_core::webhooks::fairness::Room;
 use partner_core::webhooks::schedule::Schedule;
 use partner_core::webhooks::target::AllowPrivate;
 use tokio::sync::Notify;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::attempt::Attempts;
 use crate::connect::Connector;
+use crate::lanes::{Ended, Lanes};
 use crate::post::Poster;
 use crate::resolve::Resolve;
-use crate::slots::Slots;
 use crate::tls::{Tls, Trust};
 
 /// How often the queue is looked at where nobody has said that there is something.
@@ -72,25 +72,15 @@ impl fmt::Debug for Setup {
 /// Delivers the events of one service until it is told to stop.
 pub struct Worker {
     setup: Setup,
-    attempts: Arc<Attempts>,
     bell: Arc<Bell>,
-    slots: Slots,
-    running: JoinSet<Concluded>,
-    held: HashMap<Id, Held>,
+    lanes: Arc<Lanes>,
+    running: JoinSet<()>,
     /// What has ended and is not recorded yet.
     ended: Vec<Concluded>,
     /// Some endpoint was given all that it had room for: more may be due for it.
     backlog: bool,
     faults: u32,
     counted: Option<Instant>,
-}
-
-/// What a running attempt holds.
-struct Held {
-    tenant: Tenant,
-    id: DeliveryId,
-    endpoint: EndpointId,
-    token: u64,
 }
 
 /// Rung by the store when deliveries have been queued; remembers it while nobody listens.
@@ -143,11 +133,9 @@ impl Worker {
             .deliveries_watch(Arc::clone(&bell) as Arc<dyn Wake>);
         instruments::webhooks::working(setup.service.as_str());
         Self {
-            attempts: Arc::new(attempts),
             bell,
-            slots: Slots::default(),
+            lanes: Lanes::new(attempts),
             running: JoinSet::new(),
-            held: HashMap::new(),
             ended: Vec::new(),
             backlog: false,
             faults: 0,
@@ -173,21 +161,23 @@ impl Worker {
         self.wind_down().await;
     }
 
-    /// Rests so long, or until the queue is to be looked at again. What ends meanwhile is noted.
-    async fn rested(&mut self, rest: Duration) -> Call {
+    /// Rests so long, or until the queue is to be looked at again, or enough has ended.
+    async fn rested(&self, rest: Duration) -> Call {
         let mut until = Instant::now() + rest;
         loop {
             // A store that could not be asked a moment ago is left alone for the whole rest.
-            if self.faults == 0 && !self.ended.is_empty() {
-                if self.running.is_empty() {
-                    return Call::Due;
+            match self.lanes.ended() {
+                Ended::All if self.faults == 0 => return Call::Due,
+                Ended::Half if self.faults == 0 && self.backlog => return Call::Due,
+                Ended::Half | Ended::Some if self.faults == 0 => {
+                    until = until.min(Instant::now() + TOGETHER);
                 }
-                until = until.min(Instant::now() + TOGETHER);
+                Ended::All | Ended::Half | Ended::Some | Ended::Nothing => {}
             }
             tokio::select! {
                 biased;
                 () = self.bell.0.notified() => return Call::Rung,
-                Some(ended) = self.running.join_next_with_id() => self.note(ended),
+                () = self.lanes.rung() => {}
                 () = tokio::time::sleep_until(until) => return Call::Due,
             }
         }
@@ -195,7 +185,8 @@ impl Worker {
 
     /// Records what has ended and takes on what there is room for; how long to rest.
     async fn turn(&mut self, call: Call) -> Duration {
-        self.attempts.poster.tidy();
+        while self.running.try_join_next().is_some() {}
+        self.lanes.tidy(&mut self.running);
         let turned = match self.record().await {
             Ok(()) => self.take_on(call).await,
             Err(fault) => Err(fault),
@@ -223,8 +214,6 @@ impl Worker {
                 return Ok(rest);
             }
         }
-        // What has ended while the store recorded makes room too.
-        self.note_all();
         self.backlog = self.claim().await?;
         Ok(POLL)
     }
@@ -257,92 +246,25 @@ impl Worker {
         next.map_or(POLL, |next| next.since(now).min(POLL))
     }
 
-    /// Claims once and starts what was claimed: has an endpoint been given all that it had room
-    /// for?
+    /// Claims once and begins what can begin: was an endpoint given all that it had room for?
     async fn claim(&mut self) -> Result<bool, StoreError> {
-        let room = self.slots.room();
-        if room.total == 0 {
-            return Ok(true);
-        }
         let order = ClaimOrder {
             mode: self.setup.mode,
             service: self.setup.service,
-            room,
+            room: self.lanes.room(),
             token: token(&*self.setup.entropy),
             lease: Lease::span(self.setup.timeout),
         };
         let claimed = self.setup.deliveries.deliveries_claim(&order).await?;
-        let mut is_full = false;
-        for one in claimed {
-            let endpoint = one.endpoint.id;
-            self.start(one, order.token);
-            is_full |= self.slots.is_full(endpoint);
-        }
+        let is_full = is_full(&order.room, &claimed);
+        self.lanes.take_on(claimed, order.token, &mut self.running);
         Ok(is_full)
-    }
-
-    fn start(&mut self, claimed: Claimed, token: u64) {
-        let held = Held {
-            tenant: claimed.tenant.clone(),
-            id: claimed.id,
-            endpoint: claimed.endpoint.id,
-            token,
-        };
-        self.slots.take(held.endpoint);
-        let attempts = Arc::clone(&self.attempts);
-        let task = self
-            .running
-            .spawn(async move { attempts.make(&claimed, token).await });
-        self.held.insert(task.id(), held);
-    }
-
-    /// Notes whatever else has ended.
-    fn note_all(&mut self) {
-        while let Some(ended) = self.running.try_join_next_with_id() {
-            self.note(ended);
-        }
-    }
-
-    fn note(&mut self, ended: Result<(Id, Concluded), JoinError>) {
-        match ended {
-            Ok((task, concluded)) => {
-                if let Some(held) = self.held.remove(&task) {
-                    let delivered = concluded.ending == Ending::Delivered;
-                    self.slots.free(held.endpoint);
-                    self.slots.judge(held.endpoint, delivered);
-                    self.ended.push(concluded);
-                }
-            }
-            Err(broken) => self.note_broken(&broken),
-        }
-    }
-
-    /// Aborted, an attempt is handed back. One that has panicked keeps its lease: nothing is known
-    /// of it, and at once is no good time to try what has just panicked again.
-    fn note_broken(&mut self, broken: &JoinError) {
-        let Some(held) = self.held.remove(&broken.id()) else {
-            return;
-        };
-        self.slots.free(held.endpoint);
-        if broken.is_cancelled() {
-            let back = Concluded {
-                tenant: held.tenant,
-                id: held.id,
-                token: held.token,
-                ending: Ending::HandedBack,
-                response_status: None,
-                error: None,
-            };
-            self.ended.push(back);
-        } else {
-            tracing::error!(delivery.id = %held.id, "An attempt to deliver has panicked");
-            self.slots.judge(held.endpoint, false);
-        }
     }
 
     /// Records what has ended. A fault that may pass leaves it for the next turn; one that will
     /// not costs only the delivery it belongs to, whose lease then runs out.
     async fn record(&mut self) -> Result<(), StoreError> {
+        self.ended.append(&mut self.lanes.pick_up());
         if self.ended.is_empty() {
             return Ok(());
         }
@@ -372,30 +294,46 @@ impl Worker {
         Ok(())
     }
 
-    /// Claims nothing more. What has not ended within the grace is broken off and handed back.
+    /// Claims nothing more. What has not begun is handed back at once, and what has not ended
+    /// within the grace is broken off and handed back.
     async fn wind_down(mut self) {
         let end = Instant::now() + self.setup.grace;
-        while let Ok(Some(ended)) =
-            tokio::time::timeout_at(end, self.running.join_next_with_id()).await
-        {
-            self.note(ended);
-            self.note_all();
+        self.lanes.hand_back();
+        loop {
             // What could not be recorded now is tried once more at the end.
             let _ = self.record().await;
+            if self.lanes.are_empty() {
+                break;
+            }
+            if tokio::time::timeout_at(end, self.lanes.rung())
+                .await
+                .is_err()
+            {
+                break;
+            }
         }
-        self.running.abort_all();
-        while let Some(ended) = self.running.join_next_with_id().await {
-            self.note(ended);
-        }
-        let open = self.ended.len();
+        self.running.shutdown().await;
         if let Err(fault) = self.record().await {
             tracing::warn!(
-                deliveries = open,
+                deliveries = self.ended.len(),
                 error = causes(&fault),
                 "Failed to record deliveries before stopping; their leases run out"
             );
         }
     }
+}
+
+/// Was an endpoint given all that there was room for, so that more may be due for it?
+fn is_full(room: &Room, claimed: &[Claimed]) -> bool {
+    let mut given = BTreeMap::new();
+    for claimed in claimed {
+        let given: &mut u32 = given.entry(claimed.endpoint.id).or_default();
+        *given = given.saturating_add(1);
+    }
+    let is_used_up = |(endpoint, given)| given >= room.most(endpoint);
+    room.total == 0
+        || claimed.len() >= usize::try_from(room.total).unwrap_or(usize::MAX)
+        || given.into_iter().any(is_used_up)
 }
 
 const fn shown(standing: QueueStanding) -> instruments::webhooks::Queue {

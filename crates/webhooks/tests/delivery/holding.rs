@@ -1,9 +1,14 @@
 //! Claims: kept, handed back, and taken over.
 
-use std::sync::atomic::Ordering;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use partner_core::webhooks::delivery::DeliveryState;
+use webhooks::Resolve;
 
 use crate::queue::Queue;
 use crate::receiver::{Receiver, Reply};
@@ -91,6 +96,42 @@ async fn a_worker_that_is_late_changes_nothing() {
     assert_eq!(world.delivery(&listener, "o").await, record);
     slow.stop().await;
     other.stop().await;
+}
+
+/// Panics where it is asked for the first time, and knows one address from then on.
+#[derive(Default)]
+struct Panics(AtomicBool);
+
+#[async_trait]
+impl Resolve for Panics {
+    async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        assert!(self.0.swap(true, Ordering::SeqCst), "this one panics");
+        Ok(vec![IpAddr::from([127, 0, 0, 1])])
+    }
+}
+
+/// It costs its own delivery a lease, and the worker nothing.
+// rule: webhook.lease, webhook.at-least-once
+#[tokio::test]
+async fn an_attempt_that_panics_is_made_again_once_its_lease_is_over() {
+    let mut world = World::new(&[60_000]).await;
+    let panics = Arc::new(Panics::default());
+    world.setup.resolver = panics.clone();
+    let receiver = Receiver::start([]).await;
+    let url = format!("http://name.test:{}/", receiver.address.port());
+    let listener = world.listener("acme", &url).await;
+    let worker = world.start();
+    world.emit(&listener, "first", "first").await;
+    while !panics.0.load(Ordering::SeqCst) {
+        tokio::time::sleep(millis(5)).await;
+    }
+    world.emit(&listener, "second", "second").await;
+    world.closed(&listener, "second").await;
+    assert_eq!(receiver.events(), ["second"]);
+    world.clock.advance(Duration::from_secs(21));
+    world.closed(&listener, "first").await;
+    assert_eq!(receiver.events(), ["second", "first"]);
+    worker.stop().await;
 }
 
 /// What was delivered while the store was away is recorded when it is back, and it is not asked

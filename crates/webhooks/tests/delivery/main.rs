@@ -1,6 +1,8 @@
 //! The worker over the real store, against receivers on this machine that misbehave.
 
 #[cfg(test)]
+mod ahead;
+#[cfg(test)]
 mod dns;
 #[cfg(test)]
 mod faults;
