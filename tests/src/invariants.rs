@@ -85,16 +85,18 @@ pub(crate) const INVARIANTS: [(&str, &str); 14] = [
     ),
     (
         "a trade that ended has one event of the matching type",
-        "SELECT count(*) FROM trades t WHERE (
+        "WITH t AS MATERIALIZED (SELECT mode, partner_id, status, 'txn_' || mode || '_' || ulid(id) AS object FROM trades)
+         SELECT count(*) FROM t WHERE (
             SELECT string_agg(e.type, ',') FROM events e
-            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.object_id LIKE '%' || ulid(t.id)
+            WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.object_id = t.object
          ) IS DISTINCT FROM CASE t.status WHEN 'reserved' THEN NULL WHEN 'returned' THEN 'pool.transaction.settled'
             ELSE 'pool.transaction.' || t.status END",
     ),
     (
         "every event is about a trade",
-        "SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM trades t
-            WHERE t.mode = e.mode AND t.partner_id = e.partner_id AND e.object_id LIKE '%' || ulid(t.id))",
+        "WITH t AS MATERIALIZED (SELECT mode, partner_id, status, 'txn_' || mode || '_' || ulid(id) AS object FROM trades)
+         SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM t
+            WHERE t.mode = e.mode AND t.partner_id = e.partner_id AND t.object = e.object_id)",
     ),
     (
         "the steps of a trade lead to its status",
