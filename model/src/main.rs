@@ -1,7 +1,8 @@
 //! The model check of money: the real use cases of `pools-core`, over a modelled store, engine, clients and clock, in every
 //! order, with crashes, lost answers, duplicates and late messages at every step. See `docs/model.md`.
 //!
-//! It checks every scene, and says how many states that were.
+//! It checks every scene to its end, and says how many states that were and what came about in them. `--long` checks larger
+//! scenes instead, a name only the scene of that name.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -11,6 +12,7 @@
 )]
 
 mod converge;
+mod coverage;
 mod db;
 mod digest;
 mod far;
@@ -28,37 +30,70 @@ use std::fmt;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use coverage::Report;
 use scene::Scene;
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 
 /// Fewer states than this are no check.
 const AT_LEAST: usize = 10_000_000;
 
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let names: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let sound = match names.as_slice() {
+        [] => every_scene(),
+        ["--long"] => scenes_in_turn(scenes::long()).is_some(),
+        names => scenes_in_turn(named(names)).is_some(),
+    };
+    ExitCode::from(u8::from(!sound))
+}
+
+fn named(names: &[&str]) -> Vec<Scene> {
+    let mut scenes = scenes::all();
+    scenes.extend(scenes::long());
+    for name in names {
+        let known = scenes.iter().any(|scene| scene.name == *name);
+        assert!(known, "there is no scene {name:?}");
+    }
+    scenes.retain(|scene| names.contains(&scene.name));
+    scenes
+}
+
+/// All scenes together have to show everything there is to be seen, in enough states.
+fn every_scene() -> bool {
+    let Some(states) = scenes_in_turn(scenes::all()) else {
+        return false;
+    };
+    let report = Report::of_the_run();
+    println!("{}", report.shown.join(", "));
+    for missing in &report.missing {
+        println!("FAILED: never came about: {missing}");
+    }
+    if states < AT_LEAST {
+        println!("FAILED: at least {AT_LEAST} states are to be visited");
+    }
+    states >= AT_LEAST && report.missing.is_empty()
+}
+
+/// How many states there were; `None` where one was wrong.
 #[expect(
     clippy::disallowed_methods,
     reason = "a scene's duration is shown to people and decides nothing"
 )]
-fn main() -> ExitCode {
+fn scenes_in_turn(scenes: Vec<Scene>) -> Option<usize> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let chosen = std::env::args().nth(1);
     let mut states = 0;
-    let mut sound = true;
-    for scene in scenes::all() {
-        if chosen.as_ref().is_some_and(|chosen| chosen != scene.name) {
-            continue;
-        }
+    for scene in scenes {
         let start = Instant::now();
         let checked = check(scene, threads);
         println!("{checked} ({:.1} s)", start.elapsed().as_secs_f32());
+        if checked.fault.is_some() {
+            return None;
+        }
         states += checked.states;
-        sound &= checked.fault.is_none();
     }
     println!("{states} states");
-    let enough = chosen.is_some() || states >= AT_LEAST;
-    if sound && !enough {
-        println!("FAILED: at least {AT_LEAST} states are to be visited");
-    }
-    ExitCode::from(u8::from(!(sound && enough)))
+    Some(states)
 }
 
 /// What the check of a scene has found.

@@ -73,6 +73,16 @@ pub(crate) enum Call {
 }
 
 impl Call {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Enter,
+        Self::Read,
+        Self::Write,
+        Self::Hold,
+        Self::Confirm,
+        Self::LetGo,
+        Self::Report,
+    ];
+
     /// The ways it can go wrong.
     pub(crate) const fn faults(self) -> &'static [Fault] {
         match self {

@@ -97,6 +97,8 @@ pub(crate) enum Now {
 /// What a client makes of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Answer {
+    /// What it says, unless it is never right.
+    pub(crate) said: Option<Said>,
     /// The trade it is told it has.
     pub(crate) trade: Option<TradeId>,
     /// The final status of the quote it is told.
@@ -105,6 +107,53 @@ pub(crate) struct Answer {
     pub(crate) again: bool,
     /// An answer that is never right.
     pub(crate) broken: Option<Breach>,
+}
+
+/// Every answer that has to be given in some scene.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Said {
+    /// A transact has made a trade, or found the one there is.
+    Opened,
+    Existing,
+    /// Another request with the key is under way.
+    InProgress,
+    KeyReused,
+    CapExceeded,
+    BalanceTooLow,
+    HoldRefused,
+    EngineSilent,
+    /// A quote's status, as an answer or a refusal.
+    Active,
+    Consumed,
+    Rejected,
+    Expired,
+    /// A poll has found a trade, or none.
+    Trade,
+    NoTrade,
+    Credited,
+    /// The store was away, or nobody knows what became of the commit.
+    Unknown,
+}
+
+impl Said {
+    pub(crate) const ALL: [Self; 16] = [
+        Self::Opened,
+        Self::Existing,
+        Self::InProgress,
+        Self::KeyReused,
+        Self::CapExceeded,
+        Self::BalanceTooLow,
+        Self::HoldRefused,
+        Self::EngineSilent,
+        Self::Active,
+        Self::Consumed,
+        Self::Rejected,
+        Self::Expired,
+        Self::Trade,
+        Self::NoTrade,
+        Self::Credited,
+        Self::Unknown,
+    ];
 }
 
 /// The three ends of a quote.
@@ -211,14 +260,9 @@ async fn transact(ports: Ports, quote: usize, name: u8) -> Answer {
         idempotency_ttl: IDEMPOTENCY_TTL,
     };
     match transacting.transact(&DOOR, request).await {
-        Ok(Outcome::Opened(trade) | Outcome::Existing(trade)) => Answer {
-            trade: Some(trade.id),
-            quote: Some(End::Consumed),
-            ..Answer::default()
-        },
-        Err(TransactError::InProgress | TransactError::Refused(Refusal::EngineUnavailable)) => {
-            again()
-        }
+        Ok(Outcome::Opened(trade)) => of_trade(Said::Opened, trade.id),
+        Ok(Outcome::Existing(trade)) => of_trade(Said::Existing, trade.id),
+        Err(TransactError::InProgress) => again(Said::InProgress),
         Err(TransactError::Refused(refusal)) => refused(refusal),
         Err(TransactError::Store(fault)) => failed(&fault),
     }
@@ -231,24 +275,24 @@ fn refused(refusal: Refusal) -> Answer {
         Refusal::Denied(_) | Refusal::SideNotEnabled => {
             broken("a partner with every right is denied")
         }
-        Refusal::KeyReused
-        | Refusal::VelocityCapExceeded
-        | Refusal::InsufficientBalance
-        | Refusal::NoRoomForReturn
-        | Refusal::ReservationFailed
-        | Refusal::EngineUnavailable => Answer::default(),
+        Refusal::NoRoomForReturn => broken("M1 an account that is nearly empty is full"),
+        Refusal::KeyReused => said(Said::KeyReused),
+        Refusal::VelocityCapExceeded => said(Said::CapExceeded),
+        Refusal::InsufficientBalance => said(Said::BalanceTooLow),
+        Refusal::ReservationFailed => said(Said::HoldRefused),
+        Refusal::EngineUnavailable => again(Said::EngineSilent),
     }
 }
 
 fn closed_quote(closed: QuoteClosed) -> Answer {
-    let quote = match closed {
-        QuoteClosed::Consumed => End::Consumed,
-        QuoteClosed::Rejected => End::Rejected,
-        QuoteClosed::Expired => End::Expired,
+    let (quote, status) = match closed {
+        QuoteClosed::Consumed => (End::Consumed, Said::Consumed),
+        QuoteClosed::Rejected => (End::Rejected, Said::Rejected),
+        QuoteClosed::Expired => (End::Expired, Said::Expired),
     };
     Answer {
         quote: Some(quote),
-        ..Answer::default()
+        ..said(status)
     }
 }
 
@@ -269,7 +313,7 @@ async fn read(ports: Ports, quote: usize) -> Answer {
         .quote(&who(), quote_id(quote))
         .await
     {
-        Ok(Some((_, QuoteStatus::Active))) => Answer::default(),
+        Ok(Some((_, QuoteStatus::Active))) => said(Said::Active),
         Ok(Some((_, QuoteStatus::Consumed))) => closed_quote(QuoteClosed::Consumed),
         Ok(Some((_, QuoteStatus::Rejected))) => closed_quote(QuoteClosed::Rejected),
         Ok(Some((_, QuoteStatus::Expired))) => closed_quote(QuoteClosed::Expired),
@@ -287,12 +331,8 @@ async fn poll(ports: Ports, quote: usize) -> Answer {
         entropy: ports,
     };
     match polling.poll(&who(), quote_id(quote)).await {
-        Ok(trade) => Answer {
-            trade: Some(trade.id),
-            quote: Some(End::Consumed),
-            ..Answer::default()
-        },
-        Err(PollError::NotFound) => Answer::default(),
+        Ok(trade) => of_trade(Said::Trade, trade.id),
+        Err(PollError::NotFound) => said(Said::NoTrade),
         Err(PollError::Post(_) | PollError::Event(_)) => {
             broken("a poll cannot write what the rules allow")
         }
@@ -312,7 +352,7 @@ async fn credit(ports: Ports) -> Answer {
         reference: "deposit-1".to_owned(),
     };
     match crediting.credit(&who(), &credit).await {
-        Ok(_) => Answer::default(),
+        Ok(_) => said(Said::Credited),
         Err(CreditError::Store(fault)) => failed(&fault),
         Err(CreditError::Reference | CreditError::ReferenceReused(..) | CreditError::TooLarge) => {
             broken("I2 a credit repeated is refused")
@@ -323,7 +363,7 @@ async fn credit(ports: Ports) -> Answer {
 /// Every store fault but those that a fault of the model has caused is one of ours: transactions of the model lose no races.
 fn failed(fault: &StoreError) -> Answer {
     match fault {
-        StoreError::Unavailable(_) | StoreError::CommitUnknown(_) => again(),
+        StoreError::Unavailable(_) | StoreError::CommitUnknown(_) => again(Said::Unknown),
         StoreError::Retry => broken("a serializable transaction lost a race"),
         StoreError::Guard(_) => broken("a guard of the store refused what the rules allowed"),
         StoreError::Overloaded | StoreError::Inconsistent { .. } | StoreError::Unexpected(_) => {
@@ -332,10 +372,25 @@ fn failed(fault: &StoreError) -> Answer {
     }
 }
 
-fn again() -> Answer {
+fn said(said: Said) -> Answer {
+    Answer {
+        said: Some(said),
+        ..Answer::default()
+    }
+}
+
+fn of_trade(what: Said, trade: TradeId) -> Answer {
+    Answer {
+        trade: Some(trade),
+        quote: Some(End::Consumed),
+        ..said(what)
+    }
+}
+
+fn again(what: Said) -> Answer {
     Answer {
         again: true,
-        ..Answer::default()
+        ..said(what)
     }
 }
 

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pools_core::quote::{Fate, Side};
-use pools_core::trade::TradeStatus;
+use pools_core::trade::{TradeId, TradeStatus};
 use stateright::{Model, Property};
 
 use crate::converge;
+use crate::coverage::{self, Point};
 use crate::db::Db;
 use crate::invariants;
 use crate::ports::Fault;
-use crate::request::{Ask, Now, Request};
+use crate::request::{Answer, Ask, End, Now, Request};
 use crate::state::{Event, Left, State};
 use crate::world::access;
 
@@ -45,6 +46,9 @@ pub(crate) struct Scene {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meets {
     Rejected,
+    Expired,
+    Orphaned,
+    Abandoned,
     Settled,
     Failed,
     Released,
@@ -127,20 +131,26 @@ impl Model for Scene {
                 next.faults -= u8::from(fault != Fault::None);
                 let request = state.requests.iter().find(|request| request.name == name)?;
                 let (now, db, far) = step(state, request, fault);
+                noted(request, fault, &now);
                 next.stepped(name, now, db, far);
             }
             Event::Crashes(server) => {
                 next.crashes -= 1;
+                state.at_work(server).for_each(coverage::cut);
                 next.crash(server);
             }
             Event::Ticks => next.tick += 1,
             Event::Engine(trade, stage) => next.engine(trade, stage),
             Event::Claims(event) => next.claim(event),
             Event::Posts(worker, taken) => {
+                coverage::reached(Point::Post);
                 next.faults -= u8::from(!taken);
                 next.post(worker, taken);
             }
-            Event::Reports(worker) => next.report(worker),
+            Event::Reports(worker) => {
+                coverage::reached(Point::Report);
+                next.report(worker);
+            }
         }
         Some(next)
     }
@@ -159,6 +169,20 @@ impl Model for Scene {
         ];
         properties.extend(self.meets.iter().map(|meets| meets.property()));
         properties
+    }
+}
+
+/// Remembers that a request has come by here.
+fn noted(request: &Request, fault: Fault, now: &Now) {
+    coverage::reached(Point::Request(request.name.ask.into(), request.next));
+    if fault != Fault::None {
+        coverage::wrong(request.next, fault);
+    }
+    if let Now::Answered(Answer {
+        said: Some(said), ..
+    }) = now
+    {
+        coverage::said(*said);
     }
 }
 
@@ -212,6 +236,20 @@ impl Meets {
                     .values()
                     .any(|quote| matches!(quote.fate, Fate::Rejected(_)))
             }),
+            Self::Expired => Property::sometimes("a quote runs out", |_, state: &State| {
+                state.told(End::Expired)
+            }),
+            Self::Orphaned => {
+                Property::sometimes("a hold is left without a trade", |_, state: &State| {
+                    let unknown = |trade: &TradeId| state.db.trade(*trade).is_none();
+                    state.quiet() && state.far.holds.keys().any(unknown)
+                })
+            }
+            Self::Abandoned => {
+                Property::sometimes("a delivery is left by a dead worker", |_, state: &State| {
+                    state.workers.is_empty() && state.leased()
+                })
+            }
             Self::Settled => Property::sometimes("a trade settles", |_, state: &State| {
                 any(state, TradeStatus::Settled)
             }),

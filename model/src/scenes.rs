@@ -27,14 +27,43 @@ const fn transact(quote: usize, key: u8) -> Ask {
     Ask::Transact { quote, key }
 }
 
-/// Every scene, the small ones first.
+/// Every scene, the small ones first. Each is gone through to its end, in a minute or two together.
 pub(crate) fn all() -> Vec<Scene> {
     vec![
-        one_quote(),
-        funds_for_one(),
+        given_back(),
         cap_for_one(),
+        funds_for_one(),
+        one_quote(),
+        three_at_once(),
         polls(),
         deliveries(),
+    ]
+}
+
+/// The same with more at once, for a machine that has hours and memory to spare.
+pub(crate) fn long() -> Vec<Scene> {
+    vec![
+        Scene {
+            name: "cap for one, long",
+            at_once: 3,
+            ..cap_for_one()
+        },
+        Scene {
+            name: "one quote, long",
+            at_once: 3,
+            ..one_quote()
+        },
+        Scene {
+            name: "polls, long",
+            asks: vec![(transact(0, 1), 1), (Ask::Poll { quote: 0 }, 4)],
+            ..polls()
+        },
+        Scene {
+            name: "deliveries, long",
+            at_once: 2,
+            ticks: 2,
+            ..deliveries()
+        },
     ]
 }
 
@@ -47,13 +76,44 @@ fn one_quote() -> Scene {
             (Ask::Reject { quote: 0 }, 1),
             (Ask::Read { quote: 0 }, 1),
         ],
-        at_once: 3,
         servers: 2,
         ticks: 2,
         faults: 1,
         crashes: 1,
-        meets: vec![Meets::Rejected],
+        meets: vec![Meets::Rejected, Meets::Expired, Meets::Orphaned],
         ..quiet("one quote")
+    }
+}
+
+/// The same, three at once and without a crash.
+fn three_at_once() -> Scene {
+    Scene {
+        name: "three at once",
+        at_once: 3,
+        crashes: 0,
+        ..one_quote()
+    }
+}
+
+/// R4: room under the cap for both; what a failed trade gives back must not take the other's count with it.
+fn given_back() -> Scene {
+    Scene {
+        sides: vec![Side::OnRamp, Side::OffRamp],
+        funds: (1, 1),
+        cap: Some(200),
+        asks: vec![
+            (transact(0, 1), 1),
+            (transact(1, 2), 1),
+            (Ask::Poll { quote: 0 }, 2),
+        ],
+        ticks: 1,
+        meets: vec![
+            Meets::TwoTrades,
+            Meets::Failed,
+            Meets::Released,
+            Meets::LeaseTaken,
+        ],
+        ..quiet("given back")
     }
 }
 
@@ -88,7 +148,6 @@ fn cap_for_one() -> Scene {
             (transact(1, 2), 2),
             (Ask::Poll { quote: 0 }, 2),
         ],
-        at_once: 3,
         servers: 2,
         ticks: 1,
         faults: 1,
@@ -100,7 +159,7 @@ fn cap_for_one() -> Scene {
 /// R11, R12, R13, R15: polls of one trade, late answers, leases that run out, reports out of order.
 fn polls() -> Scene {
     Scene {
-        asks: vec![(transact(0, 1), 1), (Ask::Poll { quote: 0 }, 4)],
+        asks: vec![(transact(0, 1), 1), (Ask::Poll { quote: 0 }, 3)],
         at_once: 3,
         servers: 2,
         ticks: 2,
@@ -128,11 +187,12 @@ fn deliveries() -> Scene {
             (Ask::Poll { quote: 0 }, 1),
             (Ask::Poll { quote: 1 }, 1),
         ],
+        at_once: 1,
         workers: 2,
-        ticks: 2,
+        ticks: 1,
         faults: 1,
         crashes: 1,
-        meets: vec![Meets::Settled, Meets::Delivered],
+        meets: vec![Meets::Settled, Meets::Delivered, Meets::Abandoned],
         ..quiet("deliveries")
     }
 }

@@ -7,6 +7,7 @@ use kernel::Timestamp;
 use partner_core::webhooks::delivery::{Act, DeliveryState, Ending, Lease};
 use pools_core::trade::TradeId;
 
+use crate::coverage::Point;
 use crate::db::Db;
 use crate::far::{Far, Stage};
 use crate::invariants::{self, Breach};
@@ -169,7 +170,7 @@ impl State {
             Now::Waits(request) => self.requests[place] = request,
             Now::Answered(answer) => {
                 self.requests.remove(place);
-                self.told(name.ask, answer);
+                self.learns(name.ask, answer);
             }
         }
         if let Some(left) = db {
@@ -191,7 +192,7 @@ impl State {
     }
 
     /// A client learns something, which may contradict what it knew.
-    pub(crate) fn told(&mut self, ask: Ask, answer: Answer) {
+    fn learns(&mut self, ask: Ask, answer: Answer) {
         self.broken = self.broken.or(answer.broken);
         let Some(known) = ask.quote().and_then(|quote| self.known.get_mut(quote)) else {
             return;
@@ -210,6 +211,11 @@ impl State {
         }
     }
 
+    /// Was any client told of this end of a quote?
+    pub(crate) fn told(&self, end: End) -> bool {
+        self.known.iter().any(|known| known.end == Some(end))
+    }
+
     /// Every trade a client was told of is stored.
     pub(crate) fn acknowledged(&self) -> bool {
         self.known.iter().all(|known| {
@@ -217,6 +223,20 @@ impl State {
                 .trade
                 .is_none_or(|trade| self.db.trade(trade).is_some())
         })
+    }
+
+    /// Where everybody on a server is; the workers are on each.
+    pub(crate) fn at_work(&self, server: u8) -> impl Iterator<Item = Point> {
+        let here = self
+            .requests
+            .iter()
+            .filter(move |request| request.server == server);
+        let requests = here.map(|request| Point::Request(request.name.ask.into(), request.next));
+        let workers = self.workers.iter().map(|worker| match worker.taken {
+            None => Point::Post,
+            Some(_) => Point::Report,
+        });
+        requests.chain(workers)
     }
 
     pub(crate) fn crash(&mut self, server: u8) {
@@ -297,6 +317,11 @@ impl State {
     pub(crate) fn delivered(&self, event: usize) -> bool {
         let state = self.db.events.get(event).map(|event| event.progress.state);
         matches!(state, Some(DeliveryState::Succeeded { .. }))
+    }
+
+    pub(crate) fn leased(&self) -> bool {
+        let mut events = self.db.events.iter();
+        events.any(|event| matches!(event.progress.state, DeliveryState::InFlight(_)))
     }
 
     fn put(&mut self, event: usize, progress: partner_core::webhooks::delivery::Progress) {

@@ -38,7 +38,7 @@ usage: cargo xtask <task>
   pooler [args]          the Postgres store's suite through a PgBouncer, 1.21 or newer; args go to `cargo test`
   conformance [args]     the suites in other languages under conformance/; args go to pytest
   crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
-  model                  the model check: every state of the money's machines
+  model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
   teeth [--all | bugs]   plants bugs and demands that the tests find them; three of them, or all, or those named
   openapi [--check]      rewrite (or compare) docs/openapi/pools-v1.yaml
   rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
@@ -72,10 +72,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "pooler" => return finish(&suites::pooler(&workspace, rest)?),
         "conformance" => return finish(&conformance::run(&workspace, rest)?),
         "crash" => return finish(&crash::run(&workspace, rest)?),
-        "model" => {
-            no_arguments(rest)?;
-            suites::model(&workspace)?;
-        }
+        "model" => suites::model(&workspace, rest)?,
         "teeth" => teeth::run(&workspace, rest)?,
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,
         "rules" => rules::run(&workspace, flag(rest, "--check")?)?,

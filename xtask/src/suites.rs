@@ -95,11 +95,11 @@ fn tests(
     Ok((counts, status))
 }
 
-/// The model check, in the profile it needs to visit its states in a minute.
-pub(crate) fn model(workspace: &Workspace) -> Result<()> {
+/// The model check, in the profile it needs to visit its states in a minute or two.
+pub(crate) fn model(workspace: &Workspace, rest: &[String]) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["run", "--quiet", "--locked", "--profile", "model"]);
-    process::run(command.args(["--package", "model"]))
+    process::run(command.args(["--package", "model", "--"]).args(rest))
 }
 
 /// The flags for a second run: of what is to run, the tests that can stand on either store. None, where the caller has

@@ -1,0 +1,149 @@
+//! What has come about in a check, over all its scenes: every call cut off by a crash, every call gone wrong in each of its
+//! ways, every answer given. What nothing in a run has shown was not checked by it, so it is a fault of the run.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ports::{Call, Fault};
+use crate::request::{Ask, Said};
+
+/// Where somebody can be when a server dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Point {
+    /// A use case, about to make a call.
+    Request(Use, Call),
+    /// A worker, about to post what it has claimed.
+    Post,
+    /// A worker, about to report.
+    Report,
+}
+
+/// The use cases, whatever they are asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    Transact,
+    Reject,
+    Read,
+    Poll,
+    Credit,
+}
+
+const USES: [Use; 5] = [
+    Use::Transact,
+    Use::Reject,
+    Use::Read,
+    Use::Poll,
+    Use::Credit,
+];
+
+impl From<Ask> for Use {
+    fn from(ask: Ask) -> Self {
+        match ask {
+            Ask::Transact { .. } => Self::Transact,
+            Ask::Reject { .. } => Self::Reject,
+            Ask::Read { .. } => Self::Read,
+            Ask::Poll { .. } => Self::Poll,
+            Ask::Credit => Self::Credit,
+        }
+    }
+}
+
+impl Point {
+    fn all() -> impl Iterator<Item = Self> {
+        let requests = USES
+            .iter()
+            .flat_map(|own| Call::ALL.iter().map(|call| Self::Request(*own, *call)));
+        requests.chain([Self::Post, Self::Report])
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request(own, call) => write!(f, "{own:?} before {call:?}"),
+            Self::Post | Self::Report => write!(f, "Worker before {self:?}"),
+        }
+    }
+}
+
+/// Up to 64 things that came about. Adding what is there already costs a look, since it happens at every step.
+struct Seen(AtomicU64);
+
+impl Seen {
+    const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    fn add(&self, place: Option<usize>) {
+        let bit = 1 << place.expect("everything that can come about is listed");
+        if self.0.load(Ordering::Relaxed) & bit == 0 {
+            self.0.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    fn has(&self, place: usize) -> bool {
+        self.0.load(Ordering::Relaxed) & (1 << place) != 0
+    }
+}
+
+static REACHED: Seen = Seen::new();
+static CUT: Seen = Seen::new();
+static WRONG: Seen = Seen::new();
+static SAID: Seen = Seen::new();
+
+fn faults() -> impl Iterator<Item = (Call, Fault)> {
+    let of = |call: &'static Call| call.faults().iter().map(|fault| (*call, *fault));
+    Call::ALL.iter().flat_map(of)
+}
+
+/// Somebody gets on from a point.
+pub(crate) fn reached(point: Point) {
+    REACHED.add(Point::all().position(|other| other == point));
+}
+
+/// A crash ends somebody at a point.
+pub(crate) fn cut(point: Point) {
+    CUT.add(Point::all().position(|other| other == point));
+}
+
+/// A call went wrong.
+pub(crate) fn wrong(call: Call, fault: Fault) {
+    WRONG.add(faults().position(|other| other == (call, fault)));
+}
+
+/// A client was answered.
+pub(crate) fn said(said: Said) {
+    SAID.add(Said::ALL.iter().position(|other| *other == said));
+}
+
+/// What came about, in words, and what did not.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(crate) shown: Vec<String>,
+    pub(crate) missing: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn of_the_run() -> Self {
+        let mut report = Self::default();
+        let points = Point::all().enumerate();
+        for (place, point) in points.filter(|(place, _)| REACHED.has(*place)) {
+            report.note(CUT.has(place), format!("crash: {point}"));
+        }
+        for (place, (call, fault)) in faults().enumerate() {
+            report.note(WRONG.has(place), format!("fault: {call:?} {fault:?}"));
+        }
+        for (place, said) in Said::ALL.iter().enumerate() {
+            report.note(SAID.has(place), format!("answer: {said:?}"));
+        }
+        report
+    }
+
+    fn note(&mut self, came_about: bool, what: String) {
+        if came_about {
+            self.shown.push(what);
+        } else {
+            self.missing.push(what);
+        }
+    }
+}
