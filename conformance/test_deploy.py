@@ -1,0 +1,66 @@
+"""The examples an operator starts from: the real programs take them as they are."""
+
+import configparser
+import tomllib
+from pathlib import Path
+
+from programs import program
+
+MASTER_KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+# What the installation of a test would set beside the file.
+UNSET = {"PENSTOCK_DATABASE_URL": "", "PENSTOCK_POOLS_LISTEN": "", "PENSTOCK_THROTTLE": ""}
+
+
+def deployed(*parts):
+    return Path(program("DEPLOY_DIR"), *parts)
+
+
+def secrets_example():
+    lines = deployed("config", "secrets.env.example").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+
+
+# rule: program.config-masked
+def test_the_example_configuration_is_accepted(installation):
+    file = deployed("config", "penstock.toml")
+    secret = secrets_example()
+    password = secret["PENSTOCK_DATABASE_URL"].split("@")[0].rsplit(":", 1)[1]
+    settings = {**UNSET, **secret, "PENSTOCK_MASTER_KEY": MASTER_KEY}
+    shown = installation.pools_service("--config", file, "config", **settings)
+    assert (shown.code, shown.err) == (0, "")
+    assert MASTER_KEY not in shown.out and password not in shown.out
+    in_force = tomllib.loads(shown.out)
+    for name, value in tomllib.loads(file.read_text()).items():
+        assert in_force[name] == (",".join(value) if isinstance(value, list) else str(value)), name
+
+
+def test_the_example_secrets_are_none(installation):
+    """Who forgets to write their own is told so, and nothing starts."""
+    done = installation.pools_service("--config", deployed("config", "penstock.toml"), **{**UNSET, **secrets_example()})
+    assert done.code == 2
+    assert "PENSTOCK_MASTER_KEY" in done.err
+
+
+def test_the_example_partners_and_rates_are_what_they_say(installation):
+    file = deployed("config", "partners.toml")
+    first = installation.operator("apply", "-f", file)
+    assert [key["kind"] for key in first["created_keys"]] == ["secret", "publishable"]
+    again = installation.operator("apply", "-f", file)
+    assert (again["changed"], again["created_keys"], again["created_secrets"]) == ([], [], [])
+    with installation.start(PENSTOCK_RATES=f"static:{deployed('config', 'rates.toml')}") as service:
+        assert service.running()
+
+
+def test_the_units_start_the_programs_with_the_files_the_guide_installs():
+    for name, words in (
+        ("pools-service.service", "/usr/local/bin/pools-service --config /etc/penstock/penstock.toml"),
+        ("penstock-verify.service", "/usr/local/bin/penstock --config /etc/penstock/penstock.toml verify"),
+    ):
+        unit = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",))
+        unit.optionxform = str
+        unit.read_string(deployed("systemd", name).read_text())
+        service = unit["Service"]
+        assert service["ExecStart"] == words
+        assert (service["User"], service["EnvironmentFile"]) == ("penstock", "/etc/penstock/secrets.env")
+        # It ends within 25 s of being told; whoever waits less kills it.
+        assert "TimeoutStopSec" not in service or service["TimeoutStopSec"] == "30s"
