@@ -24,9 +24,10 @@ GRANT SELECT ON ALL TABLES IN SCHEMA public TO penstock_serve;
 GRANT INSERT ON ledger_entries, deposits, events, trade_transitions TO penstock_serve;
 
 GRANT INSERT, UPDATE ON
-    accounts, api_keys, books, commitments, config_version, deliveries, idempotency_keys, installation, partners, pools,
-    pools_profiles, quotes, trades, velocity, velocity_window, webhook_endpoints, webhook_secrets
+    accounts, answers, api_keys, books, branding, commitments, config_version, deliveries, gate_profiles, idempotency_keys,
+    installation, partners, pools, pools_profiles, quotes, session_tallies, sessions, trades, transactions, velocity,
+    velocity_window, webhook_endpoints, webhook_secrets
 TO penstock_serve;
 
 -- Keys are kept for a while; an endpoint's secrets are replaced as a whole.
-GRANT DELETE ON idempotency_keys, webhook_secrets TO penstock_serve;
+GRANT DELETE ON answers, idempotency_keys, webhook_secrets TO penstock_serve;

@@ -82,7 +82,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "store-sqlite",
-        imports: Only("kernel partner-core pools-core instruments failpoints"),
+        imports: Only("kernel partner-core pools-core gate-core instruments failpoints"),
         pure: None,
         tests: "store-contract",
         because: "implements the cores' ports and knows nobody who calls them",
@@ -156,7 +156,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "store-contract",
-        imports: Only("kernel partner-core pools-core"),
+        imports: Only("kernel partner-core pools-core gate-core"),
         pure: None,
         tests: "",
         because: "the ports' contract must not know which store it runs against",

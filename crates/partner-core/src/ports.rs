@@ -10,6 +10,7 @@ use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
 
 use crate::answers::Kept;
 use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
+use crate::gate::GateProfile;
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, NewKey};
 use crate::pools::{Pool, PoolId, PoolsProfile};
@@ -155,7 +156,7 @@ pub struct ClaimOrder {
     pub mode: Mode,
     /// The service whose events it delivers.
     pub service: Service,
-    /// What it can start at once.
+    /// What it can begin at once, and what it may have wait its turn.
     pub room: Room,
     /// The token of the leases; random, and another one for each claim.
     pub token: u64,
@@ -384,7 +385,8 @@ pub trait Audit: Send + Sync {
 /// Work that keeps tables bounded.
 #[async_trait]
 pub trait Housekeeping: Send + Sync {
-    /// Deletes idempotency records made before an instant, at most `limit`; how many it deleted.
+    /// Deletes idempotency records and kept answers made before an instant, at most `limit` of either;
+    /// how many it deleted.
     async fn idempotency_sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
 }
 
@@ -414,6 +416,14 @@ pub trait ProvisionTx: Unit {
         &mut self,
         who: &Tenant,
         profile: &PoolsProfile,
+    ) -> Result<(), StoreError>;
+    /// A partner's access to the gate; `None` where it was never provisioned.
+    async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError>;
+    /// Inserts or replaces a partner's access to the gate, wholly.
+    async fn gate_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &GateProfile,
     ) -> Result<(), StoreError>;
     /// The partner's endpoint for a service.
     async fn endpoint_get(

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::ports::GateStore;
 use kernel::{Clock, Timestamp};
 use partner_core::ports::{
-    Audit, Deliveries, Directory, EventReads, Housekeeping, ProvisionStore, Readiness,
+    Audit, Deliveries, DeliveryDesk, Directory, EventReads, Housekeeping, ProvisionStore, Readiness,
 };
 use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, TransactBooks};
 
@@ -37,6 +38,41 @@ pub trait Fixture: Send + Sync {
     /// Runs SQL that no rule of ours would run, with every constraint out of the way. The tables
     /// and columns named in cases are those of every store.
     async fn damage(&self, sql: &str);
+}
+
+/// A store that keeps the gate too.
+pub trait GateFixture: Fixture {
+    /// The store's ports of the gate.
+    fn gate(&self) -> &GatePorts;
+}
+
+/// The ports of the gate.
+#[derive(Clone)]
+pub struct GatePorts {
+    /// Reads and write transactions.
+    pub store: Arc<dyn GateStore>,
+    /// Deliveries as partners see them.
+    pub desk: Arc<dyn DeliveryDesk>,
+}
+
+impl fmt::Debug for GatePorts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GatePorts")
+    }
+}
+
+impl GatePorts {
+    /// The ports of a store that implements them all.
+    pub fn of<S>(store: S) -> Self
+    where
+        S: GateStore + DeliveryDesk + 'static,
+    {
+        let store = Arc::new(store);
+        Self {
+            store: store.clone(),
+            desk: store,
+        }
+    }
 }
 
 /// Every port a store implements.

@@ -20,6 +20,7 @@ pub mod events;
 pub mod exports;
 pub mod figures;
 pub mod fixture;
+pub mod gate;
 pub mod idempotency;
 pub mod lane;
 pub mod ledger;
@@ -28,13 +29,14 @@ pub mod provisioning;
 pub mod quotes;
 pub mod races;
 pub mod refusals;
+pub mod sessions;
 mod standing;
 pub mod throughput;
 pub mod trades;
 pub mod velocity;
 mod world;
 
-pub use fixture::{Fixture, IDEMPOTENCY_TTL, ManualClock, Ports, WINDOW};
+pub use fixture::{Fixture, GateFixture, GatePorts, IDEMPOTENCY_TTL, ManualClock, Ports, WINDOW};
 
 /// One test for every case of the contract, on stores that `$open` opens.
 #[macro_export]
@@ -132,7 +134,23 @@ macro_rules! store_contract {
     };
 }
 
-/// The tests of [`store_contract!`].
+/// One test for every case of the gate's contract, on stores that `$open` opens.
+#[macro_export]
+macro_rules! gate_contract {
+    ($open:path) => {
+        $crate::__cases! { $open;
+            sessions: a_session_reads_back_field_by_field, a_session_ends_once_and_in_time,
+                a_foreign_session_is_absent, pages_of_sessions_follow_each_other,
+                what_is_overdue_is_found, transactions_read_back_and_one_pays,
+                a_dropped_gate_transaction_leaves_nothing, a_session_says_each_thing_once;
+            gate: a_kept_answer_is_overwritten_once_expired,
+                a_tally_that_moved_on_is_not_written_over, an_old_revision_of_branding_is_refused,
+                a_gate_profile_comes_with_the_key, a_dead_letter_is_replayed_and_no_other;
+        }
+    };
+}
+
+/// The tests of [`store_contract!`] and [`gate_contract!`].
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __cases {
@@ -168,7 +186,9 @@ mod tests {
             for line in text.lines() {
                 let case = line.strip_prefix("pub async fn ").and_then(|rest| {
                     let (case, arguments) = rest.split_once('(')?;
-                    arguments.ends_with(": impl Fixture) {").then_some(case)
+                    let fixtures = [": impl Fixture) {", ": impl GateFixture) {"];
+                    let of_ours = fixtures.iter().any(|end| arguments.ends_with(end));
+                    of_ours.then_some(case)
                 });
                 if let Some(case) = case {
                     found += 1;

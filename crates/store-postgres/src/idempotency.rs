@@ -37,7 +37,19 @@ impl Housekeeping for PostgresStore {
         .execute(tx.conn());
         let sweeping = async { sweeping.await.map_err(errors::statement) };
         let swept = around(Step::SweepDelete, sweeping).await?.rows_affected();
+        let answers = sqlx::query(
+            "DELETE FROM answers WHERE (mode, partner_id, route, key) IN (
+                 SELECT mode, partner_id, route, key FROM answers
+                 WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+             )",
+        )
+        .bind(before.millis())
+        .bind(i64::from(limit))
+        .execute(tx.conn())
+        .await
+        .map_err(errors::statement)?
+        .rows_affected();
         tx.finish().await?;
-        Ok(swept)
+        Ok(swept.saturating_add(answers))
     }
 }

@@ -18,6 +18,7 @@ mod errors;
 mod events;
 mod exports;
 mod figures;
+mod gate;
 mod idempotency;
 mod keys;
 mod lane;

@@ -14,7 +14,7 @@ use sqlx::{Row as _, SqliteConnection};
 
 use crate::open::Inner;
 use crate::row::{Columns, json, key};
-use crate::{SqliteStore, config, errors, keys, partners, pools};
+use crate::{SqliteStore, config, errors, gate, keys, partners, pools};
 
 /// Accesses kept for the lane; past this many all are dropped.
 const CACHED: usize = 10_000;
@@ -41,10 +41,12 @@ impl Directory for SqliteStore {
             "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
                     p.name AS partner_name, p.status AS partner_status,
                     a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
-                    a.funding_reference, a.terms
+                    a.funding_reference, a.terms, g.enabled AS gate_enabled, g.allowed_domains, g.flow_sessions,
+                    g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota
              FROM api_keys AS k
              JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
              LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id
+             LEFT JOIN gate_profiles AS g ON g.mode = k.mode AND g.partner_id = k.partner_id
              WHERE k.hash = ?2 AND k.mode = ?1",
         )
         .bind(mode.as_str())
@@ -78,12 +80,9 @@ fn access(row: &SqliteRow, mode: Mode) -> Result<Access, StoreError> {
     } else {
         PoolsProfile::absent(&partner.id)
     };
-    Ok(Access::new(
-        mode,
-        keys::record(&Columns::new("api_keys", row), mode)?,
-        partner,
-        profile,
-    ))
+    let key = keys::record(&Columns::new("api_keys", row), mode)?;
+    let gate = gate::opt_profile(&Columns::new("gate_profiles", row))?;
+    Ok(Access::new(mode, key, partner, profile).with_gate(gate.unwrap_or_default()))
 }
 
 impl Inner {
@@ -147,11 +146,13 @@ async fn read(
         "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
                 p.name AS partner_name, p.status AS partner_status,
                 a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
-                a.funding_reference, a.terms
+                a.funding_reference, a.terms, g.enabled AS gate_enabled, g.allowed_domains, g.flow_sessions,
+                g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota
          FROM json_each(?2) AS j
          CROSS JOIN api_keys AS k ON k.mode = ?1 AND k.id = j.value
          CROSS JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
-         LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id",
+         LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id
+         LEFT JOIN gate_profiles AS g ON g.mode = k.mode AND g.partner_id = k.partner_id",
     )
     .bind(mode.as_str())
     .bind(json(&ids)?)

@@ -9,7 +9,7 @@ use pools_core::books::Answered;
 
 use crate::row::Columns;
 use crate::tx::SqliteTx;
-use crate::{SqliteStore, errors};
+use crate::{SqliteStore, answers, errors};
 
 pub(crate) fn answered(row: &Columns<'_>) -> Result<Answered, StoreError> {
     Ok(Answered {
@@ -32,7 +32,8 @@ impl Housekeeping for SqliteStore {
         .execute(tx.conn());
         let sweeping = async { sweeping.await.map_err(errors::statement) };
         let swept = around(Step::SweepDelete, sweeping).await?.rows_affected();
+        let answers = answers::sweep(tx.conn(), before, limit).await?;
         tx.finish().await?;
-        Ok(swept)
+        Ok(swept.saturating_add(answers))
     }
 }

@@ -6,6 +6,8 @@
 //! invariants of the whole database. Every statement is static text.
 
 mod access;
+mod answers;
+mod branding;
 mod clock;
 mod commitments;
 mod config;
@@ -16,6 +18,8 @@ mod errors;
 mod events;
 mod exports;
 mod figures;
+mod gate;
+mod gate_reads;
 mod idempotency;
 mod keys;
 mod lane;
@@ -29,7 +33,10 @@ mod provision;
 mod quotes;
 mod reads;
 mod row;
+mod sessions;
+mod tallies;
 mod trades;
+mod transactions;
 mod tx;
 mod velocity;
 mod verify;

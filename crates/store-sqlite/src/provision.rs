@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use failpoints::{Step, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, Service};
+use partner_core::gate::GateProfile;
 use partner_core::key::{KeyHash, KeyId, KeyRecord, NewKey};
 use partner_core::pools::{Pool, PoolId, PoolsProfile};
 use partner_core::ports::ProvisionTx;
 use partner_core::{Partner, PartnerId, Tenant};
 
 use crate::tx::SqliteTx;
-use crate::{endpoints, keys, partners, pools};
+use crate::{endpoints, gate, keys, partners, pools};
 
 #[async_trait]
 impl ProvisionTx for SqliteTx {
@@ -46,6 +47,19 @@ impl ProvisionTx for SqliteTx {
     ) -> Result<(), StoreError> {
         self.reconfigured = true;
         pools::profile_put(self.conn(), who, profile).await
+    }
+
+    async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError> {
+        gate::profile_find(self.conn(), who).await
+    }
+
+    async fn gate_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &GateProfile,
+    ) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        gate::profile_put(self.conn(), who, profile).await
     }
 
     async fn endpoint_get(

@@ -105,7 +105,7 @@ impl PoolsReads for SqliteStore {
 
 impl SqliteStore {
     /// The clock is asked after the read, so that what was seen had happened by then.
-    fn seen<T>(&self, value: T) -> Seen<T> {
+    pub(crate) fn seen<T>(&self, value: T) -> Seen<T> {
         Seen {
             value,
             at: self.inner.clock.now(),

@@ -1,5 +1,6 @@
 //! The write transaction: one struct that every noun's file gives its own small trait.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,8 +8,9 @@ use async_trait::async_trait;
 use failpoints::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
-use partner_core::Tenant;
+use partner_core::key::KeyId;
 use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
+use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 
@@ -64,6 +66,17 @@ impl SqliteTx {
         };
         self.used = Some(now);
         Ok(now)
+    }
+
+    /// A key with its partner and entitlements, as of this transaction.
+    pub(crate) async fn access_of(
+        &mut self,
+        mode: Mode,
+        key: KeyId,
+    ) -> Result<Option<Arc<Access>>, StoreError> {
+        let wanted = BTreeSet::from([key]);
+        let found = self.inner.access_of(&mut self.tx, mode, &wanted);
+        Ok(found.await?.remove(&key))
     }
 
     /// Commits, and stores how late it was; a change of configuration raises the number others

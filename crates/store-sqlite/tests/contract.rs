@@ -4,3 +4,4 @@
 mod fixture;
 
 store_contract::store_contract!(crate::fixture::open);
+store_contract::gate_contract!(crate::fixture::open);
