@@ -3,10 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value;
+
+use crate::http::Answer;
+use crate::load::number;
+use crate::orders::{Asset, Order};
+
 /// A firm quote, as its creation and everything after it said.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Quote {
-    pub(crate) cents: i64,
+    pub(crate) order: Order,
     pub(crate) rate: String,
     pub(crate) spread_bps: u64,
     pub(crate) fee_bps: u64,
@@ -31,6 +37,7 @@ pub(crate) struct Quote {
 /// A page of the ledger that a client has read, newest first.
 #[derive(Debug, Clone)]
 pub(crate) struct Page {
+    pub(crate) asset: Asset,
     pub(crate) invoked: Duration,
     pub(crate) available: i64,
     /// Entry and balance after it.
@@ -52,11 +59,43 @@ pub(crate) struct Book {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Deposit {
-    pub(crate) cents: i64,
+    pub(crate) asset: Asset,
+    pub(crate) hundredths: i64,
     pub(crate) in_doubt: bool,
 }
 
+impl Deposit {
+    /// One that is about to be asked for.
+    pub(crate) const fn of(asset: Asset, hundredths: i64) -> Self {
+        Self {
+            asset,
+            hundredths,
+            in_doubt: true,
+        }
+    }
+
+    /// In the asset's own steps.
+    pub(crate) const fn amount(&self) -> i64 {
+        self.asset.hundredths(self.hundredths)
+    }
+}
+
 impl Quote {
+    /// What the service has answered to an order: the quote and its id.
+    pub(crate) fn read(order: Order, answer: &Answer) -> Option<(String, Self)> {
+        let said = answer.json();
+        let bps = |name| said.get(name).and_then(Value::as_u64);
+        let quote = Self {
+            order,
+            rate: answer.text("rate")?,
+            spread_bps: bps("spreadBps")?,
+            fee_bps: bps("feeBps")?,
+            key: format!("key-{}", number()),
+            ..Self::default()
+        };
+        Some((answer.text("quoteId")?, quote))
+    }
+
     /// A transact is being sent.
     pub(crate) fn doubt(&mut self, key: &str) {
         *self.in_doubt.entry(key.to_owned()).or_default() += 1;

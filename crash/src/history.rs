@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::http::{Answer, Lost};
+use crate::races::{self, Race};
 
 /// Of the operations on one object, at least so many per cent meet another one there.
 const LEAST_OVERLAP: u64 = 30;
@@ -16,17 +17,23 @@ const LEAST_OVERLAP: u64 = 30;
 const INFO_PER_MILLE: std::ops::RangeInclusive<u64> = 10..=200;
 /// Every refusal that a client of a healthy service can meet here, at least so often.
 const LEAST_TIMES: u64 = 10;
-const REFUSALS: [&str; 9] = [
-    "idempotency_in_progress",
-    "idempotency_key_reused",
-    "insufficient_balance",
-    "quote_consumed",
-    "quote_expired",
-    "quote_rejected",
-    "reservation_failed",
-    "resource_not_found",
-    "velocity_cap_exceeded",
+const REFUSALS: [(u16, &str); 13] = [
+    (400, "idempotency_key_required"),
+    (401, "unauthorized"),
+    (402, "insufficient_balance"),
+    (403, "key_mode_mismatch"),
+    (404, "resource_not_found"),
+    (409, "idempotency_in_progress"),
+    (409, "idempotency_key_reused"),
+    (409, "quote_consumed"),
+    (409, "quote_expired"),
+    (409, "quote_rejected"),
+    (409, "reservation_failed"),
+    (429, "velocity_cap_exceeded"),
+    (501, "side_not_enabled"),
 ];
+/// No answer takes longer: the longest deadline of a request, the store's five seconds, and one more.
+pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(6);
 
 /// What an operation does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +45,10 @@ pub(crate) enum Kind {
     ReadQuote,
     ReadTrade,
     ReadBooks,
+    /// The operator credits.
+    Credit,
+    /// A request that is wrong in itself.
+    Refused,
 }
 
 /// What became of it.
@@ -67,8 +78,12 @@ impl Outcome {
 pub(crate) struct Op {
     pub(crate) client: u64,
     pub(crate) kind: Kind,
+    /// Whose it is.
+    pub(crate) partner: String,
     /// What it is about, where it is about one thing.
     pub(crate) object: Option<String>,
+    /// The key it was sent under.
+    pub(crate) key: Option<String>,
     pub(crate) invoked: Duration,
     pub(crate) completed: Duration,
     pub(crate) outcome: Outcome,
@@ -77,13 +92,19 @@ pub(crate) struct Op {
 }
 
 impl Op {
+    pub(crate) fn took(&self) -> Duration {
+        self.completed.saturating_sub(self.invoked)
+    }
+
     /// One line of a kept history.
     pub(crate) fn line(&self) -> String {
         let millis = |at: Duration| at.as_micros() as u64;
         serde_json::json!({
             "client": self.client,
             "operation": format!("{:?}", self.kind),
+            "partner": self.partner,
             "object": self.object,
+            "key": self.key,
             "invoked_us": millis(self.invoked),
             "completed_us": millis(self.completed),
             "outcome": format!("{:?}", self.outcome),
@@ -103,7 +124,7 @@ pub(crate) struct Gates {
     pub(crate) info: u64,
     /// Status and code to how often.
     pub(crate) codes: BTreeMap<(u16, String), u64>,
-    pub(crate) kinds: BTreeMap<(Kind, Outcome), u64>,
+    pub(crate) races: BTreeMap<Race, u64>,
     pub(crate) slowest: Duration,
     /// The history of the last run of clients.
     pub(crate) last: Vec<Op>,
@@ -120,16 +141,16 @@ impl Gates {
         for op in ops {
             self.ops += 1;
             self.info += u64::from(op.outcome == Outcome::Info);
-            *self.kinds.entry((op.kind, op.outcome)).or_default() += 1;
             if let Some(said) = &op.said {
                 *self.codes.entry(said.clone()).or_default() += 1;
-                self.slowest = self.slowest.max(op.completed.saturating_sub(op.invoked));
+                self.slowest = self.slowest.max(op.took());
             }
             if let Some(object) = &op.object {
                 let span = (op.invoked, op.completed);
                 by_object.entry(object).or_default().push(span);
             }
         }
+        races::count(ops, &mut self.races);
         for spans in by_object.values_mut() {
             self.about_objects += spans.len() as u64;
             self.overlapping += overlapping(spans);
@@ -160,16 +181,30 @@ impl Gates {
                 self.info_per_mille()
             ));
         }
-        let rare = REFUSALS
-            .iter()
-            .filter(|code| self.times(code) < LEAST_TIMES);
-        unmet.extend(rare.map(|code| format!("{code} was seen {} times only", self.times(code))));
+        for (status, code) in REFUSALS {
+            let place = (status, code.to_owned());
+            let times = self.codes.get(&place).copied().unwrap_or_default();
+            if times < LEAST_TIMES {
+                unmet.push(format!("{status} {code} was seen {times} times only"));
+            }
+        }
+        for race in Race::ALL {
+            let times = self.races.get(&race).copied().unwrap_or_default();
+            if times < LEAST_TIMES {
+                unmet.push(format!("{race} met {times} times only"));
+            }
+        }
         unmet
     }
+}
 
-    fn times(&self, code: &str) -> u64 {
-        let of_code = self.codes.iter().filter(|((_, name), _)| name == code);
-        of_code.map(|(_, times)| times).sum()
+impl Gates {
+    /// An answer that came after every deadline had passed.
+    pub(crate) fn too_slow(&self) -> Vec<String> {
+        let slow = Some(self.slowest).filter(|slowest| *slowest > ANSWERED_WITHIN);
+        slow.map(|slowest| format!("an answer took {} ms", slowest.as_millis()))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -187,8 +222,8 @@ impl fmt::Display for Gates {
         for ((status, code), times) in &self.codes {
             writeln!(f, "  {:<36}{times:>8}", format!("{status} {code}"))?;
         }
-        for unmet in self.unmet() {
-            writeln!(f, "NOT MET: {unmet}")?;
+        for (race, times) in &self.races {
+            writeln!(f, "  {:<36}{times:>8}", race.to_string())?;
         }
         Ok(())
     }

@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use serde_json::Value;
 
 use crate::Result;
-use crate::book::{Book, Quote, follows};
+use crate::book::{Book, Deposit, Page, Quote, follows};
 use crate::http::{Client, PATIENCE, request};
 use crate::load::{note_transact, reject_request, transact_request};
-use crate::money::{bought, cents, millionths};
+use crate::money::{cents, millionths};
+use crate::orders::Asset;
 use crate::time;
 use crate::world::{Partner, World};
 
@@ -35,8 +36,8 @@ struct Trade {
 /// What has been read and found right already: it must never change again.
 #[derive(Debug, Default)]
 pub(crate) struct Judged {
-    /// Oldest first.
-    ledger: Vec<Entry>,
+    /// Of each account, oldest first.
+    ledgers: BTreeMap<Asset, Vec<Entry>>,
     /// Trades by their quote, and the status last read.
     trades: BTreeMap<String, (String, String)>,
 }
@@ -68,14 +69,14 @@ pub(crate) fn converge(world: &World, address: SocketAddr) -> Result<u64> {
                 resolved += 1;
             }
         }
-        let credits: Vec<(String, i64)> = {
+        let credits: Vec<(String, Deposit)> = {
             let book = partner.book.lock();
             let open = book.deposits.iter().filter(|(_, deposit)| deposit.in_doubt);
-            open.map(|(reference, deposit)| (reference.clone(), deposit.cents))
+            open.map(|(reference, deposit)| (reference.clone(), deposit.clone()))
                 .collect()
         };
-        for (reference, cents) in credits {
-            world.credit(partner, &reference, cents)?;
+        for (reference, deposit) in credits {
+            world.credit(partner, &reference, deposit)?;
             resolved += 1;
         }
     }
@@ -155,7 +156,10 @@ struct Judging<'p> {
 impl Judging<'_> {
     fn run(&mut self, all: bool) -> Result<()> {
         let trades = self.trades(all)?;
-        let ledger = self.ledger(all)?;
+        let mut read = Vec::new();
+        for asset in Asset::ALL {
+            read.push((asset, self.ledger(asset, all)?));
+        }
         let balance = self.get("/pools/EUR-USDT/balance")?;
         let balance = field(&balance, "balance").and_then(|text| cents(&text));
         let mut book = self.partner.book.lock();
@@ -166,8 +170,10 @@ impl Judging<'_> {
             let state = (trade.id.clone(), trade.status.clone());
             judged.trades.insert(trade.quote.clone(), state);
         }
-        self.breaches
-            .extend(check_ledger(&ledger, &mut judged, all));
+        for (asset, entries) in read {
+            let ledger = judged.ledgers.entry(asset).or_default();
+            self.breaches.extend(check_ledger(&entries, ledger, all));
+        }
         self.breaches.extend(check_acknowledged(&book, &judged));
         self.breaches
             .extend(check_money(&book, &judged, balance, all));
@@ -225,25 +231,26 @@ impl Judging<'_> {
     }
 
     /// Oldest first, from what has been judged already.
-    fn ledger(&mut self, all: bool) -> Result<Vec<Entry>> {
-        let last = self
-            .partner
-            .judged
-            .lock()
-            .ledger
-            .last()
-            .map(|entry| entry.id.clone());
+    fn ledger(&mut self, asset: Asset, all: bool) -> Result<Vec<Entry>> {
+        let last = {
+            let judged = self.partner.judged.lock();
+            let last = judged.ledgers.get(&asset).and_then(|ledger| ledger.last());
+            last.map(|entry| entry.id.clone())
+        };
+        let account = asset.code();
         let mut found = Vec::new();
         let mut cursor = String::new();
         'pages: loop {
-            let page = self.get(&format!("/pools/ledger?limit=200{cursor}"))?;
+            let page = self.get(&format!(
+                "/pools/ledger?currency={account}&limit=200{cursor}"
+            ))?;
             for line in page
                 .get("entries")
                 .and_then(Value::as_array)
                 .into_iter()
                 .flatten()
             {
-                let entry = entry(line).ok_or("a ledger entry that cannot be read")?;
+                let entry = entry(line, asset).ok_or("a ledger entry that cannot be read")?;
                 if !all && Some(&entry.id) == last.as_ref() {
                     break 'pages;
                 }
@@ -263,11 +270,11 @@ fn field(value: &Value, name: &str) -> Option<String> {
     Some(value.get(name)?.as_str()?.to_owned())
 }
 
-fn entry(line: &Value) -> Option<Entry> {
+fn entry(line: &Value, asset: Asset) -> Option<Entry> {
     Some(Entry {
         id: field(line, "id")?,
-        delta: cents(&field(line, "delta")?)?,
-        after: cents(&field(line, "balanceAfter")?)?,
+        delta: asset.read(&field(line, "delta")?)?,
+        after: asset.read(&field(line, "balanceAfter")?)?,
         reason: field(line, "reason")?,
         reference: field(line, "ref")?,
     })
@@ -323,38 +330,38 @@ fn same_terms(quote: &Quote, fields: &Value) -> bool {
         && number("feeBps") == Some(quote.fee_bps)
         && number("totalBps") == quote.spread_bps.checked_add(quote.fee_bps)
         && field(fields, "quotedRate").as_ref() == Some(&quote.rate)
-        && amount("fiatAmount", cents) == Some(quote.cents)
-        && amount("cryptoAmount", millionths) == bought(quote.cents, &quote.rate)
+        && amount("fiatAmount", cents).zip(amount("cryptoAmount", millionths))
+            == quote.order.legs(&quote.rate)
 }
 
 /// New lines continue the old ones; old ones are as they were.
-fn check_ledger(read: &[Entry], judged: &mut Judged, all: bool) -> Vec<String> {
+fn check_ledger(read: &[Entry], ledger: &mut Vec<Entry>, all: bool) -> Vec<String> {
     if all {
-        if read == judged.ledger {
+        if read == ledger {
             return Vec::new();
         }
-        let places = read.iter().zip(&judged.ledger);
+        let places = read.iter().zip(ledger.iter());
         let first = places.into_iter().position(|(now, then)| now != then);
-        let lengths = (judged.ledger.len(), read.len());
-        let told = read.get(judged.ledger.len()..).map(<[Entry]>::to_vec);
+        let lengths = (ledger.len(), read.len());
+        let told = read.get(ledger.len()..).map(<[Entry]>::to_vec);
         if first.is_some() || lengths.1 < lengths.0 {
             return vec![format!(
                 "the ledger was rewritten at {first:?}, {lengths:?} lines"
             )];
         }
-        return extend(&told.unwrap_or_default(), judged);
+        return extend(&told.unwrap_or_default(), ledger);
     }
-    extend(read, judged)
+    extend(read, ledger)
 }
 
-fn extend(read: &[Entry], judged: &mut Judged) -> Vec<String> {
+fn extend(read: &[Entry], ledger: &mut Vec<Entry>) -> Vec<String> {
     let mut breaches = Vec::new();
     for entry in read {
-        let before = judged.ledger.last().map_or(0, |last| last.after);
+        let before = ledger.last().map_or(0, |last| last.after);
         if before.checked_add(entry.delta) != Some(entry.after) || entry.after < 0 {
             breaches.push(format!("the ledger breaks at {entry:?} after {before}"));
         }
-        judged.ledger.push(entry.clone());
+        ledger.push(entry.clone());
     }
     breaches
 }
@@ -371,64 +378,91 @@ fn check_acknowledged(book: &Book, judged: &Judged) -> Vec<String> {
         .collect()
 }
 
-/// Each trade has one debit and each one that came back one refund; each deposit one credit; the balance is
-/// the last line's. Where only what is new was read, an older trade may have come back since.
+/// Each trade has one debit and each one that came back one refund, of the right account; each deposit one credit; the
+/// balance is the last line's. Where only what is new was read, an older trade may have come back since.
 fn check_money(book: &Book, judged: &Judged, balance: Option<i64>, all: bool) -> Vec<String> {
     let mut breaches = Vec::new();
-    let mut moved: BTreeMap<(&str, &str), i64> = BTreeMap::new();
-    for entry in &judged.ledger {
-        let place = (entry.reason.as_str(), entry.reference.as_str());
+    let mut moved: BTreeMap<(Asset, &str, &str), i64> = BTreeMap::new();
+    for (asset, entry) in lines(judged) {
+        let place = (asset, entry.reason.as_str(), entry.reference.as_str());
         if moved.insert(place, entry.delta).is_some() {
             breaches.push(format!("twice in the ledger: {place:?}"));
         }
     }
     for (id, (_, status)) in &judged.trades {
-        let paid = book.quotes.get(id).map_or(0, |quote| quote.cents);
-        if moved.remove(&("buy_debit", id)) != Some(-paid) {
-            breaches.push(format!("{id}: no debit of {paid}"));
+        let Some(quote) = book.quotes.get(id) else {
+            continue;
+        };
+        let (order, (taken, _)) = (quote.order, quote.order.reasons());
+        if moved.remove(&(order.pays_in(), taken, id)) != Some(-order.paid()) {
+            breaches.push(format!("{id}: no {taken} of {}", order.paid()));
         }
-        let back = moved.remove(&("buy_refund", id));
-        let due = matches!(status.as_str(), "failed" | "released" | "returned").then_some(paid);
-        let since = !all && due.is_none() && back == Some(paid);
-        if back != due && !since {
+        let ends = ["failed", "returned"].map(|end| order.refund(end, &quote.rate));
+        let refunds = ends.iter().flatten();
+        let back: Vec<(Asset, &str, i64)> = refunds
+            .filter_map(|(asset, why, _)| Some((*asset, *why, moved.remove(&(*asset, why, id))?)))
+            .collect();
+        let due = order.refund(status, &quote.rate);
+        let since =
+            !all && due.is_none() && back.len() == 1 && ends.contains(&back.first().copied());
+        if !back.iter().eq(due.iter()) && !since {
             breaches.push(format!("{id}: {status}, refunded {back:?}, due {due:?}"));
         }
     }
     for (reference, deposit) in &book.deposits {
-        if moved.remove(&("payin_credit", reference)) != Some(deposit.cents) {
+        let credited = match deposit.asset {
+            Asset::Eur => "payin_credit",
+            Asset::Usdt => "crypto_receipt",
+        };
+        if moved.remove(&(deposit.asset, credited, reference)) != Some(deposit.amount()) {
             breaches.push(format!("deposit {reference}: not credited once"));
         }
     }
-    breaches.extend(
-        moved
-            .keys()
-            .map(|place| format!("nobody asked for {place:?}")),
-    );
-    let last = judged.ledger.last().map(|entry| entry.after);
+    let unasked = moved.keys();
+    breaches.extend(unasked.map(|place| format!("nobody asked for {place:?}")));
+    let ledger = judged.ledgers.get(&Asset::Eur);
+    let last = ledger
+        .and_then(|lines| lines.last())
+        .map(|entry| entry.after);
     if balance != last {
         breaches.push(format!("balance {balance:?}, last line {last:?}"));
     }
     breaches
 }
 
-/// Every page read under load is a piece of the one ledger, and none is older than what had been acknowledged
+/// The lines of all accounts.
+fn lines(judged: &Judged) -> impl Iterator<Item = (Asset, &Entry)> {
+    let ledgers = judged.ledgers.iter();
+    ledgers.flat_map(|(asset, ledger)| ledger.iter().map(|entry| (*asset, entry)))
+}
+
+/// Every page read under load is a piece of its account's one ledger, and none is older than what had been acknowledged
 /// before it was asked for.
 fn check_pages(book: &Book, judged: &Judged) -> Vec<String> {
-    let places: BTreeMap<&str, usize> = judged
-        .ledger
-        .iter()
-        .enumerate()
+    let mut breaches = Vec::new();
+    for asset in Asset::ALL {
+        let ledger = judged.ledgers.get(&asset).map_or(&[][..], Vec::as_slice);
+        let pages = book.pages.iter().filter(|page| page.asset == asset);
+        breaches.extend(check_pages_of(pages, book, ledger));
+    }
+    breaches
+}
+
+fn check_pages_of<'p>(
+    pages: impl Iterator<Item = &'p Page>,
+    book: &Book,
+    ledger: &[Entry],
+) -> Vec<String> {
+    let numbered = || ledger.iter().enumerate();
+    let places: BTreeMap<&str, usize> = numbered()
         .map(|(place, entry)| (entry.id.as_str(), place))
         .collect();
-    let debits: BTreeMap<&str, usize> = judged
-        .ledger
-        .iter()
-        .enumerate()
-        .filter(|(_, entry)| entry.reason == "buy_debit")
+    let debits: BTreeMap<&str, usize> = numbered()
+        .filter(|(_, entry)| matches!(entry.reason.as_str(), "buy_debit" | "sell_debit"))
         .map(|(place, entry)| (entry.reference.as_str(), place))
         .collect();
     let mut breaches = Vec::new();
-    for page in &book.pages {
+    for page in pages {
         let Some((newest, _)) = page.entries.first() else {
             continue;
         };
@@ -438,11 +472,11 @@ fn check_pages(book: &Book, judged: &Judged) -> Vec<String> {
             ));
             continue;
         };
-        let piece = judged.ledger.get(..=*top).unwrap_or_default().iter().rev();
+        let piece = ledger.get(..=*top).unwrap_or_default().iter().rev();
         let same = piece
             .zip(&page.entries)
             .all(|(entry, (id, after))| &entry.id == id && entry.after == *after);
-        let available = judged.ledger.get(*top).map(|entry| entry.after);
+        let available = ledger.get(*top).map(|entry| entry.after);
         if !same || available != Some(page.available) {
             breaches.push(format!("the page at {newest} is no piece of the ledger"));
         }

@@ -8,10 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use crate::Result;
-use crate::history::{Gates, Op};
+use crate::book::Deposit;
+use crate::history::{Gates, Kind, Op, Outcome};
 use crate::http::{Client, request};
 use crate::judge::{converge, events, judge};
 use crate::load::{self, Run, number};
+use crate::orders::Asset;
 use crate::programs::{Programs, Service};
 use crate::time;
 use crate::world::{POOR, Partner, World, credit_words};
@@ -24,6 +26,8 @@ const POLLS: u32 = 4;
 /// So many operations go before the kill, however fast the machine is; it comes up to so much later.
 const LOAD: Range<u64> = 60..240;
 const LATER: Range<u64> = 0..20_000;
+/// A run of so many rounds has to meet what is asked of a history; a shorter one is told what it lacks.
+const COUNTS_FROM: u64 = 100;
 /// And no later than this.
 const LOADED_WITHIN: Duration = Duration::from_secs(20);
 
@@ -120,9 +124,10 @@ pub(crate) fn round(
     tally.resolved += converge(world, service.address)?;
     let breaches = judge(world, service.address, false)?;
     let (enough, later) = (chance.u64(LOAD), Duration::from_micros(chance.u64(LATER)));
-    let ops = load_until(world, &service, seed, |run| {
+    let mut credit = None;
+    let mut ops = load_until(world, &service, seed, |run| {
         if chance.u8(0..100) < 25 {
-            operator(world, &mut chance);
+            credit = operator(world, &mut chance);
         }
         let began = time::now();
         while run.ended.load(Ordering::Relaxed) < enough
@@ -133,6 +138,7 @@ pub(crate) fn round(
         thread::sleep(later);
         service.kill();
     });
+    ops.extend(credit);
     tally.gates.add(ops);
     tally.rounds += 1;
     tally.kills += 1;
@@ -160,34 +166,37 @@ pub(crate) fn load_until(
 }
 
 /// The operator credits the poor partner, and is sometimes killed half-way.
-fn operator(world: &World, chance: &mut fastrand::Rng) {
-    let Some(partner) = world.partners.get(POOR) else {
-        return;
-    };
-    let (reference, cents) = (format!("deposit-{}", number()), chance.i64(1_000..20_000));
-    let deposit = crate::book::Deposit {
-        cents,
-        in_doubt: true,
-    };
-    partner
-        .book
-        .lock()
-        .deposits
-        .insert(reference.clone(), deposit);
+fn operator(world: &World, chance: &mut fastrand::Rng) -> Option<Op> {
+    let partner = world.partners.get(POOR)?;
+    let reference = format!("deposit-{}", number());
+    let asset = chance.choice(Asset::ALL).unwrap_or_default();
+    let deposit = Deposit::of(asset, chance.i64(1_000..20_000));
+    let words = credit_words(&partner.name, &reference, &deposit);
+    partner.book.lock().deposits.insert(reference, deposit);
     let mut command = world.installation.command("penstock", None);
     command
-        .args(credit_words(&partner.name, &reference, cents))
+        .args(words)
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null());
-    let Ok(mut child) = command.spawn() else {
-        return;
-    };
+    let invoked = time::now();
+    let mut child = command.spawn().ok()?;
     if chance.bool() {
         thread::sleep(Duration::from_millis(chance.u64(1..60)));
         // It may have ended by itself; either way the reference is asked for again.
         let _ = child.kill();
     }
-    let _ = child.wait();
+    let done = child.wait().is_ok_and(|status| status.success());
+    Some(Op {
+        client: number(),
+        kind: Kind::Credit,
+        partner: partner.name.clone(),
+        object: None,
+        key: None,
+        invoked,
+        completed: time::now(),
+        outcome: if done { Outcome::Ok } else { Outcome::Info },
+        said: None,
+    })
 }
 
 /// After the last fault: everything known, every trade at its end, every event taken, nothing changed that was
@@ -287,6 +296,11 @@ pub(crate) fn run(
             return keep(folder, tally);
         }
     }
+    let mut faults = tally.gates.too_slow();
+    if rounds >= COUNTS_FROM {
+        faults.extend(tally.gates.unmet());
+    }
+    tally.blame(seed, done, faults);
     Ok(tally)
 }
 

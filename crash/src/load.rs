@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::book::{Page, Quote};
 use crate::history::{Kind, Op, Outcome};
 use crate::http::{Answer, Client, Lost, request};
-use crate::money::cents;
+use crate::orders::{Asset, Order, Side};
 use crate::time;
 use crate::world::{Partner, World};
 
@@ -19,9 +19,8 @@ use crate::world::{Partner, World};
 pub(crate) const CLIENTS: u64 = 6;
 /// Quotes of a partner that clients meet on.
 const HOT: usize = 3;
-const ADDRESS: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
 /// What the sandbox does with an order is told by the fraction of its amount; most settle at once.
-const FRACTIONS: [u64; 16] = [0, 0, 0, 0, 0, 5, 99, 11, 12, 21, 31, 32, 33, 41, 41, 51];
+const FRACTIONS: [i64; 16] = [0, 0, 0, 0, 0, 5, 99, 11, 12, 21, 31, 32, 33, 41, 41, 51];
 
 /// Numbers no other client has: of logical clients and of keys.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -74,14 +73,18 @@ struct Visitor<'w> {
 /// What an operation is, before it is sent.
 struct Begun {
     kind: Kind,
+    partner: String,
     object: Option<String>,
+    key: Option<String>,
     invoked: Duration,
 }
 
-fn begin(kind: Kind, object: Option<&str>) -> Begun {
+fn begin(kind: Kind, partner: &Partner, object: Option<&str>) -> Begun {
     Begun {
         kind,
+        partner: partner.name.clone(),
         object: object.map(str::to_owned),
+        key: None,
         invoked: time::now(),
     }
 }
@@ -113,12 +116,33 @@ impl<'w> Visitor<'w> {
             35..=41 => self.twins(partner, &quote, chance),
             42 => self.hang_up(partner, &quote),
             43..=47 => self.reject(partner, &quote),
-            48..=74 => self.poll_or_transact(partner, &quote, chance),
+            48..=51 => self.refused(partner, &quote, chance),
+            52..=74 => self.poll_or_transact(partner, &quote, chance),
             75..=82 => self.read_quote(partner, &quote),
             83..=89 => self.read_trade(partner, &quote),
             90..=92 => self.reuse(partner, &hot, chance),
             93..=94 => self.late(partner, chance),
-            _ => self.read_books(partner),
+            _ => self.read_books(partner, chance),
+        }
+    }
+
+    /// What is refused whatever the books say, and changes nothing.
+    fn refused(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
+        let nobodys = "sk_test_NobodyNobodyNobodyNobodyNobody99";
+        let path = format!("/pools/quotes/{quote}");
+        let bytes = match chance.u8(0..4) {
+            0 => request(nobodys, "GET", &path, "", ""),
+            1 => request(&partner.publishable, "GET", &path, "", ""),
+            2 => request(&partner.key, "POST", "/pools/EUR-USDT/transact", "", "{}"),
+            _ => request(&partner.key, "GET", &nobodys_quote(quote), "", ""),
+        };
+        let begun = begin(Kind::Refused, partner, None);
+        let answer = self.one.call(&bytes);
+        if let Some(answer) = self.end(begun, answer)
+            && answer.status < 300
+        {
+            let breach = format!("a request to be refused was answered {answer:?}");
+            partner.book.lock().breaches.push(breach);
         }
     }
 
@@ -133,7 +157,9 @@ impl<'w> Visitor<'w> {
         self.ops.push(Op {
             client: self.number,
             kind: begun.kind,
+            partner: begun.partner,
             object: begun.object,
+            key: begun.key,
             invoked: begun.invoked,
             completed: time::now(),
             outcome,
@@ -152,7 +178,7 @@ impl<'w> Visitor<'w> {
         path: &str,
         object: Option<&str>,
     ) -> Option<Answer> {
-        let begun = begin(kind, object);
+        let begun = begin(kind, partner, object);
         let answer = self.one.call(&request(&partner.key, "GET", path, "", ""));
         self.end(begun, answer)
             .filter(|answer| answer.status == 200)
@@ -160,35 +186,16 @@ impl<'w> Visitor<'w> {
 
     fn quote(&mut self, partner: &Partner, chance: &mut fastrand::Rng) {
         let fraction = chance.choice(FRACTIONS).unwrap_or_default();
-        let amount = format!("{}.{fraction:02}", chance.u64(10..90));
-        let body = format!(
-            "{{\"side\":\"on_ramp\",\"fiatCurrency\":\"EUR\",\"cryptoCurrency\":\"USDT\",\"amount\":\"{amount}\",\
-             \"destAddress\":\"{ADDRESS}\"}}"
-        );
-        let begun = begin(Kind::Quote, None);
-        let path = "/pools/EUR-USDT/quote";
-        let answer = self
-            .one
-            .call(&request(&partner.key, "POST", path, "", &body));
-        let Some(answer) = self
-            .end(begun, answer)
-            .filter(|answer| answer.status == 200)
-        else {
-            return;
+        let side = match chance.u8(0..100) {
+            0..=64 => Side::Purchase,
+            _ => Side::Sale,
         };
-        let (said, bps) = (answer.json(), |said: &Value, name| {
-            said.get(name).and_then(Value::as_u64).unwrap_or(u64::MAX)
-        });
-        let Some(id) = answer.text("quoteId") else {
+        let order = Order::new(side, chance.i64(10..90) * 100 + fraction);
+        let begun = begin(Kind::Quote, partner, None);
+        let answer = self.one.call(&quote_request(partner, order));
+        let answer = self.end(begun, answer);
+        let Some((id, quote)) = answer.and_then(|answer| Quote::read(order, &answer)) else {
             return;
-        };
-        let quote = Quote {
-            cents: cents(&amount).unwrap_or_default(),
-            rate: answer.text("rate").unwrap_or_default(),
-            spread_bps: bps(&said, "spreadBps"),
-            fee_bps: bps(&said, "feeBps"),
-            key: format!("key-{}", number()),
-            ..Quote::default()
         };
         let mut book = partner.book.lock();
         book.quotes.insert(id.clone(), quote);
@@ -200,10 +207,11 @@ impl<'w> Visitor<'w> {
         if let Some(known) = partner.book.lock().quotes.get_mut(quote) {
             known.doubt(key);
         }
-        (
-            begin(Kind::Transact, Some(quote)),
-            transact_request(partner, quote, key),
-        )
+        let begun = Begun {
+            key: Some(key.to_owned()),
+            ..begin(Kind::Transact, partner, Some(quote))
+        };
+        (begun, transact_request(partner, quote, key))
     }
 
     /// Notes what became of a transact.
@@ -284,7 +292,7 @@ impl<'w> Visitor<'w> {
         if let Some(known) = partner.book.lock().quotes.get_mut(quote) {
             known.reject_in_doubt = true;
         }
-        let begun = begin(Kind::Reject, Some(quote));
+        let begun = begin(Kind::Reject, partner, Some(quote));
         let answer = self.other.call(&reject_request(partner, quote));
         if matches!(&answer, Ok(answer) if answer.status == 200) {
             partner.book.lock().reject(quote);
@@ -371,13 +379,14 @@ impl<'w> Visitor<'w> {
         }
     }
 
-    fn read_books(&mut self, partner: &Partner) {
+    fn read_books(&mut self, partner: &Partner, chance: &mut fastrand::Rng) {
         let invoked = time::now();
-        let path = "/pools/ledger?limit=50";
-        let Some(answer) = self.get(Kind::ReadBooks, partner, path, None) else {
+        let asset = chance.choice(Asset::ALL).unwrap_or_default();
+        let path = format!("/pools/ledger?currency={}&limit=50", asset.code());
+        let Some(answer) = self.get(Kind::ReadBooks, partner, &path, None) else {
             return;
         };
-        if let Some(page) = page(&answer.json(), invoked) {
+        if let Some(page) = page(asset, &answer.json(), invoked) {
             partner.book.lock().pages.push(page);
         }
     }
@@ -387,17 +396,31 @@ fn seen(partner: &Partner, quote: &str) -> Option<String> {
     partner.book.lock().quotes.get(quote)?.seen.clone()
 }
 
-fn page(said: &Value, invoked: Duration) -> Option<Page> {
+fn page(asset: Asset, said: &Value, invoked: Duration) -> Option<Page> {
     let entry = |entry: &Value| {
         let id = entry.get("id")?.as_str()?.to_owned();
-        Some((id, cents(entry.get("balanceAfter")?.as_str()?)?))
+        Some((id, asset.read(entry.get("balanceAfter")?.as_str()?)?))
     };
     let entries = said.get("entries")?.as_array()?;
     Some(Page {
+        asset,
         invoked,
-        available: cents(said.get("available")?.as_str()?)?,
+        available: asset.read(said.get("available")?.as_str()?)?,
         entries: entries.iter().map(entry).collect::<Option<_>>()?,
     })
+}
+
+/// The path of a quote that differs in its last letter: of the same kind, and nobody's.
+fn nobodys_quote(quote: &str) -> String {
+    let mut id = quote.to_owned();
+    let last = id.pop();
+    id.push(if last == Some('0') { '1' } else { '0' });
+    format!("/pools/quotes/{id}")
+}
+
+pub(crate) fn quote_request(partner: &Partner, order: Order) -> Vec<u8> {
+    let path = "/pools/EUR-USDT/quote";
+    request(&partner.key, "POST", path, "", &order.body())
 }
 
 pub(crate) fn transact_request(partner: &Partner, quote: &str, key: &str) -> Vec<u8> {

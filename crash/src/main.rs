@@ -17,8 +17,12 @@ mod judge;
 mod kills;
 mod load;
 mod money;
+mod orders;
+mod pace;
+mod panics;
 mod points;
 mod programs;
+mod races;
 mod receiver;
 mod storm;
 mod time;
@@ -71,6 +75,8 @@ enum Lane {
         #[arg(long, default_value_t = 1)]
         repeat: u64,
     },
+    /// A panic in every handler that the contract names.
+    Panics,
     /// Clients that close at random bytes and instants.
     Storm {
         /// How many times.
@@ -86,6 +92,7 @@ const SHORT: [&[Lane]; 2] = [
     &[Lane::Points { repeat: 1 }],
     &[
         Lane::Fsync,
+        Lane::Panics,
         Lane::Kills {
             rounds: 30,
             campaign: 30,
@@ -158,14 +165,30 @@ fn prove(programs: &Programs, lane: Lane, seed: u64) -> Verdict {
     let began = time::now();
     let proved = match lane {
         Lane::Kills { rounds, campaign } => kills::run(programs, rounds, campaign, seed, show)
-            .map(|tally| told("kills", &tally, tally.kills)),
+            .map(|tally| {
+                let verdict = told("kills", &tally, tally.kills);
+                for unmet in tally.gates.unmet() {
+                    println!("NOT MET: {unmet}");
+                }
+                verdict
+            }),
         Lane::Points { repeat } => points::run(programs, seed, repeat).map(|points| {
             println!(
-                "points at which the process ended {}, a step failed {}, was held up {}",
+                "points at which the process ended {}, a step failed or panicked {}, was held up {}",
                 points.ended, points.failed, points.held_up
             );
+            for back in &points.recoveries {
+                println!("  {back}");
+            }
             let cases = points.ended + points.failed + points.held_up;
             told("points", &points.tally, cases)
+        }),
+        Lane::Panics => panics::run(programs, seed).map(|panics| {
+            println!(
+                "{} panics in {} handlers, as they began and when they were done",
+                panics.panics, panics.handlers
+            );
+            told("panics", &panics.tally, panics.handlers)
         }),
         Lane::Storm { disconnects } => storm::run(programs, disconnects, seed).map(|storm| {
             println!("{} disconnects in {} s", storm.cuts, storm.took.as_secs());

@@ -12,6 +12,13 @@ pub(crate) fn bought(cents: i64, rate: &str) -> Option<i64> {
     i64::try_from(product / 10_000).ok()
 }
 
+/// What a sale pays out: amount × rate, rounded down to a cent.
+pub(crate) fn sold(millionths: i64, rate: &str) -> Option<i64> {
+    let rate = i128::from(scaled(rate, 8)?);
+    let product = i128::from(millionths).checked_mul(rate)?;
+    i64::try_from(product / 1_000_000_000_000).ok()
+}
+
 /// The millionths of an amount of USDT.
 pub(crate) fn millionths(text: &str) -> Option<i64> {
     scaled(text, 6)
@@ -49,5 +56,11 @@ mod tests {
     fn what_is_bought_is_rounded_down() {
         assert_eq!(bought(10_000, "1.0790325"), Some(107_903_250));
         assert_eq!(bought(1, "1.07903259"), Some(10_790));
+    }
+
+    #[test]
+    fn what_a_sale_pays_is_rounded_down() {
+        assert_eq!(sold(100_000_000, "0.91658986"), Some(9_165));
+        assert_eq!(sold(10_000, "0.91658986"), Some(0));
     }
 }

@@ -1,17 +1,21 @@
 //! Every crash point once: the process ends there under load, the step fails there, or is held up there.
 
 use std::process::Stdio;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use failpoints::{Side, Step};
 
 use crate::Result;
-use crate::history::Op;
+use crate::book::Deposit;
+use crate::history::{ANSWERED_WITHIN, Op};
 use crate::http::{Client, request};
 use crate::judge::{converge, judge};
 use crate::kills::{Tally, close, load_until, up};
-use crate::load::number;
+use crate::load::{Run, number};
+use crate::orders::Asset;
+use crate::pace::{self, Recovery};
 use crate::programs::{Installation, Programs};
 use crate::time;
 use crate::world::{POOR, World, credit_words};
@@ -25,10 +29,6 @@ const DOCUMENTED: [&str; 4] = [
     "overloaded",
     "service_unavailable",
 ];
-/// The longest deadline of a request, the store's five seconds, and one more.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(6);
-/// After the last fault answers come no slower than this, whatever they took before.
-const CALM: Duration = Duration::from_secs(2);
 /// Short-lived records, so that the sweep has something to delete.
 const SWEPT: [(&str, &str); 1] = [("PENSTOCK_IDEMPOTENCY_TTL", "1s")];
 
@@ -93,6 +93,8 @@ pub(crate) struct Points {
     pub(crate) failed: u64,
     /// Points at which a step was held up.
     pub(crate) held_up: u64,
+    /// How the service came back after its steps had failed, panicked or been held up.
+    pub(crate) recoveries: Vec<String>,
 }
 
 fn all_points() -> impl Iterator<Item = (Step, String)> {
@@ -140,7 +142,7 @@ fn every(world: &World, seed: u64, points: &mut Points) -> Result<()> {
         points,
         ended,
     )?;
-    for word in ["fail", "full", "wait 25"] {
+    for word in ["fail", "full", "panic", "wait 25"] {
         let of_word = seed.wrapping_mul(10_000).wrapping_add(points.tally.rounds);
         let disturbed = disturb(world, word, of_word, points);
         settle(world, word, of_word, points, disturbed)?;
@@ -269,21 +271,11 @@ fn end_on_receipt(world: &World, seed: u64, points: &mut Points) -> Result<()> {
 /// The operator's program ends while it credits; the same reference again finds out.
 fn credit_ends(world: &World, point: &str) -> Result<()> {
     let partner = world.partners.get(POOR).ok_or("no such partner")?;
-    let (reference, cents) = (format!("deposit-{}", number()), 12_345);
-    let deposit = crate::book::Deposit {
-        cents,
-        in_doubt: true,
-    };
-    partner
-        .book
-        .lock()
-        .deposits
-        .insert(reference.clone(), deposit);
-    penstock_ends(
-        world,
-        point,
-        &credit_words(&partner.name, &reference, cents),
-    )
+    let reference = format!("deposit-{}", number());
+    let deposit = Deposit::of(Asset::Eur, 12_345);
+    let words = credit_words(&partner.name, &reference, &deposit);
+    partner.book.lock().deposits.insert(reference, deposit);
+    penstock_ends(world, point, &words)
 }
 
 /// The operator's program ends while it revokes a key; revoked again it is revoked, and nothing gets in with it.
@@ -329,12 +321,16 @@ fn penstock_ends(world: &World, point: &str, words: &[String]) -> Result<()> {
     fired(&String::from_utf8_lossy(&done.stderr), point, "abort")
 }
 
-/// Every point that clients reach fails, or is held up, once in one run under load. Clients see documented faults
-/// only, and once the last one has passed all is as before.
+/// Every point that clients reach fails, panics, or is held up, once in one run under load. Clients see documented
+/// faults only, and once the last one has passed all is as before.
 fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<()> {
     let armed: Vec<String> = all_points()
         .filter(|(step, _)| road_to(*step) == Road::Load)
-        .filter(|(step, _)| word != "full" || of_the_disk(*step))
+        .filter(|(step, _)| match word {
+            "full" => of_the_disk(*step),
+            "panic" => of_a_handler(*step),
+            _ => true,
+        })
         .map(|(_, point)| point)
         .collect();
     let mut chance = fastrand::Rng::with_seed(seed);
@@ -342,19 +338,20 @@ fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<
         .iter()
         .map(|point| format!("{point}={}*off->1*return({word})", chance.u8(0..4)))
         .collect();
+    let normal = undisturbed(world, seed)?;
     let service = world.installation.serve(Some(&text.join(";")), &[])?;
     let all_fired = || {
         let said = service.said().unwrap_or_default();
         armed.iter().all(|point| fired(&said, point, word).is_ok())
     };
     let mut last_fault = Duration::ZERO;
-    let ops = load_until(world, &service, seed, |_| {
+    let ops = load_until(world, &service, seed, |run| {
         let began = time::now();
         while !all_fired() && time::now().saturating_sub(began) < REACHED_WITHIN {
             thread::sleep(Duration::from_millis(50));
         }
         last_fault = time::now();
-        thread::sleep(Duration::from_millis(500));
+        until_judged(run);
     });
     service.kill();
     let said = service.said()?;
@@ -365,9 +362,38 @@ fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<
         "wait 25" => points.held_up += armed.len() as u64,
         _ => points.failed += armed.len() as u64,
     }
-    let judged = documented(&ops).and_then(|()| recovered(&ops, last_fault));
+    let judged = documented(&ops, word).and_then(|()| recovered(&ops, last_fault, normal));
     points.tally.gates.add(ops);
-    judged
+    points.recoveries.push(format!("{word}: {}", judged?));
+    Ok(())
+}
+
+/// How fast the same program answers the same clients without faults.
+fn undisturbed(world: &World, seed: u64) -> Result<Duration> {
+    let service = world.installation.serve(Some(""), &[])?;
+    let ops = load_until(world, &service, seed, until_judged);
+    service.kill();
+    pace::normal(&ops)
+}
+
+/// Until enough has been answered to tell a pace.
+fn until_judged(run: &Run) {
+    let (began, before) = (time::now(), run.ended.load(Ordering::Relaxed));
+    let answered = || run.ended.load(Ordering::Relaxed).saturating_sub(before);
+    while answered() < pace::JUDGED && time::now().saturating_sub(began) < pace::BACK_WITHIN {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Steps that a request's own task or its lane takes; a panic is contained there.
+fn of_a_handler(step: Step) -> bool {
+    !matches!(
+        step,
+        Step::DeliveryClaimCommit
+            | Step::WebhookPost
+            | Step::DeliveryConcludeCommit
+            | Step::AnswerWrite
+    )
 }
 
 /// Steps that write to the disk.
@@ -384,41 +410,29 @@ fn of_the_disk(step: Step) -> bool {
         )
 }
 
-fn documented(ops: &[Op]) -> Result<()> {
+fn documented(ops: &[Op], word: &str) -> Result<()> {
     for (status, code) in ops.iter().filter_map(|op| op.said.as_ref()) {
-        if *status >= 500 && !(*status == 503 && DOCUMENTED.contains(&code.as_str())) {
+        let known = match *status {
+            503 => DOCUMENTED.contains(&code.as_str()),
+            500 => word == "panic" && code == "internal_error",
+            501 => code == "side_not_enabled",
+            status => status < 500,
+        };
+        if !known {
             return Err(format!("a client was answered {status} {code}").into());
         }
     }
-    let slow = ops.iter().find(|op| took(op) > ANSWERED_WITHIN);
+    let slow = ops.iter().find(|op| op.took() > ANSWERED_WITHIN);
     slow.map_or(Ok(()), |op| Err(format!("too slow: {op:?}").into()))
 }
 
-fn took(op: &Op) -> Duration {
-    op.completed.saturating_sub(op.invoked)
-}
-
-/// After the last fault nothing fails any more, and nothing is slow: 99 of 100 answers come within two seconds,
-/// the most that a busy machine needs for them without any fault.
-fn recovered(ops: &[Op], last_fault: Duration) -> Result<()> {
-    let after = |op: &&Op| op.invoked > last_fault;
-    let later: Vec<_> = ops.iter().filter(after).collect();
-    let broken = later
-        .iter()
-        .find(|op| op.said.as_ref().is_none_or(|(status, _)| *status >= 500));
-    match broken {
-        _ if later.is_empty() => Err("nothing was asked after the last fault".into()),
-        // A client that hangs up by itself has no answer either; it is never answered 5xx.
-        Some(op) if op.said.is_some() => Err(format!("still failing: {op:?}").into()),
-        _ => calm(later.iter().map(|op| took(op)).collect()),
-    }
-}
-
-fn calm(mut spans: Vec<Duration>) -> Result<()> {
-    spans.sort_unstable();
-    let place = spans.len().saturating_mul(99) / 100;
-    match spans.get(place.min(spans.len().saturating_sub(1))) {
-        Some(span) if *span > CALM => Err(format!("still slow: {} ms", span.as_millis()).into()),
-        _ => Ok(()),
+/// After the last fault nothing fails any more, and nothing is slow for long.
+fn recovered(ops: &[Op], last_fault: Duration, normal: Duration) -> Result<Recovery> {
+    // A client that hangs up by itself has no answer; it is never answered 500 or 503.
+    let fails = |op: &&Op| matches!(op.said, Some((500 | 503, _)));
+    let later = ops.iter().filter(|op| op.invoked > last_fault);
+    match later.clone().find(fails) {
+        Some(op) => Err(format!("still failing: {op:?}").into()),
+        None => pace::recovery(ops, last_fault, normal),
     }
 }

@@ -9,12 +9,12 @@ use std::time::Duration;
 use socket2::SockRef;
 
 use crate::Result;
-use crate::book::Quote;
+use crate::book::{Deposit, Quote};
 use crate::http::{Client, connect, request};
 use crate::judge::{converge, judge};
 use crate::kills::{Tally, close};
-use crate::load::{number, reject_request, transact_request};
-use crate::money::cents;
+use crate::load::{number, quote_request, reject_request, transact_request};
+use crate::orders::{Asset, Order, Side};
 use crate::programs::{Programs, Service};
 use crate::time;
 use crate::world::{Partner, World};
@@ -64,7 +64,7 @@ pub(crate) fn run(programs: &Programs, disconnects: u64, seed: u64) -> Result<St
 }
 
 /// A port that was free a moment ago: metrics are asked for from outside, so it has to be known beforehand.
-fn free_port() -> Result<SocketAddr> {
+pub(crate) fn free_port() -> Result<SocketAddr> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
@@ -97,30 +97,13 @@ fn rage(world: &World, address: SocketAddr, disconnects: u64, seed: u64) -> u64 
 
 /// A quote, asked for by a client that waits for its answer.
 fn ask(partner: &Partner, client: &mut Client, chance: &mut fastrand::Rng) -> Option<String> {
-    let fraction = chance.choice(["00", "31", "41", "21"])?;
-    let amount = format!("{}.{fraction}", chance.u64(2..9));
-    let answer = client.call(&quote_request(partner, &amount)).ok()?;
-    let said = answer.json();
-    let bps = |name| said.get(name).and_then(serde_json::Value::as_u64);
-    let id = answer.text("quoteId")?;
-    let quote = Quote {
-        cents: cents(&amount)?,
-        rate: answer.text("rate")?,
-        spread_bps: bps("spreadBps")?,
-        fee_bps: bps("feeBps")?,
-        key: format!("key-{}", number()),
-        ..Quote::default()
-    };
+    let fraction = chance.choice([0, 31, 41, 21])?;
+    let side = chance.choice([Side::Purchase, Side::Purchase, Side::Sale])?;
+    let order = Order::new(side, chance.i64(2..9) * 100 + fraction);
+    let answer = client.call(&quote_request(partner, order)).ok()?;
+    let (id, quote) = Quote::read(order, &answer)?;
     partner.book.lock().quotes.insert(id.clone(), quote);
     Some(id)
-}
-
-fn quote_request(partner: &Partner, amount: &str) -> Vec<u8> {
-    let body = format!(
-        "{{\"side\":\"on_ramp\",\"fiatCurrency\":\"EUR\",\"cryptoCurrency\":\"USDT\",\"amount\":\"{amount}\",\
-         \"destAddress\":\"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed\"}}"
-    );
-    request(&partner.key, "POST", "/pools/EUR-USDT/quote", "", &body)
 }
 
 /// One request that is cut off: somewhere in its bytes, or somewhere in its answer. Was a connection made?
@@ -178,16 +161,21 @@ fn pick(partner: &Partner, quote: &str, chance: &mut fastrand::Rng) -> Vec<u8> {
             }
             reject_request(partner, quote)
         }
-        80..=89 => quote_request(partner, "3.00"),
+        80..=89 => quote_request(partner, Order::new(Side::Purchase, 300)),
         90..=94 => get("/pools/ledger?limit=100".to_owned()),
         _ => get("/pools/trades?limit=100".to_owned()),
     }
 }
 
 /// A write goes through at once, no connection of the database is in use, and no socket is left open.
-fn at_rest(world: &World, service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
+pub(crate) fn at_rest(
+    world: &World,
+    service: &Service,
+    metrics: SocketAddr,
+) -> Result<Vec<String>> {
     let partner = world.partners.first().ok_or("no partner")?;
-    world.credit(partner, "after-the-storm", 100)?;
+    let deposit = Deposit::of(Asset::Eur, 100);
+    world.credit(partner, &format!("at-rest-{}", number()), deposit)?;
     let mut left = Vec::new();
     for _ in 0..SAMPLES {
         thread::sleep(SAMPLED);
@@ -197,6 +185,12 @@ fn at_rest(world: &World, service: &Service, metrics: SocketAddr) -> Result<Vec<
         }
     }
     Ok(left)
+}
+
+/// A pool without work. One reader may be the service's own, which looks at its configuration each second; connections that
+/// are lost, one for each fault, are soon all there are.
+fn at_ease(line: &str) -> bool {
+    line.ends_with(" 0") || line.contains("\"reader\"") && line.ends_with(" 1")
 }
 
 /// Files and sockets of a service at rest: generously more than it needs, far fewer than a storm opens.
@@ -214,13 +208,11 @@ fn busy(service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
     if in_use.is_empty() {
         return Err("the metrics do not tell the database's connections".into());
     }
-    let busy = in_use.iter().filter(|line| !line.ends_with(" 0"));
-    let mut left: Vec<String> = busy
-        .map(|line| format!("after the storm: {line}"))
-        .collect();
+    let busy = in_use.iter().filter(|line| !at_ease(line));
+    let mut left: Vec<String> = busy.map(|line| format!("at rest: {line}")).collect();
     let files = std::fs::read_dir(format!("/proc/{}/fd", service.pid))?.count();
     if files > FILES_AT_REST {
-        left.push(format!("after the storm: {files} files are open"));
+        left.push(format!("at rest: {files} files are open"));
     }
     Ok(left)
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::Result;
 use crate::book::{Book, Deposit};
 use crate::judge::Judged;
+use crate::orders::{Asset, decimal};
 use crate::programs::{Installation, Programs};
 use crate::receiver::{Receiver, SECRET};
 
@@ -17,12 +18,17 @@ const QUOTE_TTL: &str = "4s";
 /// The window of the capped partner's velocity cap.
 const VELOCITY_WINDOW: &str = "3s";
 const CAP_USDT: &str = "250";
+/// What everybody has to begin with, in hundredths of each asset, and what the poor one has.
+const RICH: i64 = 1_000_000_000;
+const HARDLY_ANYTHING: i64 = 30_000;
 
 /// A partner, seen from outside.
 #[derive(Debug)]
 pub(crate) struct Partner {
     pub(crate) name: String,
     pub(crate) key: String,
+    /// One that opens hardly any door.
+    pub(crate) publishable: String,
     pub(crate) book: Mutex<Book>,
     pub(crate) judged: Mutex<Judged>,
 }
@@ -37,7 +43,7 @@ pub(crate) struct World {
 
 /// The one that has hardly any money.
 pub(crate) const POOR: usize = 2;
-/// The one with a velocity cap.
+/// The one with a velocity cap. It may not sell.
 pub(crate) const CAPPED: usize = 3;
 
 impl World {
@@ -71,6 +77,7 @@ impl World {
             let partner = Partner {
                 name: format!("crash-{number}"),
                 key: format!("sk_test_{number:032}"),
+                publishable: format!("pk_test_{number:032}"),
                 book: Mutex::default(),
                 judged: Mutex::default(),
             };
@@ -78,7 +85,8 @@ impl World {
                 CAPPED => format!("velocity_cap_usdt = \"{CAP_USDT}\"\n"),
                 _ => String::new(),
             };
-            let (name, key) = (&partner.name, &partner.key);
+            let (name, key, sells) = (&partner.name, &partner.key, number != CAPPED);
+            let publishable = &partner.publishable;
             let address = self.receiver.address;
             write!(
                 text,
@@ -86,8 +94,10 @@ impl World {
                  [partners.pools]\nenabled = true\naccess = \"active\"\nkyc = \"approved\"\nallowed = [\"EUR-USDT\"]\n\
                  balance_gate = true\n{cap}\
                  [[partners.pools.terms]]\npool = \"EUR-USDT\"\ndraw_fee_bps = 30\nspread_cap_bps = 50\nmin_order_usdt = 1\n\
+                 off_ramp = {sells}\n\
                  [partners.pools.webhook]\nurl = \"http://{address}/{name}\"\nsecret = \"{SECRET}\"\n\
-                 [[partners.keys]]\nkind = \"secret\"\nkey = \"{key}\"\n"
+                 [[partners.keys]]\nkind = \"secret\"\nkey = \"{key}\"\n\
+                 [[partners.keys]]\nkind = \"publishable\"\nkey = \"{publishable}\"\n"
             )?;
             self.partners.push(partner);
         }
@@ -96,26 +106,31 @@ impl World {
         let file = file.to_string_lossy().into_owned();
         self.installation.penstock(&["apply", "-f", &file])?;
         for (number, partner) in self.partners.iter().enumerate() {
-            let cents = if number == POOR {
-                30_000
+            let hundredths = if number == POOR {
+                HARDLY_ANYTHING
             } else {
-                1_000_000_000
+                RICH
             };
-            self.credit(partner, "opening", cents)?;
+            for asset in Asset::ALL {
+                let reference = format!("opening-{}", asset.code());
+                let deposit = Deposit::of(asset, hundredths);
+                self.credit(partner, &reference, deposit)?;
+            }
         }
         Ok(())
     }
 
     /// Credits and sees it done; the same reference again does nothing.
-    pub(crate) fn credit(&self, partner: &Partner, reference: &str, cents: i64) -> Result<()> {
-        let deposit = Deposit {
-            cents,
-            in_doubt: true,
-        };
+    pub(crate) fn credit(
+        &self,
+        partner: &Partner,
+        reference: &str,
+        deposit: Deposit,
+    ) -> Result<()> {
+        let words = credit_words(&partner.name, reference, &deposit);
         let mut book = partner.book.lock();
         book.deposits.insert(reference.to_owned(), deposit);
         drop(book);
-        let words = credit_words(&partner.name, reference, cents);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let said = self.installation.penstock(&words)?;
         if said.get("applied").and_then(Value::as_bool).is_none() {
@@ -128,20 +143,21 @@ impl World {
     }
 }
 
-/// The words of `penstock balance credit`.
-pub(crate) fn credit_words(partner: &str, reference: &str, cents: i64) -> Vec<String> {
-    let amount = format!("{}.{:02}", cents / 100, cents % 100);
-    let words = [
-        "balance",
-        "credit",
+/// The words of `penstock balance credit`, or of `penstock crypto credit`.
+pub(crate) fn credit_words(partner: &str, reference: &str, deposit: &Deposit) -> Vec<String> {
+    let amount = decimal(deposit.hundredths);
+    let account: &[&str] = match deposit.asset {
+        Asset::Eur => &["balance", "credit", "--currency", "EUR"],
+        Asset::Usdt => &["crypto", "credit", "--asset", "USDT", "--network", "tron"],
+    };
+    let rest = [
         "--partner",
         partner,
-        "--currency",
-        "EUR",
         "--amount",
         &amount,
         "--ref",
         reference,
     ];
-    words.map(str::to_owned).to_vec()
+    let words = account.iter().chain(&rest);
+    words.map(|word| (*word).to_owned()).collect()
 }

@@ -6,13 +6,14 @@ use serde_json::json;
 
 use super::*;
 use crate::book::{Deposit, Page};
+use crate::orders::{Order, Side};
 
 const RATE: &str = "1.07903250";
 
 /// A deposit, a trade that settled and one that came back: books in which nothing is wrong.
 fn clean() -> (Book, Judged) {
     let quote = |trade: &str| Quote {
-        cents: 1000,
+        order: Order::new(Side::Purchase, 1000),
         rate: RATE.to_owned(),
         spread_bps: 25,
         fee_bps: 30,
@@ -20,10 +21,7 @@ fn clean() -> (Book, Judged) {
         acknowledged: Some(Duration::from_secs(1)),
         ..Quote::default()
     };
-    let deposit = Deposit {
-        cents: 5000,
-        in_doubt: false,
-    };
+    let deposit = Deposit::of(Asset::Eur, 5000);
     let book = Book {
         quotes: [("q1", quote("t1")), ("q2", quote("t2"))]
             .map(|(id, quote)| (id.to_owned(), quote))
@@ -41,7 +39,8 @@ fn clean() -> (Book, Judged) {
     let mut after = 0;
     for (place, (reason, reference, delta)) in lines.into_iter().enumerate() {
         after += delta;
-        judged.ledger.push(Entry {
+        let ledger = judged.ledgers.entry(Asset::Eur).or_default();
+        ledger.push(Entry {
             id: format!("e{place}"),
             delta,
             after,
@@ -124,17 +123,17 @@ fn an_executed_quote_that_was_rejected_or_read_as_expired_is_found() {
 
 #[test]
 fn money_that_moved_twice_or_not_is_found() {
-    type Change = fn(&mut Judged);
+    type Change = fn(&mut Vec<Entry>);
     let changes: [Change; 5] = [
-        |judged| judged.ledger.push(judged.ledger[1].clone()),
-        |judged| drop(judged.ledger.remove(1)),
-        |judged| drop(judged.ledger.remove(0)),
-        |judged| judged.ledger[3].delta = 999,
-        |judged| judged.ledger[2].reference = "q9".to_owned(),
+        |ledger| ledger.push(ledger[1].clone()),
+        |ledger| drop(ledger.remove(1)),
+        |ledger| drop(ledger.remove(0)),
+        |ledger| ledger[3].delta = 999,
+        |ledger| ledger[2].reference = "q9".to_owned(),
     ];
     for (place, change) in changes.into_iter().enumerate() {
         let (book, mut judged) = clean();
-        change(&mut judged);
+        change(judged.ledgers.get_mut(&Asset::Eur).unwrap());
         assert!(
             !check_money(&book, &judged, Some(4000), true).is_empty(),
             "{place}"
@@ -154,16 +153,70 @@ fn a_refund_that_is_missing_is_found_and_one_that_came_since_is_not_wrong() {
     assert_eq!(check_money(&book, &judged, Some(4000), false).len(), 1);
 }
 
+/// The same books with a sale in them: 10 USDT, whose payout came back.
+fn with_a_returned_sale() -> (Book, Judged) {
+    let (mut book, mut judged) = clean();
+    let sale = Quote {
+        order: Order::new(Side::Sale, 1000),
+        rate: "0.91658986".to_owned(),
+        trade: Some("t3".to_owned()),
+        ..Quote::default()
+    };
+    book.quotes.insert("q3".to_owned(), sale);
+    let deposit = Deposit::of(Asset::Usdt, 5000);
+    book.deposits.insert("receipt".to_owned(), deposit);
+    let state = ("t3".to_owned(), "returned".to_owned());
+    judged.trades.insert("q3".to_owned(), state);
+    for (asset, reason, reference, delta, after) in [
+        (
+            Asset::Usdt,
+            "crypto_receipt",
+            "receipt",
+            50_000_000,
+            50_000_000,
+        ),
+        (Asset::Usdt, "sell_debit", "q3", -10_000_000, 40_000_000),
+        (Asset::Eur, "buy_refund", "q3", 916, 4916),
+    ] {
+        let ledger = judged.ledgers.entry(asset).or_default();
+        ledger.push(Entry {
+            id: format!("{}{}", asset.code(), ledger.len()),
+            delta,
+            after,
+            reason: reason.to_owned(),
+            reference: reference.to_owned(),
+        });
+    }
+    (book, judged)
+}
+
+#[test]
+fn a_sale_is_taken_from_one_account_and_comes_back_to_the_right_one() {
+    let (book, judged) = with_a_returned_sale();
+    assert!(check_money(&book, &judged, Some(4916), true).is_empty());
+    for status in ["failed", "released", "settled", "reserved"] {
+        let (book, mut judged) = with_a_returned_sale();
+        judged.trades.get_mut("q3").unwrap().1 = status.to_owned();
+        let breaches = check_money(&book, &judged, Some(4916), true);
+        assert_eq!(breaches.len(), 1, "{status}: {breaches:?}");
+    }
+    let (book, mut judged) = with_a_returned_sale();
+    judged.ledgers.remove(&Asset::Usdt);
+    let breaches = check_money(&book, &judged, Some(4916), true);
+    assert_eq!(breaches.len(), 2, "neither debit nor receipt: {breaches:?}");
+}
+
 #[test]
 fn a_ledger_that_breaks_or_was_rewritten_is_found() {
     let (_, mut judged) = clean();
-    let mut read = judged.ledger.clone();
-    assert!(check_ledger(&read, &mut judged, true).is_empty());
+    let ledger = judged.ledgers.get_mut(&Asset::Eur).unwrap();
+    let mut read = ledger.clone();
+    assert!(check_ledger(&read, ledger, true).is_empty());
     read[1].delta = -999;
-    assert_eq!(check_ledger(&read, &mut judged, true).len(), 1);
-    let mut next = judged.ledger[3].clone();
+    assert_eq!(check_ledger(&read, ledger, true).len(), 1);
+    let mut next = ledger[3].clone();
     next.id = "e4".to_owned();
-    assert_eq!(check_ledger(&[next], &mut judged, false).len(), 1);
+    assert_eq!(check_ledger(&[next], ledger, false).len(), 1);
 }
 
 #[test]
@@ -171,12 +224,13 @@ fn a_page_that_lacks_what_was_acknowledged_is_found() {
     let (mut book, judged) = clean();
     let page = |invoked, places: &[usize]| {
         let entries = places.iter().map(|place| {
-            let entry = &judged.ledger[*place];
+            let entry = &judged.ledgers[&Asset::Eur][*place];
             (entry.id.clone(), entry.after)
         });
         Page {
+            asset: Asset::Eur,
             invoked: Duration::from_millis(invoked),
-            available: judged.ledger[places[0]].after,
+            available: judged.ledgers[&Asset::Eur][places[0]].after,
             entries: entries.collect(),
         }
     };

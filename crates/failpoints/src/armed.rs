@@ -1,7 +1,8 @@
 //! Armed: what happens at a point is told by `FAILPOINTS`, read when the first point is reached.
 //!
 //! `FAILPOINTS=TradeInsert.after=5*off->1*return(abort)` lets the point pass five times and ends
-//! the process at the sixth. The words are `abort`, `fail`, `full` (a full disk) and `wait MS`.
+//! the process at the sixth. The words are `abort`, `panic`, `fail`, `full` (a full disk) and
+//! `wait MS`. A handler's points are called by its route: `GET /v1/pools.before`.
 
 use std::io::{self, Write as _};
 use std::process;
@@ -25,14 +26,44 @@ where
     }
 }
 
+/// A handler's two points.
+#[derive(Debug)]
+pub struct Handler(String);
+
+impl Handler {
+    /// Of the handler behind this route: a method, a space and a path.
+    #[must_use]
+    pub fn of(route: impl FnOnce() -> String) -> Self {
+        Self(route())
+    }
+
+    /// Answers between the points. A handler can panic or be held up; whatever it answers is an
+    /// answer, so that it cannot fail.
+    pub async fn answers<F: Future>(self, work: F) -> F::Output {
+        self.reached(Side::Before).await;
+        let answer = work.await;
+        self.reached(Side::After).await;
+        answer
+    }
+
+    async fn reached(&self, side: Side) {
+        let point = side.of(&self.0);
+        match act(&point, false) {
+            Some(Act::Wait(span)) => tokio::time::sleep(span).await,
+            Some(Act::Abort) => process::abort(),
+            Some(Act::Fail(_)) => refuse(&format!("{point}: a handler does not fail")),
+            None => {}
+        }
+    }
+}
+
 /// Is an answer of so many bytes to be torn? Who asks can wait for nothing, so a `wait` holds up
 /// its thread.
 #[must_use]
 pub fn torn(bytes: usize) -> Option<Torn> {
     let sides = [(Side::Before, 0), (Side::After, bytes / 2)];
-    sides
-        .into_iter()
-        .find_map(|(side, bytes)| match act(Step::AnswerWrite, side)? {
+    sides.into_iter().find_map(
+        |(side, bytes)| match act(&Step::AnswerWrite.point(side), false)? {
             Act::Abort => Some(Torn {
                 bytes,
                 end: || process::abort(),
@@ -45,11 +76,12 @@ pub fn torn(bytes: usize) -> Option<Torn> {
                 std::thread::sleep(span);
                 None
             }
-        })
+        },
+    )
 }
 
 async fn reached(step: Step, side: Side) -> Option<Fault> {
-    match act(step, side)? {
+    match act(&step.point(side), step.is_commit())? {
         Act::Abort => process::abort(),
         Act::Fail(fault) => Some(fault),
         Act::Wait(span) => {
@@ -66,10 +98,10 @@ enum Act {
 }
 
 impl Act {
-    fn parse(word: &str, step: Step) -> Option<Self> {
+    fn parse(word: &str, commit: bool) -> Option<Self> {
         Some(match word {
             "abort" => Self::Abort,
-            "fail" if step.is_commit() => Self::Fail(Fault::InDoubt),
+            "fail" if commit => Self::Fail(Fault::InDoubt),
             "fail" => Self::Fail(Fault::Failed),
             "full" => Self::Fail(Fault::DiskFull),
             wait => {
@@ -81,12 +113,15 @@ impl Act {
 }
 
 /// What the test has asked for at this point, said aloud so that it knows the point was reached.
-fn act(step: Step, side: Side) -> Option<Act> {
+#[expect(clippy::panic, reason = "a test has asked for one")]
+fn act(point: &str, commit: bool) -> Option<Act> {
     LazyLock::force(&ARMED);
-    let point = step.point(side);
-    let word = fail::eval(&point, Option::unwrap_or_default)?;
+    let word = fail::eval(point, Option::unwrap_or_default)?;
     say(&format!("failpoint {point} {word}"));
-    match Act::parse(&word, step) {
+    if word == "panic" {
+        panic!("a test has asked for it");
+    }
+    match Act::parse(&word, commit) {
         Some(act) => Some(act),
         None => refuse(&format!("{point}: `{word}` is no word of a failpoint")),
     }
@@ -103,12 +138,11 @@ static ARMED: LazyLock<()> = LazyLock::new(|| {
 
 fn arm(entry: &str) -> Result<(), String> {
     let (point, actions) = entry.split_once('=').ok_or("expected NAME=ACTIONS")?;
-    let known = Step::ALL.iter().any(|step| {
-        [Side::Before, Side::After]
-            .map(|side| step.point(side))
-            .contains(&point.to_owned())
-    });
-    if !known {
+    let sides = [Side::Before, Side::After];
+    let is_step = |step: &Step| sides.iter().any(|side| step.point(*side) == point);
+    // Which routes there are is not known here; a test sees that its point was reached.
+    let is_route = point.contains(" /");
+    if !is_route && !Step::ALL.iter().any(is_step) {
         return Err(format!("no point is called `{point}`"));
     }
     fail::cfg(point, actions)

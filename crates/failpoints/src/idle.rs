@@ -10,6 +10,23 @@ where
     work
 }
 
+/// A handler's two points: none.
+#[derive(Debug)]
+pub struct Handler;
+
+impl Handler {
+    /// Of the handler behind this route, which nobody asks for.
+    #[must_use]
+    pub fn of(_: impl FnOnce() -> String) -> Self {
+        Self
+    }
+
+    /// Answers.
+    pub const fn answers<F: Future>(self, work: F) -> F {
+        work
+    }
+}
+
 /// Is an answer of so many bytes to be torn? Never.
 #[must_use]
 pub const fn torn(_: usize) -> Option<Torn> {

@@ -1,8 +1,9 @@
 //! Where a test may end the process, fail a step, or hold it up.
 //!
 //! An adapter runs each step that must survive a crash through [`around`]: the point before it and
-//! the point after it are reached whatever the step does. Unless the crate is built `armed`, that
-//! is the step itself and nothing else. Cores know nothing of it.
+//! the point after it are reached whatever the step does. Every route's handler answers between two
+//! points of its own ([`Handler`]). Unless the crate is built `armed`, that is the step or the
+//! handler itself and nothing else. Cores know nothing of it.
 
 #[cfg(all(feature = "armed", not(debug_assertions)))]
 compile_error!(
@@ -17,8 +18,8 @@ mod idle;
 mod step;
 
 #[cfg(feature = "armed")]
-pub use armed::{around, torn};
+pub use armed::{Handler, around, torn};
 pub use broken::{Broken, Fault, Torn};
 #[cfg(not(feature = "armed"))]
-pub use idle::{around, torn};
+pub use idle::{Handler, around, torn};
 pub use step::{Side, Step};

@@ -86,6 +86,18 @@ pub enum Side {
     After,
 }
 
+impl Side {
+    /// The point on this side of what is called so.
+    #[must_use]
+    pub fn of(self, name: &str) -> String {
+        let side = match self {
+            Self::Before => "before",
+            Self::After => "after",
+        };
+        format!("{name}.{side}")
+    }
+}
+
 impl Step {
     /// Every step, in the order of the life of a trade.
     pub const ALL: [Self; 36] = [
@@ -147,11 +159,7 @@ impl Step {
     /// The name of one of its two points: what a test arms.
     #[must_use]
     pub fn point(self, side: Side) -> String {
-        let side = match side {
-            Side::Before => "before",
-            Side::After => "after",
-        };
-        format!("{self:?}.{side}")
+        side.of(&format!("{self:?}"))
     }
 
     /// Is it a commit, so that a fault leaves open whether it happened?

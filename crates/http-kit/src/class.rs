@@ -12,9 +12,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::extract::{FromRequestParts, Request};
+use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use failpoints::Handler;
 use kernel::Mode;
 use partner_core::key::{KeyKind, PresentedKey};
 use partner_core::ports::{Directory, Throttle};
@@ -229,7 +230,9 @@ where
                         access: Arc::clone(&access),
                     });
                     // A panic is caught here, so that its answer too says where the caller stands.
-                    let answered = caught(async move { inner.call(request).await }).await;
+                    let handler = Handler::of(|| route_of(&request));
+                    let answering = async move { handler.answers(inner.call(request)).await };
+                    let answered = caught(answering).await;
                     let mut response = match answered {
                         Ok(Ok(response)) => response,
                         Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
@@ -246,6 +249,13 @@ where
             Ok(response)
         })
     }
+}
+
+/// What a crash test calls the handler behind a route.
+fn route_of(request: &Request) -> String {
+    let path = request.extensions().get::<MatchedPath>();
+    let path = path.map_or(request.uri().path(), MatchedPath::as_str);
+    format!("{} {path}", request.method())
 }
 
 /// What is known of a caller before anything is asked.

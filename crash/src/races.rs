@@ -1,0 +1,157 @@
+//! How often operations met that could harm each other, had the service no care.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::history::{Kind, Op, Outcome};
+
+/// Two operations under way at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Race {
+    /// R1.
+    TwinsUnderOneKey,
+    /// R2.
+    TwinsUnderTwoKeys,
+    /// R3: two executions, of which the second found no money.
+    LastMoney,
+    /// R4: two executions, of which the second found the cap used up.
+    LastOfTheCap,
+    /// R5.
+    TransactAndReject,
+    /// R8.
+    TransactAndCredit,
+    /// R11, and R12 and R13 where the trade comes back.
+    TwoPolls,
+    /// R14.
+    PollAndRead,
+}
+
+impl Race {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::TwinsUnderOneKey,
+        Self::TwinsUnderTwoKeys,
+        Self::LastMoney,
+        Self::LastOfTheCap,
+        Self::TransactAndReject,
+        Self::TransactAndCredit,
+        Self::TwoPolls,
+        Self::PollAndRead,
+    ];
+
+    /// What two operations of one partner at the same time are to each other.
+    fn between(one: &Op, other: &Op) -> Option<Self> {
+        let same = one.object.is_some() && one.object == other.object;
+        match (one.kind, other.kind) {
+            (Kind::Transact, Kind::Transact) if same && one.key == other.key => {
+                Some(Self::TwinsUnderOneKey)
+            }
+            (Kind::Transact, Kind::Transact) if same => Some(Self::TwinsUnderTwoKeys),
+            (Kind::Transact, Kind::Transact) => Self::for_the_last(one, other),
+            (Kind::Transact, Kind::Reject) if same => Some(Self::TransactAndReject),
+            (Kind::Transact, Kind::Credit) => Some(Self::TransactAndCredit),
+            (Kind::Poll, Kind::Poll) if same => Some(Self::TwoPolls),
+            (Kind::Poll, Kind::ReadQuote | Kind::ReadTrade) if same => Some(Self::PollAndRead),
+            _ => None,
+        }
+    }
+
+    /// One of two executions of different quotes went through, and the other found nothing left.
+    fn for_the_last(one: &Op, other: &Op) -> Option<Self> {
+        let through = |op: &Op| op.outcome == Outcome::Ok;
+        let refused = |op: &Op| match op.said.as_ref()?.1.as_str() {
+            "insufficient_balance" => Some(Self::LastMoney),
+            "velocity_cap_exceeded" => Some(Self::LastOfTheCap),
+            _ => None,
+        };
+        match (through(one), through(other)) {
+            (true, false) => refused(other),
+            (false, true) => refused(one),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Race {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TwinsUnderOneKey => "R1 two transacts under one key",
+            Self::TwinsUnderTwoKeys => "R2 two transacts under two keys",
+            Self::LastMoney => "R3 two transacts, money for one",
+            Self::LastOfTheCap => "R4 two transacts, cap for one",
+            Self::TransactAndReject => "R5 transact and reject",
+            Self::TransactAndCredit => "R8 transact and credit",
+            Self::TwoPolls => "R11 two polls",
+            Self::PollAndRead => "R14 poll and read",
+        })
+    }
+}
+
+/// Adds up every pair of operations that were under way at the same time.
+pub(crate) fn count(ops: &[Op], races: &mut BTreeMap<Race, u64>) {
+    let mut by_partner: BTreeMap<&str, Vec<&Op>> = BTreeMap::new();
+    for op in ops {
+        by_partner.entry(&op.partner).or_default().push(op);
+    }
+    for ops in by_partner.values_mut() {
+        ops.sort_by_key(|op| op.invoked);
+        for (place, one) in ops.iter().enumerate() {
+            let later = ops.iter().skip(place + 1);
+            for other in later.take_while(|other| other.invoked < one.completed) {
+                let race = Race::between(one, other).or_else(|| Race::between(other, one));
+                if let Some(race) = race {
+                    *races.entry(race).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn op(kind: Kind, object: &str, key: &str, span: (u64, u64), code: &str) -> Op {
+        Op {
+            client: 1,
+            kind,
+            partner: "p".to_owned(),
+            object: Some(object.to_owned()),
+            key: Some(key.to_owned()),
+            invoked: Duration::from_millis(span.0),
+            completed: Duration::from_millis(span.1),
+            outcome: if code.is_empty() {
+                Outcome::Ok
+            } else {
+                Outcome::Fail
+            },
+            said: Some((200, code.to_owned())),
+        }
+    }
+
+    #[test]
+    fn operations_that_meet_are_counted_by_what_they_are_to_each_other() {
+        let transact = |object, key, span, code| op(Kind::Transact, object, key, span, code);
+        let mut races = BTreeMap::new();
+        let ops = [
+            transact("a", "k", (0, 10), ""),
+            transact("a", "k", (5, 15), ""),
+            transact("a", "l", (12, 20), ""),
+            transact("b", "m", (18, 30), "insufficient_balance"),
+            op(Kind::Reject, "b", "", (25, 40), "quote_consumed"),
+            op(Kind::Poll, "b", "", (50, 60), ""),
+            op(Kind::ReadTrade, "b", "", (51, 52), ""),
+            op(Kind::Poll, "c", "", (53, 54), ""),
+        ];
+        count(&ops, &mut races);
+        let wanted = [
+            (Race::TwinsUnderOneKey, 1),
+            (Race::TwinsUnderTwoKeys, 1),
+            (Race::LastMoney, 1),
+            (Race::TransactAndReject, 1),
+            (Race::PollAndRead, 1),
+        ];
+        assert_eq!(races, BTreeMap::from(wanted));
+    }
+}
