@@ -288,11 +288,12 @@ impl Db {
         Ok(())
     }
 
-    /// Everything that differs from one state to another.
+    /// Everything that differs from one state to another, and from one scene to another.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
+        digest.add(&self.access.pools.velocity_cap);
         for quote in self.quotes.values() {
-            digest.add(&quote.fate);
+            digest.add(&(quote.terms.side, quote.fate));
         }
         for trade in self.trades.values() {
             digest.add(&facts(trade));

@@ -52,6 +52,16 @@ fn a_scene_that_never_gets_where_it_should_is_a_fault() {
     assert_eq!(checked.fault.as_deref(), Some("never: a trade settles"));
 }
 
+/// Steps are remembered for all scenes of a thread.
+#[test]
+fn stores_of_two_scenes_are_told_apart() {
+    let digest = |cap, side| Db::new(access(cap), &[side]).digest();
+    let one = digest(Some(100), Side::OnRamp);
+    assert_ne!(one, digest(Some(200), Side::OnRamp));
+    assert_ne!(one, digest(None, Side::OnRamp));
+    assert_ne!(one, digest(Some(100), Side::OffRamp));
+}
+
 /// An invariant's name, and what breaks it.
 type Break = (&'static str, fn(&mut Db));
 

@@ -13,7 +13,7 @@ use crate::{Result, conformance, crash, migrations, openapi, process, rules, sui
 /// A step that tests answers how many; the others answer nothing.
 type Step = fn(&Workspace) -> Result<Option<Outcome>>;
 
-const STEPS: [(&str, Step); 11] = [
+const STEPS: [(&str, Step); 12] = [
     ("fmt", |w| {
         done(process::run(w.cargo().args(["fmt", "--all", "--check"])))
     }),
@@ -25,6 +25,7 @@ const STEPS: [(&str, Step); 11] = [
     ("openapi", |w| done(openapi::run(w, true))),
     ("rules", |w| done(rules::run(w, true))),
     ("test", |w| suites::rust(w, &[]).map(Some)),
+    ("model", |w| done(suites::model(w, &[]))),
     ("conformance", |w| conformance::run(w, &[]).map(Some)),
     ("crash", |w| crash::run(w, &[]).map(Some)),
 ];
