@@ -86,6 +86,8 @@ pub(crate) fn field(body: &[u8], name: &str) -> Option<String> {
 pub(crate) struct Load {
     pub(crate) took: Duration,
     pub(crate) latencies: Vec<Duration>,
+    /// When each answer had arrived, counted from the first request.
+    arrivals: Vec<Duration>,
     /// The wanted field of every answer, in the order of the requests.
     pub(crate) fields: Vec<String>,
 }
@@ -93,6 +95,12 @@ pub(crate) struct Load {
 impl Load {
     pub(crate) fn per_second(&self) -> f64 {
         self.latencies.len() as f64 / self.took.as_secs_f64()
+    }
+
+    /// How many a second were answered up to then.
+    pub(crate) fn per_second_until(&self, then: Duration) -> f64 {
+        let answered = self.arrivals.iter().filter(|at| **at <= then).count();
+        answered as f64 / then.as_secs_f64()
     }
 }
 
@@ -116,7 +124,7 @@ pub(crate) async fn drive(
     let mut tasks = JoinSet::new();
     let watch = Stopwatch::start();
     for (connection, share) in connections.into_iter().zip(shares) {
-        tasks.spawn(one_client(connection, share, wanted));
+        tasks.spawn(one_client(connection, share, wanted, watch));
     }
     let mut answers = Vec::new();
     while let Some(done) = tasks.join_next().await {
@@ -127,6 +135,7 @@ pub(crate) async fn drive(
     Ok(Load {
         took,
         latencies: answers.iter().map(|answer| answer.took).collect(),
+        arrivals: answers.iter().map(|answer| answer.at).collect(),
         fields: answers
             .into_iter()
             .filter_map(|answer| answer.field)
@@ -137,6 +146,7 @@ pub(crate) async fn drive(
 struct Answered {
     place: usize,
     took: Duration,
+    at: Duration,
     field: Option<String>,
 }
 
@@ -144,6 +154,7 @@ async fn one_client(
     mut connection: Connection,
     share: Vec<(usize, Request)>,
     wanted: Option<&'static str>,
+    began: Stopwatch,
 ) -> Result<Vec<Answered>> {
     let mut answered = Vec::with_capacity(share.len());
     for (place, request) in share {
@@ -155,7 +166,12 @@ async fn one_client(
             return Err(format!("answered {}: {text}", answer.status).into());
         }
         let field = wanted.and_then(|name| field(answer.body, name));
-        answered.push(Answered { place, took, field });
+        answered.push(Answered {
+            place,
+            took,
+            at: began.elapsed(),
+            field,
+        });
     }
     Ok(answered)
 }

@@ -1,10 +1,11 @@
 //! What the figures were measured on, for the page that shows them.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-/// One line: processor, cores, memory, system, compiler, database.
-pub(crate) fn describe(sqlite: &str) -> String {
+/// One line: processor, cores, memory, system, compiler.
+pub(crate) fn describe() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let memory = first_line("/proc/meminfo", "MemTotal:")
         .and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
@@ -22,9 +23,24 @@ pub(crate) fn describe(sqlite: &str) -> String {
         .map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned())
         .unwrap_or_default();
     format!(
-        "{cores} cores ({processor}), {memory}, Linux {}, {compiler}, SQLite {sqlite}",
+        "{cores} cores ({processor}), {memory}, Linux {}, {compiler}",
         kernel.trim()
     )
+}
+
+/// The kind of file system that a folder lies on: what is flushed to one in memory is not flushed.
+pub(crate) fn file_system(folder: &str) -> String {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let found = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        let (place, kind) = (words.next()?, words.next()?);
+        Path::new(folder)
+            .starts_with(place)
+            .then(|| (place.len(), kind.to_owned()))
+    });
+    found
+        .max_by_key(|(length, _)| *length)
+        .map_or_else(|| "unknown".to_owned(), |(_, kind)| kind)
 }
 
 fn first_line(path: &str, prefix: &str) -> Option<String> {

@@ -14,9 +14,11 @@ mod bare;
 mod client;
 mod machine;
 mod measure;
+mod postgres;
 mod programs;
 mod provision;
-mod reference;
+mod service;
+mod sqlite;
 mod suites;
 mod table;
 mod webhooks;
@@ -48,10 +50,14 @@ pub(crate) struct Options {
     /// Two short turns of everything: to see that it runs, not to quote.
     #[arg(long)]
     quick: bool,
-    /// Only figures whose name contains this.
+    /// Also the figures that take long: memory after a million requests, and a database of ten million trades.
+    #[arg(long)]
+    long: bool,
+    /// Only figures whose name contains this: `sqlite/`, `postgres/transact`, …
     #[arg(long, default_value = "")]
     only: String,
-    /// Where the databases are made; must be on the disk that is to be measured. Default: beside this program.
+    /// Where the embedded databases are made; must be on the disk that is to be measured. Default: beside this program. A
+    /// server's lie in the temporary folder, which `TMPDIR` names.
     #[arg(long)]
     data: Option<PathBuf>,
     /// Where `pools-service` and `penstock` are. Default: built now, in this program's own profile.
@@ -75,6 +81,10 @@ impl Options {
 
     pub(crate) fn wants(&self, name: &str) -> bool {
         name.contains(&self.only)
+    }
+
+    pub(crate) fn wants_any(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.wants(name))
     }
 }
 

@@ -11,10 +11,14 @@ use crate::programs::{Server, command, run};
 /// Deposits are made by that many programs at a time.
 const TELLERS: usize = 2;
 
-/// An installation: its folder, its programs, its partners.
+/// 32 bytes that seal what no partner here has: a database on a server asks for them.
+const MASTER_KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
+
+/// An installation: its folder, its programs, its database.
 pub(crate) struct Installation {
     folder: PathBuf,
     programs: PathBuf,
+    database: String,
 }
 
 /// A partner's name; its key follows from it.
@@ -28,19 +32,20 @@ pub(crate) fn key(number: usize) -> String {
 }
 
 impl Installation {
-    pub(crate) fn new(folder: &Path, programs: PathBuf) -> Self {
+    pub(crate) fn new(folder: &Path, programs: &Path, database: String) -> Self {
         Self {
             folder: folder.to_owned(),
-            programs,
+            programs: programs.to_owned(),
+            database,
         }
     }
 
     fn command(&self, program: &str) -> Command {
         let mut command = command(&self.programs.join(program));
-        let database = format!("sqlite://{}", self.folder.join("penstock.db").display());
         command
             .current_dir(&self.folder)
-            .env("PENSTOCK_DATABASE_URL", database)
+            .env("PENSTOCK_DATABASE_URL", &self.database)
+            .env("PENSTOCK_MASTER_KEY", MASTER_KEY)
             .env("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0")
             .env("PENSTOCK_THROTTLE", "off")
             .env("PENSTOCK_QUOTE_TTL", "24h")
@@ -48,8 +53,10 @@ impl Installation {
         command
     }
 
-    /// Applies one file with that many partners, each with funds, a cap far above them, and the balance gate on.
+    /// Makes the schema, and applies one file with that many partners, each with funds, a cap far above them, and the balance gate on.
     pub(crate) fn provision(&self, partners: usize) -> Result<()> {
+        eprintln!("provisioning {partners} partners");
+        run(self.command("pools-service").arg("migrate"))?;
         let mut text = String::from(
             "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\", \"ethereum\"]\navailable = true\n",
         );

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,22 +16,21 @@ use kernel::{Mode, Timestamp};
 use partner_core::events::{
     Endpoint, EndpointId, EndpointSecret, NewEvent, Service, new_delivery, seal_body, secret_place,
 };
-use partner_core::ports::ProvisionStore;
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::webhooks::schedule::Schedule;
 use partner_core::webhooks::signing::{Message, SigningSecret};
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
-use pools_core::ports::PoolsStore;
-use runtime::Ports;
-use store_sqlite::{Options, SqliteStore};
+use runtime::{Ports, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
 use crate::Result;
-use crate::measure::Stopwatch;
+use crate::measure::{Stopwatch, percentile};
+use crate::suites::Bench;
+use crate::table::{Figure, Row, Turns, rate};
 
 /// What one endpoint gets at once, and so the connections of the loop beside it.
 const CONNECTIONS: usize = 32;
@@ -41,11 +39,36 @@ const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const BODY: [u8; 600] = [b'x'; 600];
 /// Between two events of the paced run.
 const PACE: Duration = Duration::from_millis(20);
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A burst and a pace, over a store that has nothing else to do.
+pub(crate) async fn measure(
+    bench: &mut Bench,
+    store: Arc<dyn Store>,
+    burst: &Figure,
+    paced: &Figure,
+) -> Result<()> {
+    let mut deliveries = Deliveries::open(store).await?;
+    let mut turns = Turns::default();
+    let (mut spans, mut bare) = (Vec::new(), Vec::new());
+    for _ in bench.turns("webhooks") {
+        let count = bench.work(2000);
+        let service = deliveries.burst(count).await?;
+        turns.push(service, deliveries.bare_burst(count).await?);
+        let count = bench.work(100);
+        spans.extend(deliveries.paced(count).await?);
+        bare.extend(deliveries.bare_paced(count).await?);
+    }
+    deliveries.close().await;
+    let (service, reference) = (percentile(&mut spans, 50), percentile(&mut bare, 50));
+    let rows = &mut bench.table.rows;
+    rows.push(turns.row(burst, rate));
+    rows.push(Row::spans(paced, service, reference));
+    Ok(())
+}
 
 /// A store with one endpoint, and the receiver behind it.
-pub(crate) struct Deliveries {
-    store: Arc<SqliteStore>,
+struct Deliveries {
+    store: Arc<dyn Store>,
     setup: Setup,
     who: Tenant,
     sink: Sink,
@@ -55,14 +78,8 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    pub(crate) async fn open(folder: &Path) -> Result<Self> {
+    async fn open(store: Arc<dyn Store>) -> Result<Self> {
         let ports = Ports::of_machine();
-        let options = Options {
-            velocity_window: DAY,
-            idempotency_ttl: DAY,
-        };
-        let file = folder.join("webhooks.db");
-        let store = Arc::new(SqliteStore::open(&file, Arc::clone(&ports.clock), options).await?);
         let sealer = Arc::new(Sealer::new(&MasterKey::new([7; 32])));
         let setup = Setup {
             mode: Mode::Test,
@@ -125,7 +142,7 @@ impl Deliveries {
     }
 
     /// So many events wait; a worker starts: how many arrive a second.
-    pub(crate) async fn burst(&mut self, count: usize) -> Result<f64> {
+    async fn burst(&mut self, count: usize) -> Result<f64> {
         self.write(count).await?;
         self.sink.forget();
         let watch = Stopwatch::start();
@@ -137,7 +154,7 @@ impl Deliveries {
     }
 
     /// The same number signed and posted, and nothing else.
-    pub(crate) async fn bare_burst(&self, count: usize) -> Result<f64> {
+    async fn bare_burst(&self, count: usize) -> Result<f64> {
         self.sink.forget();
         let address = self.sink.address;
         let watch = Stopwatch::start();
@@ -157,7 +174,7 @@ impl Deliveries {
     }
 
     /// Events one by one: from each commit to its arrival.
-    pub(crate) async fn paced(&mut self, count: usize) -> Result<Vec<Duration>> {
+    async fn paced(&mut self, count: usize) -> Result<Vec<Duration>> {
         let worker = self.start();
         tokio::time::sleep(Duration::from_millis(300)).await;
         let mut spans = Vec::with_capacity(count);
@@ -174,7 +191,7 @@ impl Deliveries {
     }
 
     /// One kept connection: from before signing to the arrival.
-    pub(crate) async fn bare_paced(&self, count: usize) -> Result<Vec<Duration>> {
+    async fn bare_paced(&self, count: usize) -> Result<Vec<Duration>> {
         let mut client = Bare::open(self.sink.address).await?;
         let mut spans = Vec::with_capacity(count);
         for _ in 0..count {
@@ -188,7 +205,7 @@ impl Deliveries {
         Ok(spans)
     }
 
-    pub(crate) async fn close(self) {
+    async fn close(self) {
         self.store.close().await;
         self.threads.shutdown_background();
     }

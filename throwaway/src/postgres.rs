@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use tempfile::TempDir;
@@ -83,6 +83,22 @@ impl Postgres {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// A call of one of its client programs, such as `pgbench`, as its superuser on one of its databases.
+    ///
+    /// # Errors
+    /// Where the program is missing.
+    pub fn client(&self, name: &'static str, database: &str) -> Result<Command> {
+        let mut command = Command::new(program(name)?);
+        command
+            .env("PGHOST", "127.0.0.1")
+            .env("PGPORT", self.port.to_string())
+            .env("PGUSER", "postgres")
+            .env("PGPASSWORD", &self.password)
+            .env("PGDATABASE", database)
+            .stdin(Stdio::null());
+        Ok(command)
     }
 
     /// Stops it; its data stay.

@@ -1,0 +1,107 @@
+//! The service under load, and what it is asked.
+
+use crate::Result;
+use crate::client::{Connection, Load, Request, drive, field, request};
+use crate::programs::Server;
+use crate::provision::{Installation, key};
+
+/// Connections of the load, unless a figure says otherwise.
+pub(crate) const CLIENTS: usize = 64;
+/// Connections that read pages, and connections of the select beside them.
+pub(crate) const READERS: usize = 16;
+pub(crate) const PARTNERS: usize = 1000;
+/// Trades of the partner who has a history.
+pub(crate) const HISTORY: usize = 10_000;
+
+/// Partners with a part of their own, beside the thousand; from the last one on, one for each turn.
+pub(crate) const HOT: usize = PARTNERS;
+pub(crate) const HEAVY: usize = PARTNERS + 1;
+pub(crate) const FRESH: usize = PARTNERS + 2;
+
+const TRANSACT: &str = "/pools/EUR-USDT/transact";
+const QUOTE: &str = "/pools/EUR-USDT/quote";
+const ORDER: &str = r#"{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"100.00","destAddress":"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}"#;
+
+/// One of the thousand, each in turn.
+pub(crate) fn many(place: usize) -> usize {
+    place % PARTNERS
+}
+
+/// A running service; ended when dropped.
+pub(crate) struct Service(Server);
+
+impl Service {
+    pub(crate) fn start(installation: &Installation) -> Result<Self> {
+        installation.serve().map(Self)
+    }
+
+    pub(crate) async fn load(&self, clients: usize, requests: Vec<Request>) -> Result<Load> {
+        drive(self.0.address, clients, requests, None).await
+    }
+
+    /// The body of one answer.
+    pub(crate) async fn answer(&self, request: &Request) -> Result<Vec<u8>> {
+        let mut connection = Connection::open(self.0.address).await?;
+        Ok(connection.exchange(request).await?.body.to_vec())
+    }
+
+    /// Firm quotes, made now, and the requests that execute them later.
+    pub(crate) async fn transacts(
+        &self,
+        count: usize,
+        whose: impl Fn(usize) -> usize,
+    ) -> Result<Vec<Request>> {
+        let asks = quotes(count, &whose);
+        let quotes = drive(self.0.address, CLIENTS, asks, Some("quoteId")).await?;
+        if quotes.fields.len() != count {
+            return Err("a quote without an id".into());
+        }
+        let execute = |(place, quote): (usize, String)| {
+            let headers = format!("Idempotency-Key: {quote}\r\n");
+            let body = format!("{{\"quoteId\":\"{quote}\"}}");
+            request("POST", TRANSACT, &key(whose(place)), &headers, Some(&body))
+        };
+        Ok(quotes.fields.into_iter().enumerate().map(execute).collect())
+    }
+
+    /// Gives a partner the trades whose pages are read and whose window is judged.
+    pub(crate) async fn history(&self) -> Result<()> {
+        eprintln!("making a history of {HISTORY} trades");
+        let requests = self.transacts(HISTORY, |_| HEAVY).await?;
+        self.load(CLIENTS, requests).await?;
+        Ok(())
+    }
+
+    /// The page of the history behind which 9,000 newer trades lie.
+    pub(crate) async fn deep_page(&self) -> Result<Request> {
+        let mut connection = Connection::open(self.0.address).await?;
+        let mut path = "/pools/trades?limit=100".to_owned();
+        let mut cursor = String::new();
+        for _ in 0..HISTORY * 9 / 10 / 100 {
+            let request = request("GET", &path, &key(HEAVY), "", None);
+            let answer = connection.exchange(&request).await?;
+            cursor = field(answer.body, "nextCursor").ok_or("the history is too short")?;
+            path = format!("/pools/trades?limit=100&cursor={cursor}");
+        }
+        let deep = format!("/pools/trades?cursor={cursor}");
+        Ok(request("GET", &deep, &key(HEAVY), "", None))
+    }
+
+    /// The memory it occupies, in bytes.
+    pub(crate) fn resident(&self) -> Result<u64> {
+        let resident = self.0.resident();
+        Ok(resident.ok_or("the system does not say what memory the service occupies")?)
+    }
+}
+
+/// Requests for firm quotes.
+pub(crate) fn quotes(count: usize, whose: impl Fn(usize) -> usize) -> Vec<Request> {
+    (0..count)
+        .map(|place| request("POST", QUOTE, &key(whose(place)), "", Some(ORDER)))
+        .collect()
+}
+
+/// The newest page of the history.
+pub(crate) fn first_page() -> Request {
+    request("GET", "/pools/trades", &key(HEAVY), "", None)
+}
