@@ -89,6 +89,10 @@ pub(crate) struct Op {
     pub(crate) outcome: Outcome,
     /// Status and code, where there was an answer.
     pub(crate) said: Option<(u16, String)>,
+    /// The trade that an execution was told, or the status that was read.
+    pub(crate) seen: Option<String>,
+    /// Was it said to have happened before?
+    pub(crate) repeated: bool,
 }
 
 impl Op {
@@ -110,6 +114,8 @@ impl Op {
             "outcome": format!("{:?}", self.outcome),
             "status": self.said.as_ref().map(|(status, _)| status),
             "code": self.said.as_ref().map(|(_, code)| code),
+            "seen": self.seen,
+            "repeated": self.repeated,
         })
         .to_string()
     }

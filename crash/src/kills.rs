@@ -12,7 +12,7 @@ use crate::book::Deposit;
 use crate::history::{Gates, Kind, Op, Outcome};
 use crate::http::{Client, request};
 use crate::judge::{converge, events, judge};
-use crate::load::{self, Run, number};
+use crate::load::{self, Front, Run, number};
 use crate::orders::Asset;
 use crate::programs::{Programs, Service};
 use crate::time;
@@ -60,6 +60,14 @@ impl Tally {
             self.events += 1;
             self.redelivered += u64::from(event.times.saturating_sub(1));
         }
+    }
+
+    /// Notes what was found or failed; was it nothing?
+    pub(crate) fn hold(&mut self, seed: u64, round: u64, judged: Result<Vec<String>>) -> bool {
+        let breaches = judged.unwrap_or_else(|fault| vec![fault.to_string()]);
+        let sound = breaches.is_empty();
+        self.blame(seed, round, breaches);
+        sound
     }
 
     pub(crate) fn blame(&mut self, seed: u64, round: u64, breaches: Vec<String>) {
@@ -125,16 +133,11 @@ pub(crate) fn round(
     let breaches = judge(world, service.address, false)?;
     let (enough, later) = (chance.u64(LOAD), Duration::from_micros(chance.u64(LATER)));
     let mut credit = None;
-    let mut ops = load_until(world, &service, seed, |run| {
+    let mut ops = load_until(world, &Front::of(&service), seed, |run| {
         if chance.u8(0..100) < 25 {
             credit = operator(world, &mut chance);
         }
-        let began = time::now();
-        while run.ended.load(Ordering::Relaxed) < enough
-            && time::now().saturating_sub(began) < LOADED_WITHIN
-        {
-            thread::sleep(Duration::from_millis(2));
-        }
+        enough_of(run, enough);
         thread::sleep(later);
         service.kill();
     });
@@ -149,16 +152,26 @@ pub(crate) fn round(
     Ok(breaches)
 }
 
-/// Load on a service until `end` returns; what the clients did.
+/// Waits for so many operations, but not for ever.
+pub(crate) fn enough_of(run: &Run, enough: u64) {
+    let began = time::now();
+    while run.ended.load(Ordering::Relaxed) < enough
+        && time::now().saturating_sub(began) < LOADED_WITHIN
+    {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Load until `end` returns; what the clients did.
 pub(crate) fn load_until(
     world: &World,
-    service: &Service,
+    front: &Front,
     seed: u64,
     end: impl FnOnce(&Run),
 ) -> Vec<Op> {
     let run = Run::default();
     thread::scope(|scope| {
-        let clients = scope.spawn(|| load::run(world, service.address, seed, &run));
+        let clients = scope.spawn(|| load::run(world, front, seed, &run));
         end(&run);
         run.stop.store(true, Ordering::Relaxed);
         clients.join().unwrap_or_default()
@@ -166,7 +179,7 @@ pub(crate) fn load_until(
 }
 
 /// The operator credits the poor partner, and is sometimes killed half-way.
-fn operator(world: &World, chance: &mut fastrand::Rng) -> Option<Op> {
+pub(crate) fn operator(world: &World, chance: &mut fastrand::Rng) -> Option<Op> {
     let partner = world.partners.get(POOR)?;
     let reference = format!("deposit-{}", number());
     let asset = chance.choice(Asset::ALL).unwrap_or_default();
@@ -196,6 +209,8 @@ fn operator(world: &World, chance: &mut fastrand::Rng) -> Option<Op> {
         completed: time::now(),
         outcome: if done { Outcome::Ok } else { Outcome::Info },
         said: None,
+        seen: None,
+        repeated: false,
     })
 }
 
@@ -203,12 +218,7 @@ fn operator(world: &World, chance: &mut fastrand::Rng) -> Option<Op> {
 /// judged before.
 pub(crate) fn close(world: &World, tally: &mut Tally) -> Result<Vec<String>> {
     let service = up(world, tally)?;
-    tally.resolved += converge(world, service.address)?;
-    let mut breaches = judge(world, service.address, true)?;
-    let at_rest = poll_all(world, service.address)?;
-    breaches.extend(at_rest);
-    breaches.extend(events(world, service.address, DELIVERED_WITHIN)?);
-    breaches.extend(judge(world, service.address, true)?);
+    let breaches = reckon(world, service.address, tally)?;
     service.kill();
     world.installation.verify()?;
     tally.verified += 1;
@@ -216,9 +226,19 @@ pub(crate) fn close(world: &World, tally: &mut Tally) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
+/// The same of a service that is up.
+pub(crate) fn reckon(world: &World, address: SocketAddr, tally: &mut Tally) -> Result<Vec<String>> {
+    tally.resolved += converge(world, address)?;
+    let mut breaches = judge(world, address, true)?;
+    breaches.extend(poll_all(world, address)?);
+    breaches.extend(events(world, address, DELIVERED_WITHIN)?);
+    breaches.extend(judge(world, address, true)?);
+    Ok(breaches)
+}
+
 /// Polls everything that is not known to have ended until it has; what has not. The lease of a poll that was killed
 /// holds others back for as long as it lasts.
-fn poll_all(world: &World, address: SocketAddr) -> Result<Vec<String>> {
+pub(crate) fn poll_all(world: &World, address: SocketAddr) -> Result<Vec<String>> {
     let began = time::now();
     let mut turns = 0;
     loop {
@@ -280,19 +300,15 @@ pub(crate) fn run(
         for _ in 0..campaign.max(1).min(rounds - done) {
             done += 1;
             let of_round = seed.wrapping_mul(1_000_000).wrapping_add(done);
-            let breaches = round(&world, of_round, &mut tally, true)
-                .unwrap_or_else(|fault| vec![fault.to_string()]);
-            let broken = !breaches.is_empty();
-            tally.blame(seed, done, breaches);
-            if broken {
+            let judged = round(&world, of_round, &mut tally, true);
+            if !tally.hold(seed, done, judged) {
                 return keep(folder, tally);
             }
         }
-        let breaches = close(&world, &mut tally).unwrap_or_else(|fault| vec![fault.to_string()]);
-        let broken = !breaches.is_empty();
-        tally.blame(seed, done, breaches);
+        let judged = close(&world, &mut tally);
+        let sound = tally.hold(seed, done, judged);
         tell(&tally);
-        if broken {
+        if !sound {
             return keep(folder, tally);
         }
     }

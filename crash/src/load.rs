@@ -1,6 +1,6 @@
 //! The load: several clients of several partners, on the same few quotes at once.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -12,15 +12,23 @@ use crate::book::{Page, Quote};
 use crate::history::{Kind, Op, Outcome};
 use crate::http::{Answer, Client, Lost, request};
 use crate::orders::{Asset, Order, Side};
+use crate::programs::Service;
 use crate::time;
 use crate::world::{Partner, World};
 
-/// Clients at once.
-pub(crate) const CLIENTS: u64 = 6;
-/// Quotes of a partner that clients meet on.
+/// Clients of one service at once.
+const CLIENTS: u64 = 6;
+/// Of the operations on several services, so many per cent are the first on another one.
+const SWITCHES: u8 = 20;
+/// A client that is told that the service cannot comes again so much later, where another one may be asked meanwhile.
+const BACK_OFF: Duration = Duration::from_millis(500);
+/// Quotes of a partner that so many meet on.
 const HOT: usize = 3;
 /// What the sandbox does with an order is told by the fraction of its amount; most settle at once.
 const FRACTIONS: [i64; 16] = [0, 0, 0, 0, 0, 5, 99, 11, 12, 21, 31, 32, 33, 41, 41, 51];
+
+/// Where nobody listens.
+const NOWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
 /// Numbers no other client has: of logical clients and of keys.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -37,16 +45,36 @@ pub(crate) struct Run {
     pub(crate) ended: AtomicU64,
 }
 
-/// Runs all clients until they are told to stop or the service is gone; what they did.
-pub(crate) fn run(world: &World, address: SocketAddr, seed: u64, run: &Run) -> Vec<Op> {
+/// Whom clients speak to, and how many they are.
+#[derive(Debug, Clone)]
+pub(crate) struct Front {
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) clients: u64,
+    /// Quotes of a partner that they meet on.
+    pub(crate) hot: usize,
+}
+
+impl Front {
+    /// One service.
+    pub(crate) fn of(service: &Service) -> Self {
+        Self {
+            addresses: vec![service.address],
+            clients: CLIENTS,
+            hot: HOT,
+        }
+    }
+}
+
+/// Runs all clients until they are told to stop or the only service is gone; what they did.
+pub(crate) fn run(world: &World, front: &Front, seed: u64, run: &Run) -> Vec<Op> {
     let ops = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for place in 0..CLIENTS {
+        for place in 0..front.clients {
             let ops = &ops;
             scope.spawn(move || {
-                let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(CLIENTS) + place);
-                let mut visitor = Visitor::new(world, address);
-                while !run.stop.load(Ordering::Relaxed) && !visitor.gone {
+                let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(front.clients) + place);
+                let mut visitor = Visitor::new(world, front);
+                while !run.stop.load(Ordering::Relaxed) && visitor.goes_on(&mut chance) {
                     let before = visitor.ops.len();
                     visitor.act(&mut chance);
                     let ended = visitor.ops.len().saturating_sub(before) as u64;
@@ -62,12 +90,15 @@ pub(crate) fn run(world: &World, address: SocketAddr, seed: u64, run: &Run) -> V
 /// One client thread. It has two connections, so that it can be two clients at once.
 struct Visitor<'w> {
     world: &'w World,
+    front: &'w Front,
     one: Client,
     other: Client,
     number: u64,
     ops: Vec<Op>,
     /// Is nobody there any more?
     gone: bool,
+    /// Was it told that the service cannot?
+    put_off: bool,
 }
 
 /// What an operation is, before it is sent.
@@ -90,15 +121,37 @@ fn begin(kind: Kind, partner: &Partner, object: Option<&str>) -> Begun {
 }
 
 impl<'w> Visitor<'w> {
-    fn new(world: &'w World, address: SocketAddr) -> Self {
+    fn new(world: &'w World, front: &'w Front) -> Self {
+        let mut addresses = front.addresses.iter().cycle().copied();
+        let mut next = || Client::new(addresses.next().unwrap_or(NOWHERE));
         Self {
             world,
-            one: Client::new(address),
-            other: Client::new(address),
+            front,
+            one: next(),
+            other: next(),
             number: number(),
             ops: Vec::new(),
             gone: false,
+            put_off: false,
         }
+    }
+
+    /// Where there are several services, each connection goes to another one now and then, and whenever one is gone.
+    fn goes_on(&mut self, chance: &mut fastrand::Rng) -> bool {
+        let front = self.front;
+        if front.addresses.len() < 2 {
+            return !self.gone;
+        }
+        if std::mem::take(&mut self.put_off) {
+            thread::sleep(BACK_OFF);
+        }
+        if std::mem::take(&mut self.gone) || chance.u8(0..100) < SWITCHES {
+            for client in [&mut self.one, &mut self.other] {
+                let another = chance.choice(&front.addresses).copied();
+                *client = Client::new(another.unwrap_or(NOWHERE));
+            }
+        }
+        true
     }
 
     fn act(&mut self, chance: &mut fastrand::Rng) {
@@ -107,7 +160,9 @@ impl<'w> Visitor<'w> {
             return;
         };
         let hot = partner.book.lock().hot.clone();
-        let picked = chance.choice(hot.iter().rev().take(HOT)).cloned();
+        let picked = chance
+            .choice(hot.iter().rev().take(self.front.hot))
+            .cloned();
         let Some(quote) = picked.filter(|_| chance.u8(0..100) < 80) else {
             return self.quote(partner, chance);
         };
@@ -154,6 +209,7 @@ impl<'w> Visitor<'w> {
         }
         let outcome = Outcome::of(&answer);
         let said = answer.as_ref().ok();
+        self.put_off = said.is_some_and(|answer| answer.status >= 500 && outcome == Outcome::Info);
         self.ops.push(Op {
             client: self.number,
             kind: begun.kind,
@@ -164,6 +220,8 @@ impl<'w> Visitor<'w> {
             completed: time::now(),
             outcome,
             said: said.map(|answer| (answer.status, answer.code())),
+            seen: said.and_then(|answer| seen_by(begun.kind, answer)),
+            repeated: said.is_some_and(repeated),
         });
         if outcome == Outcome::Info {
             self.number = number();
@@ -390,6 +448,20 @@ impl<'w> Visitor<'w> {
             partner.book.lock().pages.push(page);
         }
     }
+}
+
+/// What an answer tells of its object.
+fn seen_by(kind: Kind, answer: &Answer) -> Option<String> {
+    let field = match kind {
+        Kind::Transact => "transactId",
+        _ => "status",
+    };
+    answer.text(field).filter(|_| answer.status < 300)
+}
+
+/// Does it tell that this had been done before?
+fn repeated(answer: &Answer) -> bool {
+    answer.json().get("idempotent") == Some(&Value::Bool(true))
 }
 
 fn seen(partner: &Partner, quote: &str) -> Option<String> {

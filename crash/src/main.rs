@@ -15,6 +15,7 @@ mod history;
 mod http;
 mod judge;
 mod kills;
+mod linear;
 mod load;
 mod money;
 mod orders;
@@ -22,8 +23,11 @@ mod pace;
 mod panics;
 mod points;
 mod programs;
+mod proxy;
 mod races;
 mod receiver;
+mod replicas;
+mod servers;
 mod storm;
 mod time;
 mod world;
@@ -69,6 +73,15 @@ enum Lane {
         #[arg(long, default_value_t = 50)]
         campaign: u64,
     },
+    /// Two replicas on one database, and everything they share broken.
+    Replicas {
+        /// How often.
+        #[arg(long, default_value_t = 16)]
+        rounds: u64,
+        /// Fresh servers after so many.
+        #[arg(long, default_value_t = 25)]
+        campaign: u64,
+    },
     /// Every crash point, in every manner.
     Points {
         /// How often each.
@@ -99,6 +112,10 @@ const SHORT: [&[Lane]; 2] = [
         },
         Lane::Storm {
             disconnects: 20_000,
+        },
+        Lane::Replicas {
+            rounds: 4,
+            campaign: 4,
         },
     ],
 ];
@@ -172,6 +189,18 @@ fn prove(programs: &Programs, lane: Lane, seed: u64) -> Verdict {
                 }
                 verdict
             }),
+        Lane::Replicas { rounds, campaign } => {
+            replicas::run(programs, rounds, campaign, seed, show).map(|replicas| {
+                print!("{replicas}");
+                let rounds = replicas.tally.rounds;
+                let verdict = told("replicas", &replicas.tally, rounds);
+                let gates = &replicas.tally.gates;
+                for unmet in gates.unmet().into_iter().chain(gates.too_slow()) {
+                    println!("NOT MET: {unmet}");
+                }
+                verdict
+            })
+        }
         Lane::Points { repeat } => points::run(programs, seed, repeat).map(|points| {
             println!(
                 "points at which the process ended {}, a step failed or panicked {}, was held up {}",

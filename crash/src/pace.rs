@@ -126,6 +126,8 @@ mod tests {
             completed: Duration::from_millis(from + place + took),
             outcome: Outcome::Ok,
             said: Some((200, String::new())),
+            seen: None,
+            repeated: false,
         };
         (0..count).map(op).collect()
     }

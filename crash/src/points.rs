@@ -13,7 +13,7 @@ use crate::history::{ANSWERED_WITHIN, Op};
 use crate::http::{Client, request};
 use crate::judge::{converge, judge};
 use crate::kills::{Tally, close, load_until, up};
-use crate::load::{Run, number};
+use crate::load::{Front, Run, number};
 use crate::orders::Asset;
 use crate::pace::{self, Recovery};
 use crate::programs::{Installation, Programs};
@@ -239,7 +239,7 @@ fn end_at(world: &World, step: Step, point: &str, seed: u64, points: &mut Points
             let passes = fastrand::Rng::with_seed(seed).u64(0..4);
             let armed = format!("{point}={passes}*off->1*return(abort)");
             let service = world.installation.serve(Some(&armed), &[])?;
-            let ops = load_until(world, &service, seed, |_| {
+            let ops = load_until(world, &Front::of(&service), seed, |_| {
                 service.ends_within(REACHED_WITHIN);
                 service.kill();
             });
@@ -257,7 +257,7 @@ fn end_on_receipt(world: &World, seed: u64, points: &mut Points) -> Result<()> {
     let service = world.installation.serve(None, &[])?;
     world.receiver.kill_on_receipt(&service);
     let mut ended = false;
-    let ops = load_until(world, &service, seed, |_| {
+    let ops = load_until(world, &Front::of(&service), seed, |_| {
         ended = service.ends_within(REACHED_WITHIN);
     });
     points.tally.gates.add(ops);
@@ -345,7 +345,7 @@ fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<
         armed.iter().all(|point| fired(&said, point, word).is_ok())
     };
     let mut last_fault = Duration::ZERO;
-    let ops = load_until(world, &service, seed, |run| {
+    let ops = load_until(world, &Front::of(&service), seed, |run| {
         let began = time::now();
         while !all_fired() && time::now().saturating_sub(began) < REACHED_WITHIN {
             thread::sleep(Duration::from_millis(50));
@@ -371,7 +371,7 @@ fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<
 /// How fast the same program answers the same clients without faults.
 fn undisturbed(world: &World, seed: u64) -> Result<Duration> {
     let service = world.installation.serve(Some(""), &[])?;
-    let ops = load_until(world, &service, seed, until_judged);
+    let ops = load_until(world, &Front::of(&service), seed, until_judged);
     service.kill();
     pace::normal(&ops)
 }

@@ -23,7 +23,7 @@ pub(crate) struct Programs {
     pub(crate) armed: PathBuf,
 }
 
-/// A folder with one embedded database, and the programs that use it.
+/// A folder, the programs that work in it, and what they are told: an embedded database, unless they are told of another.
 #[derive(Debug, Clone)]
 pub(crate) struct Installation {
     pub(crate) folder: PathBuf,
@@ -48,6 +48,14 @@ impl Installation {
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
         }
+    }
+
+    /// The same, told more.
+    pub(crate) fn with(mut self, settings: &[(&str, &str)]) -> Self {
+        let told = settings.iter();
+        self.settings
+            .extend(told.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        self
     }
 
     /// A program in a clean environment; armed where points are given.
@@ -93,16 +101,38 @@ impl Installation {
 
     /// Starts the service; `Err` where it ends before it listens.
     pub(crate) fn serve(&self, points: Option<&str>, more: &[(&str, &str)]) -> Result<Service> {
+        self.serve_as("service", points, more)
+    }
+
+    /// The same with a log of this name.
+    pub(crate) fn serve_as(
+        &self,
+        name: &str,
+        points: Option<&str>,
+        more: &[(&str, &str)],
+    ) -> Result<Service> {
         let mut command = self.command("pools-service", points);
         command.envs(more.iter().copied());
-        Service::start(command, &self.folder.join("service.log"))
+        Service::start(command, &self.folder.join(format!("{name}.log")))
+    }
+}
+
+/// A process that nobody leaves behind.
+#[derive(Debug)]
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
 /// A running `pools-service`. Dropped, it is killed.
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
-    child: Arc<Mutex<Child>>,
+    child: Arc<Mutex<Running>>,
     pub(crate) address: SocketAddr,
     pub(crate) pid: u32,
     log: PathBuf,
@@ -129,7 +159,7 @@ impl Service {
         };
         let pid = child.id();
         Ok(Self {
-            child: Arc::new(Mutex::new(child)),
+            child: Arc::new(Mutex::new(Running(child))),
             address,
             pid,
             log: log.to_owned(),
@@ -140,13 +170,13 @@ impl Service {
     pub(crate) fn kill(&self) {
         let mut child = self.child.lock();
         // It may have ended by itself.
-        let _ = child.kill();
-        let _ = child.wait();
+        let _ = child.0.kill();
+        let _ = child.0.wait();
     }
 
     /// How it ended, once it has.
     pub(crate) fn ended(&self) -> Option<ExitStatus> {
-        self.child.lock().try_wait().ok()?
+        self.child.lock().0.try_wait().ok()?
     }
 
     /// Waits so long for its end.

@@ -127,6 +127,8 @@ mod tests {
                 Outcome::Fail
             },
             said: Some((200, code.to_owned())),
+            seen: None,
+            repeated: false,
         }
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn free_port() -> Result<SocketAddr> {
     Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
-fn rage(world: &World, address: SocketAddr, disconnects: u64, seed: u64) -> u64 {
+pub(crate) fn rage(world: &World, address: SocketAddr, disconnects: u64, seed: u64) -> u64 {
     let cuts = AtomicU64::new(0);
     thread::scope(|scope| {
         for place in 0..STORMERS {

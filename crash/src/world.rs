@@ -47,8 +47,13 @@ pub(crate) const POOR: usize = 2;
 pub(crate) const CAPPED: usize = 3;
 
 impl World {
-    /// A fresh database with four partners: two rich, one poor, one capped.
+    /// A fresh embedded database with four partners: two rich, one poor, one capped.
     pub(crate) fn make(folder: &Path, programs: &Programs, seed: u64) -> Result<Self> {
+        Self::on(Installation::new(folder, programs, &[]), seed)
+    }
+
+    /// The same on a database that is there.
+    pub(crate) fn on(installation: Installation, seed: u64) -> Result<Self> {
         let settings = [
             ("PENSTOCK_QUOTE_TTL", QUOTE_TTL),
             ("PENSTOCK_VELOCITY_WINDOW", VELOCITY_WINDOW),
@@ -59,9 +64,8 @@ impl World {
             ),
         ];
         let receiver = Receiver::start(seed)?;
-        let installation = Installation::new(folder, programs, &settings);
         let mut world = Self {
-            installation,
+            installation: installation.with(&settings),
             partners: Vec::new(),
             receiver,
         };

@@ -12,6 +12,8 @@ const PROGRAMS: [&str; 2] = ["pools-service", "penstock"];
 const ARMED: [&str; 2] = ["--features", "pools-service/failpoints"];
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
+    // Replicas stand on servers of the proof's own.
+    throwaway::install::missing()?;
     let target = workspace.target()?;
     // The plain build comes last, so that the target folder is left with it.
     let armed = armed(workspace, &target)?;

@@ -1,0 +1,338 @@
+//! Is a history what one client after another could have seen? Looked for as Wing and Gong do, with Lowe's memory of
+//! what was tried: for each quote, and for each key, by itself.
+//!
+//! An operation takes effect at one instant between its beginning and its end; one of which nobody knows the outcome at
+//! any instant after its beginning, or never.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::book::follows;
+use crate::history::{Kind, Op, Outcome};
+
+/// What is searched before an object is given up, and said to be.
+const STEPS: u64 = 2_000_000;
+
+/// An object that operations change and read one after another.
+trait Object: Clone + Eq + Hash + Default {
+    /// The state after an operation that ended as it did; `None` where it cannot have.
+    fn after(&self, op: &Op) -> Option<Self>;
+    /// The state after an operation that nobody knows the end of, if it had an effect.
+    fn perhaps(&self, op: &Op) -> Option<Self>;
+}
+
+/// What has become of a quote.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+enum Quote {
+    #[default]
+    Active,
+    Expired,
+    Rejected,
+    /// How far its trade was seen to be. An execution that nobody was told of has some trade.
+    Executed {
+        trade: Option<String>,
+        status: String,
+    },
+}
+
+impl Quote {
+    fn execute(&self, trade: Option<String>) -> Option<Self> {
+        let executed = || Self::Executed {
+            trade,
+            status: "reserved".to_owned(),
+        };
+        (*self == Self::Active).then(executed)
+    }
+
+    /// Time alone ends the right to execute.
+    fn expire(&self) -> Option<Self> {
+        matches!(self, Self::Active | Self::Expired).then_some(Self::Expired)
+    }
+
+    fn same(&self, holds: bool) -> Option<Self> {
+        holds.then(|| self.clone())
+    }
+
+    /// Under whatever key it is repeated, the trade is the one that the first was told.
+    fn repeat(&self, op: &Op) -> Option<Self> {
+        match self {
+            Self::Executed { trade, status } if trade.is_none() || *trade == op.seen => {
+                Some(Self::Executed {
+                    trade: op.seen.clone(),
+                    status: status.clone(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// A trade is seen where it was, or further.
+    fn further(&self, seen: &str) -> Option<Self> {
+        match self {
+            Self::Executed { trade, status } if follows(status, seen) => Some(Self::Executed {
+                trade: trade.clone(),
+                status: seen.to_owned(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// A refusal that names the quote's state is true; any other says nothing of it.
+    fn refuse(&self, op: &Op) -> Option<Self> {
+        match op.said.as_ref().map_or("", |(_, code)| code.as_str()) {
+            "quote_expired" => self.expire(),
+            "quote_rejected" => self.same(*self == Self::Rejected),
+            "quote_consumed" => self.same(matches!(self, Self::Executed { .. })),
+            "insufficient_balance" | "velocity_cap_exceeded" => self.same(*self == Self::Active),
+            _ => Some(self.clone()),
+        }
+    }
+}
+
+impl Object for Quote {
+    fn after(&self, op: &Op) -> Option<Self> {
+        if op.outcome == Outcome::Fail {
+            return self.refuse(op);
+        }
+        let seen = op.seen.as_deref().unwrap_or_default();
+        match op.kind {
+            Kind::Transact if op.repeated => self.repeat(op),
+            Kind::Transact => self.execute(op.seen.clone()),
+            Kind::Reject => (*self == Self::Active).then_some(Self::Rejected),
+            Kind::Poll | Kind::ReadTrade => self.further(seen),
+            Kind::ReadQuote => match seen {
+                "expired" => self.expire(),
+                "rejected" => self.same(*self == Self::Rejected),
+                "consumed" => self.same(matches!(self, Self::Executed { .. })),
+                _ => self.same(*self == Self::Active),
+            },
+            _ => Some(self.clone()),
+        }
+    }
+
+    fn perhaps(&self, op: &Op) -> Option<Self> {
+        match op.kind {
+            Kind::Transact => self.execute(None),
+            Kind::Reject => (*self == Self::Active).then_some(Self::Rejected),
+            _ => None,
+        }
+    }
+}
+
+/// The quote that a key stands for, once an execution went through under it; a repeat leaves a key free.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Key(Option<String>);
+
+impl Object for Key {
+    fn after(&self, op: &Op) -> Option<Self> {
+        let mine = self.0 == op.object;
+        let code = op.said.as_ref().map_or("", |(_, code)| code.as_str());
+        let holds = match (op.outcome, code) {
+            (Outcome::Ok, _) if op.repeated => mine || self.0.is_none(),
+            (Outcome::Ok, _) => return self.perhaps(op),
+            (_, "idempotency_key_reused") => self.0.is_some() && !mine,
+            _ => true,
+        };
+        holds.then(|| self.clone())
+    }
+
+    fn perhaps(&self, op: &Op) -> Option<Self> {
+        self.0.is_none().then(|| Self(op.object.clone()))
+    }
+}
+
+/// What was looked at, and what cannot have happened one after another.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    pub(crate) quotes: u64,
+    pub(crate) keys: u64,
+    /// Objects of which the search was given up.
+    pub(crate) given_up: u64,
+    pub(crate) breaches: Vec<String>,
+}
+
+/// Every quote of a history and every key.
+pub(crate) fn check(ops: &[Op]) -> Checked {
+    let mut quotes: BTreeMap<&str, Vec<&Op>> = BTreeMap::new();
+    let mut keys: BTreeMap<(&str, &str), Vec<&Op>> = BTreeMap::new();
+    for op in ops {
+        let Some(object) = &op.object else { continue };
+        quotes.entry(object).or_default().push(op);
+        if let Some(key) = &op.key {
+            keys.entry((&op.partner, key)).or_default().push(op);
+        }
+    }
+    let mut checked = Checked {
+        quotes: quotes.len() as u64,
+        keys: keys.len() as u64,
+        ..Checked::default()
+    };
+    for (quote, ops) in quotes {
+        checked.note(&format!("quote {quote}"), search::<Quote>(&ops));
+    }
+    for ((partner, key), ops) in keys {
+        checked.note(&format!("key {key} of {partner}"), search::<Key>(&ops));
+    }
+    checked
+}
+
+impl Checked {
+    fn note(&mut self, object: &str, found: Option<bool>) {
+        match found {
+            Some(true) => {}
+            Some(false) => self.breaches.push(format!("{object}: not linearizable")),
+            None => self.given_up += 1,
+        }
+    }
+}
+
+/// Is there an order? `None` where the search took too long.
+fn search<O: Object>(ops: &[&Op]) -> Option<bool> {
+    let mut ops = ops.to_vec();
+    ops.sort_by_key(|op| op.invoked);
+    let known = |op: &&Op| op.outcome != Outcome::Info;
+    let open = ops.iter().filter(|op| known(op)).count();
+    let mut tried: HashSet<(Vec<bool>, O)> = HashSet::new();
+    let mut ways = vec![(vec![false; ops.len()], O::default(), open)];
+    let mut steps = 0;
+    while let Some((done, state, open)) = ways.pop() {
+        if open == 0 {
+            return Some(true);
+        }
+        steps += 1;
+        if steps > STEPS {
+            return None;
+        }
+        for place in next(&ops, &done) {
+            let Some(op) = ops.get(place) else { continue };
+            let after = match op.outcome {
+                Outcome::Info => state.perhaps(op),
+                _ => state.after(op),
+            };
+            let Some(after) = after else { continue };
+            let mut done = done.clone();
+            if let Some(mark) = done.get_mut(place) {
+                *mark = true;
+            }
+            if tried.insert((done.clone(), after.clone())) {
+                ways.push((done, after, open - usize::from(known(op))));
+            }
+        }
+    }
+    Some(false)
+}
+
+/// What may come next: whatever began before the first of the known rest had ended.
+fn next<'o>(ops: &'o [&Op], done: &'o [bool]) -> impl Iterator<Item = usize> + 'o {
+    let rest = || {
+        ops.iter()
+            .zip(done)
+            .enumerate()
+            .filter(|(_, (_, done))| !**done)
+    };
+    let ends = rest()
+        .filter(|(_, (op, _))| op.outcome != Outcome::Info)
+        .map(|(_, (op, _))| op.completed)
+        .min()
+        .unwrap_or(Duration::MAX);
+    rest()
+        .take_while(move |(_, (op, _))| op.invoked <= ends)
+        .map(|(place, _)| place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn op(kind: Kind, span: (u64, u64), outcome: Outcome, code: &str, seen: &str) -> Op {
+        Op {
+            client: 1,
+            kind,
+            partner: "p".to_owned(),
+            object: Some("q".to_owned()),
+            key: (kind == Kind::Transact).then(|| "k".to_owned()),
+            invoked: Duration::from_millis(span.0),
+            completed: Duration::from_millis(span.1),
+            outcome,
+            said: Some((200, code.to_owned())),
+            seen: Some(seen.to_owned()),
+            repeated: false,
+        }
+    }
+
+    fn breaches(ops: &[Op]) -> usize {
+        check(ops).breaches.len()
+    }
+
+    #[test]
+    fn two_first_executions_are_found_under_one_key_and_under_two() {
+        let first = op(Kind::Transact, (0, 10), Outcome::Ok, "", "t");
+        let mut second = op(Kind::Transact, (5, 15), Outcome::Ok, "", "t");
+        assert_eq!(
+            breaches(&[first.clone(), second.clone()]),
+            2,
+            "quote and key"
+        );
+        second.repeated = true;
+        assert_eq!(breaches(&[first.clone(), second.clone()]), 0);
+        second.seen = Some("u".to_owned());
+        assert_eq!(
+            breaches(&[first.clone(), second.clone()]),
+            1,
+            "another trade"
+        );
+        second.key = Some("l".to_owned());
+        second.repeated = false;
+        assert_eq!(breaches(&[first, second]), 1);
+    }
+
+    #[test]
+    fn an_unknown_execution_explains_what_follows_it_and_nothing_before() {
+        let unknown = op(Kind::Transact, (10, 20), Outcome::Info, "", "");
+        let consumed = |span| op(Kind::ReadQuote, span, Outcome::Ok, "", "consumed");
+        let active = |span| op(Kind::ReadQuote, span, Outcome::Ok, "", "active");
+        assert_eq!(breaches(&[unknown.clone(), consumed((30, 40))]), 0);
+        assert_eq!(
+            breaches(&[unknown.clone(), active((30, 40)), consumed((50, 60))]),
+            0
+        );
+        assert_eq!(breaches(&[unknown.clone(), consumed((0, 5))]), 1);
+        assert_eq!(
+            breaches(&[unknown, consumed((30, 40)), active((50, 60))]),
+            1
+        );
+    }
+
+    #[test]
+    fn what_expired_is_never_executed_and_no_state_goes_back() {
+        let expired = op(Kind::ReadQuote, (0, 5), Outcome::Ok, "", "expired");
+        let executed = op(Kind::Transact, (10, 20), Outcome::Ok, "", "t");
+        assert_eq!(breaches(&[expired, executed.clone()]), 1);
+        let settled = op(Kind::Poll, (30, 40), Outcome::Ok, "", "settled");
+        let reserved = |span| op(Kind::Poll, span, Outcome::Ok, "", "reserved");
+        let over = |last| [executed.clone(), settled.clone(), last];
+        assert_eq!(breaches(&over(reserved((35, 45)))), 0);
+        assert_eq!(breaches(&over(reserved((50, 60)))), 1);
+    }
+
+    #[test]
+    fn a_key_stands_for_one_quote() {
+        let executed = op(Kind::Transact, (0, 10), Outcome::Ok, "", "t");
+        let mut reused = op(
+            Kind::Transact,
+            (20, 30),
+            Outcome::Fail,
+            "idempotency_key_reused",
+            "",
+        );
+        assert_eq!(
+            breaches(&[executed.clone(), reused.clone()]),
+            1,
+            "its own quote"
+        );
+        reused.object = Some("r".to_owned());
+        assert_eq!(breaches(&[executed, reused.clone()]), 0);
+        assert_eq!(breaches(&[reused]), 1, "nobody used it");
+    }
+}

@@ -1,0 +1,163 @@
+//! Between a service and its database: passes everything on, and swallows the answer to a commit where it is told to.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use crate::Result;
+
+/// How a commit ends on the wire, as a text of its own; `READ COMMITTED` does not.
+const COMMIT: &[u8] = b"COMMIT\0";
+
+/// Listens until the driver ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    answers: Arc<Answers>,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    to_lose: AtomicU64,
+    lost: AtomicU64,
+}
+
+impl Proxy {
+    pub(crate) fn before(server: SocketAddr) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let proxy = Self {
+            address: listener.local_addr()?,
+            answers: Arc::default(),
+        };
+        let answers = Arc::clone(&proxy.answers);
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                // A server that is gone refuses: so does this one, by closing.
+                if let Ok(server) = TcpStream::connect(server) {
+                    let answers = Arc::clone(&answers);
+                    thread::spawn(move || pass(client, server, answers));
+                }
+            }
+        });
+        Ok(proxy)
+    }
+
+    /// The next so many commits are carried out, and their answers lost with the connection.
+    pub(crate) fn lose(&self, answers: u64) {
+        self.answers.to_lose.fetch_add(answers, Ordering::Relaxed);
+    }
+
+    /// Whatever was to be lost and was not yet is passed on.
+    pub(crate) fn lose_no_more(&self) {
+        self.answers.to_lose.store(0, Ordering::Relaxed);
+    }
+
+    /// Answers that were lost so far.
+    pub(crate) fn lost(&self) -> u64 {
+        self.answers.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Answers {
+    fn loses_this(&self) -> bool {
+        let less = |left: u64| left.checked_sub(1);
+        let told = self
+            .to_lose
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        told.is_ok()
+    }
+}
+
+/// Both directions of one connection, until one of them ends.
+fn pass(client: TcpStream, server: TcpStream, answers: Arc<Answers>) {
+    let (Ok(from_client), Ok(to_server)) = (client.try_clone(), server.try_clone()) else {
+        return;
+    };
+    for stream in [&client, &server] {
+        // Slower without.
+        let _ = stream.set_nodelay(true);
+    }
+    let cut = Arc::new(AtomicBool::new(false));
+    let committing = Arc::clone(&cut);
+    let counted = Arc::clone(&answers);
+    let requests = move |bytes: &[u8]| {
+        if has_commit(bytes) && answers.loses_this() {
+            committing.store(true, Ordering::SeqCst);
+        }
+        true
+    };
+    thread::spawn(move || copy(from_client, to_server, requests));
+    copy(server, client, |_| {
+        let cut = cut.load(Ordering::SeqCst);
+        if cut {
+            counted.lost.fetch_add(1, Ordering::Relaxed);
+        }
+        !cut
+    });
+}
+
+fn has_commit(bytes: &[u8]) -> bool {
+    bytes.windows(COMMIT.len()).any(|window| window == COMMIT)
+}
+
+/// Passes on what comes for as long as it may; then both ends are closed.
+fn copy(mut from: TcpStream, mut to: TcpStream, may_pass: impl Fn(&[u8]) -> bool) {
+    let mut chunk = [0; 16 * 1024];
+    while let Ok(read) = from.read(&mut chunk) {
+        let bytes = chunk.get(..read).unwrap_or_default();
+        if bytes.is_empty() || !may_pass(bytes) || to.write_all(bytes).is_err() {
+            break;
+        }
+    }
+    for stream in [from, to] {
+        // It may be closed already.
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that answers every message of so many bytes with `done`.
+    fn server() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                thread::spawn(move || {
+                    let mut chunk = [0; 64];
+                    while stream.read(&mut chunk).is_ok_and(|read| read > 0) {
+                        stream.write_all(b"done").unwrap();
+                    }
+                });
+            }
+        });
+        address
+    }
+
+    fn ask(stream: &mut TcpStream, text: &[u8]) -> Vec<u8> {
+        stream.write_all(text).unwrap();
+        let mut chunk = [0; 64];
+        let read = stream.read(&mut chunk).unwrap_or(0);
+        chunk[..read].to_vec()
+    }
+
+    #[test]
+    fn only_the_answer_to_a_commit_is_lost_and_only_as_often_as_told() {
+        let proxy = Proxy::before(server()).unwrap();
+        let connect = || TcpStream::connect(proxy.address).unwrap();
+        let mut one = connect();
+        proxy.lose(1);
+        assert_eq!(
+            ask(&mut one, b"BEGIN ISOLATION LEVEL READ COMMITTED\0"),
+            b"done"
+        );
+        assert_eq!(ask(&mut one, b"Q\0\0\0\x0bCOMMIT\0"), b"");
+        assert_eq!(proxy.lost(), 1);
+        assert_eq!(ask(&mut connect(), b"Q\0\0\0\x0bCOMMIT\0"), b"done");
+        assert_eq!(proxy.lost(), 1);
+    }
+}
