@@ -191,8 +191,10 @@ impl fmt::Debug for Amount {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rust_decimal::Decimal;
 
     use super::*;
+    use crate::money_cases;
 
     fn eur() -> Asset {
         Asset::fiat("EUR").unwrap()
@@ -267,16 +269,63 @@ mod tests {
         assert_eq!(shown(u128::MAX), None);
     }
 
+    /// Three currencies of three scales.
+    fn assets() -> impl Strategy<Value = Asset> {
+        let assets = [Asset::fiat("JPY"), Asset::fiat("EUR"), Asset::crypto("BTC")];
+        prop::sample::select(assets.map(Option::unwrap).to_vec())
+    }
+
+    fn amounts(asset: Asset) -> impl Strategy<Value = Amount> {
+        let steps = 0..=LARGEST / step(asset);
+        steps.prop_map(move |steps| Amount::from_units(steps * step(asset), asset).unwrap())
+    }
+
     proptest! {
+        #![proptest_config(money_cases())]
+
         #[test]
-        fn what_is_printed_reads_back(cents in 1_i64..=1_000_000_000_000) {
-            let amount = Amount::from_units(cents * 1_000_000, eur()).unwrap();
-            prop_assert_eq!(Amount::parse(&amount.to_string(), eur()), Ok(amount));
+        fn what_is_printed_reads_back(amount in assets().prop_flat_map(amounts)) {
+            let read = Amount::parse(&amount.to_string(), amount.asset());
+            prop_assert_eq!(read, if amount.is_zero() { Err(AmountFault::Zero) } else { Ok(amount) });
+        }
+
+        /// Against a decimal of somebody else's: what is read has the value that is written, and the grammar is ours alone.
+        #[test]
+        fn a_text_is_read_exactly_or_refused(text in "[0-9]{1,12}([.][0-9]{1,10})?|[0-9.e+ -]{0,8}", asset in assets()) {
+            let written = Decimal::from_str_exact(&text);
+            match Amount::parse(&text, asset) {
+                Ok(amount) => prop_assert_eq!(written.unwrap(), Decimal::new(amount.units(), UNITS_SCALE.into())),
+                Err(AmountFault::Zero) => prop_assert!(written.unwrap().is_zero()),
+                Err(AmountFault::TooPrecise(scale)) => prop_assert!(written.unwrap().scale() > scale.into()),
+                Err(AmountFault::OutOfRange) => prop_assert!(written.unwrap() > Decimal::from(10_000_000_000_u64)),
+                Err(AmountFault::Malformed) => {
+                    let whole = text.split('.').next().unwrap_or_default();
+                    let led = whole.len() > 1 && whole.starts_with('0');
+                    let odd = text.bytes().any(|byte| !byte.is_ascii_digit() && byte != b'.');
+                    let dots = text.matches('.').count() > 1 || text.starts_with('.') || text.ends_with('.');
+                    prop_assert!(text.is_empty() || led || odd || dots, "{}", text);
+                }
+            }
         }
 
         #[test]
         fn any_text_is_read_or_refused_without_a_panic(text in ".{0,40}") {
             let _outcome = Amount::parse(&text, eur());
+        }
+
+        #[test]
+        fn sums_and_differences_are_exact_and_never_negative((one, other) in assets().prop_flat_map(|asset| (amounts(asset), amounts(asset)))) {
+            let sum = one.checked_add(&other).unwrap();
+            prop_assert_eq!(sum.units(), one.units() + other.units());
+            prop_assert_eq!(sum.checked_sub(&other), Some(one));
+            prop_assert_eq!(one.checked_sub(&other).is_some(), one.units() >= other.units());
+        }
+
+        #[test]
+        fn a_floor_is_the_greatest_amount_below(units in 0..=2 * LARGEST.unsigned_abs(), asset in assets()) {
+            let floor = Amount::floor(units.into(), asset);
+            let kept = units - units % step(asset).unsigned_abs();
+            prop_assert_eq!(floor.map(|amount| amount.units().unsigned_abs()), (kept <= LARGEST.unsigned_abs()).then_some(kept));
         }
     }
 }

@@ -152,6 +152,8 @@ fn parse_ulid(text: &str) -> Option<Ulid> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     enum Quote {}
@@ -194,6 +196,24 @@ mod tests {
             "pq_test_01HF7YAT00408104G2081040é",
         ] {
             assert!(Id::<Quote>::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    proptest! {
+        // rule: id.shape
+        #[test]
+        fn every_id_has_one_text(number in any::<u128>(), live in any::<bool>()) {
+            let mode = if live { Mode::Live } else { Mode::Test };
+            let id = Id::<Quote>::from_parts(mode, Ulid(number));
+            prop_assert_eq!(Id::<Quote>::parse(&id.to_string()), Some(id));
+        }
+
+        // rule: id.shape
+        #[test]
+        fn whatever_reads_as_an_id_is_its_own_text(text in "pq_(test|live)_[0-9A-Za-z]{25,27}") {
+            if let Some(id) = Id::<Quote>::parse(&text) {
+                prop_assert_eq!(id.to_string(), text);
+            }
         }
     }
 }

@@ -22,3 +22,13 @@ pub use id::{Id, IdKind, RequestId};
 pub use mode::Mode;
 pub use rate::{Fraction, Mid, Rate};
 pub use time::{Bound, Timestamp, TimestampFault};
+
+/// What concerns money is tried fifty times as often as other properties, which `.cargo/config.toml` counts.
+#[cfg(test)]
+fn money_cases() -> proptest::test_runner::Config {
+    let usual = proptest::test_runner::Config::default();
+    proptest::test_runner::Config {
+        cases: usual.cases.saturating_mul(50),
+        ..usual
+    }
+}

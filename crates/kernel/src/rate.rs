@@ -185,6 +185,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::money_cases;
 
     fn decimal(text: &str) -> Decimal {
         Decimal::from_str_exact(text).unwrap()
@@ -232,6 +233,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(money_cases())]
+
         #[test]
         fn the_converted_leg_is_the_exact_product_cut_once(cents in 1_i64..1_000_000_000, micros in 1_i64..100_000_000) {
             let eur = Asset::fiat("EUR").unwrap();

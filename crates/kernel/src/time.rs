@@ -155,6 +155,9 @@ impl fmt::Debug for Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use chrono::FixedOffset;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read(text: &str) -> String {
@@ -210,5 +213,42 @@ mod tests {
         let upper = Timestamp::parse(text, Bound::Upper).unwrap();
         assert_eq!(lower.to_string(), "2026-05-25T12:00:00.124Z");
         assert_eq!(upper.to_string(), "2026-05-25T12:00:00.123Z");
+    }
+
+    proptest! {
+        // rule: time.output
+        #[test]
+        fn what_is_printed_reads_back(millis in MIN..=MAX) {
+            let instant = Timestamp::from_millis(millis).unwrap();
+            let text = instant.to_string();
+            prop_assert_eq!(text.len(), "2026-05-25T12:00:00.000Z".len());
+            for bound in [Bound::Lower, Bound::Upper] {
+                prop_assert_eq!(Timestamp::parse(&text, bound), Ok(instant));
+            }
+        }
+
+        // rule: time.input-offset
+        #[test]
+        fn an_offset_changes_nothing(millis in -2_000_000_000_000..4_000_000_000_000_i64, minutes in -1439..=1439_i32) {
+            let offset = FixedOffset::east_opt(minutes * 60).unwrap();
+            let text = DateTime::from_timestamp_millis(millis).unwrap().with_timezone(&offset).to_rfc3339();
+            prop_assert_eq!(Timestamp::parse(&text, Bound::Lower).map(Timestamp::millis), Ok(millis));
+        }
+
+        #[test]
+        fn what_lies_between_is_cut_to_the_inside(seconds in 0..4_000_000_000_i64, nanos in 0..1_000_000_000_u32) {
+            let text = DateTime::from_timestamp(seconds, nanos).unwrap().to_rfc3339_opts(SecondsFormat::Nanos, true);
+            let (exact, units) = (i128::from(seconds) * 1_000_000_000 + i128::from(nanos), 1_000_000);
+            let [lower, upper] = [Bound::Lower, Bound::Upper].map(|bound| i128::from(Timestamp::parse(&text, bound).unwrap().millis()) * units);
+            prop_assert!(exact <= lower && lower - exact < units);
+            prop_assert!(upper <= exact && exact - upper < units);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_without_a_panic(text in ".{0,40}|[0-9TZtz:. +-]{8,32}") {
+            if let Ok(instant) = Timestamp::parse(&text, Bound::Lower) {
+                prop_assert_eq!(Timestamp::parse(&instant.to_string(), Bound::Lower), Ok(instant));
+            }
+        }
     }
 }

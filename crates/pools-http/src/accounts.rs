@@ -368,3 +368,32 @@ fn entry(entry: &Entry) -> Result<LedgerEntry, ApiError> {
         created_at: instant(entry.created_at),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use kernel::Mode;
+    use proptest::prelude::*;
+    use ulid::Ulid;
+
+    use super::*;
+
+    proptest! {
+        // rule: list.malformed-cursor
+        #[test]
+        fn every_place_has_one_cursor(sequence in 1..=i64::MAX, number in any::<u128>()) {
+            let entry = EntryId::from_parts(Mode::Live, Ulid(number));
+            let read = place(&cursor(Place { sequence, entry })).unwrap();
+            prop_assert_eq!((read.sequence, read.entry), (sequence, entry));
+        }
+
+        // rule: list.malformed-cursor
+        #[test]
+        fn whatever_reads_as_a_cursor_is_its_own_text(
+            text in ".{0,60}|lc_[+-]?[0-9]{0,20}_le_(test|live)_[0-9A-Za-z]{26}",
+        ) {
+            if let Some(place) = place(&text) {
+                prop_assert_eq!(cursor(place), text);
+            }
+        }
+    }
+}

@@ -342,6 +342,9 @@ fn refuse_duplicates(members: &[(Cow<'_, str>, Node<'_>)]) -> Result<(), Fault> 
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value as Theirs;
+
     use super::*;
 
     fn fault(text: &str) -> Fault {
@@ -480,5 +483,79 @@ mod tests {
         assert!(read_object(nested(MAX_DEPTH).as_bytes()).is_ok());
         assert_eq!(fault(&nested(MAX_DEPTH + 1)), Fault::TooDeep);
         assert_eq!(fault(&"{\"a\":".repeat(20_000)), Fault::TooDeep);
+    }
+
+    /// Any document, as another library knows it.
+    fn document() -> impl Strategy<Value = Theirs> {
+        let text = || "[^\\x00]{0,12}";
+        let leaf = prop_oneof![
+            Just(Theirs::Null),
+            any::<bool>().prop_map(Theirs::from),
+            any::<i64>().prop_map(Theirs::from),
+            text().prop_map(Theirs::from),
+        ];
+        let value = leaf.prop_recursive(5, 40, 6, move |inner| {
+            let members = prop::collection::btree_map(text(), inner.clone(), 0..6);
+            prop_oneof![
+                prop::collection::vec(inner, 0..6).prop_map(Theirs::from),
+                members.prop_map(|members| Theirs::Object(members.into_iter().collect())),
+            ]
+        });
+        let members = prop::collection::btree_map(text(), value, 0..6);
+        members.prop_map(|members| Theirs::Object(members.into_iter().collect()))
+    }
+
+    fn same(ours: &Node<'_>, theirs: &Theirs) -> bool {
+        match (&ours.value, theirs) {
+            (Value::Null, Theirs::Null) => true,
+            (Value::Bool(one), Theirs::Bool(other)) => one == other,
+            (Value::Number, Theirs::Number(other)) if !other.is_f64() => {
+                ours.raw == other.to_string()
+            }
+            (Value::Number, Theirs::Number(other)) => {
+                let (one, other): (f64, f64) = (ours.raw.parse().unwrap(), other.as_f64().unwrap());
+                // The other library reads fractions to within a few of the last bits.
+                one.to_bits().abs_diff(other.to_bits()) <= 8
+            }
+            (Value::Text(one), Theirs::String(other)) => one == other,
+            (Value::Array(one), Theirs::Array(other)) => {
+                one.len() == other.len()
+                    && one.iter().zip(other).all(|(one, other)| same(one, other))
+            }
+            (Value::Object(one), Theirs::Object(other)) => {
+                let told = |(key, value): &(Cow<'_, str>, Node<'_>)| {
+                    other
+                        .get(key.as_ref())
+                        .is_some_and(|other| same(value, other))
+                };
+                one.len() == other.len() && one.iter().all(told)
+            }
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_another_library_writes_reads_the_same(document in document(), indented in any::<bool>()) {
+            let text = if indented { format!("{document:#}") } else { document.to_string() };
+            let node = read_object(text.as_bytes()).unwrap();
+            prop_assert_eq!(node.raw, &text);
+            prop_assert!(same(&node, &document), "{}", text);
+        }
+
+        /// The strict reader takes nothing that the other refuses, but numbers of any size, and what it takes it understands alike.
+        #[test]
+        fn a_bent_document_is_refused_or_read_the_same(document in document(), at in any::<prop::sample::Index>(), put in "[\\[\\]{}:,\"0-9eE.+a-z\\\\ -]{0,2}") {
+            let mut text: Vec<char> = document.to_string().chars().collect();
+            let at = at.index(text.len());
+            text.splice(at..=at, put.chars());
+            let text: String = text.into_iter().collect();
+            if let Ok(node) = read_object(text.as_bytes()) {
+                match serde_json::from_str(&text) {
+                    Ok(theirs) => prop_assert!(same(&node, &theirs), "{}", text),
+                    Err(fault) => prop_assert!(fault.to_string().starts_with("number out of range"), "{}: {}", fault, text),
+                }
+            }
+        }
     }
 }

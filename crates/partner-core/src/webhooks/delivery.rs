@@ -160,6 +160,8 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const DOC: &str = include_str!(concat!(
@@ -286,5 +288,53 @@ mod tests {
         let attempt = Duration::from_secs(10);
         assert_eq!(Lease::span(attempt), Duration::from_secs(30));
         assert_eq!(Lease::span(Duration::MAX), Duration::MAX);
+    }
+
+    /// Acts of two workers and of the clock, in any order.
+    fn act() -> impl Strategy<Value = (Act, u8)> {
+        let ending = prop_oneof![
+            4 => (0..20_u64).prop_map(|wait| Ending::RetryAfter(Duration::from_secs(wait))),
+            1 => Just(Ending::Delivered),
+            1 => Just(Ending::GivenUp),
+            2 => Just(Ending::HandedBack),
+        ];
+        let act = prop_oneof![
+            (0..2_u64).prop_map(|token| Act::Claim(lease(token, 0))),
+            Just(Act::Lapse),
+            Just(Act::Replay),
+            (0..2_u64, ending).prop_map(|(token, ending)| Act::End(token, ending)),
+        ];
+        (act, 0..10_u8)
+    }
+
+    proptest! {
+        // rule: webhook.lease, webhook.one-holder, webhook.dead-letter, webhook.hand-back, webhook.replay
+        #[test]
+        fn any_history_has_one_holder_and_one_end(acts in prop::collection::vec(act(), 1..100)) {
+            let mut now = 0;
+            let mut progress = Progress { state: DeliveryState::Pending { due: at(0) }, attempts: 0 };
+            for (act, passed) in acts {
+                now += i64::from(passed);
+                let act = match act {
+                    Act::Claim(held) => Act::Claim(lease(held.token, now + 5)),
+                    other => other,
+                };
+                let Some(next) = progress.advance(act, at(now)) else { continue };
+                let concluded = matches!(act, Act::End(_, ending) if ending != Ending::HandedBack);
+                let attempts = if act == Act::Replay { 0 } else { progress.attempts + u32::from(concluded) };
+                prop_assert_eq!(next.attempts, attempts);
+                match progress.state {
+                    DeliveryState::Pending { due } => prop_assert!(matches!(act, Act::Claim(_)) && due <= at(now)),
+                    DeliveryState::InFlight(held) => match act {
+                        Act::End(token, _) => prop_assert_eq!(token, held.token),
+                        Act::Lapse => prop_assert!(held.until <= at(now)),
+                        Act::Claim(_) | Act::Replay => prop_assert!(false, "taken from its holder"),
+                    },
+                    DeliveryState::DeadLettered => prop_assert_eq!(act, Act::Replay),
+                    DeliveryState::Succeeded { .. } => prop_assert!(false, "an end that goes on"),
+                }
+                progress = next;
+            }
+        }
     }
 }

@@ -172,6 +172,8 @@ fn seconds(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
@@ -363,6 +365,43 @@ mod tests {
             " whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
         ] {
             assert!(SigningSecret::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    fn of_bytes(bytes: [u8; 32]) -> SigningSecret {
+        secret(&format!("whsec_{}", STANDARD.encode(bytes)))
+    }
+
+    proptest! {
+        // rule: webhook.signature, webhook.standard-headers, webhook.verify
+        #[test]
+        fn what_is_signed_verifies_and_nothing_else_does(
+            bytes in any::<[u8; 32]>(), body in prop::collection::vec(any::<u8>(), 1..200),
+            signed in 400..4_000_000_000_i64, off in -400..400_i64, slip in any::<prop::sample::Index>(), bit in 0..8_u32,
+        ) {
+            let message = Message { service: Service::Pools, event_id: "evt_1", body: &body };
+            let secrets = [of_bytes(bytes)];
+            let [(_, ours), _, (_, time), (_, standard)] = message.sign(&secrets, at(signed));
+            let verified = |message: &Message<'_>, secret: [u8; 32], now: i64| {
+                let secret = of_bytes(secret);
+                [message.verify(&ours, &secret, at(now)), message.verify_standard(&time, &standard, &secret, at(now))]
+            };
+            prop_assert_eq!(verified(&message, bytes, signed + off), [off.abs() <= 300; 2]);
+
+            let mut other = body.clone();
+            other[slip.index(body.len())] ^= 1 << bit;
+            prop_assert_eq!(verified(&Message { body: &other, ..message }, bytes, signed), [false; 2]);
+            let mut stranger = bytes;
+            stranger[slip.index(32)] ^= 1 << bit;
+            prop_assert_eq!(verified(&message, stranger, signed), [false; 2]);
+        }
+
+        // rule: webhook.verify
+        #[test]
+        fn any_header_is_judged_without_a_panic(header in ".{0,60}|t=[0-9]{0,20},v1=[0-9a-f]{0,70}") {
+            let secret = secret(SECRET);
+            prop_assert!(!message(Service::Pools).verify(&header, &secret, at(1_700_000_000)));
+            prop_assert!(!message(Service::Pools).verify_standard("1700000000", &header, &secret, at(1_700_000_000)));
         }
     }
 }

@@ -177,13 +177,12 @@ pub(crate) fn fingerprint(quote: QuoteId) -> Fingerprint {
     Fingerprint::of(quote.to_string().as_bytes())
 }
 
-/// How many cases a property runs: `PROPERTY_TIMES=20 cargo test` runs twenty times as many.
-pub(crate) fn cases(usually: u32) -> Config {
-    let times = std::env::var("PROPERTY_TIMES").ok();
-    let times = times.and_then(|times| times.parse().ok()).unwrap_or(1);
+/// What concerns money is tried fifty times as often as other properties, which `.cargo/config.toml` counts.
+pub(crate) fn money_cases() -> Config {
+    let usual = Config::default();
     Config {
-        cases: usually.saturating_mul(times),
-        ..Config::default()
+        cases: usual.cases.saturating_mul(50),
+        ..usual
     }
 }
 

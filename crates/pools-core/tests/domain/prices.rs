@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use ruint::aliases::U512;
 use rust_decimal::Decimal;
 
-use crate::fixtures::cases;
+use crate::fixtures::money_cases;
 
 const POOLS: [&str; 6] = [
     "EUR-USDT", "EUR-BTC", "JPY-BTC", "KWD-ETH", "USD-USDC", "CLP-USDT",
@@ -111,7 +111,7 @@ fn rate_is_cut_once(order: &Order, printed: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(cases(100_000))]
+    #![proptest_config(money_cases())]
 
     // rule: pools.price.rate, pools.price.rate-rounding, pools.price.other-leg, pools.price.remainder, pools.price.spread, pools.price.fee-uncapped, pools.quote.amount-side
     #[test]
@@ -142,7 +142,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(10_000))]
+    #![proptest_config(money_cases())]
 
     // rule: money.out-of-range
     #[test]

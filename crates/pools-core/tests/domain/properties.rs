@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::fixtures::{DAY, cases};
+use crate::fixtures::DAY;
 use crate::world::{Ask, KEYS, POOLS, Rows, Try, World};
 
 #[derive(Debug, Clone)]
@@ -370,8 +370,6 @@ fn no_key_serves_two_requests(world: &World) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(cases(500))]
-
     // rule: money.zero-sum, money.never-negative, money.reserved-account, money.accounts, pools.transact.once, pools.transact.batch-equals-single, pools.transact.refusal-leaves-nothing, pools.velocity.window, pools.velocity.boundary, pools.velocity.given-back, pools.velocity.off, idempotency.reused, pools.ledger.chain, pools.refund.mirrors, pools.trades.equals-quote
     #[test]
     fn any_history_keeps_the_books(acts in prop::collection::vec(act(), 1..120)) {
