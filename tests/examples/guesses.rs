@@ -1,0 +1,202 @@
+//! Does it take longer to refuse a key that is nearly right than one that is not right at all? The door of the API over a
+//! store, in this process, asked with both kinds in random order; then Welch's t-test, as dudect does it.
+//!
+//! `cargo run -p acceptance --example guesses -- 100000`
+#![expect(
+    clippy::print_stdout,
+    clippy::float_arithmetic,
+    clippy::disallowed_methods,
+    reason = "a measurement of the machine's own clock, which prints what it finds"
+)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use axum::routing::get;
+use coordination::{DirectoryCache, MemoryThrottle};
+use http_kit::{Door, DoorConfig, Secret, TrustedProxies, Wording};
+use kernel::{Clock, Entropy, Mode};
+use partner_core::key::{KeyKind, NewKey, random_base62};
+use partner_core::ports::ProvisionStore;
+use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
+use runtime::Ports;
+use store_sqlite::{Options, SqliteStore};
+use tower::ServiceExt;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const KEY: &str = "sk_test_KeyWhosePrefixIsGuessedRight0001";
+/// So many of its characters a near guess has right, of which 28 are secret.
+const RIGHT: usize = 36;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The slowest are what else the machine did: the test is made of all, and of those that took no longer than these shares.
+const SHARES: [usize; 4] = [50, 90, 99, 100];
+
+/// What is presented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// All but four of its characters right.
+    Near,
+    /// None right but the public ones.
+    Far,
+    /// The key itself: shows that the test tells apart what differs.
+    Known,
+}
+
+/// What was measured of each, in nanoseconds.
+#[derive(Debug, Default)]
+struct Spans {
+    near: Vec<f64>,
+    far: Vec<f64>,
+    known: Vec<f64>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let guesses = std::env::args()
+        .nth(1)
+        .map_or(Ok(10_000), |word| word.parse())?;
+    let folder = tempfile::tempdir()?;
+    measure(folder.path(), guesses).await
+}
+
+/// Asks with so many keys of either kind and prints the test.
+async fn measure(folder: &Path, guesses: usize) -> Result<()> {
+    let ports = Ports::of_machine();
+    let door = door(folder, &ports).await?;
+    let mut spans = Spans::default();
+    while spans.near.len().min(spans.far.len()) < guesses {
+        let mut dice = [0];
+        ports.entropy.fill(&mut dice);
+        let (kind, kept, wanted) = match dice.map(|byte| byte % 8) {
+            [0] => (Kind::Known, &mut spans.known, 200),
+            [1 | 3 | 5] => (Kind::Near, &mut spans.near, 401),
+            _ => (Kind::Far, &mut spans.far, 401),
+        };
+        let (status, took) = ask(&door, key(&*ports.entropy, kind)).await?;
+        if status != wanted {
+            return Err(format!("{kind:?} is answered {status}").into());
+        }
+        kept.push(took.as_nanos() as f64);
+    }
+    print(&mut spans);
+    Ok(())
+}
+
+/// A key of the right form.
+fn key(entropy: &dyn Entropy, kind: Kind) -> String {
+    let right = match kind {
+        Kind::Near => RIGHT,
+        Kind::Far => "sk_test_".len(),
+        Kind::Known => KEY.len(),
+    };
+    let random = random_base62(entropy);
+    let (start, rest) = (KEY.get(..right), KEY.len().saturating_sub(right));
+    format!(
+        "{}{}",
+        start.unwrap_or_default(),
+        random.get(..rest).unwrap_or_default()
+    )
+}
+
+/// One route behind the class of secret keys, over the store that a service has.
+async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
+    let options = Options {
+        velocity_window: DAY,
+        idempotency_ttl: DAY,
+    };
+    let clock: Arc<dyn Clock> = Arc::clone(&ports.clock);
+    let store = SqliteStore::open(&folder.join("guesses.db"), Arc::clone(&clock), options).await?;
+    provision(&store, ports).await?;
+    let door = Door::new(DoorConfig {
+        mode: Mode::Test,
+        directory: Arc::new(DirectoryCache::new(Arc::new(store))),
+        throttle: Arc::new(MemoryThrottle::new(clock)),
+        proxies: TrustedProxies::default(),
+        wording: Wording {
+            test_key_on_live: "key_mode_mismatch",
+            live_key_on_test: "key_mode_mismatch",
+            wrong_kind: "key_mode_mismatch",
+        },
+        // Else guesses soon end in a 429, which is the point of them.
+        guesses: None,
+        entitled: Access::pools_entitled,
+    });
+    let inside = async |_: Secret| "in";
+    Ok(Router::new()
+        .route("/", get(inside))
+        .route_layer(door.secret(None)))
+}
+
+async fn provision(store: &SqliteStore, ports: &Ports) -> Result<()> {
+    let who = Tenant {
+        partner: PartnerId::parse("bench").ok_or("a partner's name")?,
+        mode: Mode::Test,
+    };
+    let partner = Partner {
+        id: who.partner.clone(),
+        name: "bench".to_owned(),
+        status: PartnerStatus::Active,
+    };
+    let (now, entropy) = (ports.clock.now(), &*ports.entropy);
+    let key = NewKey::literal(KeyKind::Secret, now, entropy, KEY).ok_or("a key")?;
+    let mut tx = store.provision_begin("bench").await?;
+    tx.partner_put(Mode::Test, &partner).await?;
+    tx.key_insert(&who, &key).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+async fn ask(door: &Router, key: String) -> Result<(u16, Duration)> {
+    let request = Request::get("/").header("authorization", format!("Bearer {key}"));
+    let (door, request) = (door.clone(), request.body(Body::empty())?);
+    let began = Instant::now();
+    let answer = door.oneshot(request).await?;
+    Ok((answer.status().as_u16(), began.elapsed()))
+}
+
+fn print(spans: &mut Spans) {
+    for (what, spans) in [
+        (
+            "guesses with 28 of 32 secret characters right",
+            &mut spans.near,
+        ),
+        ("guesses with none right", &mut spans.far),
+        ("times the key itself", &mut spans.known),
+    ] {
+        spans.sort_by(f64::total_cmp);
+        let middle = spans.get(spans.len() / 2).copied().unwrap_or(f64::NAN);
+        println!("{} {what}: median {:.2} µs", spans.len(), middle / 1000.0);
+    }
+    for share in SHARES {
+        let of = |spans: &[f64]| {
+            let kept = spans.len() * share / 100;
+            spans.get(..kept).map(<[f64]>::to_vec).unwrap_or_default()
+        };
+        let far = of(&spans.far);
+        println!(
+            "the fastest {share:>3} %: t = {:.2}; the key itself beside a guess: t = {:.2}",
+            welch(&of(&spans.near), &far),
+            welch(&of(&spans.known), &far)
+        );
+    }
+    println!("A difference is taken for one where |t| is above 4.5.");
+}
+
+/// How many standard errors the means of two samples are apart.
+fn welch(one: &[f64], other: &[f64]) -> f64 {
+    let ((mean, error), (other_mean, other_error)) = (sample(one), sample(other));
+    (mean - other_mean) / (error + other_error).sqrt()
+}
+
+/// A sample's mean, and the variance of that mean.
+fn sample(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, squares / (count - 1.0) / count)
+}
