@@ -5,6 +5,8 @@ mod audit;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
+mod distribution;
+#[cfg(test)]
 mod exchanges;
 #[cfg(test)]
 mod faults;
