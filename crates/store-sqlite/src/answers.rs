@@ -1,7 +1,6 @@
 //! Kept answers: found and overwritten by their scope.
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use kernel::{Cas, Seen, StoreError, Timestamp};
 use partner_core::answers::Kept;
 use partner_core::idempotency::{Fingerprint, Scope};
@@ -34,8 +33,7 @@ impl AnswerTx for SqliteTx {
         kept: &Kept,
         expired: Option<Timestamp>,
     ) -> Result<Cas, StoreError> {
-        let keeping = put(self.conn(), scope, kept, expired);
-        let outcome = around(Step::IdempotencyInsert, keeping).await?;
+        let outcome = put(self.conn(), scope, kept, expired).await?;
         Ok(self.noting(outcome))
     }
 }
