@@ -18,8 +18,10 @@ use crate::clock::StoreClock;
 use crate::deliveries::Watchers;
 use crate::{errors, schema};
 
-/// How long a caller waits for a connection.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a caller waits for a connection: as long as for a statement.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a program that starts waits for the server.
+const STARTING: Duration = Duration::from_secs(5);
 /// A connection that has not been used for so long is asked whether it still is one.
 const IDLE: Duration = Duration::from_secs(1);
 /// The pool's name in metrics.
@@ -218,7 +220,7 @@ async fn reach(to: &PgConnectOptions) -> Result<PgConnection, StoreError> {
         let (host, port) = (to.get_host(), to.get_port());
         StoreError::unavailable(format!("the server at {host}:{port}: {why}"))
     };
-    match tokio::time::timeout(PATIENCE, to.connect()).await {
+    match tokio::time::timeout(STARTING, to.connect()).await {
         Err(late) => Err(away(&late)),
         Ok(Ok(conn)) => Ok(conn),
         Ok(Err(error)) => match errors::statement(error) {
