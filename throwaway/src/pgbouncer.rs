@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::process::{Server, User, find, on_free_port};
@@ -55,7 +56,13 @@ impl Pgbouncer {
             let mut command = owner.command(&program, folder.path());
             command.arg("settings");
             let answers = || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
-            Server::start(NAME, command, folder.path().join("log"), answers)
+            Server::start(
+                NAME,
+                command,
+                Signal::KILL,
+                folder.path().join("log"),
+                answers,
+            )
         })?;
         Ok(Self {
             _server: server,

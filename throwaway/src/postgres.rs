@@ -149,7 +149,13 @@ impl Postgres {
                 .stderr(Stdio::null());
             command.status().is_ok_and(|status| status.success())
         };
-        Server::start("postgres", command, folder.join("log"), answers)
+        Server::start(
+            "postgres",
+            command,
+            Signal::QUIT,
+            folder.join("log"),
+            answers,
+        )
     }
 }
 

@@ -144,14 +144,17 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 pub(crate) struct Server {
     name: &'static str,
     child: Child,
+    parting: Signal,
     log: PathBuf,
 }
 
 impl Server {
-    /// Starts it and waits until it answers.
+    /// Starts it and waits until it answers. The parting signal ends it at once when it is dropped: one that it handles,
+    /// or that nobody can ignore, for a caller in the background may have been told to ignore the others.
     pub(crate) fn start(
         name: &'static str,
         mut command: Command,
+        parting: Signal,
         log: PathBuf,
         answers: impl Fn() -> bool,
     ) -> Result<Self> {
@@ -163,7 +166,12 @@ impl Server {
             .stderr(errors)
             .spawn()
             .doing(format!("starting `{name}`"))?;
-        let mut server = Self { name, child, log };
+        let mut server = Self {
+            name,
+            child,
+            parting,
+            log,
+        };
         for _ in 0..ASKED {
             if let Some(status) = server.ended()? {
                 return Err(Error::Failed {
@@ -219,6 +227,6 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // Nothing can be answered here; what is in the folder is lost anyway.
-        let _ = self.end(Signal::QUIT);
+        let _ = self.end(self.parting);
     }
 }

@@ -110,7 +110,13 @@ impl Redis {
             .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
             .args(["--save", "", "--appendonly", "no", "--daemonize", "no"]);
         let answers = move || ping(port).unwrap_or(false);
-        Server::start("redis-server", command, folder.join("log"), answers)
+        Server::start(
+            "redis-server",
+            command,
+            Signal::KILL,
+            folder.join("log"),
+            answers,
+        )
     }
 }
 
