@@ -364,7 +364,6 @@ mod tests {
         assert!(text.contains("quote_ttl = \"7s\"\n"));
         assert!(text.contains("rates = \"sandbox\"\n"));
         assert!(text.contains("# metrics_listen is not set\n"));
-        assert_eq!(loaded.serving_warnings.len(), 1);
         let (sources, _folder) = with_file(&text.replace("master_key = \"***\"", ""), &[]);
         let again = Config::load(&sources).unwrap();
         assert_eq!(again.config.quote_ttl, Duration::from_secs(7));

@@ -120,6 +120,30 @@ const REFERENCES: &str = "SELECT c.mode || '/' || c.partner_id || ' in pools_pro
      UNION ALL
      SELECT c.mode || '/' || c.partner_id || ' in deliveries refers to no row of webhook_endpoints'
      FROM deliveries AS c LEFT JOIN webhook_endpoints AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.endpoint_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in gate_profiles refers to no row of partners'
+     FROM gate_profiles AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in answers refers to no row of partners'
+     FROM answers AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in session_tallies refers to no row of partners'
+     FROM session_tallies AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in branding refers to no row of partners'
+     FROM branding AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in sessions refers to no row of partners'
+     FROM sessions AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in transactions refers to no row of sessions'
+     FROM transactions AS c LEFT JOIN sessions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.session_id
      WHERE p.mode IS NULL";
 
 const CONSUMED_WITHOUT_TRADE: &str =
