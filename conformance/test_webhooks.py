@@ -43,9 +43,11 @@ class Receiver:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
+                # Chosen before anybody sees the delivery: who waits for it may then choose the next answer.
+                status = receiver.status
                 receiver.deliveries.append(Delivery(headers, body))
                 time.sleep(receiver.wait)
-                self.send_response(receiver.status)
+                self.send_response(status)
                 self.send_header("content-length", "0")
                 self.end_headers()
 
