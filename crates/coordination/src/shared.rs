@@ -43,6 +43,10 @@ pub struct Patience {
     pub answer: Duration,
     /// For a connection, with everything a new one is asked.
     pub connection: Duration,
+    /// For a claim of a key in flight that nobody frees, as that of a replica that was killed. As
+    /// long as the database waits for a statement: the twin of a request that takes longer is found
+    /// there.
+    pub claim: Duration,
 }
 
 impl Default for Patience {
@@ -50,6 +54,7 @@ impl Default for Patience {
         Self {
             answer: Duration::from_millis(50),
             connection: Duration::from_secs(1),
+            claim: Duration::from_secs(2),
         }
     }
 }

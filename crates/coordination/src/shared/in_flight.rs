@@ -17,9 +17,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{Line, Shared, Unanswered};
 use crate::in_flight::MemoryInFlight;
 
-/// How long a claim stands that nobody frees, as that of a replica that was killed. Longer than
-/// most requests take; the twin of one that takes longer is found in the database.
-const LIFE: Duration = Duration::from_secs(5);
 /// Whoever finds a claim looks again after this long: the answer to the request before may have
 /// reached the client sooner than its release reached Redis.
 const SECOND_LOOK: Duration = Duration::from_millis(25);
@@ -64,7 +61,7 @@ impl SharedInFlight {
     async fn try_claim(&self, claim: &Claim) -> Result<bool, Unanswered> {
         let mut question = redis::cmd("SET");
         question.arg(&claim.name).arg(&claim.token).arg("NX");
-        question.arg("PX").arg(millis(LIFE));
+        question.arg("PX").arg(millis(self.shared.patience.claim));
         let asked = self.shared.ask(Call::Claim, |mut connection| async move {
             question
                 .query_async::<Option<String>>(&mut connection)
@@ -91,6 +88,7 @@ impl InFlight for SharedInFlight {
             // A claim whose answer was lost may stand: it is freed like any other.
             Ok(true) | Err(Unanswered::Lost) => Some(Ticket(Box::new(Held {
                 claim: Some(claim),
+                life: self.shared.patience.claim,
                 releases: self.releases.clone(),
                 _alone: alone,
             }))),
@@ -123,6 +121,7 @@ fn token(entropy: &dyn Entropy) -> String {
 /// Frees its claim when it is dropped, however the request ended.
 struct Held {
     claim: Option<Claim>,
+    life: Duration,
     releases: mpsc::Sender<Release>,
     _alone: Ticket,
 }
@@ -130,7 +129,7 @@ struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
-            let lapses = Instant::now() + LIFE;
+            let lapses = Instant::now() + self.life;
             // One that finds no room lapses by itself.
             drop(self.releases.try_send(Release { claim, lapses }));
         }

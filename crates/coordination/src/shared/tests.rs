@@ -23,6 +23,7 @@ use crate::throttle::suite::{self, Hand, Rig, bucket, figures, tier};
 const PATIENT: Patience = Patience {
     answer: Duration::from_secs(20),
     connection: Duration::from_secs(20),
+    claim: Duration::from_secs(20),
 };
 /// How long a test waits for what has to happen by itself.
 const BY_ITSELF: Duration = Duration::from_secs(30);
@@ -486,6 +487,17 @@ async fn a_claim_that_has_lapsed_is_the_twins() {
     let freed = async { while one.in_flight.enter(&scope("acme", "after")).await.is_none() {} };
     timeout(BY_ITSELF, freed).await.unwrap();
     assert!(one.in_flight.enter(&scope("acme", "k")).await.is_none());
+}
+
+#[tokio::test]
+async fn the_claim_of_a_killed_replica_lapses() {
+    let server = Server::start().unwrap();
+    let claim = Duration::from_millis(200);
+    let killed = Replica::of(&server, Patience { claim, ..PATIENT }).await;
+    let other = Replica::of(&server, PATIENT).await;
+    std::mem::forget(killed.in_flight.enter(&scope("acme", "k")).await);
+    let lapsed = async { while other.in_flight.enter(&scope("acme", "k")).await.is_none() {} };
+    timeout(BY_ITSELF, lapsed).await.unwrap();
 }
 
 #[tokio::test]
