@@ -75,7 +75,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "store-postgres",
-        imports: Only("kernel partner-core pools-core instruments failpoints"),
+        imports: Only("kernel partner-core pools-core gate-core instruments failpoints"),
         pure: None,
         tests: "scratch store-contract",
         because: "implements the cores' ports and knows nobody who calls them",
@@ -125,7 +125,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "runtime",
         imports: Only(
-            "kernel partner-core pools-core store-postgres store-sqlite coordination providers webhooks instruments",
+            "kernel partner-core pools-core gate-core store-postgres store-sqlite coordination providers webhooks instruments",
         ),
         pure: None,
         tests: "scratch",

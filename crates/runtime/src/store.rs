@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::ports::GateStore;
 use kernel::StoreError;
 use partner_core::ports::{
-    Audit, Deliveries, Directory, EventReads, Housekeeping, ProvisionStore, Readiness,
+    Audit, Deliveries, DeliveryDesk, Directory, EventReads, Housekeeping, ProvisionStore, Readiness,
 };
 use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, TransactBooks};
 use store_postgres::PostgresStore;
@@ -27,9 +28,11 @@ pub trait Store:
     + QuoteBooks
     + Exports
     + Figures
+    + GateStore
     + Directory
     + EventReads
     + Deliveries
+    + DeliveryDesk
     + Audit
     + Housekeeping
     + Readiness

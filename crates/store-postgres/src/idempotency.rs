@@ -9,7 +9,7 @@ use pools_core::books::Answered;
 
 use crate::row::Columns;
 use crate::tx::PgTx;
-use crate::{PostgresStore, errors};
+use crate::{PostgresStore, answers, errors};
 
 /// A record, where the statement's outer join has found one.
 pub(crate) fn opt_answered(row: &Columns<'_>) -> Result<Option<Answered>, StoreError> {
@@ -26,30 +26,20 @@ pub(crate) fn opt_answered(row: &Columns<'_>) -> Result<Option<Answered>, StoreE
 impl Housekeeping for PostgresStore {
     async fn idempotency_sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
         let mut tx = PgTx::begin(self, "idempotency_sweep").await?;
-        let sweeping = sqlx::query(
-            "DELETE FROM idempotency_keys WHERE (mode, partner_id, route, key) IN (
-                 SELECT mode, partner_id, route, key FROM idempotency_keys
-                 WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
-             )",
-        )
-        .bind(before.millis())
-        .bind(i64::from(limit))
-        .execute(tx.conn());
+        let sweeping = sqlx::query(SWEEP)
+            .bind(before.millis())
+            .bind(i64::from(limit))
+            .execute(tx.conn());
         let sweeping = async { sweeping.await.map_err(errors::statement) };
         let swept = around(Step::SweepDelete, sweeping).await?.rows_affected();
-        let answers = sqlx::query(
-            "DELETE FROM answers WHERE (mode, partner_id, route, key) IN (
-                 SELECT mode, partner_id, route, key FROM answers
-                 WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
-             )",
-        )
-        .bind(before.millis())
-        .bind(i64::from(limit))
-        .execute(tx.conn())
-        .await
-        .map_err(errors::statement)?
-        .rows_affected();
+        let answers = answers::sweep(tx.conn(), before, limit).await?;
         tx.finish().await?;
         Ok(swept.saturating_add(answers))
     }
 }
+
+pub(crate) const SWEEP: &str =
+    "DELETE FROM idempotency_keys WHERE (mode, partner_id, route, key) IN (
+         SELECT mode, partner_id, route, key FROM idempotency_keys
+         WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+     )";

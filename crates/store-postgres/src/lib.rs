@@ -1,13 +1,15 @@
 //! The store on a server: every line of Postgres SQL.
 //!
-//! Whoever writes a partner's money holds the partner's row of `books`, so a partner's writes come
+//! Whoever writes a partner's money or sessions holds the partner's row of `books`, so a partner's writes come
 //! one after the other over all lanes and replicas; readers see snapshots. One file per noun of the
 //! cores, with the names of the embedded store's; [`open`] opens, `tx` is the transaction, `lane`
 //! the batched money path, `verify` the invariants of the whole database. Every statement is static
 //! text, but for the CHECKs of the schema, which an audit takes from the catalogue.
 
 mod access;
+mod answers;
 mod books;
+mod branding;
 mod clock;
 mod commitments;
 mod config;
@@ -19,6 +21,7 @@ mod events;
 mod exports;
 mod figures;
 mod gate;
+mod gate_reads;
 mod idempotency;
 mod keys;
 mod lane;
@@ -33,7 +36,10 @@ mod quotes;
 mod reads;
 mod row;
 mod schema;
+mod sessions;
+mod tallies;
 mod trades;
+mod transactions;
 mod tx;
 mod velocity;
 mod verify;

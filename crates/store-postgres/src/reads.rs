@@ -1,7 +1,7 @@
 //! Reads that can never write.
 
 use async_trait::async_trait;
-use kernel::{Asset, Seen, StoreError};
+use kernel::{Asset, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, Scope};
 use pools_core::books::Answered;
@@ -102,9 +102,25 @@ impl PoolsReads for PostgresStore {
 
 impl PostgresStore {
     /// What was seen when the server's clock said `server`.
-    fn seen<T>(&self, value: T, server: i64) -> Result<Seen<T>, StoreError> {
+    pub(crate) fn seen<T>(&self, value: T, server: i64) -> Result<Seen<T>, StoreError> {
         let at = self.inner.clock.settle(server, 0)?;
         Ok(Seen { value, at })
+    }
+
+    /// What has just been seen on a connection, whose server is asked for its clock.
+    pub(crate) async fn seen_now<T>(
+        &self,
+        conn: &mut PgConnection,
+        value: T,
+    ) -> Result<Seen<T>, StoreError> {
+        let at = self.instant(conn).await?;
+        Ok(Seen { value, at })
+    }
+
+    /// The instant outside any transaction.
+    pub(crate) async fn instant(&self, conn: &mut PgConnection) -> Result<Timestamp, StoreError> {
+        let server = clock::server(conn).await?;
+        self.inner.clock.settle(server, 0)
     }
 }
 
@@ -141,6 +157,6 @@ async fn look(
     Ok((look, Columns::new("quotes", &row).integer("clock")?))
 }
 
-fn pair(record: Answered) -> (Fingerprint, kernel::Timestamp) {
+fn pair(record: Answered) -> (Fingerprint, Timestamp) {
     (record.fingerprint, record.created_at)
 }

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use failpoints::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
-use partner_core::Tenant;
+use partner_core::key::KeyId;
 use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
+use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use sqlx::{PgConnection, Postgres, Transaction};
 
@@ -102,6 +103,23 @@ impl PgTx {
         Err(StoreError::Guard(format!(
             "books: no partner {partner} of mode {mode}"
         )))
+    }
+
+    /// A key of a partner with what the partner may do, which nobody changes while its books are
+    /// held.
+    pub(crate) async fn access_of(
+        &mut self,
+        who: &Tenant,
+        key: KeyId,
+    ) -> Result<Option<Arc<Access>>, StoreError> {
+        self.hold(who).await?;
+        let Some(held) = self.held.get(who).copied().flatten() else {
+            return Ok(None);
+        };
+        let wanted = BTreeMap::from([(key, who.partner.clone())]);
+        let held = BTreeMap::from([(who.partner.clone(), held)]);
+        let found = self.inner.access_of(&mut self.tx, who.mode, &wanted, &held);
+        Ok(found.await?.remove(&key))
     }
 
     /// Sees to it that no instant of this transaction precedes what it has read.

@@ -1,0 +1,109 @@
+//! Kept answers: found and overwritten by their scope.
+
+use async_trait::async_trait;
+use kernel::{Cas, Seen, StoreError, Timestamp};
+use partner_core::answers::Kept;
+use partner_core::idempotency::{Fingerprint, Scope};
+use partner_core::ports::{AnswerReads, AnswerTx};
+use partner_core::sealing::Sealed;
+use sqlx::PgConnection;
+
+use crate::row::Columns;
+use crate::tx::PgTx;
+use crate::{PostgresStore, errors};
+
+#[async_trait]
+impl AnswerReads for PostgresStore {
+    async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<Kept>>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let kept = find(&mut conn, scope).await?;
+        self.seen_now(&mut conn, kept).await
+    }
+}
+
+#[async_trait]
+impl AnswerTx for PgTx {
+    async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<Kept>, StoreError> {
+        find(self.holding(&scope.tenant).await?, scope).await
+    }
+
+    async fn answer_put(
+        &mut self,
+        scope: &Scope,
+        kept: &Kept,
+        expired: Option<Timestamp>,
+    ) -> Result<Cas, StoreError> {
+        let outcome = put(self.holding(&scope.tenant).await?, scope, kept, expired).await?;
+        Ok(self.noting(outcome))
+    }
+}
+
+async fn find(conn: &mut PgConnection, scope: &Scope) -> Result<Option<Kept>, StoreError> {
+    let row = sqlx::query(
+        "SELECT partner_id, key, fingerprint, answer, created_at FROM answers
+         WHERE mode = $1 AND partner_id = $2 AND route = $3 AND key = $4",
+    )
+    .bind(scope.tenant.mode.as_str())
+    .bind(scope.tenant.partner.as_str())
+    .bind(&scope.route)
+    .bind(scope.key.as_str())
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    let kept = row.map(|row| {
+        let row = Columns::new("answers", &row);
+        Ok(Kept {
+            fingerprint: Fingerprint(row.digest("fingerprint")?),
+            answer: Sealed(row.bytes("answer")?.to_vec()),
+            created_at: row.instant("created_at")?,
+        })
+    });
+    kept.transpose()
+}
+
+async fn put(
+    conn: &mut PgConnection,
+    scope: &Scope,
+    kept: &Kept,
+    expired: Option<Timestamp>,
+) -> Result<Cas, StoreError> {
+    let written = sqlx::query(
+        "INSERT INTO answers (mode, partner_id, route, key, fingerprint, answer, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT (mode, partner_id, route, key) DO UPDATE SET
+             fingerprint = excluded.fingerprint, answer = excluded.answer, created_at = excluded.created_at
+         WHERE answers.created_at = $8",
+    )
+    .bind(scope.tenant.mode.as_str())
+    .bind(scope.tenant.partner.as_str())
+    .bind(&scope.route)
+    .bind(scope.key.as_str())
+    .bind(kept.fingerprint.0.as_slice())
+    .bind(&kept.answer.0)
+    .bind(kept.created_at.millis())
+    .bind(expired.map(Timestamp::millis))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Cas::from_rows(written.rows_affected())
+}
+
+/// Deletes the oldest answers made before an instant; how many.
+pub(crate) async fn sweep(
+    conn: &mut PgConnection,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let swept = sqlx::query(SWEEP)
+        .bind(before.millis())
+        .bind(i64::from(limit))
+        .execute(conn)
+        .await
+        .map_err(errors::statement)?;
+    Ok(swept.rows_affected())
+}
+
+pub(crate) const SWEEP: &str = "DELETE FROM answers WHERE (mode, partner_id, route, key) IN (
+         SELECT mode, partner_id, route, key FROM answers
+         WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+     )";

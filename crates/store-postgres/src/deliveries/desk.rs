@@ -1,0 +1,184 @@
+//! Deliveries as the partner they are for sees them.
+
+use async_trait::async_trait;
+use kernel::{Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::events::{DeliveryId, Service};
+use partner_core::ports::{DeliveryDesk, DeliveryFilter, DeliveryView};
+use partner_core::webhooks::delivery::Act;
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+
+use super::step::{Step, apply};
+use super::{Stored, record, stored};
+use crate::row::{Columns, own_key};
+use crate::tx::PgTx;
+use crate::{PostgresStore, errors};
+
+#[async_trait]
+impl DeliveryDesk for PostgresStore {
+    async fn deliveries_page(
+        &self,
+        who: &Tenant,
+        service: Service,
+        filter: DeliveryFilter,
+        limit: u32,
+    ) -> Result<Vec<DeliveryView>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let statement = if filter.status.is_some() {
+            PAGE_OF_STATUS
+        } else {
+            PAGE
+        };
+        let mut query = sqlx::query(statement)
+            .bind(who.mode.as_str())
+            .bind(who.partner.as_str())
+            .bind(service.as_str())
+            .bind(i64::from(limit))
+            .bind(i64::from(filter.skip));
+        if let Some(status) = filter.status {
+            query = query.bind(status);
+        }
+        let rows = query
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        rows.iter().map(|row| view(row, who.mode)).collect()
+    }
+
+    async fn delivery_get(
+        &self,
+        who: &Tenant,
+        service: Service,
+        id: DeliveryId,
+    ) -> Result<Option<DeliveryView>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let row = find(&mut conn, FIND, who, service, id).await?;
+        row.map(|row| view(&row, who.mode)).transpose()
+    }
+
+    /// Under the partner's books, so that no later event of the object is queued meanwhile.
+    async fn delivery_replay(
+        &self,
+        who: &Tenant,
+        service: Service,
+        id: DeliveryId,
+    ) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
+        let mut tx = PgTx::begin(self, "delivery_replay").await?;
+        let conn = tx.holding(who).await?;
+        let Some(row) = find(conn, TAKE, who, service, id).await? else {
+            return Ok(None);
+        };
+        let now = tx.instant().await?;
+        let mut view = view(&row, who.mode)?;
+        let stored = stored(&Columns::new("deliveries", &row))?;
+        let Some(next) = stored.progress.advance(Act::Replay, now) else {
+            return Ok(Some((Cas::Lost, view)));
+        };
+        apply(tx.conn(), &[Step::new(who.mode, &stored, next)]).await?;
+        hold_back(tx.conn(), who, &stored, now).await?;
+        tx.queued = true;
+        tx.finish().await?;
+        view.record.progress = next;
+        Ok(Some((Cas::Won, view)))
+    }
+}
+
+pub(crate) const PAGE: &str =
+    "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
+            d.last_response_status, d.last_error, d.delivered_at, d.created_at, e.type AS event_type,
+            w.url AS target_url
+     FROM webhook_endpoints AS w
+     JOIN deliveries AS d ON d.mode = w.mode AND d.partner_id = w.partner_id AND d.endpoint_id = w.id
+     JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+     WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3
+     ORDER BY d.created_at DESC, d.id DESC LIMIT $4 OFFSET $5";
+
+pub(crate) const PAGE_OF_STATUS: &str =
+    "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
+            d.last_response_status, d.last_error, d.delivered_at, d.created_at, e.type AS event_type,
+            w.url AS target_url
+     FROM webhook_endpoints AS w
+     JOIN deliveries AS d ON d.mode = w.mode AND d.partner_id = w.partner_id AND d.endpoint_id = w.id
+     JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+     WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3 AND d.status = $6
+     ORDER BY d.created_at DESC, d.id DESC LIMIT $4 OFFSET $5";
+
+async fn find(
+    conn: &mut PgConnection,
+    statement: &'static str,
+    who: &Tenant,
+    service: Service,
+    id: DeliveryId,
+) -> Result<Option<PgRow>, StoreError> {
+    let Some(key) = own_key(who, id) else {
+        return Ok(None);
+    };
+    sqlx::query(statement)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .bind(service.as_str())
+        .fetch_optional(conn)
+        .await
+        .map_err(errors::statement)
+}
+
+const FIND: &str =
+    "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
+            d.last_response_status, d.last_error, d.delivered_at, d.created_at, e.type AS event_type,
+            w.url AS target_url
+     FROM deliveries AS d
+     JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+     JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+     WHERE d.mode = $1 AND d.partner_id = $2 AND d.id = $3 AND w.service = $4";
+
+/// The same, held until the transaction ends.
+const TAKE: &str =
+    "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
+            d.last_response_status, d.last_error, d.delivered_at, d.created_at, e.type AS event_type,
+            w.url AS target_url
+     FROM deliveries AS d
+     JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
+     JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
+     WHERE d.mode = $1 AND d.partner_id = $2 AND d.id = $3 AND w.service = $4 FOR NO KEY UPDATE OF d";
+
+/// The later ones of its object are due no sooner than what is tried again now; taken in their
+/// order, as everybody takes them.
+async fn hold_back(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    stored: &Stored,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    sqlx::query(HOLD_BACK)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(stored.id)
+        .bind(now.millis())
+        .execute(conn)
+        .await
+        .map_err(errors::statement)?;
+    Ok(())
+}
+
+const HOLD_BACK: &str = "WITH later AS (
+         SELECT f.id FROM deliveries AS d
+         JOIN deliveries AS f ON f.status IN ('pending', 'in_flight') AND f.mode = d.mode
+              AND f.partner_id = d.partner_id AND f.endpoint_id = d.endpoint_id AND f.object_id = d.object_id
+              AND f.position > d.position
+         WHERE d.mode = $1 AND d.partner_id = $2 AND d.id = $3 AND f.status = 'pending' AND f.next_attempt_at < $4
+         ORDER BY f.position FOR NO KEY UPDATE OF f
+     )
+     UPDATE deliveries AS d SET next_attempt_at = $4
+     FROM later WHERE d.mode = $1 AND d.partner_id = $2 AND d.id = later.id";
+
+fn view(row: &PgRow, mode: Mode) -> Result<DeliveryView, StoreError> {
+    let columns = Columns::new("deliveries", row);
+    Ok(DeliveryView {
+        record: record(row, mode)?,
+        event_kind: columns.text("event_type")?.to_owned(),
+        target_url: columns.text("target_url")?.to_owned(),
+        created_at: columns.instant("created_at")?,
+    })
+}

@@ -1,0 +1,125 @@
+//! The reads of the gate, and where its transactions begin.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gate_core::branding::Branding;
+use gate_core::ports::{GateReads, GateStore, GateTx, SessionFilter, TransactionFilter};
+use gate_core::quota::Tally;
+use gate_core::session::{Session, SessionId};
+use gate_core::transaction::{RefId, Transaction};
+use kernel::{Mode, Seen, StoreError};
+use partner_core::events::Service;
+use partner_core::key::KeyId;
+use partner_core::ports::{AccessTx, EndpointTx};
+use partner_core::{Access, Tenant};
+
+use crate::tx::PgTx;
+use crate::{PostgresStore, branding, endpoints, sessions, tallies, transactions};
+
+#[async_trait]
+impl GateReads for PostgresStore {
+    async fn session_get(
+        &self,
+        who: &Tenant,
+        id: SessionId,
+    ) -> Result<Option<Seen<Session>>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let found = sessions::find_at(&mut conn, who, id).await?;
+        found
+            .map(|(session, at)| self.seen(session, at))
+            .transpose()
+    }
+
+    async fn sessions_page(
+        &self,
+        who: &Tenant,
+        filter: &SessionFilter,
+        limit: u32,
+    ) -> Result<Seen<Vec<Session>>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let page = sessions::page(&mut conn, who, filter, limit).await?;
+        self.seen_now(&mut conn, page).await
+    }
+
+    async fn sessions_overdue(
+        &self,
+        who: &Tenant,
+        limit: u32,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let now = self.instant(&mut conn).await?;
+        sessions::overdue(&mut conn, who, now, limit).await
+    }
+
+    async fn sessions_overdue_in(
+        &self,
+        mode: Mode,
+        limit: u32,
+    ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let now = self.instant(&mut conn).await?;
+        sessions::overdue_in(&mut conn, mode, now, limit).await
+    }
+
+    async fn tally_get(&self, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let tally = tallies::find(&mut conn, who).await?;
+        self.seen_now(&mut conn, tally).await
+    }
+
+    async fn branding_get(&self, who: &Tenant) -> Result<Seen<Branding>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let found = branding::find(&mut conn, who).await?;
+        self.seen_now(&mut conn, found).await
+    }
+
+    async fn transaction_get(
+        &self,
+        who: &Tenant,
+        refid: RefId,
+    ) -> Result<Option<Transaction>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        transactions::find(&mut conn, who, refid).await
+    }
+
+    async fn transactions_page(
+        &self,
+        who: &Tenant,
+        filter: &TransactionFilter,
+        limit: u32,
+    ) -> Result<Vec<Transaction>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        transactions::page(&mut conn, who, filter, limit).await
+    }
+}
+
+#[async_trait]
+impl GateStore for PostgresStore {
+    async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError> {
+        Ok(Box::new(PgTx::begin(self, name).await?))
+    }
+}
+
+#[async_trait]
+impl AccessTx for PgTx {
+    async fn access_get(
+        &mut self,
+        who: &Tenant,
+        key: KeyId,
+    ) -> Result<Option<Arc<Access>>, StoreError> {
+        self.access_of(who, key).await
+    }
+}
+
+#[async_trait]
+impl EndpointTx for PgTx {
+    async fn endpoint_is_set(
+        &mut self,
+        who: &Tenant,
+        service: Service,
+    ) -> Result<bool, StoreError> {
+        let found = endpoints::find(self.holding(who).await?, who, service).await?;
+        Ok(found.is_some())
+    }
+}

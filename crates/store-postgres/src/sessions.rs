@@ -1,0 +1,311 @@
+//! Sessions: rows in and out, and the steps of one session.
+
+use async_trait::async_trait;
+use gate_core::amount::SessionAmount;
+use gate_core::object::JsonObject;
+use gate_core::ports::{SessionFilter, SessionTx};
+use gate_core::secret::SecretHash;
+use gate_core::session::{Flow, Session, SessionId, SessionState, SessionStatus, Step, Terms};
+use gate_core::transaction::RefId;
+use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::sealing::Sealed;
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::types::Uuid;
+
+use crate::errors;
+use crate::row::{Columns, key, own_key};
+use crate::tx::PgTx;
+
+#[async_trait]
+impl SessionTx for PgTx {
+    async fn session_insert(
+        &mut self,
+        who: &Tenant,
+        session: &Session,
+        kyc_package: Option<&Sealed>,
+    ) -> Result<(), StoreError> {
+        insert(self.holding(who).await?, who, session, kyc_package).await
+    }
+
+    async fn session_lock(
+        &mut self,
+        who: &Tenant,
+        id: SessionId,
+    ) -> Result<Option<Session>, StoreError> {
+        find(self.holding(who).await?, who, id).await
+    }
+
+    async fn session_apply(
+        &mut self,
+        who: &Tenant,
+        id: SessionId,
+        step: &Step,
+    ) -> Result<Cas, StoreError> {
+        let outcome = apply(self.holding(who).await?, who, id, step).await?;
+        Ok(self.noting(outcome))
+    }
+}
+
+pub(crate) async fn find(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: SessionId,
+) -> Result<Option<Session>, StoreError> {
+    let found = find_at(conn, who, id).await?;
+    Ok(found.map(|(session, _)| session))
+}
+
+/// A session, and what the server's clock said after it was read.
+pub(crate) async fn find_at(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: SessionId,
+) -> Result<Option<(Session, i64)>, StoreError> {
+    let Some(key) = own_key(who, id) else {
+        return Ok(None);
+    };
+    let row = sqlx::query(FIND)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .fetch_optional(conn)
+        .await
+        .map_err(errors::statement)?;
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let clock = Columns::new("sessions", &row).integer("clock")?;
+    Ok(Some((session(&row, who.mode)?, clock)))
+}
+
+/// The clock is read as the row is given out, after the statement's snapshot was taken.
+pub(crate) const FIND: &str =
+    "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
+            user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
+            cancelled_at, expired_at, transaction_id,
+            (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
+     FROM sessions WHERE mode = $1 AND partner_id = $2 AND id = $3";
+
+/// A page by (`created_at`, id) descending, after a session of the tenant's.
+pub(crate) async fn page(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    filter: &SessionFilter,
+    limit: u32,
+) -> Result<Vec<Session>, StoreError> {
+    let below = match filter.after {
+        None => (i64::MAX, Uuid::max()),
+        Some(after) => match find(conn, who, after).await? {
+            None => return Ok(Vec::new()),
+            Some(after) => (after.created_at.millis(), key(after.id)),
+        },
+    };
+    let statement = if filter.status.is_some() {
+        PAGE_OF_STATUS
+    } else {
+        PAGE
+    };
+    let mut query = sqlx::query(statement)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(below.0)
+        .bind(below.1)
+        .bind(i64::from(limit));
+    if let Some(status) = filter.status {
+        query = query.bind(status.as_str());
+    }
+    let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
+    rows.iter().map(|row| session(row, who.mode)).collect()
+}
+
+pub(crate) const PAGE: &str =
+    "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
+            user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
+            cancelled_at, expired_at, transaction_id
+     FROM sessions
+     WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)
+     ORDER BY created_at DESC, id DESC LIMIT $5";
+
+pub(crate) const PAGE_OF_STATUS: &str =
+    "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
+            user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
+            cancelled_at, expired_at, transaction_id
+     FROM sessions
+     WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND status = $6
+     ORDER BY created_at DESC, id DESC LIMIT $5";
+
+pub(crate) async fn overdue(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<SessionId>, StoreError> {
+    let rows = sqlx::query(OVERDUE)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| Columns::new("sessions", row).id("id", who.mode))
+        .collect()
+}
+
+pub(crate) const OVERDUE: &str = "SELECT partner_id, id FROM sessions
+     WHERE mode = $1 AND partner_id = $2 AND status = 'open' AND expires_at <= $3 ORDER BY expires_at LIMIT $4";
+
+pub(crate) async fn overdue_in(
+    conn: &mut PgConnection,
+    mode: Mode,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
+    let rows = sqlx::query(OVERDUE_IN)
+        .bind(mode.as_str())
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| {
+            let row = Columns::new("sessions", row);
+            let partner = row.partner()?;
+            Ok((Tenant { partner, mode }, row.id("id", mode)?))
+        })
+        .collect()
+}
+
+pub(crate) const OVERDUE_IN: &str = "SELECT partner_id, id FROM sessions
+     WHERE mode = $1 AND status = 'open' AND expires_at <= $2 ORDER BY expires_at LIMIT $3";
+
+fn session(row: &PgRow, mode: Mode) -> Result<Session, StoreError> {
+    let row = Columns::new("sessions", row);
+    let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
+    let flow = row.opt_text("flow")?;
+    let flow = flow.map(|flow| Flow::parse(flow).ok_or_else(|| row.bad("flow")));
+    Ok(Session {
+        id: row.id("id", mode)?,
+        terms: Terms {
+            amount: row.parsed("amount", |text| SessionAmount::parse(text).ok())?,
+            currency: row.parsed("currency", Asset::fiat)?,
+            return_url: row.text("return_url")?.to_owned(),
+            cancel_url: text("cancel_url")?,
+            target_token: text("target_token")?,
+            target_network: text("target_network")?,
+            flow: flow.transpose()?,
+            wallet_address: text("wallet_address")?,
+            user_reference: text("user_reference")?,
+            metadata: row.parsed("metadata", JsonObject::stored)?,
+        },
+        secret: SecretHash(row.digest("secret_hash")?),
+        kyc_pre_verified: row.flag("kyc_pre_verified")?,
+        created_at: row.instant("created_at")?,
+        expires_at: row.instant("expires_at")?,
+        state: state(&row, mode)?,
+    })
+}
+
+fn state(row: &Columns<'_>, mode: Mode) -> Result<SessionState, StoreError> {
+    let status = row.parsed("status", SessionStatus::parse)?;
+    let completed = row.opt_instant("completed_at")?;
+    let cancelled = row.opt_instant("cancelled_at")?;
+    let expired = row.opt_instant("expired_at")?;
+    let paid = row.opt_id("transaction_id", mode)?.map(RefId::from);
+    match (status, completed, cancelled, expired, paid) {
+        (SessionStatus::Open, None, None, None, None) => Ok(SessionState::Open),
+        (SessionStatus::Completed, Some(at), None, None, Some(refid)) => {
+            Ok(SessionState::Completed { at, refid })
+        }
+        (SessionStatus::Cancelled, None, Some(at), None, None) => {
+            Ok(SessionState::Cancelled { at })
+        }
+        (SessionStatus::Expired, None, None, Some(at), None) => Ok(SessionState::Expired { at }),
+        _ => Err(row.bad("status")),
+    }
+}
+
+async fn insert(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    session: &Session,
+    kyc_package: Option<&Sealed>,
+) -> Result<(), StoreError> {
+    if session.id.mode() != who.mode || session.state != SessionState::Open {
+        return Err(StoreError::Guard(format!(
+            "sessions: {} is of another mode, or has ended before it began",
+            session.id
+        )));
+    }
+    let terms = &session.terms;
+    sqlx::query(
+        "INSERT INTO sessions (mode, partner_id, id, amount, currency, return_url, cancel_url, flow, target_token,
+                               target_network, wallet_address, user_reference, metadata, secret_hash, kyc_pre_verified,
+                               kyc_package, status, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 'open', $17, $18)",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key(session.id))
+    .bind(terms.amount.as_str())
+    .bind(terms.currency.code())
+    .bind(&terms.return_url)
+    .bind(&terms.cancel_url)
+    .bind(terms.flow.map(Flow::as_str))
+    .bind(&terms.target_token)
+    .bind(&terms.target_network)
+    .bind(&terms.wallet_address)
+    .bind(&terms.user_reference)
+    .bind(terms.metadata.as_str())
+    .bind(session.secret.0.as_slice())
+    .bind(session.kyc_pre_verified)
+    .bind(kyc_package.map(|package| package.0.as_slice()))
+    .bind(session.created_at.millis())
+    .bind(session.expires_at.millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}
+
+async fn apply(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: SessionId,
+    step: &Step,
+) -> Result<Cas, StoreError> {
+    let Some(key) = own_key(who, id) else {
+        return Ok(Cas::Lost);
+    };
+    let [completed, cancelled, expired] = match step.state {
+        SessionState::Open => return Ok(Cas::Lost),
+        SessionState::Completed { at, .. } => [Some(at), None, None],
+        SessionState::Cancelled { at } => [None, Some(at), None],
+        SessionState::Expired { at } => [None, None, Some(at)],
+    };
+    let paid = match step.state {
+        SessionState::Completed { refid, .. } => own_key(who, refid.id()),
+        SessionState::Open | SessionState::Cancelled { .. } | SessionState::Expired { .. } => None,
+    };
+    let written = sqlx::query(
+        "UPDATE sessions SET status = $4, completed_at = $5, cancelled_at = $6, expired_at = $7, transaction_id = $8
+         WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'open'
+           AND coalesce(expires_at > $5, expires_at > $6, expires_at <= $7)",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .bind(step.state.status().as_str())
+    .bind(completed.map(Timestamp::millis))
+    .bind(cancelled.map(Timestamp::millis))
+    .bind(expired.map(Timestamp::millis))
+    .bind(paid)
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Cas::from_rows(written.rows_affected())
+}

@@ -1,0 +1,75 @@
+//! Tallies of live sessions, one row a partner.
+
+use async_trait::async_trait;
+use gate_core::ports::TallyTx;
+use gate_core::quota::{Month, Tally};
+use kernel::{Cas, StoreError};
+use partner_core::Tenant;
+use sqlx::PgConnection;
+
+use crate::errors;
+use crate::row::Columns;
+use crate::tx::PgTx;
+
+#[async_trait]
+impl TallyTx for PgTx {
+    async fn tally_lock(&mut self, who: &Tenant) -> Result<Option<Tally>, StoreError> {
+        find(self.holding(who).await?, who).await
+    }
+
+    async fn tally_put(
+        &mut self,
+        who: &Tenant,
+        before: Option<&Tally>,
+        after: &Tally,
+    ) -> Result<Cas, StoreError> {
+        let outcome = put(self.holding(who).await?, who, before, after).await?;
+        Ok(self.noting(outcome))
+    }
+}
+
+pub(crate) async fn find(
+    conn: &mut PgConnection,
+    who: &Tenant,
+) -> Result<Option<Tally>, StoreError> {
+    let row = sqlx::query(
+        "SELECT partner_id, month, created FROM session_tallies WHERE mode = $1 AND partner_id = $2",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    let tally = row.map(|row| {
+        let row = Columns::new("session_tallies", &row);
+        Ok(Tally {
+            month: row.parsed("month", Month::parse)?,
+            created: row.count("created")?,
+        })
+    });
+    tally.transpose()
+}
+
+async fn put(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    before: Option<&Tally>,
+    after: &Tally,
+) -> Result<Cas, StoreError> {
+    let count = |tally: &Tally| i64::try_from(tally.created).map_err(StoreError::unexpected);
+    let written = sqlx::query(
+        "INSERT INTO session_tallies (mode, partner_id, month, created) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (mode, partner_id) DO UPDATE SET month = excluded.month, created = excluded.created
+         WHERE session_tallies.month = $5 AND session_tallies.created = $6",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(after.month.to_string())
+    .bind(count(after)?)
+    .bind(before.map(|before| before.month.to_string()))
+    .bind(before.map(count).transpose()?)
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Cas::from_rows(written.rows_affected())
+}

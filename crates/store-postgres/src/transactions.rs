@@ -1,0 +1,180 @@
+//! Transactions: rows in and out.
+
+use async_trait::async_trait;
+use gate_core::ports::{TransactionFilter, TransactionTx};
+use gate_core::session::Flow;
+use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
+use kernel::{Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+use sqlx::types::Uuid;
+
+use crate::errors;
+use crate::row::{Columns, key, own_key};
+use crate::tx::PgTx;
+
+#[async_trait]
+impl TransactionTx for PgTx {
+    async fn transaction_insert(
+        &mut self,
+        who: &Tenant,
+        transaction: &Transaction,
+    ) -> Result<(), StoreError> {
+        insert(self.holding(who).await?, who, transaction).await
+    }
+}
+
+pub(crate) async fn find(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    refid: RefId,
+) -> Result<Option<Transaction>, StoreError> {
+    let Some(key) = own_key(who, refid.id()) else {
+        return Ok(None);
+    };
+    let row = sqlx::query(FIND)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .fetch_optional(conn)
+        .await
+        .map_err(errors::statement)?;
+    row.map(|row| transaction(&row, who.mode)).transpose()
+}
+
+pub(crate) const FIND: &str =
+    "SELECT partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
+            token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
+     FROM transactions WHERE mode = $1 AND partner_id = $2 AND id = $3";
+
+/// A page by (`created_at`, id) descending, after a transaction of the tenant's.
+pub(crate) async fn page(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    filter: &TransactionFilter,
+    limit: u32,
+) -> Result<Vec<Transaction>, StoreError> {
+    let session = filter.session.map(|session| own_key(who, session));
+    if session == Some(None) {
+        return Ok(Vec::new());
+    }
+    let below = match filter.after {
+        None => (i64::MAX, Uuid::max()),
+        Some(after) => match find(conn, who, after).await? {
+            None => return Ok(Vec::new()),
+            Some(after) => (after.created_at.millis(), key(after.refid.id())),
+        },
+    };
+    let statement = match (session.flatten(), filter.status) {
+        (Some(_), _) => PAGE_OF_SESSION,
+        (None, Some(_)) => PAGE_OF_STATUS,
+        (None, None) => PAGE,
+    };
+    let mut query = sqlx::query(statement)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(below.0)
+        .bind(below.1)
+        .bind(i64::from(limit));
+    if filter.session.is_some() || filter.status.is_some() {
+        query = query.bind(filter.status.map(TransactionStatus::as_str));
+    }
+    if let Some(session) = session.flatten() {
+        query = query.bind(session);
+    }
+    let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
+    rows.iter().map(|row| transaction(row, who.mode)).collect()
+}
+
+pub(crate) const PAGE: &str =
+    "SELECT partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
+            token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
+     FROM transactions
+     WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)
+     ORDER BY created_at DESC, id DESC LIMIT $5";
+
+pub(crate) const PAGE_OF_STATUS: &str =
+    "SELECT partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
+            token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
+     FROM transactions
+     WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND status = $6
+     ORDER BY created_at DESC, id DESC LIMIT $5";
+
+/// A session has few of them, so a status is looked for among those.
+pub(crate) const PAGE_OF_SESSION: &str =
+    "SELECT partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
+            token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
+     FROM transactions
+     WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND ($6::text IS NULL OR status = $6)
+       AND session_id = $7
+     ORDER BY created_at DESC, id DESC LIMIT $5";
+
+fn transaction(row: &PgRow, mode: Mode) -> Result<Transaction, StoreError> {
+    let row = Columns::new("transactions", row);
+    let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
+    let status = row.parsed("status", TransactionStatus::parse)?;
+    let state = match (status, row.opt_instant("completed_at")?) {
+        (TransactionStatus::Processing, None) => TransactionState::Processing,
+        (TransactionStatus::Completed, Some(at)) => TransactionState::Completed { at },
+        (TransactionStatus::Failed, None) => TransactionState::Failed,
+        (TransactionStatus::Cancelled, None) => TransactionState::Cancelled,
+        _ => return Err(row.bad("status")),
+    };
+    Ok(Transaction {
+        refid: RefId::from(row.id("id", mode)?),
+        session: row.id("session_id", mode)?,
+        action: row.parsed("action", Flow::parse)?,
+        state,
+        token: text("token")?,
+        network: text("network")?,
+        currency: row.text("currency")?.to_owned(),
+        payment_method: text("payment_method")?,
+        fiat_amount: text("fiat_amount")?,
+        token_amount: text("token_amount")?,
+        exchange_rate: text("exchange_rate")?,
+        total_fees: text("total_fees")?,
+        local_rail_transaction_id: text("local_rail_transaction_id")?,
+        created_at: row.instant("created_at")?,
+    })
+}
+
+async fn insert(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    transaction: &Transaction,
+) -> Result<(), StoreError> {
+    if transaction.refid.in_mode(who.mode).is_none() {
+        return Err(StoreError::Guard(format!(
+            "transactions: {} is of another mode",
+            transaction.refid
+        )));
+    }
+    sqlx::query(
+        "INSERT INTO transactions (mode, partner_id, id, session_id, action, status, token, network, currency,
+                                   payment_method, fiat_amount, token_amount, exchange_rate, total_fees,
+                                   local_rail_transaction_id, created_at, completed_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key(transaction.refid.id()))
+    .bind(key(transaction.session))
+    .bind(transaction.action.as_str())
+    .bind(transaction.state.status().as_str())
+    .bind(&transaction.token)
+    .bind(&transaction.network)
+    .bind(&transaction.currency)
+    .bind(&transaction.payment_method)
+    .bind(&transaction.fiat_amount)
+    .bind(&transaction.token_amount)
+    .bind(&transaction.exchange_rate)
+    .bind(&transaction.total_fees)
+    .bind(&transaction.local_rail_transaction_id)
+    .bind(transaction.created_at.millis())
+    .bind(transaction.state.completed_at().map(Timestamp::millis))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}
