@@ -28,6 +28,7 @@ mod races;
 mod receiver;
 mod replicas;
 mod servers;
+mod skew;
 mod storm;
 mod time;
 mod world;
@@ -82,6 +83,12 @@ enum Lane {
         #[arg(long, default_value_t = 25)]
         campaign: u64,
     },
+    /// Quotes at the instant of their expiry, on two replicas whose clocks stand four seconds apart.
+    Skew {
+        /// How often sixteen of them.
+        #[arg(long, default_value_t = 20)]
+        rounds: u64,
+    },
     /// Every crash point, in every manner.
     Points {
         /// How often each.
@@ -117,6 +124,7 @@ const SHORT: [&[Lane]; 2] = [
             rounds: 4,
             campaign: 4,
         },
+        Lane::Skew { rounds: 3 },
     ],
 ];
 
@@ -201,6 +209,10 @@ fn prove(programs: &Programs, lane: Lane, seed: u64) -> Verdict {
                 verdict
             })
         }
+        Lane::Skew { rounds } => skew::run(programs, rounds, seed).map(|skew| {
+            print!("{skew}");
+            told("skew", &skew.tally, skew.tally.rounds)
+        }),
         Lane::Points { repeat } => points::run(programs, seed, repeat).map(|points| {
             println!(
                 "points at which the process ended {}, a step failed or panicked {}, was held up {}",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -129,35 +130,49 @@ impl fmt::Display for Replicas {
 struct Replica {
     name: &'static str,
     address: SocketAddr,
+    /// How far its clock is ahead of the machine's, in milliseconds, where that is not left alone.
+    clock: Option<&'static str>,
     service: Mutex<Option<Service>>,
 }
 
 /// A database, its servers, and the replicas on it.
 #[derive(Debug)]
-struct Cluster {
+pub(crate) struct Cluster {
     // The replicas end before what they stand on.
     replicas: [Replica; 2],
-    world: World,
+    pub(crate) world: World,
     servers: Servers,
 }
 
 impl Cluster {
-    fn make(folder: &std::path::Path, programs: &Programs, seed: u64) -> Result<Self> {
+    fn make(folder: &Path, programs: &Programs, seed: u64) -> Result<Self> {
+        Self::with_clocks(folder, programs, seed, [None; 2])
+    }
+
+    /// Replicas whose clocks are so many milliseconds ahead of the machine's.
+    pub(crate) fn with_clocks(
+        folder: &Path,
+        programs: &Programs,
+        seed: u64,
+        clocks: [Option<&'static str>; 2],
+    ) -> Result<Self> {
         let servers = Servers::start()?;
         let settings = servers.settings();
         let mut told: Vec<(&str, &str)> = vec![("PENSTOCK_THROTTLE", "on")];
         told.extend(settings.iter().map(|(name, value)| (*name, value.as_str())));
         let installation = Installation::new(folder, programs, &told);
         servers.migrate(&installation)?;
-        let replica = |name| -> Result<Replica> {
+        let [ahead, behind] = clocks;
+        let replica = |name, clock| -> Result<Replica> {
             Ok(Replica {
                 name,
                 address: free_port()?,
+                clock,
                 service: Mutex::default(),
             })
         };
         let cluster = Self {
-            replicas: [replica("replica-1")?, replica("replica-2")?],
+            replicas: [replica("replica-1", ahead)?, replica("replica-2", behind)?],
             world: World::on(installation, seed)?,
             servers,
         };
@@ -174,14 +189,17 @@ impl Cluster {
             replica.address.to_string(),
             self.servers.through_the_proxy(),
         );
-        let more = [
+        let mut more = vec![
             ("PENSTOCK_POOLS_LISTEN", listen.as_str()),
             ("PENSTOCK_DATABASE_URL", url.as_str()),
         ];
+        more.extend(replica.clock.map(|ahead| ("FAILPOINTS_CLOCK", ahead)));
+        // Only a program with crash points has a clock that can be set.
+        let points = replica.clock.map(|_| "");
         let installation = &self.world.installation;
         loop {
             let took = time::now().saturating_sub(began);
-            match installation.serve_as(replica.name, None, &more) {
+            match installation.serve_as(replica.name, points, &more) {
                 Ok(service) => {
                     *replica.service.lock() = Some(service);
                     return Ok(());
@@ -192,9 +210,13 @@ impl Cluster {
         }
     }
 
+    pub(crate) fn addresses(&self) -> [SocketAddr; 2] {
+        self.replicas.each_ref().map(|one| one.address)
+    }
+
     fn front(&self) -> Front {
         Front {
-            addresses: self.replicas.iter().map(|one| one.address).collect(),
+            addresses: self.addresses().to_vec(),
             clients: CLIENTS,
             hot: HOT,
         }

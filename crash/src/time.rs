@@ -1,7 +1,10 @@
 //! Instants of one monotonic clock: the driver's own, for everything it sees.
 
 use std::sync::LazyLock;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use kernel::Timestamp;
 
 static BEGAN: LazyLock<Instant> = LazyLock::new(instant);
 
@@ -18,12 +21,23 @@ pub(crate) fn now() -> Duration {
     instant().saturating_duration_since(*BEGAN)
 }
 
-/// Seconds of the wall clock, as a receiver of webhooks compares them.
+/// The machine's clock, by which a server on it judges too.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a receiver judges timestamps by its own clock"
+    reason = "who judges a deadline from outside asks the clock that decided it"
 )]
+pub(crate) fn wall() -> Timestamp {
+    Timestamp::from_utc(SystemTime::now().into())
+}
+
+/// Sleeps until the machine's clock shows this instant.
+pub(crate) fn wait_until(at: Timestamp) {
+    while wall() < at {
+        thread::sleep(at.since(wall()).max(Duration::from_millis(1)));
+    }
+}
+
+/// Seconds of the machine's clock, as a receiver of webhooks compares them.
 pub(crate) fn unix() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
+    u64::try_from(wall().seconds()).unwrap_or_default()
 }

@@ -123,9 +123,16 @@ const TABLE: &[Row] = &[
         because: "wire shapes and routes; it sees use cases and never a store",
     },
     Row {
+        name: "gate-http",
+        imports: Only("kernel partner-core gate-core http-kit instruments"),
+        pure: None,
+        tests: "",
+        because: "wire shapes and routes; it sees use cases and never a store",
+    },
+    Row {
         name: "runtime",
         imports: Only(
-            "kernel partner-core pools-core gate-core store-postgres store-sqlite coordination providers webhooks instruments",
+            "kernel partner-core pools-core gate-core store-postgres store-sqlite coordination providers webhooks instruments failpoints",
         ),
         pure: None,
         tests: "scratch",
@@ -134,11 +141,27 @@ const TABLE: &[Row] = &[
     Row {
         name: "pools-service",
         imports: Only(
-            "kernel partner-core pools-core http-kit pools-http runtime instruments failpoints",
+            "kernel partner-core pools-core http-kit pools-http runtime service-kit instruments failpoints",
         ),
         pure: None,
         tests: "scratch throwaway",
         because: "joins one API to the runtime; it names no adapter",
+    },
+    Row {
+        name: "gate-service",
+        imports: Only(
+            "kernel partner-core gate-core http-kit gate-http runtime service-kit instruments failpoints",
+        ),
+        pure: None,
+        tests: "scratch throwaway",
+        because: "joins one API to the runtime; it names no adapter",
+    },
+    Row {
+        name: "service-kit",
+        imports: Only("kernel http-kit runtime instruments"),
+        pure: None,
+        tests: "",
+        because: "what every service program does alike; it knows no product",
     },
     Row {
         name: "penstock",
@@ -231,22 +254,22 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "axum",
-        &["http-kit", "pools-http"],
+        &["gate-http", "http-kit", "pools-http"],
         "HTTP belongs to the HTTP crates",
     ),
     (
         "utoipa",
-        &["http-kit", "pools-http"],
+        &["gate-http", "http-kit", "pools-http"],
         "the published contract belongs to the HTTP crates",
     ),
     (
         "utoipa-axum",
-        &["http-kit", "pools-http"],
+        &["gate-http", "http-kit", "pools-http"],
         "the published contract belongs to the HTTP crates",
     ),
     (
         "tower",
-        &["http-kit", "pools-http"],
+        &["gate-http", "http-kit", "pools-http"],
         "middleware belongs to the HTTP crates",
     ),
     (
@@ -296,12 +319,12 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "clap",
-        &["pools-service", "penstock"],
+        &["penstock", "service-kit"],
         "arguments are read by the programs",
     ),
     (
         "mimalloc",
-        &["pools-service", "penstock"],
+        &["gate-service", "penstock", "pools-service"],
         "a program chooses its allocator",
     ),
     (

@@ -7,7 +7,7 @@
 use std::io::{self, Write as _};
 use std::process;
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::{Broken, Fault, Side, Step, Torn};
 
@@ -90,6 +90,29 @@ async fn reached(step: Step, side: Side) -> Option<Fault> {
         }
     }
 }
+
+/// What the process takes an instant of the machine's clock for: `FAILPOINTS_CLOCK` says how many
+/// milliseconds it is ahead, or behind where that is negative.
+#[must_use]
+pub fn by_own_clock(now: SystemTime) -> SystemTime {
+    let span = Duration::from_millis(AHEAD.unsigned_abs());
+    let skewed = if *AHEAD < 0 {
+        now.checked_sub(span)
+    } else {
+        now.checked_add(span)
+    };
+    skewed.unwrap_or(now)
+}
+
+static AHEAD: LazyLock<i64> = LazyLock::new(|| {
+    let text = std::env::var("FAILPOINTS_CLOCK").unwrap_or_else(|_| "0".to_owned());
+    match text.parse() {
+        Ok(millis) => millis,
+        Err(_) => refuse(&format!(
+            "FAILPOINTS_CLOCK: `{text}` is no number of milliseconds"
+        )),
+    }
+});
 
 enum Act {
     Abort,

@@ -1,4 +1,4 @@
-//! Where a test may end the process, fail a step, or hold it up.
+//! Where a test may end the process, fail a step, hold it up, or set its clock apart.
 //!
 //! An adapter runs each step that must survive a crash through [`around`]: the point before it and
 //! the point after it are reached whatever the step does. Every route's handler answers between two
@@ -18,8 +18,8 @@ mod idle;
 mod step;
 
 #[cfg(feature = "armed")]
-pub use armed::{Handler, around, torn};
+pub use armed::{Handler, around, by_own_clock, torn};
 pub use broken::{Broken, Fault, Torn};
 #[cfg(not(feature = "armed"))]
-pub use idle::{Handler, around, torn};
+pub use idle::{Handler, around, by_own_clock, torn};
 pub use step::{Side, Step};

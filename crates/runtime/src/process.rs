@@ -33,7 +33,7 @@ impl fmt::Debug for Ports {
     }
 }
 
-/// The machine's clock.
+/// The machine's clock. A test of replicas whose machines disagree sets it apart.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -43,7 +43,7 @@ impl Clock for SystemClock {
         reason = "this is the one implementation of the `Clock` port"
     )]
     fn now(&self) -> Timestamp {
-        Timestamp::from_utc(SystemTime::now().into())
+        Timestamp::from_utc(failpoints::by_own_clock(SystemTime::now()).into())
     }
 }
 
