@@ -121,6 +121,7 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
             test_key_on_live: "key_mode_mismatch",
             live_key_on_test: "key_mode_mismatch",
             wrong_kind: "key_mode_mismatch",
+            not_in_live: "key_mode_mismatch",
         },
         // Else guesses soon end in a 429, which is the point of them.
         guesses: None,

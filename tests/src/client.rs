@@ -3,12 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Index;
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use bytes::Bytes;
+use http_body_util::BodyExt;
 use http_kit::Peer;
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use crate::World;
 use crate::setup::ADDRESS;
@@ -144,6 +147,27 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// What a router answers to a call.
+    pub(crate) async fn of(router: Router, call: &Call) -> Self {
+        let response = router.oneshot(call.request()).await.expect("an answer");
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.expect("a whole body").to_bytes();
+        Self {
+            asked: format!("{} {}", call.method, call.path),
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+            bytes,
+        }
+    }
+
+    /// A success that made something; its body.
+    #[track_caller]
+    pub fn created(self) -> Value {
+        assert_eq!(self.status, 201, "{}: {}", self.asked, self.body);
+        self.body
+    }
+
     /// A success; its body.
     #[track_caller]
     pub fn ok(self) -> Value {

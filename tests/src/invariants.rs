@@ -2,7 +2,7 @@
 //! audit, in other words.
 
 /// A name, and a question that counts breaches.
-pub(crate) const INVARIANTS: [(&str, &str); 14] = [
+pub(crate) const INVARIANTS: [(&str, &str); 17] = [
     (
         "an account is committed to what it holds and what open trades may credit to it",
         "SELECT count(*) FROM accounts a WHERE a.available
@@ -93,10 +93,37 @@ pub(crate) const INVARIANTS: [(&str, &str); 14] = [
             ELSE 'pool.transaction.' || t.status END",
     ),
     (
-        "every event is about a trade",
+        "every event of pools is about a trade",
         "WITH t AS MATERIALIZED (SELECT mode, partner_id, status, 'txn_' || mode || '_' || ulid(id) AS object FROM trades)
-         SELECT count(*) FROM events e WHERE NOT EXISTS (SELECT 1 FROM t
+         SELECT count(*) FROM events e WHERE e.service = 'pools' AND NOT EXISTS (SELECT 1 FROM t
             WHERE t.mode = e.mode AND t.partner_id = e.partner_id AND t.object = e.object_id)",
+    ),
+    (
+        "a session has one event for its making, its package and its end",
+        "WITH s AS MATERIALIZED (SELECT mode, partner_id, status, kyc_pre_verified AS kyc, 'gs_' || mode || '_' || ulid(id) AS object
+             FROM sessions)
+         SELECT count(*) FROM s WHERE (
+            SELECT string_agg(replace(type, 'gate_session.', ''), ' ') FROM (SELECT e.type FROM events e
+            WHERE e.mode = s.mode AND e.partner_id = s.partner_id AND e.object_id = s.object ORDER BY e.type) AS o
+         ) IS DISTINCT FROM trim(
+            CASE s.status WHEN 'completed' THEN 'completed ' WHEN 'cancelled' THEN 'cancelled ' ELSE '' END || 'created '
+            || CASE s.status WHEN 'expired' THEN 'expired ' ELSE '' END
+            || CASE WHEN s.kyc THEN 'kyc_package_accepted' ELSE '' END)",
+    ),
+    (
+        "every event of the gate is about a session, or a partner's own",
+        "WITH s AS MATERIALIZED (SELECT mode, partner_id, 'gs_' || mode || '_' || ulid(id) AS object FROM sessions)
+         SELECT count(*) FROM events e WHERE e.service = 'gate' AND e.type <> 'webhook.test' AND NOT EXISTS (SELECT 1 FROM s
+            WHERE s.mode = e.mode AND s.partner_id = e.partner_id AND s.object = e.object_id)",
+    ),
+    (
+        "a completed session has one completed transaction, the one it names; no other session has any",
+        "SELECT count(*) FROM sessions s WHERE (
+            SELECT count(*) FROM transactions t WHERE t.mode = s.mode AND t.partner_id = s.partner_id
+              AND t.session_id = s.id AND t.status = 'completed' AND t.id = s.transaction_id)
+            <> CASE s.status WHEN 'completed' THEN 1 ELSE 0 END
+          OR (SELECT count(*) FROM transactions t WHERE t.mode = s.mode AND t.partner_id = s.partner_id
+              AND t.session_id = s.id AND t.status = 'completed') > 1",
     ),
     (
         "the steps of a trade lead to its status",

@@ -19,6 +19,7 @@ mod contract;
 mod database;
 mod desk;
 mod engine;
+mod gate;
 mod invariants;
 mod logs;
 mod operator;
@@ -34,6 +35,7 @@ pub use contract::{Contract, Operation};
 pub use database::Database;
 pub use desk::DeskFault;
 pub use engine::{Asked, Reply, ScriptedEngine};
+pub use gate::{Gate, GateClient, session};
 pub use logs::{Catching, Logs};
 pub use operator::{Operator, money};
 pub use orders::{Cast, Orders, Paced};
@@ -41,6 +43,6 @@ pub use rates::ScriptedRates;
 pub use scratch::StoreKind;
 pub use setup::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RIVAL, RIVAL_PUBLISHABLE,
-    RIVAL_SECRET, START, Setup,
+    RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup,
 };
 pub use world::World;

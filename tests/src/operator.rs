@@ -5,6 +5,7 @@ use std::sync::Arc;
 use coordination::DirectoryCache;
 use kernel::{Amount, Asset, Clock, Mode};
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service, secret_place};
+use partner_core::gate::GateProfile;
 use partner_core::key::{KeyId, KeyKind, NewKey, PresentedKey};
 use partner_core::pools::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
 use partner_core::ports::ProvisionTx;
@@ -175,8 +176,29 @@ impl Operator {
         self.commit(tx).await;
     }
 
-    /// Sets a partner's webhook endpoint.
-    pub async fn put_endpoint(&self, partner: &str) {
+    /// Inserts or replaces a partner's access to the gate.
+    pub async fn put_gate_profile(&self, partner: &str, profile: &GateProfile) {
+        let mut tx = self.begin().await;
+        tx.gate_profile_put(&self.tenant(partner), profile)
+            .await
+            .expect("a profile");
+        self.commit(tx).await;
+    }
+
+    /// Changes a partner's access to the gate.
+    pub async fn change_gate(&self, partner: &str, change: impl FnOnce(&mut GateProfile)) {
+        let mut tx = self.begin().await;
+        let found = tx.gate_profile_get(&self.tenant(partner)).await;
+        let mut profile = found.expect("a read").expect("a profile");
+        change(&mut profile);
+        tx.gate_profile_put(&self.tenant(partner), &profile)
+            .await
+            .expect("a profile");
+        self.commit(tx).await;
+    }
+
+    /// Sets a partner's webhook endpoint for a service.
+    pub async fn put_endpoint(&self, partner: &str, service: Service) {
         let id = EndpointId::new(self.mode, self.clock.now(), &*self.entropy);
         let secret = format!("whsec_{}=", "A".repeat(43));
         let sealed = self
@@ -184,7 +206,7 @@ impl Operator {
             .seal(&secret_place(id), secret.as_bytes(), &*self.entropy);
         let endpoint = Endpoint {
             id,
-            service: Service::Pools,
+            service,
             url: format!("http://127.0.0.1:9/{partner}"),
             secrets: vec![EndpointSecret {
                 sealed: sealed.expect("a sealed secret"),

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use gate_http::Tiers;
 use kernel::Mode;
+use partner_core::gate::GateProfile;
+use partner_core::origin::Origin;
 use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::throttle::Tier;
 use rust_decimal::Decimal;
@@ -24,6 +27,10 @@ pub const ACME_PUBLISHABLE: &str = "pk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0003";
 pub const RIVAL_SECRET: &str = "sk_test_RivalRivalRivalRivalRivalRiv0001";
 /// Rival's publishable key.
 pub const RIVAL_PUBLISHABLE: &str = "pk_test_RivalRivalRivalRivalRivalRiv0002";
+/// Where acme's pages live.
+pub const SHOP: &str = "https://shop.example";
+/// Where rival's pages live.
+pub const RIVAL_SHOP: &str = "https://rival.example";
 /// An address with a good checksum.
 pub const ADDRESS: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
 
@@ -47,6 +54,10 @@ pub struct Setup {
     pub velocity_window: Duration,
     /// Networks whose `X-Forwarded-For` is believed.
     pub proxies: Vec<String>,
+    /// The limits of the gate; `None` turns them off.
+    pub gate_tiers: Option<Tiers>,
+    /// How long a session is open.
+    pub session_ttl: Duration,
 }
 
 impl Default for Setup {
@@ -57,8 +68,19 @@ impl Default for Setup {
             limit: 1_000_000,
             per: Duration::from_secs(seconds),
         };
+        let short = || vec![tier("short", 60)];
+        let gate = Tiers {
+            create_session: short(),
+            cancel_session: short(),
+            list_sessions: short(),
+            list_transactions: short(),
+            bootstrap: short(),
+            global: vec![tier("short", 10), tier("medium", 60), tier("long", 3600)],
+        };
         Self {
             mode: Mode::Test,
+            gate_tiers: Some(gate),
+            session_ttl: Duration::from_secs(24 * 60 * 60),
             tiers: Some(vec![tier("short", 1), tier("medium", 60)]),
             quote_ttl: Duration::from_secs(15),
             idempotency_ttl: Duration::from_secs(24 * 60 * 60),
@@ -97,6 +119,17 @@ pub(crate) fn profile(reference: &str) -> PoolsProfile {
         iban: Some("DE89370400440532013000".to_owned()),
         funding_reference: reference.to_owned(),
         terms: BTreeMap::new(),
+    }
+}
+
+/// What a partner may do in the gate, with its pages at this origin.
+pub(crate) fn gate_profile(page: &str) -> GateProfile {
+    GateProfile {
+        enabled: true,
+        allowed_domains: [Origin::stored(page).expect("an origin")].into(),
+        flow_sessions: true,
+        kyc_trusted: true,
+        ..GateProfile::default()
     }
 }
 

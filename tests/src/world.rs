@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
 use coordination::{DirectoryCache, MemoryInFlight, MemoryThrottle};
-use http_body_util::BodyExt;
 use http_kit::{Site, TrustedProxies};
 use kernel::{Clock, Entropy, Mode};
 use parking_lot::Mutex;
-use partner_core::events::event_place;
+use partner_core::events::{Service, event_place};
 use partner_core::key::PresentedKey;
 use partner_core::ports::Directory;
 use partner_core::sealing::{MasterKey, Sealer};
@@ -26,7 +25,6 @@ use pools_core::usecases::transact::Transacting;
 use pools_http::Parts;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tower::ServiceExt;
 
 use crate::client::{Answer, Call, Client};
 use crate::clock::{ManualClock, Seeded};
@@ -47,7 +45,7 @@ pub struct World(Arc<Inner>);
 
 struct Inner {
     setup: Setup,
-    router: Router,
+    router: OnceLock<Router>,
     clock: Arc<ManualClock>,
     engine: Arc<ScriptedEngine>,
     rates: Arc<ScriptedRates>,
@@ -138,10 +136,9 @@ impl World {
             Arc::<ScriptedEngine>::default(),
             Arc::<ScriptedRates>::default(),
         );
-        let router = router(&setup, &operator, &desk, &far_end);
         Self(Arc::new(Inner {
             setup,
-            router,
+            router: OnceLock::new(),
             clock,
             engine: far_end.0,
             rates: far_end.1,
@@ -189,7 +186,7 @@ impl World {
                 *terms = setup::acme_terms()
             })
             .await;
-        operator.put_endpoint(setup::ACME).await;
+        operator.put_endpoint(setup::ACME, Service::Pools).await;
     }
 
     /// A key of the constants, in this world's mode.
@@ -231,6 +228,17 @@ impl World {
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.0.database
+    }
+
+    /// What differs in this world.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.0.setup
+    }
+
+    /// An event was noticed.
+    pub(crate) fn notice_event(&self, id: String) {
+        self.0.noticed.lock().insert(id);
     }
 
     /// What the use cases are wired from, beside the far end.
@@ -285,22 +293,12 @@ impl World {
 
     /// Sends a request and holds the answer against the contract.
     pub async fn send(&self, call: Call) -> Answer {
-        let response = self
-            .0
-            .router
-            .clone()
-            .oneshot(call.request())
-            .await
-            .expect("an answer");
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.expect("a whole body").to_bytes();
-        let answer = Answer {
-            asked: format!("{} {}", call.method, call.path),
-            status: parts.status.as_u16(),
-            headers: parts.headers,
-            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
-            bytes,
-        };
+        let inner = &self.0;
+        let router = inner.router.get_or_init(|| {
+            let far_end = (Arc::clone(&inner.engine), Arc::clone(&inner.rates));
+            router(&inner.setup, &inner.operator, &inner.desk, &far_end)
+        });
+        let answer = Answer::of(router.clone(), &call).await;
         let tiers = self.0.setup.tiers.iter().flatten();
         let tiers: Vec<&str> = tiers.map(|tier| tier.name).collect();
         Contract::published().judge(&call, &answer, &tiers);
@@ -374,16 +372,17 @@ impl World {
         let noticed = self.0.noticed.lock().clone();
         let unnoticed: Vec<&String> = unnoticed
             .iter()
-            .filter(|row| !noticed.contains(&row[..64]))
+            .filter(|row| !row.split(' ').next().is_some_and(|id| noticed.contains(id)))
             .collect();
         assert!(
             unnoticed.is_empty(),
             "events nobody noticed: {unnoticed:#?}"
         );
-        // Acme has an endpoint and rival has none: one delivery each, and none.
+        // Acme has an endpoint for each service and rival has none: one delivery each, and none.
         let missed = "SELECT count(*) FROM events e WHERE (SELECT count(*) FROM deliveries d
             WHERE d.mode = e.mode AND d.partner_id = e.partner_id AND d.event_id = e.id)
-            <> (SELECT count(*) FROM webhook_endpoints w WHERE w.mode = e.mode AND w.partner_id = e.partner_id)";
+            <> (SELECT count(*) FROM webhook_endpoints w WHERE w.mode = e.mode AND w.partner_id = e.partner_id
+              AND w.service = e.service)";
         assert_eq!(
             self.0.database.number(missed).await,
             0,

@@ -24,7 +24,7 @@ use partner_core::{Access, Denial, Tenant};
 use tower::{Layer, Service};
 
 use crate::client_ip::{Peer, TrustedProxies};
-use crate::credential;
+use crate::credential::{self, Places};
 use crate::error::ApiError;
 use crate::outer::{Panicked, answers_are_logged, caught};
 use crate::throttle::{Limit, Whose, rate_limited};
@@ -38,6 +38,8 @@ pub struct Wording {
     pub live_key_on_test: &'static str,
     /// 403: a key of the right mode whose kind does not fit the route.
     pub wrong_kind: &'static str,
+    /// 403: a live key on a route of the sandbox alone.
+    pub not_in_live: &'static str,
 }
 
 /// Everything a door needs to judge a caller.
@@ -100,6 +102,20 @@ impl Door {
         self.layer(Class::Entitled, limit)
     }
 
+    /// Routes for browsers: they take a publishable key, perhaps from the query, of a partner
+    /// entitled to the product; their handlers take [`Publishable`].
+    #[must_use]
+    pub fn publishable(&self, limit: Option<Limit>) -> ClassLayer {
+        self.layer(Class::Publishable, limit)
+    }
+
+    /// Routes of the sandbox alone, for a secret key of a partner entitled to the product; their
+    /// handlers take [`Sandbox`].
+    #[must_use]
+    pub fn sandbox(&self, limit: Option<Limit>) -> ClassLayer {
+        self.layer(Class::Sandbox, limit)
+    }
+
     fn layer(&self, class: Class, limit: Option<Limit>) -> ClassLayer {
         ClassLayer(Guard {
             config: Arc::clone(&self.0),
@@ -114,13 +130,32 @@ enum Class {
     AnyKey,
     Secret,
     Entitled,
+    Publishable,
+    Sandbox,
 }
 
 impl Class {
-    fn takes(self, kind: KeyKind) -> bool {
+    /// The kind of key it takes; `None`: either.
+    const fn kind(self) -> Option<KeyKind> {
         match self {
-            Self::AnyKey => true,
-            Self::Secret | Self::Entitled => kind == KeyKind::Secret,
+            Self::AnyKey => None,
+            Self::Secret | Self::Entitled | Self::Sandbox => Some(KeyKind::Secret),
+            Self::Publishable => Some(KeyKind::Publishable),
+        }
+    }
+
+    /// Whether the key may stand in the query.
+    const fn key_places(self) -> Places {
+        match self {
+            Self::AnyKey | Self::Secret | Self::Entitled | Self::Sandbox => Places::Headers,
+            Self::Publishable => Places::HeadersAndQuery,
+        }
+    }
+
+    const fn asks_entitlement(self) -> bool {
+        match self {
+            Self::AnyKey | Self::Secret => false,
+            Self::Entitled | Self::Publishable | Self::Sandbox => true,
         }
     }
 }
@@ -178,6 +213,10 @@ proofs! {
     Secret,
     /// Proof of a good secret key whose partner is entitled to the product.
     Entitled,
+    /// Proof of a good publishable key whose partner is entitled to the product.
+    Publishable,
+    /// Proof of a good secret key of the sandbox whose partner is entitled to the product.
+    Sandbox,
 }
 
 /// The layer of one class; mount it with `route_layer`, so that unknown routes and methods
@@ -220,7 +259,7 @@ where
         let guard = self.guard.clone();
         let mut inner = self.inner.clone();
         Box::pin(async move {
-            let caller = Arriving::of(&request, &guard.config.proxies);
+            let caller = Arriving::of(&request, &guard);
             let (standing, judged) = guard.judge(&caller).await;
             let mut response = match judged {
                 Err(error) => error.into_response(),
@@ -265,12 +304,13 @@ struct Arriving {
 }
 
 impl Arriving {
-    fn of(request: &Request, proxies: &TrustedProxies) -> Self {
+    fn of(request: &Request, guard: &Guard) -> Self {
         let peer = request.extensions().get::<Peer>();
         let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+        let (query, headers) = (request.uri().query(), request.headers());
         Self {
-            key: credential::read(request.uri().query(), request.headers()),
-            address: proxies.client_of(peer, request.headers()),
+            key: credential::read(query, headers, guard.class.key_places()),
+            address: guard.config.proxies.client_of(peer, headers),
         }
     }
 }
@@ -380,17 +420,31 @@ impl Guard {
 
     fn permit(&self, access: &Access) -> Result<(), ApiError> {
         access.key_good()?;
-        if !self.class.takes(access.key.kind) {
-            return Err(ApiError::forbidden(
-                self.config.wording.wrong_kind,
-                "This route takes a secret key, not a publishable one.",
-            ));
-        }
+        self.permit_key(access.key.kind)?;
         access.organization_active()?;
-        if self.class == Class::Entitled {
+        if self.class.asks_entitlement() {
             (self.config.entitled)(access)?;
         }
         Ok(())
+    }
+
+    /// Does the key fit the route?
+    fn permit_key(&self, kind: KeyKind) -> Result<(), ApiError> {
+        let DoorConfig { mode, wording, .. } = &*self.config;
+        let wrong_kind = |message| Err(ApiError::forbidden(wording.wrong_kind, message));
+        match self.class.kind() {
+            Some(KeyKind::Secret) if kind == KeyKind::Publishable => {
+                wrong_kind("This route takes a secret key, not a publishable one.")
+            }
+            Some(KeyKind::Publishable) if kind == KeyKind::Secret => wrong_kind(
+                "This route takes a publishable key. A secret key must never reach a browser.",
+            ),
+            _ if self.class == Class::Sandbox && *mode == Mode::Live => Err(ApiError::forbidden(
+                wording.not_in_live,
+                "This route exists in the sandbox only; a live key cannot use it.",
+            )),
+            _ => Ok(()),
+        }
     }
 
     async fn take(&self, limit: &Limit, who: String) -> Verdict {

@@ -5,16 +5,29 @@ use kernel::planted::{self, planted};
 use partner_core::key::{KeyKind, PresentedKey};
 
 use crate::error::ApiError;
-use crate::query::hex;
+use crate::query::{Query, hex};
+
+/// Where a route lets its key stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Places {
+    /// In a header.
+    Headers,
+    /// In a header, or as the query's `publishable_key`.
+    HeadersAndQuery,
+}
 
 /// Finds the key: `Authorization: Bearer` first, then `X-Secret-Key`, then
-/// `X-Publishable-Key`.
+/// `X-Publishable-Key`, then, where the route allows it, the query's `publishable_key`.
 ///
 /// # Errors
 /// 401 `secret_key_in_query` where a secret key stands anywhere in the query string, even
 /// beside a good header: it is in somebody's access log by now. 401 `unauthorized` where there
 /// is no key, a misshapen one, or the same header twice.
-pub(crate) fn read(query: Option<&str>, headers: &HeaderMap) -> Result<PresentedKey, ApiError> {
+pub(crate) fn read(
+    query: Option<&str>,
+    headers: &HeaderMap,
+    places: Places,
+) -> Result<PresentedKey, ApiError> {
     if query.is_some_and(exposes_secret_key) {
         return Err(ApiError::new(
             StatusCode::UNAUTHORIZED,
@@ -40,9 +53,29 @@ pub(crate) fn read(query: Option<&str>, headers: &HeaderMap) -> Result<Presented
                 .ok_or_else(unknown);
         }
     }
-    Err(ApiError::unauthorized(
-        "An API key is required: send `Authorization: Bearer <API key>`.",
-    ))
+    let in_query = match places {
+        Places::Headers => None,
+        Places::HeadersAndQuery => of_query(query.unwrap_or_default()),
+    };
+    in_query.unwrap_or_else(|| {
+        Err(ApiError::unauthorized(
+            "An API key is required: send `Authorization: Bearer <API key>`.",
+        ))
+    })
+}
+
+/// The key of the query's `publishable_key`; `None` where there is none. A secret key there has
+/// been refused before.
+fn of_query(query: &str) -> Option<Result<PresentedKey, ApiError>> {
+    let query = match Query::read(query) {
+        Ok(query) => query,
+        Err(_) => return Some(Err(unknown())),
+    };
+    match query.text("publishable_key") {
+        Ok(None) => None,
+        Ok(Some(text)) => Some(PresentedKey::parse(text).ok_or_else(unknown)),
+        Err(_) => Some(Err(unknown())),
+    }
 }
 
 /// 401 for a key that is misshapen or that nobody has. Both read the same, so that an answer
@@ -119,7 +152,7 @@ mod tests {
     }
 
     fn read_from(pairs: &[(&str, &str)]) -> Result<PresentedKey, ApiError> {
-        read(None, &headers(pairs))
+        read(None, &headers(pairs), Places::Headers)
     }
 
     #[test]
@@ -173,6 +206,35 @@ mod tests {
     }
 
     #[test]
+    fn a_publishable_key_may_stand_in_the_query_where_the_route_says_so() {
+        let escaped = PUBLIC.replace('_', "%5F");
+        let nothing = HeaderMap::new();
+        for query in [PUBLIC, &escaped] {
+            let query = format!("a=b&publishable_key={query}");
+            let key = read(Some(&query), &nothing, Places::HeadersAndQuery).unwrap();
+            assert_eq!(key.hash, PresentedKey::parse(PUBLIC).unwrap().hash);
+            let error = read(Some(&query), &nothing, Places::Headers).unwrap_err();
+            assert_eq!(error.code(), "unauthorized");
+            let bearer = headers(&[("authorization", &format!("Bearer {SECRET}"))]);
+            let key = read(Some(&query), &bearer, Places::HeadersAndQuery).unwrap();
+            assert_eq!(key.kind, KeyKind::Secret, "headers come first");
+        }
+        for query in [
+            "publishable_key=".to_owned(),
+            "publishable_key=pk_live_short".to_owned(),
+            format!("publishable_key={PUBLIC}&publishable_key={PUBLIC}"),
+            format!("publishable_key={PUBLIC}%"),
+            format!("Publishable_Key={PUBLIC}"),
+        ] {
+            let error = read(Some(&query), &nothing, Places::HeadersAndQuery).unwrap_err();
+            assert_eq!(
+                (error.status().as_u16(), error.code()),
+                (401, "unauthorized")
+            );
+        }
+    }
+
+    #[test]
     fn a_secret_key_in_a_query_is_refused_however_it_is_written() {
         let good = headers(&[("authorization", &format!("Bearer {SECRET}"))]);
         for query in [
@@ -185,7 +247,7 @@ mod tests {
             "x=sk%5Flive%5F".to_owned(),
             format!("x={}", "%25".repeat(9000) + "73k_test_"),
         ] {
-            let error = read(Some(&query), &good).unwrap_err();
+            let error = read(Some(&query), &good, Places::HeadersAndQuery).unwrap_err();
             assert_eq!(error.status(), 401);
             assert_eq!(error.code(), "secret_key_in_query", "{query}");
         }
@@ -197,7 +259,7 @@ mod tests {
             "x=%7",
             "x=%%%zz",
         ] {
-            assert!(read(Some(query), &good).is_ok(), "{query}");
+            assert!(read(Some(query), &good, Places::Headers).is_ok(), "{query}");
         }
     }
 }

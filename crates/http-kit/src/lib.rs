@@ -4,6 +4,7 @@
 //!
 //! A service merges its routes, closes the router with [`finish`] and hands it to [`serve`].
 
+mod answer;
 mod body;
 mod class;
 mod client_ip;
@@ -26,8 +27,11 @@ mod serve;
 mod site;
 mod throttle;
 
+pub use answer::{Pen, Sent};
 pub use body::{BODY_LIMIT, read as read_body};
-pub use class::{AnyKey, ClassLayer, Door, DoorConfig, Entitled, Guarded, Secret, Wording};
+pub use class::{
+    AnyKey, ClassLayer, Door, DoorConfig, Entitled, Guarded, Publishable, Sandbox, Secret, Wording,
+};
 pub use client_ip::{Peer, TrustedProxies};
 pub use docs_page::render_docs;
 pub use error::{ApiError, Kind};
@@ -35,10 +39,13 @@ pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc};
 pub use idempotency::IdempotencyHeader;
 pub use json::{Json, OptionalJson, RawJson, parse as parse_json};
 pub use outer::{X_REQUEST_ID, finish};
-pub use pages::{Check, docs_route, health_routes, metrics_router, openapi_route};
+pub use pages::{Check, docs_route, health_routes, metrics_router, openapi_route, probes};
 pub use path::PathId;
 pub use phase::Deadlines;
 pub use query::Query;
 pub use serve::{Options, serve};
 pub use site::Site;
 pub use throttle::{Limit, Whose};
+
+/// What a service merges its routes into.
+pub use axum::Router;

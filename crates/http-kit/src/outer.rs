@@ -73,8 +73,9 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
+    fn call(&mut self, mut request: Request) -> Self::Future {
         let seen = Seen::new(&request, &self.site);
+        request.extensions_mut().insert(seen.id);
         let mut inner = self.inner.clone();
         let site = self.site.clone();
         // Whatever is logged while the request is worked on carries its id, at every level.

@@ -1,12 +1,15 @@
 //! Routes that need no key: the reference, the contract, and the probes.
 
 use std::future::ready;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
+use partner_core::ports::{Readiness, Throttle};
+use partner_core::throttle::Counting;
 use serde::Serialize;
 
 use crate::error::ApiError;
@@ -101,6 +104,28 @@ where
                 async move { readiness(found.await) }
             }),
         )
+}
+
+/// The probes of a service: it is ready while its database is, and says where requests are counted.
+pub fn probes(readiness: Arc<dyn Readiness>, throttle: Arc<dyn Throttle>) -> Router {
+    health_routes(move || {
+        let readiness = Arc::clone(&readiness);
+        let limits = limits(throttle.counting());
+        async move {
+            let database = Check::of("database", readiness.ready().await);
+            std::iter::once(database).chain(limits).collect()
+        }
+    })
+}
+
+/// Said only of what is to be shared: a service that shares nothing has nothing to miss.
+fn limits(counting: Counting) -> Option<Check> {
+    let word = match counting {
+        Counting::Alone => return None,
+        Counting::Shared => "shared",
+        Counting::Apart => "apart",
+    };
+    Some(Check::detail("limits", word))
 }
 
 #[derive(Serialize)]

@@ -24,6 +24,7 @@ pub(crate) struct Metrics {
     accepted: Counters<1>,
     unaccepted: Counters<1>,
     throttled: Counters<3>,
+    repeated: Counters<1>,
     pub(crate) panics: Counter,
 }
 
@@ -61,6 +62,15 @@ impl Metrics {
                 "Requests refused because a tier was full; `counts` says by what they are counted",
                 ["group", "counts", "tier"],
             ),
+            repeated: {
+                let repeated = book.counters(
+                    "penstock_idempotency_repeats_total",
+                    "Writes whose first answer was given again; `request` is `other` where the repeat asked for something else",
+                    ["request"],
+                );
+                repeated.begin([["same"], ["other"]]);
+                repeated
+            },
             panics: book.counter("penstock_panics_total", "Panics, wherever they were caught"),
         }
     }
@@ -157,6 +167,14 @@ pub fn limited(
 pub fn throttled(group: &'static str, counts: &'static str, tier: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.http.throttled.inc([group, counts, tier]);
+    }
+}
+
+/// A write was given its first answer again.
+pub fn repeated(same_request: bool) {
+    if let Some(metrics) = metrics() {
+        let request = if same_request { "same" } else { "other" };
+        metrics.http.repeated.inc([request]);
     }
 }
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use axum::Router;
 use http_kit::openapi::{ContractFault, to_value};
 use http_kit::{
-    Check, Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, docs_route, finish,
-    health_routes, openapi_route, render_docs,
+    Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, docs_route, finish,
+    openapi_route, probes, render_docs,
 };
 use partner_core::Access;
 use partner_core::ports::{Readiness, Throttle};
-use partner_core::throttle::{Counting, Tier};
+use partner_core::throttle::Tier;
 
 use crate::app::{App, Parts};
 use crate::contract::{every_error, openapi, openapi_yaml};
@@ -26,6 +26,7 @@ const WORDING: Wording = Wording {
     test_key_on_live: "key_mode_mismatch",
     live_key_on_test: "key_mode_mismatch",
     wrong_kind: "key_mode_mismatch",
+    not_in_live: "key_mode_mismatch",
 };
 
 /// What the service is made of.
@@ -89,25 +90,4 @@ fn pages() -> Result<Router, ContractFault> {
         &format!("/openapi/{DOCUMENT}"),
     );
     Ok(docs_route(page).merge(openapi_route(DOCUMENT, openapi_yaml()?)))
-}
-
-fn probes(readiness: Arc<dyn Readiness>, throttle: Arc<dyn Throttle>) -> Router {
-    health_routes(move || {
-        let readiness = Arc::clone(&readiness);
-        let limits = limits(throttle.counting());
-        async move {
-            let database = Check::of("database", readiness.ready().await);
-            std::iter::once(database).chain(limits).collect()
-        }
-    })
-}
-
-/// Said only of what is to be shared: a service that shares nothing has nothing to miss.
-fn limits(counting: Counting) -> Option<Check> {
-    let word = match counting {
-        Counting::Alone => return None,
-        Counting::Shared => "shared",
-        Counting::Apart => "apart",
-    };
-    Some(Check::detail("limits", word))
 }

@@ -1,155 +1,18 @@
 //! `pools-service`: the pools API as a program.
 
-use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
-use runtime::{Config, ConfigFault, Loaded, OpenFault, Ports, Runtime, Sources};
+use service_kit::Program;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// What is left of 25 seconds for the store, once nothing is in flight any more.
-const CLOSE: Duration = Duration::from_secs(4);
-
-/// The Penstock liquidity pools API.
-#[derive(Debug, Parser)]
-#[command(name = "pools-service", version)]
-struct Arguments {
-    /// A TOML file of settings; the environment wins over it.
-    #[arg(long, global = true, value_name = "FILE")]
-    config: Option<PathBuf>,
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Debug, Clone, Copy, Subcommand)]
-enum Command {
-    /// Serves the API; what happens without a command, too.
-    Serve,
-    /// Brings the database's schema up to date.
-    Migrate,
-    /// Prints the published contract as YAML.
-    Openapi,
-    /// Prints the effective configuration, secrets masked.
-    Config,
-}
-
-/// Why the program ends unhappily.
-enum Failure {
-    /// Bad configuration: exit 2.
-    Config(Vec<ConfigFault>),
-    /// Anything else: exit 1.
-    Other(String),
-}
-
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    let command = arguments.command.unwrap_or(Command::Serve);
-    let ended = match command {
-        Command::Openapi => openapi(),
-        Command::Serve | Command::Migrate | Command::Config => {
-            let loaded = Config::load(&Sources::of_process(arguments.config));
-            loaded
-                .map_err(Failure::Config)
-                .and_then(|loaded| run(command, loaded))
-        }
-    };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Config(faults)) => {
-            faults
-                .iter()
-                .for_each(|fault| say_error(&fault.to_string()));
-            ExitCode::from(2)
-        }
-        Err(Failure::Other(line)) => {
-            say_error(&line);
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(command: Command, loaded: Loaded) -> Result<(), Failure> {
-    if let Command::Config = command {
-        say(&loaded.effective);
-        let warnings = loaded.warnings.iter().chain(&loaded.serving_warnings);
-        warnings.for_each(|line| say_error(line));
-        return Ok(());
-    }
-    let config = &loaded.config;
-    let telemetry = runtime::telemetry::start(config.log_format, config.traces.as_ref())
-        .map_err(|fault| Failure::Config(vec![fault]))?;
-    let serves = !matches!(command, Command::Migrate);
-    let serving = loaded.serving_warnings.iter().filter(|_| serves);
-    for line in loaded.warnings.iter().chain(serving) {
-        tracing::warn!("{line}");
-    }
-    let tokio =
-        tokio::runtime::Runtime::new().map_err(|fault| Failure::Other(fault.to_string()))?;
-    let ended = tokio.block_on(async {
-        match command {
-            Command::Migrate => migrate(loaded.config).await,
-            Command::Serve | Command::Openapi | Command::Config => serve(loaded.config).await,
-        }
-    });
-    telemetry.finish();
-    ended
-}
-
-async fn serve(config: Config) -> Result<(), Failure> {
-    let runtime = Runtime::open(config, Ports::of_machine()).await?;
-    let served = serve_on(&runtime).await;
-    runtime.shutdown.cancel();
-    if tokio::time::timeout(CLOSE, runtime.close()).await.is_err() {
-        tracing::warn!("Stopped before the store had closed");
-    }
-    served
-}
-
-async fn serve_on(runtime: &Runtime) -> Result<(), Failure> {
-    let failed = |fault: &dyn std::error::Error| Failure::Other(fault.to_string());
-    let listening = pools_service::start(runtime)
-        .await
-        .map_err(|fault| failed(&fault))?;
-    runtime::shutdown::on_signal(&runtime.shutdown).map_err(|fault| failed(&fault))?;
-    say(&format!(
-        "pools-service listening on http://{}\n",
-        listening.address()
-    ));
-    listening.run().await.map_err(|fault| failed(&fault))
-}
-
-async fn migrate(config: Config) -> Result<(), Failure> {
-    runtime::store::migrate(&config, &Ports::of_machine()).await?;
-    say("the schema is up to date\n");
-    Ok(())
-}
-
-fn openapi() -> Result<(), Failure> {
-    let yaml = pools_service::openapi_yaml().map_err(|fault| Failure::Other(fault.to_string()))?;
-    say(&yaml);
-    Ok(())
-}
-
-impl From<OpenFault> for Failure {
-    fn from(fault: OpenFault) -> Self {
-        match fault {
-            OpenFault::Config(faults) => Self::Config(faults),
-            OpenFault::Store(_) => Self::Other(runtime::causes(&fault)),
-        }
-    }
-}
-
-/// Whoever started the program may have stopped reading; that is no reason to stop.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-fn say_error(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    service_kit::run(&Program {
+        name: "pools-service",
+        about: "The Penstock liquidity pools API",
+        openapi: pools_service::openapi_yaml,
+        start: |runtime| Box::pin(pools_service::start(runtime)),
+    })
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::causes;
+use gate_core::usecases::expiry::{Expiring, ExpiryError};
 use instruments::faults;
-use kernel::{Clock, StoreError};
+use kernel::{Clock, Mode, StoreError};
 use partner_core::ports::Housekeeping;
 use pools_core::usecases::recount::Recounting;
 use tokio::time::MissedTickBehavior;
@@ -70,6 +71,51 @@ pub(crate) async fn recount_commitments(recounting: Recounting, stop: Cancellati
             }
         }
     }
+}
+
+/// Expires gate sessions that nobody has read since they were due, until `stop`.
+pub(crate) async fn sweep_sessions(
+    sessions: Expiring,
+    mode: Mode,
+    every: Duration,
+    stop: CancellationToken,
+) {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        match expire(&sessions, mode, &stop).await {
+            Ok(0) => {}
+            Ok(expired) => tracing::debug!(sessions.expired = expired, "Sessions expired"),
+            Err(fault) => {
+                if let ExpiryError::Store(fault) = &fault {
+                    faults::of_store(fault);
+                }
+                tracing::warn!(error.chain = causes(&fault), "Failed to expire sessions");
+            }
+        }
+    }
+}
+
+/// One sweep. It stops between batches, never in the middle of a transaction.
+async fn expire(
+    sessions: &Expiring,
+    mode: Mode,
+    stop: &CancellationToken,
+) -> Result<u64, ExpiryError> {
+    let mut expired = 0_u64;
+    for _ in 0..ROUNDS {
+        let found = sessions.sweep(mode).await?;
+        expired = expired.saturating_add(found);
+        if found == 0 || stop.is_cancelled() {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(expired)
 }
 
 /// One sweep. It stops between transactions, never in the middle of one.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use coordination::RedisUrl;
 use ipnet::IpNet;
 use kernel::Mode;
+use partner_core::origin::Origin;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
@@ -42,18 +43,30 @@ pub struct Config {
     pub master_key: Option<MasterKey>,
     /// Where the pools service listens.
     pub pools_listen: SocketAddr,
+    /// Where the gate service listens.
+    pub gate_listen: SocketAddr,
     /// Where metrics are served; `None`: nowhere, and none are recorded.
     pub metrics_listen: Option<SocketAddr>,
     /// How long a firm quote is executable.
     pub quote_ttl: Duration,
+    /// How long a gate session is open.
+    pub session_ttl: Duration,
+    /// How long an embed token is good.
+    pub embed_token_ttl: Duration,
+    /// How often overdue gate sessions are swept; `None`: never.
+    pub session_sweep: Option<Duration>,
     /// How long idempotency keys are kept.
     pub idempotency_ttl: Duration,
     /// The rolling window of the notional cap.
     pub velocity_window: Duration,
     /// Limits of the pools service per credential; `None` where throttles are off.
     pub pools_throttle: Option<Vec<Tier>>,
+    /// Limits of the gate service; `None` where throttles are off.
+    pub gate_throttle: Option<GateThrottle>,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Where the hosted widget is served from; `None`: the gate's own origin.
+    pub widget_origin: Option<Origin>,
     /// The waits between attempts to deliver an event.
     pub webhook_waits: Vec<Duration>,
     /// How long one attempt may take.
@@ -68,6 +81,36 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Where traces are sent; `None`: nowhere, and none are made.
     pub traces: Option<TraceExport>,
+}
+
+/// The limits of the gate service, each of one tier but the last.
+#[derive(Debug, Clone)]
+pub struct GateThrottle {
+    /// `POST /gate_sessions`, per key.
+    pub create_session: Vec<Tier>,
+    /// `POST /gate_sessions/{id}/cancel`, per key.
+    pub cancel_session: Vec<Tier>,
+    /// `GET /gate_sessions`, per key.
+    pub list_sessions: Vec<Tier>,
+    /// `GET /transactions`, per key.
+    pub list_transactions: Vec<Tier>,
+    /// `POST /embed/bootstrap`, per key.
+    pub bootstrap: Vec<Tier>,
+    /// Every other route, and every answer of 401, per address.
+    pub global: Vec<Tier>,
+}
+
+impl GateThrottle {
+    fn build(given: &Given) -> Result<Self, ConfigFault> {
+        Ok(Self {
+            create_session: given.value(&setting::THROTTLE_CREATE_SESSION)?,
+            cancel_session: given.value(&setting::THROTTLE_CANCEL_SESSION)?,
+            list_sessions: given.value(&setting::THROTTLE_LIST_SESSIONS)?,
+            list_transactions: given.value(&setting::THROTTLE_LIST_TRANSACTIONS)?,
+            bootstrap: given.value(&setting::THROTTLE_BOOTSTRAP)?,
+            global: given.value(&setting::THROTTLE_GLOBAL)?,
+        })
+    }
 }
 
 /// A configuration that has been read, with what should be said about it.
@@ -103,7 +146,9 @@ impl Config {
     }
 
     fn build(given: &Given) -> Result<Self, ConfigFault> {
+        let throttled = given.value(&setting::THROTTLE)?;
         let tiers = given.value(&setting::THROTTLE_POOLS)?;
+        let sweep = given.value(&setting::SESSION_SWEEP)?;
         let one_in = given.value(&setting::OTLP_ONE_IN)?;
         let collector = given.get(&setting::OTLP_ENDPOINT)?;
         Ok(Self {
@@ -115,12 +160,18 @@ impl Config {
             redis: given.get(&setting::REDIS_URL)?,
             master_key: given.get(&setting::MASTER_KEY)?,
             pools_listen: given.value(&setting::POOLS_LISTEN)?,
+            gate_listen: given.value(&setting::GATE_LISTEN)?,
             metrics_listen: given.get(&setting::METRICS_LISTEN)?,
             quote_ttl: given.value(&setting::QUOTE_TTL)?,
+            session_ttl: given.value(&setting::SESSION_TTL)?,
+            embed_token_ttl: given.value(&setting::EMBED_TOKEN_TTL)?,
+            session_sweep: Some(sweep).filter(|every| !every.is_zero()),
             idempotency_ttl: given.value(&setting::IDEMPOTENCY_TTL)?,
             velocity_window: given.value(&setting::VELOCITY_WINDOW)?,
-            pools_throttle: given.value(&setting::THROTTLE)?.then_some(tiers),
+            pools_throttle: throttled.then_some(tiers),
+            gate_throttle: Some(GateThrottle::build(given)?).filter(|_| throttled),
             trusted_proxies: given.get(&setting::TRUSTED_PROXIES)?.unwrap_or_default(),
+            widget_origin: widget_origin(given)?,
             webhook_waits: given.value(&setting::WEBHOOK_WAITS)?,
             webhook_timeout: given.value(&setting::WEBHOOK_TIMEOUT)?,
             webhook_allow_private: given.value(&setting::WEBHOOK_ALLOW_PRIVATE)?,
@@ -135,6 +186,18 @@ impl Config {
 /// Reads a master key as it stands in a variable or in its file.
 pub(crate) fn read_master_key(text: &str) -> Option<MasterKey> {
     value::master_key(text).ok()
+}
+
+/// Pages are served over https, or in test mode by this machine.
+fn widget_origin(given: &Given) -> Result<Option<Origin>, ConfigFault> {
+    let Some(text) = given.text(&setting::WIDGET_ORIGIN) else {
+        return Ok(None);
+    };
+    let origin = Origin::parse(text, given.mode());
+    let expected = "expected an https origin such as https://widget.example; in mode test also http on this machine";
+    origin
+        .map(Some)
+        .ok_or_else(|| given.refuse(&setting::WIDGET_ORIGIN, expected))
 }
 
 /// Faults that show only when settings are seen beside each other.
@@ -232,6 +295,12 @@ mod tests {
         assert_eq!(config.mode, Mode::Test);
         assert_eq!(config.database, config.migrate_database);
         assert_eq!(config.pools_listen.to_string(), "127.0.0.1:4010");
+        assert_eq!(config.gate_listen.to_string(), "127.0.0.1:4020");
+        let minute = Duration::from_secs(60);
+        assert_eq!(config.session_ttl, 24 * 60 * minute);
+        assert_eq!(config.embed_token_ttl, 60 * minute);
+        assert_eq!(config.session_sweep, Some(minute));
+        assert_eq!(config.widget_origin, None);
         assert_eq!(config.quote_ttl, Duration::from_secs(15));
         assert_eq!(config.rates, RatesChoice::Sandbox);
         assert_eq!(config.engine, EngineChoice::Sandbox);
@@ -246,6 +315,70 @@ mod tests {
         let tiers = config.pools_throttle.unwrap();
         let names: Vec<&str> = tiers.iter().map(|tier| tier.name).collect();
         assert_eq!(names, ["short", "medium"]);
+    }
+
+    // rule: throttle.gate-numbers
+    #[test]
+    fn the_gate_has_the_numbers_of_its_document() {
+        let gate = |pairs: &[(&str, &str)]| {
+            let config = Config::load(&environment(pairs)).unwrap().config;
+            config.gate_throttle
+        };
+        let text = |tiers: &[Tier]| {
+            let tiers = tiers.iter();
+            let tiers = tiers.map(|it| format!("{} {}/{}s", it.name, it.limit, it.per.as_secs()));
+            tiers.collect::<Vec<_>>().join(", ")
+        };
+        let limits = gate(&[]).unwrap();
+        for (tiers, expected) in [
+            (&limits.create_session, "short 10/60s"),
+            (&limits.cancel_session, "short 30/60s"),
+            (&limits.bootstrap, "short 30/60s"),
+            (&limits.list_sessions, "short 60/60s"),
+            (&limits.list_transactions, "short 60/60s"),
+            (
+                &limits.global,
+                "short 10/10s, medium 60/60s, long 300/3600s",
+            ),
+        ] {
+            assert_eq!(text(tiers), expected);
+        }
+        let limits = gate(&[("THROTTLE_CREATE_SESSION", "7/1s")]).unwrap();
+        assert_eq!(text(&limits.create_session), "short 7/1s");
+        assert!(gate(&[("THROTTLE", "off")]).is_none());
+    }
+
+    // rule: gate.session.sweep
+    #[test]
+    fn a_sweep_of_nothing_is_none_and_a_widget_is_served_over_https() {
+        let load = |pairs: &[(&str, &str)]| Config::load(&environment(pairs));
+        let off = load(&[("SESSION_SWEEP", "0s")]).unwrap().config;
+        assert_eq!(off.session_sweep, None);
+        let widget = |mode: &str, origin: &str| {
+            let pairs = [
+                ("MODE", mode),
+                ("MASTER_KEY", KEY),
+                ("WIDGET_ORIGIN", origin),
+            ];
+            load(&pairs).map(|loaded| loaded.config.widget_origin.unwrap().to_string())
+        };
+        let good = "https://widget.example";
+        assert_eq!(widget("live", good).unwrap(), good);
+        assert_eq!(
+            widget("test", "http://127.0.0.1:1").unwrap(),
+            "http://127.0.0.1:1"
+        );
+        for (mode, bad) in [
+            ("live", "http://127.0.0.1:1"),
+            ("test", "http://widget.example"),
+        ] {
+            let faults = widget(mode, bad).unwrap_err();
+            assert!(
+                faults[0]
+                    .to_string()
+                    .starts_with("PENSTOCK_WIDGET_ORIGIN: expected an https")
+            );
+        }
     }
 
     // rule: config.live-master-key, config.live-has-no-sandbox

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::DirectoryCache;
+use gate_core::usecases::expiry::Expiring;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
-use crate::background::{recount_commitments, sweep_idempotency};
+use crate::background::{recount_commitments, sweep_idempotency, sweep_sessions};
 use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
 use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
@@ -310,6 +311,27 @@ impl Runtime {
         });
         let stop = self.shutdown.clone();
         self.background.spawn(worker.run(stop.cancelled_owned()));
+    }
+
+    /// How gate sessions are moved.
+    #[must_use]
+    pub fn sessions(&self) -> Expiring {
+        Expiring {
+            store: self.base.store.clone(),
+            sealer: Arc::clone(&self.base.sealer),
+            entropy: Arc::clone(&self.base.entropy),
+        }
+    }
+
+    /// Starts expiring gate sessions that nobody reads, until the runtime is told to stop; not
+    /// where the configuration has turned it off.
+    pub fn sweep_sessions(&self) {
+        let config = &self.base.config;
+        if let Some(every) = config.session_sweep {
+            let (sessions, stop) = (self.sessions(), self.shutdown.clone());
+            let sweeping = sweep_sessions(sessions, config.mode, every, stop);
+            self.background.spawn(sweeping);
+        }
     }
 
     /// Stops in order: the background, then the lanes with what has queued in them, then the

@@ -11,6 +11,7 @@ mod auth;
 mod clocks;
 mod discovery;
 mod framework;
+mod gate;
 mod interleavings;
 mod logs;
 mod main_job;

@@ -1,6 +1,6 @@
 //! The whole door, called as a router is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,6 +12,7 @@ use http_body_util::BodyExt;
 use kernel::{Id, StoreError, Timestamp};
 use parking_lot::Mutex;
 use partner_core::key::{KeyHash, KeyRecord};
+use partner_core::origin::Origin;
 use partner_core::pools::{Kyc, Pool, PoolsAccess, PoolsProfile};
 use partner_core::throttle::{Standing as TierStanding, Tier};
 use partner_core::{Partner, PartnerId, PartnerStatus};
@@ -44,6 +45,10 @@ impl Directory for Keys {
 
     async fn pools_all(&self, _: Mode) -> Result<Arc<[Pool]>, StoreError> {
         Ok(Arc::new([]))
+    }
+
+    async fn origins_all(&self, _: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError> {
+        Ok(Arc::default())
     }
 
     async fn config_version(&self) -> Result<i64, StoreError> {
@@ -172,6 +177,7 @@ fn app_over(directory: Keys, whose: Whose) -> Router {
             test_key_on_live: "key_mode_mismatch",
             live_key_on_test: "key_mode_mismatch",
             wrong_kind: "key_mode_mismatch",
+            not_in_live: "live_keys_not_allowed",
         },
         guesses: Some(limit.counting(Whose::Client)),
         entitled: Access::pools_entitled,

@@ -292,7 +292,7 @@ pub(crate) static THROTTLE_GLOBAL: Setting<Vec<Tier>> = Setting::new(
     Default::Is("10/10s,60/60s,300/1h"),
     value::limits,
     LIMITS_FORM,
-    "gate routes without a limit of their own, per address",
+    "gate routes without a limit of their own, and refused keys, per address",
 );
 pub(crate) static THROTTLE_CREATE_SESSION: Setting<Vec<Tier>> = Setting::new(
     "THROTTLE_CREATE_SESSION",

@@ -1,0 +1,51 @@
+//! What every handler of the gate API shares.
+
+use std::fmt;
+use std::sync::Arc;
+
+use gate_core::usecases::acting::Acting;
+use gate_core::usecases::branding::Rebranding;
+use gate_core::usecases::create::Creating;
+use gate_core::usecases::reading::Reading;
+use kernel::Mode;
+use partner_core::ports::Directory;
+
+/// The use cases behind the routes.
+#[derive(Clone)]
+pub struct Parts {
+    /// The process's mode.
+    pub mode: Mode,
+    /// Who may do what.
+    pub directory: Arc<dyn Directory>,
+    /// Creates sessions.
+    pub creating: Creating,
+    /// Cancels, completes and fails sessions.
+    pub acting: Acting,
+    /// Changes branding.
+    pub rebranding: Rebranding,
+    /// Reads.
+    pub reading: Reading,
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The state of the router; cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct App(Arc<Parts>);
+
+impl App {
+    /// The state over the given use cases.
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.0
+    }
+}

@@ -1,0 +1,130 @@
+//! Branding: how a partner's widget looks.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use gate_core::branding::{Branding, BrandingUpdate, Change};
+use http_kit::{ApiError, Entitled, IdempotencyHeader, Json as Body, Pen, Sent};
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::errors;
+
+/// What is to change: null clears a field, a field that is left out stays. No other field is taken.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpdateBrandingRequest {
+    /// An absolute https URL.
+    #[serde(default, deserialize_with = "change")]
+    #[schema(value_type = Option<String>, max_length = 2048, example = "https://cdn.shop.example/logo.svg")]
+    logo_url: Change,
+    /// `#RRGGBB`
+    #[serde(default, deserialize_with = "change")]
+    #[schema(value_type = Option<String>, pattern = "^#[0-9A-Fa-f]{6}$", example = "#1A2B3C")]
+    primary_color: Change,
+    /// `#RRGGBB`
+    #[serde(default, deserialize_with = "change")]
+    #[schema(value_type = Option<String>, pattern = "^#[0-9A-Fa-f]{6}$", example = "#1A2B3C")]
+    secondary_color: Change,
+    /// `#RRGGBB`
+    #[serde(default, deserialize_with = "change")]
+    #[schema(value_type = Option<String>, pattern = "^#[0-9A-Fa-f]{6}$", example = "#1A2B3C")]
+    accent_color: Change,
+    /// The name shown to people.
+    #[serde(default, deserialize_with = "change")]
+    #[schema(value_type = Option<String>, max_length = 64, example = "Acme")]
+    brand_name: Change,
+}
+
+/// How the widget looks. All null is the default look.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Branding)]
+pub(crate) struct BrandingRecord {
+    /// `branding`
+    #[schema(example = "branding")]
+    object: &'static str,
+    /// An absolute https URL, or null.
+    #[schema(required = true)]
+    logo_url: Option<String>,
+    /// `#RRGGBB`, or null.
+    #[schema(required = true, example = "#1A2B3C")]
+    primary_color: Option<String>,
+    /// `#RRGGBB`, or null.
+    #[schema(required = true)]
+    secondary_color: Option<String>,
+    /// `#RRGGBB`, or null.
+    #[schema(required = true)]
+    accent_color: Option<String>,
+    /// The name shown to people, or null.
+    #[schema(required = true)]
+    brand_name: Option<String>,
+}
+
+/// Read the branding
+#[utoipa::path(get, path = "/v1/branding", operation_id = "getBranding", tag = "Branding",
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The branding", body = BrandingRecord)))]
+pub(crate) async fn get_branding(
+    who: Entitled,
+    State(app): State<App>,
+) -> Result<Json<BrandingRecord>, ApiError> {
+    let branding = app.parts().reading.branding(who.tenant()).await?;
+    Ok(Json(record(&branding)))
+}
+
+/// Update the branding
+///
+/// Changes the fields that are named and leaves the others.
+#[utoipa::path(patch, path = "/v1/branding", operation_id = "updateBranding", tag = "Branding",
+    params(("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry")),
+    request_body = UpdateBrandingRequest,
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The branding after it", body = BrandingRecord)))]
+pub(crate) async fn update_branding(
+    who: Entitled,
+    State(app): State<App>,
+    key: IdempotencyHeader,
+    pen: Pen,
+    Body(request): Body<UpdateBrandingRequest>,
+) -> Result<Sent, ApiError> {
+    let key = key.optional()?;
+    let rebranding = &app.parts().rebranding;
+    let given = rebranding
+        .update(who.tenant(), key, &request.into(), &|branding| {
+            pen.json(StatusCode::OK, &record(branding))
+        })
+        .await
+        .map_err(errors::rebrand_error)?;
+    Ok(Sent(given))
+}
+
+/// How the widget looks, on the wire.
+pub(crate) fn record(branding: &Branding) -> BrandingRecord {
+    BrandingRecord {
+        object: "branding",
+        logo_url: branding.logo_url.clone(),
+        primary_color: branding.primary_color.clone(),
+        secondary_color: branding.secondary_color.clone(),
+        accent_color: branding.accent_color.clone(),
+        brand_name: branding.brand_name.clone(),
+    }
+}
+
+/// A field that stands in the body: null clears it.
+fn change<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Change, D::Error> {
+    let value = Option::<String>::deserialize(deserializer)?;
+    Ok(value.map_or(Change::Clear, Change::Set))
+}
+
+impl From<UpdateBrandingRequest> for BrandingUpdate {
+    fn from(request: UpdateBrandingRequest) -> Self {
+        Self {
+            logo_url: request.logo_url,
+            primary_color: request.primary_color,
+            secondary_color: request.secondary_color,
+            accent_color: request.accent_color,
+            brand_name: request.brand_name,
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! How the refusals of the gate domain read from outside.
+//!
+//! Every match is exhaustive: a new refusal does not compile until it has its row here, and a test
+//! holds [`ERROR_DOCS`] to the same codes.
+
+use gate_core::amount::AmountFault;
+use gate_core::draft::{DraftFault, NotEntitled};
+use gate_core::session::NotOpen;
+use gate_core::usecases::acting::ActError;
+use gate_core::usecases::branding::RebrandError;
+use gate_core::usecases::create::CreateError;
+use gate_core::usecases::expiry::ExpiryError;
+use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
+use instruments::faults::{Violation, violated};
+use partner_core::answers::AnswerFault;
+
+const FIX: &str = "Fix the request; do not retry it unchanged.";
+const ASK: &str = "Do not retry until the operator has changed your access.";
+
+/// The codes of the gate API, beside those every service shares.
+pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
+    use Kind::{Conflict, Forbidden, InvalidRequest};
+    &[
+        error_doc(
+            "amount_out_of_range",
+            400,
+            InvalidRequest,
+            "The amount exceeds 10000000000.",
+            FIX,
+        ),
+        error_doc(
+            "unknown_currency",
+            400,
+            InvalidRequest,
+            "The code is no active ISO 4217 currency.",
+            FIX,
+        ),
+        error_doc(
+            "quote_preview_missing",
+            400,
+            InvalidRequest,
+            "`quote_preview_id` names no locked preview of yours.",
+            "Ask for a new preview, or create the session without one.",
+        ),
+        error_doc(
+            "test_key_on_live",
+            403,
+            Forbidden,
+            "A test key was sent to the live host.",
+            "Send it to the sandbox host, or use a live key.",
+        ),
+        error_doc(
+            "live_key_on_sandbox",
+            403,
+            Forbidden,
+            "A live key was sent to the sandbox host.",
+            "Send it to the live host, or use a test key.",
+        ),
+        error_doc(
+            "live_keys_not_allowed",
+            403,
+            Forbidden,
+            "The route exists in the sandbox only.",
+            "Use it with a test key on the sandbox host.",
+        ),
+        error_doc(
+            "key_kind_not_allowed",
+            403,
+            Forbidden,
+            "A publishable key was sent to a route that takes a secret one, or the other way round.",
+            "Use the right kind of key for this route. A secret key never belongs in a browser.",
+        ),
+        error_doc(
+            "gate_not_enabled",
+            403,
+            Forbidden,
+            "The gate product is not enabled for you.",
+            ASK,
+        ),
+        error_doc(
+            "kyc_package_not_trusted",
+            403,
+            Forbidden,
+            "A `kyc_package` was sent, and yours are not taken.",
+            "Leave `kyc_package` out, or ask the operator to trust your verification.",
+        ),
+        error_doc(
+            "kit_blocks_not_enabled",
+            403,
+            Forbidden,
+            "A `flow` was sent, and flow sessions are not enabled for you.",
+            "Leave `flow` out, or ask the operator to enable flow sessions.",
+        ),
+        error_doc(
+            "quota_exhausted",
+            403,
+            Forbidden,
+            "The live session quota of this calendar month (UTC) is used up.",
+            "Wait for the next month, or ask the operator for a higher quota.",
+        ),
+        error_doc(
+            "idempotency_in_progress",
+            409,
+            Conflict,
+            "Another request with the same Idempotency-Key is being worked on.",
+            "Retry in a moment with the same key.",
+        ),
+        error_doc(
+            "session_not_open",
+            409,
+            Conflict,
+            "The session is completed, cancelled or expired; `message` says which.",
+            "Read the session and branch on its status.",
+        ),
+    ]
+};
+
+pub(crate) fn create_error(error: CreateError) -> ApiError {
+    match error {
+        CreateError::InProgress => in_progress(),
+        CreateError::Draft(fault) => draft_fault(fault),
+        CreateError::Denied(denial) => denial.into(),
+        CreateError::NotEntitled(refusal) => not_entitled(refusal),
+        CreateError::Exhausted(_) => ApiError::forbidden(
+            "quota_exhausted",
+            "The live session quota of this calendar month is used up.",
+        ),
+        CreateError::Answer(fault) => answer_fault(fault),
+        CreateError::Store(fault) => fault.into(),
+        CreateError::Unsealed(_) | CreateError::Event(_) => undoable(error),
+    }
+}
+
+pub(crate) fn act_error(error: ActError) -> ApiError {
+    match error {
+        ActError::InProgress => in_progress(),
+        ActError::LiveMode => ApiError::forbidden(
+            "live_keys_not_allowed",
+            "Live sessions are neither completed nor failed by hand.",
+        ),
+        ActError::NotFound => ApiError::not_found(),
+        ActError::NotOpen(refusal) => not_open(refusal),
+        ActError::Answer(fault) => answer_fault(fault),
+        ActError::Store(fault) => fault.into(),
+        ActError::Event(_) => undoable(error),
+    }
+}
+
+pub(crate) fn rebrand_error(error: RebrandError) -> ApiError {
+    match error {
+        RebrandError::InProgress => in_progress(),
+        RebrandError::Field(fault) => ApiError::invalid_request(format!("{fault}.")),
+        RebrandError::Answer(fault) => answer_fault(fault),
+        RebrandError::Store(fault) => fault.into(),
+    }
+}
+
+pub(crate) fn expiry_error(error: ExpiryError) -> ApiError {
+    match error {
+        ExpiryError::Store(fault) => fault.into(),
+        ExpiryError::Event(_) => undoable(error),
+    }
+}
+
+fn draft_fault(fault: DraftFault) -> ApiError {
+    let code = match fault {
+        DraftFault::Amount(AmountFault::OutOfRange) => "amount_out_of_range",
+        DraftFault::UnknownCurrency => "unknown_currency",
+        DraftFault::PreviewMissing => "quote_preview_missing",
+        DraftFault::Amount(AmountFault::Malformed | AmountFault::Zero)
+        | DraftFault::Redirect { .. }
+        | DraftFault::TooLong { .. }
+        | DraftFault::Object { .. } => "invalid_request",
+    };
+    ApiError::invalid(code, format!("{fault}."))
+}
+
+fn not_entitled(refusal: NotEntitled) -> ApiError {
+    let (code, message) = match refusal {
+        NotEntitled::KycPackage => (
+            "kyc_package_not_trusted",
+            "`kyc_package` is not taken from this partner.",
+        ),
+        NotEntitled::Flow => (
+            "kit_blocks_not_enabled",
+            "`flow`: flow sessions are not enabled for this partner.",
+        ),
+    };
+    ApiError::forbidden(code, message)
+}
+
+fn not_open(NotOpen(status): NotOpen) -> ApiError {
+    ApiError::conflict(
+        "session_not_open",
+        format!("The session is {}.", status.as_str()),
+    )
+}
+
+fn in_progress() -> ApiError {
+    ApiError::conflict(
+        "idempotency_in_progress",
+        "A request with this `Idempotency-Key` is being worked on. Retry it in a moment.",
+    )
+}
+
+fn answer_fault(fault: AnswerFault) -> ApiError {
+    match fault {
+        AnswerFault::Store(fault) => fault.into(),
+        AnswerFault::Sealed(_) | AnswerFault::Damaged | AnswerFault::Unwritable(_) => {
+            undoable(fault)
+        }
+    }
+}
+
+/// What was decided could not be done.
+fn undoable(fault: impl std::error::Error + Send + Sync + 'static) -> ApiError {
+    violated(Violation::Undoable);
+    ApiError::internal(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use gate_core::branding::BrandingFault;
+    use gate_core::object::ObjectFault;
+    use gate_core::quota::Exhausted;
+    use gate_core::redirect::RedirectFault;
+    use gate_core::session::SessionStatus;
+    use http_kit::SHARED_ERRORS;
+    use partner_core::Denial;
+
+    use super::*;
+
+    /// Every refusal of the domain, as it reads from outside.
+    fn every_refusal() -> Vec<ApiError> {
+        let drafts = [
+            DraftFault::Amount(AmountFault::Malformed),
+            DraftFault::Amount(AmountFault::Zero),
+            DraftFault::Amount(AmountFault::OutOfRange),
+            DraftFault::UnknownCurrency,
+            DraftFault::Redirect {
+                field: "return_url",
+                fault: RedirectFault::NotAllowed,
+            },
+            DraftFault::TooLong {
+                field: "wallet_address",
+            },
+            DraftFault::Object {
+                field: "metadata",
+                fault: ObjectFault::TooLarge,
+            },
+            DraftFault::PreviewMissing,
+        ];
+        let denials = [
+            Denial::KeyRevoked,
+            Denial::OrganizationSuspended,
+            Denial::GateNotEnabled,
+        ];
+        let creates = [
+            CreateError::InProgress,
+            CreateError::NotEntitled(NotEntitled::Flow),
+            CreateError::NotEntitled(NotEntitled::KycPackage),
+            CreateError::Exhausted(Exhausted),
+        ];
+        let acts = [
+            ActError::InProgress,
+            ActError::LiveMode,
+            ActError::NotFound,
+            ActError::NotOpen(NotOpen(SessionStatus::Expired)),
+        ];
+        let brandings = [
+            RebrandError::InProgress,
+            RebrandError::Field(BrandingFault::LogoUrl),
+        ];
+        let creates = creates
+            .into_iter()
+            .chain(drafts.map(CreateError::Draft))
+            .chain(denials.map(CreateError::Denied))
+            .map(create_error);
+        creates
+            .chain(acts.map(act_error))
+            .chain(brandings.map(rebrand_error))
+            .collect()
+    }
+
+    #[test]
+    fn every_refusal_is_explained_as_it_is_sent() {
+        for error in every_refusal() {
+            let doc = ERROR_DOCS
+                .iter()
+                .chain(SHARED_ERRORS)
+                .find(|doc| doc.code == error.code());
+            let doc = doc.unwrap_or_else(|| panic!("{} is not explained", error.code()));
+            assert_eq!(
+                (doc.status, doc.kind),
+                (error.status().as_u16(), error.kind()),
+                "{}",
+                doc.code
+            );
+        }
+    }
+
+    #[test]
+    fn no_code_is_explained_twice() {
+        for (at, doc) in ERROR_DOCS.iter().enumerate() {
+            let others = ERROR_DOCS.iter().skip(at + 1).chain(SHARED_ERRORS);
+            assert!(
+                others.into_iter().all(|other| other.code != doc.code),
+                "{}",
+                doc.code
+            );
+        }
+    }
+}

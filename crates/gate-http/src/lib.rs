@@ -1,0 +1,16 @@
+//! The gate HTTP API: the route table, the wire shapes, and how refusals read from outside.
+
+mod app;
+mod branding;
+mod contract;
+mod errors;
+mod routes;
+mod service;
+mod sessions;
+mod test_helpers;
+mod transactions;
+mod wire;
+
+pub use app::Parts;
+pub use contract::{every_error, openapi, openapi_yaml, test_helpers};
+pub use service::{Setup, Tiers, service};

@@ -1,0 +1,63 @@
+//! The route table of the gate API. Authority and limits are visible here: a route's class says
+//! which key it takes, and every class asks whether the partner is entitled to the gate.
+
+use axum::Router;
+use http_kit::{Door, Limit};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::service::Limits;
+use crate::{branding, sessions, test_helpers, transactions};
+
+/// Secret key, under the limit of creates.
+pub(crate) fn create_session() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(sessions::create_session))
+}
+
+/// Secret key, under the limit of cancels.
+pub(crate) fn cancel_session() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(sessions::cancel_session))
+}
+
+/// Secret key, under the limit of the list of sessions.
+pub(crate) fn list_sessions() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(sessions::list_sessions))
+}
+
+/// Secret key, under the limit of the list of transactions.
+pub(crate) fn list_transactions() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(transactions::list_transactions))
+}
+
+/// Secret key, under the global tiers.
+pub(crate) fn secret() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(sessions::retrieve_session))
+        .routes(routes!(transactions::retrieve_transaction))
+        .routes(routes!(branding::get_branding, branding::update_branding))
+}
+
+/// Secret key of the sandbox, under the global tiers.
+pub(crate) fn sandbox() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(test_helpers::complete_session))
+        .routes(routes!(test_helpers::fail_session))
+}
+
+/// Every route behind its class and its limit.
+pub(crate) fn router(app: App, door: &Door, limits: Option<&Limits>) -> Router {
+    let limit = |of: fn(&Limits) -> &Limit| limits.map(of).cloned();
+    let entitled = |routes: OpenApiRouter<App>, of: fn(&Limits) -> &Limit| {
+        Router::from(routes).route_layer(door.entitled(limit(of)))
+    };
+    let helpers = Router::from(sandbox()).route_layer(door.sandbox(limit(|it| &it.global)));
+    Router::new()
+        .merge(entitled(create_session(), |it| &it.create_session))
+        .merge(entitled(cancel_session(), |it| &it.cancel_session))
+        .merge(entitled(list_sessions(), |it| &it.list_sessions))
+        .merge(entitled(list_transactions(), |it| &it.list_transactions))
+        .merge(entitled(secret(), |it| &it.global))
+        .merge(helpers)
+        .with_state(app)
+}

@@ -1,0 +1,130 @@
+//! The whole HTTP face of the service: the routes behind their door, the published contract, its
+//! page and the probes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use http_kit::openapi::{ContractFault, to_value};
+use http_kit::{
+    Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, docs_route, finish,
+    openapi_route, probes, render_docs,
+};
+use partner_core::Access;
+use partner_core::ports::{Readiness, Throttle};
+use partner_core::throttle::Tier;
+
+use crate::app::{App, Parts};
+use crate::contract::{every_error, openapi, openapi_yaml};
+use crate::routes;
+
+/// The contract's name under `/openapi/`.
+const DOCUMENT: &str = "gate-v1.yaml";
+
+/// In the gate every mistake with a key has a code of its own.
+const WORDING: Wording = Wording {
+    test_key_on_live: "test_key_on_live",
+    live_key_on_test: "live_key_on_sandbox",
+    wrong_kind: "key_kind_not_allowed",
+    not_in_live: "live_keys_not_allowed",
+};
+
+/// The numbers of the limits, each of one tier but the last.
+#[derive(Debug, Clone)]
+pub struct Tiers {
+    /// `POST /gate_sessions`, per key.
+    pub create_session: Vec<Tier>,
+    /// `POST /gate_sessions/{id}/cancel`, per key.
+    pub cancel_session: Vec<Tier>,
+    /// `GET /gate_sessions`, per key.
+    pub list_sessions: Vec<Tier>,
+    /// `GET /transactions`, per key.
+    pub list_transactions: Vec<Tier>,
+    /// `POST /embed/bootstrap`, per key.
+    pub bootstrap: Vec<Tier>,
+    /// Every other route, and every answer of 401, per client address.
+    pub global: Vec<Tier>,
+}
+
+/// What the service is made of.
+#[derive(Clone)]
+pub struct Setup {
+    /// The use cases.
+    pub parts: Parts,
+    /// Counts requests.
+    pub throttle: Arc<dyn Throttle>,
+    /// The limits; `None` where throttles are off.
+    pub tiers: Option<Tiers>,
+    /// Whose `X-Forwarded-For` is believed.
+    pub proxies: TrustedProxies,
+    /// Request ids and the documentation's address.
+    pub site: Site,
+    /// Whether the store is there.
+    pub readiness: Arc<dyn Readiness>,
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The limits of the routes.
+#[derive(Debug)]
+pub(crate) struct Limits {
+    pub(crate) create_session: Limit,
+    pub(crate) cancel_session: Limit,
+    pub(crate) list_sessions: Limit,
+    pub(crate) list_transactions: Limit,
+    pub(crate) global: Limit,
+}
+
+impl Limits {
+    fn new(tiers: Tiers) -> Self {
+        let per_key = |group, tiers: Vec<Tier>| Limit::new(group, Whose::Credential, tiers);
+        Self {
+            create_session: per_key("create_session", tiers.create_session),
+            cancel_session: per_key("cancel_session", tiers.cancel_session),
+            list_sessions: per_key("list_sessions", tiers.list_sessions),
+            list_transactions: per_key("list_transactions", tiers.list_transactions),
+            global: Limit::new("gate", Whose::Client, tiers.global),
+        }
+    }
+}
+
+/// Builds the router, complete and finished.
+///
+/// # Errors
+/// [`ContractFault`] where the published contract does not hold together; the tests would have
+/// found it.
+pub fn service(setup: Setup) -> Result<Router, ContractFault> {
+    let limits = setup.tiers.map(Limits::new);
+    let door = Door::new(DoorConfig {
+        mode: setup.parts.mode,
+        directory: Arc::clone(&setup.parts.directory),
+        throttle: Arc::clone(&setup.throttle),
+        proxies: setup.proxies,
+        wording: WORDING,
+        guesses: limits.as_ref().map(|limits| limits.global.clone()),
+        entitled: Access::gate_entitled,
+    });
+    let routes = routes::router(App::new(setup.parts), &door, limits.as_ref());
+    Ok(finish(
+        routes
+            .merge(pages()?)
+            .merge(probes(setup.readiness, setup.throttle)),
+        setup.site,
+    ))
+}
+
+fn pages() -> Result<Router, ContractFault> {
+    let errors: Vec<_> = every_error().collect();
+    let page = render_docs(
+        &to_value(&openapi()?)?,
+        &errors,
+        &format!("/openapi/{DOCUMENT}"),
+    );
+    Ok(docs_route(page).merge(openapi_route(DOCUMENT, openapi_yaml()?)))
+}

@@ -1,0 +1,341 @@
+//! Sessions: create, retrieve, list, cancel.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use gate_core::draft::Draft;
+use gate_core::ports::SessionFilter;
+use gate_core::session::{Flow, Session, SessionId, SessionStatus};
+use gate_core::usecases::acting::Deed;
+use http_kit::{
+    ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Pen, Query, RawJson, Sent,
+};
+use partner_core::Tenant;
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::errors;
+use crate::wire::{self, LONGEST_PAGE, Verbatim, instant, page_size};
+
+/// The list's own path.
+const LIST: &str = "/v1/gate_sessions";
+
+/// What a session is to be bound to.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct CreateSessionRequest {
+    /// A decimal string greater than zero: digits, optionally a dot and 1 to 8 more. Later widget
+    /// actions must match it exactly.
+    #[schema(example = "100.00", pattern = r"^[0-9]+(\.[0-9]{1,8})?$")]
+    amount: String,
+    /// An active ISO 4217 code, in whatever case.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// Where the user is led after success: an https URL whose origin is among your allowed
+    /// domains. In the sandbox a loopback host may be http.
+    #[schema(example = "https://shop.example/done", max_length = 2048)]
+    return_url: String,
+    /// Where the user is led after giving up; the same rules.
+    #[schema(example = "https://shop.example/cart", max_length = 2048)]
+    cancel_url: Option<String>,
+    /// The asset, in whatever case.
+    #[schema(example = "USDT")]
+    target_token: Option<String>,
+    /// The chain, in whatever case.
+    #[schema(example = "TRON")]
+    target_network: Option<String>,
+    /// Locks the widget to one flow; absent: the open widget.
+    #[schema(value_type = Option<wire::Flow>)]
+    flow: Option<FlowWord>,
+    /// A destination to be pre-filled; judged when the flow knows its network.
+    #[schema(max_length = 128)]
+    wallet_address: Option<String>,
+    /// Your own name for the user, echoed in events.
+    #[schema(max_length = 128)]
+    user_reference: Option<String>,
+    /// Yours alone, and returned: at most 50 keys and 16 KiB. Its numbers keep every digit.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<RawJson>,
+    /// A preview with a lock: amount, currency, asset and side must match it.
+    #[schema(pattern = "^[0-9a-f]{24}$")]
+    quote_preview_id: Option<String>,
+    /// What you know of the user, where you are trusted; never returned.
+    #[schema(value_type = Option<Object>)]
+    kyc_package: Option<RawJson>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FlowWord {
+    OnRamp,
+    OffRamp,
+    Swap,
+}
+
+/// Where a session stands.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the words; values are written from the domain's own type"
+)]
+pub(crate) enum SessionStatusWord {
+    Open,
+    Completed,
+    Expired,
+    Cancelled,
+}
+
+/// A session: one amount that a user is to pay or be paid through the hosted flow.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = GateSession)]
+pub(crate) struct SessionRecord {
+    /// Session id.
+    #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: String,
+    /// `gate_session`
+    #[schema(example = "gate_session")]
+    object: &'static str,
+    /// The owner.
+    #[schema(example = "acme")]
+    partner_id: String,
+    /// The mode of the key that created it.
+    #[schema(value_type = wire::Mode)]
+    mode: &'static str,
+    /// The bound amount, as it was sent.
+    #[schema(example = "100.00")]
+    amount: String,
+    /// ISO 4217 code, in upper case.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// Success redirect, as it was sent.
+    return_url: String,
+    /// Cancel redirect, or null.
+    #[schema(required = true)]
+    cancel_url: Option<String>,
+    /// Branch on this. There is no `failed`: a failed payment leaves the session open.
+    #[schema(value_type = SessionStatusWord)]
+    status: &'static str,
+    /// From this instant on it is not open.
+    #[schema(format = DateTime)]
+    expires_at: String,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// The flow the widget is locked to; null: the open widget.
+    #[schema(required = true, value_type = Option<wire::Flow>)]
+    flow: Option<&'static str>,
+    /// The asset, in upper case, or null.
+    #[schema(required = true)]
+    target_token: Option<String>,
+    /// The chain, in upper case, or null.
+    #[schema(required = true)]
+    target_network: Option<String>,
+    /// The pre-filled destination, or null.
+    #[schema(required = true)]
+    wallet_address: Option<String>,
+    /// Your own name for the user, or null.
+    #[schema(required = true)]
+    user_reference: Option<String>,
+    /// True where a `kyc_package` of yours was accepted.
+    kyc_pre_verified: bool,
+    /// As it was sent; `{}` where none was.
+    #[schema(value_type = Object)]
+    metadata: Verbatim,
+    /// Binds a browser's bootstrap to this session. In the answer to the create only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    client_secret: Option<String>,
+}
+
+/// A page of sessions, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SessionList {
+    /// `list`
+    #[schema(example = "list")]
+    object: &'static str,
+    /// The sessions.
+    data: Vec<SessionRecord>,
+    /// Do more follow? Go on with `starting_after` the last id.
+    has_more: bool,
+    /// The list's path.
+    #[schema(example = "/v1/gate_sessions")]
+    url: &'static str,
+}
+
+/// Create a session
+///
+/// Binds an amount and a currency to a session of the key's mode, and gives its client secret, once.
+/// A repeat under the same `Idempotency-Key` gets the first answer again, to the byte.
+#[utoipa::path(post, path = "/v1/gate_sessions", operation_id = "createSession", tag = "Sessions",
+    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    request_body = CreateSessionRequest,
+    security(("secretKey" = [])),
+    responses((status = 201, description = "The session, with its client secret", body = SessionRecord)))]
+pub(crate) async fn create_session(
+    who: Entitled,
+    State(app): State<App>,
+    key: IdempotencyHeader,
+    pen: Pen,
+    Body(request): Body<CreateSessionRequest>,
+) -> Result<Sent, ApiError> {
+    let key = key.required()?;
+    let given = app
+        .parts()
+        .creating
+        .create(who.access(), key, &request.into(), &|created| {
+            let secret = created.client_secret.expose_secret().to_owned();
+            let session = SessionRecord {
+                client_secret: Some(secret),
+                ..record(who.tenant(), &created.session)
+            };
+            pen.json(StatusCode::CREATED, &session)
+        })
+        .await
+        .map_err(errors::create_error)?;
+    Ok(Sent(given))
+}
+
+/// Read a session
+///
+/// Applies an expiry that it is the first to meet.
+#[utoipa::path(get, path = "/v1/gate_sessions/{id}", operation_id = "retrieveSession", tag = "Sessions",
+    params(("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The session", body = SessionRecord)))]
+pub(crate) async fn retrieve_session(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+) -> Result<Json<SessionRecord>, ApiError> {
+    let id = id.parse(SessionId::parse)?;
+    let found = app.parts().reading.session(who.tenant(), id).await;
+    let session = found.map_err(errors::expiry_error)?;
+    let session = session.ok_or_else(ApiError::not_found)?;
+    Ok(Json(record(who.tenant(), &session)))
+}
+
+/// List sessions
+///
+/// Newest first. Page on with `starting_after` while `has_more` is true.
+#[utoipa::path(get, path = "/v1/gate_sessions", operation_id = "listSessions", tag = "Sessions",
+    params(
+        ("limit" = Option<u32>, Query, description = "1 to 100; 10 where it is left out", minimum = 1, maximum = 100),
+        ("starting_after" = Option<String>, Query, description = "The last id of the page before", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("status" = Option<SessionStatusWord>, Query, description = "Only this status"),
+    ),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "A page of sessions", body = SessionList)))]
+pub(crate) async fn list_sessions(
+    who: Entitled,
+    State(app): State<App>,
+    query: Query,
+) -> Result<Json<SessionList>, ApiError> {
+    let limit = page_size(query.integer("limit", 1..=LONGEST_PAGE)?);
+    let statuses = SessionStatus::ALL.map(|status| (status.as_str(), status));
+    let filter = SessionFilter {
+        after: query.parsed("starting_after", |text| {
+            SessionId::parse(text).ok_or("expected the id of a session")
+        })?,
+        status: query.one_of("status", &statuses)?,
+    };
+    let page = app.parts().reading.sessions(who.tenant(), &filter, limit);
+    let page = page.await.map_err(errors::expiry_error)?;
+    Ok(Json(SessionList {
+        object: "list",
+        data: page
+            .items
+            .iter()
+            .map(|it| record(who.tenant(), it))
+            .collect(),
+        has_more: page.has_more,
+        url: LIST,
+    }))
+}
+
+/// Cancel a session
+///
+/// Only an open session can be cancelled. Without an `Idempotency-Key` a repeat is 409; with one it
+/// gets the first answer again.
+#[utoipa::path(post, path = "/v1/gate_sessions/{id}/cancel", operation_id = "cancelSession", tag = "Sessions",
+    params(
+        ("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+    ),
+    security(("secretKey" = [])),
+    responses((status = 201, description = "The session, cancelled", body = SessionRecord)))]
+pub(crate) async fn cancel_session(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+    key: IdempotencyHeader,
+    pen: Pen,
+) -> Result<Sent, ApiError> {
+    let id = id.parse(SessionId::parse)?;
+    let key = key.optional()?;
+    let given = app
+        .parts()
+        .acting
+        .act(who.tenant(), id, key, &Deed::Cancel, &|done| {
+            pen.json(StatusCode::CREATED, &record(who.tenant(), &done.session))
+        })
+        .await
+        .map_err(errors::act_error)?;
+    Ok(Sent(given))
+}
+
+/// A session as everybody but its create reads it.
+pub(crate) fn record(who: &Tenant, session: &Session) -> SessionRecord {
+    let terms = &session.terms;
+    SessionRecord {
+        id: session.id.to_string(),
+        object: "gate_session",
+        partner_id: who.partner.to_string(),
+        mode: who.mode.as_str(),
+        amount: terms.amount.as_str().to_owned(),
+        currency: terms.currency.code().to_owned(),
+        return_url: terms.return_url.clone(),
+        cancel_url: terms.cancel_url.clone(),
+        status: session.state.status().as_str(),
+        expires_at: instant(session.expires_at),
+        created_at: instant(session.created_at),
+        flow: terms.flow.map(Flow::as_str),
+        target_token: terms.target_token.clone(),
+        target_network: terms.target_network.clone(),
+        wallet_address: terms.wallet_address.clone(),
+        user_reference: terms.user_reference.clone(),
+        kyc_pre_verified: session.kyc_pre_verified,
+        metadata: Verbatim(terms.metadata.clone()),
+        client_secret: None,
+    }
+}
+
+impl From<CreateSessionRequest> for Draft {
+    fn from(request: CreateSessionRequest) -> Self {
+        Self {
+            amount: request.amount,
+            currency: request.currency,
+            return_url: request.return_url,
+            cancel_url: request.cancel_url,
+            target_token: request.target_token,
+            target_network: request.target_network,
+            flow: request.flow.map(Flow::from),
+            wallet_address: request.wallet_address,
+            user_reference: request.user_reference,
+            metadata: request.metadata.map(RawJson::into_string),
+            quote_preview_id: request.quote_preview_id,
+            kyc_package: request.kyc_package.map(RawJson::into_string),
+        }
+    }
+}
+
+impl From<FlowWord> for Flow {
+    fn from(word: FlowWord) -> Self {
+        match word {
+            FlowWord::OnRamp => Self::OnRamp,
+            FlowWord::OffRamp => Self::OffRamp,
+            FlowWord::Swap => Self::Swap,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The sandbox's own way to end a session: as paid, or as attempted in vain.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use gate_core::session::SessionId;
+use gate_core::usecases::acting::{Deed, Intent};
+use http_kit::{ApiError, IdempotencyHeader, OptionalJson, PathId, Pen, Sandbox, Sent};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::errors;
+use crate::sessions::{self, SessionRecord};
+
+/// Why the payment is to fail.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(crate) struct FailSessionRequest {
+    /// A word such as `provider_declined`, `kyc_failed`, `insufficient_funds` or `user_cancelled`.
+    #[schema(default = "provider_declined")]
+    code: Option<String>,
+    /// A sentence.
+    message: Option<String>,
+}
+
+/// A session that was completed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CompletedSession {
+    /// The session.
+    session: SessionRecord,
+}
+
+/// A session whose payment has failed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FailedSession {
+    /// The session, still open.
+    session: SessionRecord,
+    /// The payment.
+    #[schema(required = true, value_type = IntentRecord)]
+    intent: Option<IntentRecord>,
+}
+
+/// A payment that has failed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TestIntent)]
+pub(crate) struct IntentRecord {
+    /// Its id.
+    #[schema(example = "int_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: String,
+    /// Its transaction.
+    #[schema(example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    tx_refid: String,
+    /// `failed`
+    #[schema(example = "failed")]
+    status: &'static str,
+    /// Why, in a word.
+    #[schema(example = "provider_declined")]
+    failure_code: String,
+    /// Why, in a sentence.
+    failure_message: String,
+}
+
+/// Complete a session
+///
+/// Pays an open session of the sandbox: it is completed, with a transaction, and
+/// `gate_session.completed` is sent.
+#[utoipa::path(post, path = "/v1/test_helpers/sessions/{id}/complete", operation_id = "completeTestSession", tag = "Test helpers",
+    params(
+        ("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+    ),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The session, completed", body = CompletedSession)))]
+pub(crate) async fn complete_session(
+    who: Sandbox,
+    State(app): State<App>,
+    id: PathId,
+    key: IdempotencyHeader,
+    pen: Pen,
+) -> Result<Sent, ApiError> {
+    let id = id.parse(SessionId::parse)?;
+    let key = key.optional()?;
+    let acting = &app.parts().acting;
+    let given = acting
+        .act(who.tenant(), id, key, &Deed::Complete, &|done| {
+            let session = sessions::record(who.tenant(), &done.session);
+            pen.json(StatusCode::OK, &CompletedSession { session })
+        })
+        .await
+        .map_err(errors::act_error)?;
+    Ok(Sent(given))
+}
+
+/// Fail a payment
+///
+/// The payment of an open session of the sandbox fails. The session stays open, and nothing is sent.
+#[utoipa::path(post, path = "/v1/test_helpers/sessions/{id}/fail", operation_id = "failTestSession", tag = "Test helpers",
+    params(
+        ("id" = String, Path, description = "Session id", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+    ),
+    request_body = Option<FailSessionRequest>,
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The session, open, and the payment that has failed", body = FailedSession)))]
+pub(crate) async fn fail_session(
+    who: Sandbox,
+    State(app): State<App>,
+    id: PathId,
+    key: IdempotencyHeader,
+    pen: Pen,
+    OptionalJson(request): OptionalJson<FailSessionRequest>,
+) -> Result<Sent, ApiError> {
+    let id = id.parse(SessionId::parse)?;
+    let key = key.optional()?;
+    let FailSessionRequest { code, message } = request.unwrap_or_default();
+    let acting = &app.parts().acting;
+    let given = acting
+        .act(
+            who.tenant(),
+            id,
+            key,
+            &Deed::Fail { code, message },
+            &|done| {
+                let session = sessions::record(who.tenant(), &done.session);
+                let intent = done.intent.as_ref().map(record);
+                pen.json(StatusCode::OK, &FailedSession { session, intent })
+            },
+        )
+        .await
+        .map_err(errors::act_error)?;
+    Ok(Sent(given))
+}
+
+fn record(intent: &Intent) -> IntentRecord {
+    IntentRecord {
+        id: intent.id.to_string(),
+        tx_refid: intent.refid.to_string(),
+        status: "failed",
+        failure_code: intent.failure_code.clone(),
+        failure_message: intent.failure_message.clone(),
+    }
+}

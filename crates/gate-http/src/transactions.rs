@@ -1,0 +1,173 @@
+//! Transactions: what a partner reconciles.
+
+use axum::Json;
+use axum::extract::State;
+use gate_core::ports::TransactionFilter;
+use gate_core::session::SessionId;
+use gate_core::transaction::{RefId, Transaction, TransactionStatus};
+use http_kit::{ApiError, Entitled, PathId, Query};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::wire::{self, LONGEST_PAGE, instant, page_size};
+
+/// The list's own path.
+const LIST: &str = "/v1/transactions";
+
+/// Where a transaction stands.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the words; values are written from the domain's own type"
+)]
+pub(crate) enum TransactionStatusWord {
+    Processing,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+/// What has been paid for a session, and what for. What is not known is null.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Transaction)]
+pub(crate) struct TransactionRecord {
+    /// `transaction`
+    #[schema(example = "transaction")]
+    object: &'static str,
+    /// A reference that support can be told.
+    #[schema(example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    refid: String,
+    /// The session it belongs to.
+    #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    session_id: String,
+    /// What it does.
+    #[schema(value_type = wire::Flow)]
+    action: &'static str,
+    /// Branch on this.
+    #[schema(value_type = TransactionStatusWord)]
+    status: &'static str,
+    /// The asset, or null.
+    #[schema(required = true)]
+    token: Option<String>,
+    /// The chain, or null.
+    #[schema(required = true)]
+    network: Option<String>,
+    /// ISO 4217 code.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// The method paid with or out to, or null.
+    #[schema(required = true)]
+    payment_method: Option<String>,
+    /// The fiat side, or null.
+    #[schema(required = true)]
+    fiat_amount: Option<String>,
+    /// The crypto side, or null.
+    #[schema(required = true)]
+    token_amount: Option<String>,
+    /// Output per input before fees, or null.
+    #[schema(required = true)]
+    exchange_rate: Option<String>,
+    /// Fees in all, in the currency, or null.
+    #[schema(required = true)]
+    total_fees: Option<String>,
+    /// The reference of the local rail, or null.
+    #[schema(required = true)]
+    local_rail_transaction_id: Option<String>,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it was completed; null unless it was.
+    #[schema(required = true, format = DateTime)]
+    completed_at: Option<String>,
+}
+
+/// A page of transactions, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TransactionList {
+    /// `list`
+    #[schema(example = "list")]
+    object: &'static str,
+    /// The transactions.
+    data: Vec<TransactionRecord>,
+    /// Do more follow? Go on with `starting_after` the last `refid`.
+    has_more: bool,
+    /// The list's path.
+    #[schema(example = "/v1/transactions")]
+    url: &'static str,
+}
+
+/// List transactions
+///
+/// Newest first. Page on with `starting_after` while `has_more` is true.
+#[utoipa::path(get, path = "/v1/transactions", operation_id = "listTransactions", tag = "Transactions",
+    params(
+        ("limit" = Option<u32>, Query, description = "1 to 100; 10 where it is left out", minimum = 1, maximum = 100),
+        ("starting_after" = Option<String>, Query, description = "The last `refid` of the page before", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("status" = Option<TransactionStatusWord>, Query, description = "Only this status"),
+        ("session_id" = Option<String>, Query, description = "Only those of this session", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+    ),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "A page of transactions", body = TransactionList)))]
+pub(crate) async fn list_transactions(
+    who: Entitled,
+    State(app): State<App>,
+    query: Query,
+) -> Result<Json<TransactionList>, ApiError> {
+    let limit = page_size(query.integer("limit", 1..=LONGEST_PAGE)?);
+    let statuses = TransactionStatus::ALL.map(|status| (status.as_str(), status));
+    let filter = TransactionFilter {
+        after: query.parsed("starting_after", |text| {
+            RefId::parse(text).ok_or("expected the refid of a transaction")
+        })?,
+        status: query.one_of("status", &statuses)?,
+        session: query.parsed("session_id", |text| {
+            SessionId::parse(text).ok_or("expected the id of a session")
+        })?,
+    };
+    let reading = &app.parts().reading;
+    let page = reading.transactions(who.tenant(), &filter, limit).await?;
+    Ok(Json(TransactionList {
+        object: "list",
+        data: page.items.into_iter().map(record).collect(),
+        has_more: page.has_more,
+        url: LIST,
+    }))
+}
+
+/// Read a transaction
+#[utoipa::path(get, path = "/v1/transactions/{refid}", operation_id = "retrieveTransaction", tag = "Transactions",
+    params(("refid" = String, Path, description = "The transaction's reference", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The transaction", body = TransactionRecord)))]
+pub(crate) async fn retrieve_transaction(
+    who: Entitled,
+    State(app): State<App>,
+    refid: PathId,
+) -> Result<Json<TransactionRecord>, ApiError> {
+    let refid = refid.parse(RefId::parse)?;
+    let found = app.parts().reading.transaction(who.tenant(), refid).await?;
+    Ok(Json(record(found.ok_or_else(ApiError::not_found)?)))
+}
+
+fn record(transaction: Transaction) -> TransactionRecord {
+    TransactionRecord {
+        object: "transaction",
+        refid: transaction.refid.to_string(),
+        session_id: transaction.session.to_string(),
+        action: transaction.action.as_str(),
+        status: transaction.state.status().as_str(),
+        token: transaction.token,
+        network: transaction.network,
+        currency: transaction.currency,
+        payment_method: transaction.payment_method,
+        fiat_amount: transaction.fiat_amount,
+        token_amount: transaction.token_amount,
+        exchange_rate: transaction.exchange_rate,
+        total_fees: transaction.total_fees,
+        local_rail_transaction_id: transaction.local_rail_transaction_id,
+        created_at: instant(transaction.created_at),
+        completed_at: transaction.state.completed_at().map(instant),
+    }
+}

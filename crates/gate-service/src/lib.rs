@@ -1,0 +1,96 @@
+//! The gate service: its API on top of a runtime.
+//!
+//! The program of the same name is a few lines around [`start`]; `penstock sandbox` and the tests
+//! call it in their own process.
+
+use std::sync::Arc;
+
+use gate_core::usecases::acting::Acting;
+use gate_core::usecases::branding::Rebranding;
+use gate_core::usecases::create::Creating;
+use gate_core::usecases::reading::Reading;
+use gate_http::{Parts, Setup, Tiers};
+use http_kit::{Site, TrustedProxies};
+use partner_core::answers::Answers;
+use partner_core::events::Service;
+use runtime::Runtime;
+use runtime::config::GateThrottle;
+use service_kit::Bound;
+
+pub use service_kit::{Listening, StartFault};
+
+/// Binds the service to the address of its configuration, and starts delivering its events and
+/// expiring its sessions.
+///
+/// # Errors
+/// [`StartFault`]; nothing listens then.
+pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
+    let wanted = runtime.base.config.gate_listen;
+    let bound = Bound::bind(runtime, "PENSTOCK_GATE_LISTEN", wanted).await?;
+    let router = gate_http::service(setup(runtime, bound.site().clone()))?;
+    runtime.deliver(Service::Gate);
+    runtime.sweep_sessions();
+    Ok(bound.serve(router))
+}
+
+/// The published contract.
+///
+/// # Errors
+/// [`StartFault::Contract`].
+pub fn openapi_yaml() -> Result<String, StartFault> {
+    Ok(gate_http::openapi_yaml()?)
+}
+
+fn setup(runtime: &Runtime, site: Site) -> Setup {
+    let base = &runtime.base;
+    let config = &base.config;
+    Setup {
+        parts: parts(runtime),
+        throttle: Arc::clone(&runtime.throttle),
+        tiers: config.gate_throttle.clone().map(tiers),
+        proxies: TrustedProxies::new(config.trusted_proxies.iter().copied()),
+        site,
+        readiness: base.store.clone(),
+    }
+}
+
+fn tiers(throttle: GateThrottle) -> Tiers {
+    Tiers {
+        create_session: throttle.create_session,
+        cancel_session: throttle.cancel_session,
+        list_sessions: throttle.list_sessions,
+        list_transactions: throttle.list_transactions,
+        bootstrap: throttle.bootstrap,
+        global: throttle.global,
+    }
+}
+
+fn parts(runtime: &Runtime) -> Parts {
+    let base = &runtime.base;
+    let sessions = runtime.sessions();
+    let answers = Answers {
+        in_flight: Arc::clone(&runtime.in_flight),
+        reads: base.store.clone(),
+        sealer: Arc::clone(&base.sealer),
+        entropy: Arc::clone(&base.entropy),
+        ttl: base.config.idempotency_ttl,
+    };
+    Parts {
+        mode: base.config.mode,
+        directory: Arc::clone(&runtime.directory),
+        creating: Creating {
+            sessions: sessions.clone(),
+            answers: answers.clone(),
+            ttl: base.config.session_ttl,
+        },
+        acting: Acting {
+            sessions: sessions.clone(),
+            answers: answers.clone(),
+        },
+        rebranding: Rebranding {
+            store: base.store.clone(),
+            answers,
+        },
+        reading: Reading { sessions },
+    }
+}

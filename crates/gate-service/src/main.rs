@@ -1,0 +1,18 @@
+//! `gate-service`: the gate API as a program.
+
+use std::process::ExitCode;
+
+use mimalloc::MiMalloc;
+use service_kit::Program;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+fn main() -> ExitCode {
+    service_kit::run(&Program {
+        name: "gate-service",
+        about: "The Penstock hosted ramp session API",
+        openapi: gate_service::openapi_yaml,
+        start: |runtime| Box::pin(gate_service::start(runtime)),
+    })
+}

@@ -1,0 +1,333 @@
+//! The gate service over a world's database.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use coordination::{MemoryInFlight, MemoryThrottle};
+use gate_core::usecases::acting::Acting;
+use gate_core::usecases::branding::Rebranding;
+use gate_core::usecases::create::Creating;
+use gate_core::usecases::expiry::Expiring;
+use gate_core::usecases::reading::Reading;
+use gate_http::Parts;
+use http_kit::{Site, TrustedProxies};
+use kernel::{Clock, Entropy};
+use partner_core::answers::Answers;
+use partner_core::events::{Service, event_place};
+use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::ports::{InFlight, Ticket};
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Call};
+use crate::contract::Contract;
+use crate::setup::{self, Setup};
+use crate::world::World;
+
+/// The gate service beside the pools service of a world, on the same database. Cheap to clone.
+/// [`Gate::finish`] must be called at the end.
+#[derive(Clone)]
+pub struct Gate(Arc<Inner>);
+
+struct Inner {
+    world: World,
+    router: Router,
+    sessions: Expiring,
+    in_flight: Arc<MemoryInFlight>,
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gate")
+    }
+}
+
+impl Gate {
+    /// A gate as most tests want it: acme with everything provisioned, and rival.
+    pub async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// A gate with some numbers changed.
+    pub async fn with(change: impl FnOnce(&mut Setup)) -> Self {
+        let gate = Self::over(World::with(change).await);
+        gate.provision().await;
+        gate
+    }
+
+    /// The same database opened by another process of the service.
+    pub async fn replica(&self) -> Self {
+        Self::over(self.world().replica().await)
+    }
+
+    /// The other mode on the same database, provisioned like this one.
+    pub async fn other_mode(&self) -> Self {
+        let gate = Self::over(self.world().other_mode().await);
+        gate.provision().await;
+        gate
+    }
+
+    fn over(world: World) -> Self {
+        let (operator, _, sealer) = world.parts();
+        let sessions = Expiring {
+            store: operator.store.clone(),
+            sealer,
+            entropy: operator.entropy.clone(),
+        };
+        let in_flight = Arc::new(MemoryInFlight::new());
+        let router = router(&world, &sessions, &in_flight);
+        Self(Arc::new(Inner {
+            world,
+            router,
+            sessions,
+            in_flight,
+        }))
+    }
+
+    async fn provision(&self) {
+        let operator = self.world().operator();
+        for (partner, page) in [
+            (setup::ACME, setup::SHOP),
+            (setup::RIVAL, setup::RIVAL_SHOP),
+        ] {
+            let profile = setup::gate_profile(page);
+            operator.put_gate_profile(partner, &profile).await;
+        }
+        operator.put_endpoint(setup::ACME, Service::Gate).await;
+    }
+
+    /// The world it stands in.
+    #[must_use]
+    pub fn world(&self) -> &World {
+        &self.0.world
+    }
+
+    /// How sessions are expired.
+    #[must_use]
+    pub fn sessions(&self) -> &Expiring {
+        &self.0.sessions
+    }
+
+    /// A partner's program with this key.
+    #[must_use]
+    pub fn client(&self, key: &str) -> GateClient {
+        GateClient {
+            gate: self.clone(),
+            key: self.world().of_mode(key),
+        }
+    }
+
+    /// Acme's program.
+    #[must_use]
+    pub fn acme(&self) -> GateClient {
+        self.client(setup::ACME_SECRET)
+    }
+
+    /// Rival's program.
+    #[must_use]
+    pub fn rival(&self) -> GateClient {
+        self.client(setup::RIVAL_SECRET)
+    }
+
+    /// Sends a request and holds the answer against the contract.
+    pub async fn send(&self, call: Call) -> Answer {
+        let answer = Answer::of(self.0.router.clone(), &call).await;
+        let tiers: &[&str] = match &self.world().setup().gate_tiers {
+            None => &[],
+            Some(_) if has_its_own_limit(&call) => &["short"],
+            Some(_) => &["short", "medium", "long"],
+        };
+        Contract::gate().judge(&call, &answer, tiers);
+        answer
+    }
+
+    /// Keeps the twins of a write out for as long as the ticket lives, as the write itself does.
+    pub async fn enter(&self, partner: &str, route: &str, key: &str) -> Ticket {
+        let scope = Scope {
+            tenant: self.world().operator().tenant(partner),
+            route: route.to_owned(),
+            key: IdempotencyKey::parse(key.as_bytes()).expect("a key"),
+        };
+        let ticket = self.0.in_flight.enter(&scope).await;
+        ticket.expect("a scope that is free")
+    }
+
+    /// The events about an object, in order: type and `data`. They count as noticed.
+    pub async fn events(&self, partner: &str, object: &str) -> Vec<(String, Value)> {
+        let (operator, _, sealer) = self.world().parts();
+        let who = operator.tenant(partner);
+        let stored = operator.store.events_of(&who, object).await;
+        let mut events = Vec::new();
+        for event in stored.expect("events") {
+            let body = sealer.open(&event_place(&who, &event.id), &event.body);
+            let body = body.expect("an event that opens");
+            let body: Value = serde_json::from_slice(&body).expect("JSON");
+            let envelope = (&body["id"], &body["object"], &body["type"]);
+            let expected = (&json!(event.id), &json!("event"), &json!(event.kind));
+            assert_eq!(envelope, expected);
+            assert_eq!(body["created_at"], event.created_at.seconds());
+            self.world().notice_event(event.id);
+            events.push((event.kind, body["data"].clone()));
+        }
+        events
+    }
+
+    /// The types of the events about an object, in order. They count as noticed.
+    pub async fn notice(&self, partner: &str, object: &str) -> Vec<String> {
+        let events = self.events(partner, object).await;
+        events.into_iter().map(|(kind, _)| kind).collect()
+    }
+
+    /// Ends the test: every invariant of the database holds, and no event was left unnoticed.
+    pub async fn finish(self) {
+        self.world().clone().finish().await;
+    }
+
+    /// Ends a replica, whose events its origin answers for.
+    pub async fn close(self) {
+        self.world().clone().close().await;
+    }
+}
+
+/// Routes without one are under the global tiers.
+fn has_its_own_limit(call: &Call) -> bool {
+    let operation = Contract::gate().operation(&call.method, &call.path);
+    operation.is_some_and(|operation| {
+        matches!(
+            operation.id.as_str(),
+            "createSession"
+                | "cancelSession"
+                | "listSessions"
+                | "listTransactions"
+                | "createEmbedToken"
+        )
+    })
+}
+
+/// A partner's program with one key.
+#[derive(Debug, Clone)]
+pub struct GateClient {
+    gate: Gate,
+    key: String,
+}
+
+impl GateClient {
+    /// Sends a request with the key.
+    pub async fn send(&self, call: Call) -> Answer {
+        self.gate.send(call.bearer(&self.key)).await
+    }
+
+    /// GET.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send(Call::get(path)).await
+    }
+
+    /// Creates a session with whatever body.
+    pub async fn create(&self, body: &Value, key: &str) -> Answer {
+        let call = Call::post("/v1/gate_sessions").json(body).key(key);
+        self.send(call).await
+    }
+
+    /// Creates a plain session; its fields.
+    pub async fn open(&self, key: &str) -> Value {
+        self.create(&session(self.shop()), key).await.created()
+    }
+
+    /// Creates a plain session; its id.
+    pub async fn open_id(&self, key: &str) -> String {
+        let session = self.open(key).await;
+        session["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Where the partner's pages live.
+    fn shop(&self) -> &'static str {
+        let rival = setup::RIVAL_SECRET.rsplit('_').next().expect("a word");
+        if self.key.ends_with(rival) {
+            setup::RIVAL_SHOP
+        } else {
+            setup::SHOP
+        }
+    }
+
+    /// Reads a session.
+    pub async fn read(&self, id: &str) -> Answer {
+        self.get(&format!("/v1/gate_sessions/{id}")).await
+    }
+
+    /// A session's status.
+    pub async fn status(&self, id: &str) -> String {
+        let session = self.read(id).await.ok();
+        session["status"].as_str().expect("a status").to_owned()
+    }
+
+    /// Cancels a session.
+    pub async fn cancel(&self, id: &str) -> Answer {
+        self.send(Call::post(&format!("/v1/gate_sessions/{id}/cancel")))
+            .await
+    }
+
+    /// Completes a session by hand.
+    pub async fn complete(&self, id: &str) -> Answer {
+        self.send(Call::post(&format!(
+            "/v1/test_helpers/sessions/{id}/complete"
+        )))
+        .await
+    }
+
+    /// Fails a session's payment by hand.
+    pub async fn fail(&self, id: &str) -> Answer {
+        self.send(Call::post(&format!("/v1/test_helpers/sessions/{id}/fail")))
+            .await
+    }
+}
+
+/// The body of a plain session that leads back to these pages.
+#[must_use]
+pub fn session(page: &str) -> Value {
+    json!({ "amount": "100.00", "currency": "EUR", "return_url": format!("{page}/done") })
+}
+
+fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -> Router {
+    let (operator, _, sealer) = world.parts();
+    let setup = world.setup();
+    let clock: Arc<dyn Clock> = operator.clock.clone();
+    let entropy: Arc<dyn Entropy> = operator.entropy.clone();
+    let store = operator.store.clone();
+    let answers = Answers {
+        in_flight: in_flight.clone(),
+        reads: store.clone(),
+        sealer,
+        entropy: Arc::clone(&entropy),
+        ttl: setup.idempotency_ttl,
+    };
+    let parts = Parts {
+        mode: setup.mode,
+        directory: operator.directory.clone(),
+        creating: Creating {
+            sessions: sessions.clone(),
+            answers: answers.clone(),
+            ttl: setup.session_ttl,
+        },
+        acting: Acting {
+            sessions: sessions.clone(),
+            answers: answers.clone(),
+        },
+        rebranding: Rebranding {
+            store: store.clone(),
+            answers,
+        },
+        reading: Reading {
+            sessions: sessions.clone(),
+        },
+    };
+    let proxies = setup.proxies.iter();
+    let service = gate_http::Setup {
+        parts,
+        throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
+        tiers: setup.gate_tiers.clone(),
+        proxies: TrustedProxies::new(proxies.map(|net| net.parse().expect("a network"))),
+        site: Site::new("https://gate.test/docs", clock, entropy),
+        readiness: store,
+    };
+    gate_http::service(service).expect("a consistent contract")
+}

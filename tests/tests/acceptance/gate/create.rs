@@ -1,0 +1,332 @@
+//! `POST /v1/gate_sessions`: what a session is bound to, and what is refused.
+
+use acceptance::{ACME, Call, Gate, RIVAL, SHOP, session};
+use serde_json::{Value, json};
+
+const PATH: &str = "/v1/gate_sessions";
+
+/// A plain body with some fields changed; null takes one out.
+fn with(fields: &Value) -> Value {
+    let mut body = session(SHOP);
+    for (name, value) in fields.as_object().unwrap() {
+        body[name] = value.clone();
+    }
+    body
+}
+
+// rule: gate.session.created, gate.session.secret-once, gate.session.expires, time.output
+#[tokio::test]
+async fn a_session_is_open_and_names_its_secret_once() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let made = acme.open("k").await;
+    let id = made["id"].as_str().unwrap();
+    assert!(id.starts_with("gs_test_"), "{id}");
+    let secret = made["client_secret"].as_str().unwrap();
+    let random = secret.strip_prefix(&format!("gsec_{id}_")).unwrap();
+    assert_eq!(random.len(), 32);
+    let expected = json!({
+        "id": id,
+        "object": "gate_session",
+        "partner_id": "acme",
+        "mode": "test",
+        "amount": "100.00",
+        "currency": "EUR",
+        "return_url": "https://shop.example/done",
+        "cancel_url": null,
+        "status": "open",
+        "expires_at": "2026-05-26T12:00:00.000Z",
+        "created_at": "2026-05-25T12:00:00.000Z",
+        "flow": null,
+        "target_token": null,
+        "target_network": null,
+        "wallet_address": null,
+        "user_reference": null,
+        "kyc_pre_verified": false,
+        "metadata": {},
+        "client_secret": secret,
+    });
+    assert_eq!(made, expected);
+    let mut read = expected;
+    read.as_object_mut().unwrap().remove("client_secret");
+    assert_eq!(acme.read(id).await.ok(), read);
+    let listed = acme.get(PATH).await.ok();
+    assert_eq!(listed["data"], json!([read]));
+    let cancelled = acme.cancel(id).await.created();
+    assert_eq!(cancelled.get("client_secret"), None);
+    let events = gate.events(ACME, id).await;
+    assert!(!format!("{events:?}").contains("gsec_"));
+    gate.finish().await;
+}
+
+// rule: gate.session.amount-as-sent, gate.session.upper-case, gate.session.metadata-exact, gate.origin.as-sent
+#[tokio::test]
+async fn everything_that_may_be_sent() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let text = r#"{"amount":"007.50000000","currency":"eur","return_url":"HTTPS://SHOP.example:443/done#paid",
+        "cancel_url":"https://shop.example/cart?a=b","target_token":"usdt","target_network":"tron","flow":"off_ramp",
+        "wallet_address":"TJRabPrwbZy45sbavfcjinPJC18kjpRTv8","user_reference":"user ☂ 1",
+        "metadata":{"order": 1.10, "big": 12345678901234567890.50, "nested": {"a": [true, null]}},
+        "kyc_package":{"level": 2}, "unknown": 1, "quote_preview_id": null}"#;
+    let call = Call::post(PATH)
+        .body(text)
+        .header("content-type", "application/json; charset=utf-8")
+        .key("k");
+    let answer = acme.send(call).await;
+    let raw = String::from_utf8(answer.bytes.to_vec()).unwrap();
+    let made = answer.created();
+    assert!(
+        raw.contains(
+            r#""metadata":{"order":1.10,"big":12345678901234567890.50,"nested":{"a":[true,null]}}"#
+        ),
+        "{raw}"
+    );
+    for (field, value) in [
+        ("amount", json!("007.50000000")),
+        ("currency", json!("EUR")),
+        ("return_url", json!("HTTPS://SHOP.example:443/done#paid")),
+        ("cancel_url", json!("https://shop.example/cart?a=b")),
+        ("target_token", json!("USDT")),
+        ("target_network", json!("TRON")),
+        ("flow", json!("off_ramp")),
+        (
+            "wallet_address",
+            json!("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"),
+        ),
+        ("user_reference", json!("user ☂ 1")),
+        ("kyc_pre_verified", json!(true)),
+    ] {
+        assert_eq!(made[field], value, "{field}");
+    }
+    assert_eq!(made.get("kyc_package"), None);
+    let id = made["id"].as_str().unwrap();
+    let kinds = gate.notice(ACME, id).await;
+    let expected = ["gate_session.created", "gate_session.kyc_package_accepted"];
+    assert_eq!(kinds, expected);
+    gate.finish().await;
+}
+
+// rule: gate.session.amount-grammar, gate.session.amount-range, gate.session.currency, gate.origin.https, gate.origin.allowed, gate.origin.strict, gate.session.text-limits, gate.session.metadata, gate.session.preview-missing, gate.session.kyc-package, gate.session.flow
+#[tokio::test]
+async fn what_is_wrong_with_a_field_is_said() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let long = |length: usize| json!("x".repeat(length));
+    let many: Value = (0..51).map(|key| (key.to_string(), json!(1))).collect();
+    for (field, value, code, words) in [
+        ("amount", json!("1e3"), "invalid_request", "decimal"),
+        (
+            "amount",
+            json!("0.00"),
+            "invalid_request",
+            "greater than zero",
+        ),
+        (
+            "amount",
+            json!("1.123456789"),
+            "invalid_request",
+            "8 fractional",
+        ),
+        ("amount", json!(100), "invalid_request", "must be a string"),
+        ("amount", Value::Null, "invalid_request", "required"),
+        (
+            "amount",
+            json!("10000000000.1"),
+            "amount_out_of_range",
+            "10000000000",
+        ),
+        ("currency", json!("XXX"), "unknown_currency", "ISO 4217"),
+        ("currency", json!("DEM"), "unknown_currency", "ISO 4217"),
+        ("currency", Value::Null, "invalid_request", "required"),
+        (
+            "return_url",
+            json!("http://shop.example/done"),
+            "invalid_request",
+            "https",
+        ),
+        (
+            "return_url",
+            json!("https://evil.example/"),
+            "invalid_request",
+            "allowed domains",
+        ),
+        (
+            "return_url",
+            json!("https://rival.example/"),
+            "invalid_request",
+            "allowed domains",
+        ),
+        (
+            "return_url",
+            json!("https://shop.example@evil.example/"),
+            "invalid_request",
+            "absolute",
+        ),
+        ("return_url", json!("/done"), "invalid_request", "absolute"),
+        ("return_url", Value::Null, "invalid_request", "required"),
+        (
+            "cancel_url",
+            json!("https://shop.example:8443/"),
+            "invalid_request",
+            "allowed domains",
+        ),
+        (
+            "cancel_url",
+            json!(["https://shop.example/"]),
+            "invalid_request",
+            "a string",
+        ),
+        (
+            "flow",
+            json!("buy"),
+            "invalid_request",
+            "`on_ramp`, `off_ramp`, `swap`",
+        ),
+        ("wallet_address", long(129), "invalid_request", "128"),
+        ("user_reference", long(129), "invalid_request", "128"),
+        ("metadata", json!([1]), "invalid_request", "object"),
+        ("metadata", many, "invalid_request", "50 keys"),
+        (
+            "metadata",
+            json!({"a": "x".repeat(16_384)}),
+            "invalid_request",
+            "16 KiB",
+        ),
+        (
+            "quote_preview_id",
+            json!("0123456789abcdef01234567"),
+            "quote_preview_missing",
+            "preview",
+        ),
+        (
+            "quote_preview_id",
+            json!("short"),
+            "quote_preview_missing",
+            "preview",
+        ),
+        (
+            "kyc_package",
+            json!({}),
+            "invalid_request",
+            "at least one key",
+        ),
+        ("kyc_package", json!("yes"), "invalid_request", "object"),
+    ] {
+        let answer = acme.create(&with(&json!({ field: value })), "k").await;
+        let answer = answer.refused(400, code).saying(words);
+        answer.saying(&format!("`{field}`"));
+    }
+    // The key stayed free, and nothing was written.
+    assert_eq!(gate.world().database().count("sessions").await, 0);
+    assert_eq!(gate.world().database().count("answers").await, 0);
+    let id = acme.open_id("k").await;
+    gate.notice(ACME, &id).await;
+    gate.finish().await;
+}
+
+// rule: gate.session.kyc-trusted, gate.session.flow-not-enabled, gate.session.order-of-checks
+#[tokio::test]
+async fn what_a_partner_is_not_entitled_to_is_refused() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    gate.world()
+        .operator()
+        .change_gate(ACME, |profile| {
+            profile.flow_sessions = false;
+            profile.kyc_trusted = false;
+        })
+        .await;
+    let both = with(&json!({ "flow": "swap", "kyc_package": {"a": 1} }));
+    acme.create(&both, "k")
+        .await
+        .refused(403, "kyc_package_not_trusted");
+    let flow = with(&json!({ "flow": "swap" }));
+    acme.create(&flow, "k")
+        .await
+        .refused(403, "kit_blocks_not_enabled");
+    let neither = with(&json!({ "flow": null, "kyc_package": null }));
+    let id = acme.create(&neither, "k").await.created()["id"].clone();
+    gate.notice(ACME, id.as_str().unwrap()).await;
+    gate.finish().await;
+}
+
+// rule: gate.quota.exhausted, gate.quota.live-only
+#[tokio::test]
+async fn a_quota_is_of_live_sessions_in_a_month() {
+    let gate = Gate::new().await;
+    let live = gate.other_mode().await;
+    for gate in [&gate, &live] {
+        let quota = |profile: &mut partner_core::gate::GateProfile| {
+            profile.live_session_quota = Some(2);
+        };
+        gate.world().operator().change_gate(ACME, quota).await;
+    }
+    let mut made = Vec::new();
+    for at in 0..3 {
+        made.push(gate.acme().open_id(&format!("k{at}")).await);
+    }
+    for at in 0..2 {
+        let id = live.acme().open_id(&format!("k{at}")).await;
+        assert!(id.starts_with("gs_live_"));
+        live.notice(ACME, &id).await;
+    }
+    let body = session(SHOP);
+    let refused = live.acme().create(&body, "k2").await;
+    refused.refused(403, "quota_exhausted");
+    // A repeat makes none, so it is none too many.
+    live.acme().create(&body, "k1").await.created();
+    // 2026-06-01
+    live.world()
+        .after(6 * 24 * 60 * 60 * 1000 + 12 * 60 * 60 * 1000);
+    let id = live.acme().open_id("k2").await;
+    live.notice(ACME, &id).await;
+    for id in made {
+        gate.notice(ACME, &id).await;
+        assert_eq!(gate.acme().status(&id).await, "expired");
+        gate.notice(ACME, &id).await;
+    }
+    for id in live.acme().get(PATH).await.ok()["data"].as_array().unwrap() {
+        live.notice(ACME, id["id"].as_str().unwrap()).await;
+    }
+    live.world().notice_all().await;
+    live.close().await;
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.origin.https, gate.origin.default-port
+#[tokio::test]
+async fn a_loopback_page_serves_the_sandbox_alone() {
+    let gate = Gate::new().await;
+    let live = gate.other_mode().await;
+    let local = partner_core::origin::Origin::stored("http://localhost:3000").unwrap();
+    for gate in [&gate, &live] {
+        let page = local.clone();
+        let allow = |profile: &mut partner_core::gate::GateProfile| {
+            profile.allowed_domains.insert(page);
+        };
+        gate.world().operator().change_gate(ACME, allow).await;
+    }
+    let body = with(&json!({ "return_url": "http://localhost:3000/done" }));
+    let made = gate.acme().create(&body, "k").await.created();
+    gate.notice(ACME, made["id"].as_str().unwrap()).await;
+    let refused = live.acme().create(&body, "k").await;
+    refused.refused(400, "invalid_request").saying("https");
+    live.close().await;
+    gate.finish().await;
+}
+
+// rule: tenancy.nothing-crosses, gate.origin.allowed
+#[tokio::test]
+async fn each_partner_leads_back_to_its_own_pages() {
+    let gate = Gate::new().await;
+    let made = gate.rival().open("k").await;
+    assert_eq!(made["partner_id"], RIVAL);
+    gate.notice(RIVAL, made["id"].as_str().unwrap()).await;
+    let foreign = gate.rival().create(&session(SHOP), "l").await;
+    foreign
+        .refused(400, "invalid_request")
+        .saying("`return_url`");
+    gate.finish().await;
+}

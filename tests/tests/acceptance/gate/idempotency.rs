@@ -1,0 +1,268 @@
+//! `Idempotency-Key` in the gate: the first answer again, to the byte.
+
+use acceptance::{ACME, ACME_SECRET_2, Answer, Call, Gate, RIVAL, SHOP, session};
+use serde_json::json;
+
+const PATH: &str = "/v1/gate_sessions";
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+/// All of an answer that a repeat gives again: throttle headers are those of the moment.
+fn whole(answer: &Answer) -> (u16, Vec<(String, String)>, Vec<u8>) {
+    let mut headers: Vec<(String, String)> = answer
+        .headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+        .filter(|(name, _)| !name.starts_with("x-ratelimit-"))
+        .collect();
+    headers.sort();
+    (answer.status, headers, answer.bytes.to_vec())
+}
+
+// rule: idempotency.gate-required, idempotency.malformed, idempotency.any-text
+#[tokio::test]
+async fn the_header_itself() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let call = || Call::post(PATH).json(&session(SHOP));
+    let without = acme.send(call()).await;
+    without.refused(400, "idempotency_key_required");
+    let long = "x".repeat(256);
+    for bad in ["", " ", "a b", "a\tb", "ключ", "\"\"", "\"a", &long] {
+        let answer = acme.send(call().key(bad)).await;
+        answer.refused(400, "idempotency_key_invalid");
+    }
+    let twice = acme.send(call().key("a").key("a")).await;
+    twice.refused(400, "idempotency_key_invalid");
+    assert_eq!(gate.world().database().count("answers").await, 0);
+    for good in [&long[1..], "!", "{}", "%00", "'; DROP TABLE sessions; --"] {
+        let id = acme.open_id(&good.replace(' ', "")).await;
+        gate.notice(ACME, &id).await;
+    }
+    // A body that is none is told of before the key.
+    let broken = acme.send(
+        Call::post(PATH)
+            .body("{")
+            .header("content-type", "application/json"),
+    );
+    broken.await.refused(400, "invalid_json");
+    gate.finish().await;
+}
+
+// rule: idempotency.gate-replay, idempotency.gate-any-body, idempotency.quoted, idempotency.gate-sealed
+#[tokio::test]
+async fn a_repeat_gets_the_first_answer_whatever_it_asks() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let first = acme.create(&session(SHOP), "k").await;
+    let id = first["id"].as_str().unwrap().to_owned();
+    let secret = first["client_secret"].as_str().unwrap().to_owned();
+    let before = gate.world().database().digest().await;
+    assert!(!before["answers"].contains(&secret) && !before["answers"].contains(&hex(&secret)));
+    gate.world().after(1_000);
+    let other = json!({ "amount": "-1", "currency": "??", "return_url": "https://evil.example" });
+    for (body, key) in [(session(SHOP), "k"), (other, "k"), (session(SHOP), "\"k\"")] {
+        let again = acme.create(&body, key).await;
+        assert_eq!(whole(&again), whole(&first));
+        let named = |answer: &Answer| answer.header("x-request-id").unwrap().to_owned();
+        assert_eq!(named(&again), named(&first));
+    }
+    // The key belongs to the partner, not to the API key that carried it.
+    let again = gate.client(ACME_SECRET_2).create(&session(SHOP), "k").await;
+    assert_eq!(whole(&again), whole(&first));
+    assert_eq!(gate.world().database().digest().await, before);
+    // What became of the session since does not show.
+    acme.cancel(&id).await.created();
+    let again = acme.create(&session(SHOP), "k").await;
+    assert_eq!(whole(&again), whole(&first));
+    gate.notice(ACME, &id).await;
+    gate.finish().await;
+}
+
+/// A text as a database shows bytes.
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02X}")).collect()
+}
+
+// rule: idempotency.gate-replay
+#[tokio::test]
+async fn another_process_gives_the_same_answer() {
+    let gate = Gate::new().await;
+    let first = gate.acme().create(&session(SHOP), "k").await;
+    let replica = gate.replica().await;
+    let again = replica.acme().create(&session(SHOP), "k").await;
+    assert_eq!(whole(&again), whole(&first));
+    replica.close().await;
+    gate.notice(ACME, first["id"].as_str().unwrap()).await;
+    gate.finish().await;
+}
+
+// rule: idempotency.kept, idempotency.gate-replay
+#[tokio::test]
+async fn a_key_is_kept_for_a_day_and_then_free() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let first = acme.open_id("k").await;
+    gate.world().after(DAY - 1);
+    assert_eq!(acme.open_id("k").await, first);
+    gate.world().after(1);
+    let second = acme.open_id("k").await;
+    assert_ne!(second, first);
+    assert_eq!(acme.open_id("k").await, second);
+    for id in [first, second] {
+        gate.notice(ACME, &id).await;
+    }
+    gate.finish().await;
+}
+
+// rule: idempotency.scope, tenancy.nothing-crosses
+#[tokio::test]
+async fn a_key_is_of_one_partner_one_mode_and_one_route() {
+    let gate = Gate::new().await;
+    let live = gate.other_mode().await;
+    let (acme, rival) = (gate.acme(), gate.rival());
+    let mine = acme.open_id("k").await;
+    let other = acme.open_id("l").await;
+    let foreign = rival.open_id("k").await;
+    let of_live = live.acme().open_id("k").await;
+    assert_ne!(mine, foreign);
+    // The same key on another path is another operation.
+    for id in [&mine, &other] {
+        let cancel = Call::post(&format!("{PATH}/{id}/cancel")).key("k");
+        let cancelled = acme.send(cancel).await.created();
+        assert_eq!(
+            (&cancelled["id"], &cancelled["status"]),
+            (&json!(id), &json!("cancelled"))
+        );
+        gate.notice(ACME, id).await;
+    }
+    gate.notice(RIVAL, &foreign).await;
+    live.notice(ACME, &of_live).await;
+    live.close().await;
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: idempotency.gate-twin
+#[tokio::test]
+async fn a_twin_in_flight_is_told_so() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let id = acme.open_id("made").await;
+    let cancel = format!("{PATH}/{id}/cancel");
+    for (route, call) in [
+        (PATH.to_owned(), Call::post(PATH).json(&session(SHOP))),
+        (cancel.clone(), Call::post(&cancel)),
+    ] {
+        let ticket = gate.enter(ACME, &format!("POST {route}"), "k").await;
+        let twin = acme.send(call.clone().key("k")).await;
+        twin.refused(409, "idempotency_in_progress");
+        drop(ticket);
+        let after = acme.send(call.key("k")).await.created();
+        gate.notice(ACME, after["id"].as_str().unwrap()).await;
+    }
+    let ticket = gate.enter(ACME, "PATCH /v1/branding", "k").await;
+    let patch = || Call::new("PATCH", "/v1/branding").json(&json!({})).key("k");
+    acme.send(patch())
+        .await
+        .refused(409, "idempotency_in_progress");
+    // A body of another shape is refused before the twin is looked for.
+    let strange = Call::new("PATCH", "/v1/branding").json(&json!({ "color": 1 }));
+    acme.send(strange.key("k"))
+        .await
+        .refused(400, "invalid_request");
+    drop(ticket);
+    acme.send(patch()).await.ok();
+    gate.finish().await;
+}
+
+// rule: idempotency.gate-twin, idempotency.gate-replay, gate.session.created
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn twenty_creates_under_one_key_make_one_session() {
+    let gate = Gate::new().await;
+    let replica = gate.replica().await;
+    let creating = (0..20).map(|at| {
+        let client = if at % 2 == 0 {
+            gate.acme()
+        } else {
+            replica.acme()
+        };
+        tokio::spawn(async move { client.create(&session(SHOP), "k").await })
+    });
+    let mut made = Vec::new();
+    for answer in creating.collect::<Vec<_>>() {
+        let answer = answer.await.unwrap();
+        if answer.status == 201 {
+            made.push(whole(&answer));
+        } else {
+            answer.refused(409, "idempotency_in_progress");
+        }
+    }
+    assert!(!made.is_empty());
+    assert!(made.iter().all(|answer| *answer == made[0]));
+    assert_eq!(gate.world().database().count("sessions").await, 1);
+    replica.close().await;
+    let id = gate.acme().open_id("k").await;
+    assert_eq!(gate.notice(ACME, &id).await, ["gate_session.created"]);
+    gate.finish().await;
+}
+
+// rule: idempotency.gate-optional, gate.session.cancel, gate.helper.complete, gate.helper.fail
+#[tokio::test]
+async fn acts_repeat_under_a_key_and_conflict_without() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    for (name, path) in [
+        ("cancelled", "gate_sessions/{id}/cancel"),
+        ("completed", "test_helpers/sessions/{id}/complete"),
+        ("open", "test_helpers/sessions/{id}/fail"),
+    ] {
+        let id = acme.open_id(name).await;
+        let path = format!("/v1/{}", path.replace("{id}", &id));
+        let call = || Call::post(&path);
+        acme.send(call().key(""))
+            .await
+            .refused(400, "idempotency_key_invalid");
+        let first = acme.send(call().key("k")).await;
+        let again = acme.send(call().key("k")).await;
+        assert_eq!(whole(&again), whole(&first));
+        assert!(first.status < 300);
+        assert_eq!(acme.status(&id).await, name);
+        if name != "open" {
+            for call in [call(), call().key("another")] {
+                acme.send(call)
+                    .await
+                    .refused(409, "session_not_open")
+                    .saying(name);
+            }
+        }
+        gate.notice(ACME, &id).await;
+    }
+    // One transaction for the payment and one for the attempt, however often they were asked for.
+    assert_eq!(gate.world().database().count("transactions").await, 2);
+    gate.finish().await;
+}
+
+// rule: idempotency.only-success, gate.session.not-open
+#[tokio::test]
+async fn a_refusal_leaves_the_key_free() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let id = acme.open_id("made").await;
+    let foreign = gate.rival().cancel(&id).await;
+    foreign.refused(404, "resource_not_found");
+    let disabled = |profile: &mut partner_core::gate::GateProfile| profile.flow_sessions = false;
+    gate.world().operator().change_gate(ACME, disabled).await;
+    let mut body = session(SHOP);
+    body["flow"] = json!("swap");
+    acme.create(&body, "k")
+        .await
+        .refused(403, "kit_blocks_not_enabled");
+    let enabled = |profile: &mut partner_core::gate::GateProfile| profile.flow_sessions = true;
+    gate.world().operator().change_gate(ACME, enabled).await;
+    let second = acme.create(&body, "k").await.created();
+    assert_eq!(second["flow"], "swap");
+    for id in [&id, second["id"].as_str().unwrap()] {
+        gate.notice(ACME, id).await;
+    }
+    gate.finish().await;
+}

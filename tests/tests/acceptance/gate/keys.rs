@@ -1,0 +1,152 @@
+//! Who may call the gate, and in which order that is judged.
+
+use acceptance::{
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, Call, Contract, Gate, Operation, RIVAL_SECRET, SHOP,
+    session,
+};
+use partner_core::PartnerStatus;
+use serde_json::json;
+
+const UNKNOWN: &str = "gs_test_01HF7YAT00408104G208104081";
+
+/// A well-formed request for every operation that takes a secret key.
+fn calls() -> Vec<(&'static Operation, Call)> {
+    let secret = Contract::gate()
+        .operations
+        .iter()
+        .filter(|operation| operation.id != "createEmbedToken");
+    let call = |operation: &Operation| {
+        let path = operation.template.replace("{id}", UNKNOWN);
+        let path = path.replace("{refid}", "test_tx_01HF7YAT00408104G208104081");
+        let call = Call::new(operation.method.as_str(), &path);
+        match operation.id.as_str() {
+            "createSession" => call.json(&session(SHOP)).key("k"),
+            "updateBranding" => call.json(&json!({})),
+            _ => call,
+        }
+    };
+    secret
+        .map(|operation| (operation, call(operation)))
+        .collect()
+}
+
+// rule: gate.keys.codes, access.order, gate.keys.entitled, access.organisation-suspended
+#[tokio::test]
+async fn every_route_judges_the_key_in_one_order() {
+    let gate = Gate::new().await;
+    let live = ACME_SECRET.replace("_test_", "_live_");
+    let stranger = "sk_test_NobodyNobodyNobodyNobodyNobody99";
+    let suspend = async |status| {
+        let operator = gate.world().operator();
+        operator.put_partner(ACME, status).await;
+    };
+    let enable = async |enabled: bool| {
+        let change = |profile: &mut partner_core::gate::GateProfile| profile.enabled = enabled;
+        gate.world().operator().change_gate(ACME, change).await;
+    };
+    suspend(PartnerStatus::Suspended).await;
+    enable(false).await;
+    let before = gate.world().database().digest().await;
+    for (operation, call) in calls() {
+        for (key, status, code) in [
+            (live.as_str(), 403, "live_key_on_sandbox"),
+            (
+                "pk_live_NobodyNobodyNobodyNobodyNobody99",
+                403,
+                "live_key_on_sandbox",
+            ),
+            (stranger, 401, "unauthorized"),
+            ("sk_test_short", 401, "unauthorized"),
+            (ACME_PUBLISHABLE, 403, "key_kind_not_allowed"),
+            (ACME_SECRET, 403, "organization_suspended"),
+        ] {
+            let answer = gate.send(call.clone().bearer(key)).await;
+            assert_eq!(answer["code"], code, "{} {key}", operation.id);
+            assert_eq!(answer.status, status);
+        }
+        let nobody = gate.send(call.clone()).await.refused(401, "unauthorized");
+        assert_eq!(nobody.header("www-authenticate"), Some("Bearer"));
+        let exposed = call.query(&format!("k={ACME_SECRET}"));
+        let exposed = gate.send(exposed.bearer(RIVAL_SECRET)).await;
+        exposed.refused(401, "secret_key_in_query");
+    }
+    suspend(PartnerStatus::Active).await;
+    for (_, call) in calls() {
+        let disabled = gate.send(call.bearer(ACME_SECRET)).await;
+        disabled.refused(403, "gate_not_enabled");
+    }
+    enable(true).await;
+    suspend(PartnerStatus::Active).await;
+    let after = gate.world().database().digest().await;
+    assert_eq!(after["sessions"], before["sessions"]);
+    gate.finish().await;
+}
+
+// rule: gate.keys.codes
+#[tokio::test]
+async fn a_live_process_takes_live_keys_and_has_no_helpers() {
+    let gate = Gate::new().await;
+    let live = gate.other_mode().await;
+    for (operation, call) in calls() {
+        let test = live.send(call.clone().bearer(ACME_SECRET)).await;
+        test.refused(403, "test_key_on_live");
+        if !operation.template.contains("test_helpers") {
+            continue;
+        }
+        let publishable = live.client(ACME_PUBLISHABLE).send(call.clone()).await;
+        publishable.refused(403, "key_kind_not_allowed");
+        // Before anything of the request is read.
+        let broken = call.body("{").key("");
+        let helper = live.acme().send(broken).await;
+        helper.refused(403, "live_keys_not_allowed");
+    }
+    live.close().await;
+    gate.finish().await;
+}
+
+// rule: auth.bearer-first, gate.keys.publishable-query
+#[tokio::test]
+async fn a_secret_key_may_come_in_a_header_of_its_own() {
+    let gate = Gate::new().await;
+    let read = || Call::get("/v1/branding");
+    gate.send(read().header("x-secret-key", ACME_SECRET))
+        .await
+        .ok();
+    let query = read().query(&format!("publishable_key={ACME_PUBLISHABLE}"));
+    gate.send(query).await.refused(401, "unauthorized");
+    gate.finish().await;
+}
+
+// rule: auth.revoked
+#[tokio::test]
+async fn a_revoked_key_is_told_so() {
+    let gate = Gate::new().await;
+    gate.world().operator().revoke(ACME_SECRET).await;
+    for (_, call) in calls() {
+        let answer = gate.send(call.bearer(ACME_SECRET)).await;
+        answer.refused(403, "key_revoked");
+    }
+    gate.finish().await;
+}
+
+// rule: error.route-not-found, error.method-not-allowed, auth.unknown-route-first
+#[tokio::test]
+async fn unknown_routes_and_methods_wear_the_envelope_and_ask_no_key() {
+    let gate = Gate::new().await;
+    for (method, path, status, code) in [
+        ("GET", "/v1/pools", 404, "route_not_found"),
+        ("GET", "/v1/gate_sessions/a/b", 404, "route_not_found"),
+        ("POST", "/v1/customers", 404, "route_not_found"),
+        ("DELETE", "/v1/gate_sessions", 405, "method_not_allowed"),
+        ("PUT", "/v1/branding", 405, "method_not_allowed"),
+    ] {
+        let answer = gate.send(Call::new(method, path)).await;
+        let answer = answer.refused(status, code);
+        assert_eq!(answer.header("x-ratelimit-limit-short"), None, "{path}");
+    }
+    let allow = gate.send(Call::new("DELETE", "/v1/gate_sessions")).await;
+    let mut methods: Vec<&str> = allow.header("allow").unwrap().split(',').collect();
+    methods.sort_unstable();
+    assert_eq!(methods, ["GET", "HEAD", "POST"]);
+    gate.finish().await;
+}

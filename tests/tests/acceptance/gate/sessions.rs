@@ -1,0 +1,331 @@
+//! Sessions after their create: read, listed, cancelled, and over when their time is.
+
+use acceptance::{ACME, Call, Gate, RIVAL, SHOP, session};
+use kernel::Mode;
+use serde_json::{Value, json};
+
+const PATH: &str = "/v1/gate_sessions";
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+fn ids(list: &Value) -> Vec<&str> {
+    let data = list["data"].as_array().unwrap();
+    data.iter().map(|it| it["id"].as_str().unwrap()).collect()
+}
+
+// rule: gate.session.cancel, gate.session.not-open, gate.event.data, gate.event.envelope
+#[tokio::test]
+async fn an_open_session_is_cancelled_once() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let id = acme.open_id("k").await;
+    let cancelled = acme.cancel(&id).await.created();
+    assert_eq!(cancelled["status"], "cancelled");
+    assert_eq!(acme.read(&id).await.ok(), cancelled);
+    for answer in [
+        acme.cancel(&id).await,
+        acme.complete(&id).await,
+        acme.fail(&id).await,
+    ] {
+        answer.refused(409, "session_not_open").saying("cancelled");
+    }
+    let events = gate.events(ACME, &id).await;
+    let kinds: Vec<&str> = events.iter().map(|(kind, _)| kind.as_str()).collect();
+    assert_eq!(kinds, ["gate_session.created", "gate_session.cancelled"]);
+    assert_eq!(events[1].1, cancelled);
+    gate.finish().await;
+}
+
+// rule: gate.session.lazy-expiry, gate.session.expires, gate.event.once
+#[tokio::test]
+async fn the_first_to_meet_an_expiry_applies_it() {
+    for by in ["retrieve", "list", "cancel", "complete", "fail", "filter"] {
+        let gate = Gate::new().await;
+        let acme = gate.acme();
+        let id = acme.open_id("k").await;
+        gate.world().after(DAY - 1);
+        assert_eq!(acme.status(&id).await, "open");
+        gate.world().after(1);
+        match by {
+            "retrieve" => assert_eq!(acme.status(&id).await, "expired"),
+            "list" => {
+                let list = acme.get(PATH).await.ok();
+                assert_eq!(list["data"][0]["status"], "expired");
+            }
+            "filter" => {
+                let open = acme.get(&format!("{PATH}?status=open")).await.ok();
+                assert_eq!(open["data"], json!([]));
+            }
+            act => {
+                let answer = match act {
+                    "cancel" => acme.cancel(&id).await,
+                    "complete" => acme.complete(&id).await,
+                    _ => acme.fail(&id).await,
+                };
+                answer.refused(409, "session_not_open").saying("expired");
+            }
+        }
+        for _ in 0..2 {
+            assert_eq!(acme.status(&id).await, "expired");
+            acme.get(PATH).await.ok();
+        }
+        acme.cancel(&id).await.refused(409, "session_not_open");
+        let kinds = gate.notice(ACME, &id).await;
+        assert_eq!(
+            kinds,
+            ["gate_session.created", "gate_session.expired"],
+            "{by}"
+        );
+        gate.finish().await;
+    }
+}
+
+// rule: gate.session.sweep, gate.event.once
+#[tokio::test]
+async fn a_sweep_expires_what_nobody_reads() {
+    let gate = Gate::with(|setup| setup.session_ttl = std::time::Duration::from_secs(60)).await;
+    let (acme, rival) = (gate.acme(), gate.rival());
+    let mine = acme.open_id("k").await;
+    let foreign = rival.open_id("k").await;
+    let cancelled = acme.open_id("l").await;
+    acme.cancel(&cancelled).await.created();
+    gate.world().after(59_999);
+    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 0);
+    gate.world().after(1);
+    assert_eq!(gate.sessions().sweep(Mode::Live).await.unwrap(), 0);
+    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 2);
+    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 0);
+    let expired = ["gate_session.created", "gate_session.expired"];
+    assert_eq!(gate.notice(ACME, &mine).await, expired);
+    assert_eq!(gate.notice(RIVAL, &foreign).await, expired);
+    assert_eq!(acme.status(&mine).await, "expired");
+    gate.notice(ACME, &cancelled).await;
+    gate.finish().await;
+}
+
+// rule: gate.session.one-end, gate.event.once
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn complete_cancel_and_expiry_have_one_winner() {
+    for round in 0..6 {
+        let gate = Gate::new().await;
+        let replica = gate.replica().await;
+        let id = gate.acme().open_id("k").await;
+        gate.world().after(DAY - 1);
+        let acts = (0..9).map(|at| {
+            let (gate, replica, id) = (gate.clone(), replica.clone(), id.clone());
+            tokio::spawn(async move {
+                if at == round {
+                    gate.world().after(1);
+                }
+                let client = if at % 2 == 0 {
+                    gate.acme()
+                } else {
+                    replica.acme()
+                };
+                match at % 3 {
+                    0 => client.cancel(&id).await.status,
+                    1 => client.complete(&id).await.status,
+                    _ => client.read(&id).await.status,
+                }
+            })
+        });
+        let mut done = 0;
+        for status in acts.collect::<Vec<_>>() {
+            match status.await.unwrap() {
+                201 => done += 1,
+                200 | 409 => {}
+                other => panic!("{other}"),
+            }
+        }
+        let status = gate.acme().status(&id).await;
+        assert!(done <= 1);
+        assert_eq!(status == "cancelled", done == 1);
+        let kinds = gate.notice(ACME, &id).await;
+        let ended = format!("gate_session.{status}");
+        assert_eq!(kinds, ["gate_session.created".to_owned(), ended]);
+        let paid = gate.world().database().count("transactions").await;
+        assert_eq!(paid, i64::from(status == "completed"));
+        replica.close().await;
+        gate.finish().await;
+    }
+}
+
+// rule: gate.session.list, list.order, list.no-loss
+#[tokio::test]
+async fn a_list_is_newest_first_and_pages_without_loss() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let mut made = Vec::new();
+    for at in 0..5 {
+        // Two of one instant each.
+        gate.world().after(at % 2);
+        made.push(acme.open_id(&format!("k{at}")).await);
+    }
+    acme.cancel(&made[1]).await.created();
+    let whole = acme.get(PATH).await.ok();
+    let all = ids(&whole);
+    let envelope = (&whole["object"], &whole["has_more"], &whole["url"]);
+    assert_eq!(
+        envelope,
+        (&json!("list"), &json!(false), &json!("/v1/gate_sessions"))
+    );
+    let mut newest = made.clone();
+    newest.sort_by_key(|id| {
+        std::cmp::Reverse((made.iter().position(|it| it == id).unwrap() + 1) / 2)
+    });
+    assert_eq!(all.len(), 5);
+    let mut paged = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = acme.get(&format!("{PATH}?limit=2{after}")).await.ok();
+        paged.extend(ids(&page).into_iter().map(str::to_owned));
+        if page["has_more"] == false {
+            break;
+        }
+        after = format!("&starting_after={}", paged.last().unwrap());
+    }
+    assert_eq!(paged, all);
+    let open = acme.get(&format!("{PATH}?status=open&limit=4")).await.ok();
+    assert!(!ids(&open).contains(&made[1].as_str()) && open["has_more"] == false);
+    let cancelled = acme.get(&format!("{PATH}?status=cancelled")).await.ok();
+    assert_eq!(ids(&cancelled), [made[1].as_str()]);
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.session.list, list.foreign-cursor, list.malformed-cursor
+#[tokio::test]
+async fn what_a_list_is_asked_is_judged() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let mine = acme.open_id("k").await;
+    let foreign = gate.rival().open_id("k").await;
+    for query in [
+        "limit=0",
+        "limit=101",
+        "limit=ten",
+        "limit=",
+        "limit=1&limit=1",
+        "status=failed",
+        "status=OPEN",
+        "status=",
+        "starting_after=",
+        "starting_after=gs_test_1",
+        "starting_after=pq_test_01HF7YAT00408104G208104081",
+        "starting_after=%00",
+    ] {
+        let answer = acme.get(&format!("{PATH}?{query}")).await;
+        let name = query.split('=').next().unwrap();
+        answer.refused(400, "invalid_request").saying(name);
+    }
+    let unknown = "gs_test_01HF7YAT00408104G208104081";
+    for cursor in [unknown, &foreign, &mine.replace("_test_", "_live_"), &mine] {
+        let page = acme
+            .get(&format!("{PATH}?starting_after={cursor}"))
+            .await
+            .ok();
+        let expected = json!({ "object": "list", "data": [], "has_more": false, "url": PATH });
+        assert_eq!(page, expected, "{cursor}");
+    }
+    let page = acme
+        .get(&format!("{PATH}?limit=100&other=1&other=2"))
+        .await
+        .ok();
+    assert_eq!(ids(&page), [mine.as_str()]);
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.session.retrieve, tenancy.foreign-is-absent, id.malformed-path, id.other-mode, id.kinds-differ
+#[tokio::test]
+async fn a_foreign_session_does_not_exist() {
+    let gate = Gate::new().await;
+    let (acme, rival) = (gate.acme(), gate.rival());
+    let id = acme.open_id("k").await;
+    let refid = acme.fail(&id).await.ok()["intent"]["tx_refid"].clone();
+    let refid = refid.as_str().unwrap();
+    let before = gate.world().database().digest().await;
+    let unknown = "gs_test_01HF7YAT00408104G208104081";
+    let live = id.replace("_test_", "_live_");
+    let short = &id[..id.len() - 1];
+    for path in [
+        "gate_sessions/{}",
+        "gate_sessions/{}/cancel",
+        "test_helpers/sessions/{}/complete",
+        "test_helpers/sessions/{}/fail",
+    ] {
+        let method = if path.ends_with("{}") { "GET" } else { "POST" };
+        let call = |id: &str| Call::new(method, &format!("/v1/{}", path.replace("{}", id)));
+        let reference = rival.send(call(unknown)).await;
+        let reference = reference.refused(404, "resource_not_found").anonymous();
+        for other in [
+            &id,
+            &live,
+            short,
+            "%00",
+            "gs_test_",
+            &id.to_lowercase(),
+            refid,
+        ] {
+            let answer = rival.send(call(other)).await;
+            assert_eq!(answer.anonymous(), reference, "{method} {path} {other}");
+        }
+    }
+    let found = rival.get(&format!("/v1/transactions/{refid}")).await;
+    found.refused(404, "resource_not_found");
+    let empty =
+        json!({ "object": "list", "data": [], "has_more": false, "url": "/v1/transactions" });
+    for query in [
+        String::new(),
+        format!("?session_id={id}"),
+        format!("?starting_after={refid}"),
+    ] {
+        assert_eq!(
+            rival.get(&format!("/v1/transactions{query}")).await.ok(),
+            empty
+        );
+    }
+    assert_eq!(gate.world().database().digest().await, before);
+    assert_eq!(acme.status(&id).await, "open");
+    gate.notice(ACME, &id).await;
+    gate.finish().await;
+}
+
+// rule: mode.on-every-row, tenancy.nothing-crosses
+#[tokio::test]
+async fn the_modes_of_one_database_do_not_meet() {
+    let gate = Gate::new().await;
+    let live = gate.other_mode().await;
+    let id = gate.acme().open_id("k").await;
+    for id in [&id, &id.replace("_test_", "_live_")] {
+        live.acme()
+            .read(id)
+            .await
+            .refused(404, "resource_not_found");
+        live.acme()
+            .cancel(id)
+            .await
+            .refused(404, "resource_not_found");
+    }
+    assert_eq!(live.acme().get(PATH).await.ok()["data"], json!([]));
+    live.close().await;
+    gate.notice(ACME, &id).await;
+    gate.finish().await;
+}
+
+// rule: gate.session.access-again
+#[tokio::test]
+async fn a_key_revoked_elsewhere_creates_nothing() {
+    let gate = Gate::new().await;
+    let replica = gate.replica().await;
+    // The replica's cache knows the key as good.
+    let id = replica.acme().open_id("k").await;
+    gate.world()
+        .operator()
+        .revoke(acceptance::ACME_SECRET)
+        .await;
+    let refused = replica.acme().create(&session(SHOP), "l").await;
+    refused.refused(403, "key_revoked");
+    replica.close().await;
+    gate.notice(ACME, &id).await;
+    gate.finish().await;
+}

@@ -1,0 +1,285 @@
+//! The gate's limits: its documented routes per key, everything else and refused keys per address.
+
+use std::time::Duration;
+
+use acceptance::{
+    ACME, ACME_SECRET, ACME_SECRET_2, Answer, Call, Gate, RIVAL_SECRET, SHOP, Setup, session,
+};
+use gate_http::Tiers;
+use partner_core::throttle::Tier;
+
+const UNKNOWN: &str = "gs_test_01HF7YAT00408104G208104081";
+
+fn tier(name: &'static str, limit: u32, seconds: u64) -> Tier {
+    Tier {
+        name,
+        limit,
+        per: Duration::from_secs(seconds),
+    }
+}
+
+/// The numbers of the document.
+fn documented(setup: &mut Setup) {
+    let own = |limit| vec![tier("short", limit, 60)];
+    setup.gate_tiers = Some(Tiers {
+        create_session: own(10),
+        cancel_session: own(30),
+        list_sessions: own(60),
+        list_transactions: own(60),
+        bootstrap: own(30),
+        global: vec![
+            tier("short", 10, 10),
+            tier("medium", 60, 60),
+            tier("long", 300, 3600),
+        ],
+    });
+}
+
+/// Limit, remaining and reset of a tier.
+fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
+    let number = |part: &str| answer.number(&format!("x-ratelimit-{part}-{tier}"));
+    (number("limit"), number("remaining"), number("reset"))
+}
+
+// rule: throttle.gate-routes, throttle.headers, throttle.window, throttle.refusal
+#[tokio::test]
+async fn a_route_with_a_limit_of_its_own_counts_each_key_under_it() {
+    let gate = Gate::with(documented).await;
+    let cancel = format!("/v1/gate_sessions/{UNKNOWN}/cancel");
+    for (method, path, limit) in [
+        ("POST", "/v1/gate_sessions", 10),
+        ("POST", cancel.as_str(), 30),
+        ("GET", "/v1/gate_sessions", 60),
+        ("GET", "/v1/transactions", 60),
+    ] {
+        let call = |key: &str| Call::new(method, path).bearer(key);
+        for at in 1..=limit {
+            let answer = gate.send(call(ACME_SECRET)).await;
+            assert!(answer.status != 429, "{path} {at}");
+            assert_eq!(standing(&answer, "short"), (limit, limit - at, 60));
+            assert_eq!(answer.header("x-ratelimit-limit-medium"), None);
+        }
+        gate.world().after(1_500);
+        let elsewhere = call(ACME_SECRET).from([203, 0, 113, 9]);
+        let refused = gate.send(elsewhere).await.refused(429, "rate_limited");
+        assert_eq!(standing(&refused, "short"), (limit, 0, 59));
+        let waits = (
+            refused.number("retry-after"),
+            refused.number("retry-after-short"),
+        );
+        assert_eq!(waits, (59, 59));
+        // Another key is another's, of the same partner too.
+        for key in [ACME_SECRET_2, RIVAL_SECRET] {
+            assert_eq!(standing(&gate.send(call(key)).await, "short").1, limit - 1);
+        }
+        gate.world().after(58_500);
+        let again = gate.send(call(ACME_SECRET)).await;
+        assert_eq!(standing(&again, "short"), (limit, limit - 1, 60));
+    }
+    gate.finish().await;
+}
+
+// rule: throttle.gate-global, throttle.headers, throttle.refusal
+#[tokio::test]
+async fn every_other_route_is_under_three_tiers_by_address() {
+    let gate = Gate::with(documented).await;
+    let one = [203, 0, 113, 1];
+    let calls = || {
+        [
+            Call::get("/v1/branding").bearer(ACME_SECRET),
+            Call::get(&format!("/v1/gate_sessions/{UNKNOWN}")).bearer(ACME_SECRET_2),
+            Call::get("/v1/transactions/x").bearer(RIVAL_SECRET),
+            Call::new("PATCH", "/v1/branding").bearer(RIVAL_SECRET),
+            Call::post(&format!("/v1/test_helpers/sessions/{UNKNOWN}/fail")).bearer(ACME_SECRET),
+        ]
+        .map(|call| call.from(one))
+    };
+    for (at, call) in calls().into_iter().chain(calls()).enumerate() {
+        let answer = gate.send(call).await;
+        let at = at as u64 + 1;
+        assert_eq!(standing(&answer, "short"), (10, 10 - at, 10));
+        assert_eq!(standing(&answer, "medium"), (60, 60 - at, 60));
+        assert_eq!(standing(&answer, "long"), (300, 300 - at, 3600));
+    }
+    for call in calls() {
+        let refused = gate.send(call).await.refused(429, "rate_limited");
+        let waits = (
+            refused.number("retry-after"),
+            refused.number("retry-after-short"),
+        );
+        assert_eq!(waits, (10, 10));
+        assert_eq!(refused.header("retry-after-medium"), None);
+        assert_eq!(
+            standing(&refused, "medium").1,
+            50,
+            "a refusal counts in no tier"
+        );
+    }
+    // It comes before the key: nobody is told whether that is good.
+    let strange = Call::get("/v1/branding").bearer("nonsense").from(one);
+    gate.send(strange).await.refused(429, "rate_limited");
+    // Another address is another bucket, and a route of its own limit is not under the tiers.
+    let other = Call::get("/v1/branding")
+        .bearer(ACME_SECRET)
+        .from([203, 0, 113, 2]);
+    gate.send(other).await.ok();
+    let list = Call::get("/v1/gate_sessions").bearer(ACME_SECRET).from(one);
+    gate.send(list).await.ok();
+    gate.world().after(10_000);
+    let [call, ..] = calls();
+    let answer = gate.send(call).await;
+    assert_eq!(standing(&answer, "short"), (10, 9, 10));
+    assert_eq!(standing(&answer, "medium"), (60, 49, 50));
+    gate.finish().await;
+}
+
+// rule: throttle.gate-global
+#[tokio::test]
+async fn the_medium_and_the_long_tier_refuse_too() {
+    let gate = Gate::with(documented).await;
+    let ask = || gate.send(Call::get("/v1/branding").bearer(ACME_SECRET));
+    let mut sent = 0;
+    let mut waits = Vec::new();
+    while sent < 300 {
+        let answer = ask().await;
+        if answer.status == 200 {
+            sent += 1;
+            continue;
+        }
+        let answer = answer.refused(429, "rate_limited");
+        let wait = answer.number("retry-after");
+        waits.push(wait);
+        gate.world().after(wait * 1_000);
+    }
+    assert!(waits.contains(&10), "the minute's sixth ten: {waits:?}");
+    let long = ask().await.refused(429, "rate_limited");
+    let hour = long.number("retry-after-long");
+    assert!((3_300..3_600).contains(&hour), "{hour}");
+    assert_eq!(long.number("retry-after"), hour);
+    gate.world().after(hour * 1_000);
+    ask().await.ok();
+    gate.finish().await;
+}
+
+// rule: auth.failures-counted, throttle.gate-global
+#[tokio::test]
+async fn a_guess_counts_against_its_address_on_every_route() {
+    let gate = Gate::with(documented).await;
+    let one = [203, 0, 113, 1];
+    let guess = |at: usize| {
+        let call = match at % 4 {
+            0 => Call::get("/v1/gate_sessions"),
+            1 => Call::post("/v1/gate_sessions").json(&session(SHOP)),
+            2 => Call::get("/v1/branding"),
+            _ => Call::get("/v1/transactions").query(&format!("k={ACME_SECRET}")),
+        };
+        call.bearer("sk_test_NobodyNobodyNobodyNobodyNobody99")
+            .from(one)
+    };
+    for at in 0..10_usize {
+        let answer = gate.send(guess(at)).await;
+        assert_eq!(answer.status, 401);
+        assert_eq!(standing(&answer, "short").1, 9 - at as u64);
+        assert_eq!(standing(&answer, "long").1, 299 - at as u64);
+    }
+    for at in 0..4 {
+        let answer = gate.send(guess(at)).await.refused(429, "rate_limited");
+        assert_eq!(answer.number("retry-after-short"), 10);
+    }
+    // A good key from there is served where it is counted by itself.
+    let good = Call::get("/v1/gate_sessions").bearer(ACME_SECRET).from(one);
+    gate.send(good).await.ok();
+    let global = Call::get("/v1/branding").bearer(ACME_SECRET).from(one);
+    gate.send(global).await.refused(429, "rate_limited");
+    gate.finish().await;
+}
+
+// rule: throttle.refusal, idempotency.gate-replay
+#[tokio::test]
+async fn a_refused_create_has_no_effect_and_a_repeat_counts() {
+    let gate = Gate::with(documented).await;
+    let acme = gate.acme();
+    let id = acme.open_id("k").await;
+    for _ in 0..9 {
+        assert_eq!(acme.open_id("k").await, id);
+    }
+    let refused = acme.create(&session(SHOP), "k").await;
+    refused.refused(429, "rate_limited");
+    acme.create(&session(SHOP), "l")
+        .await
+        .refused(429, "rate_limited");
+    assert_eq!(gate.world().database().count("sessions").await, 1);
+    gate.world().after(60_000);
+    // The first answer, with the throttle's headers of this moment.
+    let again = acme.create(&session(SHOP), "k").await;
+    assert_eq!(standing(&again, "short"), (10, 9, 60));
+    assert_eq!(again.created()["id"], id);
+    gate.notice(ACME, &id).await;
+    gate.finish().await;
+}
+
+// rule: throttle.client-address, throttle.spoofed-forwarding
+#[tokio::test]
+async fn behind_a_proxy_the_right_most_stranger_is_the_client() {
+    let gate = Gate::with(|setup| {
+        documented(setup);
+        setup.proxies = vec!["10.0.0.0/8".to_owned()];
+    })
+    .await;
+    let remaining = async |peer: [u8; 4], forwarded: &str| {
+        let call = Call::get("/v1/branding").bearer(ACME_SECRET).from(peer);
+        let answer = gate.send(call.header("x-forwarded-for", forwarded)).await;
+        standing(&answer, "short").1
+    };
+    let proxy = [10, 1, 2, 3];
+    assert_eq!(remaining(proxy, "198.51.100.1").await, 9);
+    assert_eq!(
+        remaining(proxy, "198.51.100.77, 198.51.100.1, 10.9.9.9").await,
+        8
+    );
+    assert_eq!(remaining(proxy, "198.51.100.2").await, 9);
+    let stranger = [203, 0, 113, 1];
+    assert_eq!(remaining(stranger, "198.51.100.1").await, 9);
+    assert_eq!(remaining(stranger, "198.51.100.3").await, 8);
+    gate.finish().await;
+}
+
+// rule: throttle.exempt, health.alive, health.ready
+#[tokio::test]
+async fn pages_and_probes_are_never_throttled() {
+    let gate = Gate::with(|setup| {
+        documented(setup);
+        if let Some(tiers) = &mut setup.gate_tiers {
+            let narrow = |name| tier(name, 1, 10);
+            tiers.global = vec![narrow("short"), narrow("medium"), narrow("long")];
+        }
+    })
+    .await;
+    let ask = || gate.send(Call::get("/v1/branding"));
+    assert_eq!(ask().await.status, 401);
+    assert_eq!(ask().await.status, 429);
+    for path in ["/health", "/health/ready", "/openapi/gate-v1.yaml", "/docs"] {
+        for _ in 0..3 {
+            let answer = gate.send(Call::get(path)).await;
+            let found = (answer.status, answer.header("x-ratelimit-limit-short"));
+            assert_eq!(found, (200, None), "{path}");
+        }
+    }
+    gate.finish().await;
+}
+
+// rule: throttle.gate-routes, throttle.gate-global
+#[tokio::test]
+async fn turned_off_there_is_no_limit_and_no_header() {
+    let gate = Gate::with(|setup| setup.gate_tiers = None).await;
+    for at in 0..40 {
+        let path = ["/v1/branding", "/v1/gate_sessions"][at % 2];
+        let answer = gate.acme().get(path).await;
+        let told = answer
+            .headers
+            .keys()
+            .any(|it| it.as_str().contains("ratelimit"));
+        assert!(!told && answer.status == 200);
+    }
+    gate.finish().await;
+}
