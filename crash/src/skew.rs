@@ -23,10 +23,11 @@ use crate::world::Partner;
 const CLOCKS: [Option<&str>; 2] = [Some("2000"), Some("-2000")];
 /// Quotes of a round, all executed at the instant of their own expiry.
 const QUOTES: usize = 16;
-/// Readers look from so long before the expiry, until so long after it.
-const ABOUT: Duration = Duration::from_millis(80);
-/// A transact is sent so many milliseconds after the readers have begun: until it is judged, some more have passed.
-const SENT: std::ops::Range<u64> = 20..90;
+/// Transacts are sent up to twice so long before the expiry, more where most came too late and less where most came in
+/// time: so the instant is met on a machine of any speed.
+const LEAD: Duration = Duration::from_millis(40);
+/// Readers look for so long before the first and after the expiry.
+const ABOUT: Duration = Duration::from_millis(30);
 /// Of a whole run, each outcome in so many per cent of the quotes at least, or the instant was missed.
 const LEAST_OF_EACH: u64 = 5;
 
@@ -80,8 +81,12 @@ pub(crate) fn run(programs: &Programs, rounds: u64, seed: u64) -> Result<Skew> {
     let folder = tempfile::tempdir()?;
     let cluster = Cluster::with_clocks(folder.path(), programs, seed, CLOCKS)?;
     let mut skew = Skew::default();
+    let mut lead = LEAD;
     for number in 0..rounds {
-        let breaches = round(&cluster, seed.wrapping_add(number), &mut skew)?;
+        let before = skew.executed;
+        let breaches = round(&cluster, seed.wrapping_add(number), lead, &mut skew)?;
+        let most = skew.executed.saturating_sub(before) > QUOTES as u64 / 2;
+        lead = if most { lead * 2 / 3 } else { lead * 3 / 2 };
         skew.tally.blame(seed, number, breaches);
         skew.tally.rounds += 1;
     }
@@ -105,7 +110,7 @@ pub(crate) fn run(programs: &Programs, rounds: u64, seed: u64) -> Result<Skew> {
 }
 
 /// Quotes of both replicas, each at its own end with two transacts under one key and a reader.
-fn round(cluster: &Cluster, seed: u64, skew: &mut Skew) -> Result<Vec<String>> {
+fn round(cluster: &Cluster, seed: u64, lead: Duration, skew: &mut Skew) -> Result<Vec<String>> {
     let (world, addresses) = (&cluster.world, cluster.addresses());
     let partner = world.partners.first().ok_or("no partner")?;
     let mut chance = fastrand::Rng::with_seed(seed);
@@ -117,7 +122,7 @@ fn round(cluster: &Cluster, seed: u64, skew: &mut Skew) -> Result<Vec<String>> {
         let at_their_ends: Vec<_> = endings
             .iter()
             .map(|ending| {
-                let sent = Duration::from_millis(chance.u64(SENT));
+                let sent = lead * 2 * chance.u32(0..=100) / 100;
                 scope.spawn(move || end(partner, ending, addresses, sent))
             })
             .collect();
@@ -159,14 +164,14 @@ fn instant(text: &str) -> Result<Timestamp> {
 
 /// What the clients of one quote are told at its end.
 fn end(partner: &Partner, ending: &Ending, addresses: [SocketAddr; 2], sent: Duration) -> Told {
-    let begin = ending.expires.minus(ABOUT);
+    let at = ending.expires.minus(sent);
+    let from = at.minus(ABOUT);
     let mut told = Told::default();
     thread::scope(|scope| {
-        let executing = addresses.map(|address| {
-            scope.spawn(move || execute(partner, ending, address, begin.plus(sent)))
-        });
+        let executing =
+            addresses.map(|address| scope.spawn(move || execute(partner, ending, address, at)));
         let reading =
-            addresses.map(|address| scope.spawn(move || read(partner, ending, address, begin)));
+            addresses.map(|address| scope.spawn(move || read(partner, ending, address, from)));
         let all = executing.into_iter().chain(reading);
         for one in all.map(thread::ScopedJoinHandle::join) {
             told.add(one.unwrap_or_else(|_| Told::broken("a client panicked")));
@@ -276,4 +281,27 @@ fn read(partner: &Partner, ending: &Ending, address: SocketAddr, from: Timestamp
         }
     }
     told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_before_the_end_is_a_breach_and_one_at_the_end_is_not() {
+        let expires = instant("2026-05-25T12:00:00.000Z").unwrap();
+        let ending = Ending {
+            id: "pq".to_owned(),
+            key: "key".to_owned(),
+            expires,
+        };
+        let expired = Answer {
+            status: 409,
+            body: br#"{"code":"quote_expired"}"#.to_vec(),
+        };
+        let early = judge(&ending, &expired, expires.minus(Duration::from_millis(1)));
+        assert_eq!((early.refused, early.breaches.len()), (false, 1));
+        let late = judge(&ending, &expired, expires);
+        assert_eq!((late.refused, late.breaches.len()), (true, 0));
+    }
 }
