@@ -1,5 +1,6 @@
 //! A short-lived cache of who may do what, in front of a store's directory.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use kernel::{Mode, StoreError};
 use moka::sync::Cache;
 use partner_core::Access;
 use partner_core::key::KeyHash;
+use partner_core::origin::Origin;
 use partner_core::pools::Pool;
 use partner_core::ports::Directory;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -25,7 +27,7 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Keys kept at most; the least used leave first.
 const MOST_KEYS: u64 = 100_000;
 
-/// Remembers known keys and the pools for at most [`LONGEST_LIFE`], and forgets everything when
+/// Remembers known keys, the pools and the allowed origins for at most [`LONGEST_LIFE`], and forgets everything when
 /// the configuration changes.
 ///
 /// Unknown keys are never remembered: a key that was just made works at once, and guessing keys
@@ -37,6 +39,7 @@ pub struct DirectoryCache {
     generation: AtomicU64,
     keys: Shelf<(Mode, KeyHash), Arc<Access>>,
     pools: Shelf<Mode, Arc<[Pool]>>,
+    origins: Shelf<Mode, Arc<BTreeSet<Origin>>>,
 }
 
 impl DirectoryCache {
@@ -48,6 +51,7 @@ impl DirectoryCache {
             generation: AtomicU64::new(0),
             keys: Shelf::new(MOST_KEYS),
             pools: Shelf::new(2),
+            origins: Shelf::new(2),
         }
     }
 
@@ -56,6 +60,7 @@ impl DirectoryCache {
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.keys.entries.invalidate_all();
         self.pools.entries.invalidate_all();
+        self.origins.entries.invalidate_all();
     }
 
     /// Reads the version of the configuration each second and forgets everything when it has
@@ -143,6 +148,18 @@ impl Directory for DirectoryCache {
         let pools = self.inner.pools_all(mode).await?;
         self.pools.keep(mode, Arc::clone(&pools), stamp);
         Ok(pools)
+    }
+
+    async fn origins_all(&self, mode: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError> {
+        let stamp = self.stamp();
+        let known = self.origins.find(&mode, stamp);
+        directory::looked_up("origins", known.is_some());
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let origins = self.inner.origins_all(mode).await?;
+        self.origins.keep(mode, Arc::clone(&origins), stamp);
+        Ok(origins)
     }
 
     async fn config_version(&self) -> Result<i64, StoreError> {
@@ -255,6 +272,11 @@ mod tests {
             Ok(Arc::from([]))
         }
 
+        async fn origins_all(&self, _: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            Ok(Arc::default())
+        }
+
         async fn config_version(&self) -> Result<i64, StoreError> {
             if self.broken.load(Ordering::SeqCst) {
                 return Err(StoreError::unavailable("away"));
@@ -273,22 +295,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn known_keys_and_pools_are_asked_for_once_in_five_seconds() {
+    async fn known_keys_pools_and_origins_are_asked_for_once_in_five_seconds() {
         let book = Arc::new(Book::default());
         let cache = DirectoryCache::new(book.clone());
         for _ in 0..3 {
             version_seen(&cache).await;
             cache.pools_all(Mode::Test).await.unwrap();
+            cache.origins_all(Mode::Test).await.unwrap();
         }
-        assert_eq!(asked(&book), 2);
+        assert_eq!(asked(&book), 3);
         tokio::time::advance(Duration::from_millis(4999)).await;
         version_seen(&cache).await;
         cache.pools_all(Mode::Test).await.unwrap();
-        assert_eq!(asked(&book), 2);
+        cache.origins_all(Mode::Test).await.unwrap();
+        assert_eq!(asked(&book), 3);
         tokio::time::advance(Duration::from_millis(1)).await;
         version_seen(&cache).await;
         cache.pools_all(Mode::Test).await.unwrap();
-        assert_eq!(asked(&book), 4);
+        cache.origins_all(Mode::Test).await.unwrap();
+        assert_eq!(asked(&book), 6);
     }
 
     // rule: base.unknown-keys-not-cached

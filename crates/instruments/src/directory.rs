@@ -17,7 +17,7 @@ impl Metrics {
     pub(crate) fn new(book: &mut Book) -> Self {
         let lookups = book.counters(
             "penstock_directory_lookups_total",
-            "Look-ups of keys and pools; a `hit` asked no database",
+            "Look-ups of keys, pools and allowed origins; a `hit` asked no database",
             ["of", "answer"],
         );
         lookups.begin([
@@ -25,6 +25,8 @@ impl Metrics {
             ["key", "miss"],
             ["pools", "hit"],
             ["pools", "miss"],
+            ["origins", "hit"],
+            ["origins", "miss"],
         ]);
         Self {
             lookups,
@@ -40,7 +42,7 @@ impl Metrics {
     }
 }
 
-/// A key or the pools were looked up.
+/// A key, the pools or the origins were looked up.
 pub fn looked_up(of: &'static str, hit: bool) {
     if let Some(metrics) = metrics() {
         let answer = if hit { "hit" } else { "miss" };

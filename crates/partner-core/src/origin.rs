@@ -17,7 +17,9 @@ impl Origin {
     pub fn parse(text: &str, mode: Mode) -> Option<Self> {
         let (_, authority) = text.split_once("://")?;
         let odd = |it: char| {
-            it.is_control() || it.is_whitespace() || matches!(it, '/' | '\\' | '?' | '#' | '@')
+            it.is_control()
+                || it.is_whitespace()
+                || matches!(it, '/' | '\\' | '?' | '#' | '@' | '*')
         };
         if authority.is_empty() || authority.contains(odd) {
             return None;
@@ -127,7 +129,7 @@ mod tests {
             "https://shop.example#x",
             "https://user@shop.example",
             "https://shop.example\\",
-            "https://*.shop.example/",
+            "https://*.shop.example",
             "https:shop.example",
             "https://shop .example",
             "null",

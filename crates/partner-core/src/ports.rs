@@ -1,6 +1,7 @@
 //! What partner-core needs of the outside, as traits.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
 use crate::gate::GateProfile;
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, NewKey};
+use crate::origin::Origin;
 use crate::pools::{Pool, PoolId, PoolsProfile};
 use crate::sealing::Sealer;
 use crate::throttle::{Bucket, Counting, Tier, Verdict};
@@ -32,6 +34,9 @@ pub trait Directory: Send + Sync {
 
     /// Every pool of a mode, ordered by id.
     async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError>;
+
+    /// Every origin that an active partner of a mode allows.
+    async fn origins_all(&self, mode: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError>;
 
     /// A number raised by every change of configuration or keys.
     async fn config_version(&self) -> Result<i64, StoreError>;

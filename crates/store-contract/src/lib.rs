@@ -101,7 +101,8 @@ macro_rules! store_contract {
                 entries_of_every_currency_come_in_their_order, a_receipt_says_where_it_came_in,
                 an_export_is_of_one_moment, exports_are_each_partners_and_modes;
             provisioning: pools_read_back_in_order, partners_read_back,
-                profiles_are_replaced_wholly, endpoints_are_replaced_with_their_secrets,
+                profiles_are_replaced_wholly, origins_are_those_of_active_partners,
+                endpoints_are_replaced_with_their_secrets,
                 keys_are_listed_the_oldest_first, a_keys_hash_is_unique_in_all_modes,
                 a_key_is_revoked_once, a_key_is_found_with_its_partner,
                 a_partner_without_pools_has_an_absent_profile, every_change_raises_the_version,

@@ -6,7 +6,9 @@ use std::time::Duration;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::PartnerStatus;
 use partner_core::events::{EndpointSecret, Service};
+use partner_core::gate::GateProfile;
 use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
+use partner_core::origin::Origin;
 use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::sealing::Sealed;
 use rust_decimal::Decimal;
@@ -131,6 +133,65 @@ pub async fn partners_read_back(store: impl Fixture) {
             .unwrap()
             .is_none()
     );
+}
+
+// rule: gate.cors.preflight
+pub async fn origins_are_those_of_active_partners(store: impl Fixture) {
+    let world = World::new(store);
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("origins").await.unwrap();
+    for (name, mode, status, domains) in [
+        (
+            "acme",
+            Mode::Test,
+            PartnerStatus::Active,
+            &["https://a.example", "https://b.example"][..],
+        ),
+        (
+            "bolt",
+            Mode::Test,
+            PartnerStatus::Active,
+            &["https://b.example", "http://localhost:3000"],
+        ),
+        (
+            "gone",
+            Mode::Test,
+            PartnerStatus::Suspended,
+            &["https://gone.example"],
+        ),
+        (
+            "acme",
+            Mode::Live,
+            PartnerStatus::Active,
+            &["https://live.example"],
+        ),
+    ] {
+        let gate = GateProfile {
+            allowed_domains: domains
+                .iter()
+                .map(|it| Origin::stored(it).unwrap())
+                .collect(),
+            ..GateProfile::default()
+        };
+        tx.partner_put(mode, &partner(name, status)).await.unwrap();
+        tx.gate_profile_put(&tenant(name, mode), &gate)
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+    let origins = async |mode| {
+        let origins = world.ports().directory.origins_all(mode).await.unwrap();
+        origins.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        origins(Mode::Test).await,
+        [
+            "http://localhost:3000",
+            "https://a.example",
+            "https://b.example"
+        ]
+    );
+    assert_eq!(origins(Mode::Live).await, ["https://live.example"]);
 }
 
 fn full_profile() -> PoolsProfile {

@@ -1,11 +1,12 @@
 //! Who may do what: a key with its partner and entitlements, read in one statement.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use kernel::{Mode, StoreError};
 use partner_core::key::{KeyHash, KeyId};
+use partner_core::origin::Origin;
 use partner_core::pools::{Pool, PoolsProfile};
 use partner_core::ports::Directory;
 use partner_core::{Access, PartnerId};
@@ -61,6 +62,11 @@ impl Directory for PostgresStore {
     async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError> {
         let mut conn = self.inner.conn().await?;
         Ok(pools::all(&mut conn, mode).await?.into())
+    }
+
+    async fn origins_all(&self, mode: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        Ok(gate::origins_all(&mut conn, mode).await?.into())
     }
 
     async fn config_version(&self) -> Result<i64, StoreError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kernel::StoreError;
+use kernel::{Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::gate::GateProfile;
 use partner_core::origin::Origin;
@@ -49,6 +49,28 @@ fn profile(row: &Columns<'_>) -> Result<GateProfile, StoreError> {
         preview_locks: row.flag("preview_locks")?,
         live_session_quota: quota.transpose()?,
     })
+}
+
+/// Every origin that an active partner of a mode allows.
+pub(crate) async fn origins_all(
+    conn: &mut PgConnection,
+    mode: Mode,
+) -> Result<BTreeSet<Origin>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT g.partner_id, g.allowed_domains
+         FROM gate_profiles AS g
+         JOIN partners AS p ON p.mode = g.mode AND p.partner_id = g.partner_id
+         WHERE g.mode = $1 AND p.status = 'active'",
+    )
+    .bind(mode.as_str())
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
+    let mut origins = BTreeSet::new();
+    for row in &rows {
+        origins.extend(Columns::new("gate_profiles", row).parsed("allowed_domains", domains)?);
+    }
+    Ok(origins)
 }
 
 fn domains(text: &str) -> Option<BTreeSet<Origin>> {

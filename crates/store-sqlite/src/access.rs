@@ -6,6 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use kernel::{Mode, StoreError};
 use partner_core::key::{KeyHash, KeyId};
+use partner_core::origin::Origin;
 use partner_core::pools::{Pool, PoolsProfile};
 use partner_core::ports::Directory;
 use partner_core::{Access, PartnerId};
@@ -60,6 +61,11 @@ impl Directory for SqliteStore {
     async fn pools_all(&self, mode: Mode) -> Result<Arc<[Pool]>, StoreError> {
         let mut conn = self.inner.reader().await?;
         Ok(pools::all(&mut conn, mode).await?.into())
+    }
+
+    async fn origins_all(&self, mode: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        Ok(gate::origins_all(&mut conn, mode).await?.into())
     }
 
     async fn config_version(&self) -> Result<i64, StoreError> {

@@ -10,8 +10,10 @@ use super::fault::{Faults, Sink};
 use super::section::{self, Field, Section};
 use super::value;
 use crate::address::DepositAddress;
-use crate::events;
+use crate::events::{self, Service};
+use crate::gate::GateProfile;
 use crate::key::{KeyHash, KeyKind, PresentedKey};
+use crate::origin::Origin;
 use crate::pools::{
     Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS,
 };
@@ -20,6 +22,9 @@ use crate::{Partner, PartnerId, PartnerStatus};
 
 /// The largest draw fee, in basis points.
 const DRAW_FEE_LIMIT: u16 = 5_000;
+
+/// The largest quota of live sessions: beyond it, none is meant.
+const QUOTA_LIMIT: u64 = 1_000_000_000;
 
 /// What is allowed in a file depends on where it is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +54,10 @@ pub struct PartnerEntry {
     pub profile: Option<PoolsProfile>,
     /// The `[[partners.pools.terms]]` tables that are written.
     pub terms: Vec<(PoolId, PoolTerms)>,
-    /// The `[partners.pools.webhook]` table, if it is written.
-    pub webhook: Option<WebhookEntry>,
+    /// The `[partners.gate]` table, if it is written.
+    pub gate: Option<GateProfile>,
+    /// The `[partners.pools.webhook]` and `[partners.gate.webhook]` tables that are written.
+    pub webhooks: Vec<WebhookEntry>,
     /// The `[[partners.keys]]` tables.
     pub keys: Vec<KeyEntry>,
     /// Where pools are named that must exist when the file is applied.
@@ -71,6 +78,8 @@ pub struct Mention {
 /// An endpoint to be set.
 #[derive(Debug, Clone)]
 pub struct WebhookEntry {
+    /// Which service's events it receives.
+    pub service: Service,
     /// Where events are sent.
     pub url: String,
     /// The signing secret; `None`: the present one is kept, or one is generated.
@@ -154,12 +163,6 @@ impl Reading {
         let status = word(sink, table, "status", "active or suspended", |text| {
             PartnerStatus::parse(text)
         });
-        if let Some(field) = table.field("gate") {
-            field.refuse_unseen(
-                sink,
-                "this version serves no gate yet; leave the gate tables out",
-            );
-        }
         // Faults below a partner without a usable id are reported all the same.
         let subject = id.clone().or_else(|| PartnerId::parse("unreadable"))?;
         let mut entry = PartnerEntry {
@@ -170,12 +173,16 @@ impl Reading {
             },
             profile: None,
             terms: Vec::new(),
-            webhook: None,
+            gate: None,
+            webhooks: Vec::new(),
             keys: Vec::new(),
             mentions: Vec::new(),
         };
         if let Some(pools) = table.section(sink, "pools", &section::ACCESS) {
             self.access(sink, &pools, &mut entry);
+        }
+        if let Some(gate) = table.section(sink, "gate", &section::GATE) {
+            self.gate(sink, &gate, &mut entry);
         }
         for key in table.sections(sink, "keys", &section::KEY) {
             entry.keys.extend(self.key(sink, &key));
@@ -196,11 +203,27 @@ impl Reading {
             entry.terms.push((pool, terms(sink, &table)));
         }
         if let Some(table) = table.section(sink, "webhook", &section::WEBHOOK) {
-            entry.webhook = self.webhook(sink, &table);
+            let webhook = self.webhook(sink, Service::Pools, &table);
+            entry.webhooks.extend(webhook);
         }
     }
 
-    fn webhook(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<WebhookEntry> {
+    fn gate(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>, entry: &mut PartnerEntry) {
+        if table.is_written(sink, &["webhook"]) {
+            entry.gate = Some(gate_profile(sink, table, self.setting.mode));
+        }
+        if let Some(table) = table.section(sink, "webhook", &section::GATE_WEBHOOK) {
+            let webhook = self.webhook(sink, Service::Gate, &table);
+            entry.webhooks.extend(webhook);
+        }
+    }
+
+    fn webhook(
+        &self,
+        sink: &mut Sink<'_>,
+        service: Service,
+        table: &Section<'_, '_>,
+    ) -> Option<WebhookEntry> {
         let Setting {
             mode,
             allow_private,
@@ -225,7 +248,11 @@ impl Reading {
                 field.refuse_unseen(sink, "expected whsec_ and the base64 of 32 bytes");
             }
         }
-        url.map(|url| WebhookEntry { url, secret })
+        url.map(|url| WebhookEntry {
+            service,
+            url,
+            secret,
+        })
     }
 
     fn key(&mut self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<KeyEntry> {
@@ -364,6 +391,26 @@ fn profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, entry: &mut PartnerEntr
     }
 }
 
+/// The `[partners.gate]` table. What it leaves out has its default.
+fn gate_profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, mode: Mode) -> GateProfile {
+    let domains = table.field("allowed_domains").map(|field| {
+        let found = field.list(sink, ORIGIN, |text| Origin::parse(text, mode));
+        found.into_iter().map(|(_, origin)| origin).collect()
+    });
+    let quota = table.field("live_session_quota");
+    GateProfile {
+        enabled: table.flag(sink, "enabled"),
+        allowed_domains: domains.unwrap_or_default(),
+        flow_sessions: table.flag(sink, "flow_sessions"),
+        kyc_trusted: table.flag(sink, "kyc_trusted"),
+        rails: table.flag(sink, "rails"),
+        preview_locks: table.flag(sink, "preview_locks"),
+        live_session_quota: quota.and_then(|field| field.whole(sink, QUOTA_LIMIT)),
+    }
+}
+
+const ORIGIN: &str = "an exact origin without a path or a wildcard, such as https://shop.example";
+
 fn allowed(
     sink: &mut Sink<'_>,
     table: &Section<'_, '_>,
@@ -410,10 +457,10 @@ fn terms(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> PoolTerms {
     let address = table.field("crypto_deposit_address");
     let read = PoolTerms {
         draw_fee_bps: fee
-            .and_then(|field| field.basis_points(sink, DRAW_FEE_LIMIT))
+            .and_then(|field| field.whole(sink, DRAW_FEE_LIMIT))
             .unwrap_or(absent.draw_fee_bps),
         spread_cap_bps: cap
-            .and_then(|field| field.basis_points(sink, SPREAD_CEILING_BPS))
+            .and_then(|field| field.whole(sink, SPREAD_CEILING_BPS))
             .unwrap_or(absent.spread_cap_bps),
         min_order_usdt: minimum
             .and_then(|field| field.number(sink, value::USDT, value::usdt))

@@ -47,6 +47,18 @@ crypto_deposit_address = "0x52908400098527886E0F7030069857D2E4169EE7"
 url = "http://127.0.0.1:9999/pools"
 secret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
+[partners.gate]
+enabled = true
+allowed_domains = ["https://shop.example", "https://Bücher.example:443"]
+flow_sessions = true
+kyc_trusted = true
+rails = true
+preview_locks = true
+live_session_quota = 1_000
+
+[partners.gate.webhook]
+url = "http://127.0.0.1:9999/gate"
+
 [[partners.keys]]
 kind = "secret"
 key = "sk_test_0123456789abcdefghijABCDEFGHIJ01"
@@ -86,18 +98,19 @@ fn reads_every_key() {
     assert_eq!(terms.max_order_usdt.unwrap().to_string(), "100000.50");
     assert_eq!((terms.draw_fee_bps, terms.spread_cap_bps), (30, 40));
     assert!(terms.off_ramp);
-    let webhook = entry.webhook.as_ref().unwrap();
-    assert!(
-        webhook
-            .secret
-            .as_ref()
-            .unwrap()
-            .expose_secret()
-            .starts_with("whsec_AAEC")
+    let [pools, gate] = entry.webhooks.as_slice() else {
+        panic!("two webhooks")
+    };
+    assert_eq!(pools.service, Service::Pools);
+    let secret = pools.secret.as_ref().unwrap();
+    assert!(secret.expose_secret().starts_with("whsec_AAEC"));
+    assert_eq!(
+        (gate.service, gate.url.as_str(), gate.secret.is_none()),
+        (Service::Gate, "http://127.0.0.1:9999/gate", true)
     );
     assert!(entry.keys[0].literal.is_some() && entry.keys[1].literal.is_none());
     assert_eq!(entry.mentions.len(), 2);
-    assert_eq!((entry.mentions[0].line, entry.keys[1].line), (17, 40));
+    assert_eq!((entry.mentions[0].line, entry.keys[1].line), (17, 52));
 }
 
 #[test]
@@ -110,7 +123,8 @@ fn what_is_left_out_has_its_default() {
     assert_eq!(entry.profile.as_ref().unwrap().funding_reference, "A-1");
     assert_eq!(entry.terms[0].1, PoolTerms::default());
     assert!(!document.pools[0].available);
-    assert!(entry.webhook.is_none() && entry.keys.is_empty());
+    assert!(entry.webhooks.is_empty() && entry.keys.is_empty());
+    assert!(entry.gate.is_none());
 }
 
 #[test]
@@ -375,13 +389,67 @@ fn a_deposit_address_with_a_slip_is_refused() {
     );
 }
 
+// rule: apply.gate, apply.gate-origins
 #[test]
-fn a_gate_table_is_refused_plainly() {
-    let gate = "[partners.gate]\nenabled = true\n[partners.gate.webhook]\nurl = \"http://127.0.0.1:9999/gate\"\n";
+fn the_gate_is_read_with_its_origins_as_browsers_write_them() {
+    let entry = parse(FULL, TEST).unwrap().partners.remove(0);
+    let gate = entry.gate.unwrap();
+    let domains: Vec<&str> = gate.allowed_domains.iter().map(Origin::as_str).collect();
     assert_eq!(
-        faults_in(gate),
-        ["partners.gate: this version serves no gate yet; leave the gate tables out"]
+        domains,
+        ["https://shop.example", "https://xn--bcher-kva.example"]
     );
+    assert!(gate.enabled && gate.flow_sessions && gate.kyc_trusted);
+    assert!(gate.rails && gate.preview_locks);
+    assert_eq!(gate.live_session_quota, Some(1_000));
+}
+
+// rule: apply.gate, apply.table-replaces
+#[test]
+fn what_a_gate_table_leaves_out_has_its_default() {
+    let gate = |tables: &str| {
+        let text = format!("[[partners]]\nid = \"a\"\nname = \"A\"\n{tables}");
+        parse(&text, TEST).unwrap().partners.remove(0).gate
+    };
+    assert_eq!(gate("[partners.gate]\n"), Some(GateProfile::default()));
+    assert_eq!(
+        gate("[partners.gate.webhook]\nurl = \"http://127.0.0.1/\"\n"),
+        None
+    );
+    assert!(gate("gate.enabled = true\n").unwrap().enabled);
+    assert_eq!(gate(""), None);
+}
+
+// rule: apply.gate, apply.gate-origins, apply.unknown-key
+#[test]
+fn what_a_gate_table_cannot_say_is_named() {
+    let origin = "expected an exact origin without a path or a wildcard, such as https://shop.example, found";
+    for (tables, expected) in [
+        ("allowed_domains = [\"shop.example\"]", format!("allowed_domains: {origin} \"shop.example\"")),
+        ("allowed_domains = [\"https://*.shop.example\"]", format!("allowed_domains: {origin} \"https://*.shop.example\"")),
+        ("allowed_domains = [\"https://shop.example/\"]", format!("allowed_domains: {origin} \"https://shop.example/\"")),
+        ("allowed_domains = [\"http://shop.example\"]", format!("allowed_domains: {origin} \"http://shop.example\"")),
+        (
+            "allowed_domains = [\"https://shop.example\", \"https://SHOP.example:443\"]",
+            "allowed_domains: expected every entry once, found \"https://SHOP.example:443\"".to_owned(),
+        ),
+        ("live_session_quota = -1", "live_session_quota: expected a whole number from 0 to 1000000000, found \"-1\"".to_owned()),
+        ("live_session_quota = 0.5", "live_session_quota: expected a whole number from 0 to 1000000000, found \"0.5\"".to_owned()),
+        ("live_session_quota = 1000000001", "live_session_quota: expected a whole number from 0 to 1000000000, found \"1000000001\"".to_owned()),
+        ("rails = \"yes\"", "rails: expected true or false, found \"yes\"".to_owned()),
+        ("allowed_domain = []", "allowed_domain: unknown key; the nearest known one is `allowed_domains`".to_owned()),
+        ("kyc = \"approved\"", "kyc: unknown key here; `kyc` belongs in partners.pools".to_owned()),
+    ] {
+        let found = faults_in(&format!("[partners.gate]\n{tables}\n"));
+        assert_eq!(found, [format!("partners.gate.{expected}")]);
+    }
+    assert_eq!(
+        faults_in("[partners.gate.webhook]\nurl = \"http://10.0.0.1/\"\nsecrte = \"x\"\n").len(),
+        2
+    );
+    let live = "[[partners]]\nid = \"a\"\nname = \"A\"\n[partners.gate]\nallowed_domains = [\"http://localhost:3000\"]\n";
+    assert!(parse(live, TEST).is_ok());
+    assert!(faults(live, LIVE)[0].contains("an exact origin"));
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Reading one table of the file: its keys, and the kinds of their values.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use toml::de::{DeTable, DeValue};
 
 use super::fault::{Sink, shown};
@@ -55,12 +58,39 @@ pub(super) const WEBHOOK: Shape = Shape {
     name: "partners.pools.webhook",
     keys: &["url", "secret"],
 };
+pub(super) const GATE: Shape = Shape {
+    name: "partners.gate",
+    keys: &[
+        "enabled",
+        "allowed_domains",
+        "flow_sessions",
+        "kyc_trusted",
+        "rails",
+        "preview_locks",
+        "live_session_quota",
+        "webhook",
+    ],
+};
+pub(super) const GATE_WEBHOOK: Shape = Shape {
+    name: "partners.gate.webhook",
+    keys: &["url", "secret"],
+};
 pub(super) const KEY: Shape = Shape {
     name: "partners.keys",
     keys: &["kind", "key"],
 };
 
-const SHAPES: [&Shape; 7] = [&ROOT, &POOL, &PARTNER, &ACCESS, &TERMS, &WEBHOOK, &KEY];
+const SHAPES: [&Shape; 9] = [
+    &ROOT,
+    &POOL,
+    &PARTNER,
+    &ACCESS,
+    &TERMS,
+    &WEBHOOK,
+    &GATE,
+    &GATE_WEBHOOK,
+    &KEY,
+];
 
 /// A table of the file, with the place of its header.
 pub(super) struct Section<'d, 's> {
@@ -236,12 +266,15 @@ impl<'d> Field<'d, '_> {
         value
     }
 
-    /// A whole number of basis points.
-    pub(super) fn basis_points(&self, sink: &mut Sink<'_>, most: u16) -> Option<u16> {
+    /// A whole number, such as one of basis points.
+    pub(super) fn whole<T>(&self, sink: &mut Sink<'_>, most: T) -> Option<T>
+    where
+        T: FromStr + PartialOrd + Display,
+    {
         let read = self.value.as_integer().filter(|it| it.radix() == 10);
         let value = read
             .and_then(|number| number.as_str().parse().ok())
-            .filter(|bps| *bps <= most);
+            .filter(|number| *number <= most);
         if value.is_none() {
             self.refuse(sink, &format!("expected a whole number from 0 to {most}"));
         }
@@ -249,7 +282,7 @@ impl<'d> Field<'d, '_> {
     }
 
     /// A list of strings, each read by `parse`, none written twice. Faults name the item's line.
-    pub(super) fn list<T: Ord + Copy>(
+    pub(super) fn list<T: PartialEq>(
         &self,
         sink: &mut Sink<'_>,
         expected: &str,

@@ -9,6 +9,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::changes::{self, Changes};
 use crate::events::{Endpoint, EndpointId, EndpointSecret, Service, generate_secret, secret_place};
+use crate::gate::GateProfile;
 use crate::key::{KeyId, KeyKind, KeyRecord, NewKey, PresentedKey};
 use crate::pools::PoolsProfile;
 use crate::ports::{ProvisionStore, ProvisionTx};
@@ -257,7 +258,10 @@ impl Work<'_> {
             self.tx.partner_put(who.mode, &entry.partner).await?;
         }
         self.profile(&who, entry, &mut changes).await?;
-        if let Some(webhook) = &entry.webhook {
+        if let Some(gate) = &entry.gate {
+            self.gate(&who, gate, &mut changes).await?;
+        }
+        for webhook in &entry.webhooks {
             self.webhook(&who, webhook, &mut changes).await?;
         }
         self.keys(&who, entry, &mut changes).await?;
@@ -294,26 +298,43 @@ impl Work<'_> {
         Ok(())
     }
 
+    async fn gate(
+        &mut self,
+        who: &Tenant,
+        after: &GateProfile,
+        changes: &mut Changes,
+    ) -> Result<(), StoreError> {
+        let before = self.tx.gate_profile_get(who).await?;
+        if before.as_ref() != Some(after) {
+            changes::of_gate(changes, before.as_ref(), after);
+            self.tx.gate_profile_put(who, after).await?;
+        }
+        Ok(())
+    }
+
     async fn webhook(
         &mut self,
         who: &Tenant,
         entry: &WebhookEntry,
         changes: &mut Changes,
     ) -> Result<(), ApplyError> {
-        let before = self.tx.endpoint_get(who, Service::Pools).await?;
+        let before = self.tx.endpoint_get(who, entry.service).await?;
         let mut after = match &before {
             Some(present) => present.clone(),
             None => Endpoint {
                 id: EndpointId::new(who.mode, self.now, self.ports.entropy.as_ref()),
-                service: Service::Pools,
+                service: entry.service,
                 url: entry.url.clone(),
                 secrets: Vec::new(),
             },
         };
+        let service = entry.service.as_str();
         match &before {
-            None => changes.note("pools.webhook created"),
+            None => changes.note(format_args!("{service}.webhook created")),
             // A URL may carry credentials: that it changed is told, it is not.
-            Some(present) if present.url != entry.url => changes.note("pools.webhook.url changed"),
+            Some(present) if present.url != entry.url => {
+                changes.note(format_args!("{service}.webhook.url changed"));
+            }
             Some(_) => {}
         }
         after.url.clone_from(&entry.url);
@@ -344,11 +365,12 @@ impl Work<'_> {
                     if opened.map_err(broken)? == literal.expose_secret().as_bytes() {
                         return Ok(None);
                     }
-                    changes.note("pools.webhook.secret replaced");
+                    let service = entry.service.as_str();
+                    changes.note(format_args!("{service}.webhook.secret replaced"));
                 }
                 literal.clone()
             }
-            (None, None) => self.generated_secret(who, changes),
+            (None, None) => self.generated_secret(who, entry.service, changes),
         };
         let (plain, entropy) = (text.expose_secret().as_bytes(), &*self.ports.entropy);
         let sealed = self.ports.sealer.seal(&place, plain, entropy);
@@ -359,13 +381,22 @@ impl Work<'_> {
         }))
     }
 
-    fn generated_secret(&mut self, who: &Tenant, changes: &mut Changes) -> SecretString {
+    fn generated_secret(
+        &mut self,
+        who: &Tenant,
+        service: Service,
+        changes: &mut Changes,
+    ) -> SecretString {
         let secret = generate_secret(self.ports.entropy.as_ref());
-        changes.note(format_args!("pools.webhook.secret {}", self.generated()));
+        changes.note(format_args!(
+            "{}.webhook.secret {}",
+            service.as_str(),
+            self.generated()
+        ));
         if self.run == Run::Commit {
             self.report.created_secrets.push(CreatedSecret {
                 partner: who.partner.clone(),
-                service: Service::Pools,
+                service,
                 secret: secret.clone(),
             });
         }

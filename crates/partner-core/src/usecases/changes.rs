@@ -6,6 +6,7 @@ use rust_decimal::Decimal;
 
 use crate::Partner;
 use crate::credential::masked;
+use crate::gate::GateProfile;
 use crate::pools::{Pool, PoolId, PoolTerms, PoolsProfile};
 
 /// The lines about one subject, such as `partner acme`.
@@ -160,6 +161,42 @@ fn terms(terms: &PoolTerms) -> [(&'static str, String); 6] {
         (
             "crypto_deposit_address",
             or_none(crypto_deposit_address.clone()),
+        ),
+    ]
+}
+
+/// What makes `before` the access `after` to the gate.
+pub(super) fn of_gate(changes: &mut Changes, before: Option<&GateProfile>, after: &GateProfile) {
+    let Some(before) = before else {
+        changes.note("gate created");
+        return;
+    };
+    for ((name, old), (_, new)) in gate(before).into_iter().zip(gate(after)) {
+        changes.value(format_args!("gate.{name}"), &old, &new);
+    }
+}
+
+/// Every value of a partner's access to the gate, under its name in the declarative file.
+fn gate(profile: &GateProfile) -> [(&'static str, String); 7] {
+    let GateProfile {
+        enabled,
+        allowed_domains,
+        flow_sessions,
+        kyc_trusted,
+        rails,
+        preview_locks,
+        live_session_quota,
+    } = profile;
+    [
+        ("enabled", enabled.to_string()),
+        ("allowed_domains", list(allowed_domains.iter())),
+        ("flow_sessions", flow_sessions.to_string()),
+        ("kyc_trusted", kyc_trusted.to_string()),
+        ("rails", rails.to_string()),
+        ("preview_locks", preview_locks.to_string()),
+        (
+            "live_session_quota",
+            or_none(live_session_quota.map(|quota| quota.to_string())),
         ),
     ]
 }

@@ -56,9 +56,6 @@ pub struct Rotated {
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RotateError {
-    /// No service of this program would use the secret.
-    #[error("this program serves no gate yet, so there is no secret to rotate")]
-    NoGate,
     /// The overlap is nothing, or longer than anybody needs.
     #[error(
         "expected an overlap of more than nothing and at most 720h; without one the new secret signs alone at once"
@@ -68,8 +65,8 @@ pub enum RotateError {
     #[error("no partner `{0}` in mode {1}")]
     UnknownPartner(PartnerId, Mode),
     /// The partner has no endpoint.
-    #[error("partner `{0}` has no webhook in mode {1}: nothing is signed for it")]
-    NoEndpoint(PartnerId, Mode),
+    #[error("partner `{0}` has no {service} webhook in mode {1}: nothing is signed for it", service = .2.as_str())]
+    NoEndpoint(PartnerId, Mode, Service),
     /// Two secrets sign already, and somebody may rely on either.
     #[error(
         "two secrets sign until {0}, and there can be no third: wait until then, or rotate without an overlap, which ends both at once"
@@ -101,9 +98,6 @@ impl Rotating {
         service: Service,
         present: Present,
     ) -> Result<Rotated, RotateError> {
-        if service == Service::Gate {
-            return Err(RotateError::NoGate);
-        }
         if let Present::Overlaps(span) = present
             && (span.is_zero() || span > LONGEST_OVERLAP)
         {
@@ -128,7 +122,7 @@ impl Rotating {
             return Err(RotateError::UnknownPartner(who.partner, mode));
         }
         let Some(mut endpoint) = tx.endpoint_get(&who, service).await? else {
-            return Err(RotateError::NoEndpoint(who.partner, mode));
+            return Err(RotateError::NoEndpoint(who.partner, mode, service));
         };
         let now = tx.now().await?;
         let (kept, overlap_until) = kept(endpoint.secrets, present, now)?;

@@ -122,7 +122,6 @@ fn text_of(answer: &Answer<'_>) -> String {
 impl From<RotateError> for Failure {
     fn from(error: RotateError) -> Self {
         match error {
-            RotateError::NoGate => Self::input(format!("--service gate: {error}")),
             RotateError::Overlap => Self::input(format!("--overlap: {error}")),
             RotateError::UnknownPartner(partner, mode) => Self::no_partner(&partner, mode),
             RotateError::NoEndpoint(..) | RotateError::Overlapping(_) => {

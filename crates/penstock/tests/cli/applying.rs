@@ -1,7 +1,9 @@
 //! `apply`: what a file does to a database.
 
 use partner_core::events::{Service, secret_place};
+use partner_core::gate::GateProfile;
 use partner_core::key::{KeyId, KeyKind};
+use partner_core::origin::Origin;
 use partner_core::pools::{PoolId, PoolTerms, PoolsProfile};
 use partner_core::usecases::keys::Keys;
 use runtime::Foundation;
@@ -14,14 +16,19 @@ async fn profile(base: &Foundation) -> Option<PoolsProfile> {
     tx.pools_profile_get(&acme()).await.unwrap()
 }
 
-/// The endpoint's URL and its secrets, the newest first.
-async fn endpoint(base: &Foundation) -> (String, Vec<String>) {
+async fn gate(base: &Foundation) -> Option<GateProfile> {
     let mut tx = base.store.provision_begin("look").await.unwrap();
-    let found = tx
-        .endpoint_get(&acme(), Service::Pools)
-        .await
-        .unwrap()
-        .unwrap();
+    tx.gate_profile_get(&acme()).await.unwrap()
+}
+
+async fn endpoint(base: &Foundation) -> (String, Vec<String>) {
+    endpoint_of(base, Service::Pools).await
+}
+
+/// The endpoint's URL and its secrets, the newest first.
+async fn endpoint_of(base: &Foundation, service: Service) -> (String, Vec<String>) {
+    let mut tx = base.store.provision_begin("look").await.unwrap();
+    let found = tx.endpoint_get(&acme(), service).await.unwrap().unwrap();
     let open = |sealed| base.sealer.open(&secret_place(found.id), sealed).unwrap();
     let secrets = found.secrets.iter().map(|secret| open(&secret.sealed));
     let texts = secrets
@@ -125,6 +132,85 @@ async fn each_table_stands_for_itself() {
     );
     assert_eq!(after.get(&eur), Some(&PoolTerms::default()));
     assert_eq!(after.get(&gbp), before.terms.get(&gbp));
+}
+
+// rule: apply.gate, apply.gate-origins, apply.table-replaces, apply.absence-changes-nothing, apply.idempotent
+#[tokio::test]
+async fn access_to_the_gate_is_what_its_table_says() {
+    let installation = Installation::new();
+    let base = installation.open().await;
+    let full = format!(
+        "{ACME}[partners.gate]\nenabled = true\nallowed_domains = [\"https://Bücher.example\"]\nflow_sessions = true\nrails = true\npreview_locks = true\nkyc_trusted = true\nlive_session_quota = 5\n"
+    );
+    let first = apply(&base, &full).await.unwrap();
+    assert_eq!(
+        first.changed,
+        ["partner acme: created", "partner acme: gate created"]
+    );
+    let stored = gate(&base).await.unwrap();
+    let domains: Vec<&str> = stored.allowed_domains.iter().map(Origin::as_str).collect();
+    assert_eq!(domains, ["https://xn--bcher-kva.example"]);
+    let again = full.replace("Bücher.example", "xn--bcher-kva.example:443");
+    assert!(apply(&base, &again).await.unwrap().changed.is_empty());
+
+    apply(&base, &format!("{ACME}[partners.pools]\nenabled = true\n"))
+        .await
+        .unwrap();
+    assert_eq!(gate(&base).await.unwrap(), stored, "it is not written");
+    let bare = format!("{ACME}[partners.gate]\nenabled = true\n");
+    let replaced = apply(&base, &bare).await.unwrap();
+    assert_eq!(
+        replaced.changed,
+        [
+            "partner acme: gate.allowed_domains [https://xn--bcher-kva.example] -> []",
+            "partner acme: gate.flow_sessions true -> false",
+            "partner acme: gate.kyc_trusted true -> false",
+            "partner acme: gate.rails true -> false",
+            "partner acme: gate.preview_locks true -> false",
+            "partner acme: gate.live_session_quota 5 -> none",
+        ]
+    );
+    let expected = GateProfile {
+        enabled: true,
+        ..GateProfile::default()
+    };
+    assert_eq!(gate(&base).await, Some(expected));
+}
+
+// rule: apply.service-webhooks
+#[tokio::test]
+async fn each_service_has_an_endpoint_of_its_own() {
+    let installation = Installation::new();
+    let base = installation.open().await;
+    let text = format!(
+        "{ACME}[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n[partners.gate.webhook]\nurl = \"http://127.0.0.1:9/g\"\n"
+    );
+    let first = apply(&base, &text).await.unwrap();
+    assert_eq!(
+        first.changed,
+        [
+            "partner acme: created",
+            "partner acme: pools.webhook created",
+            "partner acme: pools.webhook.secret generated",
+            "partner acme: gate.webhook created",
+            "partner acme: gate.webhook.secret generated",
+        ]
+    );
+    let services: Vec<Service> = first.created_secrets.iter().map(|it| it.service).collect();
+    assert_eq!(services, [Service::Pools, Service::Gate]);
+    assert_eq!(gate(&base).await, None, "its table is not written");
+    let (pools, before) = (
+        endpoint(&base).await,
+        endpoint_of(&base, Service::Gate).await,
+    );
+    assert_ne!(pools.1, before.1);
+
+    let moved = format!("{ACME}[partners.gate.webhook]\nurl = \"http://127.0.0.1:9/new\"\n");
+    let moved = apply(&base, &moved).await.unwrap();
+    assert_eq!(moved.changed, ["partner acme: gate.webhook.url changed"]);
+    assert_eq!(endpoint(&base).await, pools);
+    let expected = ("http://127.0.0.1:9/new".to_owned(), before.1);
+    assert_eq!(endpoint_of(&base, Service::Gate).await, expected);
 }
 
 // rule: apply.key-generated-once, apply.keys-not-removed

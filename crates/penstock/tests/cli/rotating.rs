@@ -33,6 +33,15 @@ async fn rotate(
     partner: &str,
     present: Present,
 ) -> Result<Rotated, RotateError> {
+    rotate_of(base, Service::Pools, partner, present).await
+}
+
+async fn rotate_of(
+    base: &Foundation,
+    service: Service,
+    partner: &str,
+    present: Present,
+) -> Result<Rotated, RotateError> {
     let rotating = Rotating {
         store: base.store.clone(),
         sealer: Arc::clone(&base.sealer),
@@ -40,13 +49,17 @@ async fn rotate(
         mode: Mode::Test,
     };
     let partner = PartnerId::parse(partner).unwrap();
-    rotating.rotate(&partner, Service::Pools, present).await
+    rotating.rotate(&partner, service, present).await
+}
+
+async fn secrets(base: &Foundation) -> Vec<(String, Option<Timestamp>)> {
+    secrets_of(base, Service::Pools).await
 }
 
 /// The stored secrets, the newest first, each with the instant it ends.
-async fn secrets(base: &Foundation) -> Vec<(String, Option<Timestamp>)> {
+async fn secrets_of(base: &Foundation, service: Service) -> Vec<(String, Option<Timestamp>)> {
     let mut tx = base.store.provision_begin("look").await.unwrap();
-    let found = tx.endpoint_get(&acme(), Service::Pools).await.unwrap();
+    let found = tx.endpoint_get(&acme(), service).await.unwrap();
     let found = found.unwrap();
     let open = |secret: &EndpointSecret| {
         let plain = base.sealer.open(&secret_place(found.id), &secret.sealed);
@@ -81,6 +94,28 @@ async fn with_an_overlap_the_old_one_ends_when_it_is_over() {
     let new = rotated.secret.expose_secret().to_owned();
     let expected = [(new, None), (FIRST.to_owned(), Some(until))];
     assert_eq!(secrets(&base).await, expected);
+}
+
+// rule: cli.webhook.rotate, apply.service-webhooks
+#[tokio::test]
+async fn the_gate_has_a_secret_of_its_own() {
+    let (_installation, base) = with_webhook().await;
+    let gate = Service::Gate;
+    let bare = rotate_of(&base, gate, "acme", Present::EndsAtOnce).await;
+    let Err(error @ RotateError::NoEndpoint(..)) = bare else {
+        panic!("{bare:?}");
+    };
+    assert_eq!(
+        error.to_string(),
+        "partner `acme` has no gate webhook in mode test: nothing is signed for it"
+    );
+    let file = format!("{ACME}[partners.gate.webhook]\nurl = \"http://127.0.0.1:9/g\"\n");
+    apply(&base, &file).await.unwrap();
+    let pools = secrets(&base).await;
+    let rotated = rotate_of(&base, gate, "acme", Present::EndsAtOnce).await;
+    let new = rotated.unwrap().secret.expose_secret().to_owned();
+    assert_eq!(secrets_of(&base, gate).await, [(new, None)]);
+    assert_eq!(secrets(&base).await, pools);
 }
 
 // rule: cli.webhook.rotate-twice
@@ -181,8 +216,8 @@ fn bad_words_are_refused_on_one_line() {
     for (words, code, said) in [
         (
             "--partner acme --service gate",
-            2,
-            "--service gate: this program serves no gate yet",
+            1,
+            "partner `acme` has no gate webhook in mode test",
         ),
         (
             "--partner acme --service pools --overlap 24",

@@ -62,6 +62,43 @@ async fn every_attempt_is_signed_afresh_over_the_same_bytes() {
     worker.stop().await;
 }
 
+// rule: webhook.signature, webhook.standard-headers, webhook.own-service
+#[tokio::test]
+async fn each_service_delivers_its_own_events_under_its_own_header() {
+    let mut world = World::new(&[]).await;
+    let (for_pools, for_gate) = (Receiver::start([]).await, Receiver::start([]).await);
+    let pools = world.listener("acme", &for_pools.url()).await;
+    world.emit(&pools, "trade", "of-pools").await;
+    world.setup.service = Service::Gate;
+    let gate = world.listener("acme", &for_gate.url()).await;
+    world.emit(&gate, "session", "of-gate").await;
+
+    let worker = world.start();
+    let arrived = for_gate.wait_for(1).await.remove(0);
+    world.closed(&gate, "session").await;
+    worker.stop().await;
+    assert_eq!(arrived.event(), "of-gate");
+    assert!(!arrived.headers.contains_key("pools-signature"));
+    let message = Message {
+        service: Service::Gate,
+        event_id: "of-gate",
+        body: &arrived.body,
+    };
+    let (signature, now) = (arrived.header("gate-signature"), world.clock.now());
+    assert!(message.verify(signature, &secret(SECRET), now));
+    let waiting = world.delivery(&pools, "trade").await;
+    assert_eq!(waiting.progress.attempts, 0, "it is not the gate's");
+    assert!(for_pools.received().is_empty());
+
+    world.setup.service = Service::Pools;
+    let worker = world.start();
+    let arrived = for_pools.wait_for(1).await.remove(0);
+    assert!(arrived.headers.contains_key("pools-signature"));
+    assert!(!arrived.headers.contains_key("gate-signature"));
+    worker.stop().await;
+    assert_eq!(for_gate.received().len(), 1);
+}
+
 /// A body of every kind of character, and a library that knows nothing of this project.
 // rule: webhook.standard-headers, webhook.overlap
 #[tokio::test]

@@ -201,7 +201,7 @@ impl World {
         let id = EndpointId::new(who.mode, self.clock.now(), &*self.entropy);
         let endpoint = Endpoint {
             id,
-            service: Service::Pools,
+            service: self.setup.service,
             url: url.to_owned(),
             secrets: vec![self.secret(id, SECRET, None)],
         };
@@ -270,7 +270,7 @@ impl World {
         NewEvent {
             tenant: who.clone(),
             id: id.to_owned(),
-            service: Service::Pools,
+            service: self.setup.service,
             kind: id.to_owned(),
             object_id: object.to_owned(),
             body: sealed.unwrap(),

@@ -120,7 +120,7 @@ impl Demo {
                 literal(KeyKind::Secret, &self.secret_key),
                 literal(KeyKind::Publishable, &self.publishable_key),
             ];
-            if let Some(webhook) = &mut entry.webhook {
+            for webhook in &mut entry.webhooks {
                 webhook.secret = Some(SecretString::from(self.webhook_secret.as_str()));
             }
         }
@@ -184,7 +184,10 @@ mod tests {
         };
         assert_eq!(entry.partner.id, PartnerId::parse(&demo.partner).unwrap());
         assert_eq!(entry.keys.len(), 2);
-        assert!(entry.webhook.as_ref().unwrap().secret.is_some());
+        let [webhook] = entry.webhooks.as_slice() else {
+            panic!("one webhook");
+        };
+        assert!(webhook.secret.is_some());
         assert_eq!(opening().count(), 4);
     }
 }
