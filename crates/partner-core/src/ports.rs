@@ -243,12 +243,13 @@ pub trait Deliveries: Send + Sync {
     /// [`Cas::Lost`] and stays as it is. One outcome for each, in order.
     async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError>;
 
-    /// When the next delivery of a service is due or the next lease is over, whichever is first.
+    /// How long until the next delivery of a service is due or the next lease is over, whichever is
+    /// first, by the clock that claims go by.
     async fn deliveries_next(
         &self,
         mode: Mode,
         service: Service,
-    ) -> Result<Option<Timestamp>, StoreError>;
+    ) -> Result<Option<Duration>, StoreError>;
 
     /// The deliveries about one object, in order.
     async fn deliveries_of(
@@ -264,7 +265,8 @@ pub trait Deliveries: Send + Sync {
         service: Service,
     ) -> Result<QueueStanding, StoreError>;
 
-    /// Wakes whenever this process has committed a transaction that queued deliveries.
+    /// Wakes whenever this process has committed a transaction that queued deliveries, as long as
+    /// who is woken is there.
     fn deliveries_watch(&self, wake: Arc<dyn Wake>);
 }
 

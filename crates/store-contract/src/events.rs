@@ -215,8 +215,7 @@ pub async fn an_endpoint_under_a_new_id_takes_over_what_waits(store: impl Fixtur
         room: partner_core::webhooks::fairness::Room {
             total: 8,
             each: 8,
-            less: [].into(),
-            ahead: [].into(),
+            ..Default::default()
         },
         token: 1,
         lease: std::time::Duration::from_secs(30),

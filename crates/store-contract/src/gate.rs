@@ -1,7 +1,6 @@
 //! What the gate keeps beside its sessions: answers, tallies, branding, profiles, and the queue as
 //! partners see it.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gate_core::branding::Branding;
@@ -248,8 +247,7 @@ pub async fn a_dead_letter_is_replayed_and_no_other(store: impl GateFixture) {
         room: Room {
             total: 10,
             each: 10,
-            less: BTreeMap::new(),
-            ahead: BTreeMap::new(),
+            ..Room::default()
         },
         token: 7,
         lease: Duration::from_secs(30),

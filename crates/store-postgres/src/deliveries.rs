@@ -9,10 +9,11 @@ mod step;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::ports::{
@@ -88,11 +89,14 @@ impl Deliveries for PostgresStore {
         &self,
         mode: Mode,
         service: Service,
-    ) -> Result<Option<Timestamp>, StoreError> {
+    ) -> Result<Option<Duration>, StoreError> {
         let mut conn = self.inner.conn().await?;
+        let server = clock::server(&mut conn).await?;
+        let now = self.inner.clock.settle(server, 0)?;
         let lease = first_lease(&mut conn, mode).await?;
         let queues = queues(&mut conn, mode, service).await?;
-        Ok(queues.iter().map(|queue| queue.since).chain(lease).min())
+        let next = queues.iter().map(|queue| queue.since).chain(lease).min();
+        Ok(next.map(|next| next.since(now)))
     }
 
     async fn deliveries_of(
@@ -144,7 +148,7 @@ impl Deliveries for PostgresStore {
     }
 
     fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
-        self.inner.watchers.add(wake);
+        self.inner.watchers.add(&wake);
     }
 }
 
@@ -166,20 +170,24 @@ const STANDING: &str = "SELECT coalesce(sum(due), 0)::bigint AS due, coalesce(su
          WHERE d.status = 'in_flight' AND d.mode = $1 AND w.service = $2
      ) AS counted";
 
-/// Who is woken when deliveries have been queued.
+/// Who is woken when deliveries have been queued, as long as there is anybody.
 #[derive(Default)]
-pub(crate) struct Watchers(Mutex<Vec<Arc<dyn Wake>>>);
+pub(crate) struct Watchers(Mutex<Vec<Weak<dyn Wake>>>);
 
 impl Watchers {
-    fn add(&self, wake: Arc<dyn Wake>) {
-        self.lock().push(wake);
+    fn add(&self, wake: &Arc<dyn Wake>) {
+        let mut watchers = self.lock();
+        watchers.retain(|watcher| watcher.strong_count() > 0);
+        watchers.push(Arc::downgrade(wake));
     }
 
     pub(crate) fn wake(&self) {
-        self.lock().iter().for_each(|watcher| watcher.wake());
+        let watchers = self.lock();
+        let there = watchers.iter().filter_map(Weak::upgrade);
+        there.for_each(|watcher| watcher.wake());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<dyn Wake>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Wake>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -118,11 +118,13 @@ impl Lanes {
         std::mem::take(&mut self.hand.lock().ended)
     }
 
-    /// Takes on what was claimed under this token, and begins as much of it as can begin.
+    /// Takes on what was claimed under this token and may begin until then, and begins as much of
+    /// it as can begin.
     pub(crate) fn take_on(
         self: &Arc<Self>,
         claimed: Vec<Claimed>,
         token: u64,
+        until: Instant,
         tasks: &mut JoinSet<()>,
     ) {
         let now = Instant::now();
@@ -137,7 +139,7 @@ impl Lanes {
                 claimed,
                 token,
             };
-            let first = self.hand.lock().slots.take(endpoint, held, now);
+            let first = self.hand.lock().slots.take(endpoint, held, now, until);
             if let Some(first) = first {
                 tasks.spawn(self.under_way(first).lane());
             }

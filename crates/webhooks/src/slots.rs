@@ -17,8 +17,7 @@ const TOTAL_FAILING: usize = TOTAL / 2;
 /// Deliveries that wait their turn: for one quick endpoint, and for all of them together.
 const EACH_AHEAD: usize = 224;
 const TOTAL_AHEAD: usize = 512;
-/// How long one may wait its turn. Its endpoint and secrets are as old as that, and its lease
-/// outlasts it by far more than an attempt takes.
+/// How long one may wait its turn. Its endpoint and secrets are as old as that.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How an endpoint took the last attempt.
@@ -62,7 +61,8 @@ impl<T> Default for Slots<T> {
 struct Standing<T> {
     manner: Manner,
     under_way: usize,
-    /// The one that was claimed first stands first.
+    /// The one that was claimed first stands first; each is to begin before its time is over, or
+    /// never.
     waiting: VecDeque<(Instant, T)>,
 }
 
@@ -85,6 +85,11 @@ impl<T> Standing<T> {
         self.in_hand().min(EACH)
     }
 
+    /// How much it has beyond that.
+    fn ahead(&self) -> usize {
+        self.in_hand().saturating_sub(EACH)
+    }
+
     /// Is there anything to remember it for?
     fn is_of_use(&self) -> bool {
         self.in_hand() > 0 || self.manner == Manner::Failed
@@ -102,7 +107,7 @@ impl<T> Standing<T> {
 
     fn is_stale(&self, now: Instant) -> bool {
         let first = self.waiting.front();
-        first.is_some_and(|(since, _)| now.duration_since(*since) >= PATIENCE)
+        first.is_some_and(|(until, _)| *until <= now)
     }
 }
 
@@ -112,10 +117,18 @@ impl<T> Slots<T> {
         self.in_hand
     }
 
-    /// Takes one on; the first of its endpoint's that can be begun now.
-    pub(crate) fn take(&mut self, endpoint: EndpointId, it: T, now: Instant) -> Option<T> {
+    /// Takes one on that is to begin until then, and soon; the first of its endpoint's that can be
+    /// begun now.
+    pub(crate) fn take(
+        &mut self,
+        endpoint: EndpointId,
+        it: T,
+        now: Instant,
+        until: Instant,
+    ) -> Option<T> {
         let standing = self.standings.entry(endpoint).or_insert_with(Standing::new);
-        standing.waiting.push_back((now, it));
+        let until = until.min(now + PATIENCE);
+        standing.waiting.push_back((until, it));
         self.in_hand = self.in_hand.saturating_add(1);
         standing.begin(now)
     }
@@ -169,37 +182,44 @@ impl<T> Slots<T> {
 
     /// What can be taken on.
     pub(crate) fn room(&self) -> Room {
-        let sum = |wanted: fn(Manner) -> bool| -> usize {
-            let them = self.standings.values().filter(|it| wanted(it.manner));
-            them.map(Standing::taken).sum()
-        };
-        let failing_have_room = sum(|manner| manner == Manner::Failed) < TOTAL_FAILING;
-        let quick = self
-            .standings
-            .values()
-            .filter(|it| it.manner == Manner::Quick);
-        let each_ahead = TOTAL_AHEAD
-            .checked_div(quick.count())
-            .unwrap_or_default()
-            .min(EACH_AHEAD);
+        let (mut taken, mut taken_failing) = (0_usize, 0_usize);
         let mut room = Room {
-            total: count(TOTAL.saturating_sub(sum(|_| true))),
             each: count(EACH),
+            ahead: self.ahead(),
             ..Room::default()
         };
         for (endpoint, standing) in &self.standings {
-            let at_once = match standing.manner {
-                Manner::Failed if !failing_have_room => 0,
-                manner => manner.at_once(),
-            };
+            let at_once = standing.manner.at_once();
             let less = at_once.saturating_sub(standing.in_hand());
             room.less.insert(*endpoint, count(less));
-            if standing.manner == Manner::Quick {
-                let ahead = each_ahead.saturating_sub(standing.in_hand().saturating_sub(EACH));
-                room.ahead.insert(*endpoint, count(ahead));
+            room.held.insert(*endpoint, count(standing.taken()));
+            taken = taken.saturating_add(standing.taken());
+            if standing.manner == Manner::Failed {
+                room.failing.insert(*endpoint);
+                taken_failing = taken_failing.saturating_add(standing.taken());
             }
         }
+        room.total = count(TOTAL.saturating_sub(taken));
+        room.total_failing = count(TOTAL_FAILING.saturating_sub(taken_failing));
         room
+    }
+
+    /// What the quick ones may have ahead: an equal share each, as far as nobody has more.
+    fn ahead(&self) -> BTreeMap<EndpointId, u32> {
+        let quick = self.standings.iter();
+        let quick = quick.filter(|(_, it)| it.manner == Manner::Quick);
+        let share = TOTAL_AHEAD
+            .checked_div(quick.clone().count())
+            .unwrap_or_default()
+            .min(EACH_AHEAD);
+        let taken = self.standings.values().map(Standing::ahead).sum();
+        let mut left = TOTAL_AHEAD.saturating_sub(taken);
+        let shares = quick.map(|(endpoint, standing)| {
+            let more = share.saturating_sub(standing.ahead()).min(left);
+            left = left.saturating_sub(more);
+            (*endpoint, count(more))
+        });
+        shares.collect()
     }
 }
 
@@ -237,7 +257,8 @@ mod tests {
     /// Takes on so many for an endpoint, and says which begin.
     fn take(slots: &mut Slots<u32>, number: u32, many: u32) -> Vec<u32> {
         let now = Instant::now();
-        let taken = (0..many).filter_map(|it| slots.take(endpoint(number), it, now));
+        let later = now + PATIENCE * 20;
+        let taken = (0..many).filter_map(|it| slots.take(endpoint(number), it, now, later));
         taken.collect()
     }
 
@@ -292,14 +313,18 @@ mod tests {
             take(&mut slots, number, 1);
             end(&mut slots, number, Manner::Failed);
         }
+        let room = slots.room();
+        assert_eq!((room.total, room.total_failing), (512, 256));
+        assert_eq!(room.failing.len(), 300);
         for number in 0..256 {
             assert_eq!(less(&slots, number), Some(1));
             take(&mut slots, number, 1);
         }
-        assert_eq!(less(&slots, 299), Some(0));
-        assert_eq!((slots.room().total, less(&slots, 300)), (256, None));
+        let room = slots.room();
+        assert_eq!((room.total, room.total_failing), (256, 0));
+        assert_eq!((less(&slots, 299), less(&slots, 300)), (Some(1), None));
         end(&mut slots, 0, Manner::Failed);
-        assert_eq!(less(&slots, 299), Some(1));
+        assert_eq!(slots.room().total_failing, 1);
     }
 
     // rule: webhook.isolation
@@ -333,6 +358,36 @@ mod tests {
         let room = slots.room();
         assert_eq!((room.total, room.ahead.values().sum()), (0, 0));
         assert_eq!(slots.in_hand(), 1024);
+    }
+
+    /// Each takes what it may have as it turns out to be quick; the last find little left.
+    // rule: webhook.isolation
+    #[test]
+    fn what_waits_is_bounded_however_many_are_quick() {
+        let mut slots = Slots::default();
+        for number in 0..100 {
+            take(&mut slots, number, 1);
+            end(&mut slots, number, Manner::Quick);
+            take(&mut slots, number, 32);
+            end(&mut slots, number, Manner::Quick);
+            let may = ahead(&slots, number).unwrap();
+            take(&mut slots, number, 1 + may);
+        }
+        assert!(slots.in_hand() <= 100 * 32 + 512, "{}", slots.in_hand());
+        assert_eq!(slots.room().ahead.values().sum::<u32>(), 0);
+    }
+
+    /// A store that took its time over the claim has used up the lease.
+    // rule: webhook.lease
+    #[test]
+    fn what_comes_too_late_is_never_begun() {
+        let mut slots = Slots::default();
+        let now = Instant::now();
+        assert_eq!(slots.take(endpoint(1), 1, now, now), None);
+        assert_eq!((slots.begin(now), slots.in_hand()), (None, 1));
+        assert_eq!(slots.give_up_stale(now), [1]);
+        let soon = now + Duration::from_millis(1);
+        assert_eq!(slots.take(endpoint(1), 2, now, soon), Some(2));
     }
 
     // rule: webhook.lease, webhook.isolation

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Cas, Clock, Entropy, Mode, StoreError, Timestamp};
+use kernel::{Cas, Clock, Entropy, Mode, StoreError};
 use partner_core::events::Service;
 use partner_core::ports::{ClaimOrder, Claimed, Concluded, Deliveries, QueueStanding, Wake};
 use partner_core::sealing::Sealer;
@@ -75,6 +75,8 @@ pub struct Worker {
     bell: Arc<Bell>,
     lanes: Arc<Lanes>,
     running: JoinSet<()>,
+    /// The count of the queue that is being taken, if one is.
+    counting: JoinSet<()>,
     /// What has ended and is not recorded yet.
     ended: Vec<Concluded>,
     /// Some endpoint was given all that it had room for: more may be due for it.
@@ -136,6 +138,7 @@ impl Worker {
             bell,
             lanes: Lanes::new(attempts),
             running: JoinSet::new(),
+            counting: JoinSet::new(),
             ended: Vec::new(),
             backlog: false,
             faults: 0,
@@ -191,13 +194,14 @@ impl Worker {
             Ok(()) => self.take_on(call).await,
             Err(fault) => Err(fault),
         };
-        self.count().await;
+        self.count();
         match turned {
             Ok(rest) => {
                 self.faults = 0;
                 rest
             }
             Err(fault) => {
+                instruments::faults::of_store(&fault);
                 self.faults = self.faults.saturating_add(1);
                 let error = causes(&fault);
                 tracing::warn!(error, "Failed to work on the queue of deliveries");
@@ -209,7 +213,7 @@ impl Worker {
 
     async fn take_on(&mut self, call: Call) -> Result<Duration, StoreError> {
         if call == Call::Due && !self.backlog {
-            let rest = self.rest(self.next().await?);
+            let rest = self.next().await?;
             if !rest.is_zero() {
                 return Ok(rest);
             }
@@ -218,32 +222,33 @@ impl Worker {
         Ok(POLL)
     }
 
-    /// Says now and then how the queue stands. Nothing depends on it.
-    async fn count(&mut self) {
-        if self.counted.is_some_and(|at| at.elapsed() < COUNTED) {
+    /// Says now and then how the queue stands. Nothing depends on it, and nothing waits for it: it
+    /// takes as long as the queue is.
+    fn count(&mut self) {
+        while self.counting.try_join_next().is_some() {}
+        let is_recent = self.counted.is_some_and(|at| at.elapsed() < COUNTED);
+        if is_recent || !self.counting.is_empty() {
             return;
         }
         self.counted = Some(Instant::now());
         let Setup { mode, service, .. } = self.setup;
-        let counted = self.setup.deliveries.deliveries_standing(mode, service);
-        match counted.await {
-            Ok(standing) => instruments::webhooks::queue(service.as_str(), shown(standing)),
-            Err(fault) => tracing::debug!(
-                error = causes(&fault),
-                "Failed to count the queue of deliveries"
-            ),
-        }
-    }
-
-    async fn next(&self) -> Result<Option<Timestamp>, StoreError> {
-        let Setup { mode, service, .. } = self.setup;
-        self.setup.deliveries.deliveries_next(mode, service).await
+        let deliveries = Arc::clone(&self.setup.deliveries);
+        self.counting.spawn(async move {
+            match deliveries.deliveries_standing(mode, service).await {
+                Ok(standing) => instruments::webhooks::queue(service.as_str(), shown(standing)),
+                Err(fault) => tracing::debug!(
+                    error = causes(&fault),
+                    "Failed to count the queue of deliveries"
+                ),
+            }
+        });
     }
 
     /// Until something is due, and no longer than until the next look.
-    fn rest(&self, next: Option<Timestamp>) -> Duration {
-        let now = self.setup.clock.now();
-        next.map_or(POLL, |next| next.since(now).min(POLL))
+    async fn next(&self) -> Result<Duration, StoreError> {
+        let Setup { mode, service, .. } = self.setup;
+        let next = self.setup.deliveries.deliveries_next(mode, service).await?;
+        Ok(next.map_or(POLL, |next| next.min(POLL)))
     }
 
     /// Claims once and begins what can begin: was an endpoint given all that it had room for?
@@ -255,9 +260,12 @@ impl Worker {
             token: token(&*self.setup.entropy),
             lease: Lease::span(self.setup.timeout),
         };
+        // The lease began after this, however long the store takes to answer.
+        let until = Instant::now() + Lease::MARGIN;
         let claimed = self.setup.deliveries.deliveries_claim(&order).await?;
         let is_full = is_full(&order.room, &claimed);
-        self.lanes.take_on(claimed, order.token, &mut self.running);
+        self.lanes
+            .take_on(claimed, order.token, until, &mut self.running);
         Ok(is_full)
     }
 
@@ -284,11 +292,14 @@ impl Worker {
             match self.setup.deliveries.deliveries_conclude(alone).await {
                 Ok(outcomes) => note_lost(alone, &outcomes),
                 Err(fault) if passes(&fault) => return Err(fault),
-                Err(fault) => tracing::error!(
-                    delivery.id = %one.id,
-                    error = causes(&fault),
-                    "Failed to record a delivery; it will be made again"
-                ),
+                Err(fault) => {
+                    instruments::faults::of_store(&fault);
+                    tracing::error!(
+                        delivery.id = %one.id,
+                        error = causes(&fault),
+                        "Failed to record a delivery; it will be made again"
+                    );
+                }
             }
         }
         Ok(())
@@ -320,6 +331,7 @@ impl Worker {
                 "Failed to record deliveries before stopping; their leases run out"
             );
         }
+        let _ = tokio::time::timeout_at(end, self.counting.join_next()).await;
     }
 }
 

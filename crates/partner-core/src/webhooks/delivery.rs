@@ -19,14 +19,15 @@ pub struct Lease {
     pub until: Timestamp,
 }
 
-/// How long a lease lasts beyond the time an attempt may take.
-const LEASE_MARGIN: Duration = Duration::from_secs(20);
-
 impl Lease {
+    /// How long a lease lasts beyond the time an attempt may take: within this long of asking for
+    /// it an attempt is to begin, or never.
+    pub const MARGIN: Duration = Duration::from_secs(20);
+
     /// How long a claim holds, where an attempt may take this long.
     #[must_use]
     pub const fn span(attempt: Duration) -> Duration {
-        attempt.saturating_add(LEASE_MARGIN)
+        attempt.saturating_add(Self::MARGIN)
     }
 }
 

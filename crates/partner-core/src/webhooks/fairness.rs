@@ -4,12 +4,16 @@
 //! with a million deliveries waiting, or one that never answers, takes the place of no other. What
 //! a worker takes on ahead, to wait its turn, comes on top of that and takes nobody's room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::Timestamp;
 
 use crate::PartnerId;
 use crate::events::EndpointId;
+
+/// An endpoint is given no more where it has as much in hand as this part of what is left free: so
+/// however many are busy, and for however long, there is room for the next one.
+const SPARE: u32 = 4;
 
 /// What a worker can take on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,6 +24,12 @@ pub struct Room {
     pub each: u32,
     /// The endpoints that have less room than that, and how much.
     pub less: BTreeMap<EndpointId, u32>,
+    /// How much of the room the endpoints have that have some.
+    pub held: BTreeMap<EndpointId, u32>,
+    /// The endpoints that have failed last, and how much of the room they are given together.
+    pub failing: BTreeSet<EndpointId>,
+    /// See there.
+    pub total_failing: u32,
     /// What may be taken on ahead, beyond what is begun at once, by endpoint.
     pub ahead: BTreeMap<EndpointId, u32>,
 }
@@ -35,6 +45,10 @@ impl Room {
         self.less
             .get(&endpoint)
             .map_or(self.each, |less| self.each.min(*less))
+    }
+
+    fn held(&self, endpoint: EndpointId) -> u32 {
+        self.held.get(&endpoint).copied().unwrap_or_default()
     }
 
     fn ahead(&self, endpoint: EndpointId) -> u32 {
@@ -53,41 +67,51 @@ pub struct Queue {
     pub since: Timestamp,
 }
 
-/// How many deliveries each endpoint gets. With less room than endpoints, those that have waited
-/// longest get one each; with more, the room goes round evenly, and what one endpoint has no room
-/// for goes to the others. Who gets all it can begin gets what it may have ahead too.
+/// How many deliveries each endpoint gets. The room goes one by one to whoever has least in hand,
+/// and of those to who has waited longest; what one endpoint has no room for goes to the others.
+/// Who gets all it can begin gets what it may have ahead too.
 #[must_use]
 pub fn allot(queues: Vec<Queue>, room: &Room) -> Vec<(Queue, u32)> {
-    let (open, full): (Vec<Queue>, Vec<Queue>) = queues
-        .into_iter()
-        .partition(|queue| room.at_once(queue.endpoint) > 0);
-    let mut allotted = divide(open, room);
-    allotted.extend(full.into_iter().map(|queue| (queue, 0)));
-    for (queue, take) in &mut allotted {
-        if *take == room.at_once(queue.endpoint) {
-            *take = take.saturating_add(room.ahead(queue.endpoint));
-        }
-    }
-    allotted.retain(|(_, take)| *take > 0);
-    allotted
+    let mut takes = divide(&queues, room);
+    let allotted = queues.into_iter().map(|queue| {
+        let take = takes.remove(&queue.endpoint).unwrap_or_default();
+        let ahead = match take == room.at_once(queue.endpoint) {
+            true => room.ahead(queue.endpoint),
+            false => 0,
+        };
+        (queue, take.saturating_add(ahead))
+    });
+    allotted.filter(|(_, take)| *take > 0).collect()
 }
 
-/// Divides the room for what is begun at once; each of the queues has some of its own.
-fn divide(mut queues: Vec<Queue>, room: &Room) -> Vec<(Queue, u32)> {
-    queues.sort_by_key(|queue| (queue.since, queue.endpoint));
-    queues.truncate(usize::try_from(room.total).unwrap_or(usize::MAX));
-    queues.sort_by_key(|queue| room.at_once(queue.endpoint));
+/// Divides the room for what is begun at once.
+fn divide(queues: &[Queue], room: &Room) -> BTreeMap<EndpointId, u32> {
+    let open = queues.iter().filter(|it| room.at_once(it.endpoint) > 0);
+    let mut asking: BTreeSet<(u32, Timestamp, EndpointId)> = open
+        .map(|queue| (room.held(queue.endpoint), queue.since, queue.endpoint))
+        .collect();
     let mut left = room.total;
-    let mut queues_left = u32::try_from(queues.len()).unwrap_or(u32::MAX);
-    let mut divided = Vec::with_capacity(queues.len());
-    for queue in queues {
-        let share = left.checked_div(queues_left).unwrap_or(left);
-        let take = share.min(room.at_once(queue.endpoint));
-        left = left.saturating_sub(take);
-        queues_left = queues_left.saturating_sub(1);
-        divided.push((queue, take));
+    let mut left_failing = room.total_failing;
+    let mut takes: BTreeMap<EndpointId, u32> = BTreeMap::new();
+    while let Some((held, since, endpoint)) = asking.pop_first() {
+        // The others have as much in hand, or more.
+        if left == 0 || (held > 0 && held >= left / SPARE) {
+            break;
+        }
+        if room.failing.contains(&endpoint) {
+            if left_failing == 0 {
+                continue;
+            }
+            left_failing = left_failing.saturating_sub(1);
+        }
+        left = left.saturating_sub(1);
+        let take = takes.entry(endpoint).or_default();
+        *take = take.saturating_add(1);
+        if *take < room.at_once(endpoint) {
+            asking.insert((held.saturating_add(1), since, endpoint));
+        }
     }
-    divided
+    takes
 }
 
 #[cfg(test)]
@@ -148,12 +172,13 @@ mod tests {
 
     // rule: webhook.fair
     #[test]
-    fn the_room_is_divided_evenly_and_used_up() {
+    fn the_room_is_divided_evenly() {
         let both = [(1, 5), (2, 9)];
-        assert_eq!(takes(&both, &room(10, 32, &[])), [(1, 5), (2, 5)]);
-        assert_eq!(takes(&both, &room(10, 32, &[(1, 2)])), [(1, 2), (2, 8)]);
-        assert_eq!(takes(&both, &room(10, 32, &[(1, 0)])), [(2, 10)]);
-        assert_eq!(takes(&both, &room(100, 32, &[])), [(1, 32), (2, 32)]);
+        assert_eq!(takes(&both, &room(200, 32, &[])), [(1, 32), (2, 32)]);
+        assert_eq!(takes(&both, &room(200, 32, &[(1, 2)])), [(1, 2), (2, 32)]);
+        assert_eq!(takes(&both, &room(200, 32, &[(1, 0)])), [(2, 32)]);
+        assert_eq!(takes(&both, &room(60, 32, &[])), [(1, 10), (2, 10)]);
+        assert_eq!(takes(&both, &room(60, 32, &[(1, 2)])), [(1, 2), (2, 11)]);
         assert_eq!(takes(&both, &room(0, 32, &[])), []);
         assert_eq!(takes(&[], &room(10, 32, &[])), []);
     }
@@ -165,17 +190,65 @@ mod tests {
         assert_eq!(takes(&three, &room(2, 32, &[])), [(2, 1), (3, 1)]);
     }
 
+    /// However long the others have waited, and however much is due for them.
+    // rule: webhook.fair, webhook.isolation
+    #[test]
+    fn who_has_nothing_in_hand_comes_first() {
+        let three = [(1, 5), (2, 7), (3, 9)];
+        let mut room = room(2, 32, &[(1, 2), (2, 2)]);
+        room.held = by_endpoint(&[(1, 30), (2, 30)]);
+        assert_eq!(takes(&three, &room), [(3, 1)]);
+        room.total = 0;
+        assert_eq!(takes(&three, &room), []);
+    }
+
+    /// They come again and again, and find nothing more.
+    // rule: webhook.fair, webhook.isolation
+    #[test]
+    fn the_busy_leave_room_for_the_next() {
+        let busy: Vec<(u8, i64)> = (0..100).map(|number| (number, 5)).collect();
+        let mut room = room(512, 32, &[]);
+        for turn in 0..3 {
+            for (number, take) in takes(&busy, &room) {
+                assert_eq!((turn, take), (0, 4 + u32::from(number < 93)));
+                room.total -= take;
+                room.held.insert(endpoint(number), take);
+                room.less.insert(endpoint(number), 32 - take);
+            }
+            assert_eq!(room.total, 19);
+        }
+        assert_eq!(takes(&[(0, 5), (200, 9)], &room), [(200, 4)]);
+    }
+
+    /// However many of them are due at once.
+    // rule: webhook.isolation
+    #[test]
+    fn the_failing_get_no_more_than_their_part() {
+        let many: Vec<(u8, i64)> = (0..100).map(|number| (number, 5)).collect();
+        let mut room = room(512, 1, &[]);
+        room.failing = (10..100).map(endpoint).collect();
+        room.total_failing = 30;
+        let takes = takes(&many, &room);
+        assert_eq!(takes.len(), 40);
+        assert!(
+            takes
+                .iter()
+                .take(10)
+                .eq(&(0..10).map(|it| (it, 1)).collect::<Vec<_>>())
+        );
+    }
+
     // rule: webhook.fair
     #[test]
     fn what_is_ahead_takes_nobodys_room() {
         let three = [(1, 5), (2, 7), (3, 9)];
         let ahead = by_endpoint(&[(1, 40), (2, 40), (4, 40)]);
-        let mut room = room(40, 32, &[(1, 0)]);
+        let mut room = room(60, 32, &[(1, 0)]);
         room.ahead = ahead;
         let takes_of = |room: &Room| takes(&three, room);
-        assert_eq!(takes_of(&room), [(1, 40), (2, 20), (3, 20)]);
+        assert_eq!(takes_of(&room), [(1, 40), (2, 10), (3, 10)]);
         assert_eq!((room.most(endpoint(1)), room.most(endpoint(2))), (40, 72));
-        room.total = 64;
+        room.total = 200;
         assert_eq!(takes_of(&room), [(1, 40), (2, 72), (3, 32)]);
         room.total = 0;
         assert_eq!(takes_of(&room), [(1, 40)]);
@@ -183,21 +256,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_more_than_there_is_and_never_less_than_can_be(
+        fn never_more_than_there_is_and_never_nobody(
             total in 0_u32..200,
             each in 1_u32..40,
-            less in proptest::collection::vec(0_u32..50, 0..20),
+            less in proptest::collection::vec((0_u32..50, 0_u32..40), 0..20),
         ) {
+            let (less, held): (Vec<u32>, Vec<u32>) = less.into_iter().unzip();
             let less: Vec<(u8, u32)> = (0_u8..).zip(less).collect();
-            let room = room(total, each, &less);
+            let held: Vec<(u8, u32)> = (0_u8..).zip(held).collect();
+            let mut room = room(total, each, &less);
+            room.held = by_endpoint(&held);
             let queues: Vec<Queue> = (0..30).map(|number| queue(number, i64::from(number))).collect();
-            let could: u32 = queues.iter().map(|queue| room.at_once(queue.endpoint)).sum();
+            let idle = queues.iter().filter(|it| room.held(it.endpoint) == 0 && room.at_once(it.endpoint) > 0);
+            let idle: Vec<EndpointId> = idle.map(|queue| queue.endpoint).collect();
             let allotted = allot(queues, &room);
             let taken: u32 = allotted.iter().map(|(_, take)| take).sum();
-            prop_assert_eq!(taken, could.min(total));
+            prop_assert!(taken <= total);
+            let mut served = 0;
             for (queue, take) in &allotted {
                 prop_assert!((1..=room.at_once(queue.endpoint)).contains(take));
+                let holds = room.held(queue.endpoint) + take;
+                prop_assert!(holds == 1 || holds <= (total - taken + 1) / SPARE);
+                served += usize::from(idle.contains(&queue.endpoint));
             }
+            prop_assert_eq!(served, idle.len().min(usize::try_from(total).unwrap()));
         }
     }
 }

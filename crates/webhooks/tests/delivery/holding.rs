@@ -159,3 +159,39 @@ async fn a_store_that_is_away_is_asked_gently() {
     );
     worker.stop().await;
 }
+
+/// Counting a queue takes as long as the queue is.
+// rule: webhook.isolation, webhook.hand-back
+#[tokio::test]
+async fn nobody_waits_until_the_queue_is_counted() {
+    let mut world = World::new(&[60_000]).await;
+    let queue = Queue::over(&world);
+    queue.is_long.store(true, Ordering::SeqCst);
+    world.setup.deliveries = queue;
+    let receiver = Receiver::start([]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let worker = world.start();
+    let began = tokio::time::Instant::now();
+    for id in ["e1", "e2"] {
+        world.emit(&listener, id, id).await;
+        world.closed(&listener, id).await;
+    }
+    worker.stop().await;
+    assert!(began.elapsed() < Duration::from_secs(15));
+}
+
+/// When something is due is a matter of the store's clock alone.
+// rule: webhook.schedule
+#[tokio::test]
+async fn a_process_whose_clock_is_behind_tries_again_in_time() {
+    let mut world = World::new(&[40]).await;
+    world.clock.advance(Duration::from_secs(3600));
+    world.setup.clock = Arc::new(world.clock.set_back(Duration::from_secs(3600)));
+    let receiver = Receiver::start([Reply::Status(500)]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    let record = world.closed(&listener, "o").await;
+    assert_eq!(record.progress.attempts, 2);
+    worker.stop().await;
+}

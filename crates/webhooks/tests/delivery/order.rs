@@ -69,6 +69,21 @@ async fn no_event_goes_to_another_partner() {
     worker.stop().await;
 }
 
+/// What became of its trades is still told to a partner that may begin no more.
+// rule: webhook.at-least-once
+#[tokio::test]
+async fn a_suspended_partner_hears_of_what_it_had_begun() {
+    let world = World::new(&[]).await;
+    let receiver = Receiver::start([]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let worker = world.start();
+    world.suspend(&listener).await;
+    world.emit(&listener, "o", "e").await;
+    world.closed(&listener, "o").await;
+    assert_eq!(receiver.events(), ["e"]);
+    worker.stop().await;
+}
+
 /// Either the commits of its own process alone tell it, or its own looks alone.
 // rule: webhook.woken
 #[tokio::test]

@@ -53,6 +53,38 @@ async fn the_dead_and_the_busy_delay_nobody() {
     drop(worker);
 }
 
+/// More than can be served at once, each with a crowd that has long been due, and each slow to
+/// answer: another's event does not wait until they are through.
+// rule: webhook.isolation, webhook.fair
+#[tokio::test]
+async fn many_slow_ones_with_much_to_do_delay_nobody() {
+    let mut world = World::new(&[60_000]).await;
+    world.setup.timeout = Duration::from_secs(120);
+    let mut slow = Vec::new();
+    for number in 0..24 {
+        let name = format!("slow{number}");
+        let late = Reply::Slow(Duration::from_millis(1500), 200);
+        let receiver = Receiver::start(vec![late; 200]).await;
+        let listener = world.listener(&name, &receiver.url()).await;
+        world.emit_crowd(&listener, 120).await;
+        slow.push((name, receiver));
+    }
+    let worker = world.start();
+    for (_, receiver) in &slow {
+        receiver.wait_for(8).await;
+    }
+    let calm = Receiver::start([]).await;
+    let listener = world.listener("calm", &calm.url()).await;
+    for number in 0..3 {
+        let id = format!("c{number}");
+        world.emit(&listener, &id, &id).await;
+        calm.wait_for(number + 1).await;
+    }
+    let most = slow.iter().map(|(_, it)| it.received().len()).max();
+    assert!(most < Some(60), "{most:?} of 120 went first");
+    drop(worker);
+}
+
 /// Once an attempt has failed, an endpoint is tried one by one until it takes something.
 // rule: webhook.isolation
 #[tokio::test]

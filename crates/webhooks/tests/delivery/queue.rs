@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::ports::{
@@ -23,6 +24,8 @@ pub(crate) struct Queue {
     pub(crate) is_deaf: AtomicBool,
     /// Records nothing.
     pub(crate) is_away: AtomicBool,
+    /// Takes long to be counted.
+    pub(crate) is_long: AtomicBool,
     /// How often it was to record something.
     pub(crate) records: AtomicUsize,
 }
@@ -34,6 +37,7 @@ impl Queue {
             is_blind: AtomicBool::default(),
             is_deaf: AtomicBool::default(),
             is_away: AtomicBool::default(),
+            is_long: AtomicBool::default(),
             records: AtomicUsize::default(),
         })
     }
@@ -57,7 +61,7 @@ impl Deliveries for Queue {
         &self,
         mode: Mode,
         service: Service,
-    ) -> Result<Option<Timestamp>, StoreError> {
+    ) -> Result<Option<Duration>, StoreError> {
         if self.is_blind.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -77,6 +81,9 @@ impl Deliveries for Queue {
         mode: Mode,
         service: Service,
     ) -> Result<QueueStanding, StoreError> {
+        if self.is_long.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+        }
         self.store.deliveries_standing(mode, service).await
     }
 

@@ -9,7 +9,7 @@ use crate::receiver::{Received, Receiver, Reply};
 use crate::world::{NEWER, SECRET, World, millis, secret};
 
 /// Which of the two secrets have signed: the newer, the older.
-fn signed_by(world: &World, arrived: &Received) -> [bool; 2] {
+pub(crate) fn signed_by(world: &World, arrived: &Received) -> [bool; 2] {
     let message = Message {
         service: Service::Pools,
         event_id: arrived.event(),

@@ -48,6 +48,15 @@ impl TestClock {
 }
 
 impl TestClock {
+    /// Another that is behind this one.
+    pub(crate) fn set_back(&self, span: Duration) -> Self {
+        let back = i64::try_from(span.as_millis()).unwrap();
+        Self {
+            began: self.began,
+            shift: AtomicI64::new(self.shift.load(Ordering::SeqCst) - back),
+        }
+    }
+
     /// Goes forward to the machine's own time, for who looks at that.
     pub(crate) fn catch_up(&self) {
         let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
@@ -225,6 +234,18 @@ impl World {
             created_at: self.clock.now(),
             expires_at,
         }
+    }
+
+    /// Lets the partner trade no more.
+    pub(crate) async fn suspend(&self, listener: &Listener) {
+        let partner = Partner {
+            id: listener.who.partner.clone(),
+            name: listener.who.partner.to_string(),
+            status: PartnerStatus::Suspended,
+        };
+        let mut tx = self.store.provision_begin("suspend").await.unwrap();
+        tx.partner_put(listener.who.mode, &partner).await.unwrap();
+        tx.commit().await.unwrap();
     }
 
     pub(crate) async fn change(&self, listener: &Listener, endpoint: &Endpoint) {
