@@ -54,6 +54,24 @@ impl LostRace for ExpiryError {
     }
 }
 
+impl ExpiryError {
+    /// Is it about a session, where the next may fare better?
+    const fn is_of_one_session(&self) -> bool {
+        match self {
+            Self::Event(_) => true,
+            Self::Store(fault) => match fault {
+                StoreError::Inconsistent { .. }
+                | StoreError::Guard(_)
+                | StoreError::Unexpected(_)
+                | StoreError::Retry => true,
+                StoreError::Unavailable(_)
+                | StoreError::Overloaded
+                | StoreError::CommitUnknown(_) => false,
+            },
+        }
+    }
+}
+
 /// A session after an act.
 #[derive(Debug)]
 pub(super) struct Moved {
@@ -128,18 +146,22 @@ impl Expiring {
     }
 
     /// Expires what is overdue in a mode and read by nobody, at most [`BATCH`] sessions; how many
-    /// it found.
+    /// it found. One that cannot be expired holds up no other.
     ///
     /// # Errors
-    /// [`ExpiryError`].
+    /// [`ExpiryError`], the last there was.
     pub async fn sweep(&self, mode: Mode) -> Result<u64, ExpiryError> {
         let overdue = self.store.sessions_overdue_in(mode, BATCH).await?;
         let mut found = 0_u64;
+        let mut failed = None;
         for (who, id) in overdue {
-            self.settle(&who, id).await?;
-            found = found.saturating_add(1);
+            match self.settle(&who, id).await {
+                Ok(_) => found = found.saturating_add(1),
+                Err(fault) if fault.is_of_one_session() => failed = Some(fault),
+                Err(fault) => return Err(fault),
+            }
         }
-        Ok(found)
+        failed.map_or(Ok(found), Err)
     }
 
     /// Does something to a locked session: its step, and the event the step emits.

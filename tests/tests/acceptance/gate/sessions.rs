@@ -102,6 +102,34 @@ async fn a_sweep_expires_what_nobody_reads() {
     gate.finish().await;
 }
 
+// rule: gate.session.sweep
+#[tokio::test]
+async fn a_session_that_cannot_be_expired_holds_up_no_other() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let broken = acme.open_id("k").await;
+    gate.world().after(1);
+    let whole = acme.open_id("l").await;
+    let (id, damage) = (
+        broken.replace("gs_test_", ""),
+        "UPDATE sessions SET currency",
+    );
+    let spoil = async |currency: &str| {
+        let sql = format!("{damage} = '{currency}' WHERE id = '{id}'");
+        gate.world().damage(&sql).await;
+    };
+    spoil("XXX").await;
+    gate.world().after(DAY);
+    gate.sessions().sweep(Mode::Test).await.unwrap_err();
+    let expired = ["gate_session.created", "gate_session.expired"];
+    assert_eq!(gate.notice(ACME, &whole).await, expired);
+    acme.read(&broken).await.refused(500, "internal_error");
+    spoil("EUR").await;
+    assert_eq!(gate.sessions().sweep(Mode::Test).await.unwrap(), 1);
+    assert_eq!(gate.notice(ACME, &broken).await, expired);
+    gate.finish().await;
+}
+
 // rule: gate.session.one-end, gate.event.once
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn complete_cancel_and_expiry_have_one_winner() {
