@@ -96,7 +96,7 @@ pub(crate) async fn sweep(
 ) -> Result<u64, StoreError> {
     let swept = sqlx::query(
         "DELETE FROM answers WHERE rowid IN (
-             SELECT rowid FROM answers WHERE created_at < ?1 ORDER BY created_at LIMIT ?2
+             SELECT rowid FROM answers WHERE created_at < ?1 ORDER BY created_at LIMIT +?2
          )",
     )
     .bind(before.millis())

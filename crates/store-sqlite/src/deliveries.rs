@@ -3,9 +3,9 @@
 //! A delivery that an earlier one of its object holds back is never due before that one is: who
 //! claims then passes over few rows in vain, however much waits behind a dead endpoint.
 
-mod claim;
+pub(crate) mod claim;
 mod desk;
-mod step;
+pub(crate) mod step;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,6 @@ use partner_core::ports::{
 };
 use partner_core::webhooks::delivery::{Act, DeliveryState, Lease, Progress};
 use partner_core::webhooks::fairness::allot;
-use serde::Serialize;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
@@ -240,42 +239,37 @@ fn record(row: &SqliteRow, mode: Mode) -> Result<DeliveryRecord, StoreError> {
     })
 }
 
-#[derive(Serialize)]
-struct DeliveryKey<'c> {
-    mode: &'static str,
-    partner: &'c str,
-    id: String,
-}
-
-/// The deliveries of a batch by their place in it.
+/// The deliveries of a batch by their place in it, found tenant by tenant.
 async fn find(
     conn: &mut SqliteConnection,
     batch: &[Concluded],
 ) -> Result<BTreeMap<usize, Stored>, StoreError> {
-    let keys: Vec<DeliveryKey<'_>> = batch
-        .iter()
-        .map(|concluded| DeliveryKey {
-            mode: concluded.tenant.mode.as_str(),
-            partner: concluded.tenant.partner.as_str(),
-            id: key(concluded.id),
-        })
-        .collect();
-    let rows = sqlx::query(
-        "SELECT j.key AS place, d.partner_id, d.id, d.sequence, d.status, d.attempts, d.next_attempt_at,
-                d.lease_token, d.lease_until, d.delivered_at
-         FROM json_each(?1) AS j
-         CROSS JOIN deliveries AS d ON d.mode = j.value ->> 'mode' AND d.partner_id = j.value ->> 'partner'
-              AND d.id = j.value ->> 'id'",
-    )
-    .bind(json(&keys)?)
-    .fetch_all(conn)
-    .await
-    .map_err(errors::statement)?;
-    rows.iter()
-        .map(|row| {
+    let mut places: BTreeMap<&Tenant, BTreeMap<String, usize>> = BTreeMap::new();
+    for (place, concluded) in batch.iter().enumerate() {
+        let of_tenant = places.entry(&concluded.tenant).or_default();
+        of_tenant.insert(key(concluded.id), place);
+    }
+    let mut found = BTreeMap::new();
+    for (tenant, places) in places {
+        let ids: Vec<&String> = places.keys().collect();
+        let rows = sqlx::query(FIND)
+            .bind(tenant.mode.as_str())
+            .bind(tenant.partner.as_str())
+            .bind(json(&ids)?)
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        for row in &rows {
             let row = Columns::new("deliveries", row);
-            let place = usize::try_from(row.integer("place")?).map_err(|_| row.bad("place"))?;
-            Ok((place, stored(&row)?))
-        })
-        .collect()
+            let place = places.get(row.text("id")?);
+            found.insert(*place.ok_or_else(|| row.bad("id"))?, stored(&row)?);
+        }
+    }
+    Ok(found)
 }
+
+pub(crate) const FIND: &str =
+    "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, lease_token,
+            lease_until, delivered_at
+     FROM deliveries
+     WHERE mode = ?1 AND partner_id = ?2 AND id IN (SELECT j.value FROM json_each(?3) AS j)";

@@ -93,7 +93,7 @@ pub(crate) const TRADES: &str =
             returned_at, attempts, lease_token, lease_until
      FROM trades
      WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) > (?3, ?4) AND created_at < ?5
-     ORDER BY created_at, id LIMIT ?6";
+     ORDER BY created_at, id LIMIT +?6";
 
 /// The entries of all currencies, merged from runs that are each in their order: no index has all
 /// of them by time, and sorting a whole window would hold it in memory.
@@ -214,7 +214,7 @@ pub(crate) const NUMBERED: &str =
        AND d.reference = e.reference AND d.entry_id = e.id
      WHERE e.mode = ?1 AND e.partner_id = ?2 AND e.asset = ?3 AND e.account_sequence > ?4 AND e.account_sequence <= ?5
        AND e.created_at >= ?6 AND e.created_at < ?7
-     ORDER BY e.account_sequence LIMIT ?8";
+     ORDER BY e.account_sequence LIMIT +?8";
 
 /// Rows are in the order they were written, which is that of the instants.
 pub(crate) const UNNUMBERED: &str =
@@ -223,7 +223,7 @@ pub(crate) const UNNUMBERED: &str =
      FROM ledger_entries AS e
      WHERE e.mode = ?1 AND e.partner_id = ?2 AND e.asset = ?3 AND e.account_sequence IS NULL AND e.rowid > ?4
        AND e.created_at >= ?6 AND e.created_at < ?7
-     ORDER BY e.rowid LIMIT ?8";
+     ORDER BY e.rowid LIMIT +?8";
 
 fn booked(row: &SqliteRow, who: &Tenant) -> Result<Booked, StoreError> {
     let entry = ledger::entry_of(row, who.mode)?;

@@ -118,7 +118,7 @@ pub(crate) const TRANSITIONS: &str =
     "SELECT mode, from_status, to_status, count(*) AS steps, max(place) AS newest
      FROM (
          SELECT rowid AS place, mode, from_status, to_status
-         FROM trade_transitions WHERE rowid > ?1 ORDER BY rowid LIMIT ?2
+         FROM trade_transitions WHERE rowid > ?1 ORDER BY rowid LIMIT +?2
      )
      GROUP BY mode, from_status, to_status";
 

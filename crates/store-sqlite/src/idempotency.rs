@@ -24,7 +24,7 @@ impl Housekeeping for SqliteStore {
         let mut tx = SqliteTx::begin(self, "idempotency_sweep").await?;
         let sweeping = sqlx::query(
             "DELETE FROM idempotency_keys WHERE rowid IN (
-                 SELECT rowid FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2
+                 SELECT rowid FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT +?2
              )",
         )
         .bind(before.millis())

@@ -128,7 +128,7 @@ pub(crate) const PAGE: &str =
             trade_id, part, created_at
      FROM ledger_entries
      WHERE mode = ?1 AND partner_id = ?2 AND asset = ?3 AND account_sequence < ?4 AND account_sequence > ?5
-     ORDER BY account_sequence DESC LIMIT ?6";
+     ORDER BY account_sequence DESC LIMIT +?6";
 
 /// The last entry made at an instant or earlier; zero where there is none. Instants never
 /// decrease along the sequence, which has no gaps, so it is found by halving; the CROSS JOIN has

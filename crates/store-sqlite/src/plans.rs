@@ -164,6 +164,54 @@ async fn a_lane_looks_up_what_it_touches() {
     );
 }
 
+#[tokio::test]
+async fn deliveries_are_looked_up_one_by_one() {
+    use crate::deliveries::{FIND, claim, step};
+    for (statement, index) in [
+        (FIND, "(mode=? AND partner_id=? AND id=?)"),
+        (step::WRITE, "deliveries USING INTEGER PRIMARY KEY"),
+        (step::MOVE, "deliveries USING INTEGER PRIMARY KEY"),
+        (step::BEHIND, "d USING INTEGER PRIMARY KEY"),
+        (
+            step::BEHIND,
+            "deliveries_open (mode=? AND partner_id=? AND endpoint_id=? AND object_id=? AND sequence>?)",
+        ),
+        (
+            claim::PICK,
+            "deliveries_queue (mode=? AND endpoint_id=? AND next_attempt_at<?)",
+        ),
+    ] {
+        let plan = assert_cheap(statement).await;
+        let is_used = |step: &String| step.contains(index);
+        assert!(plan.iter().any(is_used), "{statement}\n{plan:#?}");
+    }
+}
+
+/// SQLite prepares a statement anew for every number that is bound to a bare `LIMIT ?`, to plan
+/// with it: that costs more than most of them. It does not look behind a sign.
+#[test]
+fn no_statement_is_prepared_for_its_limit() {
+    let mut folders = vec![std::path::PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src"
+    ))];
+    let mut read = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !path.ends_with("plans.rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                let bare = ["LIMIT ?", "OFFSET ?"].map(|words| text.contains(words));
+                assert_eq!(bare, [false; 2], "{}", path.display());
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 20);
+}
+
 /// An audit goes through a table once and looks up the rest: nothing is sorted, and nothing that
 /// grows with the rows is kept.
 #[tokio::test]

@@ -108,7 +108,7 @@ const PAGE: &str =
        AND (?3 IS NULL OR (created_at, id) < (
            SELECT created_at, id FROM sessions WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
        ))
-     ORDER BY created_at DESC, id DESC LIMIT ?4";
+     ORDER BY created_at DESC, id DESC LIMIT +?4";
 
 const PAGE_BY_STATUS: &str =
     "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network,
@@ -119,7 +119,7 @@ const PAGE_BY_STATUS: &str =
        AND (?3 IS NULL OR (created_at, id) < (
            SELECT created_at, id FROM sessions WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
        ))
-     ORDER BY created_at DESC, id DESC LIMIT ?4";
+     ORDER BY created_at DESC, id DESC LIMIT +?4";
 
 pub(crate) async fn overdue(
     conn: &mut SqliteConnection,
@@ -129,7 +129,7 @@ pub(crate) async fn overdue(
 ) -> Result<Vec<SessionId>, StoreError> {
     let rows = sqlx::query(
         "SELECT partner_id, id FROM sessions
-         WHERE mode = ?1 AND partner_id = ?2 AND status = 'open' AND expires_at <= ?3 ORDER BY expires_at LIMIT ?4",
+         WHERE mode = ?1 AND partner_id = ?2 AND status = 'open' AND expires_at <= ?3 ORDER BY expires_at LIMIT +?4",
     )
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())
@@ -151,7 +151,7 @@ pub(crate) async fn overdue_in(
 ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
     let rows = sqlx::query(
         "SELECT partner_id, id FROM sessions
-         WHERE mode = ?1 AND status = 'open' AND expires_at <= ?2 ORDER BY expires_at LIMIT ?3",
+         WHERE mode = ?1 AND status = 'open' AND expires_at <= ?2 ORDER BY expires_at LIMIT +?3",
     )
     .bind(mode.as_str())
     .bind(now.millis())

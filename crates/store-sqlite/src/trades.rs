@@ -208,7 +208,7 @@ pub(crate) const PAGE: &str =
             returned_at, attempts, lease_token, lease_until
      FROM trades
      WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) < (?3, ?4) AND created_at >= ?5
-     ORDER BY created_at DESC, id DESC LIMIT ?6";
+     ORDER BY created_at DESC, id DESC LIMIT +?6";
 
 pub(crate) const PAGE_OF_SIDE: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
@@ -216,7 +216,7 @@ pub(crate) const PAGE_OF_SIDE: &str =
             returned_at, attempts, lease_token, lease_until
      FROM trades
      WHERE mode = ?1 AND partner_id = ?2 AND side = ?7 AND (created_at, id) < (?3, ?4) AND created_at >= ?5
-     ORDER BY created_at DESC, id DESC LIMIT ?6";
+     ORDER BY created_at DESC, id DESC LIMIT +?6";
 
 pub(crate) const PAGE_OF_STATUS: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
@@ -224,7 +224,7 @@ pub(crate) const PAGE_OF_STATUS: &str =
             returned_at, attempts, lease_token, lease_until
      FROM trades
      WHERE mode = ?1 AND partner_id = ?2 AND status = ?8 AND (created_at, id) < (?3, ?4) AND created_at >= ?5
-     ORDER BY created_at DESC, id DESC LIMIT ?6";
+     ORDER BY created_at DESC, id DESC LIMIT +?6";
 
 /// The planner would be content with an index of one of the two.
 pub(crate) const PAGE_OF_SIDE_AND_STATUS: &str =
@@ -234,7 +234,7 @@ pub(crate) const PAGE_OF_SIDE_AND_STATUS: &str =
      FROM trades INDEXED BY trades_list_side_status
      WHERE mode = ?1 AND partner_id = ?2 AND side = ?7 AND status = ?8
        AND (created_at, id) < (?3, ?4) AND created_at >= ?5
-     ORDER BY created_at DESC, id DESC LIMIT ?6";
+     ORDER BY created_at DESC, id DESC LIMIT +?6";
 
 #[async_trait]
 impl TradeTx for SqliteTx {

@@ -84,7 +84,7 @@ const PAGE: &str =
        AND (?3 IS NULL OR (created_at, id) < (
            SELECT created_at, id FROM transactions WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
        ))
-     ORDER BY created_at DESC, id DESC LIMIT ?4";
+     ORDER BY created_at DESC, id DESC LIMIT +?4";
 
 const PAGE_OF_SESSION: &str =
     "SELECT partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
@@ -94,7 +94,7 @@ const PAGE_OF_SESSION: &str =
        AND (?3 IS NULL OR (created_at, id) < (
            SELECT created_at, id FROM transactions WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
        ))
-     ORDER BY created_at DESC, id DESC LIMIT ?4";
+     ORDER BY created_at DESC, id DESC LIMIT +?4";
 
 fn transaction(row: &SqliteRow, mode: Mode) -> Result<Transaction, StoreError> {
     let row = Columns::new("transactions", row);

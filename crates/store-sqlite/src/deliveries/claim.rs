@@ -32,7 +32,7 @@ pub(super) async fn lapse(
         "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, lease_token, lease_until, delivered_at
          FROM deliveries INDEXED BY deliveries_leased
          WHERE status = 'in_flight' AND mode = ?1 AND lease_until <= ?2
-         ORDER BY lease_until LIMIT ?3",
+         ORDER BY lease_until LIMIT +?3",
     )
     .bind(mode.as_str())
     .bind(now.millis())
@@ -126,35 +126,54 @@ impl Picked {
 struct Share<'q> {
     partner: &'q str,
     endpoint: String,
-    take: u32,
 }
 
+/// The first deliveries of each endpoint that are due and held back by no earlier one of their
+/// object, the first of every endpoint before the second of any. Endpoints that are given as many
+/// share a statement, which looks at no more than that.
 pub(super) async fn pick(
     conn: &mut SqliteConnection,
     mode: Mode,
     allotted: &[(Queue, u32)],
     now: Timestamp,
 ) -> Result<Vec<Picked>, StoreError> {
-    let Some(most) = allotted.iter().map(|(_, take)| *take).max() else {
-        return Ok(Vec::new());
-    };
-    let shares: Vec<Share<'_>> = allotted
-        .iter()
-        .map(|(queue, take)| Share {
+    let mut shares: BTreeMap<u32, Vec<Share<'_>>> = BTreeMap::new();
+    for (queue, take) in allotted {
+        shares.entry(*take).or_default().push(Share {
             partner: queue.partner.as_str(),
             endpoint: key(queue.endpoint),
-            take: *take,
-        })
-        .collect();
-    let rows = sqlx::query(PICK)
-        .bind(mode.as_str())
-        .bind(json(&shares)?)
-        .bind(now.millis())
-        .bind(most)
-        .fetch_all(conn)
-        .await
-        .map_err(errors::statement)?;
-    rows.iter().map(|row| picked(row, mode)).collect()
+        });
+    }
+    let mut found = Vec::new();
+    for (take, shares) in shares {
+        let rows = sqlx::query(PICK)
+            .bind(mode.as_str())
+            .bind(json(&shares)?)
+            .bind(now.millis())
+            .bind(take)
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        for row in &rows {
+            let due = Columns::new("deliveries", row).integer("next_attempt_at")?;
+            found.push((due, picked(row, mode)?));
+        }
+    }
+    Ok(in_turn(found))
+}
+
+/// The first of every endpoint before the second of any.
+fn in_turn(mut found: Vec<(i64, Picked)>) -> Vec<Picked> {
+    found.sort_by_key(|(due, picked)| (*due, picked.stored.sequence));
+    let mut places: BTreeMap<EndpointId, usize> = BTreeMap::new();
+    let mut placed = Vec::with_capacity(found.len());
+    for (_, picked) in found {
+        let place = places.entry(picked.endpoint).or_default();
+        placed.push((*place, picked));
+        *place = place.saturating_add(1);
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, picked)| picked).collect()
 }
 
 fn picked(row: &SqliteRow, mode: Mode) -> Result<Picked, StoreError> {
@@ -214,7 +233,7 @@ pub(super) async fn endpoints_of(
 }
 
 /// One step of the index for each endpoint, however much waits at it.
-const QUEUES: &str = "WITH RECURSIVE queues (endpoint_id, partner_id, due) AS (
+pub(crate) const QUEUES: &str = "WITH RECURSIVE queues (endpoint_id, partner_id, due) AS (
          SELECT * FROM (
              SELECT d.endpoint_id, d.partner_id, d.next_attempt_at FROM deliveries AS d
              WHERE d.status = 'pending' AND d.mode = ?1
@@ -234,29 +253,20 @@ const QUEUES: &str = "WITH RECURSIVE queues (endpoint_id, partner_id, due) AS (
      CROSS JOIN webhook_endpoints AS w ON w.mode = ?1 AND w.partner_id = q.partner_id AND w.id = q.endpoint_id
      WHERE w.service = ?2";
 
-/// The first deliveries of each endpoint that are due and held back by no earlier one of their
-/// object, the first of every endpoint before the second of any.
-const PICK: &str = "WITH picked AS (
-         SELECT d.sequence, j.value ->> 'take' AS take,
-                row_number() OVER (PARTITION BY j.key ORDER BY d.next_attempt_at, d.sequence) AS place
-         FROM json_each(?2) AS j
-         CROSS JOIN deliveries AS d ON d.sequence IN (
-             SELECT n.sequence FROM deliveries AS n
-             WHERE n.status = 'pending' AND n.mode = ?1 AND n.partner_id = j.value ->> 'partner'
-               AND n.endpoint_id = j.value ->> 'endpoint' AND n.next_attempt_at <= ?3
-               AND NOT EXISTS (
-                   SELECT 1 FROM deliveries AS o
-                   WHERE o.status IN ('pending', 'in_flight') AND o.mode = n.mode AND o.partner_id = n.partner_id
-                     AND o.endpoint_id = n.endpoint_id AND o.object_id = n.object_id AND o.sequence < n.sequence
-               )
-             ORDER BY n.next_attempt_at, n.sequence LIMIT ?4
-         )
+pub(crate) const PICK: &str = "SELECT d.partner_id, d.id, d.sequence, d.endpoint_id, d.status, d.attempts, d.next_attempt_at,
+            d.lease_token, d.lease_until, d.delivered_at, w.url, e.id AS event_id, e.type, e.body,
+            e.created_at AS event_created_at
+     FROM json_each(?2) AS j
+     CROSS JOIN deliveries AS d ON d.sequence IN (
+         SELECT n.sequence FROM deliveries AS n
+         WHERE n.status = 'pending' AND n.mode = ?1 AND n.partner_id = j.value ->> 'partner'
+           AND n.endpoint_id = j.value ->> 'endpoint' AND n.next_attempt_at <= ?3
+           AND NOT EXISTS (
+               SELECT 1 FROM deliveries AS o
+               WHERE o.status IN ('pending', 'in_flight') AND o.mode = n.mode AND o.partner_id = n.partner_id
+                 AND o.endpoint_id = n.endpoint_id AND o.object_id = n.object_id AND o.sequence < n.sequence
+           )
+         ORDER BY n.next_attempt_at, n.sequence LIMIT +?4
      )
-     SELECT d.partner_id, d.id, d.sequence, d.endpoint_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
-            d.lease_until, d.delivered_at, w.url, e.id AS event_id, e.type, e.body, e.created_at AS event_created_at
-     FROM picked AS p
-     CROSS JOIN deliveries AS d ON d.sequence = p.sequence
      CROSS JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
-     CROSS JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
-     WHERE p.place <= p.take
-     ORDER BY p.place, d.next_attempt_at, d.sequence";
+     CROSS JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id";

@@ -33,7 +33,7 @@ impl DeliveryDesk for SqliteStore {
              CROSS JOIN deliveries AS d ON d.mode = ?1 AND d.partner_id = ?2 AND d.endpoint_id = w.id
              CROSS JOIN events AS e ON e.mode = ?1 AND e.partner_id = ?2 AND e.id = d.event_id
              WHERE w.mode = ?1 AND w.partner_id = ?2 AND w.service = ?3 AND (?4 IS NULL OR d.status = ?4)
-             ORDER BY d.created_at DESC, d.id DESC LIMIT ?5 OFFSET ?6",
+             ORDER BY d.created_at DESC, d.id DESC LIMIT +?5 OFFSET +?6",
         )
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
