@@ -196,10 +196,14 @@ async fn a_list_is_newest_first_and_pages_without_loss() {
         envelope,
         (&json!("list"), &json!(false), &json!("/v1/gate_sessions"))
     );
-    let mut newest = made.clone();
-    newest.sort_by_key(|id| {
-        std::cmp::Reverse((made.iter().position(|it| it == id).unwrap() + 1) / 2)
-    });
+    let place = |it: &Value| (it["created_at"].to_string(), it["id"].to_string());
+    let places: Vec<_> = whole["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(place)
+        .collect();
+    assert!(places.is_sorted_by(|one, next| one > next), "{places:?}");
     assert_eq!(all.len(), 5);
     let mut paged = Vec::new();
     let mut after = String::new();

@@ -1,0 +1,108 @@
+//! What the program prints, what it listens on, how it ends.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The program in a folder of its own, with nothing of the environment but what is given.
+fn program(folder: &Path, variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gate-service"));
+    command.current_dir(folder).env_clear();
+    for (name, text) in variables {
+        command.env(format!("PENSTOCK_{name}"), text);
+    }
+    command
+}
+
+fn output(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut program = program(folder, variables);
+    program.args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+// rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
+#[test]
+fn serves_from_an_empty_folder_and_ends_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for signal in ["-TERM", "-INT"] {
+        let mut program = program(folder.path(), &[("GATE_LISTEN", "127.0.0.1:0")]);
+        program.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut process = program.spawn().unwrap();
+        let mut line = String::new();
+        let mut out = BufReader::new(process.stdout.take().unwrap());
+        out.read_line(&mut line).unwrap();
+        let address = line.strip_prefix("gate-service listening on http://");
+        let address = address.unwrap_or_else(|| panic!("{line:?}")).trim_end();
+        assert!(get(address, "/health").starts_with("HTTP/1.1 200"));
+        assert!(get(address, "/health/ready").contains(r#""database":"ok""#));
+        assert!(get(address, "/openapi/gate-v1.yaml").contains("createSession"));
+        let refused = get(address, "/v1/gate_sessions");
+        assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+        let page = format!("http://{address}/docs#unauthorized");
+        assert!(refused.contains(&page), "{refused}");
+        let id = process.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+        assert!(sent.success());
+        let ended = process.wait_with_output().unwrap();
+        let logged = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{logged}");
+        for line in logged.lines() {
+            assert!(line.starts_with("{\"timestamp\":"), "{line}");
+        }
+    }
+    assert!(folder.path().join("penstock-data/master.key").exists());
+}
+
+// rule: program.bad-configuration
+#[test]
+fn says_every_fault_of_its_configuration_and_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let variables = [
+        ("GATE_LISTEN", "4020"),
+        ("SESSION_SWEEP", "often"),
+        ("THROTTLE_CREATE_SESSION", "10/60s,20/60s"),
+    ];
+    let ended = output(folder.path(), &["serve"], &variables);
+    assert_eq!(ended.status.code(), Some(2));
+    assert_eq!(text(&ended.stdout), "");
+    for (name, _) in variables {
+        let told = format!("PENSTOCK_{name}: expected");
+        assert!(text(&ended.stderr).contains(&told), "{ended:?}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = output(folder.path(), &[], &[("GATE_LISTEN", &address)]);
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(text(&ended.stderr).contains("PENSTOCK_GATE_LISTEN"));
+}
+
+// rule: program.openapi, program.migrate, program.config-masked
+#[test]
+fn prints_its_contract_and_its_configuration_and_migrates() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = output(folder.path(), &["openapi"], &[("MODE", "prod")]);
+    assert_eq!(printed.status.code(), Some(0));
+    let contract = text(&printed.stdout);
+    assert!(contract.starts_with("openapi: ") && contract.contains("createSession"));
+    let migrated = output(folder.path(), &["migrate"], &[]);
+    assert_eq!(migrated.status.code(), Some(0));
+    assert!(folder.path().join("penstock-data/penstock.db").exists());
+    let shown = output(folder.path(), &["config"], &[("SESSION_TTL", "7s")]);
+    assert!(text(&shown.stdout).contains("session_ttl = \"7s\"\n"));
+    let named = output(folder.path(), &["--help"], &[]);
+    assert!(text(&named.stdout).contains("Usage: gate-service"));
+}

@@ -1,0 +1,141 @@
+//! A service in this process, by a clock of the test's: it expires what nobody reads.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use kernel::{Clock, Entropy, Mode, Timestamp};
+use partner_core::gate::GateProfile;
+use partner_core::key::{KeyKind, NewKey};
+use partner_core::origin::Origin;
+use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use runtime::{Config, Ports, Runtime, Sources};
+use serde_json::Value;
+
+const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
+
+/// Stands until it is moved.
+struct Standing(AtomicI64);
+
+impl Clock for Standing {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst)).unwrap()
+    }
+}
+
+/// Never the same twice.
+struct Counting(AtomicU64);
+
+impl Entropy for Counting {
+    fn fill(&self, buffer: &mut [u8]) {
+        for chunk in buffer.chunks_mut(8) {
+            let next = self.0.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::SeqCst);
+            chunk.copy_from_slice(&next.to_be_bytes()[..chunk.len()]);
+        }
+    }
+}
+
+fn config(folder: &Path) -> Config {
+    let database = format!("sqlite://{}/penstock.db", folder.display());
+    let given = [
+        ("DATABASE_URL", database.as_str()),
+        ("GATE_LISTEN", "127.0.0.1:0"),
+        ("SESSION_SWEEP", "10ms"),
+    ];
+    let variable = |(name, text): (&str, &str)| (format!("PENSTOCK_{name}").into(), text.into());
+    let sources = Sources {
+        environment: given.into_iter().map(variable).collect(),
+        ..Sources::default()
+    };
+    Config::load(&sources).unwrap().config
+}
+
+async fn provision(runtime: &Runtime) -> Tenant {
+    let base = &runtime.base;
+    let who = Tenant {
+        partner: PartnerId::parse("acme").unwrap(),
+        mode: Mode::Test,
+    };
+    let partner = Partner {
+        id: who.partner.clone(),
+        name: "Acme".to_owned(),
+        status: PartnerStatus::Active,
+    };
+    let profile = GateProfile {
+        enabled: true,
+        allowed_domains: [Origin::stored("https://shop.example").unwrap()].into(),
+        ..GateProfile::default()
+    };
+    let now = base.clock.now();
+    let key = NewKey::literal(KeyKind::Secret, now, &*base.entropy, KEY).unwrap();
+    let mut tx = base.store.provision_begin("test").await.unwrap();
+    tx.partner_put(Mode::Test, &partner).await.unwrap();
+    tx.gate_profile_put(&who, &profile).await.unwrap();
+    tx.key_insert(&who, &key).await.unwrap();
+    tx.config_version_raise().await.unwrap();
+    tx.commit().await.unwrap();
+    who
+}
+
+/// Creates a session over HTTP; its id.
+fn create(address: &str) -> String {
+    let body = r#"{"amount":"100","currency":"EUR","return_url":"https://shop.example/done"}"#;
+    let head = format!(
+        "POST /v1/gate_sessions HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n\
+         Idempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream
+        .write_all(format!("{head}{body}").as_bytes())
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 201"), "{answer}");
+    let session: Value = serde_json::from_str(body).unwrap();
+    session["id"].as_str().unwrap().to_owned()
+}
+
+// rule: gate.session.sweep
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_reads_expires_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Standing(AtomicI64::new(1_779_710_400_000)));
+    let ports = Ports {
+        clock: clock.clone(),
+        entropy: Arc::new(Counting(AtomicU64::new(1))),
+    };
+    let runtime = Runtime::open(config(folder.path()), ports).await.unwrap();
+    let who = provision(&runtime).await;
+    let listening = gate_service::start(&runtime).await.unwrap();
+    let address = listening.address().to_string();
+    let serving = tokio::spawn(listening.run());
+    let id = tokio::task::spawn_blocking(move || create(&address))
+        .await
+        .unwrap();
+    let kinds = async || {
+        let events = runtime.base.store.events_of(&who, &id).await.unwrap();
+        events
+            .into_iter()
+            .map(|event| event.kind)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(kinds().await, ["gate_session.created"]);
+    clock.0.fetch_add(24 * 60 * 60 * 1000, Ordering::SeqCst);
+    let mut left = 1_000;
+    while kinds().await.len() < 2 && left > 0 {
+        left -= 1;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(
+        kinds().await,
+        ["gate_session.created", "gate_session.expired"]
+    );
+    runtime.shutdown.cancel();
+    serving.await.unwrap().unwrap();
+    runtime.close().await;
+}
