@@ -9,6 +9,7 @@ use crate::metrics;
 pub(crate) struct Metrics {
     faults: Counters<1>,
     violations: Counters<1>,
+    begun_anew: Counters<1>,
 }
 
 impl Metrics {
@@ -37,7 +38,16 @@ impl Metrics {
             ["kind"],
         );
         violations.begin(Violation::ALL.map(|violation| [violation.as_str()]));
-        Self { faults, violations }
+        let begun_anew = book.counters(
+            "penstock_background_restarts_total",
+            "Tasks of the background that were begun anew after a panic",
+            ["task"],
+        );
+        Self {
+            faults,
+            violations,
+            begun_anew,
+        }
     }
 }
 
@@ -89,6 +99,20 @@ pub fn of_store(fault: &StoreError) {
     metrics.faults.faults.inc([kind]);
     if let Some(broken) = broken {
         violated(broken);
+    }
+}
+
+/// A task of the background is there from now on.
+pub fn supervised(task: &'static str) {
+    if let Some(metrics) = metrics() {
+        metrics.faults.begun_anew.begin([[task]]);
+    }
+}
+
+/// A task of the background has panicked, and begins anew.
+pub fn begun_anew(task: &'static str) {
+    if let Some(metrics) = metrics() {
+        metrics.faults.begun_anew.inc([task]);
     }
 }
 

@@ -10,6 +10,7 @@ pub mod open;
 pub mod process;
 pub mod shutdown;
 pub mod store;
+mod supervise;
 pub mod telemetry;
 
 mod background;

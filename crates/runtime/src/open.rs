@@ -31,6 +31,7 @@ use crate::process::Ports;
 use crate::sampling::sample;
 use crate::shared;
 use crate::store::{self, Store};
+use crate::supervise::supervised;
 
 /// How long deliveries under way may go on when a service stops: it closes within a few seconds,
 /// and what is broken off is handed back and sent again.
@@ -254,27 +255,7 @@ impl Runtime {
         let cache = Arc::new(DirectoryCache::new(base.store.clone()));
         let shutdown = CancellationToken::new();
         let background = TaskTracker::new();
-        let (watched, stop) = (Arc::clone(&cache), shutdown.clone());
-        background.spawn(async move { watched.watch(stop.cancelled()).await });
-        background.spawn(sweep_idempotency(
-            base.store.clone(),
-            Arc::clone(&base.clock),
-            base.config.idempotency_ttl,
-            shutdown.clone(),
-        ));
-        let recounting = Recounting {
-            store: base.store.clone(),
-            mode: base.config.mode,
-        };
-        background.spawn(recount_commitments(recounting, shutdown.clone()));
-        if base.config.metrics_listen.is_some() {
-            let file = match &base.config.database {
-                Database::Sqlite(file) => Some(file.clone()),
-                Database::Postgres(_) => None,
-            };
-            let (store, mode) = (base.store.clone(), base.config.mode);
-            background.spawn(sample(store, mode, file, shutdown.clone()));
-        }
+        keep_house(&base, &cache, &background, &shutdown);
         let (throttle, in_flight) = shared::open(&base, &background, &shutdown).await;
         background.close();
         Ok(Self {
@@ -295,7 +276,7 @@ impl Runtime {
     pub fn deliver(&self, service: Service) {
         let base = &self.base;
         let config = &base.config;
-        let worker = Worker::new(Setup {
+        let setup = Setup {
             mode: config.mode,
             service,
             deliveries: base.store.clone(),
@@ -308,9 +289,13 @@ impl Runtime {
             resolver: Arc::new(SystemResolver),
             trust: Trust::System,
             grace: DELIVERY_GRACE,
-        });
+        };
         let stop = self.shutdown.clone();
-        self.background.spawn(worker.run(stop.cancelled_owned()));
+        let stopping = stop.clone();
+        self.background
+            .spawn(supervised("deliveries", stop, move || {
+                Worker::new(setup.clone()).run(stopping.clone().cancelled_owned())
+            }));
     }
 
     /// How gate sessions are moved.
@@ -328,9 +313,13 @@ impl Runtime {
     pub fn sweep_sessions(&self) {
         let config = &self.base.config;
         if let Some(every) = config.session_sweep {
-            let (sessions, stop) = (self.sessions(), self.shutdown.clone());
-            let sweeping = sweep_sessions(sessions, config.mode, every, stop);
-            self.background.spawn(sweeping);
+            let (sessions, mode) = (self.sessions(), config.mode);
+            let stop = self.shutdown.clone();
+            let stopping = stop.clone();
+            self.background
+                .spawn(supervised("session_sweep", stop, move || {
+                    sweep_sessions(sessions.clone(), mode, every, stopping.clone())
+                }));
         }
     }
 
@@ -350,6 +339,40 @@ impl fmt::Debug for Runtime {
         f.debug_struct("Runtime")
             .field("config", &self.base.config)
             .finish_non_exhaustive()
+    }
+}
+
+/// Starts what a service does beside answering, until `stop`.
+fn keep_house(
+    base: &Foundation,
+    cache: &Arc<DirectoryCache>,
+    background: &TaskTracker,
+    stop: &CancellationToken,
+) {
+    let (watched, stopping) = (Arc::clone(cache), stop.clone());
+    background.spawn(supervised("directory", stop.clone(), move || {
+        let (watched, stopping) = (Arc::clone(&watched), stopping.clone());
+        async move { watched.watch(stopping.cancelled()).await }
+    }));
+    let (store, clock, stopping) = (base.store.clone(), Arc::clone(&base.clock), stop.clone());
+    let kept = base.config.idempotency_ttl;
+    background.spawn(supervised("idempotency_sweep", stop.clone(), move || {
+        sweep_idempotency(store.clone(), Arc::clone(&clock), kept, stopping.clone())
+    }));
+    let (store, mode, stopping) = (base.store.clone(), base.config.mode, stop.clone());
+    background.spawn(supervised("commitments", stop.clone(), move || {
+        let store = store.clone();
+        recount_commitments(Recounting { store, mode }, stopping.clone())
+    }));
+    if base.config.metrics_listen.is_some() {
+        let file = match &base.config.database {
+            Database::Sqlite(file) => Some(file.clone()),
+            Database::Postgres(_) => None,
+        };
+        let (store, stopping) = (base.store.clone(), stop.clone());
+        background.spawn(supervised("sampling", stop.clone(), move || {
+            sample(store.clone(), mode, file.clone(), stopping.clone())
+        }));
     }
 }
 
@@ -389,6 +412,8 @@ fn engine(choice: EngineChoice) -> Arc<dyn Engine> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use kernel::Mode;
 
     use crate::config::Sources;
@@ -423,6 +448,38 @@ mod tests {
             assert!(runtime.base.store.ready().await.is_err());
         }
         assert!(folder.path().join("data/master.key").exists());
+    }
+
+    /// Panics when the worker draws the first token of a lease, eight bytes long.
+    struct Shaky(AtomicUsize);
+    impl Entropy for Shaky {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(7);
+            let tokens = usize::from(buffer.len() == 8);
+            let drawn = self.0.fetch_add(tokens, Ordering::SeqCst);
+            assert!(tokens == 0 || drawn > 0, "this one panics");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_panics_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let entropy = Arc::new(Shaky(AtomicUsize::new(0)));
+        let ports = Ports {
+            entropy: entropy.clone(),
+            ..Ports::of_machine()
+        };
+        let runtime = Runtime::open(config(folder.path(), &[]), ports).await;
+        let runtime = runtime.unwrap();
+        runtime.deliver(Service::Pools);
+        for _ in 0..500 {
+            if entropy.0.load(Ordering::SeqCst) > 1 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(entropy.0.load(Ordering::SeqCst) > 1);
+        runtime.close().await;
     }
 
     #[tokio::test]

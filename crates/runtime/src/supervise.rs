@@ -1,0 +1,127 @@
+//! Tasks of the background that a service must not be without.
+
+use std::time::Duration;
+
+use instruments::faults;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long a task that has panicked rests before it begins anew: the first time, and at most.
+const FIRST_REST: Duration = Duration::from_millis(200);
+const LONGEST_REST: Duration = Duration::from_secs(10);
+/// A task that has worked for so long has come to its senses.
+const STEADY: Duration = Duration::from_secs(60);
+
+/// Runs a task until it ends by itself, which it does on `stop`. Whenever it panics it is begun
+/// anew, with nothing left of what it had in its hands.
+pub(crate) async fn supervised<F>(
+    task: &'static str,
+    stop: CancellationToken,
+    begin: impl Fn() -> F,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    faults::supervised(task);
+    let mut rest = FIRST_REST;
+    loop {
+        let began = Instant::now();
+        match tokio::spawn(begin()).await {
+            Err(end) if end.is_panic() => {}
+            Ok(()) | Err(_) => return,
+        }
+        if began.elapsed() >= STEADY {
+            rest = FIRST_REST;
+        }
+        faults::begun_anew(task);
+        tracing::error!(
+            task,
+            rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX),
+            "A task of the background has panicked and begins anew"
+        );
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(rest) => {}
+        }
+        rest = rest.saturating_mul(2).min(LONGEST_REST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    /// Panics so many times, each after so long, and then works until it is told to stop.
+    fn shaky(times: u32, after: Duration) -> (Arc<AtomicU32>, CancellationToken, impl Future) {
+        let begun = Arc::new(AtomicU32::new(0));
+        let stop = CancellationToken::new();
+        let (count, stopped) = (Arc::clone(&begun), stop.clone());
+        let task = supervised("shaky", stop.clone(), move || {
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            let stopped = stopped.clone();
+            async move {
+                if number < times {
+                    tokio::time::sleep(after).await;
+                    panic!("the {number}th time");
+                }
+                stopped.cancelled().await;
+            }
+        });
+        (begun, stop, task)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_panics_begins_anew_and_rests_longer_each_time() {
+        let (begun, stop, task) = shaky(8, Duration::ZERO);
+        let began = Instant::now();
+        let count = Arc::clone(&begun);
+        let watching = tokio::spawn(async move {
+            while count.load(Ordering::SeqCst) < 9 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            stop.cancel();
+            began.elapsed()
+        });
+        task.await;
+        let took = watching.await.unwrap();
+        // 0.2 s, 0.4 s, 0.8 s, 1.6 s, 3.2 s, 6.4 s, then 10 s twice.
+        let rests = Duration::from_millis(32_600);
+        assert!(
+            took >= rests && took < rests + Duration::from_secs(1),
+            "{took:?}"
+        );
+        assert_eq!(begun.load(Ordering::SeqCst), 9);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_worked_for_a_while_rests_shortly() {
+        let (begun, stop, task) = shaky(5, STEADY);
+        let began = Instant::now();
+        let count = Arc::clone(&begun);
+        tokio::spawn(async move {
+            while count.load(Ordering::SeqCst) < 6 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            stop.cancel();
+        });
+        task.await;
+        assert!(began.elapsed() < STEADY * 5 + Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stopping_waits_for_no_rest_and_begins_nothing() {
+        let (begun, stop, task) = shaky(100, Duration::ZERO);
+        let watching = Arc::clone(&begun);
+        tokio::spawn(async move {
+            while watching.load(Ordering::SeqCst) < 7 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            stop.cancel();
+        });
+        task.await;
+        assert_eq!(begun.load(Ordering::SeqCst), 7);
+    }
+}
