@@ -1,5 +1,8 @@
 //! What the documentation says of each error code: the codes every service shares.
 
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
 use crate::error::Kind;
 
 /// One code as the documentation explains it.
@@ -33,6 +36,36 @@ pub const fn error_doc(
         meaning,
         what_to_do,
     }
+}
+
+/// A page of codes in Markdown, by status. A heading is the code alone, so that its anchor is the
+/// code.
+#[must_use]
+pub fn errors_page(introduction: &str, docs: impl IntoIterator<Item = ErrorDoc>) -> String {
+    let mut by_status: BTreeMap<u16, Vec<ErrorDoc>> = BTreeMap::new();
+    for doc in docs {
+        by_status.entry(doc.status).or_default().push(doc);
+    }
+    let mut text = introduction.to_owned();
+    text.push_str("\n| status | codes |\n| --- | --- |\n");
+    for (status, docs) in &by_status {
+        let links = docs.iter().map(|doc| format!("[`{0}`](#{0})", doc.code));
+        let links: Vec<String> = links.collect();
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(text, "| {status} | {} |", links.join(", "));
+    }
+    for (status, docs) in &by_status {
+        let _ = write!(text, "\n## {status}\n");
+        for doc in docs {
+            let (code, kind) = (doc.code, doc.kind.as_str());
+            let (meaning, advice) = (doc.meaning, doc.what_to_do);
+            let _ = write!(
+                text,
+                "\n### {code}\n\nType `{kind}`. {meaning}\n\nWhat to do: {advice}\n"
+            );
+        }
+    }
+    text
 }
 
 const FIX: &str = "Fix the request; do not retry it unchanged.";

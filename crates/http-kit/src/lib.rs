@@ -35,7 +35,7 @@ pub use class::{
 pub use client_ip::{Peer, TrustedProxies};
 pub use docs_page::render_docs;
 pub use error::{ApiError, Kind};
-pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc};
+pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc, errors_page};
 pub use idempotency::IdempotencyHeader;
 pub use json::{Json, OptionalJson, RawJson, parse as parse_json};
 pub use outer::{X_REQUEST_ID, finish};

@@ -2,10 +2,7 @@
 //!
 //! `UPDATE_DOCS=1 cargo test -p pools-http --test errors_doc` rewrites it.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-
-use http_kit::ErrorDoc;
+use http_kit::errors_page;
 use pools_http::every_error;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
@@ -39,38 +36,7 @@ Every refusal of the pools API, whatever its cause, is this JSON object with exa
 
 /// The page as the code would write it.
 fn page() -> String {
-    let mut by_status: BTreeMap<u16, Vec<ErrorDoc>> = BTreeMap::new();
-    for doc in every_error() {
-        by_status.entry(doc.status).or_default().push(doc);
-    }
-    let mut text = INTRODUCTION.to_owned();
-    text.push_str("\n| status | codes |\n| --- | --- |\n");
-    for (status, docs) in &by_status {
-        let links: Vec<String> = docs.iter().map(link).collect();
-        // Writing to a string cannot fail, here and below.
-        let _ = writeln!(text, "| {status} | {} |", links.join(", "));
-    }
-    for (status, docs) in &by_status {
-        let _ = write!(text, "\n## {status}\n");
-        docs.iter().for_each(|doc| section(&mut text, doc));
-    }
-    text
-}
-
-fn link(doc: &ErrorDoc) -> String {
-    format!("[`{0}`](#{0})", doc.code)
-}
-
-/// The heading is the code alone, so that its anchor is the code.
-fn section(text: &mut String, doc: &ErrorDoc) {
-    let _ = write!(
-        text,
-        "\n### {}\n\nType `{}`. {}\n\nWhat to do: {}\n",
-        doc.code,
-        doc.kind.as_str(),
-        doc.meaning,
-        doc.what_to_do
-    );
+    errors_page(INTRODUCTION, every_error())
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod branding;
 mod create;
 mod idempotency;
 mod keys;
+mod logs;
 mod sessions;
 mod throttles;
 mod transactions;

@@ -162,6 +162,10 @@ fn keys() -> Keys {
 }
 
 fn app_over(directory: Keys, whose: Whose) -> Router {
+    app_in(Mode::Test, directory, whose)
+}
+
+fn app_in(mode: Mode, directory: Keys, whose: Whose) -> Router {
     let tier = |name| Tier {
         name,
         limit: LIMIT,
@@ -169,7 +173,7 @@ fn app_over(directory: Keys, whose: Whose) -> Router {
     };
     let limit = Limit::new("pools", whose, [tier("short"), tier("medium")]);
     let door = Door::new(DoorConfig {
-        mode: Mode::Test,
+        mode,
         directory: Arc::new(directory),
         throttle: Arc::new(Counter::default()),
         proxies: TrustedProxies::default(),
@@ -198,7 +202,14 @@ fn app_over(directory: Keys, whose: Whose) -> Router {
         "/v1/entitled",
         post(async |_: Entitled, _: Json<Value>| "entitled"),
     );
+    let publishable = Router::new().route(
+        "/v1/publishable",
+        get(async |who: Publishable| who.tenant().partner.to_string()),
+    );
+    let sandbox = Router::new().route("/v1/sandbox", get(async |_: Sandbox| "sandbox"));
     let routes = Router::new()
+        .merge(publishable.route_layer(door.publishable(Some(limit.clone()))))
+        .merge(sandbox.route_layer(door.sandbox(Some(limit.clone()))))
         .merge(any.route_layer(door.any_key(Some(limit.clone()))))
         .merge(secret.route_layer(door.secret(Some(limit.clone()))))
         .merge(entitled.route_layer(door.entitled(Some(limit))));
@@ -247,6 +258,10 @@ async fn each_class_takes_its_keys() {
         ("/v1/any", "pk", 200),
         ("/v1/secret", "sk", 200),
         ("/v1/secret", "pk", 403),
+        ("/v1/publishable", "pk", 200),
+        ("/v1/publishable", "sk", 403),
+        ("/v1/sandbox", "sk", 200),
+        ("/v1/sandbox", "pk", 403),
     ] {
         let got = send(&app, "GET", path, Some(&text_of(kind, 'a'))).await;
         assert_eq!(got.status, status, "{path} {kind}: {}", got.code);
@@ -302,6 +317,57 @@ async fn the_checks_come_in_their_order() {
             "GET"
         };
         let (status, code) = code_of(&app(), method, path, &key).await;
+        assert_eq!((status, code.as_str()), expected, "{key} {path}");
+    }
+}
+
+// rule: gate.keys.publishable-query
+#[tokio::test]
+async fn only_a_route_for_browsers_reads_its_key_from_the_query() {
+    let app = app();
+    let public = text_of("pk", 'a');
+    for (path, status) in [
+        (format!("/v1/publishable?publishable_key={public}"), 200),
+        (format!("/v1/any?publishable_key={public}"), 401),
+        (
+            "/v1/publishable?publishable_key=pk_test_short".to_owned(),
+            401,
+        ),
+        ("/v1/publishable".to_owned(), 401),
+    ] {
+        let got = send(&app, "GET", &path, None).await;
+        assert_eq!(got.status, status, "{path}");
+    }
+    // A header comes first.
+    let path = format!("/v1/publishable?publishable_key={public}");
+    let got = send(&app, "GET", &path, Some(&text_of("sk", 'a'))).await;
+    assert_eq!(
+        (got.status.as_u16(), got.code.as_str()),
+        (403, "key_mode_mismatch")
+    );
+}
+
+// rule: gate.keys.codes
+#[tokio::test]
+async fn the_sandboxs_own_routes_refuse_every_live_key() {
+    let live = |kind| text_of(kind, 'a').replace("test", "live");
+    let known = [live("sk"), live("pk")].map(|text| access(&text, |_| {}));
+    let app = app_in(
+        Mode::Live,
+        Keys(HashMap::from(known), false),
+        Whose::Credential,
+    );
+    for (key, path, expected) in [
+        (live("sk"), "/v1/secret", (200, "")),
+        (live("sk"), "/v1/sandbox", (403, "live_keys_not_allowed")),
+        (live("pk"), "/v1/sandbox", (403, "key_mode_mismatch")),
+        (
+            text_of("sk", 'a'),
+            "/v1/sandbox",
+            (403, "key_mode_mismatch"),
+        ),
+    ] {
+        let (status, code) = code_of(&app, "GET", path, &key).await;
         assert_eq!((status, code.as_str()), expected, "{key} {path}");
     }
 }
