@@ -217,10 +217,8 @@ impl Answers {
                 "A request with a used idempotency key asks for something else; it gets the first answer"
             );
         }
-        let bytes = self.sealer.open(&place(&call.scope), &kept.answer)?;
-        let answer = Answer::from_bytes(&bytes).ok_or(AnswerFault::Damaged)?;
         Ok(Some(Given::Repeated {
-            answer,
+            answer: open(&self.sealer, &call.scope, &kept.answer)?,
             same_request,
         }))
     }
@@ -251,6 +249,15 @@ impl Answers {
         tx.answer_put(&call.scope, &kept, expired).await?.won()?;
         Ok(())
     }
+}
+
+/// Opens an answer that was kept in a scope.
+///
+/// # Errors
+/// [`AnswerFault`] where it does not open, or is none.
+pub fn open(sealer: &Sealer, scope: &Scope, kept: &Sealed) -> Result<Answer, AnswerFault> {
+    let bytes = sealer.open(&place(scope), kept)?;
+    Answer::from_bytes(&bytes).ok_or(AnswerFault::Damaged)
 }
 
 /// The place an answer is sealed for.

@@ -9,10 +9,11 @@ use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Trade};
 
 use crate::fixture::Fixture;
+use crate::gate_breaches;
 use crate::world::{Member, ONE, World, amount, eur};
 
 /// One row of every kind, by its id as it stands in the tables.
-struct Rows {
+pub(crate) struct Rows {
     partner: String,
     open: String,
     rejected: String,
@@ -75,28 +76,36 @@ impl<F: Fixture> World<F> {
 
 /// A breach: the invariant, what is done to the rows, and which other invariants cannot but be
 /// broken with it.
-struct Breach {
-    invariant: &'static str,
-    sql: fn(&Rows) -> String,
+pub(crate) struct Breach<R = Rows> {
+    pub(crate) invariant: &'static str,
+    sql: fn(&R) -> String,
     with: &'static [&'static str],
 }
 
 const fn breach(invariant: &'static str, sql: fn(&Rows) -> String) -> Breach {
-    Breach {
-        invariant,
-        sql,
-        with: &[],
-    }
+    Breach::new(invariant, sql)
 }
 
-impl Breach {
-    const fn with(self, with: &'static [&'static str]) -> Self {
-        Self { with, ..self }
+impl<R> Breach<R> {
+    pub(crate) const fn new(invariant: &'static str, sql: fn(&R) -> String) -> Self {
+        Self {
+            invariant,
+            sql,
+            with: &[],
+        }
+    }
+
+    pub(crate) const fn with(self, with: &'static [&'static str]) -> Self {
+        Self {
+            invariant: self.invariant,
+            sql: self.sql,
+            with,
+        }
     }
 }
 
 /// The schema's own CHECKs see it too.
-const CHECKED: &[&str] = &["database-is-whole"];
+pub(crate) const CHECKED: &[&str] = &["database-is-whole"];
 /// No rule of ours would read such a row.
 const UNREADABLE: &[&str] = &["database-is-whole", "rows-can-be-read"];
 /// An event copied under another id: it was sealed for its own, and is queued for nobody.
@@ -382,23 +391,31 @@ pub async fn every_planted_breach_is_found_under_its_name(store: impl Fixture) {
     for number in 0..BREACHES.len() {
         victims.push(world.eventful(&format!("victim-{number}")).await);
     }
-    world.assert_clean().await;
-    let mut before = world.counts().await;
-    for (breach, rows) in BREACHES.iter().zip(&victims) {
-        let sql = (breach.sql)(rows);
-        world.fixture.damage(&sql).await;
-        let after = world.counts().await;
-        let found: BTreeSet<&str> = after
-            .iter()
-            .filter(|(name, count)| before.get(*name) != Some(count))
-            .map(|(name, _)| *name)
-            .collect();
-        let mut expected = BTreeSet::from([breach.invariant]);
-        expected.extend(breach.with);
-        assert_eq!(found, expected, "{sql}");
-        before = after;
+    world.assert_found(BREACHES, &victims).await;
+}
+
+impl<F: Fixture> World<F> {
+    /// Plants one breach after the other, each in rows of its own, and asserts that each is found
+    /// under exactly its names.
+    pub(crate) async fn assert_found<R>(&self, breaches: &[Breach<R>], victims: &[R]) {
+        self.assert_clean().await;
+        let mut before = self.counts().await;
+        for (breach, rows) in breaches.iter().zip(victims) {
+            let sql = (breach.sql)(rows);
+            self.fixture.damage(&sql).await;
+            let after = self.counts().await;
+            let found: BTreeSet<&str> = after
+                .iter()
+                .filter(|(name, count)| before.get(*name) != Some(count))
+                .map(|(name, _)| *name)
+                .collect();
+            let mut expected = BTreeSet::from([breach.invariant]);
+            expected.extend(breach.with);
+            assert_eq!(found, expected, "{sql}");
+            before = after;
+        }
+        assert!(!self.audit().await.clean());
     }
-    assert!(!world.audit().await.clean());
 }
 
 // rule: cli.verify
@@ -411,7 +428,9 @@ pub async fn every_invariant_has_a_planted_breach(store: impl Fixture) {
         findings.len(),
         "a name stands for one invariant"
     );
-    let planted: BTreeSet<&str> = BREACHES.iter().map(|breach| breach.invariant).collect();
+    let pools = BREACHES.iter().map(|breach| breach.invariant);
+    let gate = gate_breaches::BREACHES.iter();
+    let planted: BTreeSet<&str> = pools.chain(gate.map(|breach| breach.invariant)).collect();
     assert_eq!(planted, known);
 }
 

@@ -21,6 +21,9 @@ pub mod exports;
 pub mod figures;
 pub mod fixture;
 pub mod gate;
+pub mod gate_breaches;
+pub mod gate_races;
+mod gate_world;
 pub mod idempotency;
 pub mod lane;
 pub mod ledger;
@@ -147,6 +150,10 @@ macro_rules! gate_contract {
             gate: a_kept_answer_is_overwritten_once_expired,
                 a_tally_that_moved_on_is_not_written_over, an_old_revision_of_branding_is_refused,
                 a_gate_profile_comes_with_the_key, a_dead_letter_is_replayed_and_no_other;
+            gate_races: of_raced_creates_under_one_key_one_counts,
+                raced_creates_stay_within_the_quota, of_raced_ends_one_happens,
+                raced_changes_of_branding_all_count;
+            gate_breaches: every_breach_of_the_gate_is_found_under_its_name;
         }
     };
 }

@@ -84,8 +84,11 @@ pub(crate) fn sealer() -> Sealer {
     Sealer::new(&MasterKey::new([7; 32]))
 }
 
+/// What every body says, of the pools' events and of the gate's.
 pub(crate) fn body_text(object: &str, kind: &str, id: &str) -> String {
-    format!(r#"{{"eventId":"{id}","type":"{kind}","transactId":"{object}"}}"#)
+    format!(
+        r#"{{"eventId":"{id}","type":"{kind}","transactId":"{object}","id":"{id}","data":{{"id":"{object}"}}}}"#
+    )
 }
 
 pub(crate) fn eur() -> Asset {

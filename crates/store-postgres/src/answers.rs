@@ -39,17 +39,14 @@ impl AnswerTx for PgTx {
 }
 
 async fn find(conn: &mut PgConnection, scope: &Scope) -> Result<Option<Kept>, StoreError> {
-    let row = sqlx::query(
-        "SELECT partner_id, key, fingerprint, answer, created_at FROM answers
-         WHERE mode = $1 AND partner_id = $2 AND route = $3 AND key = $4",
-    )
-    .bind(scope.tenant.mode.as_str())
-    .bind(scope.tenant.partner.as_str())
-    .bind(&scope.route)
-    .bind(scope.key.as_str())
-    .fetch_optional(conn)
-    .await
-    .map_err(errors::statement)?;
+    let row = sqlx::query(FIND)
+        .bind(scope.tenant.mode.as_str())
+        .bind(scope.tenant.partner.as_str())
+        .bind(&scope.route)
+        .bind(scope.key.as_str())
+        .fetch_optional(conn)
+        .await
+        .map_err(errors::statement)?;
     let kept = row.map(|row| {
         let row = Columns::new("answers", &row);
         Ok(Kept {
@@ -60,6 +57,9 @@ async fn find(conn: &mut PgConnection, scope: &Scope) -> Result<Option<Kept>, St
     });
     kept.transpose()
 }
+
+pub(crate) const FIND: &str = "SELECT partner_id, key, fingerprint, answer, created_at FROM answers
+     WHERE mode = $1 AND partner_id = $2 AND route = $3 AND key = $4";
 
 async fn put(
     conn: &mut PgConnection,

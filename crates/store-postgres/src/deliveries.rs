@@ -4,7 +4,7 @@
 //! claims then passes over few rows in vain, however much waits behind a dead endpoint.
 
 mod claim;
-mod desk;
+pub(crate) mod desk;
 mod step;
 
 use std::collections::BTreeMap;

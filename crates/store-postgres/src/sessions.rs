@@ -183,7 +183,7 @@ pub(crate) async fn overdue_in(
 pub(crate) const OVERDUE_IN: &str = "SELECT partner_id, id FROM sessions
      WHERE mode = $1 AND status = 'open' AND expires_at <= $2 ORDER BY expires_at LIMIT $3";
 
-fn session(row: &PgRow, mode: Mode) -> Result<Session, StoreError> {
+pub(crate) fn session(row: &PgRow, mode: Mode) -> Result<Session, StoreError> {
     let row = Columns::new("sessions", row);
     let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
     let flow = row.opt_text("flow")?;
@@ -291,21 +291,22 @@ async fn apply(
         SessionState::Completed { refid, .. } => own_key(who, refid.id()),
         SessionState::Open | SessionState::Cancelled { .. } | SessionState::Expired { .. } => None,
     };
-    let written = sqlx::query(
-        "UPDATE sessions SET status = $4, completed_at = $5, cancelled_at = $6, expired_at = $7, transaction_id = $8
-         WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'open'
-           AND coalesce(expires_at > $5, expires_at > $6, expires_at <= $7)",
-    )
-    .bind(who.mode.as_str())
-    .bind(who.partner.as_str())
-    .bind(key)
-    .bind(step.state.status().as_str())
-    .bind(completed.map(Timestamp::millis))
-    .bind(cancelled.map(Timestamp::millis))
-    .bind(expired.map(Timestamp::millis))
-    .bind(paid)
-    .execute(conn)
-    .await
-    .map_err(errors::statement)?;
+    let written = sqlx::query(APPLY)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .bind(step.state.status().as_str())
+        .bind(completed.map(Timestamp::millis))
+        .bind(cancelled.map(Timestamp::millis))
+        .bind(expired.map(Timestamp::millis))
+        .bind(paid)
+        .execute(conn)
+        .await
+        .map_err(errors::statement)?;
     Cas::from_rows(written.rows_affected())
 }
+
+pub(crate) const APPLY: &str =
+    "UPDATE sessions SET status = $4, completed_at = $5, cancelled_at = $6, expired_at = $7, transaction_id = $8
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'open'
+       AND coalesce(expires_at > $5, expires_at > $6, expires_at <= $7)";

@@ -6,6 +6,7 @@ use gate_core::quota::{Month, Tally};
 use kernel::{Cas, StoreError};
 use partner_core::Tenant;
 use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
 
 use crate::errors;
 use crate::row::Columns;
@@ -40,14 +41,15 @@ pub(crate) async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    let tally = row.map(|row| {
-        let row = Columns::new("session_tallies", &row);
-        Ok(Tally {
-            month: row.parsed("month", Month::parse)?,
-            created: row.count("created")?,
-        })
-    });
-    tally.transpose()
+    row.map(|row| tally(&row)).transpose()
+}
+
+pub(crate) fn tally(row: &PgRow) -> Result<Tally, StoreError> {
+    let row = Columns::new("session_tallies", row);
+    Ok(Tally {
+        month: row.parsed("month", Month::parse)?,
+        created: row.count("created")?,
+    })
 }
 
 async fn put(

@@ -110,7 +110,7 @@ pub(crate) const PAGE_OF_SESSION: &str =
        AND session_id = $7
      ORDER BY created_at DESC, id DESC LIMIT $5";
 
-fn transaction(row: &PgRow, mode: Mode) -> Result<Transaction, StoreError> {
+pub(crate) fn transaction(row: &PgRow, mode: Mode) -> Result<Transaction, StoreError> {
     let row = Columns::new("transactions", row);
     let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
     let status = row.parsed("status", TransactionStatus::parse)?;

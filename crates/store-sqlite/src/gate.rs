@@ -37,7 +37,7 @@ pub(crate) fn opt_profile(row: &Columns<'_>) -> Result<Option<GateProfile>, Stor
     }
 }
 
-fn profile(row: &Columns<'_>) -> Result<GateProfile, StoreError> {
+pub(crate) fn profile(row: &Columns<'_>) -> Result<GateProfile, StoreError> {
     let quota = row.opt_integer("live_session_quota")?;
     let quota = quota.map(|quota| u64::try_from(quota).map_err(|_| row.bad("live_session_quota")));
     Ok(GateProfile {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use kernel::{Clock, Timestamp};
 use sqlx::{AssertSqlSafe, Row as _};
 
-use crate::{Options, SqliteStore, commitments, lane, ledger, trades, verify};
+use crate::{
+    Options, SqliteStore, commitments, lane, ledger, sessions, trades, transactions, verify,
+};
 
 struct Still;
 
@@ -84,6 +86,33 @@ async fn pages_of_trades_follow_the_index_of_their_filter() {
             plan.contains(index) && plan.contains("created_at>? AND (created_at,id)<(?,?)"),
             "{plan}"
         );
+    }
+}
+
+#[tokio::test]
+async fn pages_of_the_gate_follow_the_index_of_their_filter() {
+    for (statement, index) in [
+        (sessions::PAGE, "sessions_listed ("),
+        (sessions::PAGE_OF_STATUS, "sessions_listed_by_status ("),
+        (transactions::PAGE, "transactions_listed ("),
+        (
+            transactions::PAGE_OF_STATUS,
+            "transactions_listed_by_status (",
+        ),
+        (transactions::PAGE_OF_SESSION, "transactions_of_session ("),
+    ] {
+        let plan = assert_cheap(statement).await.concat();
+        assert!(
+            plan.contains(index) && plan.contains("(created_at,id)<(?,?)"),
+            "{plan}"
+        );
+    }
+    for (statement, index) in [
+        (sessions::OVERDUE, "sessions_open ("),
+        (sessions::OVERDUE_IN, "sessions_swept ("),
+    ] {
+        let plan = assert_cheap(statement).await.concat();
+        assert!(plan.contains(index), "{plan}");
     }
 }
 

@@ -117,6 +117,13 @@ impl<'r> Columns<'r> {
         self.parsed("partner_id", PartnerId::parse)
     }
 
+    pub(crate) fn tenant(&self) -> Result<Tenant, StoreError> {
+        Ok(Tenant {
+            partner: self.partner()?,
+            mode: self.mode()?,
+        })
+    }
+
     pub(crate) fn mode(&self) -> Result<Mode, StoreError> {
         self.parsed("mode", Mode::parse)
     }

@@ -77,49 +77,46 @@ pub(crate) async fn page(
     filter: &SessionFilter,
     limit: u32,
 ) -> Result<Vec<Session>, StoreError> {
-    let after = match filter.after.map(|after| own_key(who, after)) {
-        Some(None) => return Ok(Vec::new()),
-        Some(after) => after,
-        None => None,
+    let below = match filter.after {
+        None => (i64::MAX, String::new()),
+        Some(after) => match find(conn, who, after).await? {
+            None => return Ok(Vec::new()),
+            Some(after) => (after.created_at.millis(), key(after.id)),
+        },
     };
     let statement = if filter.status.is_some() {
-        PAGE_BY_STATUS
+        PAGE_OF_STATUS
     } else {
         PAGE
     };
-    let rows = sqlx::query(statement)
+    let mut query = sqlx::query(statement)
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
-        .bind(after)
-        .bind(limit)
-        .bind(filter.status.map(SessionStatus::as_str))
-        .fetch_all(conn)
-        .await
-        .map_err(errors::statement)?;
+        .bind(below.0)
+        .bind(below.1)
+        .bind(limit);
+    if let Some(status) = filter.status {
+        query = query.bind(status.as_str());
+    }
+    let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
     rows.iter().map(|row| session(row, who.mode)).collect()
 }
 
-const PAGE: &str =
-    "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network,
-            wallet_address, user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at,
-            completed_at, cancelled_at, expired_at, transaction_id
+pub(crate) const PAGE: &str =
+    "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
+            user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
+            cancelled_at, expired_at, transaction_id
      FROM sessions
-     WHERE mode = ?1 AND partner_id = ?2 AND ?5 IS NULL
-       AND (?3 IS NULL OR (created_at, id) < (
-           SELECT created_at, id FROM sessions WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
-       ))
-     ORDER BY created_at DESC, id DESC LIMIT +?4";
+     WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) < (?3, ?4)
+     ORDER BY created_at DESC, id DESC LIMIT +?5";
 
-const PAGE_BY_STATUS: &str =
-    "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network,
-            wallet_address, user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at,
-            completed_at, cancelled_at, expired_at, transaction_id
+pub(crate) const PAGE_OF_STATUS: &str =
+    "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
+            user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
+            cancelled_at, expired_at, transaction_id
      FROM sessions
-     WHERE mode = ?1 AND partner_id = ?2 AND status = ?5
-       AND (?3 IS NULL OR (created_at, id) < (
-           SELECT created_at, id FROM sessions WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
-       ))
-     ORDER BY created_at DESC, id DESC LIMIT +?4";
+     WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) < (?3, ?4) AND status = ?6
+     ORDER BY created_at DESC, id DESC LIMIT +?5";
 
 pub(crate) async fn overdue(
     conn: &mut SqliteConnection,
@@ -127,21 +124,21 @@ pub(crate) async fn overdue(
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<SessionId>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT partner_id, id FROM sessions
-         WHERE mode = ?1 AND partner_id = ?2 AND status = 'open' AND expires_at <= ?3 ORDER BY expires_at LIMIT +?4",
-    )
-    .bind(who.mode.as_str())
-    .bind(who.partner.as_str())
-    .bind(now.millis())
-    .bind(limit)
-    .fetch_all(conn)
-    .await
-    .map_err(errors::statement)?;
+    let rows = sqlx::query(OVERDUE)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(now.millis())
+        .bind(limit)
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
     rows.iter()
         .map(|row| Columns::new("sessions", row).id("id", who.mode))
         .collect()
 }
+
+pub(crate) const OVERDUE: &str = "SELECT partner_id, id FROM sessions
+     WHERE mode = ?1 AND partner_id = ?2 AND status = 'open' AND expires_at <= ?3 ORDER BY expires_at LIMIT +?4";
 
 pub(crate) async fn overdue_in(
     conn: &mut SqliteConnection,
@@ -149,16 +146,13 @@ pub(crate) async fn overdue_in(
     now: Timestamp,
     limit: u32,
 ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT partner_id, id FROM sessions
-         WHERE mode = ?1 AND status = 'open' AND expires_at <= ?2 ORDER BY expires_at LIMIT +?3",
-    )
-    .bind(mode.as_str())
-    .bind(now.millis())
-    .bind(limit)
-    .fetch_all(conn)
-    .await
-    .map_err(errors::statement)?;
+    let rows = sqlx::query(OVERDUE_IN)
+        .bind(mode.as_str())
+        .bind(now.millis())
+        .bind(limit)
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
     rows.iter()
         .map(|row| {
             let row = Columns::new("sessions", row);
@@ -168,7 +162,10 @@ pub(crate) async fn overdue_in(
         .collect()
 }
 
-fn session(row: &SqliteRow, mode: Mode) -> Result<Session, StoreError> {
+pub(crate) const OVERDUE_IN: &str = "SELECT partner_id, id FROM sessions
+     WHERE mode = ?1 AND status = 'open' AND expires_at <= ?2 ORDER BY expires_at LIMIT +?3";
+
+pub(crate) fn session(row: &SqliteRow, mode: Mode) -> Result<Session, StoreError> {
     let row = Columns::new("sessions", row);
     let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
     let flow = row.opt_text("flow")?;

@@ -6,6 +6,7 @@ use gate_core::quota::{Month, Tally};
 use kernel::{Cas, StoreError};
 use partner_core::Tenant;
 use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
 
 use crate::errors;
 use crate::row::Columns;
@@ -40,15 +41,16 @@ pub(crate) async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    let tally = row.map(|row| {
-        let row = Columns::new("session_tallies", &row);
-        let created = row.integer("created")?;
-        Ok(Tally {
-            month: row.parsed("month", Month::parse)?,
-            created: u64::try_from(created).map_err(|_| row.bad("created"))?,
-        })
-    });
-    tally.transpose()
+    row.map(|row| tally(&row)).transpose()
+}
+
+pub(crate) fn tally(row: &SqliteRow) -> Result<Tally, StoreError> {
+    let row = Columns::new("session_tallies", row);
+    let created = row.integer("created")?;
+    Ok(Tally {
+        month: row.parsed("month", Month::parse)?,
+        created: u64::try_from(created).map_err(|_| row.bad("created"))?,
+    })
 }
 
 async fn put(

@@ -53,50 +53,62 @@ pub(crate) async fn page(
     filter: &TransactionFilter,
     limit: u32,
 ) -> Result<Vec<Transaction>, StoreError> {
-    let after = filter.after.map(|after| own_key(who, after.id()));
     let session = filter.session.map(|session| own_key(who, session));
-    if after == Some(None) || session == Some(None) {
+    if session == Some(None) {
         return Ok(Vec::new());
     }
-    let statement = if session.is_some() {
-        PAGE_OF_SESSION
-    } else {
-        PAGE
+    let below = match filter.after {
+        None => (i64::MAX, String::new()),
+        Some(after) => match find(conn, who, after).await? {
+            None => return Ok(Vec::new()),
+            Some(after) => (after.created_at.millis(), key(after.refid.id())),
+        },
     };
-    let rows = sqlx::query(statement)
+    let statement = match (session.is_some(), filter.status) {
+        (true, _) => PAGE_OF_SESSION,
+        (false, Some(_)) => PAGE_OF_STATUS,
+        (false, None) => PAGE,
+    };
+    let mut query = sqlx::query(statement)
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
-        .bind(after.flatten())
-        .bind(limit)
-        .bind(filter.status.map(TransactionStatus::as_str))
-        .bind(session.flatten())
-        .fetch_all(conn)
-        .await
-        .map_err(errors::statement)?;
+        .bind(below.0)
+        .bind(below.1)
+        .bind(limit);
+    if session.is_some() || filter.status.is_some() {
+        query = query.bind(filter.status.map(TransactionStatus::as_str));
+    }
+    if let Some(session) = session {
+        query = query.bind(session);
+    }
+    let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
     rows.iter().map(|row| transaction(row, who.mode)).collect()
 }
 
-const PAGE: &str =
+pub(crate) const PAGE: &str =
     "SELECT partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
             token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
      FROM transactions
-     WHERE mode = ?1 AND partner_id = ?2 AND (?5 IS NULL OR status = ?5) AND ?6 IS NULL
-       AND (?3 IS NULL OR (created_at, id) < (
-           SELECT created_at, id FROM transactions WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
-       ))
-     ORDER BY created_at DESC, id DESC LIMIT +?4";
+     WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) < (?3, ?4)
+     ORDER BY created_at DESC, id DESC LIMIT +?5";
 
-const PAGE_OF_SESSION: &str =
+pub(crate) const PAGE_OF_STATUS: &str =
     "SELECT partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
             token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
      FROM transactions
-     WHERE mode = ?1 AND partner_id = ?2 AND session_id = ?6 AND (?5 IS NULL OR status = ?5)
-       AND (?3 IS NULL OR (created_at, id) < (
-           SELECT created_at, id FROM transactions WHERE mode = ?1 AND partner_id = ?2 AND id = ?3
-       ))
-     ORDER BY created_at DESC, id DESC LIMIT +?4";
+     WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) < (?3, ?4) AND status = ?6
+     ORDER BY created_at DESC, id DESC LIMIT +?5";
 
-fn transaction(row: &SqliteRow, mode: Mode) -> Result<Transaction, StoreError> {
+/// A session has few of them, so a status is looked for among those.
+pub(crate) const PAGE_OF_SESSION: &str =
+    "SELECT partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
+            token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
+     FROM transactions
+     WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) < (?3, ?4) AND (?6 IS NULL OR status = ?6)
+       AND session_id = ?7
+     ORDER BY created_at DESC, id DESC LIMIT +?5";
+
+pub(crate) fn transaction(row: &SqliteRow, mode: Mode) -> Result<Transaction, StoreError> {
     let row = Columns::new("transactions", row);
     let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
     let status = row.parsed("status", TransactionStatus::parse)?;

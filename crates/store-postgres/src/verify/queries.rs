@@ -1,7 +1,7 @@
 //! Invariants that rows show by themselves. Each query answers one text per breach.
 
 /// Rows of each table.
-pub(super) const FIGURES: [(&str, &str); 12] = [
+pub(super) const FIGURES: [(&str, &str); 16] = [
     ("partners", "SELECT count(*) FROM partners"),
     ("api_keys", "SELECT count(*) FROM api_keys"),
     ("pools", "SELECT count(*) FROM pools"),
@@ -17,6 +17,13 @@ pub(super) const FIGURES: [(&str, &str); 12] = [
     ("idempotency_keys", "SELECT count(*) FROM idempotency_keys"),
     ("events", "SELECT count(*) FROM events"),
     ("deliveries", "SELECT count(*) FROM deliveries"),
+    ("sessions", "SELECT count(*) FROM sessions"),
+    (
+        "sessions_open",
+        "SELECT count(*) FROM sessions WHERE status = 'open'",
+    ),
+    ("transactions", "SELECT count(*) FROM transactions"),
+    ("answers", "SELECT count(*) FROM answers"),
 ];
 
 /// The name of each invariant, with the query for the rows that break it.
@@ -358,10 +365,14 @@ const ANSWERED: &str =
 /// What is written out with its mode carries the mode of its row.
 const MODES: &str =
     "SELECT mode || '/' || partner_id || ' event ' || id || ' is about ' || object_id
-     FROM events WHERE starts_with(object_id, 'txn_') AND NOT starts_with(object_id, 'txn_' || mode || '_')
+     FROM events
+     WHERE (starts_with(object_id, 'txn_') AND NOT starts_with(object_id, 'txn_' || mode || '_'))
+        OR (starts_with(object_id, 'gs_') AND NOT starts_with(object_id, 'gs_' || mode || '_'))
      UNION ALL
      SELECT mode || '/' || partner_id || ' delivery ' || ulid(id) || ' is about ' || object_id
-     FROM deliveries WHERE starts_with(object_id, 'txn_') AND NOT starts_with(object_id, 'txn_' || mode || '_')
+     FROM deliveries
+     WHERE (starts_with(object_id, 'txn_') AND NOT starts_with(object_id, 'txn_' || mode || '_'))
+        OR (starts_with(object_id, 'gs_') AND NOT starts_with(object_id, 'gs_' || mode || '_'))
      UNION ALL
      SELECT mode || '/' || partner_id || ' entry ' || ulid(id) || ' refers to ' || reference
      FROM ledger_entries WHERE trade_id IS NOT NULL AND NOT starts_with(reference, 'pq_' || mode || '_')";

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::{Breaches, Work, named};
 use crate::row::Columns;
-use crate::{quotes, trades};
+use crate::{gate, quotes, sessions, tallies, trades, transactions};
 
 impl Work<'_> {
     pub(super) async fn rows(&mut self) -> Result<(), StoreError> {
@@ -28,6 +28,28 @@ impl Work<'_> {
             let mode = Columns::new("trades", row).mode();
             let read = mode.and_then(|mode| trades::trade(row, mode));
             unreadable(row, "trade", read.err(), &mut breaches)
+        })
+        .await?;
+        self.each(name, SESSIONS, |row| {
+            let mode = Columns::new("sessions", row).mode();
+            let read = mode.and_then(|mode| sessions::session(row, mode));
+            unreadable(row, "session", read.err(), &mut breaches)
+        })
+        .await?;
+        self.each(name, TRANSACTIONS, |row| {
+            let mode = Columns::new("transactions", row).mode();
+            let read = mode.and_then(|mode| transactions::transaction(row, mode));
+            unreadable(row, "transaction", read.err(), &mut breaches)
+        })
+        .await?;
+        self.each(name, TALLIES, |row| {
+            let read = tallies::tally(row);
+            unreadable(row, "tally of", read.err(), &mut breaches)
+        })
+        .await?;
+        self.each(name, GATE_PROFILES, |row| {
+            let read = gate::profile(&Columns::new("gate_profiles", row));
+            unreadable(row, "access to the gate", read.err(), &mut breaches)
         })
         .await?;
         self.found(name, breaches);
@@ -92,6 +114,25 @@ pub(super) const TRADES: &str =
 
 pub(super) const DEPOSITS: &str =
     "SELECT mode, partner_id, reference AS id, asset, network FROM deposits";
+
+pub(super) const SESSIONS: &str =
+    "SELECT mode, partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network,
+            wallet_address, user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at,
+            completed_at, cancelled_at, expired_at, transaction_id
+     FROM sessions";
+
+pub(super) const TRANSACTIONS: &str =
+    "SELECT mode, partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
+            token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
+     FROM transactions";
+
+pub(super) const TALLIES: &str =
+    "SELECT mode, partner_id, month AS id, month, created FROM session_tallies";
+
+pub(super) const GATE_PROFILES: &str =
+    "SELECT mode, partner_id, '' AS id, enabled AS gate_enabled, allowed_domains, flow_sessions, kyc_trusted, rails,
+            preview_locks, live_session_quota
+     FROM gate_profiles";
 
 fn quote(row: &SqliteRow) -> Result<(), StoreError> {
     let row = Columns::new("quotes", row);

@@ -1,8 +1,10 @@
 //! What is sealed opens with the master key, and is what its row says.
 
+use gate_core::ports::kyc_place;
 use kernel::StoreError;
-use partner_core::Tenant;
+use partner_core::answers::{self, Answer, AnswerFault};
 use partner_core::events::{EndpointId, Service, event_place, secret_place};
+use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::sealing::{SealBroken, Sealed, Sealer};
 use serde::Deserialize;
 use sqlx::sqlite::SqliteRow;
@@ -13,7 +15,9 @@ use crate::row::Columns;
 impl Work<'_> {
     pub(super) async fn seals(&mut self) -> Result<(), StoreError> {
         self.secrets().await?;
-        self.bodies().await
+        self.bodies().await?;
+        self.packages().await?;
+        self.answers().await
     }
 
     /// Without its secret nothing can be signed for an endpoint.
@@ -54,6 +58,40 @@ impl Work<'_> {
         self.found(name, breaches);
         Ok(())
     }
+
+    /// What a trusted partner knows of its user is there to be read.
+    async fn packages(&mut self) -> Result<(), StoreError> {
+        let name = "kyc-package-can-be-opened";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        self.each(name, PACKAGES, |row| {
+            if package(sealer, row)?.is_err() {
+                let session = named(row, "session")?;
+                breaches.add(|| format!("{session} has a KYC package that does not open"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A repeat is given what was answered first.
+    async fn answers(&mut self) -> Result<(), StoreError> {
+        let name = "answer-can-be-opened";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        self.each(name, ANSWERS, |row| {
+            if let Some(fault) = answer(sealer, row)?.err() {
+                let key = named(row, "key")?;
+                breaches.add(|| format!("{key}: {fault}"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
 }
 
 pub(super) const SECRETS: &str =
@@ -62,6 +100,12 @@ pub(super) const SECRETS: &str =
 pub(super) const BODIES: &str =
     "SELECT mode, partner_id, id, service, type, object_id, body FROM events";
 
+pub(super) const PACKAGES: &str =
+    "SELECT mode, partner_id, id, kyc_package FROM sessions WHERE kyc_package IS NOT NULL";
+
+pub(super) const ANSWERS: &str =
+    "SELECT mode, partner_id, key AS id, route, key, answer FROM answers";
+
 /// What every body of the pools service begins with.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,7 +113,32 @@ struct About {
     event_id: String,
     #[serde(rename = "type")]
     kind: String,
-    transact_id: String,
+    #[serde(rename = "transactId")]
+    object: String,
+}
+
+/// What every body of the gate has. What it is about has an id, or is the event itself.
+#[derive(Deserialize)]
+struct GateAbout {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    data: GateObject,
+}
+
+#[derive(Deserialize)]
+struct GateObject {
+    id: Option<String>,
+}
+
+impl From<GateAbout> for About {
+    fn from(about: GateAbout) -> Self {
+        Self {
+            object: about.data.id.unwrap_or_else(|| about.id.clone()),
+            event_id: about.id,
+            kind: about.kind,
+        }
+    }
 }
 
 type Opened = Result<Vec<u8>, SealBroken>;
@@ -82,25 +151,42 @@ fn secret(sealer: &Sealer, row: &SqliteRow) -> Result<Opened, StoreError> {
     Ok(sealer.open(&secret_place(endpoint), &sealed))
 }
 
+fn package(sealer: &Sealer, row: &SqliteRow) -> Result<Opened, StoreError> {
+    let row = Columns::new("sessions", row);
+    let who = row.tenant()?;
+    let sealed = Sealed(row.bytes("kyc_package")?.to_vec());
+    Ok(sealer.open(&kyc_place(&who, row.id("id", who.mode)?), &sealed))
+}
+
+fn answer(sealer: &Sealer, row: &SqliteRow) -> Result<Result<Answer, AnswerFault>, StoreError> {
+    let row = Columns::new("answers", row);
+    let scope = Scope {
+        tenant: row.tenant()?,
+        route: row.text("route")?.to_owned(),
+        key: row.parsed("key", |key| IdempotencyKey::parse(key.as_bytes()).ok())?,
+    };
+    let kept = Sealed(row.bytes("answer")?.to_vec());
+    Ok(answers::open(sealer, &scope, &kept))
+}
+
 fn body(sealer: &Sealer, row: &SqliteRow) -> Result<Opened, StoreError> {
     let row = Columns::new("events", row);
-    let who = Tenant {
-        partner: row.partner()?,
-        mode: row.mode()?,
-    };
+    let who = row.tenant()?;
     let sealed = Sealed(row.bytes("body")?.to_vec());
     Ok(sealer.open(&event_place(&who, row.text("id")?), &sealed))
 }
 
 fn says(row: &SqliteRow, body: &[u8]) -> Result<bool, StoreError> {
     let row = Columns::new("events", row);
-    if row.text("service")? != Service::Pools.as_str() {
-        return Ok(true);
-    }
-    let Ok(about) = serde_json::from_slice::<About>(body) else {
+    let about = match Service::parse(row.text("service")?) {
+        Some(Service::Pools) => serde_json::from_slice(body).ok(),
+        Some(Service::Gate) => serde_json::from_slice(body).ok().map(GateAbout::into),
+        None => None,
+    };
+    let Some(about): Option<About> = about else {
         return Ok(false);
     };
     Ok(about.event_id == row.text("id")?
         && about.kind == row.text("type")?
-        && about.transact_id == row.text("object_id")?)
+        && about.object == row.text("object_id")?)
 }
