@@ -7,7 +7,7 @@ use kernel::{Entropy, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{NewEvent, OpenEvent, Service};
 use partner_core::sealing::{SealBroken, Sealer};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -111,6 +111,30 @@ fn body(
         created_at: at.seconds(),
         data,
     })
+}
+
+/// Does a body tell of this event? What it is about has an id, or is the event itself.
+#[must_use]
+pub fn tells_of(body: &[u8], id: &str, kind: &str, object: &str) -> bool {
+    let told: Result<About, _> = serde_json::from_slice(body);
+    told.is_ok_and(|told| {
+        let about = told.data.id.as_deref().unwrap_or(id);
+        (told.id.as_str(), told.kind.as_str(), about) == (id, kind, object)
+    })
+}
+
+/// What every body has.
+#[derive(Deserialize)]
+struct About {
+    id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    data: AboutWhat,
+}
+
+#[derive(Deserialize)]
+struct AboutWhat {
+    id: Option<String>,
 }
 
 #[derive(Serialize)]

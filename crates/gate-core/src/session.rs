@@ -224,6 +224,47 @@ pub struct Verdict {
 }
 
 impl SessionState {
+    /// The state of a status with the facts stored beside it: when it was completed, cancelled and
+    /// expired, and what paid it. `None` where they do not belong together.
+    #[must_use]
+    pub const fn stored(
+        status: SessionStatus,
+        ended: [Option<Timestamp>; 3],
+        paid: Option<RefId>,
+    ) -> Option<Self> {
+        match (status, ended, paid) {
+            (SessionStatus::Open, [None, None, None], None) => Some(Self::Open),
+            (SessionStatus::Completed, [Some(at), None, None], Some(refid)) => {
+                Some(Self::Completed { at, refid })
+            }
+            (SessionStatus::Cancelled, [None, Some(at), None], None) => {
+                Some(Self::Cancelled { at })
+            }
+            (SessionStatus::Expired, [None, None, Some(at)], None) => Some(Self::Expired { at }),
+            _ => None,
+        }
+    }
+
+    /// When it was completed, cancelled and expired, as it is stored; at most one of them.
+    #[must_use]
+    pub const fn ended(&self) -> [Option<Timestamp>; 3] {
+        match *self {
+            Self::Open => [None, None, None],
+            Self::Completed { at, .. } => [Some(at), None, None],
+            Self::Cancelled { at } => [None, Some(at), None],
+            Self::Expired { at } => [None, None, Some(at)],
+        }
+    }
+
+    /// What paid it.
+    #[must_use]
+    pub const fn paid(&self) -> Option<RefId> {
+        match *self {
+            Self::Completed { refid, .. } => Some(refid),
+            Self::Open | Self::Cancelled { .. } | Self::Expired { .. } => None,
+        }
+    }
+
     /// The status a partner reads, once expiry has been applied.
     #[must_use]
     pub const fn status(&self) -> SessionStatus {

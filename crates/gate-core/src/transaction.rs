@@ -121,6 +121,19 @@ pub enum TransactionState {
 }
 
 impl TransactionState {
+    /// The state of a status with the instant stored beside it. `None` where they do not belong
+    /// together.
+    #[must_use]
+    pub const fn stored(status: TransactionStatus, completed: Option<Timestamp>) -> Option<Self> {
+        match (status, completed) {
+            (TransactionStatus::Processing, None) => Some(Self::Processing),
+            (TransactionStatus::Completed, Some(at)) => Some(Self::Completed { at }),
+            (TransactionStatus::Failed, None) => Some(Self::Failed),
+            (TransactionStatus::Cancelled, None) => Some(Self::Cancelled),
+            _ => None,
+        }
+    }
+
     /// The status a partner reads.
     #[must_use]
     pub const fn status(&self) -> TransactionStatus {

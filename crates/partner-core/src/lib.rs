@@ -4,6 +4,7 @@
 pub mod access;
 pub mod address;
 pub mod answers;
+pub mod audit;
 pub mod credential;
 pub mod events;
 pub mod gate;

@@ -4,7 +4,7 @@
 //! them. The id is the hex SHA-256 of `<transactId>:<type>`, so a trade has one per type.
 
 use kernel::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::trade::{Trade, TradeEvent};
@@ -49,6 +49,29 @@ pub fn event_body(trade: &Trade, event: TradeEvent) -> Result<Vec<u8>, serde_jso
             .settlement()
             .map(|settlement| text(settlement.at)),
     })
+}
+
+/// Does a body tell of this event?
+#[must_use]
+pub fn tells_of(body: &[u8], id: &str, kind: &str, object: &str) -> bool {
+    let told: Result<About, _> = serde_json::from_slice(body);
+    told.is_ok_and(|told| {
+        (
+            told.event_id.as_str(),
+            told.kind.as_str(),
+            told.transact_id.as_str(),
+        ) == (id, kind, object)
+    })
+}
+
+/// What every body begins with.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct About {
+    event_id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    transact_id: String,
 }
 
 fn text(at: Timestamp) -> String {

@@ -3,6 +3,7 @@
 //! Rules and state machines are plain functions over values; use cases compose them over the
 //! ports in [`ports`]. Nothing here knows a database, HTTP or a clock of its own.
 
+pub mod audit;
 pub mod books;
 pub mod destination;
 pub mod events;

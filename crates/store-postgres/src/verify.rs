@@ -18,7 +18,8 @@ mod velocity;
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
 use kernel::{StoreError, Timestamp};
-use partner_core::ports::{Audit, AuditProgress, AuditReport, AuditStep, Finding};
+use partner_core::audit::Breaches;
+use partner_core::ports::{Audit, AuditProgress, AuditReport, AuditStep};
 use partner_core::sealing::Sealer;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
@@ -29,8 +30,6 @@ use crate::row::written;
 use crate::tx::PgTx;
 use crate::{PostgresStore, clock, errors};
 
-/// Breaches described; the rest is counted.
-const SHOWN: usize = 20;
 /// Progress is told every so many rows.
 const TOLD: u64 = 100_000;
 /// Invariants that are walked, and the CHECKs of the schema; the others are asked in SQL.
@@ -146,27 +145,7 @@ impl Work<'_> {
     }
 
     fn found(&mut self, invariant: &'static str, breaches: Breaches) {
-        self.report.findings.push(Finding {
-            invariant,
-            breaches: breaches.shown,
-            count: breaches.count,
-        });
-    }
-}
-
-/// Rows that break one invariant.
-#[derive(Debug, Default)]
-struct Breaches {
-    shown: Vec<String>,
-    count: u64,
-}
-
-impl Breaches {
-    fn add(&mut self, describe: impl FnOnce() -> String) {
-        self.count = self.count.saturating_add(1);
-        if self.shown.len() < SHOWN {
-            self.shown.push(describe());
-        }
+        self.report.findings.push(breaches.of(invariant));
     }
 }
 

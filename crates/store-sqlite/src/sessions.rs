@@ -194,21 +194,13 @@ pub(crate) fn session(row: &SqliteRow, mode: Mode) -> Result<Session, StoreError
 
 fn state(row: &Columns<'_>, mode: Mode) -> Result<SessionState, StoreError> {
     let status = row.parsed("status", SessionStatus::parse)?;
-    let completed = row.opt_instant("completed_at")?;
-    let cancelled = row.opt_instant("cancelled_at")?;
-    let expired = row.opt_instant("expired_at")?;
+    let ended = [
+        row.opt_instant("completed_at")?,
+        row.opt_instant("cancelled_at")?,
+        row.opt_instant("expired_at")?,
+    ];
     let paid = row.opt_id("transaction_id", mode)?.map(RefId::from);
-    match (status, completed, cancelled, expired, paid) {
-        (SessionStatus::Open, None, None, None, None) => Ok(SessionState::Open),
-        (SessionStatus::Completed, Some(at), None, None, Some(refid)) => {
-            Ok(SessionState::Completed { at, refid })
-        }
-        (SessionStatus::Cancelled, None, Some(at), None, None) => {
-            Ok(SessionState::Cancelled { at })
-        }
-        (SessionStatus::Expired, None, None, Some(at), None) => Ok(SessionState::Expired { at }),
-        _ => Err(row.bad("status")),
-    }
+    SessionState::stored(status, ended, paid).ok_or_else(|| row.bad("status"))
 }
 
 async fn insert(
@@ -263,16 +255,11 @@ async fn apply(
     let Some(key) = own_key(who, id) else {
         return Ok(Cas::Lost);
     };
-    let [completed, cancelled, expired] = match step.state {
-        SessionState::Open => return Ok(Cas::Lost),
-        SessionState::Completed { at, .. } => [Some(at), None, None],
-        SessionState::Cancelled { at } => [None, Some(at), None],
-        SessionState::Expired { at } => [None, None, Some(at)],
-    };
-    let paid = match step.state {
-        SessionState::Completed { refid, .. } => own_key(who, refid.id()),
-        SessionState::Open | SessionState::Cancelled { .. } | SessionState::Expired { .. } => None,
-    };
+    if step.state == SessionState::Open {
+        return Ok(Cas::Lost);
+    }
+    let [completed, cancelled, expired] = step.state.ended();
+    let paid = step.state.paid().and_then(|refid| own_key(who, refid.id()));
     let written = sqlx::query(
         "UPDATE sessions SET status = ?4, completed_at = ?5, cancelled_at = ?6, expired_at = ?7, transaction_id = ?8
          WHERE mode = ?1 AND partner_id = ?2 AND id = ?3 AND status = 'open'

@@ -112,18 +112,12 @@ pub(crate) fn transaction(row: &SqliteRow, mode: Mode) -> Result<Transaction, St
     let row = Columns::new("transactions", row);
     let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
     let status = row.parsed("status", TransactionStatus::parse)?;
-    let state = match (status, row.opt_instant("completed_at")?) {
-        (TransactionStatus::Processing, None) => TransactionState::Processing,
-        (TransactionStatus::Completed, Some(at)) => TransactionState::Completed { at },
-        (TransactionStatus::Failed, None) => TransactionState::Failed,
-        (TransactionStatus::Cancelled, None) => TransactionState::Cancelled,
-        _ => return Err(row.bad("status")),
-    };
+    let state = TransactionState::stored(status, row.opt_instant("completed_at")?);
     Ok(Transaction {
         refid: RefId::from(row.id("id", mode)?),
         session: row.id("session_id", mode)?,
         action: row.parsed("action", Flow::parse)?,
-        state,
+        state: state.ok_or_else(|| row.bad("status"))?,
         token: text("token")?,
         network: text("network")?,
         currency: row.text("currency")?.to_owned(),

@@ -16,7 +16,8 @@ mod velocity;
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
 use kernel::{StoreError, Timestamp};
-use partner_core::ports::{Audit, AuditProgress, AuditReport, AuditStep, Finding};
+use partner_core::audit::Breaches;
+use partner_core::ports::{Audit, AuditProgress, AuditReport, AuditStep};
 use partner_core::sealing::Sealer;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Connection as _, Row as _, SqliteConnection};
@@ -24,8 +25,6 @@ use sqlx::{Connection as _, Row as _, SqliteConnection};
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
 
-/// Breaches described; the rest is counted.
-const SHOWN: usize = 20;
 /// Progress is told every so many rows.
 const TOLD: u64 = 100_000;
 /// Invariants that are walked; those asked in SQL come before them.
@@ -165,27 +164,7 @@ impl Work<'_> {
     }
 
     fn found(&mut self, invariant: &'static str, breaches: Breaches) {
-        self.report.findings.push(Finding {
-            invariant,
-            breaches: breaches.shown,
-            count: breaches.count,
-        });
-    }
-}
-
-/// Rows that break one invariant.
-#[derive(Debug, Default)]
-struct Breaches {
-    shown: Vec<String>,
-    count: u64,
-}
-
-impl Breaches {
-    fn add(&mut self, describe: impl FnOnce() -> String) {
-        self.count = self.count.saturating_add(1);
-        if self.shown.len() < SHOWN {
-            self.shown.push(describe());
-        }
+        self.report.findings.push(breaches.of(invariant));
     }
 }
 

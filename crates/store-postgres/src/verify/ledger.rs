@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use kernel::StoreError;
+use partner_core::audit::Breaches;
+use pools_core::audit::{End, Place, Sums, shown};
 use sqlx::postgres::PgRow;
 
-use super::{Breaches, Work, id, integer, text};
-
-/// Mode, partner and currency.
-type Place = (String, String, String);
+use super::{Work, id, integer, text};
 
 impl Work<'_> {
     pub(super) async fn ledger(&mut self) -> Result<(), StoreError> {
@@ -76,13 +75,14 @@ impl Work<'_> {
     async fn sums(&mut self) -> Result<BTreeMap<Place, i128>, StoreError> {
         let name = "accounts-sum-to-zero";
         let mut sums = Sums::default();
+        let mut reserved: BTreeMap<Place, i128> = BTreeMap::new();
         self.each(name, ENTRIES, |row| {
             let place = place(row)?;
             let amount = i128::from(integer(row, "amount")?);
             for (side, moved) in [("debit", -amount), ("credit", amount)] {
                 let kind = text(row, side)?;
                 if kind == "reserved" {
-                    *sums.reserved.entry(place.clone()).or_default() += moved;
+                    *reserved.entry(place.clone()).or_default() += moved;
                 }
                 if kind != "partner" {
                     sums.add(&place, kind, moved);
@@ -97,8 +97,8 @@ impl Work<'_> {
             Ok(())
         })
         .await?;
-        self.found(name, sums.zero());
-        Ok(sums.reserved)
+        self.found(name, sums.beside_zero());
+        Ok(reserved)
     }
 
     /// What stands reserved is what the open trades have reserved, partner by partner.
@@ -136,73 +136,10 @@ pub(super) const RESERVES: &str = "SELECT mode, partner_id, reserved,
             ELSE split_part(pool, '-', 2) END AS asset
      FROM trades WHERE status = 'reserved' AND reserved IS NOT NULL";
 
-/// Where an account's entries have led.
-#[derive(Clone, Copy)]
-struct End {
-    sequence: i64,
-    balance: i128,
-    at: i64,
-}
-
-impl End {
-    const NOWHERE: Self = Self {
-        sequence: 0,
-        balance: 0,
-        at: i64::MIN,
-    };
-
-    fn leads_to(&self, next: &Self, moved: i128) -> bool {
-        Some(next.sequence) == self.sequence.checked_add(1)
-            && next.balance == self.balance + moved
-            && next.balance >= 0
-            && next.at >= self.at
-    }
-}
-
-/// The sums of all entries, and of what the partners' own accounts say they hold.
-#[derive(Default)]
-struct Sums {
-    /// Per mode and currency: what each kind of account has come to. A partner's own stands here
-    /// as it is stored; the others keep no balance, so they are their entries.
-    accounts: BTreeMap<(String, String), BTreeMap<String, i128>>,
-    /// Per partner: the value reserved by open trades.
-    reserved: BTreeMap<Place, i128>,
-}
-
-impl Sums {
-    fn add(&mut self, (mode, _, asset): &Place, kind: String, moved: i128) {
-        let accounts = self
-            .accounts
-            .entry((mode.clone(), asset.clone()))
-            .or_default();
-        *accounts.entry(kind).or_default() += moved;
-    }
-
-    /// Value is moved, never made: all accounts of a currency together are nothing, and nobody
-    /// but the outside owes anything.
-    fn zero(&self) -> Breaches {
-        let mut breaches = Breaches::default();
-        for ((mode, asset), accounts) in &self.accounts {
-            let total: i128 = accounts.values().sum();
-            let owing = accounts
-                .iter()
-                .any(|(kind, sum)| *sum < 0 && matches!(kind.as_str(), "partner" | "reserved"));
-            if total != 0 || owing {
-                breaches.add(|| format!("{mode} {asset}: {accounts:?} come to {total}"));
-            }
-        }
-        breaches
-    }
-}
-
 fn place(row: &PgRow) -> Result<Place, StoreError> {
     Ok((
         text(row, "mode")?,
         text(row, "partner_id")?,
         text(row, "asset")?,
     ))
-}
-
-fn shown((mode, partner, asset): &Place) -> String {
-    format!("{mode}/{partner} {asset}")
 }

@@ -1,11 +1,12 @@
 //! Each row by itself: it reads as what it stands for, and its figures follow from each other.
 
 use kernel::{Asset, AssetKind, StoreError};
+use partner_core::audit::Breaches;
 use partner_core::pools::Network;
-use pools_core::quote::{Side, Terms};
+use pools_core::audit::follows_the_rate;
 use sqlx::postgres::PgRow;
 
-use super::{Breaches, Work, named};
+use super::{Work, named};
 use crate::row::Columns;
 use crate::{gate, quotes, sessions, tallies, trades, transactions};
 
@@ -64,7 +65,7 @@ impl Work<'_> {
         self.each(name, QUOTES, |row| {
             // What cannot be read has its own name.
             let terms = quotes::terms(&Columns::new("quotes", row));
-            if terms.is_ok_and(|terms| !follows(&terms)) {
+            if terms.is_ok_and(|terms| !follows_the_rate(&terms)) {
                 let quote = named(row, "quote")?;
                 breaches.add(|| format!("{quote} has legs that are not those of its rate"));
             }
@@ -155,12 +156,4 @@ fn unreadable(
         }
         Some(fault) => Err(fault),
     }
-}
-
-fn follows(terms: &Terms) -> bool {
-    let output = match terms.side {
-        Side::OnRamp => terms.crypto,
-        Side::OffRamp => terms.fiat,
-    };
-    terms.rate.convert(&terms.input(), output.asset()) == Some(output)
 }

@@ -3,13 +3,13 @@
 use gate_core::ports::kyc_place;
 use kernel::StoreError;
 use partner_core::answers::{self, Answer, AnswerFault};
+use partner_core::audit::Breaches;
 use partner_core::events::{EndpointId, Service, event_place, secret_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::sealing::{SealBroken, Sealed, Sealer};
-use serde::Deserialize;
 use sqlx::postgres::PgRow;
 
-use super::{Breaches, Work, named};
+use super::{Work, named};
 use crate::row::Columns;
 
 impl Work<'_> {
@@ -106,41 +106,6 @@ pub(super) const PACKAGES: &str =
 pub(super) const ANSWERS: &str =
     "SELECT mode, partner_id, key AS id, route, key, answer FROM answers";
 
-/// What every body of the pools service begins with.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct About {
-    event_id: String,
-    #[serde(rename = "type")]
-    kind: String,
-    #[serde(rename = "transactId")]
-    object: String,
-}
-
-/// What every body of the gate has. What it is about has an id, or is the event itself.
-#[derive(Deserialize)]
-struct GateAbout {
-    id: String,
-    #[serde(rename = "type")]
-    kind: String,
-    data: GateObject,
-}
-
-#[derive(Deserialize)]
-struct GateObject {
-    id: Option<String>,
-}
-
-impl From<GateAbout> for About {
-    fn from(about: GateAbout) -> Self {
-        Self {
-            object: about.data.id.unwrap_or_else(|| about.id.clone()),
-            event_id: about.id,
-            kind: about.kind,
-        }
-    }
-}
-
 type Opened = Result<Vec<u8>, SealBroken>;
 
 fn secret(sealer: &Sealer, row: &PgRow) -> Result<Opened, StoreError> {
@@ -178,15 +143,10 @@ fn body(sealer: &Sealer, row: &PgRow) -> Result<Opened, StoreError> {
 
 fn says(row: &PgRow, body: &[u8]) -> Result<bool, StoreError> {
     let row = Columns::new("events", row);
-    let about = match Service::parse(row.text("service")?) {
-        Some(Service::Pools) => serde_json::from_slice(body).ok(),
-        Some(Service::Gate) => serde_json::from_slice(body).ok().map(GateAbout::into),
-        None => None,
-    };
-    let Some(about): Option<About> = about else {
-        return Ok(false);
-    };
-    Ok(about.event_id == row.text("id")?
-        && about.kind == row.text("type")?
-        && about.object == row.text("object_id")?)
+    let (id, kind, object) = (row.text("id")?, row.text("type")?, row.text("object_id")?);
+    Ok(match Service::parse(row.text("service")?) {
+        Some(Service::Pools) => pools_core::events::tells_of(body, id, kind, object),
+        Some(Service::Gate) => gate_core::events::tells_of(body, id, kind, object),
+        None => false,
+    })
 }

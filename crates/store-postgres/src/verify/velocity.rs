@@ -1,12 +1,14 @@
 //! What the velocity cap counts: the running totals, and the cap itself at every instant.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kernel::StoreError;
+use partner_core::audit::Breaches;
+use pools_core::audit::Window;
 use sqlx::PgConnection;
 
-use super::{Breaches, Work, id, integer, text};
+use super::{Work, id, integer, text};
 use crate::errors;
 
 impl Work<'_> {
@@ -139,30 +141,3 @@ pub(super) const CAPPED: &str =
      JOIN pools_profiles AS p ON p.mode = t.mode AND p.partner_id = t.partner_id
      WHERE t.status NOT IN ('released', 'failed') AND p.velocity_cap IS NOT NULL
      ORDER BY t.mode, t.partner_id, t.created_at, t.id";
-
-/// What counts of one partner's trades at the instant of the last one: its instant and notional.
-#[derive(Default)]
-struct Window {
-    partner: (String, String),
-    trades: VecDeque<(i64, i64)>,
-    sum: i128,
-}
-
-impl Window {
-    /// Takes a trade in and lets those go that are older than the span; the sum then.
-    fn move_to(&mut self, partner: (String, String), at: i64, span: i64, notional: i64) -> i128 {
-        if self.partner != partner {
-            *self = Self {
-                partner,
-                ..Self::default()
-            };
-        }
-        let cutoff = at.saturating_sub(span);
-        while let Some((_, gone)) = self.trades.pop_front_if(|(made, _)| *made <= cutoff) {
-            self.sum -= i128::from(gone);
-        }
-        self.trades.push_back((at, notional));
-        self.sum += i128::from(notional);
-        self.sum
-    }
-}
