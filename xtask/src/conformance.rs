@@ -9,10 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::programs::{self, ARMED, PLAIN, RECEIVER, SHIPPED};
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::{Workspace, sha256};
-use crate::{Result, crash, process};
+use crate::{Result, process};
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let requirements = workspace.path("conformance/requirements.txt");
@@ -22,15 +23,14 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
                 .into(),
         );
     }
-    let target = workspace.target()?;
-    let area = target.join("conformance");
+    let area = workspace.target()?.join("conformance");
     fs::create_dir_all(&area)?;
     let python = python_environment(&requirements, &area)?;
     let node = node_environment(workspace, &area)?;
     let prometheus = prometheus::find_or_unpack(&area)?;
     // The plain programs last, so that the target folder is left with them.
-    let armed = crash::armed(workspace, &target)?;
-    build_programs(workspace)?;
+    let armed = programs::build(workspace, ARMED, &SHIPPED)?;
+    let plain = programs::build(workspace, PLAIN, &SHIPPED)?;
 
     let mut command = Command::new(python);
     command
@@ -41,15 +41,13 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
         .env("ARMED_POOLS_SERVICE_BIN", armed.join("pools-service"))
         .env("DEPLOY_DIR", workspace.path("deploy"))
         .env("DOCS_DIR", workspace.path("docs"))
+        .env("GATE_SERVICE_BIN", plain.join("gate-service"))
         .env("OPENAPI_DIR", workspace.path("docs/openapi"))
         .env("PROMETHEUS_BIN", &prometheus.server)
         .env("PROMTOOL_BIN", &prometheus.tool)
-        .env("PENSTOCK_BIN", target.join("debug/penstock"))
-        .env("POOLS_SERVICE_BIN", target.join("debug/pools-service"))
-        .env(
-            "VERIFY_DELIVERY_BIN",
-            target.join("debug/examples/verify_delivery"),
-        )
+        .env("PENSTOCK_BIN", plain.join("penstock"))
+        .env("POOLS_SERVICE_BIN", plain.join("pools-service"))
+        .env("VERIFY_DELIVERY_BIN", plain.join(RECEIVER))
         .env("PYTHONDONTWRITEBYTECODE", "1");
     if let Some(modules) = node {
         command
@@ -63,24 +61,6 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
         }
     })?;
     Ok(Outcome::of(counts, status))
-}
-
-fn build_programs(workspace: &Workspace) -> Result<()> {
-    let mut command = workspace.cargo();
-    command.args([
-        "build",
-        "--locked",
-        "--bins",
-        "--package",
-        "penstock",
-        "--package",
-        "pools-service",
-        "--example",
-        "verify_delivery",
-        "--package",
-        "webhooks",
-    ]);
-    process::run(&mut command)
 }
 
 /// A virtual environment with the pinned packages; answers its interpreter.

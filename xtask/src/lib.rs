@@ -5,6 +5,7 @@
     reason = "a task's whole interface is what it prints"
 )]
 
+mod at_once;
 mod ci;
 mod conformance;
 mod crash;
@@ -12,6 +13,7 @@ mod links;
 mod migrations;
 mod openapi;
 mod process;
+mod programs;
 mod rules;
 mod servers;
 pub mod source;
@@ -40,7 +42,7 @@ usage: cargo xtask <task>
   crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
   model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
   teeth [--all | bugs]   plants bugs and demands that the tests find them; three of them, or all, or those named
-  openapi [--check]      rewrite (or compare) docs/openapi/pools-v1.yaml
+  openapi [--check]      rewrite (or compare) the contracts in docs/openapi
   rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
   tidy                   the house rules that a text search can enforce

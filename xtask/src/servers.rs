@@ -17,6 +17,14 @@ const SERVING: &str = "penstock_serve";
 /// Half of what a store keeps open, so that its connections are somebody else's by turns.
 const SHARED: u32 = 4;
 
+/// Nothing is flushed to the disk, and no table lives long enough to be vacuumed.
+const HASTY: [(&str, &str); 4] = [
+    ("fsync", "off"),
+    ("synchronous_commit", "off"),
+    ("full_page_writes", "off"),
+    ("autovacuum", "off"),
+];
+
 /// Private servers, gone with the value.
 pub(crate) struct Servers {
     postgres: Postgres,
@@ -25,13 +33,12 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts them, installing what is missing where that is allowed. Their data outlive no run, so nothing is flushed to
-    /// the disk: suites that cut the power start a Postgres of their own.
+    /// Starts them, installing what is missing where that is allowed. Their data outlive no run: suites that cut the power
+    /// start a Postgres of their own.
     pub(crate) fn for_tests() -> Result<Self> {
         install::missing()?;
-        let hasty = [("fsync", "off"), ("full_page_writes", "off")];
         let servers = Self {
-            postgres: Postgres::start(&hasty)?,
+            postgres: Postgres::start(&HASTY)?,
             redis: Redis::start()?,
             pooler: None,
         };

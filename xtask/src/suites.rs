@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all Rust suites, with one summary for all their binaries.
 
+use std::ops::AddAssign;
 use std::process::ExitStatus;
 
 use crate::servers::Servers;
@@ -8,7 +9,7 @@ use crate::workspace::Workspace;
 use crate::{Result, process};
 
 /// How a run of tests went. Failing tests are an outcome, not an error of the task.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     pub(crate) code: u8,
@@ -27,6 +28,13 @@ impl Outcome {
             reported
         };
         Self { counts, code }
+    }
+}
+
+impl AddAssign for Outcome {
+    fn add_assign(&mut self, other: Self) {
+        self.counts += other.counts;
+        self.code = self.code.max(other.code);
     }
 }
 

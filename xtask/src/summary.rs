@@ -48,13 +48,22 @@ impl Counts {
         any.then_some(counts)
     }
 
-    /// A program of ours that counts by itself: `3 passed, 1 failed`.
+    /// A program of ours that counts by itself, as is written here: `3 passed, 1 failed` or `3 passed, 1 failed, 2 skipped`.
     pub(crate) fn of_plain(line: &str) -> Option<Self> {
-        let (passed, failed) = line.strip_suffix(" failed")?.split_once(" passed, ")?;
+        let (passed, rest) = line.split_once(" passed, ")?;
+        let (failed, skipped) = rest.split_once(" failed")?;
+        let skipped = match skipped {
+            "" => 0,
+            more => more
+                .strip_prefix(", ")?
+                .strip_suffix(" skipped")?
+                .parse()
+                .ok()?,
+        };
         Some(Self {
             passed: passed.parse().ok()?,
             failed: failed.parse().ok()?,
-            skipped: 0,
+            skipped,
         })
     }
 
@@ -154,7 +163,12 @@ mod tests {
             Counts::of_plain("3 passed, 1 failed"),
             Some(counts(3, 1, 0))
         );
+        assert_eq!(
+            Counts::of_plain("3 passed, 1 failed, 2 skipped"),
+            Some(counts(3, 1, 2))
+        );
         assert_eq!(Counts::of_plain("some passed, 1 failed"), None);
+        assert_eq!(Counts::of_plain("3 passed, 1 failed, 2 more"), None);
         assert_eq!(Counts::of_plain("3 passed"), None);
     }
 

@@ -1,0 +1,102 @@
+//! Tasks at the same time, each a process of its own, whose words are shown when it has ended.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use crate::Result;
+use crate::suites::Outcome;
+use crate::summary::Counts;
+
+/// Tasks that run one after the other.
+pub(crate) struct Row {
+    pub(crate) tasks: &'static [&'static str],
+    /// Computes while the others wait.
+    pub(crate) gives_way: bool,
+}
+
+/// Runs every row to its end, even where a task has failed.
+pub(crate) fn run(rows: &[Row], folder: &Path) -> Result<Outcome> {
+    fs::create_dir_all(folder)?;
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let running: Vec<_> = rows
+            .iter()
+            .map(|row| scope.spawn(move || one_after_the_other(row, folder)))
+            .collect();
+        running.into_iter().map(|row| row.join()).collect()
+    });
+    let mut all = Outcome::default();
+    for row in outcomes {
+        all += row.map_err(|_| "a task's thread panicked")??;
+    }
+    Ok(all)
+}
+
+fn one_after_the_other(row: &Row, folder: &Path) -> io::Result<Outcome> {
+    let mut all = Outcome::default();
+    for task in row.tasks {
+        all += ended(task, row.gives_way, &folder.join(task))?;
+    }
+    Ok(all)
+}
+
+/// A run of tests says its counts in its last line.
+fn ended(task: &str, gives_way: bool, log: &Path) -> io::Result<Outcome> {
+    let file = File::create(log)?;
+    let this = std::env::current_exe()?;
+    let mut command = if gives_way {
+        let mut nice = Command::new("nice");
+        nice.arg(this);
+        nice
+    } else {
+        Command::new(this)
+    };
+    let status = command
+        .arg(task)
+        .stdin(Stdio::null())
+        .stderr(file.try_clone()?)
+        .stdout(file)
+        .status()?;
+    let said = fs::read(log)?;
+    let said = String::from_utf8_lossy(&said);
+    println!("-- {task}\n{said}");
+    let counts = said.lines().last().and_then(Counts::of_plain);
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(Outcome {
+        counts: counts.unwrap_or_default(),
+        code: code.unwrap_or(1),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, run};
+
+    /// A task is a call of this program, which here is the tests'.
+    #[test]
+    fn one_that_fails_ends_no_other_and_all_are_heard() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = [
+            Row {
+                tasks: &["--unheard-of", "--list"],
+                gives_way: false,
+            },
+            Row {
+                tasks: &["--help"],
+                gives_way: true,
+            },
+        ];
+        let outcome = run(&rows, folder.path()).unwrap();
+        assert_ne!(outcome.code, 0);
+        for (task, words) in [
+            ("--unheard-of", "Unrecognized option"),
+            ("--list", "one_that_fails_ends_no_other"),
+            ("--help", "Usage"),
+        ] {
+            let said = std::fs::read_to_string(folder.path().join(task)).unwrap();
+            assert!(said.contains(words), "{task}: {said}");
+        }
+    }
+}
