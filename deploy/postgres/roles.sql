@@ -29,5 +29,8 @@ GRANT INSERT, UPDATE ON
     velocity_window, webhook_endpoints, webhook_secrets
 TO penstock_serve;
 
+-- What the planner knows of tables that grow.
+GRANT EXECUTE ON FUNCTION gather_statistics() TO penstock_serve;
+
 -- Keys are kept for a while; an endpoint's secrets are replaced as a whole.
 GRANT DELETE ON answers, idempotency_keys, webhook_secrets TO penstock_serve;

@@ -389,12 +389,16 @@ pub trait Audit: Send + Sync {
     async fn velocity_window_keep(&self) -> Result<(), StoreError>;
 }
 
-/// Work that keeps tables bounded.
+/// Work that keeps tables bounded and quick.
 #[async_trait]
 pub trait Housekeeping: Send + Sync {
     /// Deletes idempotency records and kept answers made before an instant, at most `limit` of either;
     /// how many it deleted.
     async fn idempotency_sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+
+    /// Looks anew at tables that have grown much since what is known of them was gathered, so that
+    /// rows go on being found by their keys; how many it looked at.
+    async fn gather_statistics(&self) -> Result<u64, StoreError>;
 }
 
 /// Is the store there, and is its schema the one this program knows?

@@ -13,6 +13,8 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 const EVERY: Duration = Duration::from_secs(60);
+/// A table can grow much in this time.
+const GROWTH: Duration = Duration::from_secs(2);
 /// Records are kept this much longer than they count, so that the sweep never races a look-up.
 const MARGIN: Duration = Duration::from_secs(60);
 /// Records deleted in one transaction, and the pause after it: writes of money go first.
@@ -46,6 +48,26 @@ pub(crate) async fn sweep_idempotency(
                     error.chain = causes(&fault),
                     "Failed to sweep idempotency records"
                 );
+            }
+        }
+    }
+}
+
+/// Has the store look again at tables that have grown, every few seconds, until `stop`.
+pub(crate) async fn gather_statistics(store: Arc<dyn Housekeeping>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(GROWTH);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        match store.gather_statistics().await {
+            Ok(0) => {}
+            Ok(tables) => tracing::debug!(tables.gathered = tables, "Statistics gathered"),
+            Err(fault) => {
+                faults::of_store(&fault);
+                tracing::warn!(error.chain = causes(&fault), "Failed to gather statistics");
             }
         }
     }
@@ -170,6 +192,10 @@ mod tests {
             let deleted = left.min(u64::from(limit));
             self.0.store(left - deleted, Ordering::SeqCst);
             Ok(deleted)
+        }
+
+        async fn gather_statistics(&self) -> Result<u64, StoreError> {
+            Ok(0)
         }
     }
 

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
-use crate::background::{recount_commitments, sweep_idempotency, sweep_sessions};
+use crate::background::{gather_statistics, recount_commitments, sweep_idempotency, sweep_sessions};
 use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
 use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
@@ -358,6 +358,10 @@ fn keep_house(
     let kept = base.config.idempotency_ttl;
     background.spawn(supervised("idempotency_sweep", stop.clone(), move || {
         sweep_idempotency(store.clone(), Arc::clone(&clock), kept, stopping.clone())
+    }));
+    let (store, stopping) = (base.store.clone(), stop.clone());
+    background.spawn(supervised("statistics", stop.clone(), move || {
+        gather_statistics(store.clone(), stopping.clone())
     }));
     let (store, mode, stopping) = (base.store.clone(), base.config.mode, stop.clone());
     background.spawn(supervised("commitments", stop.clone(), move || {

@@ -22,6 +22,7 @@ mod exports;
 mod figures;
 mod gate;
 mod gate_reads;
+mod housekeeping;
 mod idempotency;
 mod keys;
 mod lane;

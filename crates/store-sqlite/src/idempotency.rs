@@ -36,4 +36,9 @@ impl Housekeeping for SqliteStore {
         tx.finish().await?;
         Ok(swept.saturating_add(answers))
     }
+
+    /// An index is chosen by how many of its columns are given: nothing of a table has to be known.
+    async fn gather_statistics(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 }

@@ -19,4 +19,6 @@ mod opening;
 #[cfg(test)]
 mod roles;
 #[cfg(test)]
+mod statistics;
+#[cfg(test)]
 mod throughput;
