@@ -14,7 +14,7 @@ from pathlib import Path
 # A debug build on a busy machine is slow to start; nothing here measures how fast it is.
 PATIENCE = 30.0
 
-LISTENING = re.compile(r"^pools-service listening on http://(127\.0\.0\.1):(\d+)$")
+LISTENING = re.compile(r"^(?:pools|gate)-service listening on http://(127\.0\.0\.1):(\d+)$")
 
 
 def program(variable):
@@ -69,6 +69,7 @@ class Installation:
         self.settings = {
             "PENSTOCK_DATABASE_URL": f"sqlite://{self.database}",
             "PENSTOCK_POOLS_LISTEN": "127.0.0.1:0",
+            "PENSTOCK_GATE_LISTEN": "127.0.0.1:0",
             "PENSTOCK_THROTTLE": "off",
         }
         self.settings.update(settings)
@@ -115,15 +116,18 @@ class Installation:
         return run([program("POOLS_SERVICE_BIN"), *words], {**self.settings, **settings}, cwd=self.folder)
 
     def start(self, *words, **settings):
-        return Service(self, words, {**self.settings, **settings})
+        binary = "ARMED_POOLS_SERVICE_BIN" if "FAILPOINTS" in settings else "POOLS_SERVICE_BIN"
+        return Service(self, binary, words, {**self.settings, **settings})
+
+    def start_gate(self, **settings):
+        return Service(self, "GATE_SERVICE_BIN", (), {**self.settings, **settings})
 
 
 class Service:
-    """A running `pools-service`; one with crash points where `FAILPOINTS` asks for any."""
+    """A running service; one with crash points where `FAILPOINTS` asks for any."""
 
-    def __init__(self, installation, words, settings):
+    def __init__(self, installation, binary, words, settings):
         self.installation = installation
-        binary = "ARMED_POOLS_SERVICE_BIN" if "FAILPOINTS" in settings else "POOLS_SERVICE_BIN"
         self.log_path = installation.folder / f"service-{secrets.token_hex(4)}.log"
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(

@@ -27,7 +27,9 @@ def pool_toml(pool, networks=None, available=True):
     return "[[pools]]\n" + table({"id": pool, "networks": networks or NETWORKS, "available": available})
 
 
-def partner_toml(partner, top=None, pools=None, terms=(), webhook=None, keys=(), name=None):
+def partner_toml(
+    partner, top=None, pools=None, terms=(), webhook=None, keys=(), name=None, gate=None, gate_webhook=None
+):
     text = "[[partners]]\n" + table({"id": partner, "name": name or partner, "status": "active", **(top or {})})
     if pools is not None:
         text += "[partners.pools]\n" + table(pools)
@@ -35,6 +37,10 @@ def partner_toml(partner, top=None, pools=None, terms=(), webhook=None, keys=(),
             text += "[[partners.pools.terms]]\n" + table(entry)
         if webhook:
             text += "[partners.pools.webhook]\n" + table(webhook)
+    if gate is not None:
+        text += "[partners.gate]\n" + table(gate)
+    if gate_webhook:
+        text += "[partners.gate.webhook]\n" + table(gate_webhook)
     for key in keys:
         text += "[[partners.keys]]\n" + table(key)
     return text

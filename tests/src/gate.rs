@@ -2,21 +2,30 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use coordination::{MemoryInFlight, MemoryThrottle};
 use gate_core::usecases::acting::Acting;
+use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
 use gate_core::usecases::expiry::Expiring;
 use gate_core::usecases::reading::Reading;
+use gate_core::usecases::webhook_test::TestSending;
 use gate_http::Parts;
 use http_kit::{Site, TrustedProxies};
-use kernel::{Clock, Entropy};
+use kernel::{Cas, Clock, Entropy};
 use partner_core::answers::Answers;
 use partner_core::events::{Service, event_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
-use partner_core::ports::{InFlight, Ticket};
+use partner_core::origin::Origin;
+use partner_core::ports::{ClaimOrder, Concluded, InFlight, Ticket};
+use partner_core::sealing::MasterKey;
+use partner_core::token::TokenKey;
+use partner_core::usecases::deliveries::Delivered;
+use partner_core::webhooks::delivery::Ending;
+use partner_core::webhooks::fairness::Room;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
@@ -141,6 +150,53 @@ impl Gate {
         answer
     }
 
+    /// Sends a browser's preflight, which is no operation of the contract's.
+    pub async fn preflight(&self, call: Call) -> Answer {
+        Answer::of(self.0.router.clone(), &call).await
+    }
+
+    /// Concludes every delivery of the gate that is due, as a worker does.
+    pub async fn conclude(&self, ending: Ending, status: Option<u16>, error: Option<&str>) {
+        let operator = self.world().operator();
+        let order = ClaimOrder {
+            mode: self.world().setup().mode,
+            service: Service::Gate,
+            room: Room {
+                total: 1_000,
+                each: 1_000,
+                ..Room::default()
+            },
+            token: operator.entropy.next(),
+            lease: Duration::from_secs(30),
+        };
+        let claimed = operator.store.deliveries_claim(&order).await;
+        let concluded = claimed.expect("a claim").into_iter().map(|one| Concluded {
+            tenant: one.tenant,
+            id: one.id,
+            token: order.token,
+            ending,
+            response_status: status,
+            error: error.map(str::to_owned),
+        });
+        let concluded: Vec<Concluded> = concluded.collect();
+        let ended = operator.store.deliveries_conclude(&concluded).await;
+        assert!(
+            ended
+                .expect("an end")
+                .into_iter()
+                .all(|cas| cas == Cas::Won)
+        );
+    }
+
+    /// The deliveries about an object, of either service.
+    pub async fn deliveries_of(&self, partner: &str, object: &str) -> Vec<String> {
+        let operator = self.world().operator();
+        let who = operator.tenant(partner);
+        let found = operator.store.deliveries_of(&who, object);
+        let found = found.await.expect("deliveries");
+        found.into_iter().map(|one| one.id.to_string()).collect()
+    }
+
     /// Keeps the twins of a write out for as long as the ticket lives, as the write itself does.
     pub async fn enter(&self, partner: &str, route: &str, key: &str) -> Ticket {
         let scope = Scope {
@@ -165,6 +221,7 @@ impl Gate {
             let envelope = (&body["id"], &body["object"], &body["type"]);
             let expected = (&json!(event.id), &json!("event"), &json!(event.kind));
             assert_eq!(envelope, expected);
+            Contract::gate().judge_event(&event.kind, &body);
             assert_eq!(body["created_at"], event.created_at.seconds());
             self.world().notice_event(event.id);
             events.push((event.kind, body["data"].clone()));
@@ -318,6 +375,20 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
         },
         reading: Reading {
             sessions: sessions.clone(),
+        },
+        bootstrapping: Bootstrapping {
+            sessions: sessions.clone(),
+            tokens: TokenKey::new(&MasterKey::new([7; 32]), "embed"),
+            ttl: Duration::from_secs(60 * 60),
+            widget: Origin::stored(setup::WIDGET).expect("an origin"),
+        },
+        delivered: Delivered {
+            desk: store.clone(),
+            service: Service::Gate,
+        },
+        test_sending: TestSending {
+            sessions: sessions.clone(),
+            desk: store.clone(),
         },
     };
     let proxies = setup.proxies.iter();

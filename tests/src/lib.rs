@@ -43,6 +43,6 @@ pub use rates::ScriptedRates;
 pub use scratch::StoreKind;
 pub use setup::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RIVAL, RIVAL_PUBLISHABLE,
-    RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup,
+    RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET,
 };
 pub use world::World;

@@ -31,6 +31,8 @@ pub const RIVAL_PUBLISHABLE: &str = "pk_test_RivalRivalRivalRivalRivalRiv0002";
 pub const SHOP: &str = "https://shop.example";
 /// Where rival's pages live.
 pub const RIVAL_SHOP: &str = "https://rival.example";
+/// Where the hosted widget lives.
+pub const WIDGET: &str = "https://widget.example";
 /// An address with a good checksum.
 pub const ADDRESS: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
 

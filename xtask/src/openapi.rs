@@ -1,4 +1,4 @@
-//! `cargo xtask openapi`: the published contract is what the service prints.
+//! `cargo xtask openapi`: the published contracts are what the services print.
 
 use std::fs;
 use std::process::Command;
@@ -6,24 +6,52 @@ use std::process::Command;
 use crate::workspace::Workspace;
 use crate::{Result, process};
 
-const PUBLISHED: &str = "docs/openapi/pools-v1.yaml";
+/// A published document, and the program that prints it under its name.
+struct Document {
+    name: &'static str,
+    program: &'static str,
+}
+
+const DOCUMENTS: [Document; 3] = [
+    Document {
+        name: "pools-v1",
+        program: "pools-service",
+    },
+    Document {
+        name: "gate-v1",
+        program: "gate-service",
+    },
+    Document {
+        name: "gate-test-helpers-v1",
+        program: "gate-service",
+    },
+];
+
 const SHOWN_LINES: usize = 12;
 
 pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
-    let generated = generate(workspace)?;
-    let path = workspace.path(PUBLISHED);
+    build(workspace)?;
+    DOCUMENTS
+        .iter()
+        .try_for_each(|document| publish(workspace, document, check))
+}
+
+fn publish(workspace: &Workspace, document: &Document, check: bool) -> Result<()> {
+    let generated = generate(workspace, document)?;
+    let published = format!("docs/openapi/{}.yaml", document.name);
+    let path = workspace.path(&published);
     let committed = if path.is_file() {
         fs::read_to_string(&path)?
     } else {
         String::new()
     };
     if committed == generated {
-        println!("{PUBLISHED} is up to date");
+        println!("{published} is up to date");
         return Ok(());
     }
     if check {
         return Err(format!(
-            "{PUBLISHED} differs from what the service prints; run `cargo xtask openapi` and commit the result\n{}",
+            "{published} differs from what the service prints; run `cargo xtask openapi` and commit the result\n{}",
             short_diff(&committed, &generated)
         )
         .into());
@@ -32,29 +60,34 @@ pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
         fs::create_dir_all(folder)?;
     }
     fs::write(&path, generated)?;
-    println!("{PUBLISHED} rewritten");
+    println!("{published} rewritten");
     Ok(())
 }
 
-fn generate(workspace: &Workspace) -> Result<String> {
+fn build(workspace: &Workspace) -> Result<()> {
     let mut build = workspace.cargo();
     build.args([
         "build",
         "--locked",
         "--package",
         "pools-service",
-        "--bin",
-        "pools-service",
+        "--package",
+        "gate-service",
+        "--bins",
     ]);
-    process::run(&mut build)?;
-    let program = workspace.target()?.join("debug/pools-service");
-    let text = process::capture(
-        Command::new(program)
-            .current_dir(workspace.root())
-            .arg("openapi"),
-    )?;
+    process::run(&mut build)
+}
+
+fn generate(workspace: &Workspace, document: &Document) -> Result<String> {
+    let Document { name, program } = document;
+    let path = workspace.target()?.join("debug").join(program);
+    let mut command = Command::new(path);
+    command
+        .current_dir(workspace.root())
+        .args(["openapi", name]);
+    let text = process::capture(&mut command)?;
     if text.trim().is_empty() {
-        return Err("`pools-service openapi` printed nothing".into());
+        return Err(format!("`{program} openapi {name}` printed nothing").into());
     }
     Ok(text)
 }

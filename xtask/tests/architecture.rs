@@ -165,7 +165,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "penstock",
-        imports: Only("kernel partner-core pools-core http-kit pools-service runtime"),
+        imports: Only("kernel partner-core pools-core http-kit pools-service gate-service runtime"),
         pure: None,
         tests: "scratch",
         because: "the command line calls use cases and whole services, not the routes of one",

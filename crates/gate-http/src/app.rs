@@ -4,11 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use gate_core::usecases::acting::Acting;
+use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
 use gate_core::usecases::reading::Reading;
+use gate_core::usecases::webhook_test::TestSending;
 use kernel::Mode;
 use partner_core::ports::Directory;
+use partner_core::usecases::deliveries::Delivered;
 
 /// The use cases behind the routes.
 #[derive(Clone)]
@@ -25,6 +28,12 @@ pub struct Parts {
     pub rebranding: Rebranding,
     /// Reads.
     pub reading: Reading,
+    /// Starts widgets.
+    pub bootstrapping: Bootstrapping,
+    /// Lists and replays deliveries.
+    pub delivered: Delivered,
+    /// Sends test events.
+    pub test_sending: TestSending,
 }
 
 impl fmt::Debug for Parts {

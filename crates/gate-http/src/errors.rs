@@ -7,12 +7,15 @@ use gate_core::amount::AmountFault;
 use gate_core::draft::{DraftFault, NotEntitled};
 use gate_core::session::NotOpen;
 use gate_core::usecases::acting::ActError;
+use gate_core::usecases::bootstrap::BootstrapError;
 use gate_core::usecases::branding::RebrandError;
 use gate_core::usecases::create::CreateError;
 use gate_core::usecases::expiry::ExpiryError;
+use gate_core::usecases::webhook_test::TestSendError;
 use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
 use instruments::faults::{Violation, violated};
 use partner_core::answers::AnswerFault;
+use partner_core::usecases::deliveries::ReplayError;
 
 const FIX: &str = "Fix the request; do not retry it unchanged.";
 const ASK: &str = "Do not retry until the operator has changed your access.";
@@ -99,6 +102,34 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "Wait for the next month, or ask the operator for a higher quota.",
         ),
         error_doc(
+            "webhook_not_configured",
+            400,
+            InvalidRequest,
+            "You have no webhook endpoint, so there is nothing to test.",
+            "Ask the operator to set one.",
+        ),
+        error_doc(
+            "delivery_not_dead_lettered",
+            400,
+            InvalidRequest,
+            "The delivery may still be delivered, or has been.",
+            "Replay only what is `dead_lettered`.",
+        ),
+        error_doc(
+            "origin_not_allowed",
+            403,
+            Forbidden,
+            "The page's `Origin`, or without one its `Referer`, is none of your allowed domains.",
+            "Ask the operator to allow the page's exact origin.",
+        ),
+        error_doc(
+            "client_secret_invalid",
+            403,
+            Forbidden,
+            "The client secret is wrong, or missing where the widget's own page needs one.",
+            "Hand the browser the `client_secret` of the session's create.",
+        ),
+        error_doc(
             "idempotency_in_progress",
             409,
             Conflict,
@@ -109,7 +140,7 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "session_not_open",
             409,
             Conflict,
-            "The session is completed, cancelled or expired; `message` says which.",
+            "The session is completed, cancelled or expired; `message` says which. A bootstrap gives it as 403.",
             "Read the session and branch on its status.",
         ),
     ]
@@ -159,6 +190,47 @@ pub(crate) fn expiry_error(error: ExpiryError) -> ApiError {
     match error {
         ExpiryError::Store(fault) => fault.into(),
         ExpiryError::Event(_) => undoable(error),
+    }
+}
+
+pub(crate) fn bootstrap_error(error: BootstrapError) -> ApiError {
+    match error {
+        BootstrapError::OriginNotAllowed => ApiError::forbidden(
+            "origin_not_allowed",
+            "The page's origin is not among the partner's allowed domains.",
+        ),
+        BootstrapError::ClientSecretInvalid => ApiError::forbidden(
+            "client_secret_invalid",
+            "`clientSecret`: expected the client secret of a session.",
+        ),
+        BootstrapError::NotOpen(NotOpen(status)) => ApiError::forbidden(
+            "session_not_open",
+            format!("The session is {}.", status.as_str()),
+        ),
+        BootstrapError::Store(fault) => fault.into(),
+        BootstrapError::Unsigned(_) | BootstrapError::Event(_) => undoable(error),
+    }
+}
+
+pub(crate) fn replay_error(error: ReplayError) -> ApiError {
+    match error {
+        ReplayError::NotFound => ApiError::not_found(),
+        ReplayError::NotDeadLettered => ApiError::invalid(
+            "delivery_not_dead_lettered",
+            "Only a delivery that is `dead_lettered` is replayed.",
+        ),
+        ReplayError::Store(fault) => fault.into(),
+    }
+}
+
+pub(crate) fn test_send_error(error: TestSendError) -> ApiError {
+    match error {
+        TestSendError::NotConfigured => ApiError::invalid(
+            "webhook_not_configured",
+            "No webhook endpoint is set for this partner.",
+        ),
+        TestSendError::Store(fault) => fault.into(),
+        TestSendError::Event(_) => undoable(error),
     }
 }
 
@@ -271,6 +343,11 @@ mod tests {
             RebrandError::InProgress,
             RebrandError::Field(BrandingFault::LogoUrl),
         ];
+        let bootstraps = [
+            BootstrapError::OriginNotAllowed,
+            BootstrapError::ClientSecretInvalid,
+        ];
+        let replays = [ReplayError::NotFound, ReplayError::NotDeadLettered];
         let creates = creates
             .into_iter()
             .chain(drafts.map(CreateError::Draft))
@@ -279,6 +356,9 @@ mod tests {
         creates
             .chain(acts.map(act_error))
             .chain(brandings.map(rebrand_error))
+            .chain(bootstraps.map(bootstrap_error))
+            .chain(replays.map(replay_error))
+            .chain([test_send_error(TestSendError::NotConfigured)])
             .collect()
     }
 

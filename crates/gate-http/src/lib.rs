@@ -3,14 +3,16 @@
 mod app;
 mod branding;
 mod contract;
+mod embed;
 mod errors;
 mod routes;
 mod service;
 mod sessions;
 mod test_helpers;
 mod transactions;
+mod webhooks;
 mod wire;
 
 pub use app::Parts;
-pub use contract::{every_error, openapi, openapi_yaml, test_helpers};
+pub use contract::{every_error, openapi, openapi_yaml, test_helpers, test_helpers_yaml};
 pub use service::{Setup, Tiers, service};

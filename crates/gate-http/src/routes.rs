@@ -2,13 +2,13 @@
 //! which key it takes, and every class asks whether the partner is entitled to the gate.
 
 use axum::Router;
-use http_kit::{Door, Limit};
+use http_kit::{Browsers, Door, Limit};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::service::Limits;
-use crate::{branding, sessions, test_helpers, transactions};
+use crate::{branding, embed, sessions, test_helpers, transactions, webhooks};
 
 /// Secret key, under the limit of creates.
 pub(crate) fn create_session() -> OpenApiRouter<App> {
@@ -36,6 +36,14 @@ pub(crate) fn secret() -> OpenApiRouter<App> {
         .routes(routes!(sessions::retrieve_session))
         .routes(routes!(transactions::retrieve_transaction))
         .routes(routes!(branding::get_branding, branding::update_branding))
+        .routes(routes!(webhooks::list_deliveries))
+        .routes(routes!(webhooks::replay_delivery))
+        .routes(routes!(webhooks::send_test))
+}
+
+/// Publishable key, for browsers, under the limit of bootstraps.
+pub(crate) fn browsers() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(embed::create_embed_token))
 }
 
 /// Secret key of the sandbox, under the global tiers.
@@ -46,11 +54,19 @@ pub(crate) fn sandbox() -> OpenApiRouter<App> {
 }
 
 /// Every route behind its class and its limit.
-pub(crate) fn router(app: App, door: &Door, limits: Option<&Limits>) -> Router {
+pub(crate) fn router(
+    app: App,
+    door: &Door,
+    browsers: &Browsers,
+    limits: Option<&Limits>,
+) -> Router {
     let limit = |of: fn(&Limits) -> &Limit| limits.map(of).cloned();
     let entitled = |routes: OpenApiRouter<App>, of: fn(&Limits) -> &Limit| {
         Router::from(routes).route_layer(door.entitled(limit(of)))
     };
+    let embedded = Router::from(self::browsers())
+        .route_layer(door.publishable(limit(|it| &it.bootstrap)))
+        .route_layer(browsers.clone());
     let helpers = Router::from(sandbox()).route_layer(door.sandbox(limit(|it| &it.global)));
     Router::new()
         .merge(entitled(create_session(), |it| &it.create_session))
@@ -58,6 +74,8 @@ pub(crate) fn router(app: App, door: &Door, limits: Option<&Limits>) -> Router {
         .merge(entitled(list_sessions(), |it| &it.list_sessions))
         .merge(entitled(list_transactions(), |it| &it.list_transactions))
         .merge(entitled(secret(), |it| &it.global))
+        .merge(embedded)
+        .merge(browsers.preflight(embed::PATH))
         .merge(helpers)
         .with_state(app)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Router;
 use http_kit::openapi::{ContractFault, to_value};
 use http_kit::{
-    Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, docs_route, finish,
+    Browsers, Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, docs_route, finish,
     openapi_route, probes, render_docs,
 };
 use partner_core::Access;
@@ -15,11 +15,12 @@ use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
 
 use crate::app::{App, Parts};
-use crate::contract::{every_error, openapi, openapi_yaml};
+use crate::contract::{every_error, openapi, openapi_yaml, test_helpers_yaml};
 use crate::routes;
 
-/// The contract's name under `/openapi/`.
+/// The contract's name under `/openapi/`, and that of what stands beside it.
 const DOCUMENT: &str = "gate-v1.yaml";
+const HELPERS: &str = "gate-test-helpers-v1.yaml";
 
 /// In the gate every mistake with a key has a code of its own.
 const WORDING: Wording = Wording {
@@ -78,6 +79,7 @@ pub(crate) struct Limits {
     pub(crate) cancel_session: Limit,
     pub(crate) list_sessions: Limit,
     pub(crate) list_transactions: Limit,
+    pub(crate) bootstrap: Limit,
     pub(crate) global: Limit,
 }
 
@@ -89,6 +91,7 @@ impl Limits {
             cancel_session: per_key("cancel_session", tiers.cancel_session),
             list_sessions: per_key("list_sessions", tiers.list_sessions),
             list_transactions: per_key("list_transactions", tiers.list_transactions),
+            bootstrap: per_key("bootstrap", tiers.bootstrap),
             global: Limit::new("gate", Whose::Client, tiers.global),
         }
     }
@@ -110,7 +113,11 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
         guesses: limits.as_ref().map(|limits| limits.global.clone()),
         entitled: Access::gate_entitled,
     });
-    let routes = routes::router(App::new(setup.parts), &door, limits.as_ref());
+    let home = setup.parts.bootstrapping.widget.clone();
+    let directory = Arc::clone(&setup.parts.directory);
+    let browsers = Browsers::new(setup.parts.mode, directory, home);
+    let app = App::new(setup.parts);
+    let routes = routes::router(app, &door, &browsers, limits.as_ref());
     Ok(finish(
         routes
             .merge(pages()?)
@@ -121,10 +128,9 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
 
 fn pages() -> Result<Router, ContractFault> {
     let errors: Vec<_> = every_error().collect();
-    let page = render_docs(
-        &to_value(&openapi()?)?,
-        &errors,
-        &format!("/openapi/{DOCUMENT}"),
-    );
-    Ok(docs_route(page).merge(openapi_route(DOCUMENT, openapi_yaml()?)))
+    let page = format!("/openapi/{DOCUMENT}");
+    let page = render_docs(&to_value(&openapi()?)?, &errors, &page);
+    Ok(docs_route(page)
+        .merge(openapi_route(DOCUMENT, openapi_yaml()?))
+        .merge(openapi_route(HELPERS, test_helpers_yaml()?)))
 }

@@ -6,18 +6,24 @@
 use std::sync::Arc;
 
 use gate_core::usecases::acting::Acting;
+use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
 use gate_core::usecases::reading::Reading;
+use gate_core::usecases::webhook_test::TestSending;
 use gate_http::{Parts, Setup, Tiers};
-use http_kit::{Site, TrustedProxies};
+use http_kit::TrustedProxies;
 use partner_core::answers::Answers;
 use partner_core::events::Service;
+use partner_core::origin::Origin;
+use partner_core::usecases::deliveries::Delivered;
 use runtime::Runtime;
 use runtime::config::GateThrottle;
 use service_kit::Bound;
 
 pub use service_kit::{Listening, StartFault};
+
+const LISTEN: &str = "PENSTOCK_GATE_LISTEN";
 
 /// Binds the service to the address of its configuration, and starts delivering its events and
 /// expiring its sessions.
@@ -26,8 +32,20 @@ pub use service_kit::{Listening, StartFault};
 /// [`StartFault`]; nothing listens then.
 pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
     let wanted = runtime.base.config.gate_listen;
-    let bound = Bound::bind(runtime, "PENSTOCK_GATE_LISTEN", wanted).await?;
-    let router = gate_http::service(setup(runtime, bound.site().clone()))?;
+    serving(runtime, Bound::bind(runtime, LISTEN, wanted).await?)
+}
+
+/// The same beside another service of this process, whose metrics are of both.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_beside(runtime: &Runtime) -> Result<Listening, StartFault> {
+    let wanted = runtime.base.config.gate_listen;
+    serving(runtime, Bound::bind_beside(runtime, LISTEN, wanted).await?)
+}
+
+fn serving(runtime: &Runtime, bound: Bound) -> Result<Listening, StartFault> {
+    let router = gate_http::service(setup(runtime, &bound))?;
     runtime.deliver(Service::Gate);
     runtime.sweep_sessions();
     Ok(bound.serve(router))
@@ -41,15 +59,25 @@ pub fn openapi_yaml() -> Result<String, StartFault> {
     Ok(gate_http::openapi_yaml()?)
 }
 
-fn setup(runtime: &Runtime, site: Site) -> Setup {
+/// What only the sandbox has, published beside it.
+///
+/// # Errors
+/// [`StartFault::Contract`].
+pub fn test_helpers_yaml() -> Result<String, StartFault> {
+    Ok(gate_http::test_helpers_yaml()?)
+}
+
+fn setup(runtime: &Runtime, bound: &Bound) -> Setup {
     let base = &runtime.base;
     let config = &base.config;
+    let own = Origin::of_address(bound.address());
+    let widget = config.widget_origin.clone().unwrap_or(own);
     Setup {
-        parts: parts(runtime),
+        parts: parts(runtime, widget),
         throttle: Arc::clone(&runtime.throttle),
         tiers: config.gate_throttle.clone().map(tiers),
         proxies: TrustedProxies::new(config.trusted_proxies.iter().copied()),
-        site,
+        site: bound.site().clone(),
         readiness: base.store.clone(),
     }
 }
@@ -65,7 +93,7 @@ fn tiers(throttle: GateThrottle) -> Tiers {
     }
 }
 
-fn parts(runtime: &Runtime) -> Parts {
+fn parts(runtime: &Runtime, widget: Origin) -> Parts {
     let base = &runtime.base;
     let sessions = runtime.sessions();
     let answers = Answers {
@@ -91,6 +119,22 @@ fn parts(runtime: &Runtime) -> Parts {
             store: base.store.clone(),
             answers,
         },
-        reading: Reading { sessions },
+        reading: Reading {
+            sessions: sessions.clone(),
+        },
+        bootstrapping: Bootstrapping {
+            sessions: sessions.clone(),
+            tokens: base.embed_tokens.clone(),
+            ttl: base.config.embed_token_ttl,
+            widget,
+        },
+        delivered: Delivered {
+            desk: base.store.clone(),
+            service: Service::Gate,
+        },
+        test_sending: TestSending {
+            sessions,
+            desk: base.store.clone(),
+        },
     }
 }

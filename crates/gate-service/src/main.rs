@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
-use service_kit::Program;
+use service_kit::{Document, Program};
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -12,7 +12,16 @@ fn main() -> ExitCode {
     service_kit::run(&Program {
         name: "gate-service",
         about: "The Penstock hosted ramp session API",
-        openapi: gate_service::openapi_yaml,
+        documents: &[
+            Document {
+                name: "gate-v1",
+                yaml: gate_service::openapi_yaml,
+            },
+            Document {
+                name: "gate-test-helpers-v1",
+                yaml: gate_service::test_helpers_yaml,
+            },
+        ],
         start: |runtime| Box::pin(gate_service::start(runtime)),
     })
 }

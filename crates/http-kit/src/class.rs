@@ -167,7 +167,7 @@ struct Proof {
     access: Arc<Access>,
 }
 
-/// Left with the answer, so that the log can name the caller.
+/// Left with the answer, for the log and for what is told to browsers.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller(pub(crate) Arc<Access>);
 
@@ -262,7 +262,13 @@ where
             let caller = Arriving::of(&request, &guard);
             let (standing, judged) = guard.judge(&caller).await;
             let mut response = match judged {
-                Err(error) => error.into_response(),
+                Err(refusal) => {
+                    let mut response = refusal.error.into_response();
+                    if let Some(access) = refusal.key {
+                        guard.name(access, &mut response);
+                    }
+                    response
+                }
                 Ok(access) => {
                     request.extensions_mut().insert(Proof {
                         class: guard.class,
@@ -276,9 +282,7 @@ where
                         Ok(Ok(response)) => response,
                         Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
                     };
-                    if answers_are_logged() {
-                        response.extensions_mut().insert(Caller(access));
-                    }
+                    guard.name(access, &mut response);
                     response
                 }
             };
@@ -332,17 +336,26 @@ struct Guard {
 }
 
 impl Guard {
+    /// Says whose key it was, to the log, and to what tells browsers who may read the answer.
+    fn name(&self, access: Arc<Access>, response: &mut Response) {
+        if self.class == Class::Publishable || answers_are_logged() {
+            response.extensions_mut().insert(Caller(access));
+        }
+    }
+
     /// The order of the checks: a limit by address, the key, a limit by credential.
-    async fn judge(&self, caller: &Arriving) -> (Standing, Result<Arc<Access>, ApiError>) {
+    async fn judge(&self, caller: &Arriving) -> (Standing, Result<Arc<Access>, Refusal>) {
         let limit = self.limit.as_ref();
         if let Some(limit) = limit.filter(|limit| limit.whose() == Whose::Client) {
             let verdict = self.take(limit, caller.address.to_string()).await;
             if !verdict.admitted() {
-                let refused = rate_limited(limit, &verdict);
+                let refused = Refusal {
+                    error: rate_limited(limit, &verdict),
+                    key: None,
+                };
                 return (Some((limit.clone(), verdict)), Err(refused));
             }
             let judged = self.recognise(&caller.key).await;
-            let judged = judged.map_err(|refusal| refusal.error);
             return (Some((limit.clone(), verdict)), judged);
         }
         match self.recognise(&caller.key).await {
@@ -354,7 +367,10 @@ impl Guard {
                 let judged = if verdict.admitted() {
                     Ok(access)
                 } else {
-                    Err(rate_limited(limit, &verdict))
+                    Err(Refusal {
+                        error: rate_limited(limit, &verdict),
+                        key: Some(access),
+                    })
                 };
                 (Some((limit.clone(), verdict)), judged)
             }
@@ -363,7 +379,7 @@ impl Guard {
             }
             Err(refusal) => {
                 let Some(limit) = limit else {
-                    return (None, Err(refusal.error));
+                    return (None, Err(refusal));
                 };
                 let who = match &refusal.key {
                     Some(access) => access.key.id.to_string(),
@@ -371,7 +387,7 @@ impl Guard {
                 };
                 let bucket = bucket(limit, who);
                 let verdict = self.config.throttle.peek(&bucket, limit.tiers()).await;
-                (Some((limit.clone(), verdict)), Err(refusal.error))
+                (Some((limit.clone(), verdict)), Err(refusal))
             }
         }
     }
@@ -381,9 +397,10 @@ impl Guard {
         &self,
         address: IpAddr,
         error: ApiError,
-    ) -> (Standing, Result<Arc<Access>, ApiError>) {
+    ) -> (Standing, Result<Arc<Access>, Refusal>) {
+        let stranger = |error| Err(Refusal { error, key: None });
         let Some(limit) = &self.config.guesses else {
-            return (None, Err(error));
+            return (None, stranger(error));
         };
         let verdict = self.take(limit, address.to_string()).await;
         let error = if verdict.admitted() {
@@ -391,7 +408,7 @@ impl Guard {
         } else {
             rate_limited(limit, &verdict)
         };
-        (Some((limit.clone(), verdict)), Err(error))
+        (Some((limit.clone(), verdict)), stranger(error))
     }
 
     /// Mode, known key, revocation, kind of key, organisation, entitlement: in this order.

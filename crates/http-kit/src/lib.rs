@@ -6,6 +6,7 @@
 
 mod answer;
 mod body;
+mod browsers;
 mod class;
 mod client_ip;
 mod conn;
@@ -29,6 +30,7 @@ mod throttle;
 
 pub use answer::{Pen, Sent};
 pub use body::{BODY_LIMIT, read as read_body};
+pub use browsers::{Admitting, Browsers};
 pub use class::{
     AnyKey, ClassLayer, Door, DoorConfig, Entitled, Guarded, Publishable, Sandbox, Secret, Wording,
 };

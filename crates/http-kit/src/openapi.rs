@@ -56,6 +56,8 @@ pub struct ContractFault(Vec<String>);
 pub struct Contract {
     api: OpenApi,
     errors: BTreeMap<&'static str, ErrorDoc>,
+    /// Codes that an operation gives under another status than the others do.
+    elsewhere: BTreeMap<(&'static str, &'static str), u16>,
     faults: Vec<String>,
 }
 
@@ -74,6 +76,7 @@ impl Contract {
         let mut contract = Self {
             api,
             errors,
+            elsewhere: BTreeMap::new(),
             faults: Vec::new(),
         };
         let components = contract.components();
@@ -92,14 +95,31 @@ impl Contract {
         contract
     }
 
+    /// One operation gives a code under another status than the others do. Called before the
+    /// operation's codes are documented.
+    #[must_use]
+    pub fn status_of(
+        mut self,
+        operation_id: &'static str,
+        code: &'static str,
+        status: u16,
+    ) -> Self {
+        self.elsewhere.insert((operation_id, code), status);
+        self
+    }
+
     /// Documents the codes of one operation, one response for each status. Whatever else may
     /// happen is the `default` response.
     #[must_use]
-    pub fn errors(mut self, operation_id: &str, codes: &[&'static str]) -> Self {
+    pub fn errors(mut self, operation_id: &'static str, codes: &[&'static str]) -> Self {
         let mut by_status: BTreeMap<u16, Vec<ErrorDoc>> = BTreeMap::new();
         for code in codes {
             match self.errors.get(code) {
-                Some(doc) => by_status.entry(doc.status).or_default().push(*doc),
+                Some(doc) => {
+                    let other = self.elsewhere.get(&(operation_id, *code));
+                    let status = other.copied().unwrap_or(doc.status);
+                    by_status.entry(status).or_default().push(*doc);
+                }
                 None => self.faults.push(format!("unknown code `{code}`")),
             }
         }

@@ -1,6 +1,7 @@
 //! Web origins: where a partner's pages live.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
 use kernel::Mode;
 use url::{Host, Url};
@@ -35,6 +36,15 @@ impl Origin {
         web.then(|| Self(url.origin().ascii_serialization()))
     }
 
+    /// The origin of pages that are served here over plain HTTP.
+    #[must_use]
+    pub fn of_address(address: SocketAddr) -> Self {
+        match address.port() {
+            80 => Self(format!("http://{}", Bracketed(address.ip()))),
+            port => Self(format!("http://{}:{port}", Bracketed(address.ip()))),
+        }
+    }
+
     /// An origin that was stored: the text of [`Origin::as_str`], and no other spelling of it.
     #[must_use]
     pub fn stored(text: &str) -> Option<Self> {
@@ -57,6 +67,18 @@ pub fn serves_pages(url: &Url, mode: Mode) -> bool {
         ("https", _) => url.has_host(),
         ("http", Mode::Test) => url.host().is_some_and(is_loopback),
         _ => false,
+    }
+}
+
+/// An address as it stands in a URL.
+struct Bracketed(IpAddr);
+
+impl fmt::Display for Bracketed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            IpAddr::V4(address) => write!(f, "{address}"),
+            IpAddr::V6(address) => write!(f, "[{address}]"),
+        }
     }
 }
 
@@ -140,6 +162,20 @@ mod tests {
         }
         assert_eq!(read("http://localhost:3000", Mode::Live), None);
         assert_eq!(read("http://127.0.0.1", Mode::Live), None);
+    }
+
+    // rule: gate.origin.default-port
+    #[test]
+    fn the_origin_of_an_address_is_one_that_browsers_write() {
+        for (address, origin) in [
+            ("127.0.0.1:4020", "http://127.0.0.1:4020"),
+            ("127.0.0.1:80", "http://127.0.0.1"),
+            ("[::1]:4020", "http://[::1]:4020"),
+        ] {
+            let found = Origin::of_address(address.parse().unwrap());
+            assert_eq!(found.as_str(), origin);
+            assert_eq!(Origin::stored(origin), Some(found));
+        }
     }
 
     #[test]

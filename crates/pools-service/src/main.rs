@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
-use service_kit::Program;
+use service_kit::{Document, Program};
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -12,7 +12,10 @@ fn main() -> ExitCode {
     service_kit::run(&Program {
         name: "pools-service",
         about: "The Penstock liquidity pools API",
-        openapi: pools_service::openapi_yaml,
+        documents: &[Document {
+            name: "pools-v1",
+            yaml: pools_service::openapi_yaml,
+        }],
         start: |runtime| Box::pin(pools_service::start(runtime)),
     })
 }

@@ -13,6 +13,7 @@ use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
 use partner_core::ports::{Directory, InFlight, Throttle};
 use partner_core::sealing::{MasterKey, Sealer};
+use partner_core::token::TokenKey;
 use partner_core::webhooks::schedule::Schedule;
 use pools_core::ports::{Engine, RateSource};
 use pools_core::usecases::recount::Recounting;
@@ -63,6 +64,8 @@ pub struct Foundation {
     pub store: Arc<dyn Store>,
     /// Seals what is encrypted at rest.
     pub sealer: Arc<Sealer>,
+    /// Signs embed tokens.
+    pub embed_tokens: TokenKey,
     /// The process's clock.
     pub clock: Arc<dyn Clock>,
     /// The process's randomness.
@@ -89,6 +92,7 @@ impl Foundation {
             config: Arc::new(config),
             store,
             sealer: Arc::new(Sealer::new(&key)),
+            embed_tokens: TokenKey::new(&key, "embed"),
             clock: ports.clock,
             entropy: ports.entropy,
         })

@@ -6,4 +6,4 @@ mod listening;
 mod program;
 
 pub use listening::{Bound, Listening, StartFault};
-pub use program::{Program, Starting, run};
+pub use program::{Document, Program, Starting, run};

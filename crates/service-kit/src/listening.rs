@@ -87,17 +87,28 @@ impl Bound {
         setting: &'static str,
         wanted: SocketAddr,
     ) -> Result<Self, StartFault> {
-        let base = &runtime.base;
+        let mut bound = Self::bind_beside(runtime, setting, wanted).await?;
+        if let Some(wanted) = runtime.base.config.metrics_listen {
+            bound.metrics = Some(bind("PENSTOCK_METRICS_LISTEN", wanted).await?);
+        }
+        Ok(bound)
+    }
+
+    /// The same beside another service of this process, whose metrics are of both.
+    ///
+    /// # Errors
+    /// As [`Bound::bind`].
+    pub async fn bind_beside(
+        runtime: &Runtime,
+        setting: &'static str,
+        wanted: SocketAddr,
+    ) -> Result<Self, StartFault> {
         let (listener, address) = bind(setting, wanted).await?;
-        let metrics = match base.config.metrics_listen {
-            Some(wanted) => Some(bind("PENSTOCK_METRICS_LISTEN", wanted).await?),
-            None => None,
-        };
         Ok(Self {
             address,
             listener,
-            metrics,
-            site: site(base, address),
+            metrics: None,
+            site: site(&runtime.base, address),
             stop: runtime.shutdown.clone(),
         })
     }

@@ -21,10 +21,19 @@ pub struct Program {
     pub name: &'static str,
     /// What it is, in a sentence.
     pub about: &'static str,
-    /// Its published contract as YAML.
-    pub openapi: fn() -> Result<String, StartFault>,
+    /// What it publishes, its contract first.
+    pub documents: &'static [Document],
     /// Binds it and starts its work in the background.
     pub start: for<'r> fn(&'r Runtime) -> Starting<'r>,
+}
+
+/// A document that a service publishes.
+#[derive(Debug)]
+pub struct Document {
+    /// What it is called under `/openapi/`, without an ending.
+    pub name: &'static str,
+    /// It, as YAML.
+    pub yaml: fn() -> Result<String, StartFault>,
 }
 
 /// A service on its way to listening.
@@ -40,14 +49,17 @@ struct Arguments {
     command: Option<Command>,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum Command {
     /// Serves the API; what happens without a command, too.
     Serve,
     /// Brings the database's schema up to date.
     Migrate,
     /// Prints the published contract as YAML.
-    Openapi,
+    Openapi {
+        /// Another document that is published beside it.
+        name: Option<String>,
+    },
     /// Prints the effective configuration, secrets masked.
     Config,
 }
@@ -56,6 +68,8 @@ enum Command {
 enum Failure {
     /// Bad configuration: exit 2.
     Config(Vec<ConfigFault>),
+    /// A word that means nothing here: exit 2.
+    Arguments(String),
     /// Anything else: exit 1.
     Other(String),
 }
@@ -68,7 +82,7 @@ pub fn run(program: &Program) -> ExitCode {
     let arguments = arguments.unwrap_or_else(|fault| fault.exit());
     let command = arguments.command.unwrap_or(Command::Serve);
     let ended = match command {
-        Command::Openapi => openapi(program),
+        Command::Openapi { name } => openapi(program, name.as_deref()),
         Command::Serve | Command::Migrate | Command::Config => {
             let loaded = Config::load(&Sources::of_process(arguments.config));
             loaded
@@ -82,6 +96,10 @@ pub fn run(program: &Program) -> ExitCode {
             faults
                 .iter()
                 .for_each(|fault| say_error(&fault.to_string()));
+            ExitCode::from(2)
+        }
+        Err(Failure::Arguments(line)) => {
+            say_error(&line);
             ExitCode::from(2)
         }
         Err(Failure::Other(line)) => {
@@ -111,7 +129,7 @@ fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(),
     let ended = tokio.block_on(async {
         match command {
             Command::Migrate => migrate(loaded.config).await,
-            Command::Serve | Command::Openapi | Command::Config => {
+            Command::Serve | Command::Openapi { .. } | Command::Config => {
                 serve(program, loaded.config).await
             }
         }
@@ -149,8 +167,17 @@ async fn migrate(config: Config) -> Result<(), Failure> {
     Ok(())
 }
 
-fn openapi(program: &Program) -> Result<(), Failure> {
-    let yaml = (program.openapi)().map_err(|fault| Failure::Other(fault.to_string()))?;
+/// Without a name, the contract.
+fn openapi(program: &Program, name: Option<&str>) -> Result<(), Failure> {
+    let wanted = |document: &&Document| name.is_none_or(|name| name == document.name);
+    let Some(document) = program.documents.iter().find(wanted) else {
+        let names: Vec<&str> = program.documents.iter().map(|it| it.name).collect();
+        return Err(Failure::Arguments(format!(
+            "openapi: expected one of {}",
+            names.join(", ")
+        )));
+    };
+    let yaml = (document.yaml)().map_err(|fault| Failure::Other(fault.to_string()))?;
     say(&yaml);
     Ok(())
 }

@@ -18,7 +18,7 @@ pub(crate) const KEYS: [&str; 5] = [
 ];
 
 /// Fields that belong to somebody: of answers, of the operator, of no request.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 21] = [
     "status",
     "partner_id",
     "partnerId",
@@ -33,6 +33,9 @@ const FIELDS: [&str; 18] = [
     "settledAt",
     "transactId",
     "kyc_pre_verified",
+    "client_secret",
+    "session_id",
+    "expires_at",
     "allowedPools",
     "__proto__",
     "constructor",
@@ -87,7 +90,16 @@ fn path(dice: &Dice, memory: &Memory, request: &mut Request) {
         9 => escaped(&values::text(dice, &old)),
         10 => dice.word(&KEYS),
         11 => {
-            let other = dice.word(&["transactId", "quoteId", "poolId", "id", "engineFillTxId"]);
+            let other = dice.word(&[
+                "transactId",
+                "quoteId",
+                "poolId",
+                "id",
+                "engineFillTxId",
+                "refid",
+                "event_id",
+                "client_secret",
+            ]);
             memory.recall(dice, &other).unwrap_or(old)
         }
         12 => {
@@ -112,6 +124,10 @@ fn query(dice: &Dice, memory: &Memory, request: &mut Request) {
         "currency",
         "created_after",
         "created_before",
+        "starting_after",
+        "session_id",
+        "skip",
+        "publishable_key",
         "x",
         "",
     ];
@@ -122,7 +138,16 @@ fn query(dice: &Dice, memory: &Memory, request: &mut Request) {
         6 => escaped(&values::text(dice, "EUR")),
         7 => dice.word(&["%", "%zz", "%ff", "%C3", "+", "a=b=c", "%2500"]),
         8 => dice.word(&[
-            "on_ramp", "off_ramp", "ON_RAMP", "quoted", "settled", "EUR", "usdt",
+            "on_ramp",
+            "off_ramp",
+            "ON_RAMP",
+            "quoted",
+            "settled",
+            "EUR",
+            "usdt",
+            "open",
+            "pending",
+            "dead_lettered",
         ]),
         9 => escaped(&dice.word(&KEYS)),
         10 => {
@@ -203,6 +228,8 @@ fn header(dice: &Dice, request: &mut Request) {
                 "if-none-match",
                 "origin",
                 "range",
+                "referer",
+                "x-embed-token",
                 "transfer-encoding",
                 "upgrade",
                 "x-http-method-override",

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use acceptance::Call;
 use axum::http::{HeaderName, HeaderValue, Uri};
+use partner_core::events::Service;
 
 /// A request, each part as it would stand on the wire.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +60,7 @@ impl Request {
     }
 
     /// The same for a shell.
-    pub(crate) fn curl(&self) -> String {
+    pub(crate) fn curl(&self, service: Service) -> String {
         let mut line = format!("curl -i -X {}", self.method);
         for (name, value) in &self.headers {
             // With a semicolon curl sends a header that is empty.
@@ -76,7 +77,11 @@ impl Request {
                 line += " -H 'content-type:'";
             }
         }
-        let target = format!("http://127.0.0.1:4010{}", self.target());
+        let port = match service {
+            Service::Pools => 4010,
+            Service::Gate => 4020,
+        };
+        let target = format!("http://127.0.0.1:{port}{}", self.target());
         let _ = write!(line, " --path-as-is {}", quoted(target.as_bytes()));
         line
     }

@@ -1,8 +1,12 @@
 //! One world under attack.
 
-use acceptance::{ACME, Answer, Call, Contract, Logs, RIVAL, Reply, World};
+use acceptance::{ACME, Answer, Call, Contract, Gate, Logs, RIVAL, Reply, SHOP, World};
 use partner_core::PartnerStatus;
+use partner_core::events::Service;
+use partner_core::gate::GateProfile;
+use partner_core::origin::Origin;
 use partner_core::pools::{Kyc, PoolsAccess, PoolsProfile};
+use partner_core::webhooks::delivery::Ending;
 use pools_core::ports::Hold;
 
 use crate::bend::{KEYS, bend};
@@ -18,11 +22,16 @@ const CANARIES: [&str; 3] = ["AcmeAcmeAcme", "RivalRivalRival", "whsec_"];
 
 /// Sends so many requests to a world of its own.
 pub(crate) async fn play(seed: u64, cases: u64) -> Tally {
+    let gate = Gate::new().await;
     let scene = Scene {
-        world: World::new().await,
+        world: gate.world().clone(),
+        gate,
         dice: Dice::new(seed),
         operations: operations(),
     };
+    // So that a session of the document's examples is sound whoever creates it.
+    let shop = |profile: &mut GateProfile| profile.allowed_domains.extend(Origin::stored(SHOP));
+    scene.world.operator().change_gate(RIVAL, shop).await;
     for partner in [ACME, RIVAL] {
         for asset in ["EUR", "USDT"] {
             scene
@@ -36,14 +45,15 @@ pub(crate) async fn play(seed: u64, cases: u64) -> Tally {
     let mut tally = Tally::default();
     for case in 0..cases {
         scene.time_passes().await;
-        let (request, sound, call) = scene.next(&memory);
+        let (service, request, sound, call) = scene.next(&memory);
         let witness = Witness {
             seed,
             case,
+            service,
             request: &request,
         };
-        let answer = scene.send(call.clone()).await;
-        let operation = scene.judge(&request, sound, &answer);
+        let answer = scene.send(service, call.clone()).await;
+        let operation = scene.judge(service, &request, sound, &answer);
         drop(witness);
         let id = operation.map_or(NOWHERE, |operation| operation.id.as_str());
         tally.count(
@@ -51,17 +61,18 @@ pub(crate) async fn play(seed: u64, cases: u64) -> Tally {
             answer.status,
             answer["code"].as_str().unwrap_or_default(),
         );
-        if answer.status == 200 {
+        if answer.status < 300 {
             memory.learn(&scene.dice, id, &answer.body);
         }
     }
     scene.world.notice_all().await;
-    scene.world.finish().await;
+    scene.gate.finish().await;
     tally
 }
 
 struct Scene {
     world: World,
+    gate: Gate,
     dice: Dice,
     operations: Vec<Operation>,
 }
@@ -99,12 +110,22 @@ impl Scene {
                 let status = [PartnerStatus::Active, PartnerStatus::Suspended];
                 operator.put_partner(RIVAL, *dice.pick(&status)).await;
             }
+            122..=127 => self.gate.conclude(Ending::GivenUp, Some(500), None).await,
+            128 => self.gate.conclude(Ending::Delivered, Some(200), None).await,
+            129 => {
+                let change = |profile: &mut GateProfile| {
+                    profile.enabled = !dice.one_in(4);
+                    profile.flow_sessions = dice.one_in(2);
+                    profile.kyc_trusted = dice.one_in(2);
+                };
+                operator.change_gate(RIVAL, change).await;
+            }
             _ => {}
         }
     }
 
     /// The next request that HTTP can carry, and whether nothing is wrong with it.
-    fn next(&self, memory: &Memory) -> (Request, bool, Call) {
+    fn next(&self, memory: &Memory) -> (Service, Request, bool, Call) {
         loop {
             let dice = &self.dice;
             // What writes is asked for more often, so that there is something to be read.
@@ -114,10 +135,12 @@ impl Scene {
             let operation = *dice.pick(&fitting);
             let mut request = operation.request(dice, memory);
             let key = match dice.below(10) {
-                0 => KEYS[1],
-                1 | 2 => KEYS[3],
-                3 if operation.any_key => KEYS[2],
-                _ => KEYS[0],
+                0 if operation.secret => KEYS[1],
+                1 | 2 if operation.secret => KEYS[3],
+                3 if operation.publishable => KEYS[2],
+                _ if operation.secret => KEYS[0],
+                1 | 2 => KEYS[4],
+                _ => KEYS[2],
             };
             request.add("authorization", format!("Bearer {key}"));
             let bends = [0, 0, 0, 1, 1, 1, 1, 2, 2, 4][dice.below(10)];
@@ -125,18 +148,18 @@ impl Scene {
                 bend(dice, memory, &mut request);
             }
             if let Some(call) = request.call() {
-                return (request, bends == 0, call);
+                return (operation.service, request, bends == 0, call);
             }
         }
     }
 
     /// Sends it. The answer has been held against the contract when it is here.
-    async fn send(&self, call: Call) -> Answer {
+    async fn send(&self, service: Service, call: Call) -> Answer {
         if !self.dice.one_in(LISTENED) {
-            return self.world.send(call).await;
+            return self.answer(service, call).await;
         }
         let (logs, _caught) = Logs::catch();
-        let answer = self.world.send(call).await;
+        let answer = self.answer(service, call).await;
         let log = logs.text();
         let told = CANARIES.iter().find(|canary| log.contains(**canary));
         assert_eq!(told, None, "a secret is logged: {log}");
@@ -144,16 +167,29 @@ impl Scene {
         answer
     }
 
+    async fn answer(&self, service: Service, call: Call) -> Answer {
+        match service {
+            Service::Pools => self.world.send(call).await,
+            Service::Gate => self.gate.send(call).await,
+        }
+    }
+
     /// What holds of every answer here, beside the contract.
     fn judge(
         &self,
+        service: Service,
         request: &Request,
         sound: bool,
         answer: &Answer,
     ) -> Option<&'static acceptance::Operation> {
         let code = answer["code"].as_str().unwrap_or_default();
         let method = request.method.parse().unwrap();
-        let operation = Contract::published().operation(&method, &request.target());
+        let contract = match service {
+            Service::Pools => Contract::published(),
+            Service::Gate => Contract::gate(),
+        };
+        let operation = contract.operation(&method, &request.target());
+        let preflight = request.method == "OPTIONS" && answer.status == 204;
         match operation {
             Some(operation) => assert!(
                 operation.statuses.contains_key(&answer.status.to_string()),
@@ -161,7 +197,10 @@ impl Scene {
                 operation.id,
                 answer.status
             ),
-            None => assert!(matches!(answer.status, 404 | 405), "{answer:?}"),
+            None => assert!(
+                preflight || matches!(answer.status, 404 | 405),
+                "{answer:?}"
+            ),
         }
         assert_eq!(answer.status == 405, answer.header("allow").is_some());
         let meant = matches!(code, "engine_unavailable" | "side_not_enabled");
@@ -176,7 +215,12 @@ impl Scene {
             let refused = matches!(answer.status, 401 | 405 | 408 | 413 | 415 | 431);
             let misread = matches!(
                 code,
-                "invalid_request" | "invalid_json" | "route_not_found" | "key_mode_mismatch"
+                "invalid_request"
+                    | "invalid_json"
+                    | "route_not_found"
+                    | "key_mode_mismatch"
+                    | "key_kind_not_allowed"
+                    | "live_key_on_sandbox"
             );
             assert!(!refused && !misread, "a sound request is refused: {text}");
         }
@@ -188,6 +232,7 @@ impl Scene {
 struct Witness<'r> {
     seed: u64,
     case: u64,
+    service: Service,
     request: &'r Request,
 }
 
@@ -198,7 +243,7 @@ impl Drop for Witness<'_> {
                 "\nHOSTILE_SEED={} HOSTILE_CASES={} ends with\n{}\n",
                 self.seed,
                 self.case + 1,
-                self.request.curl()
+                self.request.curl(self.service)
             );
         }
     }

@@ -1,8 +1,10 @@
 //! The operations of the published document, as something to make requests from.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
-use acceptance::{ADDRESS, Contract};
+use acceptance::ADDRESS;
+use partner_core::events::Service;
 use serde_json::{Map, Value, json};
 
 use crate::dice::Dice;
@@ -12,13 +14,17 @@ use crate::values;
 /// What a published operation says of its requests.
 #[derive(Debug)]
 pub(crate) struct Operation {
+    /// Who serves it.
+    pub(crate) service: Service,
     pub(crate) id: String,
     method: String,
     template: String,
     parameters: Vec<Parameter>,
     pub(crate) body: Option<Value>,
-    /// Whether a publishable key will do.
-    pub(crate) any_key: bool,
+    /// Whether a secret key will do, and whether a publishable one.
+    pub(crate) secret: bool,
+    pub(crate) publishable: bool,
+    document: &'static Value,
 }
 
 #[derive(Debug)]
@@ -50,6 +56,9 @@ impl Memory {
     pub(crate) fn learn(&mut self, dice: &Dice, operation: &str, answer: &Value) {
         match answer {
             Value::Object(fields) => {
+                if let (Some(kind), Some(id)) = (answer["object"].as_str(), answer["id"].as_str()) {
+                    self.keep(dice, &format!("id of {kind}"), id);
+                }
                 for (name, value) in fields {
                     match value.as_str() {
                         Some(text) if name == "nextCursor" => {
@@ -74,14 +83,33 @@ impl Memory {
     }
 }
 
-/// Every operation of the published document.
+/// What each service publishes.
+fn documents() -> &'static [(Service, Value)] {
+    static DOCUMENTS: OnceLock<Vec<(Service, Value)>> = OnceLock::new();
+    DOCUMENTS.get_or_init(|| {
+        let published = [
+            (Service::Pools, pools_http::openapi()),
+            (Service::Gate, gate_http::openapi()),
+            (Service::Gate, gate_http::test_helpers()),
+        ];
+        let read = published.map(|(service, document)| {
+            let document = serde_json::to_value(document.unwrap());
+            (service, document.unwrap())
+        });
+        read.into()
+    })
+}
+
+/// Every operation of the published documents.
 pub(crate) fn operations() -> Vec<Operation> {
-    let document = &Contract::published().document;
     let mut operations = Vec::new();
-    for (template, item) in document["paths"].as_object().unwrap() {
-        for (method, operation) in item.as_object().unwrap() {
-            if operation.get("responses").is_some() {
-                operations.push(Operation::read(method, template, operation));
+    for (service, document) in documents() {
+        for (template, item) in document["paths"].as_object().unwrap() {
+            for (method, operation) in item.as_object().unwrap() {
+                if operation.get("responses").is_some() {
+                    let place = (*service, document);
+                    operations.push(Operation::read(place, method, template, operation));
+                }
             }
         }
     }
@@ -90,7 +118,12 @@ pub(crate) fn operations() -> Vec<Operation> {
 }
 
 impl Operation {
-    fn read(method: &str, template: &str, operation: &Value) -> Self {
+    fn read(
+        (service, document): (Service, &'static Value),
+        method: &str,
+        template: &str,
+        operation: &Value,
+    ) -> Self {
         let parameters = operation["parameters"].as_array().into_iter().flatten();
         let parameter = |parameter: &Value| Parameter {
             name: parameter["name"].as_str().unwrap().to_owned(),
@@ -99,16 +132,38 @@ impl Operation {
             schema: with_example(&parameter["schema"], &parameter["example"]),
         };
         let body = &operation["requestBody"]["content"]["application/json"]["schema"];
-        let security = operation["security"].as_array().into_iter().flatten();
+        let takes = |scheme: &str| {
+            let security = operation["security"].as_array().into_iter().flatten();
+            security
+                .into_iter()
+                .any(|known| known.get(scheme).is_some())
+        };
         Self {
+            service,
+            document,
             id: operation["operationId"].as_str().unwrap().to_owned(),
             method: method.to_uppercase(),
             template: template.to_owned(),
             parameters: parameters.map(parameter).collect(),
-            body: (!body.is_null()).then(|| body.clone()),
-            any_key: security
-                .into_iter()
-                .any(|scheme| scheme.get("publishableKey").is_some()),
+            body: (!body.is_null()).then(|| said(body).clone()),
+            secret: takes("secretKey"),
+            publishable: takes("publishableKey"),
+        }
+    }
+
+    /// Under which name earlier answers tell what a parameter may be.
+    fn known_as(&self, parameter: &str) -> String {
+        let within = |place: &str| self.template.contains(place);
+        match parameter {
+            "cursor" => format!("cursor of {}", self.id),
+            "id" if within("/sessions/") || within("/gate_sessions/") => {
+                "id of gate_session".to_owned()
+            }
+            "id" if within("/deliveries/") => "id of webhook_delivery".to_owned(),
+            "id" => "poolId".to_owned(),
+            "starting_after" if within("/transactions") => "refid".to_owned(),
+            "starting_after" => "id of gate_session".to_owned(),
+            name => name.to_owned(),
         }
     }
 
@@ -124,15 +179,11 @@ impl Operation {
             if !parameter.required && !dice.one_in(3) {
                 continue;
             }
-            let known = match parameter.name.as_str() {
-                "id" => "poolId".to_owned(),
-                "cursor" => format!("cursor of {}", self.id),
-                name => name.to_owned(),
-            };
+            let known = self.known_as(&parameter.name);
             if !parameter.required && !is_known(dice, memory, &known, &parameter.schema) {
                 continue;
             }
-            let value = sample(dice, memory, &known, &parameter.schema);
+            let value = self.sample(dice, memory, &known, &parameter.schema);
             let text = value.as_str().map_or(value.to_string(), str::to_owned);
             match parameter.place.as_str() {
                 "path" => {
@@ -151,12 +202,81 @@ impl Operation {
             }
         }
         if let Some(schema) = &self.body {
-            let body = sample(dice, memory, "", schema);
+            let body = self.sample(dice, memory, "", schema);
             request.body = Some(body.to_string().into_bytes());
             request.add("content-type", "application/json");
         }
         request
     }
+
+    /// A value of a schema, which stands in a field of this name.
+    fn sample(&self, dice: &Dice, memory: &Memory, name: &str, schema: &Value) -> Value {
+        if let Some(place) = schema["$ref"].as_str() {
+            let target = self
+                .document
+                .pointer(place.trim_start_matches('#'))
+                .unwrap();
+            return self.sample(dice, memory, name, target);
+        }
+        if let Some(choices) = schema["oneOf"].as_array() {
+            return self.sample(dice, memory, name, dice.pick(choices));
+        }
+        if let Some(words) = schema["enum"].as_array() {
+            return dice.pick(words).clone();
+        }
+        if let Some(fields) = schema["properties"].as_object() {
+            return self.object(dice, memory, schema, fields);
+        }
+        if let Some(meant) = meant(dice, memory, name) {
+            return json!(meant);
+        }
+        for given in ["example", "default"] {
+            if schema.get(given).is_some_and(|given| !given.is_null()) {
+                return schema[given].clone();
+            }
+        }
+        let kind = match &schema["type"] {
+            Value::Array(kinds) => dice.pick(kinds).clone(),
+            kind => kind.clone(),
+        };
+        match kind.as_str().unwrap_or("string") {
+            "null" => Value::Null,
+            "boolean" => json!(dice.one_in(2)),
+            "integer" | "number" => {
+                let low = schema["minimum"].as_i64().unwrap_or(1);
+                json!(dice.between(low, schema["maximum"].as_i64().unwrap_or(low + 100)))
+            }
+            "array" => json!([self.sample(dice, memory, name, &schema["items"])]),
+            "object" => json!({ "a": 1.10, "b": { "c": [null, "text"] } }),
+            _ => json!(format!("text-{}", dice.below(1_000))),
+        }
+    }
+
+    fn object(
+        &self,
+        dice: &Dice,
+        memory: &Memory,
+        schema: &Value,
+        fields: &Map<String, Value>,
+    ) -> Value {
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        let mut object = Map::new();
+        for (name, schema) in fields {
+            // A purchase needs its address, which a schema cannot say.
+            let wanted = required.contains(&json!(name)) || name == "destAddress";
+            if wanted || dice.one_in(4) {
+                object.insert(name.clone(), self.sample(dice, memory, name, schema));
+            }
+        }
+        Value::Object(object)
+    }
+}
+
+/// What a body is to be, where one is sent at all.
+fn said(schema: &Value) -> &Value {
+    let choices = schema["oneOf"].as_array().into_iter().flatten();
+    let mut choices = choices.filter(|choice| choice["type"] != "null");
+    choices.next().unwrap_or(schema)
 }
 
 fn with_example(schema: &Value, example: &Value) -> Value {
@@ -175,59 +295,6 @@ fn is_known(dice: &Dice, memory: &Memory, name: &str, schema: &Value) -> bool {
         || meant(dice, memory, name).is_some()
 }
 
-/// A value of a schema, which stands in a field of this name.
-fn sample(dice: &Dice, memory: &Memory, name: &str, schema: &Value) -> Value {
-    if let Some(place) = schema["$ref"].as_str() {
-        let document = &Contract::published().document;
-        let target = document.pointer(place.trim_start_matches('#')).unwrap();
-        return sample(dice, memory, name, target);
-    }
-    if let Some(choices) = schema["oneOf"].as_array() {
-        return sample(dice, memory, name, dice.pick(choices));
-    }
-    if let Some(words) = schema["enum"].as_array() {
-        return dice.pick(words).clone();
-    }
-    if let Some(fields) = schema["properties"].as_object() {
-        return object(dice, memory, schema, fields);
-    }
-    if let Some(meant) = meant(dice, memory, name) {
-        return json!(meant);
-    }
-    for given in ["example", "default"] {
-        if schema.get(given).is_some_and(|given| !given.is_null()) {
-            return schema[given].clone();
-        }
-    }
-    let kind = match &schema["type"] {
-        Value::Array(kinds) => dice.pick(kinds).clone(),
-        kind => kind.clone(),
-    };
-    match kind.as_str().unwrap_or("string") {
-        "null" => Value::Null,
-        "boolean" => json!(dice.one_in(2)),
-        "integer" | "number" => {
-            let low = schema["minimum"].as_i64().unwrap_or(1);
-            json!(dice.between(low, schema["maximum"].as_i64().unwrap_or(low + 100)))
-        }
-        "array" => json!([sample(dice, memory, name, &schema["items"])]),
-        _ => json!(format!("text-{}", dice.below(1_000))),
-    }
-}
-
-fn object(dice: &Dice, memory: &Memory, schema: &Value, fields: &Map<String, Value>) -> Value {
-    let required = schema["required"].as_array().cloned().unwrap_or_default();
-    let mut object = Map::new();
-    for (name, schema) in fields {
-        // A purchase needs its address, which a schema cannot say.
-        let wanted = required.contains(&json!(name)) || name == "destAddress";
-        if wanted || dice.one_in(4) {
-            object.insert(name.clone(), sample(dice, memory, name, schema));
-        }
-    }
-    Value::Object(object)
-}
-
 /// Texts of which a schema says only that they are texts.
 fn meant(dice: &Dice, memory: &Memory, name: &str) -> Option<String> {
     match name {
@@ -241,6 +308,9 @@ fn meant(dice: &Dice, memory: &Memory, name: &str) -> Option<String> {
             "100.31", "100.32", "100.33", "100.41", "100.51",
         ])),
         "fiatCurrency" | "cryptoCurrency" | "currency" => None,
+        // Of answers these are; a request has its own.
+        "return_url" | "cancel_url" | "metadata" => None,
+        "clientSecret" => memory.recall(dice, "client_secret"),
         // Most of them in the pool that the examples are of.
         "poolId" if !dice.one_in(8) => Some("EUR-USDT".to_owned()),
         known => memory.recall(dice, known),

@@ -4,9 +4,12 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
+use kernel::Mode;
+use partner_core::events::Service;
+use partner_core::{PartnerId, Tenant};
 use serde_json::Value;
 
-use crate::fixture::Installation;
+use crate::fixture::{Installation, POOL};
 
 /// Asks a process of ours to stop, as an init system does.
 fn terminate(id: u32) {
@@ -22,14 +25,14 @@ fn the_check_does_the_main_job_again_and_again() {
     let installation = Installation::in_a_file();
     let first = installation.run(&["sandbox", "--dir", "s", "--check"]);
     assert_eq!(first.code, 0, "{first:?}");
-    assert_eq!(first.out.matches('✓').count(), 12, "{first:?}");
+    assert_eq!(first.out.matches('✓').count(), 15, "{first:?}");
     let file = installation.folder.path().join("s/demo.json");
     let kept = std::fs::read(&file).unwrap();
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let again = installation.json(&["sandbox", "--dir", "s", "--check"]);
     assert_eq!(again["ok"], true, "{again}");
-    assert_eq!(again["steps"].as_array().unwrap().len(), 12);
+    assert_eq!(again["steps"].as_array().unwrap().len(), 15);
     assert_eq!(std::fs::read(&file).unwrap(), kept);
 }
 
@@ -94,6 +97,7 @@ fn it_prints_what_is_needed_serves_and_stops_when_asked() {
     let mut process = installation
         .program(&["sandbox", "--dir", "s"])
         .env("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0")
+        .env("PENSTOCK_GATE_LISTEN", "127.0.0.1:0")
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -129,10 +133,56 @@ fn it_prints_what_is_needed_serves_and_stops_when_asked() {
         "trades",
         "balance",
         "ledger",
+        "gate_sessions",
+        "embed/bootstrap",
+        "test_helpers",
+        "gate-service listening on http://127.0.0.1:",
     ] {
         assert!(printed.contains(path), "{printed}");
     }
     assert!(printed.contains("curl"));
+}
+
+/// What the developer has changed about the partner stays.
+// rule: cli.sandbox.demo-kept
+#[tokio::test]
+async fn a_partner_from_before_the_gate_is_given_it_and_nothing_else() {
+    let installation = Installation::in_a_file();
+    let words = ["sandbox", "--dir", ".", "--check"];
+    assert_eq!(installation.run(&words).code, 0);
+    let kept = std::fs::read_to_string(installation.folder.path().join("demo.json")).unwrap();
+    let demo: Value = serde_json::from_str(&kept).unwrap();
+    std::fs::remove_file(installation.folder.path().join("penstock.db")).unwrap();
+    let older = format!(
+        "{POOL}[[partners]]\nid = \"demo\"\nname = \"Mine\"\n\
+         [partners.pools]\nenabled = true\nkyc = \"approved\"\ntier = \"gold\"\nallowed = [\"EUR-USDT\"]\n\
+         [[partners.keys]]\nkind = \"secret\"\nkey = {}\n[[partners.keys]]\nkind = \"publishable\"\nkey = {}\n",
+        demo["secret_key"], demo["publishable_key"]
+    );
+    assert_eq!(installation.apply(&older, &[]).code, 0);
+    let done = installation.run(&words);
+    assert_eq!(done.code, 0, "{done:?}");
+    let again = installation.apply(&older, &["--dry-run"]);
+    assert!(again.out.starts_with("nothing to change"), "{again:?}");
+    let base = installation.open().await;
+    let mut tx = base.store.provision_begin("look").await.unwrap();
+    let who = Tenant {
+        partner: PartnerId::parse("demo").unwrap(),
+        mode: Mode::Test,
+    };
+    assert!(tx.gate_profile_get(&who).await.unwrap().unwrap().enabled);
+    assert!(
+        tx.endpoint_get(&who, Service::Gate)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        tx.endpoint_get(&who, Service::Pools)
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
 
 // rule: cli.sandbox.refuses

@@ -34,14 +34,14 @@ pub(super) struct Outcome {
 pub(super) async fn check(
     installation: &Installation,
     demo: &Demo,
-    client: Client,
+    services: Services,
     terminal: &Terminal,
 ) -> Result<Outcome, Failure> {
     let mut tour = Tour {
         installation,
         who: demo.tenant()?,
         demo,
-        client,
+        services,
         quote: String::new(),
         trade: String::new(),
         listener: None,
@@ -70,7 +70,7 @@ pub(super) async fn check(
     Ok(Outcome { ok, steps })
 }
 
-const STEPS: [&str; 12] = [
+const STEPS: [&str; 15] = [
     "credit",
     "discover",
     "capabilities",
@@ -83,13 +83,23 @@ const STEPS: [&str; 12] = [
     "ledger",
     "receiver",
     "event",
+    "session",
+    "bootstrap",
+    "complete",
 ];
+
+/// Where the two services are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Services {
+    pub(super) pools: Client,
+    pub(super) gate: Client,
+}
 
 struct Tour<'t> {
     installation: &'t Installation,
     who: Tenant,
     demo: &'t Demo,
-    client: Client,
+    services: Services,
     /// The quote that was given.
     quote: String,
     /// The trade that executes it.
@@ -116,6 +126,9 @@ impl Tour<'_> {
             "ledger" => self.ledger().await,
             "receiver" => self.receiver().await,
             "event" => self.event().await,
+            "session" => self.session().await,
+            "bootstrap" => self.bootstrap().await,
+            "complete" => self.complete().await,
             other => Err(format!("no step is called {other}")),
         }
     }
@@ -139,7 +152,11 @@ impl Tour<'_> {
 
     async fn discover(&self) -> Seen {
         let key = &self.demo.publishable_key;
-        let answer = self.client.call(Call::get(key, "/v1/pools")).await?;
+        let answer = self
+            .services
+            .pools
+            .call(Call::get(key, "/v1/pools"))
+            .await?;
         let pools = answer.get("pools").and_then(Value::as_array);
         let ids: Vec<&str> = pools
             .into_iter()
@@ -236,13 +253,34 @@ impl Tour<'_> {
     }
 
     async fn event(&mut self) -> Seen {
-        let listener = self.listener.as_mut().ok_or("nobody listens")?;
-        listener.hear(self.installation, self.client).await
+        let (installation, client) = (self.installation, self.services.pools);
+        self.listener()?.hear(installation, client).await
+    }
+
+    async fn session(&mut self) -> Seen {
+        let (installation, client) = (self.installation, self.services.gate);
+        self.listener()?.open(installation, client).await
+    }
+
+    async fn bootstrap(&mut self) -> Seen {
+        let client = self.services.gate;
+        self.listener()?.bootstrap(client).await
+    }
+
+    async fn complete(&mut self) -> Seen {
+        let (installation, client) = (self.installation, self.services.gate);
+        self.listener()?.complete(installation, client).await
+    }
+
+    fn listener(&mut self) -> Result<&mut Listener, String> {
+        self.listener
+            .as_mut()
+            .ok_or_else(|| "nobody listens".to_owned())
     }
 
     fn buyer(&self) -> Buyer<'_> {
         Buyer {
-            client: self.client,
+            client: self.services.pools,
             key: &self.demo.secret_key,
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -27,6 +27,8 @@ pub(super) struct Call<'c> {
     pub(super) path: String,
     pub(super) key: &'c str,
     pub(super) idempotency_key: Option<&'c str>,
+    /// Where the page is from that calls, as its browser says.
+    pub(super) origin: Option<&'c str>,
     pub(super) body: Option<Value>,
 }
 
@@ -37,6 +39,7 @@ impl<'c> Call<'c> {
             path: path.into(),
             key,
             idempotency_key: None,
+            origin: None,
             body: None,
         }
     }
@@ -79,6 +82,9 @@ impl Client {
             .header(AUTHORIZATION, format!("Bearer {}", call.key));
         if let Some(key) = call.idempotency_key {
             request = request.header("idempotency-key", key);
+        }
+        if let Some(origin) = call.origin {
+            request = request.header(ORIGIN, origin);
         }
         let body = match call.body {
             Some(body) => {

@@ -5,14 +5,15 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use kernel::{Amount, Asset, Clock, Entropy, Mode, RequestId};
-use partner_core::events::generate_secret;
+use kernel::{Amount, Asset, Clock, Entropy, Mode, RequestId, StoreError};
+use partner_core::events::{Service, generate_secret};
 use partner_core::key::{KeyKind, NewKey};
 use partner_core::pools::Network;
+use partner_core::ports::ProvisionStore;
 use partner_core::provision::{Document, KeyEntry, Setting, parse_document};
 use partner_core::usecases::apply::Run;
 use partner_core::webhooks::target::AllowPrivate;
-use partner_core::{Tenant, usecases::partners};
+use partner_core::{Partner, Tenant, usecases::partners};
 use pools_core::usecases::credit::Credit;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,7 @@ pub(super) struct Demo {
     pub(super) partner: String,
     pub(super) secret_key: String,
     pub(super) publishable_key: String,
+    /// Of both services' endpoints.
     pub(super) webhook_secret: String,
 }
 
@@ -89,10 +91,14 @@ impl Demo {
     ) -> Result<(), Failure> {
         let who = self.tenant()?;
         let known = partners::find(&*installation.base.store, &who).await?;
-        if known.is_some() && !fresh {
-            return Ok(());
+        let mut document = self.document()?;
+        if let Some(known) = known.filter(|_| !fresh) {
+            if has_gate(&*installation.base.store, &who).await? {
+                return Ok(());
+            }
+            // Made by a version that had no gate.
+            keep_the_gate_alone(&mut document, &known);
         }
-        let document = self.document()?;
         apply::apply(installation, &document, Run::Commit)
             .await
             .map_err(|error| apply::failed("demo.toml", error))?;
@@ -125,6 +131,26 @@ impl Demo {
             }
         }
         Ok(document)
+    }
+}
+
+async fn has_gate(store: &dyn ProvisionStore, who: &Tenant) -> Result<bool, StoreError> {
+    let mut tx = store.provision_begin("demo").await?;
+    Ok(tx.gate_profile_get(who).await?.is_some())
+}
+
+/// What the demo partner has of everything else stays as it is.
+fn keep_the_gate_alone(document: &mut Document, known: &Partner) {
+    document.pools.clear();
+    for entry in &mut document.partners {
+        entry.partner = known.clone();
+        entry.profile = None;
+        entry.terms.clear();
+        entry.mentions.clear();
+        entry
+            .webhooks
+            .retain(|webhook| webhook.service == Service::Gate);
+        entry.keys.clear();
     }
 }
 
@@ -170,6 +196,7 @@ fn opening() -> impl Iterator<Item = Credit> {
 #[cfg(test)]
 mod tests {
     use partner_core::PartnerId;
+    use partner_core::provision::WebhookEntry;
 
     use super::*;
 
@@ -184,10 +211,10 @@ mod tests {
         };
         assert_eq!(entry.partner.id, PartnerId::parse(&demo.partner).unwrap());
         assert_eq!(entry.keys.len(), 2);
-        let [webhook] = entry.webhooks.as_slice() else {
-            panic!("one webhook");
-        };
-        assert!(webhook.secret.is_some());
+        assert_eq!(entry.webhooks.len(), 2);
+        let signed = |webhook: &WebhookEntry| webhook.secret.is_some();
+        assert!(entry.webhooks.iter().all(signed));
+        assert!(entry.gate.as_ref().unwrap().enabled);
         assert_eq!(opening().count(), 4);
     }
 }

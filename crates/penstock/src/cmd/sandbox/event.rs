@@ -3,52 +3,110 @@
 use kernel::Timestamp;
 use partner_core::events::Service;
 use partner_core::webhooks::signing::{Message, SigningSecret};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::receiver::Delivery;
 
 /// What the event of a settled trade is called.
 const SETTLED: &str = "pool.transaction.settled";
+/// What the events of a session are called.
+const CREATED: &str = "gate_session.created";
+const COMPLETED: &str = "gate_session.completed";
 
-/// Judges a delivery: both signatures, its id, and every field of the trade.
-pub(super) fn judge(
+/// How a partner looks at its deliveries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judge<'j> {
+    /// The secret of the endpoint.
+    pub(super) secret: &'j SigningSecret,
+    pub(super) now: Timestamp,
+}
+
+impl Judge<'_> {
+    /// Judges the event of a settled trade: both signatures, its id, and every field of the trade.
+    pub(super) fn of_trade(self, delivery: &Delivery, trade: &Value) -> Result<String, String> {
+        let (id, event) = self.authentic(delivery, Service::Pools)?;
+        let expected = event_of_trade(id, trade);
+        told(delivery, SETTLED, id, &expected, &event)
+    }
+
+    /// Judges the event of a session that was created.
+    pub(super) fn of_created(self, delivery: &Delivery, session: &str) -> Result<(), String> {
+        let (_, event) = self.authentic(delivery, Service::Gate)?;
+        let created = event.get("type") == Some(&Value::from(CREATED))
+            && event.pointer("/data/id") == Some(&Value::from(session));
+        created
+            .then_some(())
+            .ok_or_else(|| format!("expected {CREATED} of {session}, and it says {event}"))
+    }
+
+    /// Judges the event of a completed session: both signatures, its envelope, and every field of
+    /// the session, and its transaction.
+    pub(super) fn of_completed(
+        self,
+        delivery: &Delivery,
+        session: &Value,
+        refid: &str,
+    ) -> Result<String, String> {
+        let (id, event) = self.authentic(delivery, Service::Gate)?;
+        let expected = event_of_session(id, session, refid, event.get("created_at"));
+        told(delivery, COMPLETED, id, &expected, &event)
+    }
+
+    /// The id and the body of a delivery that both signatures prove.
+    fn authentic(
+        self,
+        delivery: &Delivery,
+        service: Service,
+    ) -> Result<(&str, Value), String> {
+        let id = header(delivery, "webhook-id")?;
+        let message = Message {
+            service,
+            event_id: id,
+            body: &delivery.body,
+        };
+        let (name, shown) = match service {
+            Service::Pools => ("pools-signature", "Pools-Signature"),
+            Service::Gate => ("gate-signature", "Gate-Signature"),
+        };
+        if !message.verify(header(delivery, name)?, self.secret, self.now) {
+            return Err(format!(
+                "{shown} does not verify with the secret of the endpoint"
+            ));
+        }
+        let time = header(delivery, "webhook-timestamp")?;
+        let signatures = header(delivery, "webhook-signature")?;
+        if !message.verify_standard(time, signatures, self.secret, self.now) {
+            return Err(
+                "webhook-signature (Standard Webhooks) does not verify with the secret of the endpoint"
+                    .to_owned(),
+            );
+        }
+        let event = serde_json::from_slice(&delivery.body);
+        let event = event.map_err(|fault| format!("the event is no JSON: {fault}"))?;
+        Ok((id, event))
+    }
+}
+
+fn told(
     delivery: &Delivery,
-    secret: &SigningSecret,
-    trade: &Value,
-    now: Timestamp,
+    kind: &str,
+    id: &str,
+    expected: &Value,
+    event: &Value,
 ) -> Result<String, String> {
-    let id = header(delivery, "webhook-id")?;
-    let message = Message {
-        service: Service::Pools,
-        event_id: id,
-        body: &delivery.body,
-    };
-    if !message.verify(header(delivery, "pools-signature")?, secret, now) {
-        return Err("Pools-Signature does not verify with the secret of the endpoint".to_owned());
-    }
-    let time = header(delivery, "webhook-timestamp")?;
-    let signatures = header(delivery, "webhook-signature")?;
-    if !message.verify_standard(time, signatures, secret, now) {
-        return Err(
-            "webhook-signature (Standard Webhooks) does not verify with the secret of the endpoint"
-                .to_owned(),
-        );
-    }
-    let event: Value = serde_json::from_slice(&delivery.body)
-        .map_err(|fault| format!("the event is no JSON: {fault}"))?;
-    if event != of_trade(id, trade) {
+    if event != expected {
         return Err(format!(
-            "expected the event {id} of {trade}, and it says {event}"
+            "expected the event {expected}, and it says {event}"
         ));
     }
     Ok(format!(
-        "{SETTLED} {id}, {} bytes, both signatures verified",
+        "{kind} {id}, {} bytes, both signatures verified",
         delivery.body.len()
     ))
 }
 
 /// The trade as the API shows it, and the event's id and type.
-fn of_trade(id: &str, trade: &Value) -> Value {
+fn event_of_trade(id: &str, trade: &Value) -> Value {
     let mut event = trade.clone();
     if let Some(fields) = event.as_object_mut() {
         fields.insert("eventId".to_owned(), Value::from(id));
@@ -57,7 +115,16 @@ fn of_trade(id: &str, trade: &Value) -> Value {
     event
 }
 
-fn header<'d>(delivery: &'d Delivery, name: &str) -> Result<&'d str, String> {
+/// The session as the API shows it, its transaction, and the envelope around them.
+fn event_of_session(id: &str, session: &Value, refid: &str, at: Option<&Value>) -> Value {
+    let mut data = session.clone();
+    if let Some(fields) = data.as_object_mut() {
+        fields.insert("tx_refid".to_owned(), Value::from(refid));
+    }
+    json!({ "id": id, "object": "event", "type": COMPLETED, "created_at": at, "data": data })
+}
+
+fn header<'d>(delivery: &Delivery, name: &str) -> Result<&'d str, String> {
     let value = delivery.headers.get(name);
     let text = value.and_then(|value| value.to_str().ok());
     text.ok_or_else(|| format!("the delivery has no readable header {name}"))
@@ -83,9 +150,13 @@ mod tests {
     }
 
     fn delivery(secret: &str) -> Delivery {
-        let body = of_trade("e1", &trade()).to_string();
+        signed(Service::Pools, &event_of_trade("e1", &trade()), secret)
+    }
+
+    fn signed(service: Service, event: &Value, secret: &str) -> Delivery {
+        let body = event.to_string();
         let message = Message {
-            service: Service::Pools,
+            service,
             event_id: "e1",
             body: body.as_bytes(),
         };
@@ -102,12 +173,16 @@ mod tests {
     }
 
     fn judged(delivery: &Delivery) -> Result<String, String> {
-        judge(
-            delivery,
-            &SigningSecret::parse(SECRET).unwrap(),
-            &trade(),
-            now(),
-        )
+        judged_as(delivery, &trade())
+    }
+
+    fn judged_as(delivery: &Delivery, trade: &Value) -> Result<String, String> {
+        let secret = SigningSecret::parse(SECRET).unwrap();
+        let judge = Judge {
+            secret: &secret,
+            now: now(),
+        };
+        judge.of_trade(delivery, trade)
     }
 
     // rule: cli.sandbox.check-event
@@ -159,11 +234,31 @@ mod tests {
             without.headers.remove(name);
             refused(&without, &format!("no readable header {name}"));
         }
-        let secret = SigningSecret::parse(SECRET).unwrap();
         let other = json!({"transactId": "txn_2", "status": "settled"});
-        assert!(
-            judge(&good, &secret, &other, now()).is_err(),
-            "another trade's"
-        );
+        assert!(judged_as(&good, &other).is_err(), "another trade's");
+    }
+
+    // rule: cli.sandbox.check-event
+    #[test]
+    fn a_session_is_completed_only_by_its_own_event() {
+        let session = json!({"id": "gs_1", "status": "completed"});
+        let event = event_of_session("e1", &session, "test_tx_1", Some(&json!(1)));
+        let good = signed(Service::Gate, &event, SECRET);
+        let secret = SigningSecret::parse(SECRET).unwrap();
+        let judge = Judge {
+            secret: &secret,
+            now: now(),
+        };
+        assert!(judge.of_completed(&good, &session, "test_tx_1").is_ok());
+        assert!(judge.of_completed(&good, &session, "test_tx_2").is_err());
+        assert!(judge.of_trade(&good, &session).is_err(), "another header");
+        let forged = signed(Service::Gate, &event, OTHER);
+        let fault = judge.of_completed(&forged, &session, "test_tx_1");
+        assert!(fault.unwrap_err().starts_with("Gate-Signature does not"));
+        assert!(judge.of_created(&good, "gs_1").is_err(), "another type");
+        let created = json!({"type": CREATED, "data": {"id": "gs_1"}});
+        let created = signed(Service::Gate, &created, SECRET);
+        assert!(judge.of_created(&created, "gs_1").is_ok());
+        assert!(judge.of_created(&created, "gs_2").is_err());
     }
 }

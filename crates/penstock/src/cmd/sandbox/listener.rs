@@ -15,8 +15,9 @@ use secrecy::ExposeSecret as _;
 
 use super::buyer::Buyer;
 use super::client::Client;
-use super::event;
-use super::receiver::Receiver;
+use super::event::Judge;
+use super::receiver::{Delivery, Receiver};
+use super::seller::{Opened, PAGES, Seller};
 use crate::cmd::apply;
 use crate::installation::{Installation, partner_id};
 
@@ -27,8 +28,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Listener {
     who: Tenant,
-    key: String,
+    secret_key: String,
+    publishable_key: String,
     secret: SigningSecret,
+    session: Opened,
     receiver: Receiver,
 }
 
@@ -42,15 +45,20 @@ impl Listener {
         let name = format!("check-{}", run.to_lowercase());
         let partner = partner_id(&name).map_err(|failure| failure.lines().join("; "))?;
         let secret = generate_secret(&*base.entropy);
-        let (kind, now) = (KeyKind::Secret, base.clock.now());
-        let (_, key) = NewKey::generate(kind, Mode::Test, now, &*base.entropy);
-        let (key, secret) = (key.expose_secret().to_owned(), secret.expose_secret());
+        let key = |kind| {
+            let (_, text) = NewKey::generate(kind, Mode::Test, base.clock.now(), &*base.entropy);
+            text.expose_secret().to_owned()
+        };
+        let (secret_key, publishable_key) = (key(KeyKind::Secret), key(KeyKind::Publishable));
+        let (secret, url) = (secret.expose_secret(), &receiver.url);
         let file = format!(
             "[[partners]]\nid = \"{name}\"\nname = \"sandbox --check\"\n\
              [partners.pools]\nenabled = true\nkyc = \"approved\"\nallowed = [\"EUR-USDT\"]\n\
-             [partners.pools.webhook]\nurl = \"{}\"\nsecret = \"{secret}\"\n\
-             [[partners.keys]]\nkind = \"secret\"\nkey = \"{key}\"\n",
-            receiver.url
+             [partners.pools.webhook]\nurl = \"{url}\"\nsecret = \"{secret}\"\n\
+             [partners.gate]\nenabled = true\nflow_sessions = true\nallowed_domains = [\"{PAGES}\"]\n\
+             [partners.gate.webhook]\nurl = \"{url}\"\nsecret = \"{secret}\"\n\
+             [[partners.keys]]\nkind = \"secret\"\nkey = \"{secret_key}\"\n\
+             [[partners.keys]]\nkind = \"publishable\"\nkey = \"{publishable_key}\"\n"
         );
         provision(installation, &file).await?;
         Ok(Self {
@@ -58,7 +66,9 @@ impl Listener {
                 partner,
                 mode: Mode::Test,
             },
-            key,
+            secret_key,
+            publishable_key,
+            session: Opened::default(),
             secret: SigningSecret::parse(secret).ok_or("a secret that does not read back")?,
             receiver,
         })
@@ -74,33 +84,91 @@ impl Listener {
         installation: &Installation,
         client: Client,
     ) -> Result<String, String> {
-        let key = self.key.as_str();
-        let buyer = Buyer { client, key };
+        let buyer = self.buyer(client);
         let (quote, _) = buyer.quote().await?;
         let trade = buyer.transact(&quote, false).await?;
         buyer.settle(&quote).await?;
-        let Some(delivery) = self.receiver.next(PATIENCE).await else {
-            return Err(self.silence(installation, &trade).await);
-        };
-        let shown = buyer.trade(&trade).await?;
-        event::judge(
-            &delivery,
-            &self.secret,
-            &shown,
-            installation.base.clock.now(),
-        )
+        let delivery = self.next(installation, &trade).await?;
+        let shown = self.buyer(client).trade(&trade).await?;
+        self.judge(installation).of_trade(&delivery, &shown)
+    }
+
+    /// Creates a session, and judges the event of that.
+    pub(super) async fn open(
+        &mut self,
+        installation: &Installation,
+        client: Client,
+    ) -> Result<String, String> {
+        let key = self.who.partner.to_string();
+        let (session, seen) = self.seller(client).open(&key).await?;
+        self.session = session;
+        let id = self.session.id.clone();
+        let delivery = self.next(installation, &id).await?;
+        self.judge(installation).of_created(&delivery, &id)?;
+        Ok(seen)
+    }
+
+    /// Starts the session's widget.
+    pub(super) async fn bootstrap(&self, client: Client) -> Result<String, String> {
+        self.seller(client).bootstrap(&self.session).await
+    }
+
+    /// Completes the session, and judges the event of that.
+    pub(super) async fn complete(
+        &mut self,
+        installation: &Installation,
+        client: Client,
+    ) -> Result<String, String> {
+        let refid = self.seller(client).complete(&self.session).await?;
+        let id = self.session.id.clone();
+        let delivery = self.next(installation, &id).await?;
+        let shown = self.seller(client).session(&self.session).await?;
+        let judge = self.judge(installation);
+        judge.of_completed(&delivery, &shown, &refid)
+    }
+
+    fn buyer(&self, client: Client) -> Buyer<'_> {
+        let key = self.secret_key.as_str();
+        Buyer { client, key }
+    }
+
+    fn seller(&self, client: Client) -> Seller<'_> {
+        Seller {
+            client,
+            secret_key: &self.secret_key,
+            publishable_key: &self.publishable_key,
+        }
+    }
+
+    fn judge(&self, installation: &Installation) -> Judge<'_> {
+        Judge {
+            secret: &self.secret,
+            now: installation.base.clock.now(),
+        }
+    }
+
+    /// The next delivery, which is to be about an object.
+    async fn next(
+        &mut self,
+        installation: &Installation,
+        object: &str,
+    ) -> Result<Delivery, String> {
+        match self.receiver.next(PATIENCE).await {
+            Some(delivery) => Ok(delivery),
+            None => Err(self.silence(installation, object).await),
+        }
     }
 
     /// Why nothing came, as far as the queue knows.
-    async fn silence(&self, installation: &Installation, trade: &str) -> String {
+    async fn silence(&self, installation: &Installation, object: &str) -> String {
         let store = &installation.base.store;
-        let queued = store.deliveries_of(&self.who, trade).await;
+        let queued = store.deliveries_of(&self.who, object).await;
         let why = match queued.as_deref() {
-            Ok([delivery]) => match &delivery.last_error {
+            Ok([.., delivery]) => match &delivery.last_error {
                 Some(error) => format!("the last attempt: {error}"),
                 None => "it was never attempted".to_owned(),
             },
-            Ok(_) => "no delivery is queued".to_owned(),
+            Ok([]) => "no delivery is queued".to_owned(),
             Err(fault) => runtime::causes(fault),
         };
         format!("no event arrived within {PATIENCE:?}; {why}")

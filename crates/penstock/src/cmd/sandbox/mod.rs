@@ -1,4 +1,4 @@
-//! `penstock sandbox`: the service with a demo partner, in this process.
+//! `penstock sandbox`: both services with a demo partner, in this process.
 
 mod buyer;
 mod check;
@@ -7,14 +7,15 @@ mod demo;
 mod event;
 mod listener;
 mod receiver;
+mod seller;
 mod tour;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use gate_service::{Listening, StartFault};
 use kernel::Mode;
-use pools_service::Listening;
 use runtime::config::Database;
 use runtime::telemetry::Telemetry;
 use runtime::{Config, Ports, Runtime};
@@ -24,6 +25,7 @@ use crate::arguments::Given;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::{Terminal, say};
+use check::Services;
 use client::Client;
 use demo::Demo;
 
@@ -72,39 +74,61 @@ async fn run_on(
     let made = Demo::read_or_make(&command.dir, &*base.clock, &*base.entropy)?;
     let (demo, fresh) = made;
     demo.settle(&installation, fresh).await?;
-    let listening = pools_service::start(runtime)
+    let services = Listeners::start(runtime)
         .await
         .map_err(|fault| Failure::Failed(fault.to_string()))?;
     if command.check {
-        return checked(runtime, &installation, &demo, listening, terminal).await;
+        return checked(runtime, &installation, &demo, services, terminal).await;
     }
-    serve(runtime, command, &demo, listening, terminal).await
+    serve(runtime, command, &demo, services, terminal).await
+}
+
+/// Both services, bound to their addresses.
+struct Listeners {
+    pools: Listening,
+    gate: Listening,
+}
+
+impl Listeners {
+    async fn start(runtime: &Runtime) -> Result<Self, StartFault> {
+        let pools = pools_service::start(runtime).await?;
+        let gate = gate_service::start_beside(runtime).await?;
+        Ok(Self { pools, gate })
+    }
+
+    /// Serves until the runtime is told to stop.
+    async fn run(self) -> std::io::Result<()> {
+        tokio::try_join!(self.pools.run(), self.gate.run()).map(|_| ())
+    }
 }
 
 async fn serve(
     runtime: &Runtime,
     command: &Command,
     demo: &Demo,
-    listening: Listening,
+    services: Listeners,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     let failed = |fault: std::io::Error| Failure::Failed(fault.to_string());
     runtime::shutdown::on_signal(&runtime.shutdown).map_err(failed)?;
-    let address = listening.address();
+    let (pools, gate) = (services.pools.address(), services.gate.address());
     let started = Started {
-        base_url: format!("http://{address}/v1"),
+        base_url: format!("http://{pools}/v1"),
+        gate_base_url: format!("http://{gate}/v1"),
         demo,
     };
     let folder = command.dir.display().to_string();
-    terminal.answer(&started, || tour::text(demo, address, &folder))?;
-    say(&format!("pools-service listening on http://{address}"));
-    listening.run().await.map_err(failed)?;
+    terminal.answer(&started, || tour::text(demo, pools, gate, &folder))?;
+    say(&format!("gate-service listening on http://{gate}"));
+    say(&format!("pools-service listening on http://{pools}"));
+    services.run().await.map_err(failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
 #[derive(Serialize)]
 struct Started<'d> {
     base_url: String,
+    gate_base_url: String,
     #[serde(flatten)]
     demo: &'d Demo,
 }
@@ -113,14 +137,18 @@ async fn checked(
     runtime: &Runtime,
     installation: &Installation,
     demo: &Demo,
-    listening: Listening,
+    services: Listeners,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let client = Client {
+    let client = |listening: &Listening| Client {
         address: listening.address(),
     };
-    let serving = tokio::spawn(listening.run());
-    let outcome = check::check(installation, demo, client, terminal).await;
+    let addresses = Services {
+        pools: client(&services.pools),
+        gate: client(&services.gate),
+    };
+    let serving = tokio::spawn(services.run());
+    let outcome = check::check(installation, demo, addresses, terminal).await;
     runtime.shutdown.cancel();
     // The outcome is known; how the listener ended changes nothing about it.
     let _ = serving.await;
@@ -168,6 +196,7 @@ fn configuration(given: &Given, command: &Command, terminal: &Terminal) -> Resul
     let mut added = vec![("DATABASE_URL", format!("sqlite://{folder}/penstock.db"))];
     if command.check {
         added.push(("POOLS_LISTEN", "127.0.0.1:0".to_owned()));
+        added.push(("GATE_LISTEN", "127.0.0.1:0".to_owned()));
     }
     if std::env::var_os("PENSTOCK_LOG_FORMAT").is_none() && given.config.is_none() {
         added.push(("LOG_FORMAT", "text".to_owned()));

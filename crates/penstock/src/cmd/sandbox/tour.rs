@@ -8,7 +8,7 @@ use super::demo::Demo;
 pub(super) const DESTINATION: &str = "0x52908400098527886E0F7030069857D2E4169EE7";
 
 /// The whole tour of the main job, in the order in which it is done.
-pub(super) fn text(demo: &Demo, address: SocketAddr, folder: &str) -> String {
+pub(super) fn text(demo: &Demo, pools: SocketAddr, gate: SocketAddr, folder: &str) -> String {
     let Demo {
         partner,
         secret_key,
@@ -21,13 +21,14 @@ pub(super) fn text(demo: &Demo, address: SocketAddr, folder: &str) -> String {
   partner          {partner}
   secret key       {secret_key}
   publishable key  {publishable_key}
-  webhook secret   {webhook_secret} (events go to http://127.0.0.1:9999/pools)
-  contract         http://{address}/openapi/pools-v1.yaml
-  documentation    http://{address}/docs
+  webhook secret   {webhook_secret} (events go to http://127.0.0.1:9999/pools and /gate)
+  contracts        http://{pools}/openapi/pools-v1.yaml http://{gate}/openapi/gate-v1.yaml
+  documentation    http://{pools}/docs http://{gate}/docs
 
 Paste these into another terminal. A firm quote lives 15 seconds.
 
-export BASE=http://{address}/v1
+export BASE=http://{pools}/v1
+export GATE=http://{gate}/v1
 export SK={secret_key}
 export PK={publishable_key}
 
@@ -50,6 +51,16 @@ curl -s "$BASE/pools/trades?limit=5" -H "Authorization: Bearer $SK"; echo
 curl -s $BASE/pools/EUR-USDT/balance -H "Authorization: Bearer $SK"; echo
 curl -s "$BASE/pools/ledger?limit=5" -H "Authorization: Bearer $SK"; echo
 curl -s $BASE/pools/funding -H "Authorization: Bearer $SK"; echo
+
+# 5. A hosted session: create it, start its widget as a browser would, and pay it by hand.
+ANSWER=$(curl -s $GATE/gate_sessions -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' \
+  -H "Idempotency-Key: tour-$(date +%s)" -d '{{"amount":"100.00","currency":"EUR","return_url":"https://shop.example/done"}}')
+SESSION=$(echo "$ANSWER" | sed -n 's/.*"id":"\(gs_[^"]*\)".*/\1/p'); echo "$ANSWER"
+SECRET=$(echo "$ANSWER" | sed -n 's/.*"client_secret":"\([^"]*\)".*/\1/p')
+curl -s $GATE/embed/bootstrap -H "Authorization: Bearer $PK" -H 'Origin: https://shop.example' \
+  -H 'Content-Type: application/json' -d "{{\"clientSecret\":\"$SECRET\"}}"; echo
+curl -s -X POST $GATE/test_helpers/sessions/$SESSION/complete -H "Authorization: Bearer $SK"; echo
+curl -s "$GATE/transactions?session_id=$SESSION" -H "Authorization: Bearer $SK"; echo
 
 # An amount's fraction chooses what happens: 100.21 settles on the second poll, 100.31 fails,
 # 100.32 is released, 100.41 is returned after it settled, 100.51 is refused at transact.

@@ -1,0 +1,147 @@
+//! Bootstrapping a widget: the one call of browsers.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header::{ORIGIN, REFERER};
+use axum::http::{HeaderMap, HeaderName};
+use gate_core::embed::Scopes;
+use gate_core::session::Flow;
+use gate_core::usecases::bootstrap::{Ask, Embed, Stands};
+use http_kit::{ApiError, OptionalJson, Publishable};
+use partner_core::Tenant;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::branding::{self, BrandingRecord};
+use crate::errors;
+use crate::wire::{self, instant};
+
+/// The route's own path.
+pub(crate) const PATH: &str = "/v1/embed/bootstrap";
+
+/// What a widget is to be started for.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(crate) struct CreateEmbedTokenRequest {
+    /// The client secret of the session the widget is for. Absent: the open widget, which the
+    /// widget's own origin does not have.
+    #[serde(rename = "clientSecret")]
+    #[schema(example = "gsec_gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK_0123456789abcdefABCDEF0123456789")]
+    client_secret: Option<String>,
+    /// What the token is to allow: `session:read`, `session:pay`, `kyc:submit`, `branding:read`. Absent:
+    /// all; an empty list: nothing.
+    #[schema(example = json!(["session:read", "branding:read"]))]
+    requested_scopes: Option<Vec<String>>,
+}
+
+/// What a widget starts with. What belongs to a session is null without a client secret.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EmbedToken)]
+pub(crate) struct EmbedTokenRecord {
+    /// `embed_token`
+    #[schema(example = "embed_token")]
+    object: &'static str,
+    /// Has the widget something to offer? Where not, show a neutral state.
+    available: bool,
+    /// The token, for the header `X-Embed-Token` of the widget's calls.
+    embed_token: String,
+    /// From this instant on the token is worth nothing.
+    #[schema(format = DateTime)]
+    expires_at: String,
+    /// The partner.
+    #[schema(example = "acme")]
+    partner_id: String,
+    /// The mode of the key.
+    #[schema(value_type = wire::Mode)]
+    mode: &'static str,
+    /// The session the token is bound to, or null.
+    #[schema(required = true)]
+    session_id: Option<String>,
+    /// The session's amount, or null.
+    #[schema(required = true)]
+    amount: Option<String>,
+    /// The session's currency, or null.
+    #[schema(required = true)]
+    currency: Option<String>,
+    /// The session's asset, or null.
+    #[schema(required = true)]
+    target_token: Option<String>,
+    /// The session's chain, or null.
+    #[schema(required = true)]
+    target_network: Option<String>,
+    /// Where the user is led after success, or null.
+    #[schema(required = true)]
+    return_url: Option<String>,
+    /// The flow the widget is locked to, or null.
+    #[schema(required = true, value_type = Option<wire::Flow>)]
+    flow: Option<&'static str>,
+    /// How the widget looks.
+    branding: BrandingRecord,
+    /// Why there is nothing to offer: `quota_exhausted`, or null.
+    #[schema(required = true, example = json!(null))]
+    unavailable_reason: Option<&'static str>,
+}
+
+/// Start a widget
+///
+/// For browsers, with a publishable key: the page's `Origin`, or without one its `Referer`, must be one of your
+/// allowed domains exactly. Gives a token for one partner, and for one session where its client
+/// secret is sent.
+#[utoipa::path(post, path = "/v1/embed/bootstrap", operation_id = "createEmbedToken", tag = "Embed",
+    params(
+        ("Origin" = Option<String>, Header, description = "Where the page is from, as browsers send it", example = "https://shop.example"),
+        ("Referer" = Option<String>, Header, description = "Asked where there is no `Origin`"),
+        ("publishable_key" = Option<String>, Query, description = "The publishable key, where no header can be sent"),
+    ),
+    request_body = Option<CreateEmbedTokenRequest>,
+    security(("publishableKey" = [])),
+    responses((status = 200, description = "The token, and what the widget shows", body = EmbedTokenRecord)))]
+pub(crate) async fn create_embed_token(
+    who: Publishable,
+    State(app): State<App>,
+    headers: HeaderMap,
+    OptionalJson(request): OptionalJson<CreateEmbedTokenRequest>,
+) -> Result<Json<EmbedTokenRecord>, ApiError> {
+    let request = request.unwrap_or_default();
+    let scopes = Scopes::requested(request.requested_scopes.as_deref());
+    let ask = Ask {
+        stands: Stands {
+            origin: said(&headers, &ORIGIN),
+            referer: said(&headers, &REFERER),
+        },
+        client_secret: request.client_secret.as_deref(),
+        scopes: scopes.map_err(|fault| ApiError::invalid_request(format!("{fault}.")))?,
+    };
+    let embed = app.parts().bootstrapping.bootstrap(who.access(), ask).await;
+    let embed = embed.map_err(errors::bootstrap_error)?;
+    Ok(Json(record(who.tenant(), embed)))
+}
+
+/// What a header says. One that is repeated, or is no text, says what no page is.
+fn said<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    let only = values.next().is_none();
+    Some(first.to_str().ok().filter(|_| only).unwrap_or_default())
+}
+
+fn record(who: &Tenant, embed: Embed) -> EmbedTokenRecord {
+    let terms = embed.session.as_ref().map(|session| &session.terms);
+    EmbedTokenRecord {
+        object: "embed_token",
+        available: embed.unavailable.is_none(),
+        embed_token: embed.token,
+        expires_at: instant(embed.expires_at),
+        partner_id: who.partner.to_string(),
+        mode: who.mode.as_str(),
+        session_id: embed.session.as_ref().map(|session| session.id.to_string()),
+        amount: terms.map(|terms| terms.amount.as_str().to_owned()),
+        currency: terms.map(|terms| terms.currency.code().to_owned()),
+        target_token: terms.and_then(|terms| terms.target_token.clone()),
+        target_network: terms.and_then(|terms| terms.target_network.clone()),
+        return_url: terms.map(|terms| terms.return_url.clone()),
+        flow: terms.and_then(|terms| terms.flow).map(Flow::as_str),
+        branding: branding::record(&embed.branding),
+        unavailable_reason: embed.unavailable.map(|reason| reason.as_str()),
+    }
+}

@@ -1,0 +1,142 @@
+//! The published documents: the committed ones are the generated ones, and they list what the
+//! contract lists.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail as tests do"
+)]
+
+use std::collections::BTreeSet;
+
+use http_kit::openapi::to_value;
+use serde_json::Value;
+
+fn contract() -> Value {
+    to_value(&gate_http::openapi().unwrap()).unwrap()
+}
+
+/// Every operation under a part of the document: its id, method and path.
+fn operations(part: &Value) -> BTreeSet<(String, String, String)> {
+    let paths = part.as_object().unwrap();
+    let operation = |(path, item): (&String, &Value)| {
+        let path = path.clone();
+        let methods = item.as_object().unwrap().clone();
+        methods.into_iter().map(move |(method, operation)| {
+            let id = operation["operationId"].as_str().unwrap_or_default();
+            (id.to_owned(), method, path.clone())
+        })
+    };
+    paths.iter().flat_map(operation).collect()
+}
+
+fn named(list: &[(&str, &str, &str)]) -> BTreeSet<(String, String, String)> {
+    let owned = list
+        .iter()
+        .map(|(id, method, path)| ((*id).to_owned(), (*method).to_owned(), (*path).to_owned()));
+    owned.collect()
+}
+
+// rule: openapi.published
+#[test]
+fn the_committed_documents_are_the_generated_ones() {
+    for (committed, generated, name) in [
+        (
+            include_str!("../../../docs/openapi/gate-v1.yaml"),
+            gate_http::openapi_yaml().unwrap(),
+            "gate-v1",
+        ),
+        (
+            include_str!("../../../docs/openapi/gate-test-helpers-v1.yaml"),
+            gate_http::test_helpers_yaml().unwrap(),
+            "gate-test-helpers-v1",
+        ),
+    ] {
+        assert!(
+            committed == generated,
+            "docs/openapi/{name}.yaml is stale: run `cargo xtask openapi`"
+        );
+    }
+}
+
+// rule: openapi.gate-operations
+#[test]
+fn operations_stand_under_their_documented_ids() {
+    let expected = named(&[
+        ("listSessions", "get", "/v1/gate_sessions"),
+        ("createSession", "post", "/v1/gate_sessions"),
+        ("retrieveSession", "get", "/v1/gate_sessions/{id}"),
+        ("cancelSession", "post", "/v1/gate_sessions/{id}/cancel"),
+        ("listTransactions", "get", "/v1/transactions"),
+        ("retrieveTransaction", "get", "/v1/transactions/{refid}"),
+        ("createEmbedToken", "post", "/v1/embed/bootstrap"),
+        ("getBranding", "get", "/v1/branding"),
+        ("updateBranding", "patch", "/v1/branding"),
+        (
+            "listPartnerWebhookDeliveries",
+            "get",
+            "/v1/webhooks/deliveries",
+        ),
+        (
+            "replayWebhookDelivery",
+            "post",
+            "/v1/webhooks/deliveries/{id}/replay",
+        ),
+        ("sendTestWebhook", "post", "/v1/webhooks/test"),
+    ]);
+    let document = contract();
+    assert_eq!(operations(&document["paths"]), expected);
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    assert_eq!(document["info"]["version"], "2026-05-25");
+    let helpers = to_value(&gate_http::test_helpers().unwrap()).unwrap();
+    let expected = named(&[
+        (
+            "completeTestSession",
+            "post",
+            "/v1/test_helpers/sessions/{id}/complete",
+        ),
+        (
+            "failTestSession",
+            "post",
+            "/v1/test_helpers/sessions/{id}/fail",
+        ),
+    ]);
+    assert_eq!(operations(&helpers["paths"]), expected);
+    assert_eq!(helpers["info"]["version"], "2026-05-25");
+}
+
+// rule: openapi.gate-events
+#[test]
+fn every_event_that_is_sent_is_published() {
+    let document = contract();
+    let events = document["webhooks"].as_object().unwrap();
+    let names: BTreeSet<&str> = events.keys().map(String::as_str).collect();
+    let expected = BTreeSet::from([
+        "gate_session.created",
+        "gate_session.kyc_package_accepted",
+        "gate_session.completed",
+        "gate_session.cancelled",
+        "gate_session.expired",
+        "webhook.test",
+    ]);
+    assert_eq!(names, expected);
+    for event in events.values() {
+        let headers = event["post"]["parameters"].as_array().unwrap();
+        assert!(headers.iter().any(|it| it["name"] == "Gate-Signature"));
+    }
+}
+
+// rule: openapi.gate-operations
+#[test]
+fn an_operation_says_which_key_it_takes() {
+    let document = contract();
+    for (_, method, path) in operations(&document["paths"]) {
+        let security = &document["paths"][&path][&method]["security"];
+        let scheme = if path == "/v1/embed/bootstrap" {
+            "publishableKey"
+        } else {
+            "secretKey"
+        };
+        assert_eq!(security[0][scheme], serde_json::json!([]), "{path}");
+        assert_eq!(security.as_array().unwrap().len(), 1, "{path}");
+    }
+}

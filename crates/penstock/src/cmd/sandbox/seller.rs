@@ -1,0 +1,84 @@
+//! A session over HTTP as a partner does it: create, bootstrap its widget, complete; each answer
+//! judged.
+
+use serde_json::{Value, json};
+
+use super::buyer::{expect, text};
+use super::client::{Call, Client};
+
+/// Where the partner's pages are.
+pub(super) const PAGES: &str = "https://shop.example";
+/// What a session is for, in EUR.
+const AMOUNT: &str = "100.00";
+
+/// A partner's keys, and where they are used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seller<'s> {
+    pub(super) client: Client,
+    pub(super) secret_key: &'s str,
+    pub(super) publishable_key: &'s str,
+}
+
+/// A session that was created.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    pub(super) id: String,
+    client_secret: String,
+}
+
+impl Seller<'_> {
+    /// Creates a session, under a key of its own.
+    pub(super) async fn open(self, key: &str) -> Result<(Opened, String), String> {
+        let body = json!({
+            "amount": AMOUNT, "currency": "EUR", "target_token": "USDT", "flow": "on_ramp",
+            "return_url": format!("{PAGES}/done"),
+        });
+        let mut call = Call::post(self.secret_key, "/v1/gate_sessions", body);
+        call.idempotency_key = Some(key);
+        let answer = self.client.call(call).await?;
+        expect(text(&answer, "status")? == "open", "status open", &answer)?;
+        let opened = Opened {
+            id: text(&answer, "id")?,
+            client_secret: text(&answer, "client_secret")?,
+        };
+        let until = text(&answer, "expires_at")?;
+        let seen = format!("{} over {AMOUNT} EUR until {until}", opened.id);
+        Ok((opened, seen))
+    }
+
+    /// Starts the session's widget as its browser would.
+    pub(super) async fn bootstrap(self, session: &Opened) -> Result<String, String> {
+        let body = json!({ "clientSecret": session.client_secret });
+        let mut call = Call::post(self.publishable_key, "/v1/embed/bootstrap", body);
+        call.origin = Some(PAGES);
+        let answer = self.client.call(call).await?;
+        let ours = text(&answer, "session_id")? == session.id;
+        expect(ours, "the token of the session", &answer)?;
+        let available = answer.get("available") == Some(&Value::Bool(true));
+        expect(available, "available true", &answer)?;
+        text(&answer, "embed_token")?;
+        let until = text(&answer, "expires_at")?;
+        Ok(format!("a token for pages of {PAGES} until {until}"))
+    }
+
+    /// Pays the session by hand; its transaction.
+    pub(super) async fn complete(self, session: &Opened) -> Result<String, String> {
+        let path = format!("/v1/test_helpers/sessions/{}/complete", session.id);
+        let call = Call::post(self.secret_key, path, json!({}));
+        let answer = self.client.call(call).await?;
+        let completed = answer.pointer("/session/status") == Some(&Value::from("completed"));
+        expect(completed, "status completed", &answer)?;
+        let path = format!("/v1/transactions?session_id={}", session.id);
+        let listed = self.client.call(Call::get(self.secret_key, path)).await?;
+        let transaction = listed.pointer("/data/0");
+        let transaction =
+            transaction.ok_or_else(|| format!("expected one transaction, got {listed}"))?;
+        text(transaction, "refid")
+    }
+
+    /// The session as the API shows it.
+    pub(super) async fn session(self, session: &Opened) -> Result<Value, String> {
+        let path = format!("/v1/gate_sessions/{}", session.id);
+        self.client.call(Call::get(self.secret_key, path)).await
+    }
+}

@@ -1,0 +1,425 @@
+//! `POST /v1/embed/bootstrap`: who gets a token, and what it says.
+
+use std::time::Duration;
+
+use acceptance::{
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, Answer, Call, Gate, RIVAL, RIVAL_PUBLISHABLE, RIVAL_SHOP,
+    SHOP, WIDGET,
+};
+use gate_core::embed::{Claims, Scope};
+use kernel::{Clock, Mode};
+use partner_core::sealing::MasterKey;
+use partner_core::throttle::Tier;
+use partner_core::token::TokenKey;
+use serde_json::{Value, json};
+
+const PATH: &str = "/v1/embed/bootstrap";
+
+/// A call of a page of acme's.
+fn call() -> Call {
+    Call::post(PATH).header("origin", SHOP)
+}
+
+async fn ask(gate: &Gate, call: Call) -> Answer {
+    let key = gate.world().of_mode(ACME_PUBLISHABLE);
+    gate.send(call.bearer(&key)).await
+}
+
+async fn with(gate: &Gate, body: &Value) -> Answer {
+    ask(gate, call().json(body)).await
+}
+
+/// What a token says now, to who has the installation's key.
+fn claims(gate: &Gate, answer: &Value) -> Option<Claims> {
+    let key = TokenKey::new(&MasterKey::new([7; 32]), "embed");
+    let token = answer["embed_token"].as_str().unwrap();
+    let mode = gate.world().setup().mode;
+    Claims::open(token, &key, mode, gate.world().clock().now())
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap()
+}
+
+// rule: gate.bootstrap.session-fields, gate.bootstrap.token-claims, time.format
+#[tokio::test]
+async fn without_a_client_secret_nothing_of_a_session_is_told() {
+    let gate = Gate::new().await;
+    let answer = ask(&gate, call()).await.ok();
+    let expected = json!({
+        "object": "embed_token",
+        "available": true,
+        "embed_token": answer["embed_token"],
+        "expires_at": "2026-05-25T13:00:00.000Z",
+        "partner_id": "acme",
+        "mode": "test",
+        "session_id": null,
+        "amount": null,
+        "currency": null,
+        "target_token": null,
+        "target_network": null,
+        "return_url": null,
+        "flow": null,
+        "branding": {
+            "object": "branding", "logo_url": null, "primary_color": null, "secondary_color": null,
+            "accent_color": null, "brand_name": null,
+        },
+        "unavailable_reason": null,
+    });
+    assert_eq!(answer, expected);
+    let said = claims(&gate, &answer).unwrap();
+    assert_eq!((said.tenant.partner.as_str(), said.session), (ACME, None));
+    assert!(Scope::ALL.iter().all(|scope| said.scopes.allow(*scope)));
+    gate.world().after(60 * 60 * 1000);
+    assert_eq!(claims(&gate, &answer), None, "it is over");
+    gate.finish().await;
+}
+
+// rule: gate.bootstrap.session-fields, gate.bootstrap.token-claims
+#[tokio::test]
+async fn a_client_secret_binds_the_token_to_its_session() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let colour = json!({ "primary_color": "#1A2B3C" });
+    let branded = Call::new("PATCH", "/v1/branding").json(&colour);
+    acme.send(branded).await.ok();
+    let body = json!({
+        "amount": "7.50", "currency": "eur", "return_url": "https://shop.example/done#x",
+        "target_token": "usdt", "target_network": "tron", "flow": "off_ramp",
+    });
+    let made = acme.create(&body, "k").await.created();
+    let answer = with(&gate, &json!({ "clientSecret": made["client_secret"] })).await;
+    let answer = answer.ok();
+    for field in [
+        "amount",
+        "currency",
+        "target_token",
+        "target_network",
+        "return_url",
+        "flow",
+    ] {
+        assert_eq!(answer[field], made[field], "{field}");
+        assert!(!answer[field].is_null());
+    }
+    assert_eq!(answer["session_id"], made["id"]);
+    assert_eq!(answer["branding"]["primary_color"], "#1A2B3C");
+    let said = claims(&gate, &answer).unwrap();
+    assert_eq!(said.session.unwrap().to_string(), text(&made, "id"));
+    assert!(!answer.to_string().contains(text(&made, "client_secret")));
+    gate.notice(ACME, text(&made, "id")).await;
+    gate.finish().await;
+}
+
+// rule: gate.bootstrap.origin, gate.origin.default-port
+#[tokio::test]
+async fn only_a_page_of_an_allowed_domain_gets_one() {
+    let gate = Gate::new().await;
+    let page = |origin: Option<&str>, referer: Option<&str>| {
+        let call = Call::post(PATH);
+        let call = origin.map_or(call.clone(), |it| call.header("origin", it));
+        referer.map_or(call.clone(), |it| call.header("referer", it))
+    };
+    for (origin, referer) in [
+        (Some(SHOP), None),
+        (Some(SHOP), Some("https://other.example/")),
+        (None, Some("https://shop.example/cart?a=b")),
+        (None, Some("https://shop.example:443/cart")),
+        (None, Some("https://SHOP.example")),
+    ] {
+        let answer = ask(&gate, page(origin, referer)).await;
+        assert_eq!(answer.status, 200, "{origin:?} {referer:?}");
+    }
+    for (origin, referer) in [
+        (None, None),
+        (Some("null"), Some("https://shop.example/cart")),
+        (Some(""), Some("https://shop.example/cart")),
+        (Some("https://shop.example/"), None),
+        (Some("https://shop.example:443"), None),
+        (Some("https://SHOP.example"), None),
+        (Some("http://shop.example"), None),
+        (Some("https://shop.example:8443"), None),
+        (Some("https://www.shop.example"), None),
+        (Some("https://shop.example.evil.example"), None),
+        (Some("https://shop.example@evil.example"), None),
+        (Some("https://shop.example https://evil.example"), None),
+        (Some("*"), None),
+        (Some(RIVAL_SHOP), None),
+        (Some("https://caf\u{e9}.example"), None),
+        (None, Some("shop.example/cart")),
+        (None, Some("data:text/html,https://shop.example")),
+        (None, Some("https://evil.example/?https://shop.example")),
+    ] {
+        let answer = ask(&gate, page(origin, referer)).await;
+        answer.refused(403, "origin_not_allowed");
+    }
+    let twice = call().header("origin", SHOP);
+    ask(&gate, twice).await.refused(403, "origin_not_allowed");
+    gate.finish().await;
+}
+
+// rule: gate.bootstrap.origin
+#[tokio::test]
+async fn a_domain_that_is_taken_away_is_refused() {
+    let gate = Gate::new().await;
+    ask(&gate, call()).await.ok();
+    let operator = gate.world().operator();
+    let none = |profile: &mut partner_core::gate::GateProfile| profile.allowed_domains.clear();
+    operator.change_gate(ACME, none).await;
+    ask(&gate, call()).await.refused(403, "origin_not_allowed");
+    gate.finish().await;
+}
+
+// rule: gate.bootstrap.widget-origin
+#[tokio::test]
+async fn the_widgets_own_page_needs_a_client_secret() {
+    let gate = Gate::new().await;
+    let made = gate.acme().open("k").await;
+    let home = || Call::post(PATH).header("origin", WIDGET);
+    let refused = ask(&gate, home()).await;
+    refused.refused(403, "client_secret_invalid");
+    let refused = ask(&gate, home().json(&json!({ "clientSecret": null }))).await;
+    refused.refused(403, "client_secret_invalid");
+    let body = json!({ "clientSecret": made["client_secret"] });
+    let answer = ask(&gate, home().json(&body)).await.ok();
+    assert_eq!(answer["session_id"], made["id"]);
+    gate.notice(ACME, text(&made, "id")).await;
+    gate.finish().await;
+}
+
+// rule: gate.bootstrap.secret, tenancy.nothing-crosses
+#[tokio::test]
+async fn a_wrong_client_secret_reads_like_anothers() {
+    let gate = Gate::new().await;
+    let made = gate.acme().open("k").await;
+    let rivals = gate.rival().open("k").await;
+    let secret = text(&made, "client_secret");
+    let changed = format!("{}x", &secret[..secret.len() - 1]);
+    let wrong = [
+        text(&rivals, "client_secret").to_owned(),
+        changed,
+        format!("{secret}0"),
+        secret.to_uppercase(),
+        secret.replace("_test_", "_live_"),
+        text(&made, "id").to_owned(),
+        "gsec_".to_owned(),
+        String::new(),
+        "x".repeat(60_000),
+    ];
+    let mut seen = Vec::new();
+    for wrong in wrong {
+        let answer = with(&gate, &json!({ "clientSecret": wrong })).await;
+        let answer = answer.refused(403, "client_secret_invalid");
+        seen.push(answer.anonymous());
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 1, "they tell nothing apart");
+    // And rival's key with acme's secret, from rival's page.
+    let call = Call::post(PATH)
+        .header("origin", RIVAL_SHOP)
+        .json(&json!({ "clientSecret": secret }))
+        .bearer(RIVAL_PUBLISHABLE);
+    let answer = gate.send(call).await.refused(403, "client_secret_invalid");
+    assert_eq!(answer.anonymous(), seen[0]);
+    gate.notice(ACME, text(&made, "id")).await;
+    gate.notice(RIVAL, text(&rivals, "id")).await;
+    gate.finish().await;
+}
+
+// rule: gate.bootstrap.not-open, gate.session.lazy-expiry
+#[tokio::test]
+async fn a_session_that_has_ended_gets_no_token() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    for end in ["completed", "cancelled", "expired"] {
+        let made = acme.open(end).await;
+        let id = text(&made, "id");
+        match end {
+            "completed" => drop(acme.complete(id).await.ok()),
+            "cancelled" => drop(acme.cancel(id).await.created()),
+            _ => gate.world().after(24 * 60 * 60 * 1000),
+        }
+        let body = json!({ "clientSecret": made["client_secret"] });
+        for _ in 0..2 {
+            let refused = with(&gate, &body).await.refused(403, "session_not_open");
+            refused.saying(end);
+        }
+        let kinds = gate.notice(ACME, id).await;
+        assert_eq!(
+            kinds,
+            [
+                "gate_session.created".to_owned(),
+                format!("gate_session.{end}")
+            ]
+        );
+    }
+    gate.finish().await;
+}
+
+// rule: gate.bootstrap.scopes
+#[tokio::test]
+async fn requested_scopes_narrow_the_token() {
+    let gate = Gate::new().await;
+    for (asked, allowed) in [
+        (json!(null), &Scope::ALL[..]),
+        (json!([]), &[]),
+        (json!(["kyc:submit"]), &[Scope::KycSubmit]),
+        (
+            json!(["branding:read", "session:read", "session:read"]),
+            &[Scope::SessionRead, Scope::BrandingRead],
+        ),
+    ] {
+        let answer = with(&gate, &json!({ "requested_scopes": asked })).await;
+        let said = claims(&gate, &answer.ok()).unwrap();
+        for scope in Scope::ALL {
+            assert_eq!(
+                said.scopes.allow(scope),
+                allowed.contains(&scope),
+                "{asked}"
+            );
+        }
+    }
+    let answer = with(
+        &gate,
+        &json!({ "requested_scopes": ["session:read", "all"] }),
+    )
+    .await;
+    let answer = answer.refused(400, "invalid_request");
+    answer.saying("requested_scopes[1]");
+    gate.finish().await;
+}
+
+// rule: gate.keys.publishable-query, gate.keys.codes, auth.secret-in-query, auth.bearer-first
+#[tokio::test]
+async fn the_key_is_read_from_the_headers_first() {
+    let gate = Gate::new().await;
+    let in_query = format!("publishable_key={ACME_PUBLISHABLE}");
+    let partner = |answer: Answer| answer.ok()["partner_id"].clone();
+    let answer = gate.send(call().query(&in_query)).await;
+    assert_eq!(partner(answer), ACME);
+    let header = call().header("x-publishable-key", ACME_PUBLISHABLE);
+    assert_eq!(partner(gate.send(header).await), ACME);
+    // Rival's key counts, and rival does not know the page.
+    for over in [
+        call().query(&in_query).bearer(RIVAL_PUBLISHABLE),
+        call()
+            .query(&in_query)
+            .header("x-publishable-key", RIVAL_PUBLISHABLE),
+        call()
+            .header("x-publishable-key", ACME_PUBLISHABLE)
+            .bearer(RIVAL_PUBLISHABLE),
+    ] {
+        gate.send(over).await.refused(403, "origin_not_allowed");
+    }
+    let secret = call().bearer(ACME_SECRET);
+    gate.send(secret).await.refused(403, "key_kind_not_allowed");
+    let exposed = call().query(&format!("publishable_key={ACME_SECRET}"));
+    gate.send(exposed).await.refused(401, "secret_key_in_query");
+    for nobody in ["publishable_key=", "publishable_key=pk_test_x", "key=x"] {
+        let answer = gate.send(call().query(nobody)).await;
+        answer.refused(401, "unauthorized");
+    }
+    let elsewhere = Call::get("/v1/branding").query(&in_query);
+    gate.send(elsewhere).await.refused(401, "unauthorized");
+    gate.finish().await;
+}
+
+// rule: gate.keys.entitled
+#[tokio::test]
+async fn a_partner_without_the_gate_gets_no_token() {
+    let gate = Gate::new().await;
+    let operator = gate.world().operator();
+    operator
+        .change_gate(ACME, |gate| gate.enabled = false)
+        .await;
+    ask(&gate, call()).await.refused(403, "gate_not_enabled");
+    gate.finish().await;
+}
+
+// rule: gate.bootstrap.unavailable
+#[tokio::test]
+async fn a_used_up_quota_is_a_neutral_answer() {
+    let gate = Gate::with(|setup| setup.mode = Mode::Live).await;
+    let operator = gate.world().operator();
+    operator
+        .change_gate(ACME, |gate| gate.live_session_quota = Some(1))
+        .await;
+    let state = async || {
+        let answer = ask(&gate, call()).await.ok();
+        assert!(answer["embed_token"].is_string());
+        (
+            answer["available"].clone(),
+            answer["unavailable_reason"].clone(),
+        )
+    };
+    assert_eq!(state().await, (json!(true), json!(null)));
+    let made = gate.acme().open("k").await;
+    assert_eq!(state().await, (json!(false), json!("quota_exhausted")));
+    // The session that used it up was counted already.
+    let body = json!({ "clientSecret": made["client_secret"] });
+    let answer = with(&gate, &body).await.ok();
+    assert_eq!(
+        (&answer["available"], &answer["mode"]),
+        (&json!(true), &json!("live"))
+    );
+    gate.notice(ACME, text(&made, "id")).await;
+    gate.finish().await;
+}
+
+// rule: throttle.gate-routes, throttle.exact
+#[tokio::test]
+async fn bootstraps_are_counted_by_publishable_key() {
+    let gate = Gate::with(|setup| {
+        let tiers = setup.gate_tiers.as_mut().unwrap();
+        tiers.bootstrap = vec![Tier {
+            name: "short",
+            limit: 2,
+            per: Duration::from_secs(60),
+        }];
+    })
+    .await;
+    ask(&gate, call()).await.ok();
+    // What is refused behind the door counts too.
+    ask(&gate, Call::post(PATH))
+        .await
+        .refused(403, "origin_not_allowed");
+    let full = ask(&gate, call()).await.refused(429, "rate_limited");
+    assert_eq!(full.number("retry-after-short"), 60);
+    let other = Call::post(PATH).header("origin", RIVAL_SHOP);
+    gate.send(other.bearer(RIVAL_PUBLISHABLE)).await.ok();
+    gate.world().after(60_000);
+    ask(&gate, call()).await.ok();
+    gate.finish().await;
+}
+
+// rule: request.unknown-fields, idempotency.gate-optional
+#[tokio::test]
+async fn the_body_may_be_left_out_and_is_read_strictly() {
+    let gate = Gate::new().await;
+    for body in [
+        json!({}),
+        json!({ "clientSecret": null, "requested_scopes": null, "partner_id": "rival", "mode": "live" }),
+    ] {
+        let answer = with(&gate, &body).await.ok();
+        assert_eq!(
+            (&answer["partner_id"], &answer["mode"]),
+            (&json!("acme"), &json!("test"))
+        );
+    }
+    for (body, field) in [
+        (json!({ "clientSecret": 1 }), "clientSecret"),
+        (
+            json!({ "requested_scopes": "session:read" }),
+            "requested_scopes",
+        ),
+        (json!({ "requested_scopes": [null] }), "requested_scopes"),
+    ] {
+        let answer = with(&gate, &body).await.refused(400, "invalid_request");
+        answer.saying(field);
+    }
+    let answer = ask(&gate, call().body("{}")).await;
+    answer.refused(415, "unsupported_media_type");
+    // Not a write: the header is not even read.
+    let keyed = call().header("idempotency-key", "a b");
+    ask(&gate, keyed).await.ok();
+    gate.finish().await;
+}

@@ -1,0 +1,302 @@
+//! Two partners and two modes of one database: whatever is one's does not exist for the other.
+//!
+//! The operations come from the published documents, so a new one is in the matrix from the moment
+//! it is published, and one that names objects of a new kind fails until its kind is known here.
+
+use acceptance::{
+    ACME, ACME_PUBLISHABLE, Answer, Call, Contract, Gate, GateClient, Operation, RIVAL,
+    RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP, session,
+};
+use partner_core::webhooks::delivery::Ending;
+use serde_json::json;
+
+/// Ids of one partner's objects, by kind.
+#[derive(Debug, Clone)]
+struct Ids {
+    /// An open session, and one that was completed.
+    sessions: [String; 2],
+    refid: String,
+    delivery: String,
+    /// Objects of the pools, which the gate knows nothing of.
+    quote: String,
+    trade: String,
+}
+
+const UNKNOWN_SESSION: &str = "gs_test_01HF7YAT00408104G208104081";
+const UNKNOWN_REFID: &str = "test_tx_01HF7YAT00408104G208104081";
+const UNKNOWN_DELIVERY: &str = "wd_test_01HF7YAT00408104G208104081";
+
+impl Ids {
+    fn all(&self) -> Vec<&str> {
+        let Self {
+            sessions: [open, completed],
+            refid,
+            delivery,
+            quote,
+            trade,
+        } = self;
+        vec![open, completed, refid, delivery, quote, trade]
+    }
+}
+
+/// The id of an object that nobody has, of the kind an operation names in its path; `None` where it
+/// names none.
+fn unknown(operation: &Operation) -> Option<&'static str> {
+    let template = operation.template.as_str();
+    let parameters = template.matches('{').count();
+    assert!(parameters <= 1, "{}: more than one object", operation.id);
+    match template {
+        _ if parameters == 0 => None,
+        _ if template.contains("/sessions/{id}") || template.contains("/gate_sessions/{id}") => {
+            Some(UNKNOWN_SESSION)
+        }
+        _ if template.ends_with("/transactions/{refid}") => Some(UNKNOWN_REFID),
+        _ if template.contains("/webhooks/deliveries/{id}") => Some(UNKNOWN_DELIVERY),
+        _ => panic!("{}: which kind of object is in its path?", operation.id),
+    }
+}
+
+/// A request for an operation, with this id in its path.
+fn call(operation: &Operation, id: &str, page: &str) -> Call {
+    let path: Vec<&str> = operation
+        .template
+        .split('/')
+        .map(|segment| {
+            if segment.starts_with('{') {
+                id
+            } else {
+                segment
+            }
+        })
+        .collect();
+    let call = Call::new(operation.method.as_str(), &path.join("/"));
+    match operation.id.as_str() {
+        "createSession" => call.json(&session(page)).key("tenancy"),
+        "updateBranding" => call.json(&json!({ "brand_name": "Mine" })),
+        "createEmbedToken" => call.header("origin", page),
+        _ => call,
+    }
+}
+
+fn operations() -> &'static [Operation] {
+    let operations = &Contract::gate().operations;
+    assert!(operations.len() >= 14, "{}", operations.len());
+    operations
+}
+
+/// Everything a partner can have.
+async fn stock(gate: &Gate, client: &GateClient, partner: &str) -> Ids {
+    let [open, paid] = [client.open_id("a").await, client.open_id("b").await];
+    client.complete(&paid).await.ok();
+    let events = gate.events(partner, &paid).await;
+    let refid = events[1].1["tx_refid"].as_str().unwrap().to_owned();
+    gate.notice(partner, &open).await;
+    let delivery = match gate.deliveries_of(partner, &open).await.first() {
+        Some(id) => id.clone(),
+        None => UNKNOWN_DELIVERY.to_owned(),
+    };
+    let world = gate.world();
+    world.operator().credit(partner, "1000.00", "EUR").await;
+    let pools = if partner == ACME {
+        world.acme()
+    } else {
+        world.rival()
+    };
+    let (quote, trade) = pools.trade("EUR-USDT", "100").await;
+    Ids {
+        sessions: [open, paid],
+        refid,
+        delivery,
+        quote,
+        trade,
+    }
+}
+
+/// Acme with everything, what could not be delivered given up.
+async fn stocked() -> (Gate, Ids) {
+    let gate = Gate::new().await;
+    let ids = stock(&gate, &gate.acme(), ACME).await;
+    gate.conclude(Ending::GivenUp, Some(500), None).await;
+    (gate, ids)
+}
+
+fn other_mode(id: &str) -> String {
+    let id = id.replace("_test_", "_live_");
+    id.strip_prefix("test_tx_")
+        .map_or(id.clone(), |ulid| format!("live_tx_{ulid}"))
+}
+
+fn names(answer: &Answer) -> Vec<String> {
+    answer.headers.keys().map(ToString::to_string).collect()
+}
+
+/// Whatever `client` asks about these ids reads as if nobody had them.
+async fn sees_nothing(client: &GateClient, ids: &[String], page: &str, mode: &str) {
+    for operation in operations() {
+        let Some(unknown) = unknown(operation) else {
+            continue;
+        };
+        let sandbox = operation.template.contains("/test_helpers/");
+        if sandbox && mode == "live" {
+            continue;
+        }
+        let reference = client.send(call(operation, unknown, page)).await;
+        let reference = reference.refused(404, "resource_not_found");
+        for id in ids {
+            let found = client.send(call(operation, id, page)).await;
+            let found = found.refused(404, "resource_not_found");
+            assert_eq!(
+                found.anonymous(),
+                reference.anonymous(),
+                "{} {id}",
+                operation.id
+            );
+            assert_eq!(names(&found), names(&reference), "{} {id}", operation.id);
+        }
+    }
+}
+
+// rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ, mode.on-every-row
+#[tokio::test]
+async fn a_foreign_id_answers_as_an_unknown_one_does() {
+    let (gate, ids) = stocked().await;
+    let live = gate.other_mode().await;
+    let before = gate.world().database().digest().await;
+    let own: Vec<String> = ids.all().into_iter().map(str::to_owned).collect();
+    let swapped: Vec<String> = own.iter().map(|id| other_mode(id)).collect();
+    let all = [own, swapped.clone()].concat();
+    sees_nothing(&gate.rival(), &all, RIVAL_SHOP, "test").await;
+    sees_nothing(&live.acme(), &all, SHOP, "live").await;
+    sees_nothing(&live.rival(), &all, RIVAL_SHOP, "live").await;
+    // Of the other mode, they are not even their owner's.
+    sees_nothing(&gate.acme(), &swapped, SHOP, "test").await;
+    let after = gate.world().database().digest().await;
+    assert_eq!(after, before, "and nothing of it has any effect");
+    live.close().await;
+    gate.finish().await;
+}
+
+// rule: id.kinds-differ
+#[tokio::test]
+async fn an_id_of_another_kind_is_not_found_by_its_own_partner() {
+    let (gate, ids) = stocked().await;
+    let before = gate.world().database().digest().await;
+    for operation in operations() {
+        let Some(unknown) = unknown(operation) else {
+            continue;
+        };
+        let kind = |id: &str| id.split('_').next().map(str::to_owned);
+        for id in ids.all() {
+            if kind(id) == kind(unknown) {
+                continue;
+            }
+            let answer = gate.acme().send(call(operation, id, SHOP)).await;
+            answer.refused(404, "resource_not_found");
+        }
+    }
+    assert_eq!(gate.world().database().digest().await, before);
+    gate.finish().await;
+}
+
+// rule: tenancy.nothing-crosses, list.foreign-cursor
+#[tokio::test]
+async fn a_foreign_place_in_a_list_is_an_empty_page() {
+    let (gate, ids) = stocked().await;
+    let rival = gate.rival();
+    stock(&gate, &rival, RIVAL).await;
+    let [open, paid] = &ids.sessions;
+    for query in [
+        format!("gate_sessions?starting_after={open}"),
+        format!("gate_sessions?starting_after={}", other_mode(open)),
+        format!("gate_sessions?starting_after={UNKNOWN_SESSION}"),
+        format!("transactions?starting_after={}", ids.refid),
+        format!("transactions?session_id={paid}"),
+        format!("transactions?session_id={}", other_mode(paid)),
+    ] {
+        let page = rival.get(&format!("/v1/{query}")).await.ok();
+        assert_eq!(
+            (&page["data"], &page["has_more"]),
+            (&json!([]), &json!(false)),
+            "{query}"
+        );
+    }
+    gate.finish().await;
+}
+
+// rule: tenancy.nothing-crosses
+#[tokio::test]
+async fn no_answer_to_one_contains_anything_of_the_other() {
+    let (gate, ids) = stocked().await;
+    let rival = gate.rival();
+    let own = stock(&gate, &rival, RIVAL).await;
+    let browser = gate.client(RIVAL_PUBLISHABLE);
+    let mut words: Vec<&str> = ids.all();
+    words.extend(["acme", "shop.example"]);
+    for operation in operations() {
+        let client = if takes_publishable(operation) {
+            &browser
+        } else {
+            &rival
+        };
+        for id in own.all() {
+            let answer = client.send(call(operation, id, RIVAL_SHOP)).await;
+            let text = String::from_utf8_lossy(&answer.bytes).to_lowercase();
+            for word in &words {
+                assert!(
+                    !text.contains(&word.to_lowercase()),
+                    "{} shows {word}",
+                    operation.id
+                );
+            }
+        }
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: access.not-by-api, request.unknown-fields
+#[tokio::test]
+async fn no_request_names_the_partner_it_is_for() {
+    let (gate, ids) = stocked().await;
+    let (rival, browser) = (gate.rival(), gate.client(RIVAL_PUBLISHABLE));
+    for operation in operations() {
+        let client = if takes_publishable(operation) {
+            &browser
+        } else {
+            &rival
+        };
+        for id in ids.all() {
+            let call = call(operation, id, RIVAL_SHOP)
+                .query("partner_id=acme&partner=acme&mode=live")
+                .header("x-partner-id", ACME)
+                .header("x-mode", "live");
+            let answer = client.send(call).await;
+            assert!(!answer.body.to_string().contains("\"acme\""), "{answer:?}");
+        }
+    }
+    let page = gate.acme().get("/v1/gate_sessions").await.ok();
+    let sessions = page["data"].as_array().unwrap();
+    let mut statuses: Vec<&str> = sessions
+        .iter()
+        .map(|it| it["status"].as_str().unwrap())
+        .collect();
+    statuses.sort_unstable();
+    assert_eq!(
+        statuses,
+        ["completed", "open"],
+        "and nothing happened to acme's"
+    );
+    assert_eq!(
+        gate.client(ACME_PUBLISHABLE)
+            .get("/v1/branding")
+            .await
+            .status,
+        403
+    );
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+fn takes_publishable(operation: &Operation) -> bool {
+    operation.id == "createEmbedToken"
+}

@@ -1,0 +1,231 @@
+//! Webhook tools: the list of deliveries, replay, and the test event.
+
+use acceptance::{ACME, Call, Gate, GateClient};
+use partner_core::webhooks::delivery::Ending;
+use serde_json::{Value, json};
+
+const LIST: &str = "/v1/webhooks/deliveries";
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap()
+}
+
+async fn list(client: &GateClient, query: &str) -> Vec<Value> {
+    let page = client.get(&format!("{LIST}?{query}")).await.ok();
+    assert_eq!(
+        (&page["object"], &page["url"]),
+        (&json!("list"), &json!(LIST))
+    );
+    page["data"].as_array().unwrap().clone()
+}
+
+async fn send_test(client: &GateClient) -> Value {
+    client.send(Call::post("/v1/webhooks/test")).await.ok()
+}
+
+async fn replay(client: &GateClient, id: &str) -> acceptance::Answer {
+    let path = format!("{LIST}/{id}/replay");
+    client.send(Call::post(&path)).await
+}
+
+// rule: gate.webhook-tools.list, gate.webhook-tools.test, time.format
+#[tokio::test]
+async fn a_test_event_is_queued_and_listed() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let sent = send_test(&acme).await;
+    let expected = json!({
+        "object": "webhook_delivery",
+        "id": sent["id"],
+        "event_id": sent["event_id"],
+        "event_type": "webhook.test",
+        "target_url": "http://127.0.0.1:9/acme",
+        "status": "pending",
+        "attempts": 0,
+        "last_response_status": null,
+        "last_error": null,
+        "next_attempt_at": "2026-05-25T12:00:00.000Z",
+        "delivered_at": null,
+        "created_at": "2026-05-25T12:00:00.000Z",
+    });
+    assert_eq!(sent, expected);
+    assert!(text(&sent, "id").starts_with("wd_test_"));
+    assert_eq!(list(&acme, "").await, [sent.clone()]);
+    let [(kind, data)] = gate
+        .events(ACME, text(&sent, "event_id"))
+        .await
+        .try_into()
+        .unwrap();
+    assert_eq!(kind, "webhook.test");
+    assert_eq!(
+        data,
+        json!({ "object": "webhook_test", "partner_id": "acme", "mode": "test" })
+    );
+    // Each is an event of its own; the header is not read.
+    let call = Call::post("/v1/webhooks/test").key("k");
+    let (second, third) = (
+        acme.send(call.clone()).await.ok(),
+        acme.send(call).await.ok(),
+    );
+    assert_ne!(second["event_id"], third["event_id"]);
+    for one in [second, third] {
+        gate.notice(ACME, text(&one, "event_id")).await;
+    }
+    gate.finish().await;
+}
+
+// rule: gate.webhook-tools.test
+#[tokio::test]
+async fn without_an_endpoint_there_is_nothing_to_test() {
+    let gate = Gate::new().await;
+    let answer = gate.rival().send(Call::post("/v1/webhooks/test")).await;
+    answer.refused(400, "webhook_not_configured");
+    assert!(list(&gate.rival(), "").await.is_empty());
+    gate.finish().await;
+}
+
+// rule: gate.webhook-tools.list
+#[tokio::test]
+async fn deliveries_are_filtered_and_paged_newest_first() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let mut sent = Vec::new();
+    for _ in 0..3 {
+        sent.insert(0, text(&send_test(&acme).await, "id").to_owned());
+        gate.world().after(1);
+    }
+    gate.conclude(Ending::Delivered, Some(204), None).await;
+    let last = send_test(&acme).await;
+    let newest = text(&last, "id").to_owned();
+    let ids = async |query: &str| -> Vec<String> {
+        let found = list(&acme, query).await;
+        found.iter().map(|one| text(one, "id").to_owned()).collect()
+    };
+    let all = [std::slice::from_ref(&newest), &sent].concat();
+    assert_eq!(ids("").await, all);
+    assert_eq!(ids("status=pending").await, [newest]);
+    assert_eq!(ids("status=succeeded").await, sent);
+    assert!(ids("status=in_flight").await.is_empty());
+    assert_eq!(ids("skip=1&limit=2").await, all[1..3]);
+    assert!(ids("skip=4").await.is_empty() && ids("skip=4294967295").await.is_empty());
+    let more =
+        async |query: &str| acme.get(&format!("{LIST}?{query}")).await.ok()["has_more"].clone();
+    assert_eq!(
+        (more("limit=3").await, more("limit=4").await),
+        (json!(true), json!(false))
+    );
+    let done = list(&acme, "status=succeeded&limit=1").await.remove(0);
+    assert_eq!(
+        (&done["attempts"], &done["last_response_status"]),
+        (&json!(1), &json!(204))
+    );
+    assert_eq!(done["next_attempt_at"], Value::Null);
+    assert_eq!(done["delivered_at"], "2026-05-25T12:00:00.003Z");
+    for bad in [
+        "limit=0",
+        "limit=201",
+        "limit=x",
+        "skip=-1",
+        "skip=4294967296",
+        "status=failed",
+        "status=",
+        "limit=1&limit=2",
+    ] {
+        let answer = acme.get(&format!("{LIST}?{bad}")).await;
+        answer.refused(400, "invalid_request");
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.webhook-tools.replay, webhook.replay, webhook.dead-letter
+#[tokio::test]
+async fn only_what_was_given_up_is_replayed() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let sent = send_test(&acme).await;
+    let id = text(&sent, "id");
+    replay(&acme, id)
+        .await
+        .refused(400, "delivery_not_dead_lettered");
+    gate.conclude(Ending::GivenUp, Some(500), Some("answered 500"))
+        .await;
+    let dead = list(&acme, "status=dead_lettered").await.remove(0);
+    assert_eq!(
+        (
+            &dead["attempts"],
+            &dead["last_response_status"],
+            &dead["last_error"],
+            &dead["next_attempt_at"]
+        ),
+        (&json!(1), &json!(500), &json!("answered 500"), &Value::Null)
+    );
+    gate.world().after(5_000);
+    let again = replay(&acme, id).await.ok();
+    assert_eq!(
+        (
+            &again["id"],
+            &again["event_id"],
+            &again["status"],
+            &again["attempts"]
+        ),
+        (&sent["id"], &sent["event_id"], &json!("pending"), &json!(0))
+    );
+    assert_eq!(again["next_attempt_at"], "2026-05-25T12:00:05.000Z");
+    replay(&acme, id)
+        .await
+        .refused(400, "delivery_not_dead_lettered");
+    gate.conclude(Ending::Delivered, Some(200), None).await;
+    replay(&acme, id)
+        .await
+        .refused(400, "delivery_not_dead_lettered");
+    gate.notice(ACME, text(&sent, "event_id")).await;
+    gate.finish().await;
+}
+
+// rule: gate.webhook-tools.replay, gate.webhook-tools.list, tenancy.nothing-crosses
+#[tokio::test]
+async fn deliveries_of_others_are_not_there() {
+    let gate = Gate::new().await;
+    let (acme, rival) = (gate.acme(), gate.rival());
+    let sent = send_test(&acme).await;
+    gate.conclude(Ending::GivenUp, Some(500), None).await;
+    let id = text(&sent, "id");
+    assert!(list(&rival, "").await.is_empty());
+    for unknown in [
+        id,
+        &id.replace("_test_", "_live_"),
+        "wd_test_01HF7YAT00408104G208104081",
+        "x",
+        "%00",
+        text(&sent, "event_id"),
+    ] {
+        replay(&rival, unknown)
+            .await
+            .refused(404, "resource_not_found");
+    }
+    let live = gate.other_mode().await;
+    assert!(list(&live.acme(), "").await.is_empty());
+    replay(&live.acme(), id)
+        .await
+        .refused(404, "resource_not_found");
+    live.close().await;
+    gate.notice(ACME, text(&sent, "event_id")).await;
+    gate.finish().await;
+}
+
+// rule: webhook.own-service, gate.webhook-tools.list
+#[tokio::test]
+async fn deliveries_of_the_pools_are_not_the_gates() {
+    let gate = Gate::new().await;
+    let world = gate.world();
+    world.operator().credit(ACME, "100.00", "EUR").await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    world.acme().poll(&quote).await.ok();
+    world.notice(ACME, &trade).await;
+    assert!(list(&gate.acme(), "").await.is_empty());
+    let [delivery] = gate.deliveries_of(ACME, &trade).await.try_into().unwrap();
+    let answer = replay(&gate.acme(), &delivery).await;
+    answer.refused(404, "resource_not_found");
+    gate.finish().await;
+}
