@@ -70,15 +70,6 @@ def test_an_unknown_key_is_named_with_its_nearest(installation, line, wrong, nea
     assert digest(installation) == before
 
 
-# rule: apply.no-gate
-def test_gate_tables_are_refused(installation, partner_file):
-    text = partner_file() + "[partners.gate]\nenabled = true\n"
-    done = installation.apply_refused(text)
-    assert done.code in (1, 2), done
-    assert "gate" in done.err
-    assert not installation.database.exists(), "nothing was made for it"
-
-
 # rule: apply.key-conflict, apply.atomic
 def test_a_key_of_another_partner_is_refused(installation, partner_file):
     key = new_key()

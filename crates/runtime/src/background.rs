@@ -1,9 +1,9 @@
-//! What a service does beside answering: keeping tables bounded, and counts true.
+//! What a service does beside answering: keeping tables bounded and quick, and counts true.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordination::causes;
+use coordination::{DirectoryCache, causes};
 use gate_core::usecases::expiry::{Expiring, ExpiryError};
 use instruments::faults;
 use kernel::{Clock, Mode, StoreError};
@@ -11,6 +11,12 @@ use partner_core::ports::Housekeeping;
 use pools_core::usecases::recount::Recounting;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Database;
+use crate::open::Foundation;
+use crate::sampling::sample;
+use crate::supervise::supervised;
 
 const EVERY: Duration = Duration::from_secs(60);
 /// A table can grow much in this time.
@@ -23,8 +29,46 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Transactions in one sweep; what is left waits for the next.
 const ROUNDS: u32 = 2000;
 
+/// Starts what a service does beside answering, until `stop`.
+pub(crate) fn keep_house(
+    base: &Foundation,
+    cache: &Arc<DirectoryCache>,
+    background: &TaskTracker,
+    stop: &CancellationToken,
+) {
+    let (watched, stopping) = (Arc::clone(cache), stop.clone());
+    background.spawn(supervised("directory", stop.clone(), move || {
+        let (watched, stopping) = (Arc::clone(&watched), stopping.clone());
+        async move { watched.watch(stopping.cancelled()).await }
+    }));
+    let (store, clock, stopping) = (base.store.clone(), Arc::clone(&base.clock), stop.clone());
+    let kept = base.config.idempotency_ttl;
+    background.spawn(supervised("idempotency_sweep", stop.clone(), move || {
+        sweep_idempotency(store.clone(), Arc::clone(&clock), kept, stopping.clone())
+    }));
+    let (store, stopping) = (base.store.clone(), stop.clone());
+    background.spawn(supervised("statistics", stop.clone(), move || {
+        gather_statistics(store.clone(), stopping.clone())
+    }));
+    let (store, mode, stopping) = (base.store.clone(), base.config.mode, stop.clone());
+    background.spawn(supervised("commitments", stop.clone(), move || {
+        let store = store.clone();
+        recount_commitments(Recounting { store, mode }, stopping.clone())
+    }));
+    if base.config.metrics_listen.is_some() {
+        let file = match &base.config.database {
+            Database::Sqlite(file) => Some(file.clone()),
+            Database::Postgres(_) => None,
+        };
+        let (store, stopping) = (base.store.clone(), stop.clone());
+        background.spawn(supervised("sampling", stop.clone(), move || {
+            sample(store.clone(), mode, file.clone(), stopping.clone())
+        }));
+    }
+}
+
 /// Deletes idempotency records that no longer count, each minute, until `stop`.
-pub(crate) async fn sweep_idempotency(
+async fn sweep_idempotency(
     store: Arc<dyn Housekeeping>,
     clock: Arc<dyn Clock>,
     kept: Duration,
@@ -54,7 +98,7 @@ pub(crate) async fn sweep_idempotency(
 }
 
 /// Has the store look again at tables that have grown, every few seconds, until `stop`.
-pub(crate) async fn gather_statistics(store: Arc<dyn Housekeeping>, stop: CancellationToken) {
+async fn gather_statistics(store: Arc<dyn Housekeeping>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(GROWTH);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -74,7 +118,7 @@ pub(crate) async fn gather_statistics(store: Arc<dyn Housekeeping>, stop: Cancel
 }
 
 /// Counts anew what accounts are committed to, each minute, until `stop`.
-pub(crate) async fn recount_commitments(recounting: Recounting, stop: CancellationToken) {
+async fn recount_commitments(recounting: Recounting, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

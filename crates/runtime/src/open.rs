@@ -16,7 +16,6 @@ use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::token::TokenKey;
 use partner_core::webhooks::schedule::Schedule;
 use pools_core::ports::{Engine, RateSource};
-use pools_core::usecases::recount::Recounting;
 use providers::{
     MeasuredEngine, MeasuredRates, NoEngine, NoRates, SandboxEngine, SandboxRates, StaticRates,
 };
@@ -24,12 +23,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
-use crate::background::{gather_statistics, recount_commitments, sweep_idempotency, sweep_sessions};
+use crate::background::{keep_house, sweep_sessions};
 use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
 use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
 use crate::process::Ports;
-use crate::sampling::sample;
 use crate::shared;
 use crate::store::{self, Store};
 use crate::supervise::supervised;
@@ -343,44 +341,6 @@ impl fmt::Debug for Runtime {
         f.debug_struct("Runtime")
             .field("config", &self.base.config)
             .finish_non_exhaustive()
-    }
-}
-
-/// Starts what a service does beside answering, until `stop`.
-fn keep_house(
-    base: &Foundation,
-    cache: &Arc<DirectoryCache>,
-    background: &TaskTracker,
-    stop: &CancellationToken,
-) {
-    let (watched, stopping) = (Arc::clone(cache), stop.clone());
-    background.spawn(supervised("directory", stop.clone(), move || {
-        let (watched, stopping) = (Arc::clone(&watched), stopping.clone());
-        async move { watched.watch(stopping.cancelled()).await }
-    }));
-    let (store, clock, stopping) = (base.store.clone(), Arc::clone(&base.clock), stop.clone());
-    let kept = base.config.idempotency_ttl;
-    background.spawn(supervised("idempotency_sweep", stop.clone(), move || {
-        sweep_idempotency(store.clone(), Arc::clone(&clock), kept, stopping.clone())
-    }));
-    let (store, stopping) = (base.store.clone(), stop.clone());
-    background.spawn(supervised("statistics", stop.clone(), move || {
-        gather_statistics(store.clone(), stopping.clone())
-    }));
-    let (store, mode, stopping) = (base.store.clone(), base.config.mode, stop.clone());
-    background.spawn(supervised("commitments", stop.clone(), move || {
-        let store = store.clone();
-        recount_commitments(Recounting { store, mode }, stopping.clone())
-    }));
-    if base.config.metrics_listen.is_some() {
-        let file = match &base.config.database {
-            Database::Sqlite(file) => Some(file.clone()),
-            Database::Postgres(_) => None,
-        };
-        let (store, stopping) = (base.store.clone(), stop.clone());
-        background.spawn(supervised("sampling", stop.clone(), move || {
-            sample(store.clone(), mode, file.clone(), stopping.clone())
-        }));
     }
 }
 

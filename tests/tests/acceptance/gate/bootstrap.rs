@@ -41,7 +41,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap()
 }
 
-// rule: gate.bootstrap.session-fields, gate.bootstrap.token-claims, time.format
+// rule: gate.bootstrap.session-fields, gate.bootstrap.token-claims, time.output
 #[tokio::test]
 async fn without_a_client_secret_nothing_of_a_session_is_told() {
     let gate = Gate::new().await;

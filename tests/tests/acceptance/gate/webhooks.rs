@@ -28,7 +28,7 @@ async fn replay(client: &GateClient, id: &str) -> acceptance::Answer {
     client.send(Call::post(&path)).await
 }
 
-// rule: gate.webhook-tools.list, gate.webhook-tools.test, time.format
+// rule: gate.webhook-tools.list, gate.webhook-tools.test, time.output
 #[tokio::test]
 async fn a_test_event_is_queued_and_listed() {
     let gate = Gate::new().await;

@@ -53,11 +53,7 @@ impl Judge<'_> {
     }
 
     /// The id and the body of a delivery that both signatures prove.
-    fn authentic(
-        self,
-        delivery: &Delivery,
-        service: Service,
-    ) -> Result<(&str, Value), String> {
+    fn authentic(self, delivery: &Delivery, service: Service) -> Result<(&str, Value), String> {
         let id = header(delivery, "webhook-id")?;
         let message = Message {
             service,
@@ -124,7 +120,7 @@ fn event_of_session(id: &str, session: &Value, refid: &str, at: Option<&Value>) 
     json!({ "id": id, "object": "event", "type": COMPLETED, "created_at": at, "data": data })
 }
 
-fn header<'d>(delivery: &Delivery, name: &str) -> Result<&'d str, String> {
+fn header<'d>(delivery: &'d Delivery, name: &str) -> Result<&'d str, String> {
     let value = delivery.headers.get(name);
     let text = value.and_then(|value| value.to_str().ok());
     text.ok_or_else(|| format!("the delivery has no readable header {name}"))
