@@ -116,8 +116,9 @@ class Installation:
         return run([program("POOLS_SERVICE_BIN"), *words], {**self.settings, **settings}, cwd=self.folder)
 
     def start(self, *words, **settings):
+        settings = {**self.settings, **settings}
         binary = "ARMED_POOLS_SERVICE_BIN" if "FAILPOINTS" in settings else "POOLS_SERVICE_BIN"
-        return Service(self, binary, words, {**self.settings, **settings})
+        return Service(self, binary, words, settings)
 
     def start_gate(self, **settings):
         return Service(self, "GATE_SERVICE_BIN", (), {**self.settings, **settings})

@@ -148,7 +148,7 @@ fn refusals_exit_1_and_bad_input_exits_2() {
         ("verify now", 2),
         ("sandbox --dir", 2),
         ("webhook", 2),
-        ("webhook rotate-secret --partner acme --service gate", 2),
+        ("webhook rotate-secret --partner acme --service gate", 1),
         ("webhook rotate-secret --partner acme --service pools", 1),
         (
             "webhook rotate-secret --partner acme --service pools --overlap soon",

@@ -153,9 +153,10 @@ async fn a_partner_from_before_the_gate_is_given_it_and_nothing_else() {
     let kept = std::fs::read_to_string(installation.folder.path().join("demo.json")).unwrap();
     let demo: Value = serde_json::from_str(&kept).unwrap();
     std::fs::remove_file(installation.folder.path().join("penstock.db")).unwrap();
+    let pool = POOL.replace("[\"tron\"]", "[\"tron\", \"ethereum\"]");
     let older = format!(
-        "{POOL}[[partners]]\nid = \"demo\"\nname = \"Mine\"\n\
-         [partners.pools]\nenabled = true\nkyc = \"approved\"\ntier = \"gold\"\nallowed = [\"EUR-USDT\"]\n\
+        "{pool}[[partners]]\nid = \"demo\"\nname = \"Mine\"\n\
+         [partners.pools]\nenabled = true\nkyc = \"approved\"\ntier = \"gold\"\nbalance_gate = true\nallowed = [\"EUR-USDT\"]\n\
          [[partners.keys]]\nkind = \"secret\"\nkey = {}\n[[partners.keys]]\nkind = \"publishable\"\nkey = {}\n",
         demo["secret_key"], demo["publishable_key"]
     );
