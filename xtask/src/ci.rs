@@ -25,7 +25,7 @@ const AT_ONCE: [Row; 3] = [
         gives_way: false,
     },
     Row {
-        tasks: &["model", "teeth"],
+        tasks: &["model"],
         gives_way: true,
     },
 ];
@@ -42,7 +42,7 @@ const STEPS: [(&str, Step); 10] = [
     ("openapi", |w| done(openapi::run(w, true))),
     ("rules", |w| done(rules::run(w, true))),
     ("test", |w| suites::rust(w, &[]).map(Some)),
-    ("conformance, crash, model, teeth", |w| {
+    ("conformance, crash, model", |w| {
         at_once::run(&AT_ONCE, &w.target()?.join("ci")).map(Some)
     }),
 ];
