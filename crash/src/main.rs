@@ -124,7 +124,7 @@ const SHORT: [&[Lane]; 2] = [
             rounds: 4,
             campaign: 4,
         },
-        Lane::Skew { rounds: 3 },
+        Lane::Skew { rounds: 4 },
     ],
 ];
 
