@@ -5,11 +5,13 @@
 
 pub mod amount;
 pub mod branding;
+pub mod change;
 pub mod draft;
 pub mod embed;
 pub mod events;
 pub mod object;
 pub mod ports;
+pub mod pricing;
 pub mod quota;
 pub mod redirect;
 pub mod secret;

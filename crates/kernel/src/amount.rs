@@ -58,6 +58,13 @@ impl Amount {
         Self::from_units(kept, asset)
     }
 
+    /// From units of 10^-8, rounded up to the asset's scale; `None` where that exceeds 10^10.
+    #[must_use]
+    pub fn ceil(units: u128, asset: Asset) -> Option<Self> {
+        let step = u128::try_from(step(asset)).ok()?;
+        Self::floor(units.checked_next_multiple_of(step)?, asset)
+    }
+
     /// Reads a positive amount as partners and operators write it: `0` or digits without
     /// leading zero, an optional dot and digits, nothing else. Fraction digits count as written.
     ///
@@ -322,10 +329,13 @@ mod tests {
         }
 
         #[test]
-        fn a_floor_is_the_greatest_amount_below(units in 0..=2 * LARGEST.unsigned_abs(), asset in assets()) {
+        fn a_floor_is_the_greatest_amount_below_and_a_ceiling_the_least_above(units in 0..=2 * LARGEST.unsigned_abs(), asset in assets()) {
             let floor = Amount::floor(units.into(), asset);
             let kept = units - units % step(asset).unsigned_abs();
             prop_assert_eq!(floor.map(|amount| amount.units().unsigned_abs()), (kept <= LARGEST.unsigned_abs()).then_some(kept));
+            let raised = units.next_multiple_of(step(asset).unsigned_abs());
+            let ceil = Amount::ceil(units.into(), asset);
+            prop_assert_eq!(ceil.map(|amount| amount.units().unsigned_abs()), (raised <= LARGEST.unsigned_abs()).then_some(raised));
         }
     }
 }

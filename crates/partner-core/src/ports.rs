@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 
 use crate::answers::Kept;
 use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
@@ -16,6 +16,7 @@ use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, NewKey};
 use crate::origin::Origin;
 use crate::pools::{Pool, PoolId, PoolsProfile};
+use crate::rates::SourceRate;
 use crate::sealing::Sealer;
 use crate::throttle::{Bucket, Counting, Tier, Verdict};
 use crate::webhooks::delivery::{Ending, Progress};
@@ -40,6 +41,13 @@ pub trait Directory: Send + Sync {
 
     /// A number raised by every change of configuration or keys.
     async fn config_version(&self) -> Result<i64, StoreError>;
+}
+
+/// A source of mid-market rates.
+#[async_trait]
+pub trait RateSource: Send + Sync {
+    /// The rate of a pair for an order of this size, unless none is young enough.
+    async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate>;
 }
 
 /// Counts requests in fixed windows.

@@ -13,7 +13,6 @@ use crate::books::{Books, Command, Outcome, Refusal};
 use crate::destination::Destination;
 use crate::export::{Booked, Window};
 use crate::ledger::{Account, Entry, EntryId};
-use crate::pricing::SourceRate;
 use crate::quote::{Quote, QuoteId, Side, Terms};
 use crate::trade::{EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
 use crate::velocity::Velocity;
@@ -375,13 +374,6 @@ pub trait VelocityTx: Send {
 // ---------------------------------------------------------------------------------------------
 // The far end
 // ---------------------------------------------------------------------------------------------
-
-/// A source of mid-market rates.
-#[async_trait]
-pub trait RateSource: Send + Sync {
-    /// The rate of a pair for an order of this size, unless none is young enough.
-    async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate>;
-}
 
 /// An order as the engine is asked about it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,28 +1,14 @@
 //! Pricing: from a mid-market rate to a quote's terms, each figure rounded once.
 //!
-//! Pairs are quoted as mid = crypto per fiat. A purchase's rate is mid × (1 − bps), a sale's is
-//! (1 − bps) / mid, as exact fractions rounded down once; the other leg is amount × rate, rounded
-//! down to its scale, so that a client's own multiplication gives the same. What is cut off
-//! stays with the operator.
+//! The rate is [`rate_of`] the pair's mid; the other leg is amount × rate, rounded down to its
+//! scale, so that a client's own multiplication gives the same. What is cut off stays with the
+//! operator.
 
 use std::cmp::Ordering;
 
 use kernel::{Amount, AssetKind, Fraction, Mid, Rate};
 use partner_core::pools::{PoolId, PoolTerms, SPREAD_CEILING_BPS};
-
-use crate::quote::Side;
-
-/// One whole in basis points.
-const WHOLE_BPS: u64 = 10_000;
-
-/// A rate a source has given for a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SourceRate {
-    /// Crypto per fiat, between buying and selling.
-    pub mid: Mid,
-    /// The source's spread in basis points, before any cap.
-    pub spread_bps: u16,
-}
+use partner_core::rates::{Side, SourceRate, rate_of};
 
 /// The mids an order is priced and valued with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +69,10 @@ pub fn price(
 ) -> Result<Priced, PriceFault> {
     let spread_bps = capped_spread(mids.pair.spread_bps, terms);
     let fee_bps = terms.draw_fee_bps;
-    let rate = all_in(&mids.pair.mid, side, spread_bps, fee_bps).ok_or(PriceFault::OutOfRange)?;
+    let rate = spread_bps
+        .checked_add(fee_bps)
+        .and_then(|cut_bps| rate_of(&mids.pair.mid, side, cut_bps))
+        .ok_or(PriceFault::OutOfRange)?;
     let (fiat, crypto) = legs(pool, side, amount, &rate).ok_or(PriceFault::OutOfRange)?;
     let value = usdt_value(pool, side, amount, mids).ok_or(PriceFault::OutOfRange)?;
     within(&value, amount, terms)?;
@@ -99,18 +88,6 @@ pub fn price(
         crypto,
         notional,
     })
-}
-
-/// The all-in rate; `None` where nothing is left of it.
-fn all_in(mid: &Mid, side: Side, spread_bps: u16, fee_bps: u16) -> Option<Rate> {
-    let kept = WHOLE_BPS
-        .checked_sub(u64::from(spread_bps))?
-        .checked_sub(u64::from(fee_bps))?;
-    let base = match side {
-        Side::OnRamp => mid.fraction(),
-        Side::OffRamp => mid.fraction().inverse()?,
-    };
-    Rate::floor(&base.times_ratio(kept, WHOLE_BPS)?)
 }
 
 /// Both legs; `None` where the other one rounds to zero or exceeds 10^10.

@@ -2,6 +2,7 @@
 
 use kernel::{Amount, Id, IdKind, Rate, Timestamp};
 use partner_core::pools::{Network, PoolId};
+pub use partner_core::rates::Side;
 
 use crate::destination::Destination;
 
@@ -15,36 +16,6 @@ impl IdKind for QuoteNoun {
 
 /// `pq_<mode>_<ULID>`.
 pub type QuoteId = Id<QuoteNoun>;
-
-/// Which way an order goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Side {
-    /// Fiat paid in, crypto delivered.
-    OnRamp,
-    /// Crypto sold, fiat paid out.
-    OffRamp,
-}
-
-impl Side {
-    /// The word on the wire and in rows.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OnRamp => "on_ramp",
-            Self::OffRamp => "off_ramp",
-        }
-    }
-
-    /// Reads the word written by [`Side::as_str`].
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "on_ramp" => Some(Self::OnRamp),
-            "off_ramp" => Some(Self::OffRamp),
-            _ => None,
-        }
-    }
-}
 
 /// What a quote and the trade made from it agree on, locked when the quote is given.
 #[derive(Debug, Clone, PartialEq, Eq)]

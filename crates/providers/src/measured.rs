@@ -8,8 +8,9 @@ use failpoints::{Step, around};
 use instruments::faults::{Violation, violated};
 use instruments::{Stopwatch, far_end, trace};
 use kernel::{Amount, Asset};
-use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order, RateSource};
-use pools_core::pricing::SourceRate;
+use partner_core::ports::RateSource;
+use partner_core::rates::SourceRate;
+use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
 use pools_core::trade::{EngineReport, TradeId, TradeStatus};
 use tracing::Instrument;
 

@@ -22,8 +22,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Amount, Asset, Mid};
-use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order, RateSource};
-use pools_core::pricing::SourceRate;
+use partner_core::ports::RateSource;
+use partner_core::rates::SourceRate;
+use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
 use pools_core::trade::{EngineReport, TradeId, TradeStatus};
 use rust_decimal::Decimal;
 

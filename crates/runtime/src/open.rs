@@ -11,11 +11,11 @@ use gate_core::usecases::expiry::Expiring;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
-use partner_core::ports::{Directory, InFlight, Throttle};
+use partner_core::ports::{Directory, InFlight, RateSource, Throttle};
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::token::TokenKey;
 use partner_core::webhooks::schedule::Schedule;
-use pools_core::ports::{Engine, RateSource};
+use pools_core::ports::Engine;
 use providers::{
     MeasuredEngine, MeasuredRates, NoEngine, NoRates, SandboxEngine, SandboxRates, StaticRates,
 };

@@ -10,9 +10,10 @@ use std::time::Duration;
 use kernel::{Amount, AmountFault, Asset, Clock, Entropy, StoreError};
 use partner_core::Access;
 use partner_core::pools::{Network, Pool, PoolId, PoolTerms};
+use partner_core::ports::RateSource;
 
 use crate::destination::{AddressFault, DestNetwork, Destination, EvmAddress, EvmNetwork};
-use crate::ports::{Depth, Engine, NewQuote, Order, QuoteDesk, RateSource};
+use crate::ports::{Depth, Engine, NewQuote, Order, QuoteDesk};
 use crate::pricing::{self, Mids, PriceFault, Priced};
 use crate::quote::{Quote, QuoteId, Side, Terms};
 

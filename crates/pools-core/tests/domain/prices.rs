@@ -2,7 +2,8 @@
 
 use kernel::{Amount, AssetKind, Mid};
 use partner_core::pools::{PoolId, PoolTerms};
-use pools_core::pricing::{Mids, PriceFault, Priced, SourceRate, price};
+use partner_core::rates::SourceRate;
+use pools_core::pricing::{Mids, PriceFault, Priced, price};
 use pools_core::quote::Side;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

@@ -1,0 +1,290 @@
+//! Pricing of previews and signed quotes: from a source's rate and a fee schedule to both legs.
+//!
+//! The rate is output per input before fees, the source's mid less its spread; fees are taken in
+//! the currency. A purchase delivers (fiat − fees) × rate, a sale pays crypto × rate − fees, each
+//! rounded down to its scale once, so that a client's own arithmetic gives the same. A fee is
+//! rounded up: what rounding leaves stays with the operator.
+
+use kernel::{Amount, Asset, Rate};
+use partner_core::pools::SPREAD_CEILING_BPS;
+use partner_core::rates::{Side, SourceRate, WHOLE_BPS, rate_of};
+
+/// What an order costs beside its rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeeSchedule {
+    /// The share of the fiat paid or bought, in basis points.
+    pub service_bps: u16,
+    /// The least the service costs, in the currency.
+    pub service_least: Amount,
+    /// What the network costs, in the currency.
+    pub network: Amount,
+}
+
+/// What one order costs, in its currency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fees {
+    /// For the service.
+    pub service: Amount,
+    /// For the network.
+    pub network: Amount,
+    /// Both.
+    pub total: Amount,
+}
+
+/// A priced order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Priced {
+    /// Output per unit of input, before fees.
+    pub rate: Rate,
+    /// The fiat leg: paid on a purchase, received on a sale.
+    pub fiat: Amount,
+    /// The crypto leg: received on a purchase, sold on a sale.
+    pub crypto: Amount,
+    /// The fees between them.
+    pub fees: Fees,
+}
+
+/// A leg rounds to zero, does not cover its fees, or exceeds 10^10.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a leg of the order rounds to zero, does not cover the fees or exceeds 10000000000")]
+pub struct OutOfRange;
+
+impl Fees {
+    /// The sum of both; `None` across currencies or past what an amount holds.
+    #[must_use]
+    pub fn of(service: Amount, network: Amount) -> Option<Self> {
+        Some(Self {
+            service,
+            network,
+            total: service.checked_add(&network)?,
+        })
+    }
+}
+
+impl FeeSchedule {
+    /// The fees of an order that is worth `fiat` before them.
+    fn fees(&self, fiat: Amount) -> Option<Fees> {
+        let units = u128::try_from(fiat.units()).ok()?;
+        let share = units
+            .checked_mul(self.service_bps.into())?
+            .div_ceil(WHOLE_BPS.into());
+        let share = Amount::ceil(share, fiat.asset())?;
+        let least = self.service_least;
+        let service = if share.units() < least.units() {
+            least
+        } else {
+            share
+        };
+        Fees::of(service, self.network)
+    }
+}
+
+/// Prices an order whose `input` is the leg the user gives: fiat on a purchase, crypto on a sale.
+/// `output` is what the other leg is in.
+///
+/// # Errors
+/// [`OutOfRange`].
+pub fn price(
+    side: Side,
+    input: Amount,
+    output: Asset,
+    source: &SourceRate,
+    schedule: &FeeSchedule,
+) -> Result<Priced, OutOfRange> {
+    let spread_bps = source.spread_bps.min(SPREAD_CEILING_BPS);
+    let rate = rate_of(&source.mid, side, spread_bps).ok_or(OutOfRange)?;
+    let priced = match side {
+        Side::OnRamp => bought(input, output, rate, schedule),
+        Side::OffRamp => sold(input, output, rate, schedule),
+    };
+    priced
+        .filter(|priced| !priced.fiat.is_zero() && !priced.crypto.is_zero())
+        .ok_or(OutOfRange)
+}
+
+fn bought(fiat: Amount, asset: Asset, rate: Rate, schedule: &FeeSchedule) -> Option<Priced> {
+    let fees = schedule.fees(fiat)?;
+    let crypto = rate.convert(&fiat.checked_sub(&fees.total)?, asset)?;
+    Some(Priced {
+        rate,
+        fiat,
+        crypto,
+        fees,
+    })
+}
+
+/// Fees have the currency's digits, so they may be taken after the rounding.
+fn sold(crypto: Amount, currency: Asset, rate: Rate, schedule: &FeeSchedule) -> Option<Priced> {
+    let worth = rate.convert(&crypto, currency)?;
+    let fees = schedule.fees(worth)?;
+    Some(Priced {
+        rate,
+        fiat: worth.checked_sub(&fees.total)?,
+        crypto,
+        fees,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::Mid;
+    use proptest::prelude::*;
+    use rust_decimal::Decimal;
+
+    use super::*;
+
+    fn fiat(code: &str, text: &str) -> Amount {
+        let asset = Asset::fiat(code).unwrap();
+        Amount::parse(text, asset).unwrap_or(Amount::zero(asset))
+    }
+
+    fn crypto(symbol: &str, text: &str) -> Amount {
+        Amount::parse(text, Asset::crypto(symbol).unwrap()).unwrap()
+    }
+
+    fn source(mid: &str, spread_bps: u16) -> SourceRate {
+        SourceRate {
+            mid: Mid::new(Decimal::from_str_exact(mid).unwrap()).unwrap(),
+            spread_bps,
+        }
+    }
+
+    fn schedule(code: &str, bps: u16, least: &str, network: &str) -> FeeSchedule {
+        FeeSchedule {
+            service_bps: bps,
+            service_least: fiat(code, least),
+            network: fiat(code, network),
+        }
+    }
+
+    /// Fiat, crypto, rate and the total of the fees, as they are printed.
+    fn shown(priced: Result<Priced, OutOfRange>) -> [String; 4] {
+        let priced = priced.unwrap();
+        [
+            priced.fiat.to_string(),
+            priced.crypto.to_string(),
+            priced.rate.to_string(),
+            priced.fees.total.to_string(),
+        ]
+    }
+
+    // rule: gate.price.rate, gate.price.fees, gate.price.purchase
+    #[test]
+    fn a_purchase_delivers_what_the_fees_leave_times_the_rate() {
+        let fees = schedule("EUR", 100, "0", "0.50");
+        let usdt = Asset::crypto("USDT").unwrap();
+        let priced = price(
+            Side::OnRamp,
+            fiat("EUR", "100.00"),
+            usdt,
+            &source("1.0850", 25),
+            &fees,
+        );
+        // 1.0850 x 0.9975 = 1.0822875; (100 - 1.50) x 1.0822875 = 106.60531875, cut to 6 digits.
+        assert_eq!(shown(priced), ["100.00", "106.605318", "1.0822875", "1.50"]);
+    }
+
+    // rule: gate.price.rate, gate.price.fees, gate.price.sale
+    #[test]
+    fn a_sale_pays_what_the_crypto_is_worth_less_the_fees() {
+        let fees = schedule("EUR", 100, "0", "0.50");
+        let eur = Asset::fiat("EUR").unwrap();
+        let priced = price(
+            Side::OffRamp,
+            crypto("USDT", "100"),
+            eur,
+            &source("1.0850", 25),
+            &fees,
+        );
+        // 100 x 0.91935483 = 91.935483, cut to 91.93; 1 % of it is 0.9193, raised to 0.92.
+        assert_eq!(shown(priced), ["90.51", "100", "0.91935483", "1.42"]);
+    }
+
+    #[test]
+    fn the_service_has_a_least_price_and_a_currency_without_minor_units_is_rounded_to_whole_ones() {
+        let usdt = Asset::crypto("USDT").unwrap();
+        let least = schedule("EUR", 100, "2.00", "0");
+        let priced = price(
+            Side::OnRamp,
+            fiat("EUR", "10.00"),
+            usdt,
+            &source("1", 0),
+            &least,
+        );
+        assert_eq!(shown(priced), ["10.00", "8", "1", "2.00"]);
+        let yen = schedule("JPY", 30, "0", "0");
+        let priced = price(
+            Side::OnRamp,
+            fiat("JPY", "1001"),
+            usdt,
+            &source("0.0064", 0),
+            &yen,
+        );
+        assert_eq!(shown(priced), ["1001", "6.3808", "0.0064", "4"]);
+    }
+
+    // rule: gate.price.spread
+    #[test]
+    fn a_sources_spread_is_capped() {
+        let free = schedule("EUR", 0, "0", "0");
+        let usdt = Asset::crypto("USDT").unwrap();
+        let priced = price(
+            Side::OnRamp,
+            fiat("EUR", "1.00"),
+            usdt,
+            &source("1", 400),
+            &free,
+        );
+        assert_eq!(priced.unwrap().rate.to_string(), "0.995");
+    }
+
+    // rule: gate.price.out-of-range
+    #[test]
+    fn a_leg_that_is_nothing_or_too_much_is_refused() {
+        let fees = schedule("EUR", 0, "1.00", "0");
+        let free = schedule("EUR", 0, "0", "0");
+        let (eur, usdt) = (Asset::fiat("EUR").unwrap(), Asset::crypto("USDT").unwrap());
+        let even = source("1", 0);
+        let refused = |side, input, output, source, schedule: &FeeSchedule| {
+            assert_eq!(
+                price(side, input, output, source, schedule),
+                Err(OutOfRange)
+            );
+        };
+        refused(Side::OnRamp, fiat("EUR", "0.99"), usdt, &even, &fees);
+        refused(Side::OnRamp, fiat("EUR", "1.00"), usdt, &even, &fees);
+        refused(Side::OffRamp, crypto("USDT", "1"), eur, &even, &fees);
+        refused(Side::OffRamp, crypto("USDT", "0.009999"), eur, &even, &free);
+        let dear = source("2", 0);
+        refused(Side::OnRamp, fiat("EUR", "9999999999"), usdt, &dear, &free);
+    }
+
+    proptest! {
+        // rule: gate.price.purchase, gate.price.sale
+        #[test]
+        fn rounding_never_favours_the_customer_and_a_client_gets_the_same(
+            cents in 1_i64..1_000_000_000, micros in 1_000_i64..100_000_000, bps in 0_u16..1_000, network in 0_i64..1_000,
+        ) {
+            let (eur, usdt) = (Asset::fiat("EUR").unwrap(), Asset::crypto("USDT").unwrap());
+            let rate = SourceRate { mid: Mid::new(Decimal::new(micros, 6)).unwrap(), spread_bps: 25 };
+            let fees = FeeSchedule {
+                service_bps: bps,
+                service_least: Amount::zero(eur),
+                network: Amount::from_units(network * 1_000_000, eur).unwrap(),
+            };
+            let decimal = |amount: Amount| Decimal::new(amount.units(), 8);
+            let times = |amount: Decimal, rate: &Rate| amount * Decimal::from_str_exact(&rate.to_string()).unwrap();
+            let input = Amount::from_units(cents * 1_000_000, eur).unwrap();
+            if let Ok(priced) = price(Side::OnRamp, input, usdt, &rate, &fees) {
+                let exact = times(decimal(priced.fiat) - decimal(priced.fees.total), &priced.rate);
+                prop_assert_eq!(decimal(priced.crypto), exact.trunc_with_scale(6));
+                prop_assert!(decimal(priced.fees.service) * Decimal::from(10_000) >= decimal(input) * Decimal::from(bps));
+            }
+            let input = Amount::from_units(cents * 1_000_000, usdt).unwrap();
+            if let Ok(priced) = price(Side::OffRamp, input, eur, &rate, &fees) {
+                let exact = times(decimal(priced.crypto), &priced.rate) - decimal(priced.fees.total);
+                prop_assert_eq!(decimal(priced.fiat), exact.trunc_with_scale(2));
+            }
+        }
+    }
+}

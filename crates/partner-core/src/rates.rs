@@ -1,0 +1,85 @@
+//! Rates: what a source gives for a pair, and what a side is given of it.
+//!
+//! Pairs are quoted as mid = crypto per fiat. A purchase's rate is mid × (1 − bps), a sale's is
+//! (1 − bps) / mid, as exact fractions rounded down once; what is cut off stays with the operator.
+
+use kernel::{Mid, Rate};
+
+/// One whole in basis points.
+pub const WHOLE_BPS: u16 = 10_000;
+
+/// Which way an order goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Fiat paid in, crypto delivered.
+    OnRamp,
+    /// Crypto sold, fiat paid out.
+    OffRamp,
+}
+
+impl Side {
+    /// The word on the wire and in rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OnRamp => "on_ramp",
+            Self::OffRamp => "off_ramp",
+        }
+    }
+
+    /// Reads the word written by [`Side::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "on_ramp" => Some(Self::OnRamp),
+            "off_ramp" => Some(Self::OffRamp),
+            _ => None,
+        }
+    }
+}
+
+/// A rate a source has given for a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceRate {
+    /// Crypto per fiat, between buying and selling.
+    pub mid: Mid,
+    /// The source's spread in basis points, before any cap.
+    pub spread_bps: u16,
+}
+
+/// Output per unit of input, the mid less `cut_bps`; `None` where nothing is left of it.
+#[must_use]
+pub fn rate_of(mid: &Mid, side: Side, cut_bps: u16) -> Option<Rate> {
+    let kept = WHOLE_BPS.checked_sub(cut_bps)?;
+    let base = match side {
+        Side::OnRamp => mid.fraction(),
+        Side::OffRamp => mid.fraction().inverse()?,
+    };
+    Rate::floor(&base.times_ratio(kept.into(), WHOLE_BPS.into())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use rust_decimal::Decimal;
+
+    use super::*;
+
+    // rule: pools.price.rate, pools.price.rate-rounding
+    #[test]
+    fn a_rate_is_the_mid_less_the_cut_rounded_down_once() {
+        let mid = Mid::new(Decimal::from_str_exact("1.0850").unwrap()).unwrap();
+        let rate = |side, cut| rate_of(&mid, side, cut).map(|rate| rate.to_string());
+        assert_eq!(rate(Side::OnRamp, 25), Some("1.0822875".to_owned()));
+        assert_eq!(rate(Side::OffRamp, 25), Some("0.91935483".to_owned())); // 0.9975 / 1.0850 = 0.919354838…
+        assert_eq!(rate(Side::OnRamp, 10_000), None);
+        assert_eq!(rate(Side::OffRamp, 10_001), None);
+    }
+
+    #[test]
+    fn a_side_reads_back() {
+        for side in [Side::OnRamp, Side::OffRamp] {
+            assert_eq!(Side::parse(side.as_str()), Some(side));
+        }
+        assert_eq!(Side::parse("swap"), None);
+    }
+}
