@@ -5,6 +5,7 @@
 
 pub mod amount;
 pub mod branding;
+pub mod catalogue;
 pub mod change;
 pub mod draft;
 pub mod embed;

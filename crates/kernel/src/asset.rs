@@ -4,6 +4,8 @@ use std::fmt;
 
 use iso_currency::{Currency, Flag};
 
+use crate::amount::UNITS_SCALE;
+
 /// A fiat currency or a crypto asset: its code and its scale. Cheap to copy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Asset {
@@ -55,6 +57,21 @@ impl Asset {
             kind: AssetKind::Crypto,
             scale: *scale,
         })
+    }
+
+    /// A crypto asset as a catalogue lists it, with a scale of at most 8. One that is built in keeps
+    /// its own scale, and no currency is an asset: `None`.
+    #[must_use]
+    pub fn listed(symbol: &str, scale: u8) -> Option<Self> {
+        let code = Code::upper(symbol)?;
+        let known = Self::parse(symbol);
+        let fits = scale <= UNITS_SCALE;
+        let asset = Self {
+            code,
+            kind: AssetKind::Crypto,
+            scale,
+        };
+        (fits && known.is_none_or(|known| known == asset)).then_some(asset)
     }
 
     /// Either of the two. No crypto symbol is also a currency code.
@@ -205,5 +222,16 @@ mod tests {
         assert_eq!(Asset::parse("BTC").unwrap().scale(), 8);
         assert!(Asset::crypto("DOGE").is_none());
         assert!(Asset::crypto("EUR").is_none());
+    }
+
+    // rule: money.crypto-digits
+    #[test]
+    fn a_catalogue_adds_assets_and_changes_none() {
+        let sol = Asset::listed("sol", 8).unwrap();
+        assert_eq!((sol.code(), sol.scale()), ("SOL", 8));
+        assert_eq!(Asset::listed("USDT", 6), Asset::crypto("USDT"));
+        for (symbol, scale) in [("USDT", 8), ("EUR", 2), ("SOL", 9), ("S", 8), ("SÖL", 8)] {
+            assert!(Asset::listed(symbol, scale).is_none(), "{symbol} {scale}");
+        }
     }
 }

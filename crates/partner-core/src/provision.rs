@@ -6,11 +6,11 @@
 //! [`crate::usecases::apply`] carries a document out.
 
 mod document;
-mod fault;
-mod section;
+mod shapes;
 mod value;
 
 pub use document::{
     Document, KeyEntry, Mention, PartnerEntry, Setting, WebhookEntry, parse as parse_document,
 };
-pub use fault::{Fault, Faults};
+
+pub use crate::tables::{Fault, Faults};

@@ -4,11 +4,8 @@ use std::collections::BTreeSet;
 
 use kernel::Mode;
 use secrecy::SecretString;
-use toml::de::DeTable;
 
-use super::fault::{Faults, Sink};
-use super::section::{self, Field, Section};
-use super::value;
+use super::{shapes, value};
 use crate::address::DepositAddress;
 use crate::events::{self, Service};
 use crate::gate::GateProfile;
@@ -17,6 +14,7 @@ use crate::origin::Origin;
 use crate::pools::{
     Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS,
 };
+use crate::tables::{self, Faults, Field, Section, Sink};
 use crate::webhooks::target::{AllowPrivate, Target};
 use crate::{Partner, PartnerId, PartnerStatus};
 
@@ -102,27 +100,10 @@ pub struct KeyEntry {
 /// # Errors
 /// [`Faults`]: all of them, unless the syntax itself is broken; then those of the syntax.
 pub fn parse(text: &str, setting: Setting) -> Result<Document, Faults> {
-    let mut sink = Sink::new(text);
-    let (root, broken) = DeTable::parse_recoverable(text);
-    if !broken.is_empty() {
-        for error in &broken {
-            let at = error.span().map_or(0, |span| span.start);
-            sink.add(at, "", one_line(error.message()));
-        }
-        return Err(sink.into_faults());
-    }
-    let root = Section::open(&mut sink, &section::ROOT, 0, root.get_ref());
     let literals = BTreeSet::new();
-    let document = Reading { setting, literals }.document(&mut sink, &root);
-    if sink.is_empty() {
-        Ok(document)
-    } else {
-        Err(sink.into_faults())
-    }
-}
-
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
+    tables::read(text, &shapes::ROOT, &shapes::SHAPES, |sink, root| {
+        Reading { setting, literals }.document(sink, root)
+    })
 }
 
 struct Reading {
@@ -134,12 +115,12 @@ struct Reading {
 impl Reading {
     fn document(&mut self, sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Document {
         let mut document = Document::default();
-        for table in root.sections(sink, "pools", &section::POOL) {
+        for table in root.sections(sink, "pools", &shapes::POOL) {
             if let Some(pool) = pool(sink, &table, &document.pools) {
                 document.pools.push(pool);
             }
         }
-        for table in root.sections(sink, "partners", &section::PARTNER) {
+        for table in root.sections(sink, "partners", &shapes::PARTNER) {
             if let Some(entry) = self.partner(sink, &table, &document.partners) {
                 document.partners.push(entry);
             }
@@ -159,7 +140,7 @@ impl Reading {
         let id = partner_id(sink, table, earlier);
         let name = table
             .required(sink, "name", "the partner's name")
-            .and_then(|field| label(sink, &field, 128));
+            .and_then(|field| field.label(sink, 128));
         let status = word(sink, table, "status", "active or suspended", |text| {
             PartnerStatus::parse(text)
         });
@@ -178,13 +159,13 @@ impl Reading {
             keys: Vec::new(),
             mentions: Vec::new(),
         };
-        if let Some(pools) = table.section(sink, "pools", &section::ACCESS) {
+        if let Some(pools) = table.section(sink, "pools", &shapes::ACCESS) {
             self.access(sink, &pools, &mut entry);
         }
-        if let Some(gate) = table.section(sink, "gate", &section::GATE) {
+        if let Some(gate) = table.section(sink, "gate", &shapes::GATE) {
             self.gate(sink, &gate, &mut entry);
         }
-        for key in table.sections(sink, "keys", &section::KEY) {
+        for key in table.sections(sink, "keys", &shapes::KEY) {
             entry.keys.extend(self.key(sink, &key));
         }
         id.map(|_| entry)
@@ -194,7 +175,7 @@ impl Reading {
         if table.is_written(sink, &["terms", "webhook"]) {
             entry.profile = Some(profile(sink, table, entry));
         }
-        for table in table.sections(sink, "terms", &section::TERMS) {
+        for table in table.sections(sink, "terms", &shapes::TERMS) {
             let Some((at, pool)) = terms_pool(sink, &table, &entry.terms) else {
                 terms(sink, &table);
                 continue;
@@ -202,7 +183,7 @@ impl Reading {
             mention(sink, entry, at, "partners.pools.terms.pool", pool);
             entry.terms.push((pool, terms(sink, &table)));
         }
-        if let Some(table) = table.section(sink, "webhook", &section::WEBHOOK) {
+        if let Some(table) = table.section(sink, "webhook", &shapes::WEBHOOK) {
             let webhook = self.webhook(sink, Service::Pools, &table);
             entry.webhooks.extend(webhook);
         }
@@ -212,7 +193,7 @@ impl Reading {
         if table.is_written(sink, &["webhook"]) {
             entry.gate = Some(gate_profile(sink, table, self.setting.mode));
         }
-        if let Some(table) = table.section(sink, "webhook", &section::GATE_WEBHOOK) {
+        if let Some(table) = table.section(sink, "webhook", &shapes::GATE_WEBHOOK) {
             let webhook = self.webhook(sink, Service::Gate, &table);
             entry.webhooks.extend(webhook);
         }
@@ -242,7 +223,7 @@ impl Reading {
         });
         let mut secret = None;
         if let Some(field) = table.field("secret") {
-            let text = field.value.as_str().filter(|text| events::is_secret(text));
+            let text = field.text().filter(|text| events::is_secret(text));
             secret = text.map(SecretString::from);
             if secret.is_none() {
                 field.refuse_unseen(sink, "expected whsec_ and the base64 of 32 bytes");
@@ -284,7 +265,7 @@ impl Reading {
                 "a literal key is accepted in test mode only; leave it out and one is generated",
             );
         }
-        let text = field.value.as_str().unwrap_or_default();
+        let text = field.text().unwrap_or_default();
         let key = PresentedKey::parse(text).filter(|key| key.mode == Mode::Test);
         match (key, kind) {
             (Some(key), _) if key.kind == kind => {
@@ -370,11 +351,9 @@ fn profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, entry: &mut PartnerEntr
         "approved, pending or revoked",
         Kyc::parse,
     );
-    let tier = table
-        .field("tier")
-        .and_then(|field| label(sink, &field, 64));
+    let tier = table.field("tier").and_then(|field| field.label(sink, 64));
     let reference = table.field("funding_reference");
-    let reference = reference.and_then(|field| label(sink, &field, 140));
+    let reference = reference.and_then(|field| field.label(sink, 140));
     let cap = table.field("velocity_cap_usdt");
     let iban = table.field("iban");
     PoolsProfile {
@@ -481,18 +460,13 @@ fn terms(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> PoolTerms {
 }
 
 fn deposit_address(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<String> {
-    match DepositAddress::parse(field.value.as_str().unwrap_or_default()) {
+    match DepositAddress::parse(field.text().unwrap_or_default()) {
         Ok(address) => Some(address.into_text()),
         Err(fault) => {
             field.refuse(sink, &fault.to_string());
             None
         }
     }
-}
-
-fn label(sink: &mut Sink<'_>, field: &Field<'_, '_>, most: usize) -> Option<String> {
-    let expected = format!("1 to {most} printable characters without a space at either end");
-    field.read(sink, &expected, |text| value::label(text, most))
 }
 
 /// One of a few words; absent it is `None`.

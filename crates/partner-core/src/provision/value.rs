@@ -45,14 +45,6 @@ pub(super) fn iban(text: &str) -> Option<String> {
     Some(iban.electronic_str().to_owned())
 }
 
-/// A text shown to people: not empty, at most `most` characters, no control characters, no space
-/// at either end.
-pub(super) fn label(text: &str, most: usize) -> Option<String> {
-    let fits = !text.is_empty() && text.chars().count() <= most;
-    let clean = text.trim() == text && !text.chars().any(char::is_control);
-    (fits && clean).then(|| text.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,14 +95,6 @@ mod tests {
             "DE89-3704-0044-0532-0130-00",
         ] {
             assert_eq!(iban(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn labels_are_printable() {
-        assert_eq!(label("Größe & Söhne", 64).as_deref(), Some("Größe & Söhne"));
-        for bad in ["", " a", "a\n", "a\u{7f}b", &"x".repeat(65)] {
-            assert_eq!(label(bad, 64), None, "{bad:?}");
         }
     }
 }

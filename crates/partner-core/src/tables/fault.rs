@@ -1,7 +1,8 @@
-//! What is wrong with a declarative file.
+//! What is wrong with a file.
 
 use std::fmt;
 
+use super::Shape;
 use crate::credential::masked;
 
 /// One fault: where it stands, which key it is about, and what was expected there.
@@ -41,21 +42,29 @@ impl fmt::Display for Faults {
 
 /// Collects faults while a file is read, so that the operator sees all of them at once.
 #[derive(Debug)]
-pub(super) struct Sink<'s> {
+pub struct Sink<'s> {
     source: &'s str,
+    shapes: &'static [&'static Shape],
     faults: Vec<Fault>,
 }
 
 impl<'s> Sink<'s> {
-    pub(super) const fn new(source: &'s str) -> Self {
+    pub(super) const fn new(source: &'s str, shapes: &'static [&'static Shape]) -> Self {
         Self {
             source,
+            shapes,
             faults: Vec::new(),
         }
     }
 
+    /// Every table the file may contain.
+    pub(super) const fn shapes(&self) -> &'static [&'static Shape] {
+        self.shapes
+    }
+
     /// The line of a byte of the file.
-    pub(super) fn line(&self, at: usize) -> usize {
+    #[must_use]
+    pub fn line(&self, at: usize) -> usize {
         let before = self.source.as_bytes().iter().take(at);
         before.filter(|byte| **byte == b'\n').count() + 1
     }
@@ -67,7 +76,7 @@ impl<'s> Sink<'s> {
 
     /// Notes a fault. A key or a secret that was written in the wrong place, be it as the name of
     /// a key, is masked.
-    pub(super) fn add(&mut self, at: usize, key: impl AsRef<str>, problem: impl AsRef<str>) {
+    pub fn add(&mut self, at: usize, key: impl AsRef<str>, problem: impl AsRef<str>) {
         self.faults.push(Fault {
             line: self.line(at),
             key: masked(key.as_ref()),
@@ -76,7 +85,8 @@ impl<'s> Sink<'s> {
     }
 
     /// How many faults there are so far.
-    pub(super) const fn count(&self) -> usize {
+    #[must_use]
+    pub const fn count(&self) -> usize {
         self.faults.len()
     }
 

@@ -1,4 +1,4 @@
-//! Reading one table of the file: its keys, and the kinds of their values.
+//! Reading one table of a file: its keys, and the kinds of their values.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,95 +7,21 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::{Sink, shown};
 
-/// A table the file may contain: its name and its keys.
+/// A table a file may contain.
 #[derive(Debug)]
-pub(super) struct Shape {
-    pub(super) name: &'static str,
-    pub(super) keys: &'static [&'static str],
+pub struct Shape {
+    /// Its name with those of the tables it is in; empty for the file itself.
+    pub name: &'static str,
+    /// Its keys.
+    pub keys: &'static [&'static str],
 }
 
-pub(super) const ROOT: Shape = Shape {
-    name: "",
-    keys: &["pools", "partners"],
-};
-pub(super) const POOL: Shape = Shape {
-    name: "pools",
-    keys: &["id", "networks", "available"],
-};
-pub(super) const PARTNER: Shape = Shape {
-    name: "partners",
-    keys: &["id", "name", "status", "pools", "gate", "keys"],
-};
-pub(super) const ACCESS: Shape = Shape {
-    name: "partners.pools",
-    keys: &[
-        "enabled",
-        "access",
-        "kyc",
-        "tier",
-        "allowed",
-        "balance_gate",
-        "velocity_cap_usdt",
-        "iban",
-        "funding_reference",
-        "terms",
-        "webhook",
-    ],
-};
-pub(super) const TERMS: Shape = Shape {
-    name: "partners.pools.terms",
-    keys: &[
-        "pool",
-        "draw_fee_bps",
-        "spread_cap_bps",
-        "min_order_usdt",
-        "max_order_usdt",
-        "off_ramp",
-        "crypto_deposit_address",
-    ],
-};
-pub(super) const WEBHOOK: Shape = Shape {
-    name: "partners.pools.webhook",
-    keys: &["url", "secret"],
-};
-pub(super) const GATE: Shape = Shape {
-    name: "partners.gate",
-    keys: &[
-        "enabled",
-        "allowed_domains",
-        "flow_sessions",
-        "kyc_trusted",
-        "rails",
-        "preview_locks",
-        "live_session_quota",
-        "webhook",
-    ],
-};
-pub(super) const GATE_WEBHOOK: Shape = Shape {
-    name: "partners.gate.webhook",
-    keys: &["url", "secret"],
-};
-pub(super) const KEY: Shape = Shape {
-    name: "partners.keys",
-    keys: &["kind", "key"],
-};
-
-const SHAPES: [&Shape; 9] = [
-    &ROOT,
-    &POOL,
-    &PARTNER,
-    &ACCESS,
-    &TERMS,
-    &WEBHOOK,
-    &GATE,
-    &GATE_WEBHOOK,
-    &KEY,
-];
-
-/// A table of the file, with the place of its header.
-pub(super) struct Section<'d, 's> {
-    pub(super) shape: &'static Shape,
-    pub(super) at: usize,
+/// A table of a file, with the place of its header.
+#[derive(Debug)]
+pub struct Section<'d, 's> {
+    shape: &'static Shape,
+    /// The byte its header begins at.
+    pub at: usize,
     table: &'d DeTable<'s>,
 }
 
@@ -110,14 +36,18 @@ impl<'d, 's> Section<'d, 's> {
         for key in table.keys() {
             let name: &str = key.get_ref();
             if !shape.keys.contains(&name) {
-                sink.add(key.span().start, path(shape, name), unknown(shape, name));
+                sink.add(
+                    key.span().start,
+                    path(shape, name),
+                    unknown(sink.shapes(), shape, name),
+                );
             }
         }
         Self { shape, at, table }
     }
 
     /// A key of this table, if it is written.
-    pub(super) fn field(&self, key: &'static str) -> Option<Field<'d, 's>> {
+    pub fn field(&self, key: &'static str) -> Option<Field<'d, 's>> {
         let value = self.table.get(key)?;
         Some(Field {
             path: path(self.shape, key),
@@ -127,7 +57,7 @@ impl<'d, 's> Section<'d, 's> {
     }
 
     /// A key that must be written; its absence is reported at the table's header.
-    pub(super) fn required(
+    pub fn required(
         &self,
         sink: &mut Sink<'_>,
         key: &'static str,
@@ -142,7 +72,7 @@ impl<'d, 's> Section<'d, 's> {
     }
 
     /// A switch; absent it is off.
-    pub(super) fn flag(&self, sink: &mut Sink<'_>, key: &'static str) -> bool {
+    pub fn flag(&self, sink: &mut Sink<'_>, key: &'static str) -> bool {
         let Some(field) = self.field(key) else {
             return false;
         };
@@ -154,7 +84,7 @@ impl<'d, 's> Section<'d, 's> {
     }
 
     /// The tables of an array of tables; none where it is left out.
-    pub(super) fn sections(
+    pub fn sections(
         &self,
         sink: &mut Sink<'_>,
         key: &'static str,
@@ -180,7 +110,7 @@ impl<'d, 's> Section<'d, 's> {
     }
 
     /// A table below this one.
-    pub(super) fn section(
+    pub fn section(
         &self,
         sink: &mut Sink<'_>,
         key: &'static str,
@@ -196,7 +126,7 @@ impl<'d, 's> Section<'d, 's> {
 
     /// Is the table itself written, by its header or by a key of its own, or is it only there
     /// because a table below it is?
-    pub(super) fn is_written(&self, sink: &Sink<'_>, below: &[&str]) -> bool {
+    pub fn is_written(&self, sink: &Sink<'_>, below: &[&str]) -> bool {
         let header = sink.text_from(self.at).starts_with(['[', '{']);
         header
             || self
@@ -207,15 +137,18 @@ impl<'d, 's> Section<'d, 's> {
 }
 
 /// A key with its value.
-pub(super) struct Field<'d, 's> {
-    pub(super) path: String,
-    pub(super) at: usize,
-    pub(super) value: &'d DeValue<'s>,
+#[derive(Debug)]
+pub struct Field<'d, 's> {
+    /// The key with its tables.
+    pub path: String,
+    /// The byte its value begins at.
+    pub at: usize,
+    value: &'d DeValue<'s>,
 }
 
 impl<'d> Field<'d, '_> {
     /// Reports what is wrong with the value, and what was found instead.
-    pub(super) fn refuse(&self, sink: &mut Sink<'_>, expected: &str) {
+    pub fn refuse(&self, sink: &mut Sink<'_>, expected: &str) {
         let found = match self.value {
             DeValue::String(text) => shown(text),
             DeValue::Integer(number) => shown(number.as_str()),
@@ -227,12 +160,24 @@ impl<'d> Field<'d, '_> {
     }
 
     /// Reports what is wrong with a value that must not be shown.
-    pub(super) fn refuse_unseen(&self, sink: &mut Sink<'_>, expected: &str) {
+    pub fn refuse_unseen(&self, sink: &mut Sink<'_>, expected: &str) {
         sink.add(self.at, &self.path, expected);
     }
 
+    /// The string it is, if it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&'d str> {
+        self.value.as_str()
+    }
+
+    /// Is it a list, of whatever?
+    #[must_use]
+    pub const fn is_list(&self) -> bool {
+        matches!(self.value, DeValue::Array(_))
+    }
+
     /// A string, read by `parse`.
-    pub(super) fn read<T>(
+    pub fn read<T>(
         &self,
         sink: &mut Sink<'_>,
         expected: &str,
@@ -245,9 +190,15 @@ impl<'d> Field<'d, '_> {
         value
     }
 
+    /// A text shown to people: 1 to `most` printable characters without a space at either end.
+    pub fn label(&self, sink: &mut Sink<'_>, most: usize) -> Option<String> {
+        let expected = format!("1 to {most} printable characters without a space at either end");
+        self.read(sink, &expected, |text| label(text, most))
+    }
+
     /// A number, as an integer, a float or a string, read by `parse` from the text in the file:
     /// it never passes through a binary float.
-    pub(super) fn number<T>(
+    pub fn number<T>(
         &self,
         sink: &mut Sink<'_>,
         expected: &str,
@@ -267,7 +218,7 @@ impl<'d> Field<'d, '_> {
     }
 
     /// A whole number, such as one of basis points.
-    pub(super) fn whole<T>(&self, sink: &mut Sink<'_>, most: T) -> Option<T>
+    pub fn whole<T>(&self, sink: &mut Sink<'_>, most: T) -> Option<T>
     where
         T: FromStr + PartialOrd + Display,
     {
@@ -282,7 +233,7 @@ impl<'d> Field<'d, '_> {
     }
 
     /// A list of strings, each read by `parse`, none written twice. Faults name the item's line.
-    pub(super) fn list<T: PartialEq>(
+    pub fn list<T: PartialEq>(
         &self,
         sink: &mut Sink<'_>,
         expected: &str,
@@ -321,8 +272,8 @@ fn path(shape: &Shape, key: &str) -> String {
 }
 
 /// Names the nearest key of the table, or the table that does know the key.
-fn unknown(shape: &Shape, key: &str) -> String {
-    let elsewhere = SHAPES
+fn unknown(shapes: &[&Shape], shape: &Shape, key: &str) -> String {
+    let elsewhere = shapes
         .iter()
         .filter(|other| !other.name.is_empty())
         .find(|other| other.keys.contains(&key));
@@ -337,5 +288,26 @@ fn unknown(shape: &Shape, key: &str) -> String {
     match nearest {
         Some(known) => format!("unknown key; the nearest known one is `{known}`"),
         None => "unknown key".to_owned(),
+    }
+}
+
+/// A text shown to people: not empty, at most `most` characters, no control characters, no space
+/// at either end.
+fn label(text: &str, most: usize) -> Option<String> {
+    let fits = !text.is_empty() && text.chars().count() <= most;
+    let clean = text.trim() == text && !text.chars().any(char::is_control);
+    (fits && clean).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_printable() {
+        assert_eq!(label("Größe & Söhne", 64).as_deref(), Some("Größe & Söhne"));
+        for bad in ["", " a", "a\n", "a\u{7f}b", &"x".repeat(65)] {
+            assert_eq!(label(bad, 64), None, "{bad:?}");
+        }
     }
 }

@@ -1,0 +1,431 @@
+//! The catalogue's file: five lists of tables.
+//!
+//! A fault is noted where it stands, and the rest is read all the same, so that the operator sees
+//! everything at once.
+
+use kernel::{Amount, Asset};
+use partner_core::address::{DepositAddress, EvmAddress};
+use partner_core::rates::{Side, WHOLE_BPS};
+use partner_core::tables::{self, Faults, Field, Section, Shape, Sink};
+
+use super::{Catalogue, Country, CountryCode, Currency, Limits, Listing, Method, Network};
+
+const ROOT: Shape = Shape {
+    name: "",
+    keys: &[
+        "countries",
+        "currencies",
+        "assets",
+        "payment_methods",
+        "payout_methods",
+    ],
+};
+const COUNTRY: Shape = Shape {
+    name: "countries",
+    keys: &["code", "name", "currency", "supported"],
+};
+const CURRENCY: Shape = Shape {
+    name: "currencies",
+    keys: &["code", "symbol", "name"],
+};
+const ASSET: Shape = Shape {
+    name: "assets",
+    keys: &[
+        "symbol",
+        "name",
+        "decimals",
+        "active",
+        "sides",
+        "currencies",
+        "limits",
+        "networks",
+    ],
+};
+const LIMITS: Shape = Shape {
+    name: "assets.limits",
+    keys: &["currency", "min_amount", "max_amount"],
+};
+const NETWORK: Shape = Shape {
+    name: "assets.networks",
+    keys: &["chain", "contract_address", "evm", "payout_fees"],
+};
+const PAYOUT_FEE: Shape = Shape {
+    name: "assets.networks.payout_fees",
+    keys: &["currency", "amount"],
+};
+const PAYMENT_METHOD: Shape = Shape {
+    name: "payment_methods",
+    keys: METHOD_KEYS,
+};
+const PAYOUT_METHOD: Shape = Shape {
+    name: "payout_methods",
+    keys: METHOD_KEYS,
+};
+const METHOD_KEYS: &[&str] = &["id", "name", "currency", "service_bps", "service_least"];
+const SHAPES: [&Shape; 9] = [
+    &ROOT,
+    &COUNTRY,
+    &CURRENCY,
+    &ASSET,
+    &LIMITS,
+    &NETWORK,
+    &PAYOUT_FEE,
+    &PAYMENT_METHOD,
+    &PAYOUT_METHOD,
+];
+
+/// The most characters of a name, and of an id and a chain.
+const LONGEST_NAME: usize = 64;
+const LONGEST_ID: usize = 32;
+/// Digits of an amount at most.
+const MOST_DECIMALS: u8 = kernel::UNITS_SCALE;
+
+const CODE: &str = "an active ISO 4217 code such as EUR";
+const LISTED: &str = "a currency of [[currencies]]";
+const ID: &str = "1 to 32 of a-z, 0-9, _ and -";
+
+/// Reads a file.
+pub(super) fn parse(text: &str) -> Result<Catalogue, Faults> {
+    tables::read(text, &ROOT, &SHAPES, |sink, root| {
+        let currencies = currencies(sink, root);
+        let mut reading = Reading { currencies };
+        let countries = reading.countries(sink, root);
+        let assets = reading.assets(sink, root);
+        let mut methods = reading.methods(sink, root, Side::OnRamp);
+        methods.extend(reading.methods(sink, root, Side::OffRamp));
+        Catalogue {
+            countries,
+            currencies: std::mem::take(&mut reading.currencies),
+            assets,
+            methods,
+        }
+    })
+}
+
+fn currencies(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Vec<Currency> {
+    let mut currencies: Vec<Currency> = Vec::new();
+    for table in list(sink, root, "currencies", &CURRENCY) {
+        let code = table.required(sink, "code", CODE);
+        let asset = code.and_then(|field| {
+            let asset = field.read(sink, CODE, exact_fiat)?;
+            let earlier = currencies.iter().any(|it| it.asset == asset);
+            once(sink, &field, earlier, "currency");
+            Some(asset)
+        });
+        let symbol = label(sink, &table, "symbol", "what stands beside amounts");
+        let name = label(sink, &table, "name", "the currency's name");
+        if let (Some(asset), Some(symbol), Some(name)) = (asset, symbol, name) {
+            currencies.push(Currency {
+                asset,
+                symbol,
+                name,
+            });
+        }
+    }
+    currencies
+}
+
+/// Everything else names currencies.
+struct Reading {
+    currencies: Vec<Currency>,
+}
+
+impl Reading {
+    fn countries(&self, sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Vec<Country> {
+        let mut countries: Vec<Country> = Vec::new();
+        for table in list(sink, root, "countries", &COUNTRY) {
+            let expected = "an ISO 3166 code of two letters such as DE";
+            let code = table.required(sink, "code", expected);
+            let code = code.and_then(|field| {
+                let exact =
+                    |text: &str| CountryCode::parse(text).filter(|code| code.as_str() == text);
+                let code = field.read(sink, expected, exact)?;
+                let earlier = countries.iter().any(|it| it.code == code);
+                once(sink, &field, earlier, "country");
+                Some(code)
+            });
+            let name = label(sink, &table, "name", "the country's name");
+            let currency = self.currency(sink, &table);
+            let supported = table.flag(sink, "supported");
+            if let (Some(code), Some(name), Some(currency)) = (code, name, currency) {
+                countries.push(Country {
+                    code,
+                    name,
+                    currency,
+                    supported,
+                });
+            }
+        }
+        countries
+    }
+
+    fn assets(&self, sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Vec<Listing> {
+        let mut assets: Vec<Listing> = Vec::new();
+        for table in list(sink, root, "assets", &ASSET) {
+            let asset = asset(sink, &table, &assets);
+            let name = label(sink, &table, "name", "the asset's name");
+            let active = table.field("active").is_none() || table.flag(sink, "active");
+            let sides = sides(sink, &table);
+            let currencies = self.list_of_currencies(sink, &table);
+            let networks = self.networks(sink, &table);
+            let limits = self.limits(sink, &table);
+            if let (Some(asset), Some(name), Some(limits)) = (asset, name, limits) {
+                assets.push(Listing {
+                    asset,
+                    name,
+                    active,
+                    sides,
+                    currencies,
+                    networks,
+                    limits,
+                });
+            }
+        }
+        assets
+    }
+
+    fn list_of_currencies(
+        &self,
+        sink: &mut Sink<'_>,
+        table: &Section<'_, '_>,
+    ) -> Option<Vec<Asset>> {
+        let found = table
+            .field("currencies")?
+            .list(sink, LISTED, |text| self.listed(text));
+        Some(found.into_iter().map(|(_, currency)| currency).collect())
+    }
+
+    fn limits(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<Limits> {
+        let expected = "{ currency = \"EUR\", min_amount = \"10.00\", max_amount = \"50000.00\" }";
+        table.required(sink, "limits", expected)?;
+        let table = table.section(sink, "limits", &LIMITS)?;
+        let currency = self.currency(sink, &table);
+        let least = table.required(sink, "min_amount", AMOUNT);
+        let most = table.required(sink, "max_amount", AMOUNT);
+        let currency = currency?;
+        let min = least.and_then(|field| amount(sink, &field, currency))?;
+        let most = most?;
+        let max = amount(sink, &most, currency)?;
+        if max.units() < min.units() {
+            most.refuse(sink, &format!("expected at least min_amount, {min}"));
+        }
+        Some(Limits { min, max })
+    }
+
+    fn networks(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Vec<Network> {
+        let expected = "at least one [[assets.networks]]";
+        let Some(field) = table.required(sink, "networks", expected) else {
+            return Vec::new();
+        };
+        let tables = table.sections(sink, "networks", &NETWORK);
+        if tables.is_empty() && field.is_list() {
+            sink.add(field.at, &field.path, format!("expected {expected}"));
+        }
+        let mut networks: Vec<Network> = Vec::new();
+        for table in tables {
+            let chain = table.required(sink, "chain", ID);
+            let chain = chain.and_then(|field| {
+                let chain = field.read(sink, ID, id)?;
+                let earlier = networks.iter().any(|it| it.chain == chain);
+                once(sink, &field, earlier, "chain of an asset");
+                Some(chain)
+            });
+            let evm = table.flag(sink, "evm");
+            let contract = table.field("contract_address");
+            let contract_address = contract.and_then(|field| contract_address(sink, &field, evm));
+            let payout_fees = self.payout_fees(sink, &table);
+            networks.extend(chain.map(|chain| Network {
+                chain,
+                contract_address,
+                evm,
+                payout_fees,
+            }));
+        }
+        networks
+    }
+
+    fn payout_fees(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Vec<Amount> {
+        let mut fees: Vec<Amount> = Vec::new();
+        for table in table.sections(sink, "payout_fees", &PAYOUT_FEE) {
+            let currency = self.currency(sink, &table);
+            let field = table.required(sink, "amount", AMOUNT);
+            let (Some(currency), Some(field)) = (currency, field) else {
+                continue;
+            };
+            let earlier = fees.iter().any(|fee| fee.asset() == currency);
+            once(sink, &field, earlier, "currency of a fee");
+            fees.extend(amount(sink, &field, currency));
+        }
+        fees
+    }
+
+    fn methods(&self, sink: &mut Sink<'_>, root: &Section<'_, '_>, side: Side) -> Vec<Method> {
+        let (key, shape) = match side {
+            Side::OnRamp => ("payment_methods", &PAYMENT_METHOD),
+            Side::OffRamp => ("payout_methods", &PAYOUT_METHOD),
+        };
+        let mut methods: Vec<Method> = Vec::new();
+        for table in list(sink, root, key, shape) {
+            let field = table.required(sink, "id", ID);
+            let id = field.and_then(|field| Some((field.read(sink, ID, self::id)?, field)));
+            let name = label(sink, &table, "name", "the method's name");
+            let currency = self.currency(sink, &table);
+            let bps = table.field("service_bps");
+            let bps = bps.map_or(Some(0), |field| field.whole(sink, WHOLE_BPS));
+            let least = table.field("service_least");
+            let Some(currency) = currency else { continue };
+            let least = least.map_or(Some(Amount::zero(currency)), |field| {
+                amount(sink, &field, currency)
+            });
+            let Some((id, field)) = id else { continue };
+            let earlier = |it: &Method| it.id == id && it.currency == currency;
+            once(
+                sink,
+                &field,
+                methods.iter().any(earlier),
+                "method of a currency",
+            );
+            if let (Some(name), Some(service_bps), Some(service_least)) = (name, bps, least) {
+                methods.push(Method {
+                    id,
+                    name,
+                    currency,
+                    side,
+                    service_bps,
+                    service_least,
+                });
+            }
+        }
+        methods
+    }
+
+    /// The currency a table names.
+    fn currency(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<Asset> {
+        table
+            .required(sink, "currency", LISTED)?
+            .read(sink, LISTED, |text| self.listed(text))
+    }
+
+    fn listed(&self, text: &str) -> Option<Asset> {
+        let asset = exact_fiat(text)?;
+        self.currencies
+            .iter()
+            .any(|it| it.asset == asset)
+            .then_some(asset)
+    }
+}
+
+/// A list that must be there.
+fn list<'d, 's>(
+    sink: &mut Sink<'_>,
+    root: &Section<'d, 's>,
+    key: &'static str,
+    shape: &'static Shape,
+) -> Vec<Section<'d, 's>> {
+    let before = sink.count();
+    let found = root.sections(sink, key, shape);
+    if found.is_empty() && sink.count() == before {
+        let problem = format!("missing; expected at least one [[{key}]]");
+        sink.add(root.at, key, problem);
+    }
+    found
+}
+
+fn asset(sink: &mut Sink<'_>, table: &Section<'_, '_>, earlier: &[Listing]) -> Option<Asset> {
+    let expected = "2 to 12 of A-Z and 0-9, and no currency's code";
+    let symbol = table.required(sink, "symbol", expected);
+    let digits = table.required(sink, "decimals", "a whole number from 0 to 8");
+    let symbol = symbol.and_then(|field| {
+        let exact = |text: &str| Asset::listed(text, scale_of(text)).filter(|it| it.code() == text);
+        let asset = field.read(sink, expected, exact)?;
+        let listed = earlier.iter().any(|it| it.asset.code() == asset.code());
+        once(sink, &field, listed, "asset");
+        Some(asset)
+    });
+    let digits = digits.and_then(|field| Some((field.whole(sink, MOST_DECIMALS)?, field)));
+    let (symbol, (digits, field)) = (symbol?, digits?);
+    let asset = Asset::listed(symbol.code(), digits);
+    if asset.is_none() {
+        let built_in = symbol.scale();
+        field.refuse(
+            sink,
+            &format!("expected {built_in}, the digits of {symbol}"),
+        );
+    }
+    asset
+}
+
+/// The digits an asset has that is built in; of any other, those it is given count.
+fn scale_of(symbol: &str) -> u8 {
+    Asset::crypto(symbol).map_or(MOST_DECIMALS, |asset| asset.scale())
+}
+
+fn sides(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Vec<Side> {
+    let Some(field) = table.field("sides") else {
+        return vec![Side::OnRamp, Side::OffRamp];
+    };
+    let found = field.list(sink, "on_ramp or off_ramp", Side::parse);
+    found.into_iter().map(|(_, side)| side).collect()
+}
+
+fn contract_address(sink: &mut Sink<'_>, field: &Field<'_, '_>, evm: bool) -> Option<String> {
+    let text = field.text().unwrap_or_default();
+    let fault = if evm {
+        EvmAddress::parse(text).err().map(|fault| fault.to_string())
+    } else {
+        DepositAddress::parse(text)
+            .err()
+            .map(|fault| fault.to_string())
+    };
+    match fault {
+        None => Some(text.to_owned()),
+        Some(fault) => {
+            field.refuse(sink, &fault);
+            None
+        }
+    }
+}
+
+const AMOUNT: &str = "a decimal such as \"10.00\", with the currency's digits at most";
+
+/// An amount as an operator writes it, which may be nothing.
+fn amount(sink: &mut Sink<'_>, field: &Field<'_, '_>, currency: Asset) -> Option<Amount> {
+    field.number(sink, AMOUNT, |text| match Amount::parse(text, currency) {
+        Ok(amount) => Some(amount),
+        Err(kernel::AmountFault::Zero) => Some(Amount::zero(currency)),
+        Err(_) => None,
+    })
+}
+
+fn label(
+    sink: &mut Sink<'_>,
+    table: &Section<'_, '_>,
+    key: &'static str,
+    expected: &str,
+) -> Option<String> {
+    table
+        .required(sink, key, expected)?
+        .label(sink, LONGEST_NAME)
+}
+
+fn once(sink: &mut Sink<'_>, field: &Field<'_, '_>, earlier: bool, noun: &str) {
+    if earlier {
+        field.refuse(sink, &format!("expected every {noun} once"));
+    }
+}
+
+/// A code in upper case.
+fn exact_fiat(text: &str) -> Option<Asset> {
+    Asset::fiat(text).filter(|asset| asset.code() == text)
+}
+
+fn id(text: &str) -> Option<String> {
+    let letter =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    let fits = (1..=LONGEST_ID).contains(&text.len()) && text.bytes().all(letter);
+    fits.then(|| text.to_owned())
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

@@ -1,0 +1,215 @@
+//! The catalogue's file, read and refused.
+
+use super::*;
+
+const WHOLE: &str = r#"
+[[countries]]
+code = "CH"
+name = "Switzerland"
+currency = "CHF"
+supported = true
+
+[[currencies]]
+code = "CHF"
+symbol = "CHF"
+name = "Swiss franc"
+
+[[assets]]
+symbol = "SOL"
+name = "Solana"
+decimals = 8
+active = false
+sides = ["on_ramp"]
+currencies = ["CHF"]
+limits = { currency = "CHF", min_amount = 0, max_amount = "100.5" }
+networks = [{ chain = "solana", payout_fees = [{ currency = "CHF", amount = "0.05" }] }]
+
+[[payment_methods]]
+id = "sic"
+name = "SIC"
+currency = "CHF"
+service_bps = 30
+service_least = 1.10
+
+[[payout_methods]]
+id = "sic"
+name = "SIC"
+currency = "CHF"
+"#;
+
+fn faults(text: &str) -> Vec<String> {
+    let faults = parse(text).unwrap_err();
+    faults.0.iter().map(ToString::to_string).collect()
+}
+
+/// The whole file with one text put in another's place.
+fn with(old: &str, new: &str) -> String {
+    assert!(WHOLE.contains(old), "{old}");
+    WHOLE.replacen(old, new, 1)
+}
+
+// rule: gate.catalogue.file
+#[test]
+fn a_file_is_read_with_its_defaults() {
+    let catalogue = parse(WHOLE).unwrap();
+    let chf = Asset::fiat("CHF").unwrap();
+    let sol = catalogue.asset("sol").unwrap();
+    assert_eq!((sol.asset.scale(), sol.active), (8, false));
+    assert_eq!(sol.sides, [Side::OnRamp]);
+    assert_eq!(sol.limits.max.to_string(), "100.50");
+    let network = sol.default_network().unwrap();
+    assert_eq!((network.evm, &network.contract_address), (false, &None));
+    let payment = catalogue.method(Side::OnRamp, chf, "sic").unwrap();
+    let fees = payment.fees(network);
+    assert_eq!(fees.service_bps, 30);
+    assert_eq!(fees.service_least.to_string(), "1.10");
+    assert_eq!(fees.network.to_string(), "0.05");
+    let payout = catalogue.method(Side::OffRamp, chf, "sic").unwrap();
+    let fees = payout.fees(network);
+    assert_eq!((fees.service_bps, fees.network.is_zero()), (0, true));
+    assert!(fees.service_least.is_zero());
+}
+
+// rule: gate.catalogue.file, gate.catalogue.faults
+#[test]
+fn every_fault_is_named_with_its_line() {
+    for (old, new, told) in [
+        (
+            "code = \"CH\"",
+            "code = \"XX\"",
+            "line 3: countries.code: expected an ISO 3166 code",
+        ),
+        (
+            "code = \"CH\"",
+            "code = \"ch\"",
+            "line 3: countries.code: expected an ISO 3166 code",
+        ),
+        (
+            "currency = \"CHF\"",
+            "currency = \"EUR\"",
+            "line 5: countries.currency: expected a currency of [[currencies]], found \"EUR\"",
+        ),
+        (
+            "supported = true",
+            "supported = 1",
+            "line 6: countries.supported: expected true or false",
+        ),
+        (
+            "code = \"CHF\"\nsymbol",
+            "code = \"XAU\"\nsymbol",
+            "line 5: countries.currency",
+        ),
+        (
+            "symbol = \"CHF\"",
+            "symbol = \"\"",
+            "line 10: currencies.symbol: expected 1 to 64",
+        ),
+        (
+            "symbol = \"SOL\"",
+            "symbol = \"USD\"",
+            "line 14: assets.symbol: expected 2 to 12 of A-Z",
+        ),
+        (
+            "symbol = \"SOL\"",
+            "symbol = \"BTC\"\nx = 1",
+            "line 15: assets.x: unknown key",
+        ),
+        (
+            "decimals = 8",
+            "decimals = 9",
+            "line 16: assets.decimals: expected a whole number from 0 to 8",
+        ),
+        (
+            "sides = [\"on_ramp\"]",
+            "sides = [\"swap\"]",
+            "line 18: assets.sides: expected on_ramp or off_ramp",
+        ),
+        (
+            "currencies = [\"CHF\"]",
+            "currencies = [\"USD\"]",
+            "line 19: assets.currencies: expected a currency of",
+        ),
+        (
+            "min_amount = 0,",
+            "",
+            "line 20: assets.limits.min_amount: missing",
+        ),
+        (
+            "min_amount = 0,",
+            "min_amount = 200,",
+            "line 20: assets.limits.max_amount: expected at least min_amount",
+        ),
+        (
+            "min_amount = 0,",
+            "min_amount = 0.001,",
+            "line 20: assets.limits.min_amount: expected a decimal",
+        ),
+        (
+            "{ chain = \"solana\",",
+            "{ chain = \"Solana\",",
+            "line 21: assets.networks.chain: expected 1 to 32 of",
+        ),
+        (
+            "{ chain = \"solana\",",
+            "{ chain = \"solana\", evm = true, contract_address = \"0xdAC17F958D2ee523a2206206994597C13D831eC7\",",
+            "line 21: assets.networks.contract_address: the address is mixed-case",
+        ),
+        (
+            "amount = \"0.05\"",
+            "amount = \"-1\"",
+            "line 21: assets.networks.payout_fees.amount: expected a decimal",
+        ),
+        (
+            "service_bps = 30",
+            "service_bps = 10001",
+            "line 27: payment_methods.service_bps: expected a whole number from 0 to 10000",
+        ),
+        (
+            "service_bps = 30",
+            "service_bsp = 30",
+            "line 27: payment_methods.service_bsp: unknown key; the nearest known one is `service_bps`",
+        ),
+    ] {
+        let faults = faults(&with(old, new));
+        assert!(
+            faults.iter().any(|fault| fault.starts_with(told)),
+            "{told}: {faults:#?}"
+        );
+    }
+    let both = with("code = \"CH\"", "code = \"XX\"").replace("decimals = 8", "decimals = 9");
+    assert_eq!(faults(&both).len(), 2);
+}
+
+// rule: gate.catalogue.file
+#[test]
+fn what_stands_twice_or_not_at_all_is_refused() {
+    assert_eq!(faults("").len(), 5);
+    assert!(faults("[[countries]\n")[0].starts_with("line 1: "));
+    let twice = |table: &str| format!("{WHOLE}\n{table}");
+    for (table, told) in [
+        (
+            "[[countries]]\ncode = \"CH\"\nname = \"x\"\ncurrency = \"CHF\"",
+            "line 36: countries.code: expected every country once",
+        ),
+        (
+            "[[currencies]]\ncode = \"CHF\"\nsymbol = \"x\"\nname = \"x\"",
+            "line 36: currencies.code: expected every currency once",
+        ),
+        (
+            "[[payout_methods]]\nid = \"sic\"\nname = \"x\"\ncurrency = \"CHF\"",
+            "line 36: payout_methods.id: expected every method of a currency once",
+        ),
+    ] {
+        let faults = faults(&twice(table));
+        assert!(
+            faults.len() == 1 && faults[0].starts_with(told),
+            "{faults:#?}"
+        );
+    }
+    let changed =
+        with("symbol = \"SOL\"", "symbol = \"ETH\"").replace("decimals = 8", "decimals = 6");
+    assert_eq!(
+        faults(&changed),
+        ["line 16: assets.decimals: expected 8, the digits of ETH, found \"6\""]
+    );
+}

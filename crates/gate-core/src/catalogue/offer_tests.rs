@@ -1,0 +1,232 @@
+//! Who is offered what, by the built-in catalogue.
+
+use super::*;
+
+fn catalogue() -> Catalogue {
+    Catalogue::built_in().unwrap()
+}
+
+fn asked(code: &str) -> Region {
+    Region::of(Some(code), Some("GB"))
+}
+
+fn edge(code: &str) -> Region {
+    Region::of(None, Some(code))
+}
+
+fn joined<'t>(words: impl Iterator<Item = &'t str>) -> String {
+    words.collect::<Vec<_>>().join(" ")
+}
+
+// rule: gate.catalogue.built-in
+#[test]
+fn the_built_in_catalogue_has_what_it_must() {
+    let catalogue = catalogue();
+    for (code, currency) in [
+        ("DE", "EUR"),
+        ("FR", "EUR"),
+        ("NL", "EUR"),
+        ("ES", "EUR"),
+        ("IT", "EUR"),
+        ("GB", "GBP"),
+        ("US", "USD"),
+    ] {
+        let country = catalogue
+            .country(CountryCode::parse(code).unwrap())
+            .unwrap();
+        assert_eq!(
+            (country.currency.code(), country.supported),
+            (currency, true)
+        );
+    }
+    assert!(
+        catalogue
+            .countries()
+            .iter()
+            .any(|country| !country.supported)
+    );
+    for (symbol, digits) in [("USDT", 6), ("USDC", 6), ("BTC", 8), ("ETH", 8)] {
+        let listing = catalogue.asset(symbol).unwrap();
+        assert_eq!((listing.asset.scale(), listing.active), (digits, true));
+        assert!(!listing.networks.is_empty());
+        for code in ["EUR", "GBP", "USD"] {
+            let currency = catalogue.currency(code).unwrap().asset;
+            for side in [Side::OnRamp, Side::OffRamp] {
+                assert!(catalogue.is_corridor(side, currency, listing));
+            }
+        }
+    }
+}
+
+// rule: gate.catalogue.look-up
+#[test]
+fn codes_are_looked_up_in_either_case_and_names_as_they_are() {
+    let catalogue = catalogue();
+    let eur = catalogue.currency("eur").unwrap().asset;
+    let usdt = catalogue.asset("usdt").unwrap();
+    assert!(usdt.network("tron").is_some() && usdt.network("TRON").is_none());
+    assert!(catalogue.method(Side::OnRamp, eur, "sepa").is_some());
+    assert!(catalogue.method(Side::OnRamp, eur, "SEPA").is_none());
+    assert!(catalogue.method(Side::OnRamp, eur, "ach").is_none());
+    assert!(catalogue.currency("CHF").is_none() && catalogue.asset("EUR").is_none());
+}
+
+// rule: gate.capabilities.geography
+#[test]
+fn where_the_user_is_the_caller_knows_best_and_the_edge_may_not() {
+    for (asked, edge, source, code) in [
+        (Some("de"), Some("GB"), GeoSource::Query, Some("DE")),
+        (
+            Some("nowhere"),
+            Some("GB"),
+            GeoSource::Query,
+            Some("NOWHERE"),
+        ),
+        (Some(""), Some("gb"), GeoSource::Edge, Some("GB")),
+        (None, Some("XX"), GeoSource::None, None),
+        (None, Some("T1"), GeoSource::None, None),
+        (None, None, GeoSource::None, None),
+    ] {
+        let region = Region::of(asked, edge);
+        assert_eq!((region.source(), region.code()), (source, code));
+    }
+}
+
+// rule: gate.capabilities.filters, gate.capabilities.unknown-region, gate.capabilities.unsupported-country
+#[test]
+fn lists_are_of_a_region_or_whole() {
+    let catalogue = catalogue();
+    let currencies =
+        |region: &Region| joined(catalogue.currencies_in(region).map(|it| it.asset.code()));
+    let methods = |currency: Option<&str>, region: &Region| {
+        joined(
+            catalogue
+                .methods_in(Side::OnRamp, currency, region)
+                .map(|it| it.id.as_str()),
+        )
+    };
+    for (region, expected, paid_by) in [
+        (
+            Region::Unknown,
+            "EUR GBP USD JPY",
+            "sepa card faster_payments card ach card",
+        ),
+        (asked("de"), "EUR", "sepa card"),
+        (edge("GB"), "GBP", "faster_payments card"),
+        (asked("JP"), "", ""),
+        (edge("BR"), "", ""),
+        (asked("nowhere"), "", ""),
+    ] {
+        assert_eq!(currencies(&region), expected, "{region:?}");
+        assert_eq!(methods(None, &region), paid_by, "{region:?}");
+        assert_eq!(methods(Some("usd"), &region), "ach card", "{region:?}");
+        assert_eq!(methods(Some("XYZ"), &region), "", "{region:?}");
+    }
+    let countries = |code, supported| catalogue.countries_of(code, supported).count();
+    assert_eq!(countries(None, None), 8);
+    assert_eq!(countries(None, Some(false)), 1);
+    assert_eq!(
+        (
+            countries(Some("jp"), None),
+            countries(Some("JP"), Some(true))
+        ),
+        (1, 0)
+    );
+    assert_eq!(countries(Some("ZZ"), None), 0);
+}
+
+// rule: gate.capabilities.filters
+#[test]
+fn assets_are_of_a_corridor() {
+    let text = super::super::BUILT_IN
+        .replacen("decimals = 8", "decimals = 8\nsides = [\"off_ramp\"]", 1) // BTC
+        .replace(
+            "name = \"Ether\"",
+            "name = \"Ether\"\ncurrencies = [\"GBP\", \"JPY\"]",
+        );
+    let catalogue = Catalogue::parse(&text).unwrap();
+    let assets = |side, currency, region: &Region| {
+        let found = catalogue.assets_in(side, currency, region);
+        joined(found.map(|it| it.asset.code()))
+    };
+    let (on, off) = (Some(Side::OnRamp), Some(Side::OffRamp));
+    for (side, currency, region, expected) in [
+        (None, None, Region::Unknown, "USDT USDC BTC ETH"),
+        (on, None, Region::Unknown, "USDT USDC ETH"),
+        (off, None, asked("DE"), "USDT USDC BTC"),
+        (on, None, edge("GB"), "USDT USDC ETH"),
+        (on, Some("eur"), edge("GB"), "USDT USDC"),
+        (on, Some("gbp"), asked("DE"), ""),
+        (None, Some("JPY"), Region::Unknown, ""),
+        (None, Some("XYZ"), Region::Unknown, ""),
+        (None, None, asked("JP"), ""),
+    ] {
+        let found = assets(side, currency, &region);
+        assert_eq!(found, expected, "{side:?} {currency:?} {region:?}");
+    }
+}
+
+// rule: gate.eligibility.reasons, gate.eligibility.order
+#[test]
+fn the_first_reason_that_applies_is_given() {
+    let text = super::super::BUILT_IN
+        .replace("name = \"Ether\"", "name = \"Ether\"\nactive = false")
+        .replace(
+            "name = \"Bitcoin\"",
+            "name = \"Bitcoin\"\nsides = [\"on_ramp\"]",
+        );
+    let catalogue = Catalogue::parse(&text).unwrap();
+    let judged = |region: Region, currency: Option<&str>, asset: Option<&str>, side| {
+        catalogue.eligibility(&Enquiry {
+            region,
+            currency: currency.map(str::to_owned),
+            asset: asset.map(str::to_owned),
+            side,
+        })
+    };
+    let reason = |region, currency, asset| {
+        judged(region, currency, asset, None)
+            .reason
+            .map(Ineligible::as_str)
+    };
+    let wrong = Some("nothing");
+    assert_eq!(
+        reason(Region::Unknown, wrong, wrong),
+        Some("country_unresolved")
+    );
+    assert_eq!(
+        reason(asked("JP"), wrong, wrong),
+        Some("country_not_supported")
+    );
+    assert_eq!(
+        reason(asked("ZZ"), wrong, wrong),
+        Some("country_not_supported")
+    );
+    assert_eq!(
+        reason(asked("DE"), wrong, wrong),
+        Some("currency_not_supported")
+    );
+    assert_eq!(
+        reason(asked("DE"), Some("eur"), wrong),
+        Some("asset_not_supported")
+    );
+    assert_eq!(
+        reason(asked("DE"), None, Some("ETH")),
+        Some("asset_not_supported")
+    );
+    assert_eq!(
+        reason(asked("DE"), Some("JPY"), None),
+        Some("corridor_not_available")
+    );
+    assert_eq!(
+        reason(asked("DE"), Some("GBP"), None),
+        Some("corridor_not_available")
+    );
+    assert_eq!(reason(asked("DE"), None, Some("btc")), None);
+    let sold = judged(asked("DE"), None, Some("BTC"), Some(Side::OffRamp));
+    assert_eq!(sold.reason, Some(Ineligible::CorridorNotAvailable));
+    let told = judged(edge("DE"), None, Some("usdt"), None);
+    assert_eq!((told.reason, told.source), (None, GeoSource::Edge));
+    let of = [told.country, told.currency, told.asset];
+    assert_eq!(of.map(Option::unwrap), ["DE", "EUR", "USDT"]);
+}
