@@ -11,6 +11,7 @@ pub mod draft;
 pub mod embed;
 pub mod events;
 pub mod object;
+pub mod order;
 pub mod ports;
 pub mod pricing;
 pub mod quota;
