@@ -1,5 +1,6 @@
 //! Branding: how a partner's widget looks.
 
+use crate::change::Change;
 use crate::redirect::is_https;
 
 /// The most characters of a brand's name.
@@ -20,18 +21,6 @@ pub struct Branding {
     pub brand_name: Option<String>,
     /// How often it was changed: the guard of the next change.
     pub revision: i64,
-}
-
-/// What an update says of a field.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Change {
-    /// Nothing: it stays.
-    #[default]
-    Leave,
-    /// Null: it is cleared.
-    Clear,
-    /// A value.
-    Set(String),
 }
 
 /// An update, field by field.
@@ -74,14 +63,16 @@ impl BrandingUpdate {
             ("secondary_color", &self.secondary_color),
             ("accent_color", &self.accent_color),
         ];
-        if !self.logo_url.fits(is_https) {
+        if !self.logo_url.fits(|url| is_https(url)) {
             return Err(BrandingFault::LogoUrl);
         }
-        let wrong = colors.into_iter().find(|(_, color)| !color.fits(is_color));
+        let wrong = colors
+            .into_iter()
+            .find(|(_, color)| !color.fits(|color| is_color(color)));
         if let Some((field, _)) = wrong {
             return Err(BrandingFault::Color(field));
         }
-        let short = |name: &str| name.chars().count() <= LONGEST_NAME;
+        let short = |name: &String| name.chars().count() <= LONGEST_NAME;
         if !self.brand_name.fits(short) {
             return Err(BrandingFault::BrandName);
         }
@@ -100,23 +91,6 @@ impl Branding {
             accent_color: update.accent_color.over(self.accent_color.as_ref()),
             brand_name: update.brand_name.over(self.brand_name.as_ref()),
             revision: self.revision.saturating_add(1),
-        }
-    }
-}
-
-impl Change {
-    fn fits(&self, rule: impl Fn(&str) -> bool) -> bool {
-        match self {
-            Self::Leave | Self::Clear => true,
-            Self::Set(value) => rule(value),
-        }
-    }
-
-    fn over(&self, before: Option<&String>) -> Option<String> {
-        match self {
-            Self::Leave => before.cloned(),
-            Self::Clear => None,
-            Self::Set(value) => Some(value.clone()),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! The body is an envelope around the resource as it is read at that moment; a client secret is
 //! in none.
 
+use std::collections::BTreeMap;
+
 use kernel::{Entropy, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{NewEvent, OpenEvent, Service};
@@ -11,10 +13,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::catalogue::CountryCode;
+use crate::customer::{Customer, CustomerEvent};
+use crate::pricing::Fees;
+use crate::rail::RailRecord;
 use crate::session::{Flow, Session, SessionEvent, SessionState};
+use crate::signed_quote::SignedQuote;
 
 /// The type of the event that a partner sends itself.
 pub const TEST_EVENT: &str = "webhook.test";
+
+/// The type of the event of a signed quote that was redeemed.
+pub const QUOTE_CONSUMED: &str = "quote.consumed";
 
 /// An event that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +72,79 @@ impl Ink<'_> {
             service: Service::Gate,
             kind: event.as_str(),
             object_id: session.id.to_string(),
+            body: &body,
+        };
+        Ok(event.seal(who, at, self.sealer, self.entropy)?)
+    }
+
+    /// The event of a customer, as it stands after what emits it. Of one that is deleted no more is
+    /// told than the deletion itself answers.
+    ///
+    /// # Errors
+    /// [`EventFault`]: none in practice.
+    pub fn customer(
+        &self,
+        who: &Tenant,
+        customer: &Customer,
+        event: CustomerEvent,
+        at: Timestamp,
+    ) -> Result<NewEvent, EventFault> {
+        let id = self.uuid();
+        let body = match event {
+            CustomerEvent::Created | CustomerEvent::Updated => {
+                body(&id, event.as_str(), at, CustomerData::new(who, customer)?)?
+            }
+            CustomerEvent::Deleted => body(&id, event.as_str(), at, DeletedData::new(customer))?,
+        };
+        let event = OpenEvent {
+            id,
+            service: Service::Gate,
+            kind: event.as_str(),
+            object_id: customer.id.to_string(),
+            body: &body,
+        };
+        Ok(event.seal(who, at, self.sealer, self.entropy)?)
+    }
+
+    /// The event of a signed quote that was redeemed.
+    ///
+    /// # Errors
+    /// [`EventFault`]: none in practice.
+    pub fn quote_consumed(
+        &self,
+        who: &Tenant,
+        quote: &SignedQuote,
+        at: Timestamp,
+    ) -> Result<NewEvent, EventFault> {
+        let id = self.uuid();
+        let body = body(&id, QUOTE_CONSUMED, at, SignedQuoteData::new(quote, at))?;
+        let event = OpenEvent {
+            id,
+            service: Service::Gate,
+            kind: QUOTE_CONSUMED,
+            object_id: quote.id.to_string(),
+            body: &body,
+        };
+        Ok(event.seal(who, at, self.sealer, self.entropy)?)
+    }
+
+    /// The event of a rail record's present state.
+    ///
+    /// # Errors
+    /// [`EventFault`]: none in practice.
+    pub fn rail(
+        &self,
+        who: &Tenant,
+        record: &RailRecord,
+        at: Timestamp,
+    ) -> Result<NewEvent, EventFault> {
+        let id = self.uuid();
+        let body = body(&id, record.event(), at, RailData::new(record))?;
+        let event = OpenEvent {
+            id,
+            service: Service::Gate,
+            kind: record.event(),
+            object_id: record.id.to_string(),
             body: &body,
         };
         Ok(event.seal(who, at, self.sealer, self.entropy)?)
@@ -208,5 +291,176 @@ impl<'s> SessionData<'s> {
             metadata: serde_json::from_str(terms.metadata.as_str())?,
             tx_refid,
         })
+    }
+}
+
+#[derive(Serialize)]
+struct FeesData {
+    total: String,
+    service: String,
+    network: String,
+    currency: String,
+}
+
+impl FeesData {
+    fn new(fees: &Fees) -> Self {
+        Self {
+            total: fees.total.to_string(),
+            service: fees.service.to_string(),
+            network: fees.network.to_string(),
+            currency: fees.total.asset().code().to_owned(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SignedQuoteData<'q> {
+    id: String,
+    object: &'static str,
+    status: &'static str,
+    side: &'static str,
+    currency: String,
+    asset: String,
+    network: &'q str,
+    payment_method: &'q str,
+    fiat_amount: String,
+    crypto_amount: String,
+    exchange_rate: String,
+    fees: FeesData,
+    expires_at: String,
+    consumed_at: Option<String>,
+    created_at: String,
+    signature: String,
+}
+
+impl<'q> SignedQuoteData<'q> {
+    fn new(quote: &'q SignedQuote, at: Timestamp) -> Self {
+        let (terms, priced) = (&quote.terms, &quote.terms.priced);
+        Self {
+            id: quote.id.to_string(),
+            object: "signed_quote",
+            status: quote.status(at).as_str(),
+            side: terms.side.as_str(),
+            currency: terms.currency().code().to_owned(),
+            asset: terms.asset().code().to_owned(),
+            network: &terms.network,
+            payment_method: &terms.payment_method,
+            fiat_amount: priced.fiat.to_string(),
+            crypto_amount: priced.crypto.to_string(),
+            exchange_rate: priced.rate.to_string(),
+            fees: FeesData::new(&priced.fees),
+            expires_at: quote.expires_at.to_string(),
+            consumed_at: quote.consumed_at.map(|at| at.to_string()),
+            created_at: quote.created_at.to_string(),
+            signature: quote.signature.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RailData<'r> {
+    id: String,
+    object: &'static str,
+    kind: &'static str,
+    status: &'static str,
+    quote_id: String,
+    session_id: String,
+    currency: String,
+    asset: String,
+    fiat_amount: String,
+    crypto_amount: String,
+    exchange_rate: String,
+    fees: FeesData,
+    payment_method: &'r str,
+    instructions: Option<&'r BTreeMap<String, String>>,
+    failure_code: Option<&'r str>,
+    created_at: String,
+    updated_at: String,
+    settled_at: Option<String>,
+}
+
+impl<'r> RailData<'r> {
+    fn new(record: &'r RailRecord) -> Self {
+        let (terms, priced) = (&record.terms, &record.terms.priced);
+        let instructions = record.instructions.as_ref();
+        Self {
+            id: record.id.to_string(),
+            object: record.id.kind().object(),
+            kind: record.id.kind().as_str(),
+            status: record.state.status().as_str(),
+            quote_id: record.quote.to_string(),
+            session_id: record.session.to_string(),
+            currency: terms.currency().code().to_owned(),
+            asset: terms.asset().code().to_owned(),
+            fiat_amount: priced.fiat.to_string(),
+            crypto_amount: priced.crypto.to_string(),
+            exchange_rate: priced.rate.to_string(),
+            fees: FeesData::new(&priced.fees),
+            payment_method: &terms.payment_method,
+            instructions: instructions.map(|instructions| &instructions.0),
+            failure_code: record.state.failure_code(),
+            created_at: record.created_at.to_string(),
+            updated_at: record.updated_at().to_string(),
+            settled_at: record.state.settled_at().map(|at| at.to_string()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CustomerData<'c> {
+    id: String,
+    object: &'static str,
+    partner_id: &'c str,
+    mode: &'static str,
+    external_id: Option<&'c str>,
+    email: &'c str,
+    phone: Option<&'c str>,
+    first_name: Option<&'c str>,
+    last_name: Option<&'c str>,
+    country_code: Option<&'c str>,
+    metadata: &'c RawValue,
+    kyc_status: &'static str,
+    created_at: String,
+    updated_at: String,
+}
+
+impl<'c> CustomerData<'c> {
+    fn new(who: &'c Tenant, customer: &'c Customer) -> Result<Self, serde_json::Error> {
+        let person = &customer.person;
+        Ok(Self {
+            id: customer.id.to_string(),
+            object: "customer",
+            partner_id: who.partner.as_str(),
+            mode: who.mode.as_str(),
+            external_id: person.external_id.as_deref(),
+            email: &person.email,
+            phone: person.phone.as_deref(),
+            first_name: person.first_name.as_deref(),
+            last_name: person.last_name.as_deref(),
+            country_code: person.country.as_ref().map(CountryCode::as_str),
+            metadata: serde_json::from_str(person.metadata.as_str())?,
+            kyc_status: customer.kyc.as_str(),
+            created_at: customer.created_at.to_string(),
+            updated_at: customer.updated_at.to_string(),
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct DeletedData {
+    id: String,
+    object: &'static str,
+    deleted: bool,
+    deleted_at: Option<String>,
+}
+
+impl DeletedData {
+    fn new(customer: &Customer) -> Self {
+        Self {
+            id: customer.id.to_string(),
+            object: "customer",
+            deleted: customer.deleted_at.is_some(),
+            deleted_at: customer.deleted_at.map(|at| at.to_string()),
+        }
     }
 }

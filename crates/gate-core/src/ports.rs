@@ -1,15 +1,18 @@
 //! What the gate domain needs of the outside, as traits.
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, Seen, StoreError};
+use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::ports::{AccessTx, AnswerReads, AnswerTx, EndpointTx, EventTx, Unit};
-use partner_core::sealing::Sealed;
+use partner_core::sealing::{Mark, Sealed};
 
 use crate::branding::Branding;
+use crate::customer::{CustomerId, Marks, SealedCustomer, Unique};
 use crate::quota::Tally;
+use crate::rail::{Asking, Instructions, RailId, RailRecord, RailReport, RailStep};
 use crate::session::{Session, SessionId, SessionStatus, Step};
-use crate::transaction::{RefId, Transaction, TransactionStatus};
+use crate::signed_quote::{QuoteTerms, SignedQuote, SignedQuoteId};
+use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
 
 /// Reads that can never write. Expiry is not applied here: whoever finds a session overdue at the
 /// instant of the read applies it in a transaction of its own.
@@ -67,6 +70,40 @@ pub trait GateReads: AnswerReads {
         filter: &TransactionFilter,
         limit: u32,
     ) -> Result<Vec<Transaction>, StoreError>;
+
+    /// A signed quote.
+    async fn signed_quote_get(
+        &self,
+        who: &Tenant,
+        id: SignedQuoteId,
+    ) -> Result<Option<Seen<SignedQuote>>, StoreError>;
+
+    /// A rail record.
+    async fn rail_get(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError>;
+
+    /// Records of every partner of a mode that the rail is to be asked about, the longest overdue
+    /// first, at most `limit`.
+    async fn rails_due(
+        &self,
+        mode: Mode,
+        limit: u32,
+    ) -> Result<Vec<(Tenant, RailId)>, StoreError>;
+
+    /// A customer, also one that was deleted.
+    async fn customer_get(
+        &self,
+        who: &Tenant,
+        id: CustomerId,
+    ) -> Result<Option<SealedCustomer>, StoreError>;
+
+    /// A page of customers that are not deleted, by (`created_at`, id) descending, at most `limit`. A
+    /// deleted one is a place in the list all the same; an unknown cursor gives none.
+    async fn customers_page(
+        &self,
+        who: &Tenant,
+        filter: &CustomerFilter,
+        limit: u32,
+    ) -> Result<Vec<SealedCustomer>, StoreError>;
 }
 
 /// What narrows a page of sessions.
@@ -89,6 +126,17 @@ pub struct TransactionFilter {
     pub session: Option<SessionId>,
 }
 
+/// What narrows a page of customers.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CustomerFilter {
+    /// Only customers after this one in the order of the list.
+    pub after: Option<CustomerId>,
+    /// Only that of this email.
+    pub email: Option<Mark>,
+    /// Only that of this name of the partner's.
+    pub external_id: Option<Mark>,
+}
+
 /// Opens write transactions.
 #[async_trait]
 pub trait GateStore: GateReads {
@@ -97,9 +145,18 @@ pub trait GateStore: GateReads {
 }
 
 /// One transaction over every noun a gate use case may touch. Locks are taken in the order
-/// answer, tally, branding, session, here and everywhere.
+/// answer, tally, branding, session, customer, here and everywhere.
 pub trait GateTx:
-    AnswerTx + AccessTx + TallyTx + BrandingTx + SessionTx + TransactionTx + EndpointTx + EventTx + Unit
+    AnswerTx
+    + AccessTx
+    + TallyTx
+    + BrandingTx
+    + SessionTx
+    + TransactionTx
+    + CustomerTx
+    + EndpointTx
+    + EventTx
+    + Unit
 {
 }
 impl<T> GateTx for T where
@@ -109,6 +166,9 @@ impl<T> GateTx for T where
         + BrandingTx
         + SessionTx
         + TransactionTx
+        + SignedQuoteTx
+        + RailTx
+        + CustomerTx
         + EndpointTx
         + EventTx
         + Unit
@@ -178,6 +238,132 @@ pub trait TransactionTx: Send {
         who: &Tenant,
         transaction: &Transaction,
     ) -> Result<(), StoreError>;
+
+    /// Ends a transaction of a rail. Guard: it is under way.
+    async fn transaction_end(
+        &mut self,
+        who: &Tenant,
+        refid: RefId,
+        state: TransactionState,
+    ) -> Result<Cas, StoreError>;
+}
+
+/// Signed quotes in a transaction.
+#[async_trait]
+pub trait SignedQuoteTx: Send {
+    /// Inserts a new quote.
+    async fn signed_quote_insert(
+        &mut self,
+        who: &Tenant,
+        quote: &SignedQuote,
+    ) -> Result<(), StoreError>;
+
+    /// Loads and locks. `None` also when the quote belongs to another partner.
+    async fn signed_quote_lock(
+        &mut self,
+        who: &Tenant,
+        id: SignedQuoteId,
+    ) -> Result<Option<SignedQuote>, StoreError>;
+
+    /// Redeems a quote. Guard: it was not, and `now` is before it expires.
+    async fn signed_quote_consume(
+        &mut self,
+        who: &Tenant,
+        id: SignedQuoteId,
+        now: Timestamp,
+    ) -> Result<Cas, StoreError>;
+}
+
+/// Rail records in a transaction.
+#[async_trait]
+pub trait RailTx: Send {
+    /// Inserts a new record, whose quote and transaction are there.
+    async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError>;
+
+    /// Loads and locks. `None` also when the record belongs to another partner.
+    async fn rail_lock(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+    ) -> Result<Option<RailRecord>, StoreError>;
+
+    /// Says who asks the rail about a record, or when it is asked again. Guard: the record is under
+    /// way, and asked about as `before` says.
+    async fn rail_ask(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+        before: &Asking,
+        after: &Asking,
+    ) -> Result<Cas, StoreError>;
+
+    /// Applies a step. Guard: the same.
+    async fn rail_apply(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+        before: &Asking,
+        step: &RailStep,
+    ) -> Result<Cas, StoreError>;
+}
+
+// ---------------------------------------------------------------------------------------------
+// The far end
+// ---------------------------------------------------------------------------------------------
+
+/// A record as a rail is told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RailOrder {
+    /// The record. Whatever a rail does, it does once under this id.
+    pub id: RailId,
+    /// What is to be paid in or out, and how.
+    pub terms: QuoteTerms,
+}
+
+/// Moves fiat. It answers within [`RAIL_TIMEOUT`](crate::usecases::settling::RAIL_TIMEOUT).
+#[async_trait]
+pub trait Rail: Send + Sync {
+    /// What the payer of a pay-in needs; `None`: no answer. Asked before the record is there, and
+    /// perhaps of one that never is: it moves nothing.
+    async fn instructions(&self, order: &RailOrder) -> Option<Instructions>;
+
+    /// Begins to move the money unless that was begun before, and says how it stands; `None`: no
+    /// answer. `attempt` counts from 1.
+    async fn pursue(&self, order: &RailOrder, attempt: u32) -> Option<RailReport>;
+}
+
+/// Customers in a transaction.
+#[async_trait]
+pub trait CustomerTx: Send {
+    /// Whether one of these marks is another customer's, the deleted ones' too. Until the end of the
+    /// transaction nobody else takes one that is free.
+    async fn customer_taken(
+        &mut self,
+        who: &Tenant,
+        marks: &Marks,
+    ) -> Result<Option<Unique>, StoreError>;
+
+    /// Inserts a new customer.
+    async fn customer_insert(
+        &mut self,
+        who: &Tenant,
+        customer: &SealedCustomer,
+    ) -> Result<(), StoreError>;
+
+    /// Loads and locks, also one that was deleted. `None` also when it belongs to another partner.
+    async fn customer_lock(
+        &mut self,
+        who: &Tenant,
+        id: CustomerId,
+    ) -> Result<Option<SealedCustomer>, StoreError>;
+
+    /// Stores a customer that was changed or deleted. Guard: what is stored has the revision before it
+    /// and is not deleted. What it is found by never changes.
+    async fn customer_put(
+        &mut self,
+        who: &Tenant,
+        customer: &SealedCustomer,
+    ) -> Result<Cas, StoreError>;
 }
 
 /// The place a session's KYC package is sealed for.

@@ -3,13 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use gate_core::branding::{Branding, BrandingUpdate, Change};
+use gate_core::branding::{Branding, BrandingUpdate};
+use gate_core::change::Change;
 use http_kit::{ApiError, Entitled, IdempotencyHeader, Json as Body, Pen, Sent};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::errors;
+use crate::wire::change;
 
 /// What is to change: null clears a field, a field that is left out stays. No other field is taken.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -109,12 +111,6 @@ pub(crate) fn record(branding: &Branding) -> BrandingRecord {
         accent_color: branding.accent_color.clone(),
         brand_name: branding.brand_name.clone(),
     }
-}
-
-/// A field that stands in the body: null clears it.
-fn change<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Change, D::Error> {
-    let value = Option::<String>::deserialize(deserializer)?;
-    Ok(value.map_or(Change::Clear, Change::Set))
 }
 
 impl From<UpdateBrandingRequest> for BrandingUpdate {

@@ -1,9 +1,10 @@
 //! Wire shapes that several resources share, and how domain values are written.
 
+use gate_core::change::Change;
 use gate_core::object::JsonObject;
 use kernel::Timestamp;
 use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -22,6 +23,16 @@ pub(crate) fn page_size(asked: Option<i64>) -> u32 {
 /// An instant as RFC 3339 in UTC with milliseconds.
 pub(crate) fn instant(at: Timestamp) -> String {
     at.to_string()
+}
+
+/// A field of an update that stands in the body: null clears it.
+pub(crate) fn change<'de, T, D>(deserializer: D) -> Result<Change<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let value = Option::<T>::deserialize(deserializer)?;
+    Ok(value.map_or(Change::Clear, Change::Set))
 }
 
 /// A partner's own object, written as it was kept: its numbers keep every digit.

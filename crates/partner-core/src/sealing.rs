@@ -1,14 +1,17 @@
-//! Encryption at rest: webhook secrets, event bodies and stored answers reach a store only
-//! as [`Sealed`] bytes.
+//! Encryption at rest: webhook secrets, event bodies, stored answers and personal data reach a
+//! store only as [`Sealed`] bytes, and are found there by a [`Mark`].
 
 use std::fmt;
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
+use hmac::digest::array::Array;
+use hmac::{Hmac, Mac as _};
 use kernel::Entropy;
 use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
+use zeroize::Zeroizing;
 
 /// First byte of sealed bytes: the only form there is so far.
 const VERSION: u8 = 1;
@@ -51,6 +54,34 @@ impl fmt::Debug for Sealed {
     }
 }
 
+/// A keyed hash of a value that is kept sealed: what it is found by, and known by to be there twice.
+/// It tells nothing of the value to who has not the master key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(pub [u8; 32]);
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mark")
+    }
+}
+
+/// HMAC-SHA256 over bytes, under a key of the installation's: they are what it once gave. Printed in
+/// hexadecimal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Signature(pub [u8; 32]);
+
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Sealed bytes that do not open: another key, another row, or damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("sealed bytes do not open: another master key, another row, or damage")]
@@ -62,6 +93,8 @@ pub struct SealBroken;
 /// ciphertext moved to another row does not open.
 pub struct Sealer {
     cipher: XChaCha20Poly1305,
+    marks: Hmac<Sha256>,
+    signatures: Hmac<Sha256>,
 }
 
 impl fmt::Debug for Sealer {
@@ -76,7 +109,29 @@ impl Sealer {
     pub fn new(master: &MasterKey) -> Self {
         Self {
             cipher: XChaCha20Poly1305::new(&Key::from(master.derive("penstock/seal/v1"))),
+            marks: keyed(&master.derive("penstock/mark/v1")),
+            signatures: keyed(&master.derive("penstock/signature/v1")),
         }
+    }
+
+    /// The mark of a value among those of `place`, such as the emails of one partner: equal values
+    /// have equal marks there, and other marks in every other place.
+    #[must_use]
+    pub fn mark(&self, place: &str, value: &str) -> Mark {
+        let mut mac = self.marks.clone();
+        // A place has no NUL, so no two pairs are the same bytes.
+        for part in [place.as_bytes(), b"\0", value.as_bytes()] {
+            mac.update(part);
+        }
+        Mark(mac.finalize().into_bytes().into())
+    }
+
+    /// Signs bytes that say themselves what they are.
+    #[must_use]
+    pub fn sign(&self, bytes: &[u8]) -> Signature {
+        let mut mac = self.signatures.clone();
+        mac.update(bytes);
+        Signature(mac.finalize().into_bytes().into())
     }
 
     /// Seals `plain` for the row named by `place`.
@@ -126,6 +181,15 @@ impl Sealer {
     }
 }
 
+/// HMAC fills a key up to the digest's block with zeros; ours have 32 and 50 bytes.
+pub(crate) fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    let mut block = Zeroizing::new([0; 64]);
+    for (to, from) in block.iter_mut().zip(key) {
+        *to = *from;
+    }
+    Hmac::new(&Array::from(*block))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +215,19 @@ mod tests {
         *damaged.0.last_mut().unwrap() ^= 1;
         assert_eq!(sealer.open("events/1", &damaged), Err(SealBroken));
         assert_eq!(sealer.open("events/1", &Sealed(vec![])), Err(SealBroken));
+    }
+
+    // rule: gate.customer.keyed-hash
+    #[test]
+    fn marks_are_of_one_value_one_place_and_one_key() {
+        let sealer = Sealer::new(&MasterKey::new([1; 32]));
+        let mark = sealer.mark("emails/acme", "ann@example.com");
+        assert_eq!(sealer.mark("emails/acme", "ann@example.com"), mark);
+        assert_ne!(sealer.mark("emails/acme", "ann@example.co"), mark);
+        assert_ne!(sealer.mark("emails/rival", "ann@example.com"), mark);
+        let other = Sealer::new(&MasterKey::new([2; 32]));
+        assert_ne!(other.mark("emails/acme", "ann@example.com"), mark);
+        assert_eq!(format!("{mark:?}"), "Mark");
     }
 
     #[test]

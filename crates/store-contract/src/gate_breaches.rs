@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use gate_core::branding::{BrandingUpdate, Change};
+use gate_core::branding::BrandingUpdate;
+use gate_core::change::Change;
 use gate_core::draft::Draft;
 use gate_core::session::SessionId;
 use gate_core::usecases::acting::Deed;

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use gate_core::branding::{BrandingUpdate, Change};
+use gate_core::branding::BrandingUpdate;
+use gate_core::change::Change;
 use gate_core::ports::TransactionFilter;
 use gate_core::session::{SessionId, SessionStatus};
 use gate_core::usecases::acting::{ActError, Deed};

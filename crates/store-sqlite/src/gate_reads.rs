@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gate_core::branding::Branding;
-use gate_core::ports::{GateReads, GateStore, GateTx, SessionFilter, TransactionFilter};
+use gate_core::customer::{CustomerId, SealedCustomer};
+use gate_core::ports::{
+    CustomerFilter, GateReads, GateStore, GateTx, SessionFilter, TransactionFilter,
+};
 use gate_core::quota::Tally;
 use gate_core::session::{Session, SessionId};
 use gate_core::transaction::{RefId, Transaction};
@@ -15,7 +18,7 @@ use partner_core::ports::{AccessTx, EndpointTx};
 use partner_core::{Access, Tenant};
 
 use crate::tx::SqliteTx;
-use crate::{SqliteStore, branding, endpoints, sessions, tallies, transactions};
+use crate::{SqliteStore, branding, customers, endpoints, sessions, tallies, transactions};
 
 #[async_trait]
 impl GateReads for SqliteStore {
@@ -89,6 +92,25 @@ impl GateReads for SqliteStore {
     ) -> Result<Vec<Transaction>, StoreError> {
         let mut conn = self.inner.reader().await?;
         transactions::page(&mut conn, who, filter, limit).await
+    }
+
+    async fn customer_get(
+        &self,
+        who: &Tenant,
+        id: CustomerId,
+    ) -> Result<Option<SealedCustomer>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        customers::find(&mut conn, who, id).await
+    }
+
+    async fn customers_page(
+        &self,
+        who: &Tenant,
+        filter: &CustomerFilter,
+        limit: u32,
+    ) -> Result<Vec<SealedCustomer>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        customers::page(&mut conn, who, filter, limit).await
     }
 }
 

@@ -11,6 +11,7 @@ mod branding;
 mod clock;
 mod commitments;
 mod config;
+mod customers;
 mod deliveries;
 mod deposits;
 mod endpoints;

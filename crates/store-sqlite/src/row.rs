@@ -62,6 +62,13 @@ impl<'r> Columns<'r> {
         self.bytes(column)?.try_into().map_err(|_| self.bad(column))
     }
 
+    pub(crate) fn opt_digest(&self, column: &'static str) -> Result<Option<[u8; 32]>, StoreError> {
+        let bytes: Option<&[u8]> = self.row.try_get(column).map_err(|_| self.bad(column))?;
+        bytes
+            .map(|bytes| bytes.try_into().map_err(|_| self.bad(column)))
+            .transpose()
+    }
+
     pub(crate) fn integer(&self, column: &'static str) -> Result<i64, StoreError> {
         self.row.try_get(column).map_err(|_| self.bad(column))
     }

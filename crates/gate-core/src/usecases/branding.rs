@@ -10,7 +10,8 @@ use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::races::{LostRace, retry_lost_races};
 use serde_json::{Value, json};
 
-use crate::branding::{Branding, BrandingFault, BrandingUpdate, Change};
+use crate::branding::{Branding, BrandingFault, BrandingUpdate};
+use crate::change::Change;
 use crate::ports::GateStore;
 
 /// The route an idempotency key is scoped by.

@@ -1,6 +1,7 @@
 //! Updating the branding, and sending a test event.
 
-use gate_core::branding::{Branding, BrandingFault, BrandingUpdate, Change};
+use gate_core::branding::{Branding, BrandingFault, BrandingUpdate};
+use gate_core::change::Change;
 use gate_core::usecases::branding::RebrandError;
 use gate_core::usecases::webhook_test::TestSendError;
 use partner_core::answers::{Answer, Given, Unwritable};

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::branding::Branding;
+use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
 use gate_core::ports::{
-    BrandingTx, GateReads, GateStore, GateTx, SessionFilter, SessionTx, TallyTx, TransactionFilter,
-    TransactionTx,
+    BrandingTx, CustomerFilter, CustomerTx, GateReads, GateStore, GateTx, SessionFilter, SessionTx,
+    TallyTx, TransactionFilter, TransactionTx,
 };
 use gate_core::quota::Tally;
 use gate_core::session::{Session, SessionId, SessionState, Step};
@@ -39,6 +40,7 @@ pub(crate) struct Rows {
     pub(crate) tallies: BTreeMap<Tenant, Tally>,
     pub(crate) branding: BTreeMap<Tenant, Branding>,
     pub(crate) transactions: BTreeMap<(Tenant, RefId), Transaction>,
+    pub(crate) customers: BTreeMap<(Tenant, CustomerId), SealedCustomer>,
     pub(crate) events: Vec<NewEvent>,
 }
 
@@ -228,6 +230,34 @@ impl GateReads for Memory {
             wanted,
         ))
     }
+
+    async fn customer_get(
+        &self,
+        who: &Tenant,
+        id: CustomerId,
+    ) -> Result<Option<SealedCustomer>, StoreError> {
+        Ok(self.rows().customers.get(&(who.clone(), id)).cloned())
+    }
+
+    async fn customers_page(
+        &self,
+        who: &Tenant,
+        filter: &CustomerFilter,
+        limit: u32,
+    ) -> Result<Vec<SealedCustomer>, StoreError> {
+        let wanted = |it: &SealedCustomer| {
+            it.deleted_at.is_none()
+                && filter.email.is_none_or(|mark| it.marks.email == mark)
+                && (filter.external_id.is_none() || it.marks.external_id == filter.external_id)
+        };
+        Ok(page(
+            &self.rows().customers,
+            who,
+            filter.after,
+            limit,
+            wanted,
+        ))
+    }
 }
 
 #[async_trait]
@@ -408,6 +438,53 @@ impl TransactionTx for MemoryTx {
 }
 
 #[async_trait]
+impl CustomerTx for MemoryTx {
+    async fn customer_taken(
+        &mut self,
+        who: &Tenant,
+        marks: &Marks,
+    ) -> Result<Option<Unique>, StoreError> {
+        let own = self.rows.customers.iter().filter(|((it, _), _)| it == who);
+        let own: Vec<Marks> = own.map(|(_, customer)| customer.marks).collect();
+        let email = own.iter().any(|it| it.email == marks.email);
+        let named = marks.external_id.is_some();
+        let external_id = named && own.iter().any(|it| it.external_id == marks.external_id);
+        Ok(email
+            .then_some(Unique::Email)
+            .or(external_id.then_some(Unique::ExternalId)))
+    }
+
+    async fn customer_insert(
+        &mut self,
+        who: &Tenant,
+        customer: &SealedCustomer,
+    ) -> Result<(), StoreError> {
+        let at = (who.clone(), customer.id);
+        assert!(self.rows.customers.insert(at, customer.clone()).is_none());
+        Ok(())
+    }
+
+    async fn customer_lock(
+        &mut self,
+        who: &Tenant,
+        id: CustomerId,
+    ) -> Result<Option<SealedCustomer>, StoreError> {
+        Ok(self.rows.customers.get(&(who.clone(), id)).cloned())
+    }
+
+    async fn customer_put(
+        &mut self,
+        who: &Tenant,
+        customer: &SealedCustomer,
+    ) -> Result<Cas, StoreError> {
+        let at = (who.clone(), customer.id);
+        let stored = self.rows.customers.get_mut(&at).unwrap();
+        let holds = stored.revision + 1 == customer.revision && stored.deleted_at.is_none();
+        Ok(guarded(holds, || *stored = customer.clone()))
+    }
+}
+
+#[async_trait]
 impl EndpointTx for MemoryTx {
     async fn endpoint_is_set(&mut self, who: &Tenant, _: Service) -> Result<bool, StoreError> {
         Ok(self.rows.endpoints.contains(who))
@@ -419,7 +496,7 @@ impl EventTx for MemoryTx {
     async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
         let same = |it: &NewEvent| it.object_id == event.object_id && it.kind == event.kind;
         assert!(
-            !self.rows.events.iter().any(same),
+            event.kind == "customer.updated" || !self.rows.events.iter().any(same),
             "an event is emitted once"
         );
         self.rows.events.push(event.clone());

@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hmac::digest::array::Array;
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, Mac};
 use kernel::Timestamp;
 use secrecy::{ExposeSecret, SecretBox, SecretString};
 use sha2::Sha256;
-use zeroize::Zeroizing;
 
 use crate::events::Service;
+use crate::sealing::keyed;
 
 /// A header's name and value.
 pub type Header = (&'static str, String);
@@ -149,15 +148,6 @@ const fn header_of(service: Service) -> &'static str {
         Service::Pools => "Pools-Signature",
         Service::Gate => "Gate-Signature",
     }
-}
-
-/// HMAC fills a key up to the digest's block with zeros; ours have 32 and 50 bytes.
-fn keyed(key: &[u8]) -> Hmac<Sha256> {
-    let mut block = Zeroizing::new([0; 64]);
-    for (to, from) in block.iter_mut().zip(key) {
-        *to = *from;
-    }
-    Hmac::new(&Array::from(*block))
 }
 
 fn timely(time: i64, now: Timestamp) -> bool {

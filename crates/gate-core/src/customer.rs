@@ -1,0 +1,494 @@
+//! Customers: the people a partner serves. What is personal is kept sealed; a customer is found by
+//! the marks of its email and of the partner's own name for it.
+
+mod form;
+
+use std::fmt;
+
+use kernel::{Entropy, Id, IdKind, Timestamp};
+use partner_core::Tenant;
+use partner_core::sealing::{Mark, SealBroken, Sealed, Sealer};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::catalogue::CountryCode;
+use crate::object::JsonObject;
+
+pub use form::{Changes, CustomerDraft, CustomerFault, CustomerUpdate, is_email, is_external_id};
+
+/// Names a customer.
+#[derive(Debug)]
+pub enum CustomerNoun {}
+
+impl IdKind for CustomerNoun {
+    const PREFIX: &'static str = "cus";
+}
+
+/// `cus_<mode>_<ULID>`: the customer's id, also the list cursor.
+pub type CustomerId = Id<CustomerNoun>;
+
+/// What is known of who a customer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KycStatus {
+    /// Nothing yet.
+    Unverified,
+    /// Somebody is looking.
+    Pending,
+    /// It is who it says.
+    Verified,
+    /// It is not.
+    Rejected,
+}
+
+impl KycStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [
+        Self::Unverified,
+        Self::Pending,
+        Self::Verified,
+        Self::Rejected,
+    ];
+
+    /// The word on the wire and in rows.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unverified => "unverified",
+            Self::Pending => "pending",
+            Self::Verified => "verified",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// Reads the word written by [`KycStatus::as_str`].
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// What is personal of a customer, and what the partner keeps with it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Person {
+    /// As it was sent. No other customer of the partner's has it in any case.
+    pub email: String,
+    /// The partner's own name for it, which no other has.
+    pub external_id: Option<String>,
+    /// In the form of E.164.
+    pub phone: Option<String>,
+    /// The first name.
+    pub first_name: Option<String>,
+    /// The last name.
+    pub last_name: Option<String>,
+    /// Where it lives.
+    pub country: Option<CountryCode>,
+    /// The partner's own data.
+    pub metadata: JsonObject,
+}
+
+/// It is somebody's business, and not a log's.
+impl fmt::Debug for Person {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Person")
+    }
+}
+
+/// A customer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Customer {
+    /// Its id.
+    pub id: CustomerId,
+    /// Who it is.
+    pub person: Person,
+    /// Whether that is verified.
+    pub kyc: KycStatus,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// When it was deleted.
+    pub deleted_at: Option<Timestamp>,
+    /// How often it was written: the guard of the next change.
+    pub revision: i64,
+}
+
+/// What is left to be told of a customer that was deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deleted {
+    /// Its id.
+    pub id: CustomerId,
+    /// When it was.
+    pub at: Timestamp,
+}
+
+/// The events of a customer's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CustomerEvent {
+    /// `customer.created`
+    Created,
+    /// `customer.updated`
+    Updated,
+    /// `customer.deleted`
+    Deleted,
+}
+
+impl CustomerEvent {
+    /// The event's type on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "customer.created",
+            Self::Updated => "customer.updated",
+            Self::Deleted => "customer.deleted",
+        }
+    }
+}
+
+/// What no two customers of a partner and mode have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unique {
+    /// `email`
+    Email,
+    /// `external_id`
+    ExternalId,
+}
+
+/// What a customer is found by, whatever else of it is sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marks {
+    /// Of the email, in lower case.
+    pub email: Mark,
+    /// Of the partner's own name.
+    pub external_id: Option<Mark>,
+}
+
+/// A customer as a store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedCustomer {
+    /// Its id.
+    pub id: CustomerId,
+    /// Who it is.
+    pub person: Sealed,
+    /// What it is found by.
+    pub marks: Marks,
+    /// Whether that is verified.
+    pub kyc: KycStatus,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+    /// When it was deleted.
+    pub deleted_at: Option<Timestamp>,
+    /// How often it was written: the guard of the next change.
+    pub revision: i64,
+}
+
+/// Why what is kept of a customer is not to be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CustomerDamage {
+    /// Another key, another row, or damage.
+    #[error("does not open")]
+    Sealed,
+    /// It opens and is nobody.
+    #[error("cannot be read")]
+    Unreadable,
+    /// It would be found where it does not belong.
+    #[error("is found by another email or `external_id` than its own")]
+    Marks,
+}
+
+impl CustomerDamage {
+    /// The column that holds it.
+    #[must_use]
+    pub const fn column(self) -> &'static str {
+        match self {
+            Self::Sealed | Self::Unreadable => "person",
+            Self::Marks => "email_mark",
+        }
+    }
+}
+
+/// The mark of an email among the partner's: the same in whatever case it is written.
+#[must_use]
+pub fn email_mark(sealer: &Sealer, who: &Tenant, email: &str) -> Mark {
+    let place = format!("customers/{}/{}/email", who.mode, who.partner);
+    sealer.mark(&place, &email.to_lowercase())
+}
+
+/// The mark of a partner's own name for a customer.
+#[must_use]
+pub fn external_id_mark(sealer: &Sealer, who: &Tenant, external_id: &str) -> Mark {
+    let place = format!("customers/{}/{}/external_id", who.mode, who.partner);
+    sealer.mark(&place, external_id)
+}
+
+impl Person {
+    /// What it is found by.
+    #[must_use]
+    pub fn marks(&self, sealer: &Sealer, who: &Tenant) -> Marks {
+        let external_id = self.external_id.as_deref();
+        Marks {
+            email: email_mark(sealer, who, &self.email),
+            external_id: external_id.map(|name| external_id_mark(sealer, who, name)),
+        }
+    }
+
+    fn written(&self) -> String {
+        let written = json!({
+            "email": self.email,
+            "external_id": self.external_id,
+            "phone": self.phone,
+            "first_name": self.first_name,
+            "last_name": self.last_name,
+            "country": self.country.map(|country| country.to_string()),
+            "metadata": self.metadata.as_str(),
+        });
+        written.to_string()
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let written: Written = serde_json::from_slice(bytes).ok()?;
+        let country = written.country.as_deref().map(CountryCode::parse);
+        let country = match country {
+            Some(None) => return None,
+            known => known.flatten(),
+        };
+        Some(Self {
+            email: written.email,
+            external_id: written.external_id,
+            phone: written.phone,
+            first_name: written.first_name,
+            last_name: written.last_name,
+            country,
+            metadata: JsonObject::stored(&written.metadata)?,
+        })
+    }
+}
+
+/// A person as it is sealed.
+#[derive(Deserialize)]
+struct Written {
+    email: String,
+    external_id: Option<String>,
+    phone: Option<String>,
+    first_name: Option<String>,
+    last_name: Option<String>,
+    country: Option<String>,
+    metadata: String,
+}
+
+impl Customer {
+    /// A new customer, of whom nothing is verified.
+    #[must_use]
+    pub const fn new(id: CustomerId, person: Person, now: Timestamp) -> Self {
+        Self {
+            id,
+            person,
+            kyc: KycStatus::Unverified,
+            created_at: now,
+            updated_at: now,
+            deleted_at: None,
+            revision: 1,
+        }
+    }
+
+    /// The customer after changes; `None` where they change nothing.
+    #[must_use]
+    pub fn updated(&self, changes: &Changes, now: Timestamp) -> Option<Self> {
+        let before = &self.person;
+        let metadata = changes.metadata.over(Some(&before.metadata));
+        let person = Person {
+            first_name: changes.first_name.over(before.first_name.as_ref()),
+            last_name: changes.last_name.over(before.last_name.as_ref()),
+            country: changes.country.over(before.country.as_ref()),
+            metadata: metadata.unwrap_or_else(JsonObject::empty),
+            ..before.clone()
+        };
+        (person != *before).then(|| Self {
+            person,
+            updated_at: now,
+            revision: self.revision.saturating_add(1),
+            ..self.clone()
+        })
+    }
+
+    /// The customer once it is deleted; `None` where it is already.
+    #[must_use]
+    pub fn deleted(&self, now: Timestamp) -> Option<Self> {
+        self.deleted_at.is_none().then(|| Self {
+            deleted_at: Some(now),
+            revision: self.revision.saturating_add(1),
+            ..self.clone()
+        })
+    }
+
+    /// That it is deleted, if it is.
+    #[must_use]
+    pub fn gone(&self) -> Option<Deleted> {
+        self.deleted_at.map(|at| Deleted { id: self.id, at })
+    }
+
+    /// The customer as a store keeps it.
+    ///
+    /// # Errors
+    /// [`SealBroken`]: none in practice.
+    pub fn seal(
+        &self,
+        who: &Tenant,
+        sealer: &Sealer,
+        entropy: &dyn Entropy,
+    ) -> Result<SealedCustomer, SealBroken> {
+        let written = self.person.written();
+        Ok(SealedCustomer {
+            id: self.id,
+            person: sealer.seal(&person_place(who, self.id), written.as_bytes(), entropy)?,
+            marks: self.person.marks(sealer, who),
+            kyc: self.kyc,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            deleted_at: self.deleted_at,
+            revision: self.revision,
+        })
+    }
+}
+
+impl SealedCustomer {
+    /// The customer behind it.
+    ///
+    /// # Errors
+    /// [`CustomerDamage`].
+    pub fn open(&self, who: &Tenant, sealer: &Sealer) -> Result<Customer, CustomerDamage> {
+        let opened = sealer.open(&person_place(who, self.id), &self.person);
+        let opened = opened.map_err(|_| CustomerDamage::Sealed)?;
+        let person = Person::read(&opened).ok_or(CustomerDamage::Unreadable)?;
+        if person.marks(sealer, who) != self.marks {
+            return Err(CustomerDamage::Marks);
+        }
+        Ok(Customer {
+            id: self.id,
+            person,
+            kyc: self.kyc,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            deleted_at: self.deleted_at,
+            revision: self.revision,
+        })
+    }
+}
+
+fn person_place(who: &Tenant, id: CustomerId) -> String {
+    format!("customers/{}/{}/{id}/person", who.mode, who.partner)
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::Mode;
+    use partner_core::PartnerId;
+    use partner_core::sealing::MasterKey;
+
+    use super::*;
+    use crate::change::Change;
+
+    struct Sevens;
+    impl Entropy for Sevens {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(7);
+        }
+    }
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis).unwrap()
+    }
+
+    fn who(partner: &str, mode: Mode) -> Tenant {
+        let partner = PartnerId::parse(partner).unwrap();
+        Tenant { partner, mode }
+    }
+
+    fn ann() -> Customer {
+        let draft = CustomerDraft {
+            email: "Ann@Example.com".to_owned(),
+            external_id: Some("user-1".to_owned()),
+            phone: Some("+4915112345678".to_owned()),
+            first_name: Some("Ann".to_owned()),
+            last_name: Some("Lee".to_owned()),
+            country_code: Some("DE".to_owned()),
+            metadata: Some("{\"n\":1.10}".to_owned()),
+        };
+        let id = CustomerId::new(Mode::Test, at(5), &Sevens);
+        Customer::new(id, draft.judge().unwrap(), at(5))
+    }
+
+    // rule: gate.customer.sealed, gate.customer.keyed-hash
+    #[test]
+    fn a_customer_is_sealed_for_its_row_and_opens_there_alone() {
+        let (acme, rival) = (who("acme", Mode::Test), who("rival", Mode::Test));
+        let sealer = Sealer::new(&MasterKey::new([1; 32]));
+        let sealed = ann().seal(&acme, &sealer, &Sevens).unwrap();
+        assert_eq!(sealed.open(&acme, &sealer), Ok(ann()));
+        assert_eq!(sealed.open(&rival, &sealer), Err(CustomerDamage::Sealed));
+        let mut other = sealed.clone();
+        other.id = CustomerId::new(Mode::Test, at(6), &Sevens);
+        assert_eq!(other.open(&acme, &sealer), Err(CustomerDamage::Sealed));
+        let mut strayed = sealed.clone();
+        strayed.marks.external_id = None;
+        assert_eq!(strayed.open(&acme, &sealer), Err(CustomerDamage::Marks));
+        let mut nobody = sealed.clone();
+        let place = person_place(&acme, sealed.id);
+        nobody.person = sealer.seal(&place, b"{}", &Sevens).unwrap();
+        assert_eq!(nobody.open(&acme, &sealer), Err(CustomerDamage::Unreadable));
+        assert_eq!(format!("{:?}", ann().person), "Person");
+    }
+
+    // rule: gate.customer.unique
+    #[test]
+    fn marks_know_an_email_in_any_case_and_of_one_partner_and_mode() {
+        let sealer = Sealer::new(&MasterKey::new([1; 32]));
+        let acme = who("acme", Mode::Test);
+        let marks = ann().person.marks(&sealer, &acme);
+        assert_eq!(email_mark(&sealer, &acme, "aNN@eXAMPLE.COM"), marks.email);
+        let name = |text| Some(external_id_mark(&sealer, &acme, text));
+        assert_eq!(name("user-1"), marks.external_id);
+        assert_ne!(name("USER-1"), marks.external_id);
+        for other in [who("rival", Mode::Test), who("acme", Mode::Live)] {
+            assert_ne!(ann().person.marks(&sealer, &other), marks);
+        }
+        assert_ne!(
+            email_mark(&sealer, &acme, "x@y.zz"),
+            external_id_mark(&sealer, &acme, "x@y.zz")
+        );
+    }
+
+    // rule: gate.customer.patch
+    #[test]
+    fn an_update_changes_what_it_names() {
+        let update = CustomerUpdate {
+            first_name: Change::Set("Anna".to_owned()),
+            last_name: Change::Clear,
+            metadata: Change::Clear,
+            ..CustomerUpdate::default()
+        };
+        let after = ann().updated(&update.judge().unwrap(), at(9)).unwrap();
+        let mut expected = ann();
+        expected.person.first_name = Some("Anna".to_owned());
+        expected.person.last_name = None;
+        expected.person.metadata = JsonObject::empty();
+        expected.updated_at = at(9);
+        expected.revision = 2;
+        assert_eq!(after, expected);
+        assert_eq!(after.updated(&update.judge().unwrap(), at(10)), None);
+        assert_eq!(ann().updated(&Changes::default(), at(9)), None);
+    }
+
+    // rule: gate.customer.delete
+    #[test]
+    fn a_customer_is_deleted_once() {
+        let gone = ann().deleted(at(9)).unwrap();
+        assert_eq!((gone.deleted_at, gone.revision), (Some(at(9)), 2));
+        assert_eq!(gone.updated_at, at(5));
+        assert_eq!(gone.deleted(at(10)), None);
+        for status in KycStatus::ALL {
+            assert_eq!(KycStatus::parse(status.as_str()), Some(status));
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! What a partner says of a customer, and how that is judged.
+
+use std::fmt;
+
+use partner_core::idempotency::Fingerprint;
+use serde_json::{Value, json};
+
+use super::Person;
+use crate::catalogue::CountryCode;
+use crate::change::Change;
+use crate::object::{JsonObject, ObjectFault};
+
+/// The most characters of an email.
+const LONGEST_EMAIL: usize = 254;
+/// The most characters of a name, and of the partner's own.
+const LONGEST_NAME: usize = 128;
+/// The most digits of a phone number, by E.164.
+const PHONE_DIGITS: usize = 15;
+
+/// The fields of a create as they were sent; metadata as JSON text.
+#[derive(Clone, Default)]
+pub struct CustomerDraft {
+    /// `email`
+    pub email: String,
+    /// `external_id`
+    pub external_id: Option<String>,
+    /// `phone`
+    pub phone: Option<String>,
+    /// `first_name`
+    pub first_name: Option<String>,
+    /// `last_name`
+    pub last_name: Option<String>,
+    /// `country_code`
+    pub country_code: Option<String>,
+    /// `metadata`
+    pub metadata: Option<String>,
+}
+
+impl fmt::Debug for CustomerDraft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CustomerDraft")
+    }
+}
+
+/// The fields of an update as they were sent; metadata as JSON text.
+#[derive(Clone, Default)]
+pub struct CustomerUpdate {
+    /// `first_name`
+    pub first_name: Change,
+    /// `last_name`
+    pub last_name: Change,
+    /// `country_code`
+    pub country_code: Change,
+    /// `metadata`
+    pub metadata: Change,
+}
+
+impl fmt::Debug for CustomerUpdate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CustomerUpdate")
+    }
+}
+
+/// An update whose fields are right.
+#[derive(Clone, Default)]
+pub struct Changes {
+    pub(super) first_name: Change,
+    pub(super) last_name: Change,
+    pub(super) country: Change<CountryCode>,
+    pub(super) metadata: Change<JsonObject>,
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Changes")
+    }
+}
+
+/// What is wrong with a field of a customer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CustomerFault {
+    /// `email`
+    #[error(
+        "`email`: expected an email address such as \"ann@example.com\", of at most 254 characters"
+    )]
+    Email,
+    /// `external_id`
+    #[error("`external_id`: expected 1 to 128 characters")]
+    ExternalId,
+    /// `phone`
+    #[error(
+        "`phone`: expected a number in the form of E.164, such as \"+4915112345678\": a plus and at most 15 digits"
+    )]
+    Phone,
+    /// `first_name` or `last_name`
+    #[error("`{0}`: expected at most 128 characters")]
+    Name(&'static str),
+    /// `country_code`
+    #[error("`country_code`: expected the two letters of a country by ISO 3166, such as \"DE\"")]
+    Country,
+    /// `metadata`
+    #[error("`metadata`: {0}")]
+    Metadata(ObjectFault),
+}
+
+impl CustomerDraft {
+    /// Judges every field.
+    ///
+    /// # Errors
+    /// The first [`CustomerFault`].
+    pub fn judge(&self) -> Result<Person, CustomerFault> {
+        if !is_email(&self.email) {
+            return Err(CustomerFault::Email);
+        }
+        if self
+            .external_id
+            .as_deref()
+            .is_some_and(|it| !is_external_id(it))
+        {
+            return Err(CustomerFault::ExternalId);
+        }
+        if self.phone.as_deref().is_some_and(|it| !is_phone(it)) {
+            return Err(CustomerFault::Phone);
+        }
+        let named = |text: Option<&str>, field| text.map(|it| name(it, field)).transpose();
+        let metadata = self.metadata.as_deref().map(metadata).transpose()?;
+        Ok(Person {
+            email: self.email.clone(),
+            external_id: self.external_id.clone(),
+            phone: self.phone.clone(),
+            first_name: named(self.first_name.as_deref(), "first_name")?,
+            last_name: named(self.last_name.as_deref(), "last_name")?,
+            country: self.country_code.as_deref().map(country).transpose()?,
+            metadata: metadata.unwrap_or_else(JsonObject::empty),
+        })
+    }
+
+    /// The fingerprint of what the route reads.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let read = json!([
+            self.email,
+            self.external_id,
+            self.phone,
+            self.first_name,
+            self.last_name,
+            self.country_code,
+            self.metadata,
+        ]);
+        Fingerprint::of(read.to_string().as_bytes())
+    }
+}
+
+impl CustomerUpdate {
+    /// Judges every field that is set.
+    ///
+    /// # Errors
+    /// The first [`CustomerFault`].
+    pub fn judge(&self) -> Result<Changes, CustomerFault> {
+        Ok(Changes {
+            first_name: self.first_name.read(|it| name(it, "first_name"))?,
+            last_name: self.last_name.read(|it| name(it, "last_name"))?,
+            country: self.country_code.read(|it| country(it))?,
+            metadata: self.metadata.read(|it| metadata(it))?,
+        })
+    }
+
+    /// The fingerprint of what the route reads.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let said = |change: &Change| match change {
+            Change::Leave => json!([]),
+            Change::Clear => Value::Null,
+            Change::Set(value) => json!(value),
+        };
+        let read = json!([
+            said(&self.first_name),
+            said(&self.last_name),
+            said(&self.country_code),
+            said(&self.metadata),
+        ]);
+        Fingerprint::of(read.to_string().as_bytes())
+    }
+}
+
+/// Something before an `@` and a domain with a dot behind it, and neither space nor control
+/// character. Whether mail arrives there, only mail can tell.
+#[must_use]
+pub fn is_email(text: &str) -> bool {
+    let Some((local, domain)) = text.split_once('@') else {
+        return false;
+    };
+    let plain = |it: char| !it.is_whitespace() && !it.is_control() && it != '@';
+    let labels = domain.split('.');
+    text.chars().count() <= LONGEST_EMAIL
+        && !local.is_empty()
+        && local.chars().chain(domain.chars()).all(plain)
+        && domain.contains('.')
+        && labels.into_iter().all(|label| !label.is_empty())
+}
+
+/// A partner's own name for a customer.
+#[must_use]
+pub fn is_external_id(text: &str) -> bool {
+    (1..=LONGEST_NAME).contains(&text.chars().count())
+}
+
+/// E.164: a plus, a country's code, which begins with no zero, and the rest.
+fn is_phone(text: &str) -> bool {
+    let digits = text.strip_prefix('+').unwrap_or_default();
+    (2..=PHONE_DIGITS).contains(&digits.len())
+        && !digits.starts_with('0')
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn name(text: &str, field: &'static str) -> Result<String, CustomerFault> {
+    if text.chars().count() > LONGEST_NAME {
+        Err(CustomerFault::Name(field))
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+fn country(text: &str) -> Result<CountryCode, CustomerFault> {
+    CountryCode::parse(text).ok_or(CustomerFault::Country)
+}
+
+fn metadata(text: &str) -> Result<JsonObject, CustomerFault> {
+    JsonObject::metadata(text).map_err(CustomerFault::Metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft() -> CustomerDraft {
+        CustomerDraft {
+            email: "Ann@Example.com".to_owned(),
+            ..CustomerDraft::default()
+        }
+    }
+
+    // rule: gate.customer.email-form
+    #[test]
+    fn an_email_has_a_name_and_a_domain() {
+        let long = format!("{}@example.com", "x".repeat(242));
+        for good in [
+            "a@b.co",
+            "Ann+tag@sub.example.com",
+            "änn@bücher.example",
+            &long,
+        ] {
+            assert!(is_email(good), "{good}");
+        }
+        let longer = format!("x{long}");
+        for bad in [
+            "",
+            "ann",
+            "@",
+            "ann@",
+            "@example.com",
+            "ann@example",
+            "ann@.com",
+            "ann@example.",
+            "a@b..c",
+            "a b@c.de",
+            "a@b@c.de",
+            " a@b.co",
+            "a@b.co ",
+            "a@b.co\n",
+            "a\u{7f}@b.co",
+            &longer,
+        ] {
+            assert!(!is_email(bad), "{bad}");
+        }
+    }
+
+    // rule: gate.customer.phone-form
+    #[test]
+    fn a_phone_number_is_of_e164() {
+        for good in ["+12", "+4915112345678", "+123456789012345"] {
+            assert!(is_phone(good), "{good}");
+        }
+        for bad in [
+            "",
+            "+",
+            "+1",
+            "4915112345678",
+            "+0151123456",
+            "+49 151 12345678",
+            "+49-151",
+            "+1234567890123456",
+            "++49151",
+            "+49a",
+            "+４９１５１",
+        ] {
+            assert!(!is_phone(bad), "{bad}");
+        }
+    }
+
+    // rule: gate.customer.fields, gate.customer.country
+    #[test]
+    fn a_draft_is_taken_as_it_was_sent_with_its_country_in_upper_case() {
+        let sent = CustomerDraft {
+            external_id: Some("é".repeat(128)),
+            phone: Some("+4915112345678".to_owned()),
+            first_name: Some("é".repeat(128)),
+            last_name: Some(String::new()),
+            country_code: Some("de".to_owned()),
+            metadata: Some("{ \"n\": 1.10 }".to_owned()),
+            ..draft()
+        };
+        let person = sent.judge().unwrap();
+        assert_eq!(person.email, "Ann@Example.com");
+        assert_eq!(person.external_id, sent.external_id);
+        assert_eq!(person.first_name, sent.first_name);
+        assert_eq!(person.last_name.as_deref(), Some(""));
+        assert_eq!(
+            person.country.map(|it| it.to_string()).as_deref(),
+            Some("DE")
+        );
+        assert_eq!(person.metadata.as_str(), "{\"n\":1.10}");
+        let bare = draft().judge().unwrap();
+        assert_eq!(bare.metadata.as_str(), "{}");
+        assert_eq!((bare.phone, bare.country), (None, None));
+    }
+
+    // rule: gate.customer.fields, error.names-the-field
+    #[test]
+    fn the_first_wrong_field_is_named() {
+        let long = || Some("x".repeat(129));
+        let all: [fn(&mut CustomerDraft); 7] = [
+            |it| it.email = "ann".to_owned(),
+            |it| it.external_id = Some(String::new()),
+            |it| it.phone = Some("0151".to_owned()),
+            |it| it.metadata = Some("[]".to_owned()),
+            |it| it.first_name = Some("x".repeat(129)),
+            |it| it.last_name = Some("x".repeat(129)),
+            |it| it.country_code = Some("XX".to_owned()),
+        ];
+        let named = [
+            "email",
+            "external_id",
+            "phone",
+            "metadata",
+            "first_name",
+            "last_name",
+            "country_code",
+        ];
+        for (from, field) in named.iter().enumerate() {
+            let mut wrong = draft();
+            for spoil in all.iter().skip(from) {
+                spoil(&mut wrong);
+            }
+            let fault = wrong.judge().unwrap_err().to_string();
+            assert!(
+                fault.starts_with(&format!("`{field}`: expected")),
+                "{fault}"
+            );
+        }
+        let wrong = CustomerDraft {
+            external_id: long(),
+            ..draft()
+        };
+        assert_eq!(wrong.judge(), Err(CustomerFault::ExternalId));
+        let wrong = CustomerUpdate {
+            last_name: Change::Set("x".repeat(129)),
+            ..CustomerUpdate::default()
+        };
+        let fault = wrong.judge().err();
+        assert_eq!(fault, Some(CustomerFault::Name("last_name")));
+    }
+
+    // rule: idempotency.gate-any-body
+    #[test]
+    fn a_fingerprint_is_of_what_is_read() {
+        let other = CustomerDraft {
+            phone: Some("+12".to_owned()),
+            ..draft()
+        };
+        assert_eq!(draft().fingerprint(), draft().fingerprint());
+        assert_ne!(draft().fingerprint(), other.fingerprint());
+        let cleared = CustomerUpdate {
+            first_name: Change::Clear,
+            ..CustomerUpdate::default()
+        };
+        assert_ne!(
+            cleared.fingerprint(),
+            CustomerUpdate::default().fingerprint()
+        );
+    }
+}
