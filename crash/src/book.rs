@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::caller::number;
 use crate::http::Answer;
-use crate::load::number;
 use crate::orders::{Asset, Order};
 
 /// A firm quote, as its creation and everything after it said.

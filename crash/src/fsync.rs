@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::Result;
+use crate::caller::number;
 use crate::http::{Client, request};
-use crate::load::number;
 use crate::programs::{Installation, Programs, Service};
 
 const KEY: &str = "sk_test_00000000000000000000000000000009";

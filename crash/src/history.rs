@@ -15,23 +15,8 @@ use crate::races::{self, Race};
 const LEAST_OVERLAP: u64 = 30;
 /// Operations without a known outcome.
 const INFO_PER_MILLE: std::ops::RangeInclusive<u64> = 10..=200;
-/// Every refusal that a client of a healthy service can meet here, at least so often.
+/// Every refusal and every race that is wanted, at least so often.
 const LEAST_TIMES: u64 = 10;
-const REFUSALS: [(u16, &str); 13] = [
-    (400, "idempotency_key_required"),
-    (401, "unauthorized"),
-    (402, "insufficient_balance"),
-    (403, "key_mode_mismatch"),
-    (404, "resource_not_found"),
-    (409, "idempotency_in_progress"),
-    (409, "idempotency_key_reused"),
-    (409, "quote_consumed"),
-    (409, "quote_expired"),
-    (409, "quote_rejected"),
-    (409, "reservation_failed"),
-    (429, "velocity_cap_exceeded"),
-    (501, "side_not_enabled"),
-];
 /// No answer takes longer: the longest deadline of a request, the store's five seconds, and one more.
 pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(6);
 
@@ -47,8 +32,46 @@ pub(crate) enum Kind {
     ReadBooks,
     /// The operator credits.
     Credit,
+    /// A session is created.
+    Create,
+    Cancel,
+    Complete,
+    /// A payment of a session fails, which leaves it open.
+    Fail,
+    ReadSession,
+    /// A browser shows a session's secret.
+    Bootstrap,
+    ReadList,
+    Rebrand,
+    ReadBranding,
+    /// A partner sends itself an event.
+    SendTest,
+    Replay,
     /// A request that is wrong in itself.
     Refused,
+}
+
+impl Kind {
+    /// What an answer tells of its object.
+    pub(crate) fn sees(self, answer: &Answer) -> Option<String> {
+        let seen = match self {
+            Self::Transact => answer.text("transactId"),
+            Self::Create | Self::Cancel | Self::Complete | Self::Fail | Self::Rebrand => {
+                Some(answer.digest())
+            }
+            Self::Bootstrap => Some("open".to_owned()),
+            Self::ReadBranding => answer.text("brand_name"),
+            _ => answer.text("status"),
+        };
+        seen.filter(|_| answer.status < 300)
+    }
+}
+
+/// What histories of a service have to show to count: refusals that its clients can meet while it is healthy, and races.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) refusals: &'static [(u16, &'static str)],
+    pub(crate) races: &'static [Race],
 }
 
 /// What became of it.
@@ -173,7 +196,7 @@ impl Gates {
     }
 
     /// Does the history count: operations that meet, some without an end, and every refusal seen often enough?
-    pub(crate) fn unmet(&self) -> Vec<String> {
+    pub(crate) fn unmet(&self, wanted: Wanted) -> Vec<String> {
         let mut unmet = Vec::new();
         if self.overlap() < LEAST_OVERLAP {
             unmet.push(format!(
@@ -187,15 +210,15 @@ impl Gates {
                 self.info_per_mille()
             ));
         }
-        for (status, code) in REFUSALS {
-            let place = (status, code.to_owned());
+        for (status, code) in wanted.refusals {
+            let place = (*status, (*code).to_owned());
             let times = self.codes.get(&place).copied().unwrap_or_default();
             if times < LEAST_TIMES {
                 unmet.push(format!("{status} {code} was seen {times} times only"));
             }
         }
-        for race in Race::ALL {
-            let times = self.races.get(&race).copied().unwrap_or_default();
+        for race in wanted.races {
+            let times = self.races.get(race).copied().unwrap_or_default();
             if times < LEAST_TIMES {
                 unmet.push(format!("{race} met {times} times only"));
             }
@@ -273,7 +296,11 @@ mod tests {
     fn only_a_final_refusal_is_without_effect() {
         let of = |status: u16, code: &str| {
             let body = format!("{{\"code\":\"{code}\"}}").into_bytes();
-            Outcome::of(&Ok(Answer { status, body }))
+            Outcome::of(&Ok(Answer {
+                status,
+                body,
+                ..Answer::default()
+            }))
         };
         assert_eq!(of(200, ""), Outcome::Ok);
         assert_eq!(of(409, "quote_expired"), Outcome::Fail);

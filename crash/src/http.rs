@@ -6,14 +6,17 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 /// Longer than any deadline of the service: who waits so long has found a fault.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(12);
 
 /// What came back, whole.
-#[derive(Clone)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// `X-Request-Id`, which the first answer to a write keeps for its repeats.
+    pub(crate) request_id: String,
     pub(crate) body: Vec<u8>,
 }
 
@@ -39,6 +42,19 @@ impl Answer {
             return String::new();
         }
         self.text("code").unwrap_or_default()
+    }
+
+    /// Does it tell that this had been done before?
+    pub(crate) fn tells_of_a_repeat(&self) -> bool {
+        self.json().get("idempotent") == Some(&Value::Bool(true))
+    }
+
+    /// Stands for all of it: status, request id and body.
+    pub(crate) fn digest(&self) -> String {
+        let mut all = Sha256::new();
+        all.update(format!("{} {}\n", self.status, self.request_id));
+        all.update(&self.body);
+        hex::encode(all.finalize())
     }
 }
 
@@ -137,8 +153,13 @@ fn whole(buffer: &[u8]) -> Option<Answer> {
     };
     let status = head.code?;
     let length = length(head.headers)?;
+    let request_id = header(head.headers, "x-request-id").unwrap_or_default();
     let body = buffer.get(start..start.checked_add(length)?)?.to_vec();
-    Some(Answer { status, body })
+    Some(Answer {
+        status,
+        request_id: request_id.to_owned(),
+        body,
+    })
 }
 
 /// What the headers say of the body's length; nothing said is no body.

@@ -519,7 +519,7 @@ fn missing(world: &World, address: SocketAddr) -> Result<Vec<String>> {
     let received = world.receiver.events();
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for event in received.values().filter(|event| event.taken) {
-        kinds.entry(&event.trade).or_default().push(&event.kind);
+        kinds.entry(&event.object).or_default().push(&event.kind);
     }
     let mut open = Vec::new();
     for partner in &world.partners {

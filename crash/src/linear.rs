@@ -1,5 +1,5 @@
 //! Is a history what one client after another could have seen? Looked for as Wing and Gong do, with Lowe's memory of
-//! what was tried: for each quote, and for each key, by itself.
+//! what was tried: for each object by itself.
 //!
 //! An operation takes effect at one instant between its beginning and its end; one of which nobody knows the outcome at
 //! any instant after its beginning, or never.
@@ -15,7 +15,7 @@ use crate::history::{Kind, Op, Outcome};
 const STEPS: u64 = 2_000_000;
 
 /// An object that operations change and read one after another.
-trait Object: Clone + Eq + Hash + Default {
+pub(crate) trait Object: Clone + Eq + Hash + Default {
     /// The state after an operation that ended as it did; `None` where it cannot have.
     fn after(&self, op: &Op) -> Option<Self>;
     /// The state after an operation that nobody knows the end of, if it had an effect.
@@ -145,8 +145,8 @@ impl Object for Key {
 /// What was looked at, and what cannot have happened one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
-    pub(crate) quotes: u64,
-    pub(crate) keys: u64,
+    /// How many objects of each kind.
+    pub(crate) looked_at: BTreeMap<&'static str, u64>,
     /// Objects of which the search was given up.
     pub(crate) given_up: u64,
     pub(crate) breaches: Vec<String>,
@@ -163,25 +163,25 @@ pub(crate) fn check(ops: &[Op]) -> Checked {
             keys.entry((&op.partner, key)).or_default().push(op);
         }
     }
-    let mut checked = Checked {
-        quotes: quotes.len() as u64,
-        keys: keys.len() as u64,
-        ..Checked::default()
-    };
+    let mut checked = Checked::default();
     for (quote, ops) in quotes {
-        checked.note(&format!("quote {quote}"), search::<Quote>(&ops));
+        checked.look::<Quote>("quote", quote, &ops);
     }
     for ((partner, key), ops) in keys {
-        checked.note(&format!("key {key} of {partner}"), search::<Key>(&ops));
+        checked.look::<Key>("key", &format!("{key} of {partner}"), &ops);
     }
     checked
 }
 
 impl Checked {
-    fn note(&mut self, object: &str, found: Option<bool>) {
-        match found {
+    /// Looks at the operations on one object of a kind.
+    pub(crate) fn look<O: Object>(&mut self, kind: &'static str, name: &str, ops: &[&Op]) {
+        *self.looked_at.entry(kind).or_default() += 1;
+        match search::<O>(ops) {
             Some(true) => {}
-            Some(false) => self.breaches.push(format!("{object}: not linearizable")),
+            Some(false) => self
+                .breaches
+                .push(format!("{kind} {name}: not linearizable")),
             None => self.given_up += 1,
         }
     }

@@ -1,167 +1,39 @@
 //! The load: several clients of several partners, on the same few quotes at once.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::book::{Page, Quote};
-use crate::history::{Kind, Op, Outcome};
-use crate::http::{Answer, Client, Lost, request};
+use crate::caller::{Begun, Caller, number};
+use crate::history::{Kind, Outcome};
+use crate::http::{Answer, Lost, request};
 use crate::orders::{Asset, Order, Side};
-use crate::programs::Service;
 use crate::time;
 use crate::world::{Partner, World};
 
-/// Clients of one service at once.
-const CLIENTS: u64 = 6;
-/// Of the operations on several services, so many per cent are the first on another one.
-const SWITCHES: u8 = 20;
-/// A client that is told that the service cannot comes again so much later, where another one may be asked meanwhile.
-const BACK_OFF: Duration = Duration::from_millis(500);
-/// Quotes of a partner that so many meet on.
-const HOT: usize = 3;
 /// What the sandbox does with an order is told by the fraction of its amount; most settle at once.
 const FRACTIONS: [i64; 16] = [0, 0, 0, 0, 0, 5, 99, 11, 12, 21, 31, 32, 33, 41, 41, 51];
 
-/// Where nobody listens.
-const NOWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
-
-/// Numbers no other client has: of logical clients and of keys.
-static NUMBERS: AtomicU64 = AtomicU64::new(1);
-
-pub(crate) fn number() -> u64 {
-    NUMBERS.fetch_add(1, Ordering::Relaxed)
-}
-
-/// How a run of clients is told to stop, and how far it has come.
-#[derive(Debug, Default)]
-pub(crate) struct Run {
-    pub(crate) stop: AtomicBool,
-    /// Operations that have had an answer, or will have none.
-    pub(crate) ended: AtomicU64,
-}
-
-/// Whom clients speak to, and how many they are.
-#[derive(Debug, Clone)]
-pub(crate) struct Front {
-    pub(crate) addresses: Vec<SocketAddr>,
-    pub(crate) clients: u64,
-    /// Quotes of a partner that they meet on.
-    pub(crate) hot: usize,
-}
-
-impl Front {
-    /// One service.
-    pub(crate) fn of(service: &Service) -> Self {
-        Self {
-            addresses: vec![service.address],
-            clients: CLIENTS,
-            hot: HOT,
-        }
-    }
-}
-
-/// Runs all clients until they are told to stop or the only service is gone; what they did.
-pub(crate) fn run(world: &World, front: &Front, seed: u64, run: &Run) -> Vec<Op> {
-    let ops = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for place in 0..front.clients {
-            let ops = &ops;
-            scope.spawn(move || {
-                let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(front.clients) + place);
-                let mut visitor = Visitor::new(world, front);
-                while !run.stop.load(Ordering::Relaxed) && visitor.goes_on(&mut chance) {
-                    let before = visitor.ops.len();
-                    visitor.act(&mut chance);
-                    let ended = visitor.ops.len().saturating_sub(before) as u64;
-                    run.ended.fetch_add(ended, Ordering::Relaxed);
-                }
-                ops.lock().append(&mut visitor.ops);
-            });
-        }
-    });
-    ops.into_inner()
-}
-
-/// One client thread. It has two connections, so that it can be two clients at once.
-struct Visitor<'w> {
-    world: &'w World,
-    front: &'w Front,
-    one: Client,
-    other: Client,
-    number: u64,
-    ops: Vec<Op>,
-    /// Is nobody there any more?
-    gone: bool,
-    /// Was it told that the service cannot?
-    put_off: bool,
-}
-
-/// What an operation is, before it is sent.
-struct Begun {
-    kind: Kind,
-    partner: String,
-    object: Option<String>,
-    key: Option<String>,
-    invoked: Duration,
+/// One client of the pools.
+pub(crate) struct Visitor<'w, 'c, 'f> {
+    pub(crate) world: &'w World,
+    pub(crate) caller: &'c mut Caller<'f>,
 }
 
 fn begin(kind: Kind, partner: &Partner, object: Option<&str>) -> Begun {
-    Begun {
-        kind,
-        partner: partner.name.clone(),
-        object: object.map(str::to_owned),
-        key: None,
-        invoked: time::now(),
-    }
+    Begun::now(kind, &partner.name, object)
 }
 
-impl<'w> Visitor<'w> {
-    fn new(world: &'w World, front: &'w Front) -> Self {
-        let mut addresses = front.addresses.iter().cycle().copied();
-        let mut next = || Client::new(addresses.next().unwrap_or(NOWHERE));
-        Self {
-            world,
-            front,
-            one: next(),
-            other: next(),
-            number: number(),
-            ops: Vec::new(),
-            gone: false,
-            put_off: false,
-        }
-    }
-
-    /// Where there are several services, each connection goes to another one now and then, and whenever one is gone.
-    fn goes_on(&mut self, chance: &mut fastrand::Rng) -> bool {
-        let front = self.front;
-        if front.addresses.len() < 2 {
-            return !self.gone;
-        }
-        if std::mem::take(&mut self.put_off) {
-            thread::sleep(BACK_OFF);
-        }
-        if std::mem::take(&mut self.gone) || chance.u8(0..100) < SWITCHES {
-            for client in [&mut self.one, &mut self.other] {
-                let another = chance.choice(&front.addresses).copied();
-                *client = Client::new(another.unwrap_or(NOWHERE));
-            }
-        }
-        true
-    }
-
-    fn act(&mut self, chance: &mut fastrand::Rng) {
+impl Visitor<'_, '_, '_> {
+    pub(crate) fn act(&mut self, chance: &mut fastrand::Rng) {
         let world = self.world;
         let Some(partner) = world.partners.get(chance.usize(0..world.partners.len())) else {
             return;
         };
         let hot = partner.book.lock().hot.clone();
         let picked = chance
-            .choice(hot.iter().rev().take(self.front.hot))
+            .choice(hot.iter().rev().take(self.caller.front.hot))
             .cloned();
         let Some(quote) = picked.filter(|_| chance.u8(0..100) < 80) else {
             return self.quote(partner, chance);
@@ -192,7 +64,7 @@ impl<'w> Visitor<'w> {
             _ => request(&partner.key, "GET", &nobodys_quote(quote), "", ""),
         };
         let begun = begin(Kind::Refused, partner, None);
-        let answer = self.one.call(&bytes);
+        let answer = self.caller.one.call(&bytes);
         if let Some(answer) = self.end(begun, answer)
             && answer.status < 300
         {
@@ -201,32 +73,8 @@ impl<'w> Visitor<'w> {
         }
     }
 
-    /// Notes the end of an operation.
     fn end(&mut self, begun: Begun, answer: Result<Answer, Lost>) -> Option<Answer> {
-        if matches!(answer, Err(Lost::Unsent)) {
-            self.gone = true;
-            return None;
-        }
-        let outcome = Outcome::of(&answer);
-        let said = answer.as_ref().ok();
-        self.put_off = said.is_some_and(|answer| answer.status >= 500 && outcome == Outcome::Info);
-        self.ops.push(Op {
-            client: self.number,
-            kind: begun.kind,
-            partner: begun.partner,
-            object: begun.object,
-            key: begun.key,
-            invoked: begun.invoked,
-            completed: time::now(),
-            outcome,
-            said: said.map(|answer| (answer.status, answer.code())),
-            seen: said.and_then(|answer| seen_by(begun.kind, answer)),
-            repeated: said.is_some_and(repeated),
-        });
-        if outcome == Outcome::Info {
-            self.number = number();
-        }
-        answer.ok()
+        self.caller.end(begun, answer)
     }
 
     fn get(
@@ -237,9 +85,7 @@ impl<'w> Visitor<'w> {
         object: Option<&str>,
     ) -> Option<Answer> {
         let begun = begin(kind, partner, object);
-        let answer = self.one.call(&request(&partner.key, "GET", path, "", ""));
-        self.end(begun, answer)
-            .filter(|answer| answer.status == 200)
+        self.caller.get(begun, &partner.key, path)
     }
 
     fn quote(&mut self, partner: &Partner, chance: &mut fastrand::Rng) {
@@ -250,7 +96,7 @@ impl<'w> Visitor<'w> {
         };
         let order = Order::new(side, chance.i64(10..90) * 100 + fraction);
         let begun = begin(Kind::Quote, partner, None);
-        let answer = self.one.call(&quote_request(partner, order));
+        let answer = self.caller.one.call(&quote_request(partner, order));
         let answer = self.end(begun, answer);
         let Some((id, quote)) = answer.and_then(|answer| Quote::read(order, &answer)) else {
             return;
@@ -288,7 +134,7 @@ impl<'w> Visitor<'w> {
     fn transact(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
         let key = self.key_of(partner, quote, chance.u8(0..100) < 15);
         let (begun, bytes) = self.prepare(partner, quote, &key);
-        let answer = self.one.call(&bytes);
+        let answer = self.caller.one.call(&bytes);
         self.conclude(partner, quote, &key, begun, answer);
     }
 
@@ -296,16 +142,16 @@ impl<'w> Visitor<'w> {
     fn twins(&mut self, partner: &Partner, quote: &str, chance: &mut fastrand::Rng) {
         let key = self.key_of(partner, quote, false);
         let (begun, bytes) = self.prepare(partner, quote, &key);
-        let sent = self.one.send(&bytes);
+        let sent = self.caller.one.send(&bytes);
         if chance.u8(0..100) < 10 {
             self.reject(partner, quote);
         } else {
             let twin = self.key_of(partner, quote, chance.bool());
             let (begun, bytes) = self.prepare(partner, quote, &twin);
-            let answer = self.other.call(&bytes);
+            let answer = self.caller.other.call(&bytes);
             self.conclude(partner, quote, &twin, begun, answer);
         }
-        let answer = sent.and_then(|()| self.one.receive());
+        let answer = sent.and_then(|()| self.caller.one.receive());
         self.conclude(partner, quote, &key, begun, answer);
     }
 
@@ -313,8 +159,8 @@ impl<'w> Visitor<'w> {
     fn hang_up(&mut self, partner: &Partner, quote: &str) {
         let key = self.key_of(partner, quote, false);
         let (begun, bytes) = self.prepare(partner, quote, &key);
-        let sent = self.one.send(&bytes);
-        self.one.close();
+        let sent = self.caller.one.send(&bytes);
+        self.caller.one.close();
         let answer = sent.and(Err(Lost::Unknown));
         self.conclude(partner, quote, &key, begun, answer);
     }
@@ -327,7 +173,7 @@ impl<'w> Visitor<'w> {
         if one != other {
             let key = self.key_of(partner, one, false);
             let (begun, bytes) = self.prepare(partner, other, &key);
-            let answer = self.one.call(&bytes);
+            let answer = self.caller.one.call(&bytes);
             self.conclude(partner, other, &key, begun, answer);
         }
     }
@@ -351,7 +197,7 @@ impl<'w> Visitor<'w> {
             known.reject_in_doubt = true;
         }
         let begun = begin(Kind::Reject, partner, Some(quote));
-        let answer = self.other.call(&reject_request(partner, quote));
+        let answer = self.caller.other.call(&reject_request(partner, quote));
         if matches!(&answer, Ok(answer) if answer.status == 200) {
             partner.book.lock().reject(quote);
         }
@@ -426,6 +272,7 @@ impl<'w> Visitor<'w> {
                 partner.book.lock().saw(quote, &state, known.as_deref());
             }
             None if self
+                .caller
                 .ops
                 .last()
                 .is_some_and(|op| op.outcome == Outcome::Fail) =>
@@ -448,20 +295,6 @@ impl<'w> Visitor<'w> {
             partner.book.lock().pages.push(page);
         }
     }
-}
-
-/// What an answer tells of its object.
-fn seen_by(kind: Kind, answer: &Answer) -> Option<String> {
-    let field = match kind {
-        Kind::Transact => "transactId",
-        _ => "status",
-    };
-    answer.text(field).filter(|_| answer.status < 300)
-}
-
-/// Does it tell that this had been done before?
-fn repeated(answer: &Answer) -> bool {
-    answer.json().get("idempotent") == Some(&Value::Bool(true))
 }
 
 fn seen(partner: &Partner, quote: &str) -> Option<String> {

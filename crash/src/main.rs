@@ -10,7 +10,10 @@
 )]
 
 mod book;
+mod caller;
+mod ends;
 mod fsync;
+mod gate;
 mod history;
 mod http;
 mod judge;
@@ -30,18 +33,24 @@ mod replicas;
 mod servers;
 mod skew;
 mod storm;
+mod subject;
 mod time;
 mod world;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 
 use clap::{Parser, Subcommand};
+use kernel::Mode;
 
 use crate::fsync::Seen;
+use crate::gate::Gate;
 use crate::kills::Tally;
-use crate::programs::Programs;
+use crate::points::Points;
+use crate::programs::{Programs, Served};
+use crate::replicas::{Cluster, Replicas};
+use crate::world::World;
 
 /// A failure of the proof itself ends it with a message.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -50,7 +59,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + S
 #[derive(Debug, Parser)]
 #[command(name = "crash")]
 struct Options {
-    /// Where `pools-service` and `penstock` are, built as always.
+    /// Where the services and `penstock` are, built as always.
     #[arg(long)]
     plain: PathBuf,
     /// Where they are, built with crash points.
@@ -59,6 +68,9 @@ struct Options {
     /// Chooses everything that is left to chance.
     #[arg(long, default_value_t = 1, global = true)]
     seed: u64,
+    /// Which service a lane is about: `kills`, `points` and `replicas` know both.
+    #[arg(long, value_enum, default_value_t = Served::Pools, global = true)]
+    service: Served,
     #[command(subcommand)]
     lane: Option<Lane>,
 }
@@ -108,23 +120,49 @@ enum Lane {
 }
 
 /// Without a lane: the short form of all of them.
-const SHORT: [&[Lane]; 2] = [
-    &[Lane::Points { repeat: 1 }],
+const SHORT: [&[(Served, Lane)]; 2] = [
     &[
-        Lane::Fsync,
-        Lane::Panics,
-        Lane::Kills {
-            rounds: 30,
-            campaign: 30,
-        },
-        Lane::Storm {
-            disconnects: 20_000,
-        },
-        Lane::Replicas {
-            rounds: 4,
-            campaign: 4,
-        },
-        Lane::Skew { rounds: 4 },
+        (Served::Pools, Lane::Points { repeat: 1 }),
+        (
+            Served::Gate,
+            Lane::Kills {
+                rounds: 8,
+                campaign: 4,
+            },
+        ),
+    ],
+    &[
+        (Served::Pools, Lane::Fsync),
+        (Served::Pools, Lane::Panics),
+        (
+            Served::Pools,
+            Lane::Kills {
+                rounds: 30,
+                campaign: 30,
+            },
+        ),
+        (
+            Served::Pools,
+            Lane::Storm {
+                disconnects: 20_000,
+            },
+        ),
+        (
+            Served::Pools,
+            Lane::Replicas {
+                rounds: 4,
+                campaign: 4,
+            },
+        ),
+        (Served::Pools, Lane::Skew { rounds: 4 }),
+        (Served::Gate, Lane::Points { repeat: 1 }),
+        (
+            Served::Gate,
+            Lane::Replicas {
+                rounds: 4,
+                campaign: 2,
+            },
+        ),
     ],
 ];
 
@@ -145,7 +183,7 @@ fn main() -> ExitCode {
         armed: options.armed.clone(),
     };
     let verdict = match options.lane {
-        Some(lane) => prove(&programs, lane, options.seed),
+        Some(lane) => prove(&programs, options.service, lane, options.seed),
         None => short(&programs, options.seed),
     };
     for breach in verdict.broken.iter().take(NAMED) {
@@ -161,10 +199,10 @@ fn main() -> ExitCode {
 
 /// Two lanes at a time: each waits for leases and processes half of its time.
 fn short(programs: &Programs, seed: u64) -> Verdict {
-    let one_after_the_other = |lanes: &[Lane]| {
+    let one_after_the_other = |lanes: &[(Served, Lane)]| {
         let mut all = Verdict::default();
-        for lane in lanes {
-            let verdict = prove(programs, *lane, seed);
+        for (served, lane) in lanes {
+            let verdict = prove(programs, *served, *lane, seed);
             all.held += verdict.held;
             all.broken.extend(verdict.broken);
         }
@@ -186,73 +224,127 @@ fn short(programs: &Programs, seed: u64) -> Verdict {
     })
 }
 
-fn prove(programs: &Programs, lane: Lane, seed: u64) -> Verdict {
+fn prove(programs: &Programs, served: Served, lane: Lane, seed: u64) -> Verdict {
     let began = time::now();
-    let proved = match lane {
-        Lane::Kills { rounds, campaign } => kills::run(programs, rounds, campaign, seed, show)
-            .map(|tally| {
-                let verdict = told("kills", &tally, tally.kills);
-                for unmet in tally.gates.unmet() {
-                    println!("NOT MET: {unmet}");
-                }
-                verdict
-            }),
-        Lane::Replicas { rounds, campaign } => {
-            replicas::run(programs, rounds, campaign, seed, show).map(|replicas| {
-                print!("{replicas}");
-                let rounds = replicas.tally.rounds;
-                let verdict = told("replicas", &replicas.tally, rounds);
-                let gates = &replicas.tally.gates;
-                for unmet in gates.unmet().into_iter().chain(gates.too_slow()) {
-                    println!("NOT MET: {unmet}");
-                }
-                verdict
-            })
+    let proved = match served {
+        Served::Pools => of_pools(programs, lane, seed),
+        Served::Gate => of_gate(programs, lane, seed),
+    };
+    let took = time::now().saturating_sub(began);
+    println!("== {served:?} {lane:?}: {} s\n", took.as_secs());
+    proved.unwrap_or_else(|fault| Verdict {
+        held: 0,
+        broken: vec![format!("{served:?} {lane:?}, seed {seed}: {fault}")],
+    })
+}
+
+fn of_pools(programs: &Programs, lane: Lane, seed: u64) -> Result<Verdict> {
+    Ok(match lane {
+        Lane::Kills { rounds, campaign } => {
+            let make = |folder: &Path, campaign| {
+                World::make(folder, programs, seed.wrapping_add(campaign))
+            };
+            kills_told(&kills::run(rounds, campaign, seed, make, show)?)
         }
-        Lane::Skew { rounds } => skew::run(programs, rounds, seed).map(|skew| {
+        Lane::Replicas { rounds, campaign } => {
+            let make = |folder: &Path, seed| {
+                let world = |installation| World::on(installation, seed);
+                Cluster::make(folder, programs, Served::Pools, [None; 2], world)
+            };
+            replicas_told(&replicas::run(rounds, campaign, seed, make, show)?)
+        }
+        Lane::Skew { rounds } => {
+            let skew = skew::run(programs, rounds, seed)?;
             print!("{skew}");
             told("skew", &skew.tally, skew.tally.rounds)
-        }),
-        Lane::Points { repeat } => points::run(programs, seed, repeat).map(|points| {
-            println!(
-                "points at which the process ended {}, a step failed or panicked {}, was held up {}",
-                points.ended, points.failed, points.held_up
-            );
-            for back in &points.recoveries {
-                println!("  {back}");
-            }
-            let cases = points.ended + points.failed + points.held_up;
-            told("points", &points.tally, cases)
-        }),
-        Lane::Panics => panics::run(programs, seed).map(|panics| {
+        }
+        Lane::Points { repeat } => points_told(&points::pools(programs, seed, repeat)?),
+        Lane::Panics => {
+            let panics = panics::run(programs, seed)?;
             println!(
                 "{} panics in {} handlers, as they began and when they were done",
                 panics.panics, panics.handlers
             );
             told("panics", &panics.tally, panics.handlers)
-        }),
-        Lane::Storm { disconnects } => storm::run(programs, disconnects, seed).map(|storm| {
+        }
+        Lane::Storm { disconnects } => {
+            let storm = storm::run(programs, disconnects, seed)?;
             println!("{} disconnects in {} s", storm.cuts, storm.took.as_secs());
             told("storm", &storm.tally, 1)
-        }),
-        Lane::Fsync => fsync::run(programs).map(seen),
-    };
-    let took = time::now().saturating_sub(began);
-    println!("== {lane:?}: {} s\n", took.as_secs());
-    proved.unwrap_or_else(|fault| Verdict {
-        held: 0,
-        broken: vec![format!("{lane:?}, seed {seed}: {fault}")],
+        }
+        Lane::Fsync => seen(fsync::run(programs)?),
     })
+}
+
+/// Campaigns are of the sandbox and of live sessions by turns.
+fn of_gate(programs: &Programs, lane: Lane, seed: u64) -> Result<Verdict> {
+    Ok(match lane {
+        Lane::Kills { rounds, campaign } => {
+            let make = |folder: &Path, done: u64| {
+                let mode = by_turns(done, campaign);
+                Gate::make(folder, programs, mode, seed.wrapping_add(done))
+            };
+            kills_told(&kills::run(rounds, campaign, seed, make, show)?)
+        }
+        Lane::Replicas { rounds, campaign } => {
+            let make = |folder: &Path, of_campaign: u64| {
+                let mode = by_turns(of_campaign.wrapping_sub(seed), campaign);
+                let gate = |installation| Gate::on(installation, mode, of_campaign);
+                Cluster::make(folder, programs, Served::Gate, [None; 2], gate)
+            };
+            replicas_told(&replicas::run(rounds, campaign, seed, make, show)?)
+        }
+        Lane::Points { repeat } => points_told(&points::gate(programs, seed, repeat)?),
+        Lane::Skew { .. } | Lane::Panics | Lane::Storm { .. } | Lane::Fsync => {
+            return Err("this lane knows the pools alone".into());
+        }
+    })
+}
+
+fn by_turns(done: u64, campaign: u64) -> Mode {
+    match (done / campaign.max(1)).is_multiple_of(2) {
+        true => Mode::Test,
+        false => Mode::Live,
+    }
+}
+
+fn kills_told(tally: &Tally) -> Verdict {
+    let verdict = told("kills", tally, tally.kills);
+    print_unmet(&tally.unmet);
+    verdict
+}
+
+fn replicas_told(replicas: &Replicas) -> Verdict {
+    print!("{replicas}");
+    let tally = &replicas.tally;
+    let verdict = told("replicas", tally, tally.rounds);
+    print_unmet(&tally.unmet);
+    print_unmet(&tally.gates.too_slow());
+    verdict
+}
+
+fn print_unmet(unmet: &[String]) {
+    for unmet in unmet {
+        println!("NOT MET: {unmet}");
+    }
+}
+
+fn points_told(points: &Points) -> Verdict {
+    println!(
+        "points at which the process ended {}, a step failed or panicked {}, was held up {}",
+        points.ended, points.failed, points.held_up
+    );
+    for back in &points.recoveries {
+        println!("  {back}");
+    }
+    let cases = points.ended + points.failed + points.held_up;
+    told("points", &points.tally, cases)
 }
 
 /// After each campaign, for who waits for a long run.
 fn show(tally: &Tally) {
-    println!(
-        "{} rounds, {} trades, {} breaches",
-        tally.rounds,
-        tally.trades,
-        tally.breaches.len()
-    );
+    let (rounds, made, breaches) = (tally.rounds, &tally.made, tally.breaches.len());
+    println!("{rounds} rounds, {made:?}, {breaches} breaches");
 }
 
 fn told(name: &str, tally: &Tally, held: u64) -> Verdict {

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::book::Quote;
+use crate::caller::number;
 use crate::http::{Answer, Client, request};
 use crate::judge::{converge, judge};
 use crate::kills::{Tally, close};
-use crate::load::{number, quote_request, transact_request};
+use crate::load::{quote_request, transact_request};
 use crate::orders::{Order, Side};
 use crate::programs::{Programs, Service};
 use crate::storm::{at_rest, free_port};

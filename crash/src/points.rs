@@ -1,22 +1,25 @@
 //! Every crash point once: the process ends there under load, the step fails there, or is held up there.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use failpoints::{Side, Step};
+use kernel::Mode;
 
 use crate::Result;
 use crate::book::Deposit;
+use crate::caller::{Front, Run, number};
+use crate::gate::Gate;
 use crate::history::{ANSWERED_WITHIN, Op};
 use crate::http::{Client, request};
-use crate::judge::{converge, judge};
 use crate::kills::{Tally, close, load_until, up};
-use crate::load::{Front, Run, number};
 use crate::orders::Asset;
 use crate::pace::{self, Recovery};
-use crate::programs::{Installation, Programs};
+use crate::programs::{Installation, Programs, Served};
+use crate::subject::Subject;
 use crate::time;
 use crate::world::{POOR, World, credit_words};
 
@@ -43,8 +46,26 @@ enum Road {
     Credit,
     /// The operator revokes a key.
     Revoke,
-    /// Clients ask.
-    Load,
+    /// Clients of the pools ask.
+    Pools,
+    /// Clients of the gate ask.
+    Gate,
+    /// And those of the gate of live sessions.
+    LiveGate,
+    /// Clients of either service ask.
+    Either,
+}
+
+impl Road {
+    /// Do the clients of this service lead there?
+    fn is_load_of(self, served: Served) -> bool {
+        match self {
+            Self::Pools => served == Served::Pools,
+            Self::Gate => served == Served::Gate,
+            Self::Either => true,
+            Self::Start | Self::Sweep | Self::Credit | Self::Revoke | Self::LiveGate => false,
+        }
+    }
 }
 
 const fn road_to(step: Step) -> Road {
@@ -73,13 +94,25 @@ const fn road_to(step: Step) -> Road {
         | Step::PollUnclaimCommit
         | Step::TradeApply
         | Step::EntryPost
-        | Step::EventInsert
+        | Step::PollApplyCommit => Road::Pools,
+        Step::EventInsert
         | Step::DeliveryInsert
-        | Step::PollApplyCommit
         | Step::DeliveryClaimCommit
         | Step::WebhookPost
         | Step::DeliveryConcludeCommit
-        | Step::AnswerWrite => Road::Load,
+        | Step::AnswerWrite => Road::Either,
+        Step::TallyPut => Road::LiveGate,
+        Step::SessionInsert
+        | Step::SessionApply
+        | Step::TransactionInsert
+        | Step::BrandingPut
+        | Step::AnswerPut
+        | Step::SessionCommit
+        | Step::ActCommit
+        | Step::ExpiryCommit
+        | Step::BrandingCommit
+        | Step::TestEventCommit
+        | Step::ReplayCommit => Road::Gate,
     }
 }
 
@@ -97,27 +130,70 @@ pub(crate) struct Points {
     pub(crate) recoveries: Vec<String>,
 }
 
-fn all_points() -> impl Iterator<Item = (Step, String)> {
-    let sides = [Side::Before, Side::After];
-    let both = move |step: Step| sides.map(|side| (step, step.point(side)));
-    Step::ALL.into_iter().flat_map(both)
+impl Points {
+    /// The seed of the next case.
+    fn next_seed(&self, seed: u64) -> u64 {
+        seed.wrapping_mul(10_000).wrapping_add(self.tally.rounds)
+    }
+
+    /// A process has ended at a point.
+    fn end(&mut self) {
+        self.ended += 1;
+        self.tally.kills += 1;
+    }
 }
 
-/// Every point in every manner.
+/// Both points of each step that some roads lead to.
+fn points_of(roads: impl Fn(Road) -> bool) -> Vec<(Step, String)> {
+    let sides = [Side::Before, Side::After];
+    let both = move |step: Step| sides.map(|side| (step, step.point(side)));
+    let steps = Step::ALL.into_iter().filter(|step| roads(road_to(*step)));
+    steps.flat_map(both).collect()
+}
+
+/// Every point of the pools in every manner.
 // rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, idempotency.unknown-commit
 // rule: webhook.at-least-once
-pub(crate) fn run(programs: &Programs, seed: u64, repeat: u64) -> Result<Points> {
+pub(crate) fn pools(programs: &Programs, seed: u64, repeat: u64) -> Result<Points> {
+    again_and_again(seed, repeat, |folder, seed, points| {
+        fresh(&folder.join("fresh"), programs, points)?;
+        let world = World::make(folder, programs, seed)?;
+        for (step, point) in points_of(|road| !matches!(road, Road::Gate | Road::LiveGate)) {
+            let of_point = points.next_seed(seed);
+            let ended = end_at(&world, road_to(step), &point, of_point, points);
+            settle(&world, &point, of_point, points, ended)?;
+        }
+        under_load(&world, seed, points)
+    })
+}
+
+/// Every point of the gate in every manner; of live sessions each once.
+// rule: base.acknowledged-is-kept, gate.session.one-end, gate.event.once, idempotency.gate-replay, idempotency.unknown-commit
+// rule: gate.quota.exact, webhook.at-least-once
+pub(crate) fn gate(programs: &Programs, seed: u64, repeat: u64) -> Result<Points> {
+    again_and_again(seed, repeat, |folder, seed, points| {
+        let sandbox = Gate::make(&folder.join("test"), programs, Mode::Test, seed)?;
+        all_end(&sandbox, |road| road.is_load_of(Served::Gate), seed, points)?;
+        under_load(&sandbox, seed, points)?;
+        let live = Gate::make(&folder.join("live"), programs, Mode::Live, seed)?;
+        all_end(&live, |road| road == Road::LiveGate, seed, points)?;
+        closed(&live, seed, points)
+    })
+}
+
+/// So many times all of it, each with a folder and a seed of its own, until something is found.
+fn again_and_again(
+    seed: u64,
+    repeat: u64,
+    all: impl Fn(&Path, u64, &mut Points) -> Result<()>,
+) -> Result<Points> {
     let mut points = Points::default();
     for turn in 0..repeat {
         let seed = seed.wrapping_add(turn);
         let folder = tempfile::tempdir()?;
-        fresh(&folder.path().join("fresh"), programs, &mut points)?;
-        let world = World::make(folder.path(), programs, seed)?;
-        let made = every(&world, seed, &mut points);
-        if let Err(fault) = made {
-            points
-                .tally
-                .blame(seed, points.tally.rounds, vec![fault.to_string()]);
+        if let Err(fault) = all(folder.path(), seed, &mut points) {
+            let round = points.tally.rounds;
+            points.tally.blame(seed, round, vec![fault.to_string()]);
         }
         if !points.tally.breaches.is_empty() {
             points.tally = crate::kills::keep(folder, points.tally)?;
@@ -127,27 +203,37 @@ pub(crate) fn run(programs: &Programs, seed: u64, repeat: u64) -> Result<Points>
     Ok(points)
 }
 
-fn every(world: &World, seed: u64, points: &mut Points) -> Result<()> {
-    for (step, point) in all_points() {
-        let of_point = seed.wrapping_mul(10_000).wrapping_add(points.tally.rounds);
-        let ended = end_at(world, step, &point, of_point, points);
-        settle(world, &point, of_point, points, ended)?;
+/// The process ends at each of these points.
+fn all_end(
+    subject: &dyn Subject,
+    roads: impl Fn(Road) -> bool,
+    seed: u64,
+    points: &mut Points,
+) -> Result<()> {
+    for (_, point) in points_of(roads) {
+        let of_point = points.next_seed(seed);
+        let ended = load_ends(subject, &point, of_point, points);
+        settle(subject, &point, of_point, points, ended)?;
     }
-    let of_point = seed.wrapping_mul(10_000).wrapping_add(points.tally.rounds);
-    let ended = end_on_receipt(world, of_point, points);
-    settle(
-        world,
-        "a delivery received and not answered",
-        of_point,
-        points,
-        ended,
-    )?;
+    Ok(())
+}
+
+/// The process ends when a delivery has arrived; then every point that clients reach is disturbed in each manner.
+fn under_load(subject: &dyn Subject, seed: u64, points: &mut Points) -> Result<()> {
+    let of_point = points.next_seed(seed);
+    let ended = end_on_receipt(subject, of_point, points);
+    let what = "a delivery received and not answered";
+    settle(subject, what, of_point, points, ended)?;
     for word in ["fail", "full", "panic", "wait 25"] {
-        let of_word = seed.wrapping_mul(10_000).wrapping_add(points.tally.rounds);
-        let disturbed = disturb(world, word, of_word, points);
-        settle(world, word, of_word, points, disturbed)?;
+        let of_word = points.next_seed(seed);
+        let disturbed = disturb(subject, word, of_word, points);
+        settle(subject, word, of_word, points, disturbed)?;
     }
-    let breaches = close(world, &mut points.tally)?;
+    closed(subject, seed, points)
+}
+
+fn closed(subject: &dyn Subject, seed: u64, points: &mut Points) -> Result<()> {
+    let breaches = close(subject, &mut points.tally)?;
     let round = points.tally.rounds;
     points.tally.blame(seed, round, breaches);
     Ok(())
@@ -155,7 +241,7 @@ fn every(world: &World, seed: u64, points: &mut Points) -> Result<()> {
 
 /// After a fault: up again without it, everything found out, compared and verified.
 fn settle(
-    world: &World,
+    subject: &dyn Subject,
     what: &str,
     seed: u64,
     points: &mut Points,
@@ -163,11 +249,11 @@ fn settle(
 ) -> Result<()> {
     fault.map_err(|fault| format!("{what}: {fault}"))?;
     let tally = &mut points.tally;
-    let service = up(world, tally)?;
-    tally.resolved += converge(world, service.address)?;
-    let breaches = judge(world, service.address, false)?;
+    let service = up(subject, tally)?;
+    tally.resolved += subject.converge(service.address)?;
+    let breaches = subject.judge(service.address, false)?;
     service.kill();
-    world.installation.verify()?;
+    subject.installation().verify()?;
     tally.verified += 1;
     let named = breaches
         .into_iter()
@@ -218,8 +304,8 @@ fn fired(said: &str, point: &str, word: &str) -> Result<()> {
 }
 
 /// The process ends at a point.
-fn end_at(world: &World, step: Step, point: &str, seed: u64, points: &mut Points) -> Result<()> {
-    match road_to(step) {
+fn end_at(world: &World, road: Road, point: &str, seed: u64, points: &mut Points) -> Result<()> {
+    match road {
         Road::Start => ended_at_start(&world.installation, point)?,
         Road::Credit => credit_ends(world, point)?,
         Road::Revoke => revoke_ends(world, point)?,
@@ -235,29 +321,34 @@ fn end_at(world: &World, step: Step, point: &str, seed: u64, points: &mut Points
             };
             fired(&said, point, "abort")?;
         }
-        Road::Load => {
-            let passes = fastrand::Rng::with_seed(seed).u64(0..4);
-            let armed = format!("{point}={passes}*off->1*return(abort)");
-            let service = world.installation.serve(Some(&armed), &[])?;
-            let ops = load_until(world, &Front::of(&service), seed, |_| {
-                service.ends_within(REACHED_WITHIN);
-                service.kill();
-            });
-            points.tally.gates.add(ops);
-            fired(&service.said()?, point, "abort")?;
-        }
+        Road::Pools | Road::Either => return load_ends(world, point, seed, points),
+        Road::Gate | Road::LiveGate => return Err(format!("{point} is the gate's").into()),
     }
-    points.ended += 1;
-    points.tally.kills += 1;
+    points.end();
+    Ok(())
+}
+
+/// The process ends at a point that clients reach.
+fn load_ends(subject: &dyn Subject, point: &str, seed: u64, points: &mut Points) -> Result<()> {
+    let passes = fastrand::Rng::with_seed(seed).u64(0..4);
+    let armed = format!("{point}={passes}*off->1*return(abort)");
+    let service = subject.installation().serve(Some(&armed), &[])?;
+    let ops = load_until(subject, &Front::of(&service), seed, |_| {
+        service.ends_within(REACHED_WITHIN);
+        service.kill();
+    });
+    points.tally.gates.add(ops);
+    fired(&service.said()?, point, "abort")?;
+    points.end();
     Ok(())
 }
 
 /// A delivery arrives, and the service is killed before it is answered.
-fn end_on_receipt(world: &World, seed: u64, points: &mut Points) -> Result<()> {
-    let service = world.installation.serve(None, &[])?;
-    world.receiver.kill_on_receipt(&service);
+fn end_on_receipt(subject: &dyn Subject, seed: u64, points: &mut Points) -> Result<()> {
+    let service = subject.installation().serve(None, &[])?;
+    subject.receiver().kill_on_receipt(&service);
     let mut ended = false;
-    let ops = load_until(world, &Front::of(&service), seed, |_| {
+    let ops = load_until(subject, &Front::of(&service), seed, |_| {
         ended = service.ends_within(REACHED_WITHIN);
     });
     points.tally.gates.add(ops);
@@ -323,9 +414,10 @@ fn penstock_ends(world: &World, point: &str, words: &[String]) -> Result<()> {
 
 /// Every point that clients reach fails, panics, or is held up, once in one run under load. Clients see documented
 /// faults only, and once the last one has passed all is as before.
-fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<()> {
-    let armed: Vec<String> = all_points()
-        .filter(|(step, _)| road_to(*step) == Road::Load)
+fn disturb(subject: &dyn Subject, word: &str, seed: u64, points: &mut Points) -> Result<()> {
+    let served = subject.installation().served;
+    let armed: Vec<String> = points_of(|road| road.is_load_of(served))
+        .into_iter()
         .filter(|(step, _)| match word {
             "full" => of_the_disk(*step),
             "panic" => of_a_handler(*step),
@@ -338,14 +430,14 @@ fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<
         .iter()
         .map(|point| format!("{point}={}*off->1*return({word})", chance.u8(0..4)))
         .collect();
-    let normal = undisturbed(world, seed)?;
-    let service = world.installation.serve(Some(&text.join(";")), &[])?;
+    let normal = undisturbed(subject, seed)?;
+    let service = subject.installation().serve(Some(&text.join(";")), &[])?;
     let all_fired = || {
         let said = service.said().unwrap_or_default();
         armed.iter().all(|point| fired(&said, point, word).is_ok())
     };
     let mut last_fault = Duration::ZERO;
-    let ops = load_until(world, &Front::of(&service), seed, |run| {
+    let ops = load_until(subject, &Front::of(&service), seed, |run| {
         let began = time::now();
         while !all_fired() && time::now().saturating_sub(began) < REACHED_WITHIN {
             thread::sleep(Duration::from_millis(50));
@@ -369,9 +461,9 @@ fn disturb(world: &World, word: &str, seed: u64, points: &mut Points) -> Result<
 }
 
 /// How fast the same program answers the same clients without faults.
-fn undisturbed(world: &World, seed: u64) -> Result<Duration> {
-    let service = world.installation.serve(Some(""), &[])?;
-    let ops = load_until(world, &Front::of(&service), seed, until_judged);
+fn undisturbed(subject: &dyn Subject, seed: u64) -> Result<Duration> {
+    let service = subject.installation().serve(Some(""), &[])?;
+    let ops = load_until(subject, &Front::of(&service), seed, until_judged);
     service.kill();
     pace::normal(&ops)
 }

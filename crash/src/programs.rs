@@ -14,6 +14,9 @@ use serde_json::Value;
 
 use crate::Result;
 
+/// Names the bug of a build that has them: what else of ours stands in the driver's environment is not the programs'.
+const PLANTED: &str = "PENSTOCK_PLANTED_BUG";
+
 /// Where the programs are.
 #[derive(Debug, Clone)]
 pub(crate) struct Programs {
@@ -23,10 +26,36 @@ pub(crate) struct Programs {
     pub(crate) armed: PathBuf,
 }
 
+/// The program that is put to the proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Served {
+    #[default]
+    Pools,
+    Gate,
+}
+
+impl Served {
+    const fn program(self) -> &'static str {
+        match self {
+            Self::Pools => "pools-service",
+            Self::Gate => "gate-service",
+        }
+    }
+
+    /// The setting of where it listens.
+    pub(crate) const fn listen(self) -> &'static str {
+        match self {
+            Self::Pools => "PENSTOCK_POOLS_LISTEN",
+            Self::Gate => "PENSTOCK_GATE_LISTEN",
+        }
+    }
+}
+
 /// A folder, the programs that work in it, and what they are told: an embedded database, unless they are told of another.
 #[derive(Debug, Clone)]
 pub(crate) struct Installation {
     pub(crate) folder: PathBuf,
+    pub(crate) served: Served,
     programs: Programs,
     settings: Vec<(String, String)>,
 }
@@ -36,13 +65,15 @@ impl Installation {
         let database = format!("sqlite://{}", folder.join("penstock.db").display());
         let fixed = [
             ("PENSTOCK_DATABASE_URL", database.as_str()),
-            ("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0"),
+            (Served::Pools.listen(), "127.0.0.1:0"),
+            (Served::Gate.listen(), "127.0.0.1:0"),
             ("PENSTOCK_THROTTLE", "off"),
             ("RUST_LOG", "warn"),
         ];
         let given = fixed.iter().chain(settings);
         Self {
             folder: folder.to_owned(),
+            served: Served::Pools,
             programs: programs.clone(),
             settings: given
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -58,6 +89,16 @@ impl Installation {
         self
     }
 
+    /// The same, serving this.
+    pub(crate) fn of(self, served: Served) -> Self {
+        Self { served, ..self }
+    }
+
+    /// The program that serves.
+    pub(crate) fn service(&self, points: Option<&str>) -> Command {
+        self.command(self.served.program(), points)
+    }
+
     /// A program in a clean environment; armed where points are given.
     pub(crate) fn command(&self, program: &str, points: Option<&str>) -> Command {
         let folder = match points {
@@ -66,7 +107,7 @@ impl Installation {
         };
         let mut command = Command::new(folder.join(program));
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("PENSTOCK_") {
+            if name.to_string_lossy().starts_with("PENSTOCK_") && name != PLANTED {
                 command.env_remove(name);
             }
         }
@@ -111,7 +152,7 @@ impl Installation {
         points: Option<&str>,
         more: &[(&str, &str)],
     ) -> Result<Service> {
-        let mut command = self.command("pools-service", points);
+        let mut command = self.service(points);
         command.envs(more.iter().copied());
         Service::start(command, &self.folder.join(format!("{name}.log")))
     }
@@ -129,7 +170,7 @@ impl Drop for Running {
     }
 }
 
-/// A running `pools-service`. Dropped, it is killed.
+/// A running service. Dropped, it is killed.
 #[derive(Debug, Clone)]
 pub(crate) struct Service {
     child: Arc<Mutex<Running>>,

@@ -24,10 +24,22 @@ pub(crate) enum Race {
     TwoPolls,
     /// R14.
     PollAndRead,
+    /// R16.
+    CancelAndComplete,
+    TwoCancels,
+    TwoCompletes,
+    /// R17: an end that came too late, and a read.
+    LateEndAndRead,
+    /// R18, and R19 where their bodies differ.
+    TwoCreatesUnderOneKey,
+    /// R24: two changes of the branding.
+    TwoRebrands,
+    /// R29: two creates, of which the second found the quota used up.
+    LastOfTheQuota,
 }
 
 impl Race {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const OF_POOLS: [Self; 8] = [
         Self::TwinsUnderOneKey,
         Self::TwinsUnderTwoKeys,
         Self::LastMoney,
@@ -36,6 +48,17 @@ impl Race {
         Self::TransactAndCredit,
         Self::TwoPolls,
         Self::PollAndRead,
+    ];
+
+    /// Those of sessions that come about in either mode.
+    pub(crate) const OF_GATE: [Self; 7] = [
+        Self::CancelAndComplete,
+        Self::TwoCancels,
+        Self::TwoCompletes,
+        Self::LateEndAndRead,
+        Self::TwoCreatesUnderOneKey,
+        Self::TwoRebrands,
+        Self::LastOfTheQuota,
     ];
 
     /// What two operations of one partner at the same time are to each other.
@@ -51,6 +74,16 @@ impl Race {
             (Kind::Transact, Kind::Credit) => Some(Self::TransactAndCredit),
             (Kind::Poll, Kind::Poll) if same => Some(Self::TwoPolls),
             (Kind::Poll, Kind::ReadQuote | Kind::ReadTrade) if same => Some(Self::PollAndRead),
+            (Kind::Create, Kind::Create) if same => Some(Self::TwoCreatesUnderOneKey),
+            (Kind::Create, Kind::Create) => Self::for_the_last(one, other),
+            (Kind::Rebrand, Kind::Rebrand) => Some(Self::TwoRebrands),
+            (Kind::Cancel, Kind::Complete) if same => Some(Self::CancelAndComplete),
+            (Kind::Cancel, Kind::Cancel) if same => Some(Self::TwoCancels),
+            (Kind::Complete, Kind::Complete) if same => Some(Self::TwoCompletes),
+            (Kind::Cancel | Kind::Complete, Kind::ReadSession) if same => {
+                let expired = other.seen.as_deref() == Some("expired");
+                (expired && one.outcome == Outcome::Fail).then_some(Self::LateEndAndRead)
+            }
             _ => None,
         }
     }
@@ -61,6 +94,7 @@ impl Race {
         let refused = |op: &Op| match op.said.as_ref()?.1.as_str() {
             "insufficient_balance" => Some(Self::LastMoney),
             "velocity_cap_exceeded" => Some(Self::LastOfTheCap),
+            "quota_exhausted" => Some(Self::LastOfTheQuota),
             _ => None,
         };
         match (through(one), through(other)) {
@@ -82,6 +116,13 @@ impl fmt::Display for Race {
             Self::TransactAndCredit => "R8 transact and credit",
             Self::TwoPolls => "R11 two polls",
             Self::PollAndRead => "R14 poll and read",
+            Self::CancelAndComplete => "R16 cancel and complete",
+            Self::TwoCancels => "R16 two cancels",
+            Self::TwoCompletes => "R16 two completes",
+            Self::LateEndAndRead => "R17 an end past expiry and a read",
+            Self::TwoCreatesUnderOneKey => "R18, R19 two creates under one key",
+            Self::TwoRebrands => "R24 two changes of branding",
+            Self::LastOfTheQuota => "R29 two creates, quota for one",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! A partner's receiver of webhooks: verifies every delivery by itself, keeps its bytes, misbehaves now and then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -21,16 +21,59 @@ use crate::time;
 
 /// The secret of every endpoint.
 pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+/// Leases of a worker that was killed last its timeout and 20 s; then everything is delivered again.
+pub(crate) const DELIVERED_WITHIN: Duration = Duration::from_secs(45);
 /// A timestamp of an attempt is of the moment it is made.
 const FRESH: u64 = 30;
+
+/// How a service tells of what has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Pools,
+    Gate,
+}
+
+impl Dialect {
+    const fn signature(self) -> &'static str {
+        match self {
+            Self::Pools => "pools-signature",
+            Self::Gate => "gate-signature",
+        }
+    }
+
+    /// Id, type and object of an event.
+    fn read(self, said: &Value) -> std::result::Result<[String; 3], String> {
+        let text = |path: &str| {
+            let found = said.pointer(path).and_then(Value::as_str);
+            found
+                .map(str::to_owned)
+                .ok_or(format!("event without {path}"))
+        };
+        match self {
+            Self::Pools => {
+                let (id, kind, trade) = (text("/eventId")?, text("/type")?, text("/transactId")?);
+                if id != hex::encode(Sha256::digest(format!("{trade}:{kind}"))) {
+                    return Err(format!("event {id} is not that of {trade}:{kind}"));
+                }
+                Ok([id, kind, trade])
+            }
+            Self::Gate => {
+                let (id, kind) = (text("/id")?, text("/type")?);
+                // A test event is about itself.
+                let object = text("/data/id").unwrap_or_else(|_| id.clone());
+                Ok([id, kind, object])
+            }
+        }
+    }
+}
 
 /// An event as it was received, however often.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     pub(crate) partner: String,
     pub(crate) kind: String,
-    pub(crate) trade: String,
-    body: Vec<u8>,
+    pub(crate) object: String,
+    pub(crate) body: Vec<u8>,
     pub(crate) times: u32,
     /// Was it taken, with a 2xx that went out?
     pub(crate) taken: bool,
@@ -40,6 +83,8 @@ pub(crate) struct Event {
 struct Inbox {
     events: BTreeMap<String, Event>,
     breaches: Vec<String>,
+    /// Events of this type are refused, unless they are wanted by their id.
+    unwanted: Option<(&'static str, BTreeSet<String>)>,
     /// Is killed by the next delivery, before it is answered.
     victim: Option<Service>,
     chance: Option<fastrand::Rng>,
@@ -49,6 +94,7 @@ struct Inbox {
 #[derive(Debug, Clone)]
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
+    dialect: Dialect,
     inbox: Arc<Mutex<Inbox>>,
 }
 
@@ -61,7 +107,7 @@ enum Manner {
 }
 
 impl Receiver {
-    pub(crate) fn start(seed: u64) -> Result<Self> {
+    pub(crate) fn start(seed: u64, dialect: Dialect) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let inbox = Inbox {
@@ -69,7 +115,11 @@ impl Receiver {
             ..Inbox::default()
         };
         let inbox = Arc::new(Mutex::new(inbox));
-        let receiver = Self { address, inbox };
+        let receiver = Self {
+            address,
+            dialect,
+            inbox,
+        };
         let shared = receiver.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -83,6 +133,18 @@ impl Receiver {
     /// The next delivery kills a service after its POST has arrived and before it is answered.
     pub(crate) fn kill_on_receipt(&self, service: &Service) {
         self.inbox.lock().victim = Some(service.clone());
+    }
+
+    /// From now on events of this type are refused, so that they are given up.
+    pub(crate) fn refuse(&self, kind: &'static str) {
+        self.inbox.lock().unwanted = Some((kind, BTreeSet::new()));
+    }
+
+    /// This one is taken all the same.
+    pub(crate) fn want(&self, event: &str) {
+        if let Some((_, wanted)) = &mut self.inbox.lock().unwanted {
+            wanted.insert(event.to_owned());
+        }
     }
 
     pub(crate) fn events(&self) -> BTreeMap<String, Event> {
@@ -143,42 +205,43 @@ impl Receiver {
             7..=10 => Manner::TakesSlowly,
             _ => Manner::Takes,
         };
-        let taken = matches!(manner, Manner::Takes | Manner::TakesSlowly);
-        if let Err(breach) = inbox.judge(path, headers, body, taken) {
-            inbox.breaches.push(breach);
+        match inbox.judge(self.dialect, path, headers, body, manner) {
+            Ok(manner) => manner,
+            Err(breach) => {
+                inbox.breaches.push(breach);
+                Manner::Refuses
+            }
         }
-        manner
     }
 }
 
 impl Inbox {
     fn judge(
         &mut self,
+        dialect: Dialect,
         path: &str,
         headers: &BTreeMap<String, String>,
         body: &[u8],
-        taken: bool,
-    ) -> std::result::Result<(), String> {
-        verify(headers, body)?;
+        manner: Manner,
+    ) -> std::result::Result<Manner, String> {
+        verify(dialect, headers, body)?;
         let said: Value = serde_json::from_slice(body).map_err(|fault| fault.to_string())?;
-        let text = |field: &str| {
-            let found = said.get(field).and_then(Value::as_str);
-            found
-                .map(str::to_owned)
-                .ok_or(format!("event without {field}"))
-        };
-        let (id, kind, trade) = (text("eventId")?, text("type")?, text("transactId")?);
-        if id != hex::encode(Sha256::digest(format!("{trade}:{kind}"))) {
-            return Err(format!("event {id} is not that of {trade}:{kind}"));
-        }
+        let [id, kind, object] = dialect.read(&said)?;
         if headers.get("webhook-id") != Some(&id) {
             return Err(format!("webhook-id is not {id}"));
         }
+        let unwanted = |(refused, wanted): &(&str, BTreeSet<String>)| {
+            *refused == kind && !wanted.contains(&id)
+        };
+        let manner = match self.unwanted.as_ref().is_some_and(unwanted) {
+            true => Manner::Refuses,
+            false => manner,
+        };
         let partner = path.trim_start_matches('/').to_owned();
         let event = self.events.entry(id.clone()).or_insert_with(|| Event {
             partner: partner.clone(),
             kind,
-            trade,
+            object,
             body: body.to_vec(),
             times: 0,
             taken: false,
@@ -189,8 +252,8 @@ impl Inbox {
             ));
         }
         event.times = event.times.saturating_add(1);
-        event.taken |= taken;
-        Ok(())
+        event.taken |= matches!(manner, Manner::Takes | Manner::TakesSlowly);
+        Ok(manner)
     }
 }
 
@@ -232,16 +295,20 @@ fn answer(stream: &mut TcpStream, manner: &Manner) -> Option<()> {
 }
 
 /// Both schemes, as their documents say, and a timestamp of this moment.
-fn verify(headers: &BTreeMap<String, String>, body: &[u8]) -> std::result::Result<(), String> {
+fn verify(
+    dialect: Dialect,
+    headers: &BTreeMap<String, String>,
+    body: &[u8],
+) -> std::result::Result<(), String> {
     let get = |name: &str| headers.get(name).ok_or(format!("no {name}"));
-    let ours = get("pools-signature")?;
+    let ours = get(dialect.signature())?;
     let (stamp, signature) = ours
         .strip_prefix("t=")
         .and_then(|rest| rest.split_once(",v1="))
-        .ok_or(format!("Pools-Signature: {ours}"))?;
+        .ok_or(format!("{}: {ours}", dialect.signature()))?;
     let signed = [stamp.as_bytes(), b".", body].concat();
     if hex::encode(keyed(SECRET.as_bytes(), &signed)?) != signature {
-        return Err("Pools-Signature does not verify".to_owned());
+        return Err(format!("{} does not verify", dialect.signature()));
     }
     let (id, stamp_too) = (get("webhook-id")?, get("webhook-timestamp")?);
     let secret = SECRET.trim_start_matches("whsec_");

@@ -11,17 +11,15 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::Result;
+use crate::caller::Front;
 use crate::history::Op;
-use crate::http::{Client, request};
-use crate::judge::{converge, judge};
-use crate::kills::{Tally, enough_of, keep, load_until, operator, poll_all, reckon};
-use crate::linear;
-use crate::load::Front;
-use crate::programs::{Installation, Programs, Service};
+use crate::http::Client;
+use crate::kills::{Tally, enough_of, keep, load_until, reckon};
+use crate::programs::{Installation, Programs, Served, Service};
 use crate::servers::Servers;
-use crate::storm::{free_port, rage};
+use crate::storm::free_port;
+use crate::subject::Subject;
 use crate::time;
-use crate::world::World;
 
 const CLIENTS: u64 = 32;
 /// Enough that twins, which tell nothing, do not make up most of the history.
@@ -101,9 +99,8 @@ pub(crate) struct Replicas {
     pub(crate) tally: Tally,
     faults: BTreeMap<Fault, u64>,
     answers_lost: u64,
-    /// Objects whose histories were looked at, and those of which the search was given up.
-    quotes: u64,
-    keys: u64,
+    /// Objects whose histories were looked at, by their kind, and those of which the search was given up.
+    looked_at: BTreeMap<&'static str, u64>,
     given_up: u64,
 }
 
@@ -112,16 +109,17 @@ impl fmt::Display for Replicas {
         for (fault, times) in &self.faults {
             writeln!(f, "{:<38}{times:>8}", fault.to_string())?;
         }
-        let lines = [
-            ("answers to commits lost", self.answers_lost),
-            ("histories of a quote looked at", self.quotes),
-            ("histories of a key looked at", self.keys),
-            ("  of which the search was given up", self.given_up),
-        ];
-        for (what, figure) in lines {
+        writeln!(
+            f,
+            "{:<38}{:>8}",
+            "answers to commits lost", self.answers_lost
+        )?;
+        for (kind, figure) in &self.looked_at {
+            let what = format!("histories of a {kind} looked at");
             writeln!(f, "{what:<38}{figure:>8}")?;
         }
-        Ok(())
+        let what = "  of which the search was given up";
+        writeln!(f, "{what:<38}{:>8}", self.given_up)
     }
 }
 
@@ -137,30 +135,27 @@ struct Replica {
 
 /// A database, its servers, and the replicas on it.
 #[derive(Debug)]
-pub(crate) struct Cluster {
+pub(crate) struct Cluster<S> {
     // The replicas end before what they stand on.
     replicas: [Replica; 2],
-    pub(crate) world: World,
+    pub(crate) subject: S,
     servers: Servers,
 }
 
-impl Cluster {
-    fn make(folder: &Path, programs: &Programs, seed: u64) -> Result<Self> {
-        Self::with_clocks(folder, programs, seed, [None; 2])
-    }
-
+impl<S: Subject> Cluster<S> {
     /// Replicas whose clocks are so many milliseconds ahead of the machine's.
-    pub(crate) fn with_clocks(
+    pub(crate) fn make(
         folder: &Path,
         programs: &Programs,
-        seed: u64,
+        served: Served,
         clocks: [Option<&'static str>; 2],
+        subject: impl FnOnce(Installation) -> Result<S>,
     ) -> Result<Self> {
         let servers = Servers::start()?;
         let settings = servers.settings();
         let mut told: Vec<(&str, &str)> = vec![("PENSTOCK_THROTTLE", "on")];
         told.extend(settings.iter().map(|(name, value)| (*name, value.as_str())));
-        let installation = Installation::new(folder, programs, &told);
+        let installation = Installation::new(folder, programs, &told).of(served);
         servers.migrate(&installation)?;
         let [ahead, behind] = clocks;
         let replica = |name, clock| -> Result<Replica> {
@@ -173,7 +168,7 @@ impl Cluster {
         };
         let cluster = Self {
             replicas: [replica("replica-1", ahead)?, replica("replica-2", behind)?],
-            world: World::on(installation, seed)?,
+            subject: subject(installation)?,
             servers,
         };
         for replica in &cluster.replicas {
@@ -189,14 +184,14 @@ impl Cluster {
             replica.address.to_string(),
             self.servers.through_the_proxy(),
         );
+        let installation = self.subject.installation();
         let mut more = vec![
-            ("PENSTOCK_POOLS_LISTEN", listen.as_str()),
+            (installation.served.listen(), listen.as_str()),
             ("PENSTOCK_DATABASE_URL", url.as_str()),
         ];
         more.extend(replica.clock.map(|ahead| ("FAILPOINTS_CLOCK", ahead)));
         // Only a program with crash points has a clock that can be set.
         let points = replica.clock.map(|_| "");
-        let installation = &self.world.installation;
         loop {
             let took = time::now().saturating_sub(began);
             match installation.serve_as(replica.name, points, &more) {
@@ -251,7 +246,7 @@ impl Cluster {
             Fault::RedisPaused => servers.pause_redis(away),
             Fault::ClientsHangUp => {
                 let replica = chance.choice(&self.replicas).ok_or("no replica")?;
-                rage(&self.world, replica.address, HUNG_UP, seed);
+                self.subject.rage(replica.address, HUNG_UP, seed);
                 Ok(())
             }
         }
@@ -260,14 +255,12 @@ impl Cluster {
     /// Load while everything that this round brings happens, each at its own moment.
     fn load(&self, faults: &[Fault], seed: u64) -> Result<Vec<Op>> {
         // A history of its own: nothing is met that an earlier one has left.
-        for partner in &self.world.partners {
-            partner.book.lock().hot.clear();
-        }
+        self.subject.turn_the_page();
         let mut chance = fastrand::Rng::with_seed(seed);
         let enough = chance.u64(LOAD);
         let mut credit = None;
         let mut suffered = Vec::new();
-        let mut ops = load_until(&self.world, &self.front(), seed, |run| {
+        let mut ops = load_until(&self.subject, &self.front(), seed, |run| {
             thread::scope(|scope| {
                 let suffering: Vec<_> = faults
                     .iter()
@@ -277,7 +270,7 @@ impl Cluster {
                     })
                     .collect();
                 if chance.bool() {
-                    credit = operator(&self.world, &mut chance);
+                    credit = self.subject.operate(&mut chance);
                 }
                 let ends = suffering.into_iter().map(thread::ScopedJoinHandle::join);
                 suffered.extend(ends);
@@ -300,9 +293,10 @@ impl Cluster {
             *replicas.faults.entry(*fault).or_default() += 1;
         }
         let ops = self.load(&faults, seed)?;
-        let history = linear::check(&ops);
-        replicas.quotes += history.quotes;
-        replicas.keys += history.keys;
+        let history = self.subject.linear(&ops);
+        for (kind, looked_at) in history.looked_at {
+            *replicas.looked_at.entry(kind).or_default() += looked_at;
+        }
         replicas.given_up += history.given_up;
         let mut breaches = history.breaches;
         let tally = &mut replicas.tally;
@@ -314,10 +308,10 @@ impl Cluster {
         self.answers()?;
         // Each asks about what the other has done, too.
         let [one, other] = &self.replicas;
-        tally.resolved += converge(&self.world, one.address)?;
-        breaches.extend(poll_all(&self.world, other.address)?);
-        breaches.extend(judge(&self.world, one.address, true)?);
-        self.world.installation.verify()?;
+        tally.resolved += self.subject.converge(one.address)?;
+        breaches.extend(self.subject.end_all(other.address)?);
+        breaches.extend(self.subject.judge(one.address, true)?);
+        self.subject.installation().verify()?;
         tally.verified += 1;
         tally.rounds += 1;
         Ok(breaches)
@@ -325,13 +319,12 @@ impl Cluster {
 
     /// Every replica answers again.
     fn answers(&self) -> Result<()> {
-        let key = self.world.partners.first().map_or("", |one| &one.key);
-        let balance = request(key, "GET", "/pools/EUR-USDT/balance", "", "");
+        let greeting = self.subject.greeting();
         let began = time::now();
         for replica in &self.replicas {
             let mut client = Client::new(replica.address);
             while !client
-                .call(&balance)
+                .call(&greeting)
                 .is_ok_and(|answer| answer.status == 200)
             {
                 if time::now().saturating_sub(began) > UP_WITHIN {
@@ -346,10 +339,10 @@ impl Cluster {
     /// Everything read once more, and every trade's event taken.
     fn close(&self, tally: &mut Tally) -> Result<Vec<String>> {
         let [one, _] = &self.replicas;
-        let breaches = reckon(&self.world, one.address, tally)?;
-        self.world.installation.verify()?;
+        let breaches = reckon(&self.subject, one.address, tally)?;
+        self.subject.installation().verify()?;
         tally.verified += 1;
-        tally.merge(&self.world);
+        tally.merge(&self.subject);
         Ok(breaches)
     }
 }
@@ -357,18 +350,18 @@ impl Cluster {
 /// So many rounds, fresh servers after every `campaign` of them.
 // rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, pools.quote-record.monotone
 // rule: webhook.at-least-once
-pub(crate) fn run(
-    programs: &Programs,
+pub(crate) fn run<S: Subject>(
     rounds: u64,
     campaign: u64,
     seed: u64,
+    make: impl Fn(&Path, u64) -> Result<Cluster<S>>,
     tell: impl Fn(&Tally),
 ) -> Result<Replicas> {
     let mut replicas = Replicas::default();
     let mut done = 0;
     while done < rounds {
         let folder = tempfile::tempdir()?;
-        let cluster = Cluster::make(folder.path(), programs, seed.wrapping_add(done))?;
+        let cluster = make(folder.path(), seed.wrapping_add(done))?;
         let until = rounds.min(done + campaign.max(1));
         let sound = (done..until).all(|round| {
             done += 1;
@@ -381,6 +374,7 @@ pub(crate) fn run(
             replicas.tally.hold(seed, done, judged)
         };
         replicas.answers_lost += cluster.servers.proxy.lost();
+        replicas.tally.unmet = replicas.tally.gates.unmet(cluster.subject.wanted());
         tell(&replicas.tally);
         if !sound {
             std::fs::write(folder.path().join("database.sql"), cluster.servers.dump()?)?;

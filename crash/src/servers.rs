@@ -18,9 +18,19 @@ const ROLES: &str = include_str!("../../deploy/postgres/roles.sql");
 /// As a program serves: with that role's rights.
 const SERVING: &str = "?options[role]=penstock_serve";
 /// 32 bytes: what is sealed by one program is opened by the others.
-const MASTER_KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+pub(crate) const MASTER_KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const END_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
      WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
+const THROTTLES: [&str; 7] = [
+    "PENSTOCK_THROTTLE_POOLS",
+    "PENSTOCK_THROTTLE_GLOBAL",
+    "PENSTOCK_THROTTLE_CREATE_SESSION",
+    "PENSTOCK_THROTTLE_CANCEL_SESSION",
+    "PENSTOCK_THROTTLE_LIST_SESSIONS",
+    "PENSTOCK_THROTTLE_LIST_TRANSACTIONS",
+    "PENSTOCK_THROTTLE_BOOTSTRAP",
+];
 
 /// A Postgres that flushes to the disk, a Redis, and a proxy before the former.
 #[derive(Debug)]
@@ -45,16 +55,17 @@ impl Servers {
     }
 
     /// What every program on these servers is told.
-    pub(crate) fn settings(&self) -> [(&'static str, String); 5] {
+    pub(crate) fn settings(&self) -> Vec<(&'static str, String)> {
         let url = self.postgres.lock().url(DATABASE);
-        [
+        let mut settings = vec![
             ("PENSTOCK_DATABASE_URL", format!("{url}{SERVING}")),
             ("PENSTOCK_MIGRATE_DATABASE_URL", url),
             ("PENSTOCK_REDIS_URL", self.redis.lock().url()),
             ("PENSTOCK_MASTER_KEY", MASTER_KEY.to_owned()),
-            // Counted in the Redis, and never too much.
-            ("PENSTOCK_THROTTLE_POOLS", "1000000/1s".to_owned()),
-        ]
+        ];
+        // Counted in the Redis, and never too much.
+        settings.extend(THROTTLES.map(|name| (name, "1000000/1s".to_owned())));
+        settings
     }
 
     /// The database as a replica reaches it: through the proxy.
@@ -68,7 +79,7 @@ impl Servers {
 
     /// Makes the schema, and says what the serving role may do.
     pub(crate) fn migrate(&self, installation: &Installation) -> Result<()> {
-        let mut command = installation.command("pools-service", None);
+        let mut command = installation.service(None);
         let done = command.arg("migrate").output()?;
         if !done.status.success() {
             let said = String::from_utf8_lossy(&done.stderr).into_owned();

@@ -14,10 +14,10 @@ use crate::http::{Answer, Client, request};
 use crate::kills::{Tally, keep, reckon};
 use crate::load::{note_transact, quote_request, transact_request};
 use crate::orders::{Order, Side};
-use crate::programs::Programs;
+use crate::programs::{Programs, Served};
 use crate::replicas::Cluster;
 use crate::time;
-use crate::world::Partner;
+use crate::world::{Partner, World};
 
 /// How far each replica's clock is ahead, in milliseconds.
 const CLOCKS: [Option<&str>; 2] = [Some("2000"), Some("-2000")];
@@ -77,7 +77,8 @@ struct Told {
 // rule: pools.transact.expired, pools.quote-record.monotone, time.one-clock, time.read-after-lock
 pub(crate) fn run(programs: &Programs, rounds: u64, seed: u64) -> Result<Skew> {
     let folder = tempfile::tempdir()?;
-    let cluster = Cluster::with_clocks(folder.path(), programs, seed, CLOCKS)?;
+    let world = |installation| World::on(installation, seed);
+    let cluster = Cluster::make(folder.path(), programs, Served::Pools, CLOCKS, world)?;
     let mut skew = Skew::default();
     let mut lead = LEAD;
     for number in 0..rounds {
@@ -95,10 +96,10 @@ pub(crate) fn run(programs: &Programs, rounds: u64, seed: u64) -> Result<Skew> {
         );
         skew.tally.blame(seed, rounds, vec![missed]);
     }
-    let breaches = reckon(&cluster.world, cluster.addresses()[0], &mut skew.tally)?;
-    cluster.world.installation.verify()?;
+    let breaches = reckon(&cluster.subject, cluster.addresses()[0], &mut skew.tally)?;
+    cluster.subject.installation.verify()?;
     skew.tally.verified += 1;
-    skew.tally.merge(&cluster.world);
+    skew.tally.merge(&cluster.subject);
     skew.tally.blame(seed, rounds, breaches);
     if !skew.tally.breaches.is_empty() {
         skew.tally = keep(folder, skew.tally)?;
@@ -107,8 +108,13 @@ pub(crate) fn run(programs: &Programs, rounds: u64, seed: u64) -> Result<Skew> {
 }
 
 /// Quotes of both replicas, each at its own end with two transacts under one key and a reader.
-fn round(cluster: &Cluster, seed: u64, lead: Duration, skew: &mut Skew) -> Result<Vec<String>> {
-    let (world, addresses) = (&cluster.world, cluster.addresses());
+fn round(
+    cluster: &Cluster<World>,
+    seed: u64,
+    lead: Duration,
+    skew: &mut Skew,
+) -> Result<Vec<String>> {
+    let (world, addresses) = (&cluster.subject, cluster.addresses());
     let partner = world.partners.first().ok_or("no partner")?;
     let mut chance = fastrand::Rng::with_seed(seed);
     let by_turns = addresses.iter().cycle().take(QUOTES);
@@ -295,6 +301,7 @@ mod tests {
         let expired = Answer {
             status: 409,
             body: br#"{"code":"quote_expired"}"#.to_vec(),
+            ..Answer::default()
         };
         let early = judge(&ending, &expired, expires.minus(Duration::from_millis(1)));
         assert_eq!((early.refused, early.breaches.len()), (false, 1));

@@ -10,10 +10,11 @@ use socket2::SockRef;
 
 use crate::Result;
 use crate::book::{Deposit, Quote};
+use crate::caller::number;
 use crate::http::{Client, connect, request};
 use crate::judge::{converge, judge};
 use crate::kills::{Tally, close};
-use crate::load::{number, quote_request, reject_request, transact_request};
+use crate::load::{quote_request, reject_request, transact_request};
 use crate::orders::{Asset, Order, Side};
 use crate::programs::{Programs, Service};
 use crate::time;
@@ -84,7 +85,8 @@ pub(crate) fn rage(world: &World, address: SocketAddr, disconnects: u64, seed: u
                         continue;
                     };
                     for _ in 0..CUTS_PER_QUOTE {
-                        if cut(partner, &quote, address, &mut chance) {
+                        let bytes = pick(partner, &quote, &mut chance);
+                        if cut(&bytes, address, &mut chance) {
                             cuts.fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -107,8 +109,7 @@ fn ask(partner: &Partner, client: &mut Client, chance: &mut fastrand::Rng) -> Op
 }
 
 /// One request that is cut off: somewhere in its bytes, or somewhere in its answer. Was a connection made?
-fn cut(partner: &Partner, quote: &str, address: SocketAddr, chance: &mut fastrand::Rng) -> bool {
-    let bytes = pick(partner, quote, chance);
+pub(crate) fn cut(bytes: &[u8], address: SocketAddr, chance: &mut fastrand::Rng) -> bool {
     let Some(mut stream) = connect(address) else {
         return false;
     };

@@ -1,17 +1,27 @@
 //! The partners of a campaign, their installation, and what is known of them.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::Result;
 use crate::book::{Book, Deposit};
+use crate::caller::{Caller, number};
+use crate::history::{Kind, Op, Outcome, Wanted};
+use crate::http::request;
 use crate::judge::Judged;
+use crate::linear::Checked;
+use crate::load::Visitor;
 use crate::orders::{Asset, decimal};
 use crate::programs::{Installation, Programs};
-use crate::receiver::{Receiver, SECRET};
+use crate::races::Race;
+use crate::receiver::{DELIVERED_WITHIN, Dialect, Receiver, SECRET};
+use crate::subject::Subject;
+use crate::{Result, ends, judge, linear, storm, time};
 
 /// Quotes live so long: long enough to find out after a crash, short enough that some expire.
 const QUOTE_TTL: &str = "4s";
@@ -21,6 +31,25 @@ const CAP_USDT: &str = "250";
 /// What everybody has to begin with, in hundredths of each asset, and what the poor one has.
 const RICH: i64 = 1_000_000_000;
 const HARDLY_ANYTHING: i64 = 30_000;
+
+const WANTED: Wanted = Wanted {
+    refusals: &[
+        (400, "idempotency_key_required"),
+        (401, "unauthorized"),
+        (402, "insufficient_balance"),
+        (403, "key_mode_mismatch"),
+        (404, "resource_not_found"),
+        (409, "idempotency_in_progress"),
+        (409, "idempotency_key_reused"),
+        (409, "quote_consumed"),
+        (409, "quote_expired"),
+        (409, "quote_rejected"),
+        (409, "reservation_failed"),
+        (429, "velocity_cap_exceeded"),
+        (501, "side_not_enabled"),
+    ],
+    races: &Race::OF_POOLS,
+};
 
 /// A partner, seen from outside.
 #[derive(Debug)]
@@ -63,7 +92,7 @@ impl World {
                 "50ms,100ms,200ms,400ms,800ms,1s,1s,1s,1s,1s,1s,1s",
             ),
         ];
-        let receiver = Receiver::start(seed)?;
+        let receiver = Receiver::start(seed, Dialect::Pools)?;
         let mut world = Self {
             installation: installation.with(&settings),
             partners: Vec::new(),
@@ -144,6 +173,110 @@ impl World {
             deposit.in_doubt = false;
         }
         Ok(())
+    }
+}
+
+impl Subject for World {
+    fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    fn greeting(&self) -> Vec<u8> {
+        let key = self.partners.first().map_or("", |partner| &partner.key);
+        request(key, "GET", "/pools/EUR-USDT/balance", "", "")
+    }
+
+    fn visit(&self, caller: &mut Caller<'_>, chance: &mut fastrand::Rng) {
+        Visitor {
+            world: self,
+            caller,
+        }
+        .act(chance);
+    }
+
+    /// Credits the poor partner, and is sometimes killed half-way.
+    fn operate(&self, chance: &mut fastrand::Rng) -> Option<Op> {
+        let partner = self.partners.get(POOR)?;
+        let reference = format!("deposit-{}", number());
+        let asset = chance.choice(Asset::ALL).unwrap_or_default();
+        let deposit = Deposit::of(asset, chance.i64(1_000..20_000));
+        let words = credit_words(&partner.name, &reference, &deposit);
+        partner.book.lock().deposits.insert(reference, deposit);
+        let mut command = self.installation.command("penstock", None);
+        command
+            .args(words)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null());
+        let invoked = time::now();
+        let mut child = command.spawn().ok()?;
+        if chance.bool() {
+            thread::sleep(Duration::from_millis(chance.u64(1..60)));
+            // It may have ended by itself; either way the reference is asked for again.
+            let _ = child.kill();
+        }
+        let done = child.wait().is_ok_and(|status| status.success());
+        Some(Op {
+            client: number(),
+            kind: Kind::Credit,
+            partner: partner.name.clone(),
+            object: None,
+            key: None,
+            invoked,
+            completed: time::now(),
+            outcome: if done { Outcome::Ok } else { Outcome::Info },
+            said: None,
+            seen: None,
+            repeated: false,
+        })
+    }
+
+    fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) {
+        storm::rage(self, address, disconnects, seed);
+    }
+
+    fn turn_the_page(&self) {
+        for partner in &self.partners {
+            partner.book.lock().hot.clear();
+        }
+    }
+
+    fn converge(&self, address: SocketAddr) -> Result<u64> {
+        judge::converge(self, address)
+    }
+
+    fn judge(&self, address: SocketAddr, all: bool) -> Result<Vec<String>> {
+        judge::judge(self, address, all)
+    }
+
+    fn end_all(&self, address: SocketAddr) -> Result<Vec<String>> {
+        ends::poll_all(self, address)
+    }
+
+    fn events(&self, address: SocketAddr) -> Result<Vec<String>> {
+        judge::events(self, address, DELIVERED_WITHIN)
+    }
+
+    fn linear(&self, ops: &[Op]) -> Checked {
+        linear::check(ops)
+    }
+
+    fn wanted(&self) -> Wanted {
+        WANTED
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let (mut quotes, mut trades) = (0, 0);
+        for partner in &self.partners {
+            let book = partner.book.lock();
+            quotes += book.quotes.len() as u64;
+            let traded = book.quotes.values().filter(|quote| quote.trade.is_some());
+            trades += traded.count() as u64;
+        }
+        vec![("firm quotes", quotes), ("trades acknowledged", trades)]
     }
 }
 

@@ -71,6 +71,30 @@ pub enum Step {
     DepositInsert,
     /// A credit is committed.
     CreditCommit,
+    /// A session is written.
+    SessionInsert,
+    /// The month's live sessions are counted.
+    TallyPut,
+    /// A session ends.
+    SessionApply,
+    /// A payment of the sandbox is written.
+    TransactionInsert,
+    /// The branding changes.
+    BrandingPut,
+    /// An answer is kept for its repeats.
+    AnswerPut,
+    /// A create is committed.
+    SessionCommit,
+    /// A cancel, or the sandbox's end of a session, is.
+    ActCommit,
+    /// An expiry is, by whoever met it.
+    ExpiryCommit,
+    /// A change of branding is.
+    BrandingCommit,
+    /// A partner's test event is.
+    TestEventCommit,
+    /// A delivery that had been given up is queued again.
+    ReplayCommit,
     /// Any other transaction of one command is committed.
     OtherCommit,
     /// An answer is written: before its first byte, after half of it.
@@ -99,8 +123,8 @@ impl Side {
 }
 
 impl Step {
-    /// Every step, in the order of the life of a trade.
-    pub const ALL: [Self; 36] = [
+    /// Every step, in the order of the life of a trade and of a session.
+    pub const ALL: [Self; 48] = [
         Self::MigrationRun,
         Self::MigrationCommit,
         Self::QuoteInsert,
@@ -135,6 +159,18 @@ impl Step {
         Self::KeyRevokeCommit,
         Self::DepositInsert,
         Self::CreditCommit,
+        Self::SessionInsert,
+        Self::TallyPut,
+        Self::SessionApply,
+        Self::TransactionInsert,
+        Self::BrandingPut,
+        Self::AnswerPut,
+        Self::SessionCommit,
+        Self::ActCommit,
+        Self::ExpiryCommit,
+        Self::BrandingCommit,
+        Self::TestEventCommit,
+        Self::ReplayCommit,
         Self::OtherCommit,
         Self::AnswerWrite,
     ];
@@ -152,6 +188,15 @@ impl Step {
             "idempotency_sweep" => Self::SweepCommit,
             "key_revoke" => Self::KeyRevokeCommit,
             "credit" => Self::CreditCommit,
+            "session_create" => Self::SessionCommit,
+            "session_cancel" => Self::ActCommit,
+            "session_complete" => Self::ActCommit,
+            "session_fail" => Self::ActCommit,
+            "session_expire" => Self::ExpiryCommit,
+            "sessions_expire" => Self::ExpiryCommit,
+            "branding_update" => Self::BrandingCommit,
+            "webhook_test" => Self::TestEventCommit,
+            "delivery_replay" => Self::ReplayCommit,
             _ => Self::OtherCommit,
         }
     }
@@ -179,6 +224,12 @@ impl Step {
                 | Self::SweepCommit
                 | Self::KeyRevokeCommit
                 | Self::CreditCommit
+                | Self::SessionCommit
+                | Self::ActCommit
+                | Self::ExpiryCommit
+                | Self::BrandingCommit
+                | Self::TestEventCommit
+                | Self::ReplayCommit
                 | Self::OtherCommit
         )
     }

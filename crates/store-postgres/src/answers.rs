@@ -1,6 +1,7 @@
 //! Kept answers: found and overwritten by their scope.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use kernel::{Cas, Seen, StoreError, Timestamp};
 use partner_core::answers::Kept;
 use partner_core::idempotency::{Fingerprint, Scope};
@@ -33,7 +34,8 @@ impl AnswerTx for PgTx {
         kept: &Kept,
         expired: Option<Timestamp>,
     ) -> Result<Cas, StoreError> {
-        let outcome = put(self.holding(&scope.tenant).await?, scope, kept, expired).await?;
+        let putting = put(self.holding(&scope.tenant).await?, scope, kept, expired);
+        let outcome = around(Step::AnswerPut, putting).await?;
         Ok(self.noting(outcome))
     }
 }

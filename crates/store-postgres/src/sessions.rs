@@ -1,6 +1,7 @@
 //! Sessions: rows in and out, and the steps of one session.
 
 use async_trait::async_trait;
+use failpoints::{Step as Failpoint, around};
 use gate_core::amount::SessionAmount;
 use gate_core::object::JsonObject;
 use gate_core::ports::{SessionFilter, SessionTx};
@@ -26,7 +27,8 @@ impl SessionTx for PgTx {
         session: &Session,
         kyc_package: Option<&Sealed>,
     ) -> Result<(), StoreError> {
-        insert(self.holding(who).await?, who, session, kyc_package).await
+        let inserting = insert(self.holding(who).await?, who, session, kyc_package);
+        around(Failpoint::SessionInsert, inserting).await
     }
 
     async fn session_lock(
@@ -43,7 +45,8 @@ impl SessionTx for PgTx {
         id: SessionId,
         step: &Step,
     ) -> Result<Cas, StoreError> {
-        let outcome = apply(self.holding(who).await?, who, id, step).await?;
+        let applying = apply(self.holding(who).await?, who, id, step);
+        let outcome = around(Failpoint::SessionApply, applying).await?;
         Ok(self.noting(outcome))
     }
 }

@@ -1,6 +1,7 @@
 //! Transactions: rows in and out.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::ports::{TransactionFilter, TransactionTx};
 use gate_core::session::Flow;
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
@@ -21,7 +22,8 @@ impl TransactionTx for PgTx {
         who: &Tenant,
         transaction: &Transaction,
     ) -> Result<(), StoreError> {
-        insert(self.holding(who).await?, who, transaction).await
+        let inserting = insert(self.holding(who).await?, who, transaction);
+        around(Step::TransactionInsert, inserting).await
     }
 }
 

@@ -1,6 +1,7 @@
 //! Branding, one row a partner.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::branding::Branding;
 use gate_core::ports::BrandingTx;
 use kernel::{Cas, StoreError};
@@ -18,7 +19,8 @@ impl BrandingTx for SqliteTx {
     }
 
     async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError> {
-        let outcome = put(self.conn(), who, branding).await?;
+        let putting = put(self.conn(), who, branding);
+        let outcome = around(Step::BrandingPut, putting).await?;
         Ok(self.noting(outcome))
     }
 }

@@ -1,6 +1,7 @@
 //! Sessions: rows in and out, and the steps of one session.
 
 use async_trait::async_trait;
+use failpoints::{Step as Failpoint, around};
 use gate_core::amount::SessionAmount;
 use gate_core::object::JsonObject;
 use gate_core::ports::{SessionFilter, SessionTx};
@@ -25,7 +26,8 @@ impl SessionTx for SqliteTx {
         session: &Session,
         kyc_package: Option<&Sealed>,
     ) -> Result<(), StoreError> {
-        insert(self.conn(), who, session, kyc_package).await
+        let inserting = insert(self.conn(), who, session, kyc_package);
+        around(Failpoint::SessionInsert, inserting).await
     }
 
     async fn session_lock(
@@ -42,7 +44,8 @@ impl SessionTx for SqliteTx {
         id: SessionId,
         step: &Step,
     ) -> Result<Cas, StoreError> {
-        let outcome = apply(self.conn(), who, id, step).await?;
+        let applying = apply(self.conn(), who, id, step);
+        let outcome = around(Failpoint::SessionApply, applying).await?;
         Ok(self.noting(outcome))
     }
 }

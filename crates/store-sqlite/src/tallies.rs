@@ -1,6 +1,7 @@
 //! Tallies of live sessions, one row a partner.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::ports::TallyTx;
 use gate_core::quota::{Month, Tally};
 use kernel::{Cas, StoreError};
@@ -24,7 +25,8 @@ impl TallyTx for SqliteTx {
         before: Option<&Tally>,
         after: &Tally,
     ) -> Result<Cas, StoreError> {
-        let outcome = put(self.conn(), who, before, after).await?;
+        let putting = put(self.conn(), who, before, after);
+        let outcome = around(Step::TallyPut, putting).await?;
         Ok(self.noting(outcome))
     }
 }

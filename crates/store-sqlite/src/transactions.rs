@@ -1,6 +1,7 @@
 //! Transactions: rows in and out.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::ports::{TransactionFilter, TransactionTx};
 use gate_core::session::Flow;
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
@@ -20,7 +21,8 @@ impl TransactionTx for SqliteTx {
         who: &Tenant,
         transaction: &Transaction,
     ) -> Result<(), StoreError> {
-        insert(self.conn(), who, transaction).await
+        let inserting = insert(self.conn(), who, transaction);
+        around(Step::TransactionInsert, inserting).await
     }
 }
 

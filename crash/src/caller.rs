@@ -1,0 +1,189 @@
+//! Clients of one service or of several: each with two connections, and a record of what it did.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::history::{Kind, Op, Outcome};
+use crate::http::{Answer, Client, Lost, request};
+use crate::programs::Service;
+use crate::subject::Subject;
+use crate::time;
+
+/// Clients of one service at once.
+const CLIENTS: u64 = 6;
+/// Of the operations on several services, so many per cent are the first on another one.
+const SWITCHES: u8 = 20;
+/// A client that is told that the service cannot comes again so much later, where another one may be asked meanwhile.
+const BACK_OFF: Duration = Duration::from_millis(500);
+/// Objects of a partner that so many meet on.
+const HOT: usize = 3;
+
+/// Where nobody listens.
+const NOWHERE: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+
+/// Numbers no other client has: of logical clients and of keys.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+pub(crate) fn number() -> u64 {
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// How a run of clients is told to stop, and how far it has come.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) stop: AtomicBool,
+    /// Operations that have had an answer, or will have none.
+    pub(crate) ended: AtomicU64,
+}
+
+/// Whom clients speak to, and how many they are.
+#[derive(Debug, Clone)]
+pub(crate) struct Front {
+    pub(crate) addresses: Vec<SocketAddr>,
+    pub(crate) clients: u64,
+    /// Objects of a partner that they meet on.
+    pub(crate) hot: usize,
+}
+
+impl Front {
+    /// One service.
+    pub(crate) fn of(service: &Service) -> Self {
+        Self {
+            addresses: vec![service.address],
+            clients: CLIENTS,
+            hot: HOT,
+        }
+    }
+}
+
+/// Runs all clients until they are told to stop or the only service is gone; what they did.
+pub(crate) fn run(subject: &dyn Subject, front: &Front, seed: u64, run: &Run) -> Vec<Op> {
+    let ops = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for place in 0..front.clients {
+            let ops = &ops;
+            scope.spawn(move || {
+                let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(front.clients) + place);
+                let mut caller = Caller::new(front);
+                while !run.stop.load(Ordering::Relaxed) && caller.goes_on(&mut chance) {
+                    let before = caller.ops.len();
+                    subject.visit(&mut caller, &mut chance);
+                    let ended = caller.ops.len().saturating_sub(before) as u64;
+                    run.ended.fetch_add(ended, Ordering::Relaxed);
+                }
+                ops.lock().append(&mut caller.ops);
+            });
+        }
+    });
+    ops.into_inner()
+}
+
+/// One client thread. It has two connections, so that it can be two clients at once.
+#[derive(Debug)]
+pub(crate) struct Caller<'f> {
+    pub(crate) front: &'f Front,
+    pub(crate) one: Client,
+    pub(crate) other: Client,
+    number: u64,
+    pub(crate) ops: Vec<Op>,
+    /// Is nobody there any more?
+    gone: bool,
+    /// Was it told that the service cannot?
+    put_off: bool,
+}
+
+/// What an operation is, before it is sent.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) kind: Kind,
+    pub(crate) partner: String,
+    pub(crate) object: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) invoked: Duration,
+}
+
+impl Begun {
+    /// It is sent now.
+    pub(crate) fn now(kind: Kind, partner: &str, object: Option<&str>) -> Self {
+        Self {
+            kind,
+            partner: partner.to_owned(),
+            object: object.map(str::to_owned),
+            key: None,
+            invoked: time::now(),
+        }
+    }
+}
+
+impl<'f> Caller<'f> {
+    fn new(front: &'f Front) -> Self {
+        let mut addresses = front.addresses.iter().cycle().copied();
+        let mut next = || Client::new(addresses.next().unwrap_or(NOWHERE));
+        Self {
+            front,
+            one: next(),
+            other: next(),
+            number: number(),
+            ops: Vec::new(),
+            gone: false,
+            put_off: false,
+        }
+    }
+
+    /// Where there are several services, each connection goes to another one now and then, and whenever one is gone.
+    fn goes_on(&mut self, chance: &mut fastrand::Rng) -> bool {
+        let front = self.front;
+        if front.addresses.len() < 2 {
+            return !self.gone;
+        }
+        if std::mem::take(&mut self.put_off) {
+            thread::sleep(BACK_OFF);
+        }
+        if std::mem::take(&mut self.gone) || chance.u8(0..100) < SWITCHES {
+            for client in [&mut self.one, &mut self.other] {
+                let another = chance.choice(&front.addresses).copied();
+                *client = Client::new(another.unwrap_or(NOWHERE));
+            }
+        }
+        true
+    }
+
+    /// Notes the end of an operation.
+    pub(crate) fn end(&mut self, begun: Begun, answer: Result<Answer, Lost>) -> Option<Answer> {
+        if matches!(answer, Err(Lost::Unsent)) {
+            self.gone = true;
+            return None;
+        }
+        let outcome = Outcome::of(&answer);
+        let said = answer.as_ref().ok();
+        self.put_off = said.is_some_and(|answer| answer.status >= 500 && outcome == Outcome::Info);
+        self.ops.push(Op {
+            client: self.number,
+            seen: said.and_then(|answer| begun.kind.sees(answer)),
+            kind: begun.kind,
+            partner: begun.partner,
+            object: begun.object,
+            key: begun.key,
+            invoked: begun.invoked,
+            completed: time::now(),
+            outcome,
+            said: said.map(|answer| (answer.status, answer.code())),
+            repeated: said.is_some_and(Answer::tells_of_a_repeat),
+        });
+        if outcome == Outcome::Info {
+            self.number = number();
+        }
+        answer.ok()
+    }
+
+    /// Reads; `None` where that was not answered with 200.
+    pub(crate) fn get(&mut self, begun: Begun, key: &str, path: &str) -> Option<Answer> {
+        let answer = self.one.call(&request(key, "GET", path, "", ""));
+        self.end(begun, answer)
+            .filter(|answer| answer.status == 200)
+    }
+}

@@ -1,0 +1,239 @@
+//! The gate: its partners, their installation, and what is known of them.
+
+mod book;
+mod judge;
+mod lives;
+mod load;
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use kernel::Mode;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::Result;
+use crate::caller::Caller;
+use crate::history::{Op, Wanted};
+use crate::http::request;
+use crate::linear::Checked;
+use crate::programs::{Installation, Programs, Served};
+use crate::races::Race;
+use crate::receiver::{Dialect, Receiver, SECRET};
+use crate::servers::MASTER_KEY;
+use crate::subject::Subject;
+use book::Book;
+use load::Visitor;
+
+/// Sessions live so long: long enough to find out after a crash, short enough that many expire.
+const SESSION_TTL: &str = "3s";
+/// Where every partner's pages are.
+const SHOP: &str = "https://shop.example";
+/// Live sessions that each partner may create in a month.
+const QUOTAS: [Option<u64>; 3] = [Some(25), Some(70), None];
+/// What a partner sends itself is refused until it is replayed.
+const TEST_EVENT: &str = "webhook.test";
+
+const WANTED: Wanted = Wanted {
+    refusals: &[
+        (400, "delivery_not_dead_lettered"),
+        (400, "idempotency_key_required"),
+        (400, "invalid_request"),
+        (401, "unauthorized"),
+        (403, "key_kind_not_allowed"),
+        (403, "quota_exhausted"),
+        (403, "session_not_open"),
+        (404, "resource_not_found"),
+        (409, "idempotency_in_progress"),
+        (409, "session_not_open"),
+    ],
+    races: &Race::OF_GATE,
+};
+
+/// A partner, seen from outside.
+#[derive(Debug)]
+struct Shop {
+    name: String,
+    key: String,
+    /// What its pages have.
+    publishable: String,
+    quota: Option<u64>,
+    book: Mutex<Book>,
+}
+
+/// Everything a campaign works with.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    installation: Installation,
+    mode: Mode,
+    shops: Vec<Shop>,
+    receiver: Receiver,
+}
+
+impl Gate {
+    /// A fresh embedded database with three partners.
+    pub(crate) fn make(folder: &Path, programs: &Programs, mode: Mode, seed: u64) -> Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let installation = Installation::new(folder, programs, &[]).of(Served::Gate);
+        Self::on(installation, mode, seed)
+    }
+
+    /// The same on a database that is there.
+    pub(crate) fn on(installation: Installation, mode: Mode, seed: u64) -> Result<Self> {
+        let settings = [
+            ("PENSTOCK_MODE", mode.as_str()),
+            ("PENSTOCK_MASTER_KEY", MASTER_KEY),
+            ("PENSTOCK_SESSION_TTL", SESSION_TTL),
+            ("PENSTOCK_SESSION_SWEEP", "1s"),
+            ("PENSTOCK_WEBHOOK_TIMEOUT", "1s"),
+            ("PENSTOCK_WEBHOOK_WAITS", "50ms,100ms,200ms,400ms,800ms"),
+        ];
+        let receiver = Receiver::start(seed, Dialect::Gate)?;
+        receiver.refuse(TEST_EVENT);
+        let mut gate = Self {
+            installation: installation.with(&settings),
+            mode,
+            shops: Vec::new(),
+            receiver,
+        };
+        gate.provision()?;
+        Ok(gate)
+    }
+
+    fn provision(&mut self) -> Result<()> {
+        let mut text = String::new();
+        for (number, quota) in QUOTAS.iter().enumerate() {
+            write!(
+                text,
+                "[[partners]]\nid = \"shop-{number}\"\nname = \"Shop\"\nstatus = \"active\"\n\
+                 [partners.gate]\nenabled = true\nallowed_domains = [\"{SHOP}\"]\nflow_sessions = true\n"
+            )?;
+            if let Some(quota) = quota {
+                writeln!(text, "live_session_quota = {quota}")?;
+            }
+            // A live endpoint speaks TLS, which nobody here does.
+            if self.mode == Mode::Test {
+                let address = self.receiver.address;
+                write!(
+                    text,
+                    "[partners.gate.webhook]\nurl = \"http://{address}/shop-{number}\"\nsecret = \"{SECRET}\"\n"
+                )?;
+            }
+            text.push_str(
+                "[[partners.keys]]\nkind = \"secret\"\n[[partners.keys]]\nkind = \"publishable\"\n",
+            );
+        }
+        let file = self.installation.folder.join("partners.toml");
+        std::fs::write(&file, text)?;
+        let applied = self
+            .installation
+            .penstock(&["apply", "-f", &file.to_string_lossy()])?;
+        for (number, quota) in QUOTAS.into_iter().enumerate() {
+            let name = format!("shop-{number}");
+            self.shops.push(Shop {
+                key: created_key(&applied, &name, "secret")?,
+                publishable: created_key(&applied, &name, "publishable")?,
+                name,
+                quota: quota.filter(|_| self.mode == Mode::Live),
+                book: Mutex::default(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The key of a partner that `apply` has made.
+fn created_key(applied: &Value, partner: &str, kind: &str) -> Result<String> {
+    let keys = applied.get("created_keys").and_then(Value::as_array);
+    let said = |key: &Value, field: &str| Some(key.get(field)?.as_str()?.to_owned());
+    let found = keys.into_iter().flatten().find(|key| {
+        said(key, "partner").as_deref() == Some(partner)
+            && said(key, "kind").as_deref() == Some(kind)
+    });
+    let key = found.and_then(|key| said(key, "key"));
+    key.ok_or_else(|| format!("no {kind} key of {partner}: {applied}").into())
+}
+
+impl Subject for Gate {
+    fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    fn greeting(&self) -> Vec<u8> {
+        let key = self.shops.first().map_or("", |shop| &shop.key);
+        request(key, "GET", "/branding", "", "")
+    }
+
+    fn visit(&self, caller: &mut Caller<'_>, chance: &mut fastrand::Rng) {
+        if let Some(shop) = chance.choice(self.shops.iter()) {
+            let mut visitor = Visitor {
+                gate: self,
+                shop,
+                caller,
+                chance,
+            };
+            visitor.act();
+        }
+    }
+
+    /// Nothing: what the operator changes, the pools' lanes break off.
+    fn operate(&self, _: &mut fastrand::Rng) -> Option<Op> {
+        None
+    }
+
+    fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) {
+        load::rage(self, address, disconnects, seed);
+    }
+
+    fn turn_the_page(&self) {
+        for shop in &self.shops {
+            shop.book.lock().hot.clear();
+        }
+    }
+
+    fn converge(&self, address: SocketAddr) -> Result<u64> {
+        judge::converge(self, address)
+    }
+
+    fn judge(&self, address: SocketAddr, all: bool) -> Result<Vec<String>> {
+        judge::judge(self, address, all)
+    }
+
+    /// Time ends every session.
+    fn end_all(&self, _: SocketAddr) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn events(&self, address: SocketAddr) -> Result<Vec<String>> {
+        judge::events(self, address)
+    }
+
+    fn linear(&self, ops: &[Op]) -> Checked {
+        lives::check(ops)
+    }
+
+    fn wanted(&self) -> Wanted {
+        WANTED
+    }
+
+    fn figures(&self) -> Vec<(&'static str, u64)> {
+        let mut figures = [
+            ("sessions", 0),
+            ("writes under a key", 0),
+            ("test events", 0),
+        ];
+        for shop in &self.shops {
+            let book = shop.book.lock();
+            let counts = [book.sessions.len(), book.calls.len(), book.tests.len()];
+            for ((_, figure), count) in figures.iter_mut().zip(counts) {
+                *figure += count as u64;
+            }
+        }
+        figures.to_vec()
+    }
+}

@@ -1,0 +1,276 @@
+//! What a partner's clients were told, and what they still have to find out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kernel::{Bound, Timestamp};
+use serde_json::Value;
+
+use crate::history::{Kind, Outcome};
+use crate::http::{Answer, Lost};
+use crate::time;
+
+/// One partner's.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    /// Writes by their key: no key is used for two.
+    pub(crate) calls: BTreeMap<String, Call>,
+    pub(crate) sessions: BTreeMap<String, Session>,
+    /// Sessions that may still change, newest last.
+    pub(crate) hot: Vec<String>,
+    /// Test events by the delivery each was answered.
+    pub(crate) tests: BTreeMap<String, Test>,
+    /// Was a create told that the quota is used up?
+    pub(crate) exhausted: bool,
+    /// What contradicts what was said before.
+    pub(crate) breaches: Vec<String>,
+}
+
+/// A write under a key.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) kind: Kind,
+    /// The session it is about.
+    pub(crate) session: Option<String>,
+    pub(crate) bytes: Vec<u8>,
+    /// Before it was first sent.
+    pub(crate) invoked: Duration,
+    /// Its first answer, and after that was read: every repeat has the same.
+    pub(crate) first: Option<(Answer, Duration)>,
+    /// Was it ever refused?
+    pub(crate) refused: bool,
+    /// How often it was sent without a known end.
+    pub(crate) in_doubt: u32,
+    /// Was it repeated after a crash?
+    pub(crate) judged: bool,
+}
+
+/// A session that somebody was given.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// As it was created, without its secret: nothing but its status changes.
+    pub(crate) terms: Value,
+    pub(crate) secret: String,
+    pub(crate) expires_at: Timestamp,
+    /// The end somebody has seen.
+    pub(crate) end: Option<String>,
+    /// Payments that somebody was told to have failed.
+    pub(crate) failed: BTreeSet<String>,
+}
+
+/// An event that a partner has sent itself.
+#[derive(Debug)]
+pub(crate) struct Test {
+    pub(crate) event: String,
+    /// Was it said to be queued again?
+    pub(crate) replayed: bool,
+}
+
+impl Book {
+    /// A write is being sent under a key; its bytes, unless they were others before.
+    pub(crate) fn doubt(&mut self, key: &str, kind: Kind, session: Option<&str>, bytes: &[u8]) {
+        let call = self.calls.entry(key.to_owned()).or_insert_with(|| Call {
+            kind,
+            session: session.map(str::to_owned),
+            bytes: bytes.to_vec(),
+            invoked: time::now(),
+            first: None,
+            refused: false,
+            in_doubt: 0,
+            judged: false,
+        });
+        call.in_doubt += 1;
+    }
+
+    /// Notes what a write under a key was answered; was it definite?
+    pub(crate) fn note(&mut self, key: &str, answer: &Result<Answer, Lost>) -> bool {
+        let outcome = Outcome::of(answer);
+        let Some(call) = self.calls.get_mut(key) else {
+            return false;
+        };
+        if outcome == Outcome::Info && !matches!(answer, Err(Lost::Unsent)) {
+            return false;
+        }
+        call.in_doubt = call.in_doubt.saturating_sub(1);
+        let Ok(answer) = answer else { return true };
+        call.refused |= outcome == Outcome::Fail;
+        self.exhausted |= answer.code() == "quota_exhausted";
+        match &call.first {
+            Some((first, _)) if first != answer => {
+                let breach = format!("{key} was answered {first:?}, then {answer:?}");
+                self.breaches.push(breach);
+            }
+            None if outcome == Outcome::Ok => {
+                call.first = Some((answer.clone(), time::now()));
+                if call.refused {
+                    self.breaches
+                        .push(format!("{key} was refused, and then done"));
+                }
+                let (kind, session) = (call.kind, call.session.clone());
+                self.learn(key, kind, session.as_deref(), answer);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// The first answer to a write: what it says has happened.
+    pub(crate) fn learn(&mut self, key: &str, kind: Kind, session: Option<&str>, answer: &Answer) {
+        match (kind, session) {
+            (Kind::Create, _) => self.create(key, answer),
+            (Kind::Cancel, Some(id)) => self.saw(id, "cancelled", None),
+            (Kind::Complete, Some(id)) => self.saw(id, "completed", None),
+            (Kind::Fail, Some(id)) => {
+                let said = answer.json();
+                let refid = said.pointer("/intent/tx_refid").and_then(Value::as_str);
+                let known = self.sessions.get_mut(id);
+                match known.zip(refid) {
+                    Some((known, refid)) => {
+                        known.failed.insert(refid.to_owned());
+                    }
+                    None => self.breaches.push(format!("{id} failed: {answer:?}")),
+                }
+            }
+            (Kind::Rebrand, _) if answer.text("brand_name").as_deref() != Some(key) => {
+                self.breaches
+                    .push(format!("the brand {key} became {answer:?}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn create(&mut self, key: &str, answer: &Answer) {
+        let Some((id, session)) = Session::read(answer) else {
+            let breach = format!("{key} was answered no session: {answer:?}");
+            return self.breaches.push(breach);
+        };
+        if self.sessions.insert(id.clone(), session).is_some() {
+            self.breaches
+                .push(format!("{id} was created under two keys"));
+        }
+        self.hot.push(id);
+    }
+
+    /// Somebody saw how a session stands, asked after its end was known to be `known`.
+    pub(crate) fn saw(&mut self, id: &str, status: &str, known: Option<&str>) {
+        let Some(session) = self.sessions.get_mut(id) else {
+            return;
+        };
+        let before = match status {
+            "open" => known,
+            _ => session.end.as_deref(),
+        };
+        if let Some(before) = before
+            && before != status
+        {
+            self.breaches
+                .push(format!("{id} was {before} and is {status}"));
+        } else if status != "open" {
+            session.end = Some(status.to_owned());
+        }
+    }
+
+    /// The end of a session, if somebody has seen it.
+    pub(crate) fn end(&self, id: &str) -> Option<String> {
+        self.sessions.get(id)?.end.clone()
+    }
+}
+
+impl Session {
+    /// The session in the answer to its create, and its id.
+    fn read(answer: &Answer) -> Option<(String, Self)> {
+        let mut terms = answer.json();
+        let fields = terms.as_object_mut()?;
+        let secret = fields.remove("client_secret")?;
+        if fields.remove("status")? != "open" {
+            return None;
+        }
+        let text = |field: &str| fields.get(field)?.as_str().map(str::to_owned);
+        let id = text("id")?;
+        let expires_at = Timestamp::parse(&text("expires_at")?, Bound::Upper).ok()?;
+        let session = Self {
+            secret: secret.as_str()?.to_owned(),
+            expires_at,
+            terms,
+            end: None,
+            failed: BTreeSet::new(),
+        };
+        Some((id, session))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, request_id: &str, body: &str) -> Answer {
+        Answer {
+            status,
+            request_id: request_id.to_owned(),
+            body: body.as_bytes().to_vec(),
+        }
+    }
+
+    fn created(id: &str) -> Answer {
+        let body = format!(
+            r#"{{"id":"{id}","status":"open","expires_at":"2026-05-25T12:00:00.000Z","client_secret":"gsec"}}"#
+        );
+        answer(201, "req_1", &body)
+    }
+
+    fn book() -> Book {
+        let mut book = Book::default();
+        book.doubt("k", Kind::Create, None, b"");
+        assert!(book.note("k", &Ok(created("gs"))));
+        assert!(book.breaches.is_empty() && book.sessions.contains_key("gs"));
+        book
+    }
+
+    #[test]
+    fn a_repeat_that_differs_in_anything_is_a_breach() {
+        for other in [
+            answer(200, "req_1", "{}"),
+            answer(403, "req_2", r#"{"code":"quota_exhausted"}"#),
+            Answer {
+                request_id: "req_2".to_owned(),
+                ..created("gs")
+            },
+            created("gs_2"),
+        ] {
+            let mut book = book();
+            book.doubt("k", Kind::Create, None, b"");
+            assert!(book.note("k", &Ok(created("gs"))));
+            assert!(book.breaches.is_empty());
+            book.note("k", &Ok(other));
+            assert_eq!(book.breaches.len(), 1);
+        }
+    }
+
+    #[test]
+    fn one_session_under_two_keys_and_two_ends_are_breaches() {
+        let mut book = book();
+        book.doubt("l", Kind::Create, None, b"");
+        book.note("l", &Ok(created("gs")));
+        assert_eq!(book.breaches.len(), 1);
+        book.saw("gs", "expired", None);
+        book.saw("gs", "expired", Some("expired"));
+        // Asked before the end was known.
+        book.saw("gs", "open", None);
+        assert_eq!(book.breaches.len(), 1);
+        book.saw("gs", "open", Some("expired"));
+        book.saw("gs", "cancelled", None);
+        assert_eq!(book.breaches.len(), 3);
+    }
+
+    #[test]
+    fn a_twin_in_flight_tells_nothing() {
+        let mut book = book();
+        book.doubt("k", Kind::Create, None, b"");
+        let twin = answer(409, "req_2", r#"{"code":"idempotency_in_progress"}"#);
+        assert!(!book.note("k", &Ok(twin)));
+        assert!(!book.note("k", &Err(Lost::Unknown)));
+        assert_eq!((book.breaches.len(), book.calls["k"].in_doubt), (0, 1));
+        assert!(book.note("k", &Err(Lost::Unsent)));
+        assert_eq!(book.calls["k"].in_doubt, 0);
+    }
+}

@@ -1,0 +1,402 @@
+//! Holding what the gate says after a crash against what it said before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::thread;
+
+use serde_json::Value;
+
+use super::book::{Book, Call, Session};
+use super::{Gate, Shop};
+use crate::Result;
+use crate::history::Kind;
+use crate::http::{Answer, Client, Lost, PATIENCE, request};
+use crate::receiver::{DELIVERED_WITHIN, Event};
+use crate::time;
+
+/// A healthy service knows at once; faults that a test has armed pass.
+const TRIES: u32 = 40;
+
+/// Retries whatever has no end, under its own key, until it has one.
+pub(super) fn converge(gate: &Gate, address: SocketAddr) -> Result<u64> {
+    let mut resolved = 0;
+    for shop in &gate.shops {
+        let mut client = Client::new(address);
+        let doubts: Vec<(String, Vec<u8>)> = {
+            let book = shop.book.lock();
+            let open = book.calls.iter().filter(|(_, call)| call.in_doubt > 0);
+            open.map(|(key, call)| (key.clone(), call.bytes.clone()))
+                .collect()
+        };
+        for (key, bytes) in doubts {
+            until_definite(&mut client, &bytes, |answer| {
+                shop.book.lock().note(&key, answer)
+            })
+            .map_err(|fault| format!("{key}: {fault}"))?;
+            // Whoever asked under this key before has the same end.
+            if let Some(call) = shop.book.lock().calls.get_mut(&key) {
+                call.in_doubt = 0;
+            }
+            resolved += 1;
+        }
+    }
+    Ok(resolved)
+}
+
+fn until_definite(
+    client: &mut Client,
+    bytes: &[u8],
+    definite: impl Fn(&std::result::Result<Answer, Lost>) -> bool,
+) -> Result<()> {
+    for _ in 0..TRIES {
+        if definite(&client.call(bytes)) {
+            return Ok(());
+        }
+        thread::sleep(PATIENCE / 240);
+    }
+    Err("no definite outcome".into())
+}
+
+/// Compares what the lists show with the book, and repeats every write that was not repeated yet, or with `all` every one.
+pub(super) fn judge(gate: &Gate, address: SocketAddr, all: bool) -> Result<Vec<String>> {
+    let mut breaches = gate.receiver.breaches();
+    for shop in &gate.shops {
+        let mut reader = Reader::new(shop, address);
+        reader.repeat(all)?;
+        let seen = reader.see()?;
+        let mut book = shop.book.lock();
+        let mut found = std::mem::take(&mut book.breaches);
+        found.extend(check_sessions(&mut book, &seen));
+        found.extend(check_transactions(&book, &seen));
+        found.extend(check_quota(&book, shop.quota, &seen));
+        found.extend(check_branding(&book, seen.brand.as_deref()));
+        tidy(&mut book);
+        let name = &shop.name;
+        breaches.extend(found.iter().map(|breach| format!("{name}: {breach}")));
+    }
+    Ok(breaches)
+}
+
+/// What a partner's reads show.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Sessions by their id.
+    sessions: BTreeMap<String, Value>,
+    /// Reference and status of the payments of each session.
+    payments: BTreeMap<String, BTreeMap<String, String>>,
+    brand: Option<String>,
+}
+
+struct Reader<'s> {
+    shop: &'s Shop,
+    client: Client,
+}
+
+impl<'s> Reader<'s> {
+    const fn new(shop: &'s Shop, address: SocketAddr) -> Self {
+        Self {
+            shop,
+            client: Client::new(address),
+        }
+    }
+
+    /// Every write under its key once more: the book holds it to its first answer.
+    fn repeat(&mut self, all: bool) -> Result<()> {
+        let due: Vec<(String, Vec<u8>)> = {
+            let book = self.shop.book.lock();
+            let due = |call: &Call| call.first.is_some() && (all || !call.judged);
+            let calls = book.calls.iter().filter(|(_, call)| due(call));
+            calls
+                .map(|(key, call)| (key.clone(), call.bytes.clone()))
+                .collect()
+        };
+        for (key, bytes) in due {
+            let book = &self.shop.book;
+            until_definite(&mut self.client, &bytes, |answer| {
+                book.lock().note(&key, answer)
+            })
+            .map_err(|fault| format!("{key} again: {fault}"))?;
+            if let Some(call) = book.lock().calls.get_mut(&key) {
+                call.judged = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn see(&mut self) -> Result<Seen> {
+        let mut seen = Seen::default();
+        for session in self.pages("/gate_sessions", "id")? {
+            let id = field(&session, "id").ok_or("a session without id")?;
+            if seen.sessions.insert(id.clone(), session).is_some() {
+                return Err(format!("{id} is listed twice").into());
+            }
+        }
+        for payment in self.pages("/transactions", "refid")? {
+            let text = |name| field(&payment, name).ok_or(format!("{payment} without {name}"));
+            let of = seen.payments.entry(text("session_id")?).or_default();
+            of.insert(text("refid")?, text("status")?);
+        }
+        seen.brand = field(&self.get("/branding")?, "brand_name");
+        Ok(seen)
+    }
+
+    fn get(&mut self, path: &str) -> Result<Value> {
+        let bytes = request(&self.shop.key, "GET", path, "", "");
+        for _ in 0..TRIES {
+            if let Ok(answer) = self.client.call(&bytes) {
+                if answer.status == 200 {
+                    return Ok(answer.json());
+                }
+                if answer.status < 500 {
+                    return Err(format!("GET {path}: {answer:?}").into());
+                }
+            }
+            thread::sleep(PATIENCE / 240);
+        }
+        Err(format!("GET {path}: no answer").into())
+    }
+
+    /// All pages of a list.
+    fn pages(&mut self, path: &str, id: &str) -> Result<Vec<Value>> {
+        let mut all = Vec::new();
+        let mut after = String::new();
+        loop {
+            let page = self.get(&format!("{path}?limit=100{after}"))?;
+            let more = page.get("has_more") == Some(&Value::Bool(true));
+            all.extend(data(&page));
+            let last = all.last().and_then(|last| field(last, id));
+            match last.filter(|_| more) {
+                Some(last) => after = format!("&starting_after={last}"),
+                None => return Ok(all),
+            }
+        }
+    }
+
+    /// How every delivery of the partner stands.
+    fn deliveries(&mut self) -> Result<BTreeMap<String, String>> {
+        let mut all = BTreeMap::new();
+        loop {
+            let path = format!("/webhooks/deliveries?limit=200&skip={}", all.len());
+            let page = self.get(&path)?;
+            for delivery in data(&page) {
+                let stands = field(&delivery, "id").zip(field(&delivery, "status"));
+                all.extend(stands);
+            }
+            if page.get("has_more") != Some(&Value::Bool(true)) {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn data(page: &Value) -> Vec<Value> {
+    let listed = page.get("data").and_then(Value::as_array);
+    listed.cloned().unwrap_or_default()
+}
+
+fn field(value: &Value, name: &str) -> Option<String> {
+    Some(value.get(name)?.as_str()?.to_owned())
+}
+
+/// The sessions listed are exactly those acknowledged, as they were created, each where it was seen last or further.
+fn check_sessions(book: &mut Book, seen: &Seen) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (id, listed) in &seen.sessions {
+        let mut terms = listed.clone();
+        let status = terms.as_object_mut().and_then(|it| it.remove("status"));
+        let status = status.as_ref().and_then(Value::as_str).unwrap_or_default();
+        let Some(known) = book.sessions.get(id) else {
+            breaches.push(format!("{id} is there, which nobody was given"));
+            continue;
+        };
+        if known.terms != terms {
+            breaches.push(format!("{id} was {} and is {terms}", known.terms));
+        }
+        let end = known.end.clone();
+        book.saw(id, status, end.as_deref());
+    }
+    breaches.append(&mut book.breaches);
+    let lost = book
+        .sessions
+        .keys()
+        .filter(|id| !seen.sessions.contains_key(*id));
+    breaches.extend(lost.map(|id| format!("{id} was acknowledged and is lost")));
+    breaches
+}
+
+/// A completed session was paid once, no other was; what has failed is what somebody was told.
+fn check_transactions(book: &Book, seen: &Seen) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let nothing = BTreeMap::new();
+    for (id, session) in &book.sessions {
+        let payments = seen.payments.get(id).unwrap_or(&nothing);
+        let of = |status: &str| -> BTreeSet<&String> {
+            let of = payments.iter().filter(|(_, is)| *is == status);
+            of.map(|(refid, _)| refid).collect()
+        };
+        let paid = usize::from(session.end.as_deref() == Some("completed"));
+        let failed: BTreeSet<&String> = session.failed.iter().collect();
+        if of("completed").len() != paid || of("failed") != failed {
+            breaches.push(format!(
+                "{id} ended {:?}, failed payments {failed:?}: {payments:?}",
+                session.end
+            ));
+        }
+    }
+    let strays = seen
+        .payments
+        .keys()
+        .filter(|id| !book.sessions.contains_key(*id));
+    breaches.extend(strays.map(|id| format!("a payment of {id}, which nobody was given")));
+    breaches
+}
+
+/// No month has more sessions than the quota; whoever was told that it is used up was told the truth.
+fn check_quota(book: &Book, quota: Option<u64>, seen: &Seen) -> Option<String> {
+    let mut months: BTreeMap<String, u64> = BTreeMap::new();
+    for session in seen.sessions.values() {
+        let created = field(session, "created_at").unwrap_or_default();
+        *months.entry(created.chars().take(7).collect()).or_default() += 1;
+    }
+    let most = months.values().max().copied().unwrap_or_default();
+    let sound = match quota {
+        Some(quota) if book.exhausted => most == quota,
+        Some(quota) => most <= quota,
+        None => !book.exhausted,
+    };
+    let told = book.exhausted;
+    (!sound).then(|| format!("a quota of {quota:?}, used up: {told}; sessions {months:?}"))
+}
+
+/// The name is one that was set, and was not set anew since.
+fn check_branding(book: &Book, name: Option<&str>) -> Option<String> {
+    let changes = || {
+        book.calls
+            .values()
+            .filter(|call| call.kind == Kind::Rebrand)
+    };
+    let done = |call: &Call| call.first.as_ref().map(|(_, at)| *at);
+    let Some(name) = name else {
+        let lost = changes().any(|call| done(call).is_some());
+        return lost.then(|| "the branding was changed and is not".to_owned());
+    };
+    let Some(set) = book.calls.get(name).and_then(done) else {
+        return Some(format!("the brand is {name}, which nobody has set"));
+    };
+    let later = changes().find(|call| done(call).is_some() && call.invoked > set);
+    later.map(|call| format!("the brand is {name} again, in spite of {call:?}"))
+}
+
+/// Sessions of earlier rounds are no longer met by clients; what they were answered stays.
+fn tidy(book: &mut Book) {
+    let keep = book.hot.len().saturating_sub(24);
+    book.hot.drain(..keep);
+}
+
+/// Once every session has ended, each has had its two events taken, and what was asked for again has arrived.
+pub(super) fn events(gate: &Gate, address: SocketAddr) -> Result<Vec<String>> {
+    let end = time::now().saturating_add(DELIVERED_WITHIN);
+    loop {
+        let mut open = Vec::new();
+        let received = gate.receiver.events();
+        for shop in &gate.shops {
+            open.extend(missing(gate, shop, address, &received)?);
+        }
+        if open.is_empty() || time::now() > end {
+            return Ok(open);
+        }
+        thread::sleep(PATIENCE / 24);
+    }
+}
+
+fn missing(
+    gate: &Gate,
+    shop: &Shop,
+    address: SocketAddr,
+    received: &BTreeMap<String, Event>,
+) -> Result<Vec<String>> {
+    let mut reader = Reader::new(shop, address);
+    let seen = reader.see()?;
+    let listens = gate.mode == kernel::Mode::Test;
+    let stands = if listens {
+        reader.deliveries()?
+    } else {
+        BTreeMap::new()
+    };
+    let mut told: BTreeMap<&str, Vec<&Event>> = BTreeMap::new();
+    let taken = received.values().filter(|event| event.taken);
+    for event in taken.filter(|event| event.partner == shop.name) {
+        told.entry(&event.object).or_default().push(event);
+    }
+    let mut book = shop.book.lock();
+    let mut open = check_sessions(&mut book, &seen);
+    for (id, session) in &book.sessions {
+        let events = told.remove(id.as_str()).unwrap_or_default();
+        match &session.end {
+            None => open.push(format!("{id} has not ended")),
+            Some(end) if listens => {
+                let payments = seen.payments.get(id);
+                open.extend(check_events(id, session, end, &events, payments));
+            }
+            Some(_) => {}
+        }
+    }
+    for (id, test) in &book.tests {
+        let taken = told.remove(test.event.as_str()).is_some();
+        let status = stands.get(id).map_or("lost", String::as_str);
+        let wanted = if taken { "succeeded" } else { "dead_lettered" };
+        if status != wanted || test.replayed && !taken {
+            open.push(format!("{id}: {test:?}, taken {taken}, is {status}"));
+        }
+    }
+    // Whoever sent itself an event and was not told so knows of none.
+    let strays = told.iter().filter(|(object, events)| {
+        let tests = events.iter().all(|event| event.kind == super::TEST_EVENT);
+        !tests || stands.is_empty() && !object.is_empty()
+    });
+    open.extend(strays.map(|(object, _)| format!("events of {object}, which nobody was given")));
+    Ok(open)
+}
+
+/// One event of its making and one of its end, each with the session as it was then.
+fn check_events(
+    id: &str,
+    session: &Session,
+    end: &str,
+    events: &[&Event],
+    payments: Option<&BTreeMap<String, String>>,
+) -> Vec<String> {
+    let mut kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    kinds.sort_unstable();
+    let ended = format!("gate_session.{end}");
+    let mut wanted = ["gate_session.created", &ended];
+    wanted.sort_unstable();
+    if kinds != wanted {
+        return vec![format!("{id} is {end}; taken: {kinds:?}")];
+    }
+    let mut breaches = Vec::new();
+    for event in events {
+        let said: Value = serde_json::from_slice(&event.body).unwrap_or_default();
+        let mut data = said.get("data").cloned().unwrap_or_default();
+        let Some(fields) = data.as_object_mut() else {
+            breaches.push(format!("{id}: an event without data"));
+            continue;
+        };
+        let status = fields.remove("status");
+        let refid = fields.remove("tx_refid");
+        let refid = refid.as_ref().and_then(Value::as_str);
+        let then = event.kind.trim_start_matches("gate_session.");
+        let then = if then == "created" { "open" } else { then };
+        let paid = refid
+            .and_then(|refid| payments?.get(refid))
+            .map(String::as_str);
+        let pays = (then == "completed").then_some("completed");
+        if status.as_ref().and_then(Value::as_str) != Some(then)
+            || data != session.terms
+            || paid != pays
+        {
+            breaches.push(format!("{id}: {} said {said}", event.kind));
+        }
+    }
+    breaches
+}

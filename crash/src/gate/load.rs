@@ -1,0 +1,501 @@
+//! The load: several clients of several partners, on the same few sessions at once.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use kernel::Mode;
+use serde_json::Value;
+
+use super::book::Test;
+use super::{Gate, SHOP, Shop};
+use crate::caller::{Begun, Caller, number};
+use crate::history::Kind;
+use crate::http::{Answer, Lost, request};
+use crate::storm::cut;
+use crate::time;
+
+const STORMERS: u64 = 8;
+
+/// One client of a partner.
+pub(super) struct Visitor<'g, 'c, 'f> {
+    pub(super) gate: &'g Gate,
+    pub(super) shop: &'g Shop,
+    pub(super) caller: &'c mut Caller<'f>,
+    pub(super) chance: &'c mut fastrand::Rng,
+}
+
+/// A write that is about to be sent.
+struct Writing {
+    kind: Kind,
+    /// What it is about: a session, or the key of what is created.
+    object: String,
+    key: Option<String>,
+    bytes: Vec<u8>,
+}
+
+impl Visitor<'_, '_, '_> {
+    pub(super) fn act(&mut self) {
+        let hot = self.shop.book.lock().hot.clone();
+        let newest = hot.iter().rev().take(self.caller.front.hot);
+        let picked = self.chance.choice(newest).cloned();
+        let Some(id) = picked.filter(|_| self.chance.u8(0..100) < 78) else {
+            return self.create();
+        };
+        match self.chance.u8(0..100) {
+            0..=21 => self.end(&id),
+            22..=31 => self.twins(&id),
+            32..=37 => self.fail(&id),
+            38..=52 => self.read(&id),
+            53..=59 => self.bootstrap(&id),
+            60..=65 => self.list(),
+            66..=71 => self.repeat(),
+            72..=75 => self.rebrand(),
+            76..=79 => self.read_branding(),
+            80..=83 => self.send_test(),
+            84..=87 => self.replay(),
+            88..=91 => self.refused(&id),
+            92 => self.hang_up(&id),
+            _ => self.late(&hot),
+        }
+    }
+
+    fn begin(&self, kind: Kind, object: Option<&str>) -> Begun {
+        Begun::now(kind, &self.shop.name, object)
+    }
+
+    /// Notes that a write is being sent.
+    fn prepare(&self, writing: &Writing) -> Begun {
+        if let Some(key) = &writing.key {
+            let session = Some(writing.object.as_str()).filter(|_| writing.kind.is_act());
+            let mut book = self.shop.book.lock();
+            book.doubt(key, writing.kind, session, &writing.bytes);
+        }
+        Begun {
+            key: writing.key.clone(),
+            ..self.begin(writing.kind, Some(&writing.object))
+        }
+    }
+
+    /// Notes what became of it.
+    fn conclude(&mut self, writing: &Writing, begun: Begun, answer: Result<Answer, Lost>) {
+        let mut book = self.shop.book.lock();
+        match &writing.key {
+            Some(key) => {
+                book.note(key, &answer);
+            }
+            None => {
+                if let Some(answer) = answer.as_ref().ok().filter(|answer| answer.status < 300) {
+                    book.learn("", writing.kind, Some(&writing.object), answer);
+                }
+            }
+        }
+        drop(book);
+        self.caller.end(begun, answer);
+    }
+
+    fn write(&mut self, writing: &Writing) {
+        let begun = self.prepare(writing);
+        let answer = self.caller.one.call(&writing.bytes);
+        self.conclude(writing, begun, answer);
+    }
+
+    /// Two writes at once.
+    fn write_both(&mut self, one: &Writing, other: &Writing) {
+        let begun = self.prepare(one);
+        let sent = self.caller.one.send(&one.bytes);
+        let second = self.prepare(other);
+        let answer = self.caller.other.call(&other.bytes);
+        self.conclude(other, second, answer);
+        let answer = sent.and_then(|()| self.caller.one.receive());
+        self.conclude(one, begun, answer);
+    }
+
+    /// By itself, or twice under one key, with the same body or with another.
+    fn create(&mut self) {
+        let key = format!("create-{}", number());
+        let writing = creating(self.shop, &key, self.chance);
+        if self.chance.u8(0..100) < 65 {
+            return self.write(&writing);
+        }
+        let same = self.chance.bool();
+        let twin = match same {
+            true => Writing {
+                bytes: writing.bytes.clone(),
+                object: writing.object.clone(),
+                key: writing.key.clone(),
+                ..writing
+            },
+            false => creating(self.shop, &key, self.chance),
+        };
+        self.write_both(&writing, &twin);
+    }
+
+    /// Cancelled, or completed where that can be done by hand.
+    fn ending(&mut self, id: &str) -> Writing {
+        let by_hand = self.gate.mode == Mode::Test && self.chance.bool();
+        let kind = if by_hand {
+            Kind::Complete
+        } else {
+            Kind::Cancel
+        };
+        acting(self.shop, kind, id, self.chance)
+    }
+
+    fn end(&mut self, id: &str) {
+        let writing = self.ending(id);
+        self.write(&writing);
+    }
+
+    fn twins(&mut self, id: &str) {
+        let (one, other) = (self.ending(id), self.ending(id));
+        self.write_both(&one, &other);
+    }
+
+    /// Without a key nobody would know how often it has failed.
+    fn fail(&mut self, id: &str) {
+        if self.gate.mode == Mode::Test {
+            let mut writing = acting(self.shop, Kind::Fail, id, self.chance);
+            if writing.key.is_none() {
+                writing = with_key(self.shop, Kind::Fail, id, format!("fail-{}", number()));
+            }
+            self.write(&writing);
+        }
+    }
+
+    /// Sends a write and does not wait for its answer.
+    fn hang_up(&mut self, id: &str) {
+        let key = format!("{:?}-{id}", Kind::Cancel);
+        let writing = match self.chance.bool() {
+            true => with_key(self.shop, Kind::Cancel, id, key),
+            false => creating(self.shop, &format!("create-{}", number()), self.chance),
+        };
+        let begun = self.prepare(&writing);
+        let sent = self.caller.one.send(&writing.bytes);
+        self.caller.one.close();
+        self.conclude(&writing, begun, sent.and(Err(Lost::Unknown)));
+    }
+
+    /// What was answered once is answered so again, whatever has happened since.
+    fn repeat(&mut self) {
+        let again = {
+            let book = self.shop.book.lock();
+            self.chance.choice(&book.calls).map(|(key, call)| Writing {
+                kind: call.kind,
+                object: match call.kind {
+                    Kind::Rebrand => brand(self.shop),
+                    _ => call.session.clone().unwrap_or_else(|| key.clone()),
+                },
+                key: Some(key.clone()),
+                bytes: call.bytes.clone(),
+            })
+        };
+        if let Some(writing) = again {
+            self.write(&writing);
+        }
+    }
+
+    /// Two changes at once, now and then.
+    fn rebrand(&mut self) {
+        let one = rebranding(self.shop);
+        if self.chance.bool() {
+            return self.write(&one);
+        }
+        let other = rebranding(self.shop);
+        self.write_both(&one, &other);
+    }
+
+    fn get(&mut self, kind: Kind, path: &str, object: Option<&str>) -> Option<Answer> {
+        let begun = self.begin(kind, object);
+        self.caller.get(begun, &self.shop.key, path)
+    }
+
+    fn read(&mut self, id: &str) {
+        let known = self.shop.book.lock().end(id);
+        let path = format!("/gate_sessions/{id}");
+        match self.get(Kind::ReadSession, &path, Some(id)) {
+            Some(answer) => self.saw(&answer.json(), id, known.as_deref()),
+            None => self.not_lost(id),
+        }
+    }
+
+    /// What was acknowledged is there.
+    fn not_lost(&self, id: &str) {
+        let last = self.caller.ops.last();
+        if last.is_some_and(|op| op.said.as_ref().is_some_and(|(status, _)| *status == 404)) {
+            let breach = format!("{id} was acknowledged and is not there");
+            self.shop.book.lock().breaches.push(breach);
+        }
+    }
+
+    /// A session as somebody has read it.
+    fn saw(&self, session: &Value, id: &str, known: Option<&str>) {
+        let status = session.get("status").and_then(Value::as_str);
+        let status = status.unwrap_or_default();
+        self.shop.book.lock().saw(id, status, known);
+    }
+
+    fn bootstrap(&mut self, id: &str) {
+        let (secret, known) = {
+            let book = self.shop.book.lock();
+            let session = book.sessions.get(id);
+            let secret = session.map(|session| session.secret.clone());
+            (secret.unwrap_or_default(), book.end(id))
+        };
+        let body = format!("{{\"clientSecret\":\"{secret}\"}}");
+        let origin = format!("Origin: {SHOP}\r\n");
+        let key = &self.shop.publishable;
+        let bytes = request(key, "POST", "/embed/bootstrap", &origin, &body);
+        let begun = self.begin(Kind::Bootstrap, Some(id));
+        let answer = self.caller.one.call(&bytes);
+        if let Some(answer) = self.caller.end(begun, answer)
+            && answer.status == 200
+        {
+            self.shop.book.lock().saw(id, "open", known.as_deref());
+        }
+    }
+
+    /// A page shows no session as open whose time had passed when it was asked for, and each status where it belongs.
+    fn list(&mut self) {
+        let known: Vec<(String, Option<String>)> = {
+            let book = self.shop.book.lock();
+            let newest = book.hot.iter().rev().take(20);
+            newest.map(|id| (id.clone(), book.end(id))).collect()
+        };
+        let wanted = ["", "open", "completed", "expired", "cancelled"];
+        let wanted = self.chance.choice(wanted).unwrap_or_default();
+        let filter = match wanted {
+            "" => String::new(),
+            status => format!("&status={status}"),
+        };
+        let asked = time::wall();
+        let path = format!("/gate_sessions?limit=20{filter}");
+        let Some(answer) = self.get(Kind::ReadList, &path, None) else {
+            return;
+        };
+        let said = answer.json();
+        let listed = said.get("data").and_then(Value::as_array);
+        for session in listed.into_iter().flatten() {
+            let text = |field: &str| session.get(field).and_then(Value::as_str);
+            let (id, status) = (text("id").unwrap_or_default(), text("status"));
+            let ended = known.iter().find(|(known, _)| known == id);
+            self.saw(session, id, ended.and_then(|(_, end)| end.as_deref()));
+            let mut book = self.shop.book.lock();
+            let expired = book.sessions.get(id).map(|session| session.expires_at);
+            let late = status == Some("open") && expired.is_some_and(|expires| expires <= asked);
+            if late || !wanted.is_empty() && status != Some(wanted) {
+                let breach = format!("a list of `{wanted}` asked for at {asked} shows {session}");
+                book.breaches.push(breach);
+            }
+        }
+    }
+
+    fn read_branding(&mut self) {
+        let object = brand(self.shop);
+        self.get(Kind::ReadBranding, "/branding", Some(&object));
+    }
+
+    fn send_test(&mut self) {
+        let bytes = request(&self.shop.key, "POST", "/webhooks/test", "", "");
+        let begun = self.begin(Kind::SendTest, None);
+        let answer = self.caller.one.call(&bytes);
+        let answer = self.caller.end(begun, answer);
+        let Some(answer) = answer.filter(|answer| answer.status == 200) else {
+            return;
+        };
+        if let Some((id, event)) = answer.text("id").zip(answer.text("event_id")) {
+            let test = Test {
+                event,
+                replayed: false,
+            };
+            self.shop.book.lock().tests.insert(id, test);
+        }
+    }
+
+    /// Its receiver takes an event from the moment it is asked for again.
+    fn replay(&mut self) {
+        let test = {
+            let book = self.shop.book.lock();
+            let tests = book.tests.iter().map(|(id, test)| (id, &test.event));
+            let picked = self.chance.choice(tests);
+            picked.map(|(id, event)| (id.clone(), event.clone()))
+        };
+        let Some((id, event)) = test else { return };
+        let path = format!("/webhooks/deliveries/{id}/replay");
+        let bytes = request(&self.shop.key, "POST", &path, "", "");
+        let begun = self.begin(Kind::Replay, Some(&id));
+        self.gate.receiver.want(&event);
+        let answer = self.caller.one.call(&bytes);
+        if let Some(answer) = self.caller.end(begun, answer)
+            && answer.status == 200
+            && let Some(test) = self.shop.book.lock().tests.get_mut(&id)
+        {
+            test.replayed = true;
+        }
+    }
+
+    /// What is refused whatever the books say, and changes nothing.
+    fn refused(&mut self, id: &str) {
+        let mode = self.gate.mode.as_str();
+        let nobodys = format!("sk_{mode}_NobodyNobodyNobodyNobodyNobody99");
+        let path = format!("/gate_sessions/{id}");
+        let Shop {
+            key, publishable, ..
+        } = self.shop;
+        let headers = format!("Idempotency-Key: refused-{}\r\n", number());
+        let elsewhere = r#"{"amount":"1","currency":"EUR","return_url":"https://other.example/"}"#;
+        let bytes = match self.chance.u8(0..5) {
+            0 => request(&nobodys, "GET", &path, "", ""),
+            1 => request(publishable, "GET", &path, "", ""),
+            2 => request(key, "POST", "/gate_sessions", "", elsewhere),
+            3 => request(key, "POST", "/gate_sessions", &headers, elsewhere),
+            _ => request(key, "GET", &nobodys_session(id), "", ""),
+        };
+        let begun = self.begin(Kind::Refused, None);
+        let answer = self.caller.one.call(&bytes);
+        if let Some(answer) = self.caller.end(begun, answer)
+            && answer.status < 300
+        {
+            let breach = format!("a request to be refused was answered {answer:?}");
+            self.shop.book.lock().breaches.push(breach);
+        }
+    }
+
+    /// A session of some time ago, which may have expired: looked at while it is ended.
+    fn late(&mut self, hot: &[String]) {
+        let Some(id) = self.chance.choice(hot).cloned() else {
+            return;
+        };
+        let writing = self.ending(&id);
+        let begun = self.prepare(&writing);
+        let sent = self.caller.other.send(&writing.bytes);
+        self.read(&id);
+        let answer = sent.and_then(|()| self.caller.other.receive());
+        self.conclude(&writing, begun, answer);
+    }
+}
+
+impl Kind {
+    const fn is_act(self) -> bool {
+        matches!(self, Self::Cancel | Self::Complete | Self::Fail)
+    }
+}
+
+/// The branding of a partner, as an object of operations.
+fn brand(shop: &Shop) -> String {
+    format!("the branding of {}", shop.name)
+}
+
+fn keyed(key: &str) -> String {
+    format!("Idempotency-Key: {key}\r\n")
+}
+
+fn creating(shop: &Shop, key: &str, chance: &mut fastrand::Rng) -> Writing {
+    let (units, hundredths) = (chance.u32(1..1_000), chance.u8(0..100));
+    let flow = chance.choice(["null", "\"on_ramp\"", "\"swap\""]);
+    let body = format!(
+        "{{\"amount\":\"{units}.{hundredths:02}\",\"currency\":\"EUR\",\"return_url\":\"{SHOP}/done\",\
+         \"flow\":{},\"metadata\":{{\"order\":{units}.10}}}}",
+        flow.unwrap_or("null")
+    );
+    Writing {
+        kind: Kind::Create,
+        object: key.to_owned(),
+        key: Some(key.to_owned()),
+        bytes: request(&shop.key, "POST", "/gate_sessions", &keyed(key), &body),
+    }
+}
+
+/// An act on a session: under the key that everybody uses for it, one of its own, or none.
+fn acting(shop: &Shop, kind: Kind, id: &str, chance: &mut fastrand::Rng) -> Writing {
+    let key = match chance.u8(0..10) {
+        0..=5 => format!("{kind:?}-{id}"),
+        6..=7 => format!("act-{}", number()),
+        _ => {
+            return Writing {
+                kind,
+                object: id.to_owned(),
+                key: None,
+                bytes: request(&shop.key, "POST", &path_of(kind, id), "", ""),
+            };
+        }
+    };
+    with_key(shop, kind, id, key)
+}
+
+fn with_key(shop: &Shop, kind: Kind, id: &str, key: String) -> Writing {
+    let bytes = request(&shop.key, "POST", &path_of(kind, id), &keyed(&key), "");
+    Writing {
+        kind,
+        object: id.to_owned(),
+        key: Some(key),
+        bytes,
+    }
+}
+
+fn path_of(kind: Kind, id: &str) -> String {
+    match kind {
+        Kind::Complete => format!("/test_helpers/sessions/{id}/complete"),
+        Kind::Fail => format!("/test_helpers/sessions/{id}/fail"),
+        _ => format!("/gate_sessions/{id}/cancel"),
+    }
+}
+
+/// Each change has a key of its own, and the name is the key.
+fn rebranding(shop: &Shop) -> Writing {
+    let key = format!("brand-{}", number());
+    let body = format!("{{\"brand_name\":\"{key}\"}}");
+    Writing {
+        kind: Kind::Rebrand,
+        object: brand(shop),
+        bytes: request(&shop.key, "PATCH", "/branding", &keyed(&key), &body),
+        key: Some(key),
+    }
+}
+
+/// The path of a session that differs in its last letter: of the same kind, and nobody's.
+fn nobodys_session(id: &str) -> String {
+    let mut id = id.to_owned();
+    let last = id.pop();
+    id.push(if last == Some('0') { '1' } else { '0' });
+    format!("/gate_sessions/{id}")
+}
+
+/// Clients that close at random bytes and instants: writes under keys, and reads.
+pub(super) fn rage(gate: &Gate, address: SocketAddr, disconnects: u64, seed: u64) {
+    let cuts = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for place in 0..STORMERS {
+            let cuts = &cuts;
+            scope.spawn(move || {
+                let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(STORMERS) + place);
+                while cuts.fetch_add(1, Ordering::Relaxed) < disconnects {
+                    if let Some(bytes) = stray(gate, &mut chance) {
+                        cut(&bytes, address, &mut chance);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A request that nobody will wait for, noted as in doubt.
+fn stray(gate: &Gate, chance: &mut fastrand::Rng) -> Option<Vec<u8>> {
+    let shop = chance.choice(gate.shops.iter())?;
+    let id = chance.choice(shop.book.lock().hot.iter()).cloned();
+    let Some(id) = id.filter(|_| chance.u8(0..100) < 70) else {
+        let writing = creating(shop, &format!("create-{}", number()), chance);
+        let key = writing.key?;
+        let mut book = shop.book.lock();
+        book.doubt(&key, writing.kind, None, &writing.bytes);
+        return Some(writing.bytes);
+    };
+    if chance.bool() {
+        return Some(request(&shop.key, "GET", "/gate_sessions", "", ""));
+    }
+    let key = format!("{:?}-{id}", Kind::Cancel);
+    let writing = with_key(shop, Kind::Cancel, &id, key.clone());
+    let mut book = shop.book.lock();
+    book.doubt(&key, Kind::Cancel, Some(&id), &writing.bytes);
+    Some(writing.bytes)
+}
