@@ -83,11 +83,7 @@ pub trait GateReads: AnswerReads {
 
     /// Records of every partner of a mode that the rail is to be asked about, the longest overdue
     /// first, at most `limit`.
-    async fn rails_due(
-        &self,
-        mode: Mode,
-        limit: u32,
-    ) -> Result<Vec<(Tenant, RailId)>, StoreError>;
+    async fn rails_due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError>;
 
     /// A customer, also one that was deleted.
     async fn customer_get(
@@ -145,7 +141,8 @@ pub trait GateStore: GateReads {
 }
 
 /// One transaction over every noun a gate use case may touch. Locks are taken in the order
-/// answer, tally, branding, session, customer, here and everywhere.
+/// answer, tally, branding, session, signed quote, rail
+/// record, customer, here and everywhere.
 pub trait GateTx:
     AnswerTx
     + AccessTx
@@ -153,6 +150,8 @@ pub trait GateTx:
     + BrandingTx
     + SessionTx
     + TransactionTx
+    + SignedQuoteTx
+    + RailTx
     + CustomerTx
     + EndpointTx
     + EventTx

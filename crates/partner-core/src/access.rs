@@ -47,6 +47,9 @@ pub enum Denial {
     /// The gate product is off for this partner.
     #[error("the gate product is not enabled")]
     GateNotEnabled,
+    /// Signed quotes and rails are off for this partner.
+    #[error("rails are not enabled")]
+    RailsNotEnabled,
 }
 
 impl Access {
@@ -130,6 +133,28 @@ impl Access {
         self.key_good()?;
         self.organization_active()?;
         self.gate_entitled()
+    }
+
+    /// Is the partner entitled to signed quotes and rails? The gate comes first.
+    ///
+    /// # Errors
+    /// The first [`Denial`] that applies.
+    pub fn rails_entitled(&self) -> Result<(), Denial> {
+        self.gate_entitled()?;
+        if self.gate.rails {
+            Ok(())
+        } else {
+            Err(Denial::RailsNotEnabled)
+        }
+    }
+
+    /// May the key still lock and redeem quotes? As those writes repeat it.
+    ///
+    /// # Errors
+    /// The first [`Denial`] that applies.
+    pub fn may_use_rails(&self) -> Result<(), Denial> {
+        self.may_write_to_gate()?;
+        self.rails_entitled()
     }
 
     /// Is the partner allowed in a pool?

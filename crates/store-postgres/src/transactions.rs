@@ -5,7 +5,7 @@ use failpoints::{Step, around};
 use gate_core::ports::{TransactionFilter, TransactionTx};
 use gate_core::session::Flow;
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
@@ -24,6 +24,16 @@ impl TransactionTx for PgTx {
     ) -> Result<(), StoreError> {
         let inserting = insert(self.holding(who).await?, who, transaction);
         around(Step::TransactionInsert, inserting).await
+    }
+
+    async fn transaction_end(
+        &mut self,
+        who: &Tenant,
+        refid: RefId,
+        state: TransactionState,
+    ) -> Result<Cas, StoreError> {
+        let outcome = end(self.holding(who).await?, who, refid, state).await?;
+        Ok(self.noting(outcome))
     }
 }
 
@@ -173,4 +183,28 @@ async fn insert(
     .await
     .map_err(errors::statement)?;
     Ok(())
+}
+
+async fn end(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    refid: RefId,
+    state: TransactionState,
+) -> Result<Cas, StoreError> {
+    let Some(key) = own_key(who, refid.id()) else {
+        return Ok(Cas::Lost);
+    };
+    let written = sqlx::query(
+        "UPDATE transactions SET status = $4, completed_at = $5
+         WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'processing'",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .bind(state.status().as_str())
+    .bind(state.completed_at().map(Timestamp::millis))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Cas::from_rows(written.rows_affected())
 }

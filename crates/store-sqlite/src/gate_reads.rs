@@ -9,7 +9,9 @@ use gate_core::ports::{
     CustomerFilter, GateReads, GateStore, GateTx, SessionFilter, TransactionFilter,
 };
 use gate_core::quota::Tally;
+use gate_core::rail::{RailId, RailRecord};
 use gate_core::session::{Session, SessionId};
+use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction};
 use kernel::{Mode, Seen, StoreError};
 use partner_core::events::Service;
@@ -18,7 +20,10 @@ use partner_core::ports::{AccessTx, EndpointTx};
 use partner_core::{Access, Tenant};
 
 use crate::tx::SqliteTx;
-use crate::{SqliteStore, branding, customers, endpoints, sessions, tallies, transactions};
+use crate::{
+    SqliteStore, branding, customers, endpoints, rails, sessions, signed_quotes, tallies,
+    transactions,
+};
 
 #[async_trait]
 impl GateReads for SqliteStore {
@@ -92,6 +97,27 @@ impl GateReads for SqliteStore {
     ) -> Result<Vec<Transaction>, StoreError> {
         let mut conn = self.inner.reader().await?;
         transactions::page(&mut conn, who, filter, limit).await
+    }
+
+    async fn signed_quote_get(
+        &self,
+        who: &Tenant,
+        id: SignedQuoteId,
+    ) -> Result<Option<Seen<SignedQuote>>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        let quote = signed_quotes::find(&mut conn, who, id).await?;
+        Ok(quote.map(|quote| self.seen(quote)))
+    }
+
+    async fn rail_get(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        rails::find(&mut conn, who, id).await
+    }
+
+    async fn rails_due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        let now = self.inner.clock.now();
+        rails::due(&mut conn, mode, now, limit).await
     }
 
     async fn customer_get(

@@ -1,5 +1,7 @@
 //! A store in memory, with one writer: what the ports promise, in the plainest way.
 
+mod rails;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,8 +15,10 @@ use gate_core::ports::{
     TallyTx, TransactionFilter, TransactionTx,
 };
 use gate_core::quota::Tally;
+use gate_core::rail::{RailId, RailRecord};
 use gate_core::session::{Session, SessionId, SessionState, Step};
-use gate_core::transaction::{RefId, Transaction};
+use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
+use gate_core::transaction::{RefId, Transaction, TransactionState};
 use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::answers::Kept;
 use partner_core::events::{DeliveryId, NewEvent, Service};
@@ -40,6 +44,8 @@ pub(crate) struct Rows {
     pub(crate) tallies: BTreeMap<Tenant, Tally>,
     pub(crate) branding: BTreeMap<Tenant, Branding>,
     pub(crate) transactions: BTreeMap<(Tenant, RefId), Transaction>,
+    pub(crate) quotes: BTreeMap<(Tenant, SignedQuoteId), SignedQuote>,
+    pub(crate) rails: BTreeMap<(Tenant, RailId), RailRecord>,
     pub(crate) customers: BTreeMap<(Tenant, CustomerId), SealedCustomer>,
     pub(crate) events: Vec<NewEvent>,
 }
@@ -229,6 +235,30 @@ impl GateReads for Memory {
             limit,
             wanted,
         ))
+    }
+
+    async fn signed_quote_get(
+        &self,
+        who: &Tenant,
+        id: SignedQuoteId,
+    ) -> Result<Option<Seen<SignedQuote>>, StoreError> {
+        let seen = self.seen(|rows| rows.quotes.get(&(who.clone(), id)).cloned());
+        Ok(seen.value.map(|value| Seen { value, at: seen.at }))
+    }
+
+    async fn rail_get(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError> {
+        Ok(self.rows().rails.get(&(who.clone(), id)).cloned())
+    }
+
+    async fn rails_due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError> {
+        let rows = self.rows();
+        let now = rows.now.unwrap();
+        let found = rows.rails.iter();
+        let found = found.filter(|((who, _), record)| who.mode == mode && record.is_due(now));
+        Ok(found
+            .map(|(at, _)| at.clone())
+            .take(limit as usize)
+            .collect())
     }
 
     async fn customer_get(
@@ -434,6 +464,17 @@ impl TransactionTx for MemoryTx {
                 .is_none()
         );
         Ok(())
+    }
+
+    async fn transaction_end(
+        &mut self,
+        who: &Tenant,
+        refid: RefId,
+        state: TransactionState,
+    ) -> Result<Cas, StoreError> {
+        let stored = self.rows.transactions.get_mut(&(who.clone(), refid));
+        let stored = stored.filter(|it| it.state == TransactionState::Processing);
+        Ok(stored.map_or(Cas::Lost, |it| guarded(true, || it.state = state)))
     }
 }
 

@@ -1,0 +1,86 @@
+//! Signed quotes and rail records in memory.
+
+use async_trait::async_trait;
+use gate_core::ports::{RailTx, SignedQuoteTx};
+use gate_core::rail::{Asking, RailId, RailRecord, RailState, RailStep};
+use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
+use kernel::{Cas, StoreError, Timestamp};
+use partner_core::Tenant;
+
+use super::{MemoryTx, guarded};
+
+#[async_trait]
+impl SignedQuoteTx for MemoryTx {
+    async fn signed_quote_insert(
+        &mut self,
+        who: &Tenant,
+        quote: &SignedQuote,
+    ) -> Result<(), StoreError> {
+        let at = (who.clone(), quote.id);
+        assert!(self.rows.quotes.insert(at, quote.clone()).is_none());
+        Ok(())
+    }
+
+    async fn signed_quote_lock(
+        &mut self,
+        who: &Tenant,
+        id: SignedQuoteId,
+    ) -> Result<Option<SignedQuote>, StoreError> {
+        Ok(self.rows.quotes.get(&(who.clone(), id)).cloned())
+    }
+
+    async fn signed_quote_consume(
+        &mut self,
+        who: &Tenant,
+        id: SignedQuoteId,
+        now: Timestamp,
+    ) -> Result<Cas, StoreError> {
+        let stored = self.rows.quotes.get_mut(&(who.clone(), id)).unwrap();
+        let holds = stored.must_be_active(now).is_ok();
+        Ok(guarded(holds, || stored.consumed_at = Some(now)))
+    }
+}
+
+#[async_trait]
+impl RailTx for MemoryTx {
+    async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
+        let at = (who.clone(), record.id);
+        assert!(self.rows.rails.insert(at, record.clone()).is_none());
+        Ok(())
+    }
+
+    async fn rail_lock(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+    ) -> Result<Option<RailRecord>, StoreError> {
+        Ok(self.rows.rails.get(&(who.clone(), id)).cloned())
+    }
+
+    async fn rail_ask(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+        before: &Asking,
+        after: &Asking,
+    ) -> Result<Cas, StoreError> {
+        let stored = self.rows.rails.get_mut(&(who.clone(), id)).unwrap();
+        let holds = stored.state == RailState::Processing && stored.asking == *before;
+        Ok(guarded(holds, || stored.asking = *after))
+    }
+
+    async fn rail_apply(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+        before: &Asking,
+        step: &RailStep,
+    ) -> Result<Cas, StoreError> {
+        let stored = self.rows.rails.get_mut(&(who.clone(), id)).unwrap();
+        let holds = stored.state == RailState::Processing && stored.asking == *before;
+        Ok(guarded(holds, || {
+            *stored = stored.clone().after(step.clone());
+            stored.asking.token = None;
+        }))
+    }
+}

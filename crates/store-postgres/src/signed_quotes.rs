@@ -1,0 +1,162 @@
+//! Signed quotes: rows in and out.
+
+use async_trait::async_trait;
+use gate_core::ports::SignedQuoteTx;
+use gate_core::pricing::{Fees, Priced};
+use gate_core::signed_quote::{QuoteTerms, SignedQuote, SignedQuoteId};
+use kernel::{Asset, Cas, Mode, Rate, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::rates::Side;
+use partner_core::sealing::Signature;
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+
+use crate::errors;
+use crate::row::{Columns, key, own_key};
+use crate::tx::PgTx;
+
+#[async_trait]
+impl SignedQuoteTx for PgTx {
+    async fn signed_quote_insert(
+        &mut self,
+        who: &Tenant,
+        quote: &SignedQuote,
+    ) -> Result<(), StoreError> {
+        insert(self.holding(who).await?, who, quote).await
+    }
+
+    async fn signed_quote_lock(
+        &mut self,
+        who: &Tenant,
+        id: SignedQuoteId,
+    ) -> Result<Option<SignedQuote>, StoreError> {
+        find(self.holding(who).await?, who, id).await
+    }
+
+    async fn signed_quote_consume(
+        &mut self,
+        who: &Tenant,
+        id: SignedQuoteId,
+        now: Timestamp,
+    ) -> Result<Cas, StoreError> {
+        let outcome = consume(self.holding(who).await?, who, id, now).await?;
+        Ok(self.noting(outcome))
+    }
+}
+
+pub(crate) async fn find(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: SignedQuoteId,
+) -> Result<Option<SignedQuote>, StoreError> {
+    let Some(key) = own_key(who, id) else {
+        return Ok(None);
+    };
+    let row = sqlx::query(
+        "SELECT partner_id, id, side, currency, asset, asset_scale, network, payment_method, fiat, crypto, rate,
+                service_fee, network_fee, signature, created_at, expires_at, consumed_at
+         FROM signed_quotes WHERE mode = $1 AND partner_id = $2 AND id = $3",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    row.map(|row| quote(&row, who.mode)).transpose()
+}
+
+pub(crate) fn quote(row: &PgRow, mode: Mode) -> Result<SignedQuote, StoreError> {
+    let row = Columns::new("signed_quotes", row);
+    Ok(SignedQuote {
+        id: row.id("id", mode)?,
+        terms: terms(&row)?,
+        created_at: row.instant("created_at")?,
+        expires_at: row.instant("expires_at")?,
+        consumed_at: row.opt_instant("consumed_at")?,
+        signature: Signature(row.digest("signature")?),
+    })
+}
+
+/// What a quote locks, from a row that has it among its columns.
+pub(crate) fn terms(row: &Columns<'_>) -> Result<QuoteTerms, StoreError> {
+    let currency = row.parsed("currency", Asset::fiat)?;
+    let scale = u8::try_from(row.small("asset_scale")?).map_err(|_| row.bad("asset_scale"))?;
+    let asset = row.parsed("asset", |symbol| Asset::listed(symbol, scale))?;
+    let service = row.amount("service_fee", currency)?;
+    let fees = Fees::of(service, row.amount("network_fee", currency)?);
+    Ok(QuoteTerms {
+        side: row.parsed("side", Side::parse)?,
+        network: row.text("network")?.to_owned(),
+        payment_method: row.text("payment_method")?.to_owned(),
+        priced: Priced {
+            rate: row.parsed("rate", Rate::parse)?,
+            fiat: row.amount("fiat", currency)?,
+            crypto: row.amount("crypto", asset)?,
+            fees: fees.ok_or_else(|| row.bad("service_fee"))?,
+        },
+    })
+}
+
+async fn insert(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    quote: &SignedQuote,
+) -> Result<(), StoreError> {
+    if quote.id.mode() != who.mode || quote.consumed_at.is_some() {
+        return Err(StoreError::Guard(format!(
+            "signed_quotes: {} is of another mode, or was redeemed before it was given",
+            quote.id
+        )));
+    }
+    let (terms, priced) = (&quote.terms, &quote.terms.priced);
+    sqlx::query(
+        "INSERT INTO signed_quotes (mode, partner_id, id, side, currency, asset, asset_scale, network, payment_method,
+                                    fiat, crypto, rate, service_fee, network_fee, signature, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key(quote.id))
+    .bind(terms.side.as_str())
+    .bind(terms.currency().code())
+    .bind(terms.asset().code())
+    .bind(i16::from(terms.asset().scale()))
+    .bind(&terms.network)
+    .bind(&terms.payment_method)
+    .bind(priced.fiat.units())
+    .bind(priced.crypto.units())
+    .bind(priced.rate.to_string())
+    .bind(priced.fees.service.units())
+    .bind(priced.fees.network.units())
+    .bind(quote.signature.0.as_slice())
+    .bind(quote.created_at.millis())
+    .bind(quote.expires_at.millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}
+
+async fn consume(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: SignedQuoteId,
+    now: Timestamp,
+) -> Result<Cas, StoreError> {
+    let Some(key) = own_key(who, id) else {
+        return Ok(Cas::Lost);
+    };
+    let written = sqlx::query(
+        "UPDATE signed_quotes SET consumed_at = $4
+         WHERE mode = $1 AND partner_id = $2 AND id = $3 AND consumed_at IS NULL AND expires_at > $4",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .bind(now.millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Cas::from_rows(written.rows_affected())
+}

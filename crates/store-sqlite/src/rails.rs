@@ -1,0 +1,238 @@
+//! Rail records: rows in and out, and the steps of one record.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use gate_core::ports::RailTx;
+use gate_core::rail::{
+    Asking, Instructions, RailId, RailKind, RailRecord, RailState, RailStatus, RailStep,
+};
+use gate_core::transaction::RefId;
+use kernel::{Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use crate::row::{Columns, json, key, own_key};
+use crate::tx::SqliteTx;
+use crate::{errors, signed_quotes};
+
+#[async_trait]
+impl RailTx for SqliteTx {
+    async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
+        insert(self.conn(), who, record).await
+    }
+
+    async fn rail_lock(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+    ) -> Result<Option<RailRecord>, StoreError> {
+        find(self.conn(), who, id).await
+    }
+
+    async fn rail_ask(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+        before: &Asking,
+        after: &Asking,
+    ) -> Result<Cas, StoreError> {
+        let outcome = ask(self.conn(), who, id, before, after).await?;
+        Ok(self.noting(outcome))
+    }
+
+    async fn rail_apply(
+        &mut self,
+        who: &Tenant,
+        id: RailId,
+        before: &Asking,
+        step: &RailStep,
+    ) -> Result<Cas, StoreError> {
+        let outcome = apply(self.conn(), who, id, before, step).await?;
+        Ok(self.noting(outcome))
+    }
+}
+
+pub(crate) async fn find(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    id: RailId,
+) -> Result<Option<RailRecord>, StoreError> {
+    let Some(key) = own_key(who, id.id()) else {
+        return Ok(None);
+    };
+    let row = sqlx::query(
+        "SELECT r.partner_id, r.id, r.kind, r.quote_id, r.session_id, r.transaction_id, r.instructions, r.status,
+                r.failure_code, r.created_at, r.ended_at, r.attempts, r.ask_token, r.ask_at, q.side, q.currency,
+                q.asset, q.asset_scale, q.network, q.payment_method, q.fiat, q.crypto, q.rate, q.service_fee,
+                q.network_fee
+         FROM rail_records AS r
+         JOIN signed_quotes AS q ON q.mode = r.mode AND q.partner_id = r.partner_id AND q.id = r.quote_id
+         WHERE r.mode = ?1 AND r.partner_id = ?2 AND r.id = ?3 AND r.kind = ?4",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .bind(id.kind().as_str())
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    row.map(|row| record(&row, who.mode)).transpose()
+}
+
+/// Records that are due, the longest overdue first.
+pub(crate) async fn due(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<(Tenant, RailId)>, StoreError> {
+    let rows = sqlx::query(DUE)
+        .bind(mode.as_str())
+        .bind(now.millis())
+        .bind(i64::from(limit))
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| {
+            let row = Columns::new("rail_records", row);
+            let partner = row.partner()?;
+            Ok((Tenant { partner, mode }, id(&row, mode)?))
+        })
+        .collect()
+}
+
+pub(crate) const DUE: &str = "SELECT partner_id, id, kind FROM rail_records
+     WHERE mode = ?1 AND status = 'processing' AND ask_at <= ?2 ORDER BY ask_at LIMIT +?3";
+
+/// A record, from a row that has its quote's terms beside it.
+pub(crate) fn record(row: &SqliteRow, mode: Mode) -> Result<RailRecord, StoreError> {
+    let row = Columns::new("rail_records", row);
+    let id = id(&row, mode)?;
+    let instructions = row.opt_text("instructions")?.map(serde_json::from_str);
+    let instructions: Option<BTreeMap<String, String>> = instructions
+        .transpose()
+        .map_err(|_| row.bad("instructions"))?;
+    let state = RailState::stored(
+        id.kind(),
+        row.parsed("status", RailStatus::parse)?,
+        row.opt_instant("ended_at")?,
+        row.opt_text("failure_code")?,
+    );
+    Ok(RailRecord {
+        id,
+        quote: row.id("quote_id", mode)?,
+        terms: signed_quotes::terms(&row)?,
+        session: row.id("session_id", mode)?,
+        refid: RefId::from(row.id("transaction_id", mode)?),
+        instructions: instructions.map(Instructions),
+        created_at: row.instant("created_at")?,
+        state: state.ok_or_else(|| row.bad("status"))?,
+        asking: Asking {
+            attempts: u32::try_from(row.integer("attempts")?).map_err(|_| row.bad("attempts"))?,
+            token: row.opt_integer("ask_token")?.map(i64::cast_unsigned),
+            next_at: row.instant("ask_at")?,
+        },
+    })
+}
+
+fn id(row: &Columns<'_>, mode: Mode) -> Result<RailId, StoreError> {
+    let kind = row.parsed("kind", RailKind::parse)?;
+    Ok(RailId::from_parts(kind, row.id("id", mode)?))
+}
+
+async fn insert(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    record: &RailRecord,
+) -> Result<(), StoreError> {
+    if record.id.in_mode(who.mode).is_none() || record.state != RailState::Processing {
+        return Err(StoreError::Guard(format!(
+            "rail_records: {} is of another mode, or has ended before it began",
+            record.id
+        )));
+    }
+    let instructions = record.instructions.as_ref();
+    let instructions = instructions.map(|it| json(&it.0)).transpose()?;
+    sqlx::query(
+        "INSERT INTO rail_records (mode, partner_id, id, kind, quote_id, session_id, transaction_id, instructions,
+                                   status, created_at, attempts, ask_token, ask_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'processing', ?9, ?10, ?11, ?12)",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key(record.id.id()))
+    .bind(record.id.kind().as_str())
+    .bind(key(record.quote))
+    .bind(key(record.session))
+    .bind(key(record.refid.id()))
+    .bind(instructions)
+    .bind(record.created_at.millis())
+    .bind(i64::from(record.asking.attempts))
+    .bind(record.asking.token.map(u64::cast_signed))
+    .bind(record.asking.next_at.millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}
+
+async fn ask(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    id: RailId,
+    before: &Asking,
+    after: &Asking,
+) -> Result<Cas, StoreError> {
+    let Some(key) = own_key(who, id.id()) else {
+        return Ok(Cas::Lost);
+    };
+    let written = sqlx::query(
+        "UPDATE rail_records SET attempts = ?6, ask_token = ?7, ask_at = ?8
+         WHERE mode = ?1 AND partner_id = ?2 AND id = ?3 AND status = 'processing' AND attempts = ?4
+           AND ask_token IS ?5",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .bind(i64::from(before.attempts))
+    .bind(before.token.map(u64::cast_signed))
+    .bind(i64::from(after.attempts))
+    .bind(after.token.map(u64::cast_signed))
+    .bind(after.next_at.millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Cas::from_rows(written.rows_affected())
+}
+
+async fn apply(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    id: RailId,
+    before: &Asking,
+    step: &RailStep,
+) -> Result<Cas, StoreError> {
+    let (Some(key), Some(ended)) = (own_key(who, id.id()), step.0.ended_at()) else {
+        return Ok(Cas::Lost);
+    };
+    let written = sqlx::query(
+        "UPDATE rail_records SET status = ?6, failure_code = ?7, ended_at = ?8, ask_token = NULL
+         WHERE mode = ?1 AND partner_id = ?2 AND id = ?3 AND status = 'processing' AND attempts = ?4
+           AND ask_token IS ?5",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key)
+    .bind(i64::from(before.attempts))
+    .bind(before.token.map(u64::cast_signed))
+    .bind(step.0.status().as_str())
+    .bind(step.0.failure_code())
+    .bind(ended.millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Cas::from_rows(written.rows_affected())
+}
