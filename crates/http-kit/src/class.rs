@@ -83,6 +83,13 @@ impl Door {
         Self(Arc::new(config))
     }
 
+    /// The same door for routes that ask for another entitlement.
+    #[must_use]
+    pub fn asking(&self, entitled: fn(&Access) -> Result<(), Denial>) -> Self {
+        let config = DoorConfig::clone(&self.0);
+        Self::new(DoorConfig { entitled, ..config })
+    }
+
     /// Routes that take either kind of key; their handlers take [`AnyKey`].
     #[must_use]
     pub fn any_key(&self, limit: Option<Limit>) -> ClassLayer {
@@ -523,6 +530,10 @@ impl From<Denial> for ApiError {
             Denial::GateNotEnabled => (
                 "gate_not_enabled",
                 "The gate is not enabled for this partner.",
+            ),
+            Denial::RailsNotEnabled => (
+                "rails_not_enabled",
+                "Signed quotes and rails are not enabled for this partner.",
             ),
         };
         Self::forbidden(code, message)
