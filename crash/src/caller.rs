@@ -182,8 +182,13 @@ impl<'f> Caller<'f> {
 
     /// Reads; `None` where that was not answered with 200.
     pub(crate) fn get(&mut self, begun: Begun, key: &str, path: &str) -> Option<Answer> {
+        self.ask(begun, key, path)
+            .filter(|answer| answer.status == 200)
+    }
+
+    /// Reads; `None` where that was not answered.
+    pub(crate) fn ask(&mut self, begun: Begun, key: &str, path: &str) -> Option<Answer> {
         let answer = self.one.call(&request(key, "GET", path, "", ""));
         self.end(begun, answer)
-            .filter(|answer| answer.status == 200)
     }
 }

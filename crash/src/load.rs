@@ -266,21 +266,18 @@ impl Visitor<'_, '_, '_> {
             return;
         };
         let path = format!("/pools/trades/{trade}");
-        match self.get(Kind::ReadTrade, partner, &path, Some(quote)) {
-            Some(answer) => {
+        let begun = begin(Kind::ReadTrade, partner, Some(quote));
+        let answer = self.caller.ask(begun, &partner.key, &path);
+        match answer.as_ref().map(|answer| (answer.status, answer)) {
+            Some((200, answer)) => {
                 let state = answer.text("status").unwrap_or_default();
                 partner.book.lock().saw(quote, &state, known.as_deref());
             }
-            None if self
-                .caller
-                .ops
-                .last()
-                .is_some_and(|op| op.outcome == Outcome::Fail) =>
-            {
+            Some((404, _)) => {
                 let breach = format!("{trade} was acknowledged and is not there");
                 partner.book.lock().breaches.push(breach);
             }
-            None => {}
+            Some(_) | None => {}
         }
     }
 
