@@ -1,0 +1,156 @@
+//! Rail records: their state machine as one table, and who may redeem what.
+
+use gate_core::amount::SessionAmount;
+use gate_core::pricing::{Fees, Priced};
+use gate_core::rail::{
+    Asking, Mismatch, RailId, RailKind, RailRecord, RailReport, RailState, fits, user_is_approved,
+};
+use gate_core::session::{Flow, SessionState, Terms};
+use gate_core::signed_quote::{QuoteTerms, SignedQuoteId};
+use kernel::{Amount, Asset, Mode, Rate};
+
+use crate::fixtures::{after, noon, refid, session_at};
+
+const DOC: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/state-machines.md"
+));
+
+fn terms(kind: RailKind) -> QuoteTerms {
+    let eur = |text| Amount::parse(text, Asset::fiat("EUR").unwrap()).unwrap();
+    QuoteTerms {
+        side: kind.side(),
+        network: "tron".to_owned(),
+        payment_method: "sepa".to_owned(),
+        priced: Priced {
+            rate: Rate::parse("1").unwrap(),
+            fiat: eur("100.00"),
+            crypto: Amount::parse("98.5", Asset::crypto("USDT").unwrap()).unwrap(),
+            fees: Fees::of(eur("1.00"), eur("0.50")).unwrap(),
+        },
+    }
+}
+
+fn record(kind: RailKind, state: RailState) -> RailRecord {
+    let id = match kind {
+        RailKind::PayIn => "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        RailKind::PayOut => "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+    };
+    RailRecord {
+        id: RailId::parse(kind, id).unwrap(),
+        quote: SignedQuoteId::parse("qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap(),
+        terms: terms(kind),
+        session: session_at(SessionState::Open).id,
+        refid: refid(),
+        instructions: None,
+        created_at: noon(),
+        state,
+        asking: Asking {
+            attempts: 1,
+            token: None,
+            next_at: noon(),
+        },
+    }
+}
+
+// rule: gate.rail.states, gate.rail.pay-out, gate.transaction.rail, gate.event.once
+#[test]
+fn every_report_in_every_state_of_either_kind() {
+    let at = after(1_000);
+    let failed = |at| RailState::Failed {
+        at,
+        code: "provider_declined".to_owned(),
+    };
+    let reports = [
+        ("in progress", RailReport::InProgress),
+        ("settled", RailReport::Settled),
+        (
+            "failed",
+            RailReport::Failed {
+                code: "provider_declined".to_owned(),
+            },
+        ),
+        ("cancelled", RailReport::Cancelled),
+    ];
+    let mut lines = vec![
+        "| kind | stored | report | next | event | its transaction |".to_owned(),
+        "| --- | --- | --- | --- | --- | --- |".to_owned(),
+    ];
+    for kind in RailKind::ALL {
+        for state in [
+            RailState::Processing,
+            RailState::Settled { at },
+            failed(at),
+            RailState::Cancelled { at },
+        ] {
+            if kind == RailKind::PayOut && matches!(state, RailState::Cancelled { .. }) {
+                continue;
+            }
+            for (name, report) in &reports {
+                let before = record(kind, state.clone());
+                let shown = match before.advance(report, after(2_000)) {
+                    Ok(None) => "stays | none | stays".to_owned(),
+                    Err(_) => "stays: a contradiction | none | stays".to_owned(),
+                    Ok(Some(step)) => {
+                        let next = before.clone().after(step);
+                        let transaction = next.transaction().state.status().as_str();
+                        let status = next.state.status().as_str();
+                        format!("{status} | `{}` | {transaction}", next.event())
+                    }
+                };
+                let stored = state.status().as_str();
+                lines.push(format!(
+                    "| {} | {stored} | {name} | {shown} |",
+                    kind.as_str()
+                ));
+            }
+        }
+    }
+    let table = lines.join("\n");
+    insta::assert_snapshot!("rail-record", table);
+    let (_, rest) = DOC.split_once("<!-- table: rail record -->\n").unwrap();
+    let documented = rest.split_once("<!-- end -->").unwrap().0.trim();
+    assert!(
+        documented == table,
+        "docs/state-machines.md, table rail record, is stale; it should read\n\n{table}\n"
+    );
+}
+
+// rule: gate.rail.approved
+#[test]
+fn in_live_mode_only_a_verified_user_is_approved() {
+    let mut session = session_at(SessionState::Open);
+    assert!(user_is_approved(&session, Mode::Test));
+    assert!(!user_is_approved(&session, Mode::Live));
+    session.kyc_pre_verified = true;
+    assert!(user_is_approved(&session, Mode::Live));
+}
+
+// rule: gate.rail.match, gate.rail.wrong-side
+#[test]
+fn what_a_session_leaves_open_fits_and_what_it_sets_must() {
+    let fit = |kind: RailKind, of: RailKind, change: fn(&mut Terms)| {
+        let mut session = session_at(SessionState::Open);
+        session.terms.flow = None;
+        session.terms.target_token = None;
+        session.terms.target_network = None;
+        session.terms.currency = Asset::fiat("EUR").unwrap();
+        session.terms.amount = SessionAmount::parse("100").unwrap();
+        change(&mut session.terms);
+        fits(kind, &session, &terms(of))
+    };
+    let (pay_in, pay_out) = (RailKind::PayIn, RailKind::PayOut);
+    assert_eq!(fit(pay_in, pay_in, |_| ()), Ok(()));
+    // A sale's amount is either leg; a purchase's the fiat.
+    assert_eq!(fit(pay_out, pay_out, |_| ()), Ok(()));
+    let crypto: fn(&mut Terms) = |terms| terms.amount = SessionAmount::parse("98.50").unwrap();
+    assert_eq!(fit(pay_out, pay_out, crypto), Ok(()));
+    assert_eq!(fit(pay_in, pay_in, crypto), Err(Mismatch("amount")));
+    assert_eq!(fit(pay_out, pay_in, |_| ()), Err(Mismatch("kind of rail")));
+    let flow: fn(&mut Terms) = |terms| terms.flow = Some(Flow::Swap);
+    assert_eq!(fit(pay_in, pay_in, flow), Err(Mismatch("flow")));
+    let token: fn(&mut Terms) = |terms| terms.target_token = Some("USDC".to_owned());
+    assert_eq!(fit(pay_in, pay_in, token), Err(Mismatch("token")));
+    let network: fn(&mut Terms) = |terms| terms.target_network = Some("TRON".to_owned());
+    assert_eq!(fit(pay_in, pay_in, network), Ok(()));
+}

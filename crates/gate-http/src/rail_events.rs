@@ -1,0 +1,211 @@
+//! The published contract of rails: what their operations refuse, and the events they send.
+
+use gate_core::events::QUOTE_CONSUMED;
+use gate_core::rail::RailKind;
+use http_kit::openapi::WebhookDoc;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use crate::contract::{BODY, DELIVERY_HEADERS, ORDER, envelope};
+use crate::rails::{PayInRecord, PayOutRecord};
+use crate::signed_quotes::SignedQuoteRecord;
+
+/// Refusals of the operations that lock or redeem a quote under a key.
+const KEYED: [&str; 6] = [
+    "idempotency_key_required",
+    "idempotency_key_invalid",
+    "idempotency_in_progress",
+    "outcome_unknown",
+    "rails_not_enabled",
+    "rails_not_available",
+];
+
+/// Refusals of the operations that redeem one.
+const REDEEM: [&str; 6] = [
+    "resource_not_found",
+    "session_not_open",
+    "user_not_approved",
+    "quote_session_mismatch",
+    "quote_consumed",
+    "quote_expired",
+];
+
+const READ: [&str; 2] = ["resource_not_found", "rails_not_enabled"];
+
+/// What each operation refuses beside what all do.
+pub(crate) const OPERATIONS: [(&str, &[&[&str]]); 6] = [
+    ("lockQuote", &[&BODY, &ORDER, &KEYED, &["rate_unavailable"]]),
+    ("retrieveSignedQuote", &[&READ]),
+    ("createPayIn", &[&BODY, &KEYED, &REDEEM]),
+    ("retrievePayIn", &[&READ]),
+    ("createPayOut", &[&BODY, &KEYED, &REDEEM]),
+    ("retrievePayOut", &[&READ]),
+];
+
+/// The body of the event of a quote that was redeemed.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+pub(crate) struct QuoteEventBody {
+    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    id: String,
+    /// `event`
+    #[schema(example = "event")]
+    object: String,
+    /// `quote.consumed`
+    #[schema(rename = "type", example = "quote.consumed")]
+    kind: String,
+    /// When it happened, in unix seconds.
+    created_at: i64,
+    /// The quote as it is read at that moment.
+    data: SignedQuoteRecord,
+}
+
+/// The body of an event of a pay-in.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+pub(crate) struct PayInEventBody {
+    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    id: String,
+    /// `event`
+    #[schema(example = "event")]
+    object: String,
+    /// The event's type.
+    #[schema(rename = "type", example = "rail.pay_in.settled")]
+    kind: String,
+    /// When it happened, in unix seconds.
+    created_at: i64,
+    /// The pay-in as it is read at that moment.
+    data: PayInRecord,
+}
+
+/// The body of an event of a pay-out.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+pub(crate) struct PayOutEventBody {
+    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    id: String,
+    /// `event`
+    #[schema(example = "event")]
+    object: String,
+    /// The event's type.
+    #[schema(rename = "type", example = "rail.pay_out.settled")]
+    kind: String,
+    /// When it happened, in unix seconds.
+    created_at: i64,
+    /// The pay-out as it is read at that moment.
+    data: PayOutRecord,
+}
+
+/// Every event of rails.
+pub(crate) fn webhooks() -> [WebhookDoc; 8] {
+    [
+        consumed(),
+        of_rail(
+            "rail.pay_in.processing",
+            "A pay-in was made",
+            "A quote was redeemed; the payer pays as `instructions` say.",
+        ),
+        of_rail(
+            "rail.pay_in.settled",
+            "A pay-in settled",
+            "The user has paid. An open session is completed with it.",
+        ),
+        of_rail(
+            "rail.pay_in.failed",
+            "A pay-in failed",
+            "`failure_code` says why. The session stays open; the quote stays consumed.",
+        ),
+        of_rail(
+            "rail.pay_in.cancelled",
+            "A pay-in was cancelled",
+            "The user has not paid. The session stays open; the quote stays consumed.",
+        ),
+        of_rail(
+            "rail.pay_out.processing",
+            "A pay-out was made",
+            "A quote was redeemed; the money is on its way.",
+        ),
+        of_rail(
+            "rail.pay_out.settled",
+            "A pay-out settled",
+            "The user is paid. An open session is completed with it.",
+        ),
+        of_rail(
+            "rail.pay_out.failed",
+            "A pay-out failed",
+            "`failure_code` says why. The session stays open; the quote stays consumed.",
+        ),
+    ]
+}
+
+fn consumed() -> WebhookDoc {
+    let quote = with_terms(json!({
+        "id": "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        "object": "signed_quote",
+        "status": "consumed",
+        "side": "on_ramp",
+        "network": "tron",
+        "expires_at": "2026-05-25T12:01:00.000Z",
+        "consumed_at": "2026-05-25T12:00:20.000Z",
+        "created_at": "2026-05-25T12:00:00.000Z",
+        "signature": "7d1f6c2e0b9a48375665748392a1b0cfdeedfc0b1a29384756657483920a1b2c",
+    }));
+    WebhookDoc {
+        name: QUOTE_CONSUMED,
+        summary: "A signed quote was redeemed",
+        description: "Sent with `rail.pay_in.processing` or `rail.pay_out.processing`, once.",
+        schema: "QuoteEvent",
+        example: envelope(QUOTE_CONSUMED, &quote),
+        headers: DELIVERY_HEADERS,
+    }
+}
+
+fn of_rail(name: &'static str, summary: &'static str, description: &'static str) -> WebhookDoc {
+    let status = name.rsplit('.').next().unwrap_or_default();
+    let (kind, id, schema, instructions) = if name.starts_with("rail.pay_in.") {
+        let payer = json!({ "type": "sandbox", "reference": "pi_test_01KSFVT5B3X8D0E2F4G6H8J0KM" });
+        let id = "pi_test_01KSFVT5B3X8D0E2F4G6H8J0KM";
+        (RailKind::PayIn, id, "PayInEvent", payer)
+    } else {
+        let id = "po_test_01KSFVT5B3X8D0E2F4G6H8J0KM";
+        (RailKind::PayOut, id, "PayOutEvent", Value::Null)
+    };
+    let record = with_terms(json!({
+        "id": id,
+        "object": kind.object(),
+        "kind": kind.as_str(),
+        "status": status,
+        "quote_id": "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        "session_id": "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        "instructions": instructions,
+        "failure_code": (status == "failed").then_some("provider_declined"),
+        "created_at": "2026-05-25T12:00:20.000Z",
+        "updated_at": "2026-05-25T12:00:21.000Z",
+        "settled_at": (status == "settled").then_some("2026-05-25T12:00:21.000Z"),
+    }));
+    WebhookDoc {
+        name,
+        summary,
+        description,
+        schema,
+        example: envelope(name, &record),
+        headers: DELIVERY_HEADERS,
+    }
+}
+
+/// What a quote locks, and its record repeats.
+fn with_terms(mut object: Value) -> Value {
+    let terms = json!({
+        "currency": "EUR",
+        "asset": "USDT",
+        "payment_method": "sepa",
+        "fiat_amount": "100.00",
+        "crypto_amount": "106.605318",
+        "exchange_rate": "1.0822875",
+        "fees": { "total": "1.50", "service": "0.50", "network": "1.00", "currency": "EUR" },
+    });
+    if let (Some(fields), Value::Object(terms)) = (object.as_object_mut(), terms) {
+        fields.extend(terms);
+    }
+    object
+}

@@ -1,0 +1,283 @@
+//! Rails: pay-ins and pay-outs that redeem signed quotes.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use gate_core::rail::{RailId, RailKind, RailRecord};
+use gate_core::usecases::redeeming::Redemption;
+use http_kit::{ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Pen, Sent};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::errors;
+use crate::wire::{FeesRecord, instant};
+
+/// A quote to be redeemed. Amounts, methods and people are the quote's and the session's: no other field is taken.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RedeemRequest {
+    /// A signed quote of yours: `on_ramp` for a pay-in, `off_ramp` for a pay-out.
+    #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    quote_id: String,
+    /// The open session whose user pays or is paid.
+    #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    session_id: String,
+}
+
+/// Where a pay-in stands.
+#[derive(Debug, ToSchema)]
+#[schema(as = PayInStatus, rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the words; values are written from the domain's own type"
+)]
+pub(crate) enum PayInStatusWord {
+    Processing,
+    Settled,
+    Failed,
+    Cancelled,
+}
+
+/// Where a pay-out stands. Money that has left cannot be cancelled.
+#[derive(Debug, ToSchema)]
+#[schema(as = PayOutStatus, rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the words; values are written from the domain's own type"
+)]
+pub(crate) enum PayOutStatusWord {
+    Processing,
+    Settled,
+    Failed,
+}
+
+/// A pay-in: the user of a session pays what a quote has locked.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PayIn)]
+pub(crate) struct PayInRecord {
+    /// Its id.
+    #[schema(example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: String,
+    /// `rail_pay_in`
+    #[schema(example = "rail_pay_in")]
+    object: &'static str,
+    /// `pay_in`
+    #[schema(example = "pay_in")]
+    kind: &'static str,
+    /// Branch on this.
+    #[schema(value_type = PayInStatusWord)]
+    status: &'static str,
+    /// What the payer needs, in the rail's own words: names and texts.
+    #[schema(required = true)]
+    instructions: Option<BTreeMap<String, String>>,
+    #[serde(flatten)]
+    money: Money,
+}
+
+/// A pay-out: the user of a session is paid what a quote has locked.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PayOut)]
+pub(crate) struct PayOutRecord {
+    /// Its id.
+    #[schema(example = "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: String,
+    /// `rail_pay_out`
+    #[schema(example = "rail_pay_out")]
+    object: &'static str,
+    /// `pay_out`
+    #[schema(example = "pay_out")]
+    kind: &'static str,
+    /// Branch on this.
+    #[schema(value_type = PayOutStatusWord)]
+    status: &'static str,
+    /// Always null: nobody has to pay anything in.
+    #[schema(required = true)]
+    instructions: Option<BTreeMap<String, String>>,
+    #[serde(flatten)]
+    money: Money,
+}
+
+/// What both kinds have.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Money {
+    /// The quote it has redeemed.
+    #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    quote_id: String,
+    /// The session whose user pays or is paid.
+    #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    session_id: String,
+    /// ISO 4217 code.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// The asset.
+    #[schema(example = "USDT")]
+    asset: String,
+    /// The fiat side.
+    #[schema(example = "100.00")]
+    fiat_amount: String,
+    /// The crypto side.
+    #[schema(example = "106.605318")]
+    crypto_amount: String,
+    /// Output per input before fees.
+    #[schema(example = "1.0822875")]
+    exchange_rate: String,
+    /// What it costs.
+    fees: FeesRecord,
+    /// The method paid with, or out by.
+    #[schema(example = "sepa")]
+    payment_method: String,
+    /// Why it has failed, in a word; null unless it has.
+    #[schema(required = true, example = "provider_declined")]
+    failure_code: Option<String>,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When its status last changed.
+    #[schema(format = DateTime)]
+    updated_at: String,
+    /// When the money had moved; null unless it has.
+    #[schema(required = true, format = DateTime)]
+    settled_at: Option<String>,
+}
+
+/// Create a pay-in
+///
+/// Redeems an `on_ramp` quote for the user of an open session: once, whoever asks for it at once. The session is judged
+/// before the quote. It is `processing` until the rail has moved the money or could not; then `rail.pay_in.*` is
+/// sent, and a settled one completes the session.
+#[utoipa::path(post, path = "/v1/rails/pay_ins", operation_id = "createPayIn", tag = "Rails",
+    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    request_body = RedeemRequest,
+    security(("secretKey" = [])),
+    responses((status = 201, description = "The pay-in, processing", body = PayInRecord)))]
+pub(crate) async fn create_pay_in(
+    who: Entitled,
+    State(app): State<App>,
+    key: IdempotencyHeader,
+    pen: Pen,
+    Body(request): Body<RedeemRequest>,
+) -> Result<Sent, ApiError> {
+    let redeeming = &app.parts().redeeming;
+    let redemption = request.of(RailKind::PayIn);
+    let given = redeeming
+        .redeem(who.access(), key.required()?, &redemption, &|record| {
+            pen.json(StatusCode::CREATED, &pay_in(record))
+        })
+        .await
+        .map_err(errors::redeem_error)?;
+    Ok(Sent(given))
+}
+
+/// Create a pay-out
+///
+/// Redeems an `off_ramp` quote for the user of an open session: once, whoever asks for it at once. The session is judged
+/// before the quote. It is `processing` until the rail has moved the money or could not; then `rail.pay_out.*` is
+/// sent, and a settled one completes the session.
+#[utoipa::path(post, path = "/v1/rails/pay_outs", operation_id = "createPayOut", tag = "Rails",
+    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    request_body = RedeemRequest,
+    security(("secretKey" = [])),
+    responses((status = 201, description = "The pay-out, processing", body = PayOutRecord)))]
+pub(crate) async fn create_pay_out(
+    who: Entitled,
+    State(app): State<App>,
+    key: IdempotencyHeader,
+    pen: Pen,
+    Body(request): Body<RedeemRequest>,
+) -> Result<Sent, ApiError> {
+    let redeeming = &app.parts().redeeming;
+    let redemption = request.of(RailKind::PayOut);
+    let given = redeeming
+        .redeem(who.access(), key.required()?, &redemption, &|record| {
+            pen.json(StatusCode::CREATED, &pay_out(record))
+        })
+        .await
+        .map_err(errors::redeem_error)?;
+    Ok(Sent(given))
+}
+
+/// Read a pay-in
+#[utoipa::path(get, path = "/v1/rails/pay_ins/{id}", operation_id = "retrievePayIn", tag = "Rails",
+    params(("id" = String, Path, description = "Pay-in id", example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The pay-in", body = PayInRecord)))]
+pub(crate) async fn retrieve_pay_in(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+) -> Result<Json<PayInRecord>, ApiError> {
+    let id = id.parse(|text| RailId::parse(RailKind::PayIn, text))?;
+    let found = app.parts().reading.rail(who.tenant(), id).await?;
+    Ok(Json(pay_in(&found.ok_or_else(ApiError::not_found)?)))
+}
+
+/// Read a pay-out
+#[utoipa::path(get, path = "/v1/rails/pay_outs/{id}", operation_id = "retrievePayOut", tag = "Rails",
+    params(("id" = String, Path, description = "Pay-out id", example = "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The pay-out", body = PayOutRecord)))]
+pub(crate) async fn retrieve_pay_out(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+) -> Result<Json<PayOutRecord>, ApiError> {
+    let id = id.parse(|text| RailId::parse(RailKind::PayOut, text))?;
+    let found = app.parts().reading.rail(who.tenant(), id).await?;
+    Ok(Json(pay_out(&found.ok_or_else(ApiError::not_found)?)))
+}
+
+impl RedeemRequest {
+    fn of(self, kind: RailKind) -> Redemption {
+        Redemption {
+            kind,
+            quote: self.quote_id,
+            session: self.session_id,
+        }
+    }
+}
+
+fn pay_in(record: &RailRecord) -> PayInRecord {
+    let kind = record.id.kind();
+    PayInRecord {
+        id: record.id.to_string(),
+        object: kind.object(),
+        kind: kind.as_str(),
+        status: record.state.status().as_str(),
+        instructions: record.instructions.clone().map(|it| it.0),
+        money: money(record),
+    }
+}
+
+fn pay_out(record: &RailRecord) -> PayOutRecord {
+    let kind = record.id.kind();
+    PayOutRecord {
+        id: record.id.to_string(),
+        object: kind.object(),
+        kind: kind.as_str(),
+        status: record.state.status().as_str(),
+        instructions: None,
+        money: money(record),
+    }
+}
+
+fn money(record: &RailRecord) -> Money {
+    let (terms, priced) = (&record.terms, &record.terms.priced);
+    Money {
+        quote_id: record.quote.to_string(),
+        session_id: record.session.to_string(),
+        currency: terms.currency().code().to_owned(),
+        asset: terms.asset().code().to_owned(),
+        fiat_amount: priced.fiat.to_string(),
+        crypto_amount: priced.crypto.to_string(),
+        exchange_rate: priced.rate.to_string(),
+        fees: FeesRecord::of(&priced.fees),
+        payment_method: terms.payment_method.clone(),
+        failure_code: record.state.failure_code().map(str::to_owned),
+        created_at: instant(record.created_at),
+        updated_at: instant(record.updated_at()),
+        settled_at: record.state.settled_at().map(instant),
+    }
+}

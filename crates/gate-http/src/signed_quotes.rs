@@ -1,0 +1,191 @@
+//! Signed quotes: locked rates that a rail redeems.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use gate_core::order::OrderDraft;
+use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
+use gate_core::usecases::locking::LockDraft;
+use http_kit::{ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Pen, Sent};
+use kernel::{Seen, Timestamp};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::errors;
+use crate::wire::{self, FeesRecord, SideWord, instant};
+
+/// A quote to be locked.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct LockQuoteRequest {
+    /// A currency of the catalogue, in whatever case.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// An asset of the catalogue, in whatever case.
+    #[schema(example = "USDT")]
+    asset: String,
+    /// What the user gives, a decimal string: fiat on `on_ramp`, crypto on `off_ramp`, with the digits
+    /// of either at most.
+    #[schema(example = "100.00", pattern = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$")]
+    amount: String,
+    /// Which way it goes.
+    #[schema(value_type = wire::Side)]
+    side: SideWord,
+    /// The method paid with on `on_ramp`, paid out by on `off_ramp`.
+    #[schema(example = "sepa")]
+    payment_method: String,
+    /// The chain, in its exact spelling; left out, the one that the asset lists first.
+    #[schema(example = "tron")]
+    network: Option<String>,
+    /// Where the user is: an ISO 3166 code.
+    #[schema(example = "DE")]
+    country_code: Option<String>,
+}
+
+/// Where a signed quote stands.
+#[derive(Debug, ToSchema)]
+#[schema(as = SignedQuoteStatus, rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the words; values are written from the domain's own type"
+)]
+pub(crate) enum SignedQuoteStatusWord {
+    Active,
+    Consumed,
+    Expired,
+}
+
+/// A locked rate, to be redeemed once and in time by a pay-in (`on_ramp`) or a pay-out (`off_ramp`).
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SignedQuote)]
+pub(crate) struct SignedQuoteRecord {
+    /// Its id.
+    #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: String,
+    /// `signed_quote`
+    #[schema(example = "signed_quote")]
+    object: &'static str,
+    /// Branch on this.
+    #[schema(value_type = SignedQuoteStatusWord)]
+    status: &'static str,
+    /// Which way it goes.
+    #[schema(value_type = wire::Side)]
+    side: &'static str,
+    /// ISO 4217 code.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// The asset.
+    #[schema(example = "USDT")]
+    asset: String,
+    /// The chain it moves on.
+    #[schema(example = "tron")]
+    network: String,
+    /// The method paid with, or out by.
+    #[schema(example = "sepa")]
+    payment_method: String,
+    /// The fiat side: paid on `on_ramp`, received on `off_ramp`.
+    #[schema(example = "100.00")]
+    fiat_amount: String,
+    /// The crypto side: received on `on_ramp`, sold on `off_ramp`.
+    #[schema(example = "106.605318")]
+    crypto_amount: String,
+    /// Output per input before fees.
+    #[schema(example = "1.0822875")]
+    exchange_rate: String,
+    /// What it costs.
+    fees: FeesRecord,
+    /// From this instant on it is expired.
+    #[schema(format = DateTime)]
+    expires_at: String,
+    /// When it was redeemed; null unless it was.
+    #[schema(required = true, format = DateTime)]
+    consumed_at: Option<String>,
+    /// When it was given.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// HMAC-SHA256 in hexadecimal, under a key of the operator's, over the canonical JSON (RFC 8785) of all
+    /// other fields but `status` and `consumed_at`: evidence for the operator, not to be verified by you.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    signature: String,
+}
+
+/// Lock a quote
+///
+/// Locks the rate for a short time. A purchase delivers (fiat − fees) × rate, a sale pays crypto × rate − fees, rounded
+/// down. A repeat under the same `Idempotency-Key` gets the first answer again, to the byte.
+#[utoipa::path(post, path = "/v1/quotes", operation_id = "lockQuote", tag = "Quotes",
+    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    request_body = LockQuoteRequest,
+    security(("secretKey" = [])),
+    responses((status = 201, description = "The quote", body = SignedQuoteRecord)))]
+pub(crate) async fn lock_quote(
+    who: Entitled,
+    State(app): State<App>,
+    key: IdempotencyHeader,
+    pen: Pen,
+    Body(request): Body<LockQuoteRequest>,
+) -> Result<Sent, ApiError> {
+    let key = key.required()?;
+    let locking = &app.parts().locking;
+    let given = locking
+        .lock(who.access(), key, &request.into(), &|quote| {
+            pen.json(StatusCode::CREATED, &record(quote, quote.created_at))
+        })
+        .await
+        .map_err(errors::lock_error)?;
+    Ok(Sent(given))
+}
+
+/// Read a signed quote
+#[utoipa::path(get, path = "/v1/quotes/{id}", operation_id = "retrieveSignedQuote", tag = "Quotes",
+    params(("id" = String, Path, description = "Quote id", example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The quote", body = SignedQuoteRecord)))]
+pub(crate) async fn retrieve_signed_quote(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+) -> Result<Json<SignedQuoteRecord>, ApiError> {
+    let id = id.parse(SignedQuoteId::parse)?;
+    let found = app.parts().reading.signed_quote(who.tenant(), id).await?;
+    let Seen { value, at } = found.ok_or_else(ApiError::not_found)?;
+    Ok(Json(record(&value, at)))
+}
+
+fn record(quote: &SignedQuote, now: Timestamp) -> SignedQuoteRecord {
+    let (terms, priced) = (&quote.terms, &quote.terms.priced);
+    SignedQuoteRecord {
+        id: quote.id.to_string(),
+        object: "signed_quote",
+        status: quote.status(now).as_str(),
+        side: terms.side.as_str(),
+        currency: terms.currency().code().to_owned(),
+        asset: terms.asset().code().to_owned(),
+        network: terms.network.clone(),
+        payment_method: terms.payment_method.clone(),
+        fiat_amount: priced.fiat.to_string(),
+        crypto_amount: priced.crypto.to_string(),
+        exchange_rate: priced.rate.to_string(),
+        fees: FeesRecord::of(&priced.fees),
+        expires_at: instant(quote.expires_at),
+        consumed_at: quote.consumed_at.map(instant),
+        created_at: instant(quote.created_at),
+        signature: quote.signature.to_string(),
+    }
+}
+
+impl From<LockQuoteRequest> for LockDraft {
+    fn from(request: LockQuoteRequest) -> Self {
+        Self {
+            order: OrderDraft {
+                currency: request.currency,
+                asset: request.asset,
+                amount: request.amount,
+                side: request.side.into(),
+                network: request.network,
+                country_code: request.country_code,
+            },
+            payment_method: request.payment_method,
+        }
+    }
+}

@@ -1,0 +1,552 @@
+//! Signed quotes and the rails that redeem them.
+
+use acceptance::{ACME, Answer, Call, Gate, GateClient, SHOP, keys};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+const QUOTES: &str = "/v1/quotes";
+const PAY_INS: &str = "/v1/rails/pay_ins";
+const PAY_OUTS: &str = "/v1/rails/pay_outs";
+
+fn with(mut body: Value, changes: &Value) -> Value {
+    for (field, value) in changes.as_object().unwrap() {
+        body[field] = value.clone();
+    }
+    body
+}
+
+async fn lock(client: &GateClient, key: &str, changes: Value) -> Answer {
+    let order = json!({
+        "currency": "EUR", "asset": "USDT", "amount": "100.00", "side": "on_ramp", "payment_method": "sepa",
+    });
+    let call = Call::post(QUOTES).json(&with(order, &changes));
+    client.send(call.key(key)).await
+}
+
+async fn purchase(client: &GateClient, key: &str, amount: &str) -> Value {
+    let locked = lock(client, key, json!({ "amount": amount })).await;
+    locked.created()
+}
+
+async fn sale(client: &GateClient, key: &str, amount: &str) -> Value {
+    let locked = lock(client, key, json!({ "amount": amount, "side": "off_ramp" })).await;
+    locked.created()
+}
+
+async fn session(client: &GateClient, key: &str, amount: &str, changes: Value) -> String {
+    let body = json!({ "amount": amount, "currency": "EUR", "return_url": format!("{SHOP}/done") });
+    let made = client.create(&with(body, &changes), key).await.created();
+    id(&made)
+}
+
+fn id(object: &Value) -> String {
+    object["id"].as_str().unwrap().to_owned()
+}
+
+async fn redeem(client: &GateClient, path: &str, key: &str, quote: &str, session: &str) -> Answer {
+    let body = json!({ "quote_id": quote, "session_id": session });
+    client.send(Call::post(path).json(&body).key(key)).await
+}
+
+async fn read(client: &GateClient, path: &str, id: &str) -> Value {
+    client.get(&format!("{path}/{id}")).await.ok()
+}
+
+/// A pay-in of an amount, redeemed; the session and the record.
+async fn paying(client: &GateClient, name: &str, amount: &str) -> (String, Value) {
+    let quote = purchase(client, &format!("{name}-q"), amount).await;
+    let session = session(client, &format!("{name}-s"), amount, json!({})).await;
+    let made = redeem(client, PAY_INS, name, &id(&quote), &session).await;
+    (session, made.created())
+}
+
+async fn transaction_of(client: &GateClient, session: &str) -> Value {
+    let list = format!("/v1/transactions?session_id={session}");
+    client.get(&list).await.ok()["data"][0].clone()
+}
+
+// rule: gate.quote.answer, gate.quote.ttl, gate.price.purchase, gate.price.fees, gate.quote.replay
+#[tokio::test]
+async fn a_quote_locks_the_rate_and_is_given_once() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let first = lock(&acme, "q", json!({})).await;
+    let bytes = first.body.clone();
+    let quote = first.created();
+    // 1.0850 x 0.9975; service 0.5 %, the network what the catalogue says of TRON in EUR.
+    assert_eq!(quote["exchange_rate"], "1.0822875");
+    assert_eq!(quote["fees"]["service"], "0.50");
+    assert_eq!(
+        [&quote["fiat_amount"], &quote["network"], &quote["status"]],
+        ["100.00", "tron", "active"]
+    );
+    assert_eq!(
+        keys(&quote),
+        [
+            "asset",
+            "consumed_at",
+            "created_at",
+            "crypto_amount",
+            "currency",
+            "exchange_rate",
+            "expires_at",
+            "fees",
+            "fiat_amount",
+            "id",
+            "network",
+            "object",
+            "payment_method",
+            "side",
+            "signature",
+            "status",
+        ]
+    );
+    assert_eq!(
+        keys(&quote["fees"]),
+        ["currency", "network", "service", "total"]
+    );
+    assert_eq!(quote["created_at"], "2026-05-25T12:00:00.000Z");
+    assert_eq!(quote["expires_at"], "2026-05-25T12:01:00.000Z");
+    // Whatever the repeat says, it gets the first answer.
+    gate.world().rates().lose("EUR-USDT");
+    let repeated = lock(&acme, "q", json!({ "amount": "7" })).await;
+    assert_eq!(repeated.body, bytes);
+    let read_back = read(&acme, QUOTES, &id(&quote)).await;
+    assert_eq!(read_back, quote);
+    let path = format!("{QUOTES}/{}", id(&quote));
+    gate.rival()
+        .get(&path)
+        .await
+        .refused(404, "resource_not_found");
+    gate.world().after(59_999);
+    assert_eq!(read(&acme, QUOTES, &id(&quote)).await["status"], "active");
+    gate.world().after(1);
+    assert_eq!(read(&acme, QUOTES, &id(&quote)).await["status"], "expired");
+    gate.finish().await;
+}
+
+// rule: gate.quote.refusals, gate.order.catalogue, gate.order.digits, gate.quote.no-rate, gate.quote.key
+#[tokio::test]
+async fn what_cannot_be_locked_is_refused_and_leaves_the_key_free() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    for (changes, status, code) in [
+        (json!({ "currency": "XXX" }), 400, "unknown_currency"),
+        (json!({ "asset": "DOGE" }), 400, "unknown_currency"),
+        (json!({ "network": "Tron" }), 400, "network_not_supported"),
+        (json!({ "country_code": "ZZ" }), 400, "invalid_request"),
+        (json!({ "country_code": "JP" }), 400, "invalid_request"),
+        (json!({ "payment_method": "ach" }), 400, "invalid_request"),
+        (json!({ "amount": "0" }), 400, "invalid_request"),
+        (json!({ "amount": "01" }), 400, "invalid_request"),
+        (json!({ "amount": 5 }), 400, "invalid_request"),
+        (json!({ "amount": "1.001" }), 400, "amount_precision"),
+        (
+            json!({ "amount": "10000000000.01" }),
+            400,
+            "amount_out_of_range",
+        ),
+        (json!({ "amount": "0.01" }), 400, "amount_out_of_range"),
+        (json!({ "amount": "100.13" }), 409, "rate_unavailable"),
+        (json!({ "asset": "BTC" }), 409, "rate_unavailable"),
+    ] {
+        lock(&acme, "q", changes).await.refused(status, code);
+    }
+    let unkeyed = Call::post(QUOTES).json(&json!({
+        "currency": "EUR", "asset": "USDT", "amount": "1", "side": "on_ramp", "payment_method": "sepa",
+    }));
+    acme.send(unkeyed)
+        .await
+        .refused(400, "idempotency_key_required");
+    lock(&acme, "q", json!({})).await.created();
+    gate.finish().await;
+}
+
+// rule: gate.rail.entitlement
+#[tokio::test]
+async fn rails_are_an_entitlement_of_their_own() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let (_, record) = paying(&acme, "p", "100.00").await;
+    let operator = gate.world().operator();
+    operator.change_gate(ACME, |gate| gate.rails = false).await;
+    let quote = record["quote_id"].as_str().unwrap();
+    let refused = |answer: Answer| drop(answer.refused(403, "rails_not_enabled"));
+    refused(lock(&acme, "p-q", json!({})).await);
+    refused(acme.get(&format!("{QUOTES}/{quote}")).await);
+    refused(redeem(&acme, PAY_INS, "p", quote, "gs").await);
+    refused(redeem(&acme, PAY_OUTS, "p", quote, "gs").await);
+    refused(acme.get(&format!("{PAY_INS}/{}", id(&record))).await);
+    refused(acme.get(&format!("{PAY_OUTS}/{}", id(&record))).await);
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.rail.record, gate.rail.atomic, gate.rail.settled, gate.rail.completes, gate.transaction.rail, gate.event.once
+#[tokio::test]
+async fn a_pay_in_settles_and_completes_its_session() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let (session, made) = paying(&acme, "p", "100.00").await;
+    assert_eq!(
+        keys(&made),
+        [
+            "asset",
+            "created_at",
+            "crypto_amount",
+            "currency",
+            "exchange_rate",
+            "failure_code",
+            "fees",
+            "fiat_amount",
+            "id",
+            "instructions",
+            "kind",
+            "object",
+            "payment_method",
+            "quote_id",
+            "session_id",
+            "settled_at",
+            "status",
+            "updated_at",
+        ]
+    );
+    assert_eq!([&made["object"], &made["kind"]], ["rail_pay_in", "pay_in"]);
+    assert_eq!(
+        [&made["status"], &made["settled_at"]],
+        [&json!("processing"), &Value::Null]
+    );
+    let note = made["instructions"]["note"].as_str().unwrap();
+    assert!(note.starts_with("Sandbox"), "{note}");
+    let quote = made["quote_id"].as_str().unwrap();
+    let consumed = read(&acme, QUOTES, quote).await;
+    assert_eq!(
+        [&consumed["status"], &consumed["consumed_at"]],
+        [&json!("consumed"), &made["created_at"]]
+    );
+    assert_eq!(
+        gate.events(ACME, quote).await,
+        [("quote.consumed".to_owned(), consumed)]
+    );
+    let begun = transaction_of(&acme, &session).await;
+    assert_eq!(
+        [&begun["status"], &begun["completed_at"]],
+        [&json!("processing"), &Value::Null]
+    );
+    gate.world().after(300);
+    gate.settle_rails().await;
+    gate.settle_rails().await;
+    let settled = read(&acme, PAY_INS, &id(&made)).await;
+    let at = "2026-05-25T12:00:00.300Z";
+    assert_eq!(
+        settled,
+        with(
+            made.clone(),
+            &json!({ "status": "settled", "settled_at": at, "updated_at": at })
+        )
+    );
+    let ended = transaction_of(&acme, &session).await;
+    let expected = json!({
+        "object": "transaction",
+        "refid": ended["refid"],
+        "session_id": session,
+        "action": "on_ramp",
+        "status": "completed",
+        "token": "USDT",
+        "network": "tron",
+        "currency": "EUR",
+        "payment_method": "sepa",
+        "fiat_amount": made["fiat_amount"],
+        "token_amount": made["crypto_amount"],
+        "exchange_rate": made["exchange_rate"],
+        "total_fees": made["fees"]["total"],
+        "local_rail_transaction_id": made["id"],
+        "created_at": made["created_at"],
+        "completed_at": at,
+    });
+    assert_eq!(ended, expected);
+    assert_eq!(acme.read(&session).await.ok()["status"], "completed");
+    let events = gate.events(ACME, &id(&made)).await;
+    assert_eq!(
+        events,
+        [
+            ("rail.pay_in.processing".to_owned(), made),
+            ("rail.pay_in.settled".to_owned(), settled),
+        ]
+    );
+    let (kind, data) = gate.events(ACME, &session).await.pop().unwrap();
+    assert_eq!(kind, "gate_session.completed");
+    assert_eq!(data["tx_refid"], ended["refid"]);
+    gate.finish().await;
+}
+
+// rule: gate.rail.states, gate.rail.failure, gate.rail.sandbox, gate.transaction.rail
+#[tokio::test]
+async fn what_fails_or_is_cancelled_leaves_its_session_open() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    for (amount, status, code) in [
+        ("100.31", "failed", json!("provider_declined")),
+        ("100.32", "cancelled", Value::Null),
+    ] {
+        let (session, made) = paying(&acme, amount, amount).await;
+        gate.world().after(10);
+        gate.settle_rails().await;
+        let ended = read(&acme, PAY_INS, &id(&made)).await;
+        assert_eq!(
+            [&ended["status"], &ended["failure_code"]],
+            [&json!(status), &code]
+        );
+        assert_eq!(ended["settled_at"], Value::Null);
+        assert_ne!(ended["updated_at"], ended["created_at"]);
+        assert_eq!(transaction_of(&acme, &session).await["status"], status);
+        assert_eq!(acme.read(&session).await.ok()["status"], "open");
+        let said = gate.notice(ACME, &id(&made)).await;
+        assert_eq!(
+            said,
+            ["rail.pay_in.processing", &format!("rail.pay_in.{status}")]
+        );
+        // The quote stays consumed.
+        let quote = made["quote_id"].as_str().unwrap();
+        let again = redeem(&acme, PAY_INS, &format!("{amount}-again"), quote, &session).await;
+        again.refused(409, "quote_consumed");
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.rail.pay-out, gate.price.sale
+#[tokio::test]
+async fn a_pay_out_settles_without_instructions() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let quote = sale(&acme, "q", "100").await;
+    assert_eq!(
+        [&quote["crypto_amount"], &quote["fees"]["network"]],
+        ["100", "0.00"]
+    );
+    let fiat = quote["fiat_amount"].as_str().unwrap();
+    let flow = json!({ "flow": "off_ramp", "target_token": "usdt", "target_network": "tron" });
+    // A sale's session may be bound to either leg.
+    let session = session(&acme, "s", fiat, flow).await;
+    let made = redeem(&acme, PAY_OUTS, "p", &id(&quote), &session)
+        .await
+        .created();
+    assert_eq!(
+        [&made["object"], &made["kind"]],
+        ["rail_pay_out", "pay_out"]
+    );
+    assert_eq!(made["instructions"], Value::Null);
+    gate.settle_rails().await;
+    assert_eq!(read(&acme, PAY_OUTS, &id(&made)).await["status"], "settled");
+    let path = format!("{PAY_INS}/{}", id(&made));
+    acme.get(&path).await.refused(404, "resource_not_found");
+    let said = gate.notice(ACME, &id(&made)).await;
+    assert_eq!(said, ["rail.pay_out.processing", "rail.pay_out.settled"]);
+    assert_eq!(acme.read(&session).await.ok()["status"], "completed");
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.rail.one-winner, gate.rail.atomic, gate.event.once
+#[tokio::test]
+async fn of_twenty_redemptions_at_once_one_wins() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let quote = id(&purchase(&acme, "q", "100.00").await);
+    let session = session(&acme, "s", "100.00", json!({})).await;
+    let mut racing = JoinSet::new();
+    for number in 0..20 {
+        let (acme, quote, session) = (acme.clone(), quote.clone(), session.clone());
+        racing.spawn(async move {
+            redeem(&acme, PAY_INS, &format!("p-{number}"), &quote, &session).await
+        });
+    }
+    let mut won = Vec::new();
+    for answer in racing.join_all().await {
+        if answer.status == 201 {
+            won.push(id(&answer.created()));
+        } else {
+            answer.refused(409, "quote_consumed");
+        }
+    }
+    let [record] = &won[..] else {
+        panic!("{won:?}")
+    };
+    gate.settle_rails().await;
+    assert_eq!(gate.notice(ACME, &quote).await, ["quote.consumed"]);
+    let said = gate.notice(ACME, record).await;
+    assert_eq!(said, ["rail.pay_in.processing", "rail.pay_in.settled"]);
+    let said = gate.notice(ACME, &session).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
+    gate.finish().await;
+}
+
+// rule: gate.rail.replay
+#[tokio::test]
+async fn a_repeat_gets_the_first_answer_and_redeems_nothing() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let quote = id(&purchase(&acme, "q", "100.00").await);
+    let session = session(&acme, "s", "100.00", json!({})).await;
+    let first = redeem(&acme, PAY_INS, "p", &quote, &session).await;
+    gate.settle_rails().await;
+    let repeat = redeem(&acme, PAY_INS, "p", "qt", "gs").await;
+    assert_eq!((repeat.status, &repeat.body), (first.status, &first.body));
+    assert_eq!(repeat.header("x-request-id"), first.header("x-request-id"));
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.rail.session-first, gate.rail.not-found, gate.rail.order
+#[tokio::test]
+async fn the_session_is_judged_before_the_quote() {
+    let gate = Gate::new().await;
+    let (acme, rival) = (gate.acme(), gate.rival());
+    let quote = id(&purchase(&acme, "q", "100.00").await);
+    let open = session(&acme, "s", "100.00", json!({})).await;
+    let closed = session(&acme, "closed", "100.00", json!({})).await;
+    acme.send(Call::post(&format!("/v1/gate_sessions/{closed}/cancel")))
+        .await
+        .created();
+    let unknown = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
+    for (quote, session, status, code) in [
+        (unknown, closed.as_str(), 409, "session_not_open"),
+        (quote.as_str(), closed.as_str(), 409, "session_not_open"),
+        (
+            quote.as_str(),
+            "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+            404,
+            "resource_not_found",
+        ),
+        (quote.as_str(), "nonsense", 404, "resource_not_found"),
+        (unknown, open.as_str(), 404, "resource_not_found"),
+        ("nonsense", open.as_str(), 404, "resource_not_found"),
+    ] {
+        let answer = redeem(&acme, PAY_INS, "p", quote, session).await;
+        answer.refused(status, code);
+    }
+    let foreign = redeem(&rival, PAY_INS, "p", &quote, &open).await;
+    foreign.refused(404, "resource_not_found");
+    gate.world().after(60_000);
+    let late = redeem(&acme, PAY_INS, "p", &quote, &open).await;
+    late.refused(409, "quote_expired");
+    // An expiry of the session that is met is applied.
+    gate.world().after(24 * 60 * 60 * 1000);
+    let late = redeem(&acme, PAY_INS, "p", &quote, &open).await;
+    late.refused(409, "session_not_open");
+    let said = gate.notice(ACME, &open).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.expired"]);
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.rail.match, gate.rail.wrong-side
+#[tokio::test]
+async fn session_and_quote_must_agree() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let quote = id(&purchase(&acme, "q", "100.00").await);
+    for (number, (amount, changes)) in [
+        ("100.01", json!({})),
+        ("100.00", json!({ "currency": "USD" })),
+        ("100.00", json!({ "flow": "off_ramp" })),
+        ("100.00", json!({ "flow": "swap" })),
+        ("100.00", json!({ "target_token": "USDC" })),
+        ("100.00", json!({ "target_network": "ETHEREUM" })),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let session = session(&acme, &format!("s-{number}"), amount, changes).await;
+        let answer = redeem(&acme, PAY_INS, "p", &quote, &session).await;
+        answer.refused(409, "quote_session_mismatch");
+    }
+    let same = json!({ "flow": "on_ramp", "target_token": "usdt", "target_network": "tron" });
+    let session = session(&acme, "s", "100", same).await;
+    let wrong = redeem(&acme, PAY_OUTS, "p", &quote, &session).await;
+    wrong.refused(409, "quote_session_mismatch");
+    redeem(&acme, PAY_INS, "p", &quote, &session)
+        .await
+        .created();
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.rail.forbidden-fields
+#[tokio::test]
+async fn nothing_but_quote_and_session_is_taken() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let named = json!({ "quote_id": "qt", "session_id": "gs" });
+    for field in [
+        "amount",
+        "fiat_amount",
+        "currency",
+        "asset",
+        "payment_method",
+        "email",
+        "first_name",
+        "iban",
+        "payout_account",
+        "wallet_address",
+        "kyc_package",
+    ] {
+        let body = with(named.clone(), &json!({ field: "x" }));
+        for path in [PAY_INS, PAY_OUTS] {
+            let call = Call::post(path).json(&body).key("p");
+            acme.send(call)
+                .await
+                .refused(400, "invalid_request")
+                .saying(field);
+        }
+    }
+    gate.finish().await;
+}
+
+// rule: gate.rail.settles-late
+#[tokio::test]
+async fn what_settles_after_its_session_has_ended_leaves_it_as_it_was() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let quotes = [
+        purchase(&acme, "q1", "100.00").await,
+        purchase(&acme, "q2", "100.00").await,
+    ];
+    let session = session(&acme, "s", "100.00", json!({})).await;
+    let mut made = Vec::new();
+    for (number, quote) in quotes.iter().enumerate() {
+        let key = format!("p-{number}");
+        made.push(
+            redeem(&acme, PAY_INS, &key, &id(quote), &session)
+                .await
+                .created(),
+        );
+    }
+    gate.settle_rails().await;
+    for record in &made {
+        assert_eq!(read(&acme, PAY_INS, &id(record)).await["status"], "settled");
+    }
+    // The first has completed the session, once.
+    let said = gate.notice(ACME, &session).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.rail.none
+#[tokio::test]
+async fn without_a_rail_nothing_is_locked_or_redeemed() {
+    let gate = Gate::new().await;
+    let live = gate.other_mode().await;
+    let acme = live.acme();
+    lock(&acme, "q", json!({}))
+        .await
+        .refused(501, "rails_not_available");
+    for path in [PAY_INS, PAY_OUTS] {
+        let answer = redeem(&acme, path, "p", "qt", "gs").await;
+        answer.refused(501, "rails_not_available");
+    }
+    live.close().await;
+    gate.finish().await;
+}
