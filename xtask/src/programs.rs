@@ -27,9 +27,9 @@ pub(crate) const RECEIVER: &str = "verify_delivery";
 /// Builds programs, and answers the folder that holds them, the receiver among them. All ways make programs of the same
 /// name, so each way has a folder of its own, which a build in another way leaves alone.
 pub(crate) fn build(workspace: &Workspace, way: Way, programs: &[&str]) -> Result<PathBuf> {
-    let (name, features) = way;
+    let (_, features) = way;
     let target = workspace.target()?;
-    let folder = target.join("programs").join(name);
+    let folder = folder(workspace, way)?;
     fs::create_dir_all(&folder)?;
     // Tasks run at the same time: what is copied is what this one has built.
     let turn = File::create(target.join("programs/turn"))?;
@@ -48,6 +48,11 @@ pub(crate) fn build(workspace: &Workspace, way: Way, programs: &[&str]) -> Resul
         &folder.join(RECEIVER),
     )?;
     Ok(folder)
+}
+
+/// Where programs of a way are, once they are built.
+pub(crate) fn folder(workspace: &Workspace, (name, _): Way) -> Result<PathBuf> {
+    Ok(workspace.target()?.join("programs").join(name))
 }
 
 /// A call of one program, from the root.

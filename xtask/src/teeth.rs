@@ -2,13 +2,23 @@
 //!
 //! The bugs stand in `crates/kernel/src/planted.rs`; a build with its feature has all of them, and the environment chooses one.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
+use crate::programs::{self, SHIPPED, Way};
 use crate::workspace::Workspace;
 use crate::{Result, process};
 
 const FEATURE: &str = "kernel/planted-bugs";
+/// Programs with all bugs, and with crash points.
+const PLANTED: Way = (
+    "planted",
+    &[
+        FEATURE,
+        "pools-service/failpoints",
+        "gate-service/failpoints",
+    ],
+);
 
 /// A bug, and the lanes that find it, the quickest first.
 type Bug = (&'static str, &'static [Lane]);
@@ -17,7 +27,7 @@ type Bug = (&'static str, &'static [Lane]);
 const AT_ONCE: usize = 3;
 
 /// By turns of three, each of which needs few lanes to be built.
-const BUGS: [Bug; 12] = [
+const BUGS: [Bug; 13] = [
     ("lost-update", &[GIVEN_BACK]),
     ("late-report", &[GIVEN_BACK]),
     ("event-afterwards", &[GIVEN_BACK]),
@@ -33,6 +43,8 @@ const BUGS: [Bug; 12] = [
     ("key-in-memory-only", &[KEYS]),
     ("stale-expiry", &[LOCK_HELD]),
     ("signed-once", &[SIGNING]),
+    //
+    ("answer-afterwards", &[CRASHES]),
 ];
 
 /// A way of testing that may find a bug.
@@ -48,6 +60,8 @@ enum Program {
     Model(&'static [&'static str]),
     /// A test binary, with arguments that choose among its tests.
     Tests(&'static str, &'static [&'static str]),
+    /// The crash proof, with arguments that choose a lane of it.
+    Crash(&'static [&'static str]),
 }
 
 // The cheapest part of each lane that finds its bugs.
@@ -83,6 +97,10 @@ const SIGNING: Lane = Lane {
     name: "signing",
     program: Program::Tests("delivery", &["signing::"]),
 };
+const CRASHES: Lane = Lane {
+    name: "crashes",
+    program: Program::Crash(&["--service", "gate", "points", "--step", "AnswerPut"]),
+};
 
 // Whole lanes, for `--all`.
 const MODEL: Lane = Lane {
@@ -102,7 +120,7 @@ const WEBHOOKS: Lane = Lane {
     program: Program::Tests("delivery", &[]),
 };
 
-const LANES: [Lane; 4] = [DOMAIN, MODEL, ACCEPTANCE, WEBHOOKS];
+const LANES: [Lane; 5] = [DOMAIN, MODEL, ACCEPTANCE, WEBHOOKS, CRASHES];
 
 /// Without arguments three of the bugs, which depend on the commit; `--all` every bug in every lane; else the bugs named.
 pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> Result<()> {
@@ -158,7 +176,7 @@ fn of_the_commit(workspace: &Workspace) -> Result<Vec<Bug>> {
 /// Every bug has its turn within a few commits.
 fn rotating(commit: &str) -> Result<&'static [Bug]> {
     let start = commit.get(..8).ok_or("a commit has a hash")?;
-    let turns = BUGS.len() / AT_ONCE;
+    let turns = BUGS.len().div_ceil(AT_ONCE);
     let turn = usize::try_from(u32::from_str_radix(start, 16)?)? % turns;
     let bugs = BUGS.chunks(AT_ONCE).nth(turn);
     Ok(bugs.ok_or("there is no such turn")?)
@@ -172,6 +190,9 @@ fn build(workspace: &Workspace, lanes: &[Lane]) -> Result<()> {
             Program::Model(_) => process::run(&mut model(workspace, "build"))?,
             Program::Tests(target, _) if !targets.contains(&target) => targets.push(target),
             Program::Tests(..) => {}
+            Program::Crash(_) => {
+                programs::build(workspace, PLANTED, &SHIPPED)?;
+            }
         }
     }
     if targets.is_empty() {
@@ -234,27 +255,35 @@ fn ran(workspace: &Workspace, bug: &str, lane: Lane) -> Result<(Option<String>, 
             command.arg("--").args(chosen);
             command
         }
+        Program::Crash(chosen) => {
+            let planted = programs::folder(workspace, PLANTED)?;
+            let mut command = programs::call(workspace, PLANTED, "crash")?;
+            command.arg("--plain").arg(&planted);
+            command.arg("--armed").arg(&planted).args(chosen);
+            command
+        }
     };
     let start = now();
     let output = command
         .env("PENSTOCK_PLANTED_BUG", bug)
         // A case that shows a bug of ours is no case to keep.
         .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1")
-        .stderr(Stdio::null())
         .output()?;
     let seconds = start.elapsed().as_secs_f32();
-    let said = String::from_utf8_lossy(&output.stdout);
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
     Ok(((!output.status.success()).then(|| fault(&said)), seconds))
 }
 
-/// The first test that failed, or the scene's fault.
+/// The first test that failed, the scene's fault, or the breach.
 fn fault(said: &str) -> String {
     let failed = |line: &str| {
         let test = line
             .strip_prefix("test ")
             .and_then(|line| line.strip_suffix(" ... FAILED"));
         let scene = line.split_once(" steps deep: ").map(|(_, fault)| fault);
-        test.or(scene).map(str::to_owned)
+        let breach = line.strip_prefix("BREACH ");
+        test.or(scene).or(breach).map(str::to_owned)
     };
     let found = said.lines().find_map(failed);
     found.unwrap_or_else(|| "it ended before it could say what".to_owned())
@@ -277,7 +306,7 @@ mod tests {
 
     #[test]
     fn every_bug_has_its_turn() {
-        let turns = (0..4_u32).map(|hash| rotating(&format!("{hash:08x}0000")).unwrap());
+        let turns = (0..5_u32).map(|hash| rotating(&format!("{hash:08x}0000")).unwrap());
         let seen: BTreeSet<&str> = turns.flatten().map(|(bug, _)| *bug).collect();
         assert_eq!(seen.len(), BUGS.len());
     }
@@ -288,6 +317,7 @@ mod tests {
         assert_eq!(fault(tests), "two::three");
         let scene = "polls 7 states, 3 steps deep: M6 settled\n    Arrives(0) (0.1 s)";
         assert_eq!(fault(scene), "M6 settled");
+        assert_eq!(fault("0 passed\nBREACH seed 1: lost\n"), "seed 1: lost");
         assert!(fault("").starts_with("it ended"));
     }
 

@@ -35,6 +35,9 @@ pub const KEY_IN_MEMORY_ONLY: &str = "key-in-memory-only";
 /// An event is written in a transaction after that of its trade.
 pub const EVENT_AFTERWARDS: &str = "event-afterwards";
 
+/// What a create was answered is kept in a transaction after that of its session.
+pub const ANSWER_AFTERWARDS: &str = "answer-afterwards";
+
 /// Is this bug planted?
 #[cfg(not(feature = "planted-bugs"))]
 #[must_use]

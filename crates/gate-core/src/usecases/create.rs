@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use kernel::planted::{self, planted};
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::answers::{Answer, AnswerFault, Answers, Call, Entered, Given, Render};
 use partner_core::idempotency::{IdempotencyKey, Scope};
@@ -168,6 +169,10 @@ impl Creating {
         self.write(tx.as_mut(), who, judged, &created.session)
             .await?;
         let answer: Answer = render(&created).map_err(AnswerFault::from)?;
+        if planted(planted::ANSWER_AFTERWARDS) {
+            tx.commit().await?;
+            tx = self.sessions.store.gate_begin("session_create").await?;
+        }
         self.answers
             .keep(tx.as_mut(), Some(call), kept.as_ref(), &answer, now)
             .await?;
