@@ -47,7 +47,7 @@ use kernel::Mode;
 use crate::fsync::Seen;
 use crate::gate::Gate;
 use crate::kills::Tally;
-use crate::points::Points;
+use crate::points::{Chosen, Database, Points};
 use crate::programs::{Programs, Served};
 use crate::replicas::{Cluster, Replicas};
 use crate::world::World;
@@ -75,7 +75,7 @@ struct Options {
     lane: Option<Lane>,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 enum Lane {
     /// The service killed at random instants.
     Kills {
@@ -102,11 +102,7 @@ enum Lane {
         rounds: u64,
     },
     /// Every crash point, in every manner.
-    Points {
-        /// How often each.
-        #[arg(long, default_value_t = 1)]
-        repeat: u64,
-    },
+    Points(Chosen),
     /// A panic in every handler that the contract names.
     Panics,
     /// Clients that close at random bytes and instants.
@@ -122,13 +118,13 @@ enum Lane {
 /// Without a lane: the short form of all of them.
 const SHORT: [&[(Served, Lane)]; 2] = [
     &[
-        (Served::Pools, Lane::Points { repeat: 1 }),
+        (
+            Served::Pools,
+            Lane::Points(Chosen::one_in(1, Database::Embedded)),
+        ),
         (
             Served::Gate,
-            Lane::Kills {
-                rounds: 8,
-                campaign: 4,
-            },
+            Lane::Points(Chosen::one_in(4, Database::Embedded)),
         ),
     ],
     &[
@@ -155,11 +151,14 @@ const SHORT: [&[(Served, Lane)]; 2] = [
             },
         ),
         (Served::Pools, Lane::Skew { rounds: 4 }),
-        (Served::Gate, Lane::Points { repeat: 1 }),
+        (
+            Served::Pools,
+            Lane::Points(Chosen::one_in(16, Database::Postgres)),
+        ),
         (
             Served::Gate,
             Lane::Replicas {
-                rounds: 4,
+                rounds: 2,
                 campaign: 2,
             },
         ),
@@ -183,7 +182,7 @@ fn main() -> ExitCode {
         armed: options.armed.clone(),
     };
     let verdict = match options.lane {
-        Some(lane) => prove(&programs, options.service, lane, options.seed),
+        Some(lane) => prove(&programs, options.service, &lane, options.seed),
         None => short(&programs, options.seed),
     };
     for breach in verdict.broken.iter().take(NAMED) {
@@ -202,7 +201,7 @@ fn short(programs: &Programs, seed: u64) -> Verdict {
     let one_after_the_other = |lanes: &[(Served, Lane)]| {
         let mut all = Verdict::default();
         for (served, lane) in lanes {
-            let verdict = prove(programs, *served, *lane, seed);
+            let verdict = prove(programs, *served, lane, seed);
             all.held += verdict.held;
             all.broken.extend(verdict.broken);
         }
@@ -224,7 +223,7 @@ fn short(programs: &Programs, seed: u64) -> Verdict {
     })
 }
 
-fn prove(programs: &Programs, served: Served, lane: Lane, seed: u64) -> Verdict {
+fn prove(programs: &Programs, served: Served, lane: &Lane, seed: u64) -> Verdict {
     let began = time::now();
     let proved = match served {
         Served::Pools => of_pools(programs, lane, seed),
@@ -238,15 +237,15 @@ fn prove(programs: &Programs, served: Served, lane: Lane, seed: u64) -> Verdict 
     })
 }
 
-fn of_pools(programs: &Programs, lane: Lane, seed: u64) -> Result<Verdict> {
+fn of_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
     Ok(match lane {
-        Lane::Kills { rounds, campaign } => {
+        &Lane::Kills { rounds, campaign } => {
             let make = |folder: &Path, campaign| {
                 World::make(folder, programs, seed.wrapping_add(campaign))
             };
             kills_told(&kills::run(rounds, campaign, seed, make, show)?)
         }
-        Lane::Replicas { rounds, campaign } => {
+        &Lane::Replicas { rounds, campaign } => {
             let make = |folder: &Path, seed| {
                 let world = |installation| World::on(installation, seed);
                 Cluster::make(folder, programs, Served::Pools, [None; 2], world)
@@ -254,11 +253,11 @@ fn of_pools(programs: &Programs, lane: Lane, seed: u64) -> Result<Verdict> {
             replicas_told(&replicas::run(rounds, campaign, seed, make, show)?)
         }
         Lane::Skew { rounds } => {
-            let skew = skew::run(programs, rounds, seed)?;
+            let skew = skew::run(programs, *rounds, seed)?;
             print!("{skew}");
             told("skew", &skew.tally, skew.tally.rounds)
         }
-        Lane::Points { repeat } => points_told(&points::pools(programs, seed, repeat)?),
+        Lane::Points(chosen) => points_told(&points::pools(programs, chosen, seed)?),
         Lane::Panics => {
             let panics = panics::run(programs, seed)?;
             println!(
@@ -268,7 +267,7 @@ fn of_pools(programs: &Programs, lane: Lane, seed: u64) -> Result<Verdict> {
             told("panics", &panics.tally, panics.handlers)
         }
         Lane::Storm { disconnects } => {
-            let storm = storm::run(programs, disconnects, seed)?;
+            let storm = storm::run(programs, *disconnects, seed)?;
             println!("{} disconnects in {} s", storm.cuts, storm.took.as_secs());
             told("storm", &storm.tally, 1)
         }
@@ -277,16 +276,16 @@ fn of_pools(programs: &Programs, lane: Lane, seed: u64) -> Result<Verdict> {
 }
 
 /// Campaigns are of the sandbox and of live sessions by turns.
-fn of_gate(programs: &Programs, lane: Lane, seed: u64) -> Result<Verdict> {
+fn of_gate(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
     Ok(match lane {
-        Lane::Kills { rounds, campaign } => {
+        &Lane::Kills { rounds, campaign } => {
             let make = |folder: &Path, done: u64| {
                 let mode = by_turns(done, campaign);
                 Gate::make(folder, programs, mode, seed.wrapping_add(done))
             };
             kills_told(&kills::run(rounds, campaign, seed, make, show)?)
         }
-        Lane::Replicas { rounds, campaign } => {
+        &Lane::Replicas { rounds, campaign } => {
             let make = |folder: &Path, of_campaign: u64| {
                 let mode = by_turns(of_campaign.wrapping_sub(seed), campaign);
                 let gate = |installation| Gate::on(installation, mode, of_campaign);
@@ -294,7 +293,7 @@ fn of_gate(programs: &Programs, lane: Lane, seed: u64) -> Result<Verdict> {
             };
             replicas_told(&replicas::run(rounds, campaign, seed, make, show)?)
         }
-        Lane::Points { repeat } => points_told(&points::gate(programs, seed, repeat)?),
+        Lane::Points(chosen) => points_told(&points::gate(programs, chosen, seed)?),
         Lane::Skew { .. } | Lane::Panics | Lane::Storm { .. } | Lane::Fsync => {
             return Err("this lane knows the pools alone".into());
         }

@@ -1,6 +1,7 @@
 //! Every crash point once: the process ends there under load, the step fails there, or is held up there.
 
-use std::path::Path;
+mod roads;
+
 use std::process::Stdio;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -19,9 +20,12 @@ use crate::kills::{Tally, close, load_until, up};
 use crate::orders::Asset;
 use crate::pace::{self, Recovery};
 use crate::programs::{Installation, Programs, Served};
+use crate::servers::Servers;
 use crate::subject::Subject;
 use crate::time;
 use crate::world::{POOR, World, credit_words};
+pub(crate) use roads::{Chosen, Database};
+use roads::{Road, of_a_handler, of_the_disk, road_to};
 
 /// Load runs this long at most until a point is reached; a machine with nothing else to do needs a second or two.
 const REACHED_WITHIN: Duration = Duration::from_secs(90);
@@ -34,87 +38,6 @@ const DOCUMENTED: [&str; 4] = [
 ];
 /// Short-lived records, so that the sweep has something to delete.
 const SWEPT: [(&str, &str); 1] = [("PENSTOCK_IDEMPOTENCY_TTL", "1s")];
-
-/// What leads to a point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Road {
-    /// Starting the service.
-    Start,
-    /// The service's own sweep, right after its start.
-    Sweep,
-    /// The operator credits.
-    Credit,
-    /// The operator revokes a key.
-    Revoke,
-    /// Clients of the pools ask.
-    Pools,
-    /// Clients of the gate ask.
-    Gate,
-    /// And those of the gate of live sessions.
-    LiveGate,
-    /// Clients of either service ask.
-    Either,
-}
-
-impl Road {
-    /// Do the clients of this service lead there?
-    fn is_load_of(self, served: Served) -> bool {
-        match self {
-            Self::Pools => served == Served::Pools,
-            Self::Gate => served == Served::Gate,
-            Self::Either => true,
-            Self::Start | Self::Sweep | Self::Credit | Self::Revoke | Self::LiveGate => false,
-        }
-    }
-}
-
-const fn road_to(step: Step) -> Road {
-    match step {
-        Step::MigrationRun | Step::MigrationCommit | Step::OtherCommit => Road::Start,
-        Step::SweepDelete | Step::SweepCommit => Road::Sweep,
-        Step::DepositInsert | Step::CreditCommit => Road::Credit,
-        Step::KeyRevoke | Step::KeyRevokeCommit => Road::Revoke,
-        Step::QuoteInsert
-        | Step::QuoteCommit
-        | Step::QuoteReject
-        | Step::RejectCommit
-        | Step::EngineHold
-        | Step::EngineConfirm
-        | Step::EngineReport
-        | Step::TransactLock
-        | Step::TransactLoad
-        | Step::TransactChecks
-        | Step::QuoteConsume
-        | Step::TradeInsert
-        | Step::LedgerInsert
-        | Step::BalanceUpdate
-        | Step::IdempotencyInsert
-        | Step::TransactCommit
-        | Step::PollClaimCommit
-        | Step::PollUnclaimCommit
-        | Step::TradeApply
-        | Step::EntryPost
-        | Step::PollApplyCommit => Road::Pools,
-        Step::EventInsert
-        | Step::DeliveryInsert
-        | Step::DeliveryClaimCommit
-        | Step::WebhookPost
-        | Step::DeliveryConcludeCommit
-        | Step::AnswerWrite => Road::Either,
-        Step::TallyPut => Road::LiveGate,
-        Step::SessionInsert
-        | Step::SessionApply
-        | Step::TransactionInsert
-        | Step::BrandingPut
-        | Step::AnswerPut
-        | Step::SessionCommit
-        | Step::ActCommit
-        | Step::ExpiryCommit
-        | Step::BrandingCommit
-        | Step::TestEventCommit
-        | Step::ReplayCommit => Road::Gate,
-    }
-}
 
 /// What is counted besides the tally.
 #[derive(Debug, Default)]
@@ -143,59 +66,95 @@ impl Points {
     }
 }
 
-/// Both points of each step that some roads lead to.
-fn points_of(roads: impl Fn(Road) -> bool) -> Vec<(Step, String)> {
-    let sides = [Side::Before, Side::After];
-    let both = move |step: Step| sides.map(|side| (step, step.point(side)));
-    let steps = Step::ALL.into_iter().filter(|step| roads(road_to(*step)));
-    steps.flat_map(both).collect()
-}
-
 /// Every point of the pools in every manner.
 // rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, idempotency.unknown-commit
 // rule: webhook.at-least-once
-pub(crate) fn pools(programs: &Programs, seed: u64, repeat: u64) -> Result<Points> {
-    again_and_again(seed, repeat, |folder, seed, points| {
-        fresh(&folder.join("fresh"), programs, points)?;
-        let world = World::make(folder, programs, seed)?;
-        for (step, point) in points_of(|road| !matches!(road, Road::Gate | Road::LiveGate)) {
-            let of_point = points.next_seed(seed);
-            let ended = end_at(&world, road_to(step), &point, of_point, points);
-            settle(&world, &point, of_point, points, ended)?;
-        }
-        under_load(&world, seed, points)
-    })
+pub(crate) fn pools(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Points> {
+    let of_pools = |road| !matches!(road, Road::Gate | Road::LiveGate);
+    again_and_again(
+        programs,
+        Served::Pools,
+        chosen,
+        seed,
+        |installation, seed, points| {
+            if chosen.part == 1 && chosen.step.is_none() && chosen.store == Database::Embedded {
+                fresh(&installation.folder.join("fresh"), programs, points)?;
+            }
+            let world = World::on(installation, seed)?;
+            for (step, point) in chosen.points(of_pools, seed) {
+                let of_point = points.next_seed(seed);
+                let ended = end_at(&world, chosen.store, step, &point, of_point, points);
+                settle(&world, &point, of_point, points, ended)?;
+            }
+            under_load(&world, chosen, seed, points)
+        },
+    )
 }
 
-/// Every point of the gate in every manner; of live sessions each once.
+/// Every point of the gate's own in every manner, of live sessions each once. At those of events, deliveries and answers, which
+/// are the pools' too, a step fails and is held up.
 // rule: base.acknowledged-is-kept, gate.session.one-end, gate.event.once, idempotency.gate-replay, idempotency.unknown-commit
 // rule: gate.quota.exact, webhook.at-least-once
-pub(crate) fn gate(programs: &Programs, seed: u64, repeat: u64) -> Result<Points> {
-    again_and_again(seed, repeat, |folder, seed, points| {
-        let sandbox = Gate::make(&folder.join("test"), programs, Mode::Test, seed)?;
-        all_end(&sandbox, |road| road.is_load_of(Served::Gate), seed, points)?;
-        under_load(&sandbox, seed, points)?;
-        let live = Gate::make(&folder.join("live"), programs, Mode::Live, seed)?;
-        all_end(&live, |road| road == Road::LiveGate, seed, points)?;
-        closed(&live, seed, points)
-    })
+pub(crate) fn gate(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<Points> {
+    again_and_again(
+        programs,
+        Served::Gate,
+        chosen,
+        seed,
+        |installation, seed, points| {
+            let sandbox = Gate::on(installation.clone(), Mode::Test, seed)?;
+            all_end(
+                &sandbox,
+                &chosen.points(|road| road == Road::Gate, seed),
+                seed,
+                points,
+            )?;
+            under_load(&sandbox, chosen, seed, points)?;
+            let live = Gate::on(installation, Mode::Live, seed)?;
+            all_end(
+                &live,
+                &chosen.points(|road| road == Road::LiveGate, seed),
+                seed,
+                points,
+            )?;
+            closed(&live, seed, points)
+        },
+    )
 }
 
-/// So many times all of it, each with a folder and a seed of its own, until something is found.
+/// So many times all of it, each with a database and a seed of its own, until something is found.
 fn again_and_again(
+    programs: &Programs,
+    served: Served,
+    chosen: &Chosen,
     seed: u64,
-    repeat: u64,
-    all: impl Fn(&Path, u64, &mut Points) -> Result<()>,
+    all: impl Fn(Installation, u64, &mut Points) -> Result<()>,
 ) -> Result<Points> {
     let mut points = Points::default();
-    for turn in 0..repeat {
+    for turn in 0..chosen.repeat {
         let seed = seed.wrapping_add(turn);
         let folder = tempfile::tempdir()?;
-        if let Err(fault) = all(folder.path(), seed, &mut points) {
+        let servers = match chosen.store {
+            Database::Embedded => None,
+            Database::Postgres => Some(Servers::start()?),
+        };
+        let told = servers.as_ref().map(Servers::settings).unwrap_or_default();
+        let told: Vec<(&str, &str)> = told
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let installation = Installation::new(folder.path(), programs, &told).of(served);
+        if let Some(servers) = &servers {
+            servers.migrate(&installation)?;
+        }
+        if let Err(fault) = all(installation, seed, &mut points) {
             let round = points.tally.rounds;
             points.tally.blame(seed, round, vec![fault.to_string()]);
         }
         if !points.tally.breaches.is_empty() {
+            if let Some(servers) = servers {
+                std::fs::write(folder.path().join("database.sql"), servers.dump()?)?;
+            }
             points.tally = crate::kills::keep(folder, points.tally)?;
             break;
         }
@@ -206,27 +165,35 @@ fn again_and_again(
 /// The process ends at each of these points.
 fn all_end(
     subject: &dyn Subject,
-    roads: impl Fn(Road) -> bool,
+    chosen: &[(Step, String)],
     seed: u64,
     points: &mut Points,
 ) -> Result<()> {
-    for (_, point) in points_of(roads) {
+    for (_, point) in chosen {
         let of_point = points.next_seed(seed);
-        let ended = load_ends(subject, &point, of_point, points);
-        settle(subject, &point, of_point, points, ended)?;
+        let ended = load_ends(subject, point, of_point, points);
+        settle(subject, point, of_point, points, ended)?;
     }
     Ok(())
 }
 
 /// The process ends when a delivery has arrived; then every point that clients reach is disturbed in each manner.
-fn under_load(subject: &dyn Subject, seed: u64, points: &mut Points) -> Result<()> {
+fn under_load(
+    subject: &dyn Subject,
+    chosen: &Chosen,
+    seed: u64,
+    points: &mut Points,
+) -> Result<()> {
+    if chosen.step.is_some() {
+        return closed(subject, seed, points);
+    }
     let of_point = points.next_seed(seed);
     let ended = end_on_receipt(subject, of_point, points);
     let what = "a delivery received and not answered";
     settle(subject, what, of_point, points, ended)?;
-    for word in ["fail", "full", "panic", "wait 25"] {
+    for word in chosen.of(vec!["fail", "full", "panic", "wait 25"], seed) {
         let of_word = points.next_seed(seed);
-        let disturbed = disturb(subject, word, of_word, points);
+        let disturbed = disturb(subject, chosen, word, of_word, points);
         settle(subject, word, of_word, points, disturbed)?;
     }
     closed(subject, seed, points)
@@ -304,8 +271,22 @@ fn fired(said: &str, point: &str, word: &str) -> Result<()> {
 }
 
 /// The process ends at a point.
-fn end_at(world: &World, road: Road, point: &str, seed: u64, points: &mut Points) -> Result<()> {
-    match road {
+fn end_at(
+    world: &World,
+    store: Database,
+    step: Step,
+    point: &str,
+    seed: u64,
+    points: &mut Points,
+) -> Result<()> {
+    match road_to(step) {
+        // A server's schema is brought up to date when that is asked for.
+        Road::Start if store == Database::Postgres && step != Step::OtherCommit => {
+            let armed = format!("{point}=1*return(abort)");
+            let mut migrating = world.installation.service(Some(&armed));
+            let done = migrating.arg("migrate").output()?;
+            fired(&String::from_utf8_lossy(&done.stderr), point, "abort")?;
+        }
         Road::Start => ended_at_start(&world.installation, point)?,
         Road::Credit => credit_ends(world, point)?,
         Road::Revoke => revoke_ends(world, point)?,
@@ -414,9 +395,20 @@ fn penstock_ends(world: &World, point: &str, words: &[String]) -> Result<()> {
 
 /// Every point that clients reach fails, panics, or is held up, once in one run under load. Clients see documented
 /// faults only, and once the last one has passed all is as before.
-fn disturb(subject: &dyn Subject, word: &str, seed: u64, points: &mut Points) -> Result<()> {
+fn disturb(
+    subject: &dyn Subject,
+    chosen: &Chosen,
+    word: &str,
+    seed: u64,
+    points: &mut Points,
+) -> Result<()> {
     let served = subject.installation().served;
-    let armed: Vec<String> = points_of(|road| road.is_load_of(served))
+    let all = Chosen {
+        part: 1,
+        ..chosen.clone()
+    };
+    let armed: Vec<String> = all
+        .points(|road| road.is_load_of(served), seed)
         .into_iter()
         .filter(|(step, _)| match word {
             "full" => of_the_disk(*step),
@@ -475,31 +467,6 @@ fn until_judged(run: &Run) {
     while answered() < pace::JUDGED && time::now().saturating_sub(began) < pace::BACK_WITHIN {
         thread::sleep(Duration::from_millis(20));
     }
-}
-
-/// Steps that a request's own task or its lane takes; a panic is contained there.
-fn of_a_handler(step: Step) -> bool {
-    !matches!(
-        step,
-        Step::DeliveryClaimCommit
-            | Step::WebhookPost
-            | Step::DeliveryConcludeCommit
-            | Step::AnswerWrite
-    )
-}
-
-/// Steps that write to the disk.
-fn of_the_disk(step: Step) -> bool {
-    !step.is_commit()
-        && !matches!(
-            step,
-            Step::EngineHold
-                | Step::EngineConfirm
-                | Step::EngineReport
-                | Step::WebhookPost
-                | Step::AnswerWrite
-                | Step::TransactChecks
-        )
 }
 
 fn documented(ops: &[Op], word: &str) -> Result<()> {

@@ -52,12 +52,13 @@ enum Fault {
 }
 
 impl Fault {
+    /// The first two rounds bring what is looked for most.
     const ALL: [Self; 8] = [
         Self::ReplicaKilled,
+        Self::RedisFlushed,
+        Self::AnswersLost,
         Self::PostgresStopped,
         Self::SessionsEnded,
-        Self::AnswersLost,
-        Self::RedisFlushed,
         Self::RedisKilled,
         Self::RedisPaused,
         Self::ClientsHangUp,

@@ -400,3 +400,6 @@ fn check_events(
     }
     breaches
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,11 +11,13 @@ use super::book::Test;
 use super::{Gate, SHOP, Shop};
 use crate::caller::{Begun, Caller, number};
 use crate::history::Kind;
-use crate::http::{Answer, Lost, request};
+use crate::http::{Answer, Client, Lost, request};
 use crate::storm::cut;
 use crate::time;
 
 const STORMERS: u64 = 8;
+/// Clients that ask for the same at the same moment.
+const CROWD: usize = 20;
 
 /// One client of a partner.
 pub(super) struct Visitor<'g, 'c, 'f> {
@@ -115,8 +117,10 @@ impl Visitor<'_, '_, '_> {
     fn create(&mut self) {
         let key = format!("create-{}", number());
         let writing = creating(self.shop, &key, self.chance);
-        if self.chance.u8(0..100) < 65 {
-            return self.write(&writing);
+        match self.chance.u8(0..100) {
+            0..=64 => return self.write(&writing),
+            65..=67 => return self.crowd(&writing),
+            _ => {}
         }
         let same = self.chance.bool();
         let twin = match same {
@@ -129,6 +133,27 @@ impl Visitor<'_, '_, '_> {
             false => creating(self.shop, &key, self.chance),
         };
         self.write_both(&writing, &twin);
+    }
+
+    /// As many as come at once, to every service there is.
+    fn crowd(&mut self, writing: &Writing) {
+        let addresses = self.caller.front.addresses.iter().cycle();
+        let answers: Vec<_> = thread::scope(|scope| {
+            let sending: Vec<_> = addresses
+                .take(CROWD)
+                .map(|address| {
+                    let begun = self.prepare(writing);
+                    let sent = scope.spawn(move || Client::new(*address).call(&writing.bytes));
+                    (begun, sent)
+                })
+                .collect();
+            let ends = sending.into_iter();
+            ends.map(|(begun, sent)| (begun, sent.join().unwrap_or(Err(Lost::Unknown))))
+                .collect()
+        });
+        for (begun, answer) in answers {
+            self.conclude(writing, begun, answer);
+        }
     }
 
     /// Cancelled, or completed where that can be done by hand.
@@ -213,18 +238,15 @@ impl Visitor<'_, '_, '_> {
     fn read(&mut self, id: &str) {
         let known = self.shop.book.lock().end(id);
         let path = format!("/gate_sessions/{id}");
-        match self.get(Kind::ReadSession, &path, Some(id)) {
-            Some(answer) => self.saw(&answer.json(), id, known.as_deref()),
-            None => self.not_lost(id),
-        }
-    }
-
-    /// What was acknowledged is there.
-    fn not_lost(&self, id: &str) {
-        let last = self.caller.ops.last();
-        if last.is_some_and(|op| op.said.as_ref().is_some_and(|(status, _)| *status == 404)) {
-            let breach = format!("{id} was acknowledged and is not there");
-            self.shop.book.lock().breaches.push(breach);
+        let begun = self.begin(Kind::ReadSession, Some(id));
+        let answer = self.caller.ask(begun, &self.shop.key, &path);
+        match answer.as_ref().map(|answer| (answer.status, answer)) {
+            Some((200, answer)) => self.saw(&answer.json(), id, known.as_deref()),
+            Some((404, _)) => {
+                let breach = format!("{id} was acknowledged and is not there");
+                self.shop.book.lock().breaches.push(breach);
+            }
+            Some(_) | None => {}
         }
     }
 
