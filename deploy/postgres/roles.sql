@@ -25,12 +25,12 @@ GRANT INSERT ON ledger_entries, deposits, events, trade_transitions TO penstock_
 
 GRANT INSERT, UPDATE ON
     accounts, answers, api_keys, books, branding, commitments, config_version, deliveries, gate_profiles, idempotency_keys,
-    installation, partners, pools, pools_profiles, quotes, session_tallies, sessions, trades, transactions, velocity,
-    velocity_window, webhook_endpoints, webhook_secrets
+    installation, partners, pools, pools_profiles, quote_previews, quotes, session_tallies, sessions, trades,
+    transactions, velocity, velocity_window, webhook_endpoints, webhook_secrets
 TO penstock_serve;
 
 -- What the planner knows of tables that grow.
 GRANT EXECUTE ON FUNCTION gather_statistics() TO penstock_serve;
 
--- Keys are kept for a while; an endpoint's secrets are replaced as a whole.
-GRANT DELETE ON answers, idempotency_keys, webhook_secrets TO penstock_serve;
+-- Keys and previews are kept for a while; an endpoint's secrets are replaced as a whole.
+GRANT DELETE ON answers, idempotency_keys, quote_previews, webhook_secrets TO penstock_serve;

@@ -405,7 +405,13 @@ fn judge_gate_values(value: &Value, name: &str, faults: &mut Vec<String>) {
             .iter()
             .for_each(|item| judge_gate_values(item, name, faults)),
         Value::Number(number) => {
-            if !matches!(name, "attempts" | "last_response_status") {
+            let counts = [
+                "attempts",
+                "decimals",
+                "last_response_status",
+                "minor_units",
+            ];
+            if !counts.contains(&name) {
                 faults.push(format!("{name}: {number} is a number"));
             }
         }

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use axum::Router;
 use coordination::{MemoryInFlight, MemoryThrottle};
+use gate_core::catalogue::Catalogue;
 use gate_core::usecases::acting::Acting;
 use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
 use gate_core::usecases::expiry::Expiring;
+use gate_core::usecases::previewing::Previewing;
 use gate_core::usecases::reading::Reading;
 use gate_core::usecases::webhook_test::TestSending;
-use gate_http::Parts;
+use gate_http::{EdgeHeader, Parts};
 use http_kit::{Site, TrustedProxies};
 use kernel::{Cas, Clock, Entropy};
 use partner_core::answers::Answers;
@@ -250,14 +252,16 @@ impl Gate {
 fn has_its_own_limit(call: &Call) -> bool {
     let operation = Contract::gate().operation(&call.method, &call.path);
     operation.is_some_and(|operation| {
-        matches!(
-            operation.id.as_str(),
-            "createSession"
-                | "cancelSession"
-                | "listSessions"
-                | "listTransactions"
-                | "createEmbedToken"
-        )
+        operation.template.contains("/capabilities/")
+            || matches!(
+                operation.id.as_str(),
+                "createSession"
+                    | "cancelSession"
+                    | "listSessions"
+                    | "listTransactions"
+                    | "previewQuotes"
+                    | "createEmbedToken"
+            )
     })
 }
 
@@ -357,9 +361,19 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
         entropy: Arc::clone(&entropy),
         ttl: setup.idempotency_ttl,
     };
+    let catalogue = Arc::new(Catalogue::built_in().expect("a catalogue"));
     let parts = Parts {
         mode: setup.mode,
         directory: operator.directory.clone(),
+        catalogue: Arc::clone(&catalogue),
+        previewing: Previewing {
+            store: store.clone(),
+            entropy: Arc::clone(&entropy),
+            catalogue,
+            rates: world.rates().clone(),
+            ttl: setup.preview_ttl,
+        },
+        edge: EdgeHeader::new(Some("CF-IPCountry")),
         creating: Creating {
             sessions: sessions.clone(),
             answers: answers.clone(),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use kernel::{Amount, Asset, Mid};
 use parking_lot::Mutex;
-use pools_core::ports::RateSource;
-use pools_core::pricing::SourceRate;
+use partner_core::ports::RateSource;
+use partner_core::rates::SourceRate;
 use providers::SandboxRates;
 use rust_decimal::Decimal;
 

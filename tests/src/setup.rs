@@ -60,6 +60,8 @@ pub struct Setup {
     pub gate_tiers: Option<Tiers>,
     /// How long a session is open.
     pub session_ttl: Duration,
+    /// How long a preview stands.
+    pub preview_ttl: Duration,
 }
 
 impl Default for Setup {
@@ -76,6 +78,8 @@ impl Default for Setup {
             cancel_session: short(),
             list_sessions: short(),
             list_transactions: short(),
+            preview: short(),
+            capabilities: short(),
             bootstrap: short(),
             global: vec![tier("short", 10), tier("medium", 60), tier("long", 3600)],
         };
@@ -83,6 +87,7 @@ impl Default for Setup {
             mode: Mode::Test,
             gate_tiers: Some(gate),
             session_ttl: Duration::from_secs(24 * 60 * 60),
+            preview_ttl: Duration::from_secs(5 * 60),
             tiers: Some(vec![tier("short", 1), tier("medium", 60)]),
             quote_ttl: Duration::from_secs(15),
             idempotency_ttl: Duration::from_secs(24 * 60 * 60),
@@ -131,6 +136,7 @@ pub(crate) fn gate_profile(page: &str) -> GateProfile {
         allowed_domains: [Origin::stored(page).expect("an origin")].into(),
         flow_sessions: true,
         kyc_trusted: true,
+        preview_locks: true,
         ..GateProfile::default()
     }
 }

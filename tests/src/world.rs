@@ -214,7 +214,7 @@ impl World {
 
     /// The rate source.
     #[must_use]
-    pub fn rates(&self) -> &ScriptedRates {
+    pub fn rates(&self) -> &Arc<ScriptedRates> {
         &self.0.rates
     }
 

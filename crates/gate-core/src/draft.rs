@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::amount::{AmountFault, SessionAmount};
 use crate::object::{JsonObject, ObjectFault};
+use crate::preview::PreviewId;
 use crate::redirect::{RedirectFault, check_redirect};
 use crate::session::{Flow, Terms};
 
@@ -49,6 +50,8 @@ pub struct Judged {
     pub terms: Terms,
     /// What the partner knows of the user.
     pub kyc_package: Option<JsonObject>,
+    /// The locked preview it is to use.
+    pub preview: Option<PreviewId>,
 }
 
 /// What is wrong with a field of a create.
@@ -117,8 +120,8 @@ impl Draft {
         within(self.wallet_address.as_deref(), "wallet_address")?;
         within(self.user_reference.as_deref(), "user_reference")?;
         let metadata = object(self.metadata.as_deref(), "metadata", JsonObject::metadata)?;
-        if self.quote_preview_id.is_some() {
-            // No preview is locked anywhere, so none is found.
+        let preview = self.quote_preview_id.as_deref().map(PreviewId::parse);
+        if preview == Some(None) {
             return Err(DraftFault::PreviewMissing);
         }
         let package = self.kyc_package.as_deref();
@@ -135,7 +138,11 @@ impl Draft {
             user_reference: self.user_reference.clone(),
             metadata: metadata.unwrap_or_else(JsonObject::empty),
         };
-        Ok(Judged { terms, kyc_package })
+        Ok(Judged {
+            terms,
+            kyc_package,
+            preview: preview.flatten(),
+        })
     }
 
     /// The fingerprint of what the route reads.
@@ -265,7 +272,7 @@ mod tests {
             |it| it.wallet_address = Some("x".repeat(129)),
             |it| it.user_reference = Some("x".repeat(129)),
             |it| it.metadata = Some("[]".to_owned()),
-            |it| it.quote_preview_id = Some("0".repeat(24)),
+            |it| it.quote_preview_id = Some("0".repeat(23)),
             |it| it.kyc_package = Some("{}".to_owned()),
         ];
         let mut draft = draft();

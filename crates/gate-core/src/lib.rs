@@ -14,6 +14,7 @@ pub mod events;
 pub mod object;
 pub mod order;
 pub mod ports;
+pub mod preview;
 pub mod pricing;
 pub mod quota;
 pub mod rail;

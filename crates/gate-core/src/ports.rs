@@ -8,6 +8,7 @@ use partner_core::sealing::{Mark, Sealed};
 
 use crate::branding::Branding;
 use crate::customer::{CustomerId, Marks, SealedCustomer, Unique};
+use crate::preview::{Preview, PreviewId};
 use crate::quota::Tally;
 use crate::rail::{Asking, Instructions, RailId, RailRecord, RailReport, RailStep};
 use crate::session::{Session, SessionId, SessionStatus, Step};
@@ -18,6 +19,9 @@ use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus
 /// instant of the read applies it in a transaction of its own.
 #[async_trait]
 pub trait GateReads: AnswerReads {
+    /// The store's instant.
+    async fn gate_now(&self) -> Result<Timestamp, StoreError>;
+
     /// A session of the tenant. `Seen` carries the store's instant, taken after the row was read.
     async fn session_get(
         &self,
@@ -141,12 +145,13 @@ pub trait GateStore: GateReads {
 }
 
 /// One transaction over every noun a gate use case may touch. Locks are taken in the order
-/// answer, tally, branding, session, signed quote, rail
+/// answer, tally, preview, branding, session, signed quote, rail
 /// record, customer, here and everywhere.
 pub trait GateTx:
     AnswerTx
     + AccessTx
     + TallyTx
+    + PreviewTx
     + BrandingTx
     + SessionTx
     + TransactionTx
@@ -162,6 +167,7 @@ impl<T> GateTx for T where
     T: AnswerTx
         + AccessTx
         + TallyTx
+        + PreviewTx
         + BrandingTx
         + SessionTx
         + TransactionTx
@@ -198,6 +204,29 @@ pub trait BrandingTx: Send {
     /// Stores branding. Guard: what is stored has the revision before it; of the first one, nothing
     /// is stored.
     async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError>;
+}
+
+/// Locked previews in a transaction.
+#[async_trait]
+pub trait PreviewTx: Send {
+    /// Inserts a new preview.
+    async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError>;
+
+    /// Loads and locks. `None` also when the preview belongs to another partner.
+    async fn preview_lock(
+        &mut self,
+        who: &Tenant,
+        id: PreviewId,
+    ) -> Result<Option<Preview>, StoreError>;
+
+    /// Notes the session that uses a preview. Guard: none has, and it has not expired.
+    async fn preview_use(
+        &mut self,
+        who: &Tenant,
+        id: PreviewId,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<Cas, StoreError>;
 }
 
 /// Sessions in a transaction.

@@ -3,15 +3,19 @@
 use std::fmt;
 use std::sync::Arc;
 
+use gate_core::catalogue::Catalogue;
 use gate_core::usecases::acting::Acting;
 use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
+use gate_core::usecases::previewing::Previewing;
 use gate_core::usecases::reading::Reading;
 use gate_core::usecases::webhook_test::TestSending;
 use kernel::Mode;
 use partner_core::ports::Directory;
 use partner_core::usecases::deliveries::Delivered;
+
+use crate::capabilities::EdgeHeader;
 
 /// The use cases behind the routes.
 #[derive(Clone)]
@@ -20,6 +24,12 @@ pub struct Parts {
     pub mode: Mode,
     /// Who may do what.
     pub directory: Arc<dyn Directory>,
+    /// What is offered where.
+    pub catalogue: Arc<Catalogue>,
+    /// Where the edge says which country a request comes from.
+    pub edge: EdgeHeader,
+    /// Previews orders.
+    pub previewing: Previewing,
     /// Creates sessions.
     pub creating: Creating,
     /// Cancels, completes and fails sessions.

@@ -65,8 +65,16 @@ const ACT: [&str; 5] = [
     "outcome_unknown",
 ];
 
+/// Refusals of the operations that judge an order by the catalogue.
+const ORDER: [&str; 4] = [
+    "unknown_currency",
+    "network_not_supported",
+    "amount_precision",
+    "amount_out_of_range",
+];
+
 /// What each operation refuses beside [`SHARED`].
-const OPERATIONS: [(&str, &[&[&str]]); 12] = [
+const OPERATIONS: [(&str, &[&[&str]]); 20] = [
     (
         "createSession",
         &[
@@ -77,6 +85,9 @@ const OPERATIONS: [(&str, &[&[&str]]); 12] = [
                 "amount_out_of_range",
                 "unknown_currency",
                 "quote_preview_missing",
+                "quote_preview_expired",
+                "quote_preview_used",
+                "quote_preview_mismatch",
                 "kyc_package_not_trusted",
                 "kit_blocks_not_enabled",
                 "quota_exhausted",
@@ -91,6 +102,14 @@ const OPERATIONS: [(&str, &[&[&str]]); 12] = [
     ),
     ("listSessions", &[&["invalid_request", "outcome_unknown"]]),
     ("cancelSession", &[&ACT]),
+    ("previewQuotes", &[&BODY, &ORDER, &["outcome_unknown"]]),
+    ("listCountries", &[&["invalid_request"]]),
+    ("listCurrencies", &[&["invalid_request"]]),
+    ("listAssets", &[&["invalid_request"]]),
+    ("getAsset", &[&["resource_not_found"]]),
+    ("listPaymentMethods", &[&["invalid_request"]]),
+    ("listPayoutMethods", &[&["invalid_request"]]),
+    ("checkEligibility", &[&["invalid_request"]]),
     ("listTransactions", &[&["invalid_request"]]),
     ("retrieveTransaction", &[&["resource_not_found"]]),
     ("getBranding", &[]),
@@ -151,6 +170,8 @@ pub fn openapi() -> Result<OpenApi, ContractFault> {
         .merge(routes::cancel_session())
         .merge(routes::list_sessions())
         .merge(routes::list_transactions())
+        .merge(routes::capabilities())
+        .merge(routes::previews())
         .merge(routes::secret())
         .merge(routes::browsers());
     let contract = document("Penstock Hosted Ramp Session API", DESCRIPTION, routes)

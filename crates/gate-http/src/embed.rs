@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::http::header::{ORIGIN, REFERER};
-use axum::http::{HeaderMap, HeaderName};
 use gate_core::embed::Scopes;
 use gate_core::session::Flow;
 use gate_core::usecases::bootstrap::{Ask, Embed, Stands};
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::branding::{self, BrandingRecord};
 use crate::errors;
-use crate::wire::{self, instant};
+use crate::wire::{self, instant, only_header};
 
 /// The route's own path.
 pub(crate) const PATH: &str = "/v1/embed/bootstrap";
@@ -106,8 +106,8 @@ pub(crate) async fn create_embed_token(
     let scopes = Scopes::requested(request.requested_scopes.as_deref());
     let ask = Ask {
         stands: Stands {
-            origin: said(&headers, &ORIGIN),
-            referer: said(&headers, &REFERER),
+            origin: only_header(&headers, &ORIGIN),
+            referer: only_header(&headers, &REFERER),
         },
         client_secret: request.client_secret.as_deref(),
         scopes: scopes.map_err(|fault| ApiError::invalid_request(format!("{fault}.")))?,
@@ -115,14 +115,6 @@ pub(crate) async fn create_embed_token(
     let embed = app.parts().bootstrapping.bootstrap(who.access(), ask).await;
     let embed = embed.map_err(errors::bootstrap_error)?;
     Ok(Json(record(who.tenant(), embed)))
-}
-
-/// What a header says. One that is repeated, or is no text, says what no page is.
-fn said<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next()?;
-    let only = values.next().is_none();
-    Some(first.to_str().ok().filter(|_| only).unwrap_or_default())
 }
 
 fn record(who: &Tenant, embed: Embed) -> EmbedTokenRecord {

@@ -5,12 +5,15 @@
 
 use gate_core::amount::AmountFault;
 use gate_core::draft::{DraftFault, NotEntitled};
+use gate_core::order::OrderFault;
+use gate_core::preview::PreviewFault;
 use gate_core::session::NotOpen;
 use gate_core::usecases::acting::ActError;
 use gate_core::usecases::bootstrap::BootstrapError;
 use gate_core::usecases::branding::RebrandError;
 use gate_core::usecases::create::CreateError;
 use gate_core::usecases::expiry::ExpiryError;
+use gate_core::usecases::previewing::PreviewError;
 use gate_core::usecases::webhook_test::TestSendError;
 use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
 use instruments::faults::{Violation, violated};
@@ -35,8 +38,22 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "unknown_currency",
             400,
             InvalidRequest,
-            "The code is no active ISO 4217 currency.",
+            "The code is no active ISO 4217 currency, or, of an order, the currency or asset is not in the catalogue.",
             FIX,
+        ),
+        error_doc(
+            "amount_precision",
+            400,
+            InvalidRequest,
+            "The amount has more fractional digits than its currency or asset.",
+            FIX,
+        ),
+        error_doc(
+            "network_not_supported",
+            400,
+            InvalidRequest,
+            "The asset does not move on that network.",
+            "Send a network that the asset lists, in its exact spelling.",
         ),
         error_doc(
             "quote_preview_missing",
@@ -44,6 +61,27 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             InvalidRequest,
             "`quote_preview_id` names no locked preview of yours.",
             "Ask for a new preview, or create the session without one.",
+        ),
+        error_doc(
+            "quote_preview_expired",
+            400,
+            InvalidRequest,
+            "The locked preview has expired.",
+            "Ask for a new preview.",
+        ),
+        error_doc(
+            "quote_preview_used",
+            400,
+            InvalidRequest,
+            "Another session has used the locked preview.",
+            "Ask for a new preview; one is for one session.",
+        ),
+        error_doc(
+            "quote_preview_mismatch",
+            400,
+            InvalidRequest,
+            "`amount`, `currency`, `target_token` or `flow` is not the locked preview's, or is missing.",
+            "Send all four as they were previewed, or ask for a new preview.",
         ),
         error_doc(
             "test_key_on_live",
@@ -150,6 +188,7 @@ pub(crate) fn create_error(error: CreateError) -> ApiError {
     match error {
         CreateError::InProgress => in_progress(),
         CreateError::Draft(fault) => draft_fault(fault),
+        CreateError::Preview(fault) => preview_fault(fault),
         CreateError::Denied(denial) => denial.into(),
         CreateError::NotEntitled(refusal) => not_entitled(refusal),
         CreateError::Exhausted(_) => ApiError::forbidden(
@@ -232,6 +271,38 @@ pub(crate) fn test_send_error(error: TestSendError) -> ApiError {
         TestSendError::Store(fault) => fault.into(),
         TestSendError::Event(_) => undoable(error),
     }
+}
+
+pub(crate) fn preview_error(error: PreviewError) -> ApiError {
+    match error {
+        PreviewError::Order(fault) => order_fault(fault),
+        PreviewError::UnknownMethod => ApiError::invalid_request(format!("{error}.")),
+        PreviewError::Store(fault) => fault.into(),
+    }
+}
+
+fn preview_fault(fault: PreviewFault) -> ApiError {
+    let code = match fault {
+        PreviewFault::Missing => "quote_preview_missing",
+        PreviewFault::Expired => "quote_preview_expired",
+        PreviewFault::Used => "quote_preview_used",
+        PreviewFault::Mismatch => "quote_preview_mismatch",
+    };
+    ApiError::invalid(code, format!("{fault}."))
+}
+
+pub(crate) fn order_fault(fault: OrderFault) -> ApiError {
+    let code = match fault {
+        OrderFault::UnknownCurrency | OrderFault::UnknownAsset => "unknown_currency",
+        OrderFault::UnknownNetwork => "network_not_supported",
+        OrderFault::Amount(kernel::AmountFault::TooPrecise(_)) => "amount_precision",
+        OrderFault::Amount(kernel::AmountFault::OutOfRange) => "amount_out_of_range",
+        OrderFault::UnknownCountry
+        | OrderFault::Amount(kernel::AmountFault::Malformed | kernel::AmountFault::Zero) => {
+            "invalid_request"
+        }
+    };
+    ApiError::invalid(code, format!("{fault}."))
 }
 
 fn draft_fault(fault: DraftFault) -> ApiError {
@@ -327,6 +398,21 @@ mod tests {
             Denial::OrganizationSuspended,
             Denial::GateNotEnabled,
         ];
+        let orders = [
+            OrderFault::UnknownCurrency,
+            OrderFault::UnknownAsset,
+            OrderFault::UnknownNetwork,
+            OrderFault::UnknownCountry,
+            OrderFault::Amount(kernel::AmountFault::Malformed),
+            OrderFault::Amount(kernel::AmountFault::TooPrecise(2)),
+            OrderFault::Amount(kernel::AmountFault::OutOfRange),
+        ];
+        let previews = [
+            PreviewFault::Missing,
+            PreviewFault::Expired,
+            PreviewFault::Used,
+            PreviewFault::Mismatch,
+        ];
         let creates = [
             CreateError::InProgress,
             CreateError::NotEntitled(NotEntitled::Flow),
@@ -351,9 +437,12 @@ mod tests {
         let creates = creates
             .into_iter()
             .chain(drafts.map(CreateError::Draft))
+            .chain(previews.map(CreateError::Preview))
             .chain(denials.map(CreateError::Denied))
             .map(create_error);
         creates
+            .chain(orders.map(order_fault))
+            .chain([preview_error(PreviewError::UnknownMethod)])
             .chain(acts.map(act_error))
             .chain(brandings.map(rebrand_error))
             .chain(bootstraps.map(bootstrap_error))

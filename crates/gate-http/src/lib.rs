@@ -2,9 +2,11 @@
 
 mod app;
 mod branding;
+mod capabilities;
 mod contract;
 mod embed;
 mod errors;
+mod previews;
 mod routes;
 mod service;
 mod sessions;
@@ -14,5 +16,6 @@ mod webhooks;
 mod wire;
 
 pub use app::Parts;
+pub use capabilities::EdgeHeader;
 pub use contract::{every_error, openapi, openapi_yaml, test_helpers, test_helpers_yaml};
 pub use service::{Setup, Tiers, service};

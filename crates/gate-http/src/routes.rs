@@ -8,7 +8,9 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::service::Limits;
-use crate::{branding, embed, sessions, test_helpers, transactions, webhooks};
+use crate::{
+    branding, capabilities, embed, previews, sessions, test_helpers, transactions, webhooks,
+};
 
 /// Secret key, under the limit of creates.
 pub(crate) fn create_session() -> OpenApiRouter<App> {
@@ -28,6 +30,23 @@ pub(crate) fn list_sessions() -> OpenApiRouter<App> {
 /// Secret key, under the limit of the list of transactions.
 pub(crate) fn list_transactions() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(transactions::list_transactions))
+}
+
+/// Secret key, under the limit of previews.
+pub(crate) fn previews() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(previews::preview_quotes))
+}
+
+/// Secret key, under the limit that capabilities share.
+pub(crate) fn capabilities() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(capabilities::list_countries))
+        .routes(routes!(capabilities::list_currencies))
+        .routes(routes!(capabilities::list_assets))
+        .routes(routes!(capabilities::get_asset))
+        .routes(routes!(capabilities::list_payment_methods))
+        .routes(routes!(capabilities::list_payout_methods))
+        .routes(routes!(capabilities::check_eligibility))
 }
 
 /// Secret key, under the global tiers.
@@ -73,6 +92,8 @@ pub(crate) fn router(
         .merge(entitled(cancel_session(), |it| &it.cancel_session))
         .merge(entitled(list_sessions(), |it| &it.list_sessions))
         .merge(entitled(list_transactions(), |it| &it.list_transactions))
+        .merge(entitled(self::capabilities(), |it| &it.capabilities))
+        .merge(entitled(self::previews(), |it| &it.preview))
         .merge(entitled(secret(), |it| &it.global))
         .merge(embedded)
         .merge(browsers.preflight(embed::PATH))

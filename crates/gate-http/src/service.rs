@@ -41,6 +41,10 @@ pub struct Tiers {
     pub list_sessions: Vec<Tier>,
     /// `GET /transactions`, per key.
     pub list_transactions: Vec<Tier>,
+    /// `POST /quotes/preview`, per key.
+    pub preview: Vec<Tier>,
+    /// `GET /capabilities/*`, per key, all of them together.
+    pub capabilities: Vec<Tier>,
     /// `POST /embed/bootstrap`, per key.
     pub bootstrap: Vec<Tier>,
     /// Every other route, and every answer of 401, per client address.
@@ -79,6 +83,8 @@ pub(crate) struct Limits {
     pub(crate) cancel_session: Limit,
     pub(crate) list_sessions: Limit,
     pub(crate) list_transactions: Limit,
+    pub(crate) preview: Limit,
+    pub(crate) capabilities: Limit,
     pub(crate) bootstrap: Limit,
     pub(crate) global: Limit,
 }
@@ -91,6 +97,8 @@ impl Limits {
             cancel_session: per_key("cancel_session", tiers.cancel_session),
             list_sessions: per_key("list_sessions", tiers.list_sessions),
             list_transactions: per_key("list_transactions", tiers.list_transactions),
+            preview: per_key("preview", tiers.preview),
+            capabilities: per_key("capabilities", tiers.capabilities),
             bootstrap: per_key("bootstrap", tiers.bootstrap),
             global: Limit::new("gate", Whose::Client, tiers.global),
         }

@@ -9,9 +9,10 @@ use gate_core::usecases::acting::Acting;
 use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
+use gate_core::usecases::previewing::Previewing;
 use gate_core::usecases::reading::Reading;
 use gate_core::usecases::webhook_test::TestSending;
-use gate_http::{Parts, Setup, Tiers};
+use gate_http::{EdgeHeader, Parts, Setup, Tiers};
 use http_kit::TrustedProxies;
 use partner_core::answers::Answers;
 use partner_core::events::Service;
@@ -88,6 +89,8 @@ fn tiers(throttle: GateThrottle) -> Tiers {
         cancel_session: throttle.cancel_session,
         list_sessions: throttle.list_sessions,
         list_transactions: throttle.list_transactions,
+        preview: throttle.preview,
+        capabilities: throttle.capabilities,
         bootstrap: throttle.bootstrap,
         global: throttle.global,
     }
@@ -106,6 +109,15 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
     Parts {
         mode: base.config.mode,
         directory: Arc::clone(&runtime.directory),
+        catalogue: Arc::clone(&runtime.catalogue),
+        edge: EdgeHeader::new(base.config.edge_country_header.as_deref()),
+        previewing: Previewing {
+            store: base.store.clone(),
+            entropy: Arc::clone(&base.entropy),
+            catalogue: Arc::clone(&runtime.catalogue),
+            rates: Arc::clone(&runtime.rates),
+            ttl: base.config.preview_ttl,
+        },
         creating: Creating {
             sessions: sessions.clone(),
             answers: answers.clone(),

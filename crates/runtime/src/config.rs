@@ -8,6 +8,7 @@ mod value;
 
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use coordination::RedisUrl;
@@ -53,6 +54,8 @@ pub struct Config {
     pub session_ttl: Duration,
     /// How long an embed token is good.
     pub embed_token_ttl: Duration,
+    /// How long a locked preview can be used.
+    pub preview_ttl: Duration,
     /// How often overdue gate sessions are swept; `None`: never.
     pub session_sweep: Option<Duration>,
     /// How long idempotency keys are kept.
@@ -77,6 +80,10 @@ pub struct Config {
     pub rates: RatesChoice,
     /// Which liquidity engine is asked.
     pub engine: EngineChoice,
+    /// The operator's own catalogue of the gate; `None`: the built-in one.
+    pub catalogue: Option<PathBuf>,
+    /// The header in which the edge names a country; `None`: no edge is believed.
+    pub edge_country_header: Option<String>,
     /// For whom logs are written.
     pub log_format: LogFormat,
     /// Where traces are sent; `None`: nowhere, and none are made.
@@ -94,6 +101,10 @@ pub struct GateThrottle {
     pub list_sessions: Vec<Tier>,
     /// `GET /transactions`, per key.
     pub list_transactions: Vec<Tier>,
+    /// `POST /quotes/preview`, per key.
+    pub preview: Vec<Tier>,
+    /// `GET /capabilities/*`, per key, all of them together.
+    pub capabilities: Vec<Tier>,
     /// `POST /embed/bootstrap`, per key.
     pub bootstrap: Vec<Tier>,
     /// Every other route, and every answer of 401, per address.
@@ -107,6 +118,8 @@ impl GateThrottle {
             cancel_session: given.value(&setting::THROTTLE_CANCEL_SESSION)?,
             list_sessions: given.value(&setting::THROTTLE_LIST_SESSIONS)?,
             list_transactions: given.value(&setting::THROTTLE_LIST_TRANSACTIONS)?,
+            preview: given.value(&setting::THROTTLE_PREVIEW)?,
+            capabilities: given.value(&setting::THROTTLE_CAPABILITIES)?,
             bootstrap: given.value(&setting::THROTTLE_BOOTSTRAP)?,
             global: given.value(&setting::THROTTLE_GLOBAL)?,
         })
@@ -165,6 +178,7 @@ impl Config {
             quote_ttl: given.value(&setting::QUOTE_TTL)?,
             session_ttl: given.value(&setting::SESSION_TTL)?,
             embed_token_ttl: given.value(&setting::EMBED_TOKEN_TTL)?,
+            preview_ttl: given.value(&setting::PREVIEW_TTL)?,
             session_sweep: Some(sweep).filter(|every| !every.is_zero()),
             idempotency_ttl: given.value(&setting::IDEMPOTENCY_TTL)?,
             velocity_window: given.value(&setting::VELOCITY_WINDOW)?,
@@ -177,6 +191,8 @@ impl Config {
             webhook_allow_private: given.value(&setting::WEBHOOK_ALLOW_PRIVATE)?,
             rates: given.value(&setting::RATES)?,
             engine: given.value(&setting::ENGINE)?,
+            catalogue: given.get(&setting::CATALOGUE)?,
+            edge_country_header: given.value(&setting::EDGE_COUNTRY_HEADER)?,
             log_format: given.value(&setting::LOG_FORMAT)?,
             traces: collector.map(|collector| TraceExport { collector, one_in }),
         })
@@ -336,6 +352,8 @@ mod tests {
             (&limits.bootstrap, "short 30/60s"),
             (&limits.list_sessions, "short 60/60s"),
             (&limits.list_transactions, "short 60/60s"),
+            (&limits.preview, "short 30/60s"),
+            (&limits.capabilities, "short 60/60s"),
             (
                 &limits.global,
                 "short 10/10s, medium 60/60s, long 300/3600s",

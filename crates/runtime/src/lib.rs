@@ -14,6 +14,7 @@ mod supervise;
 pub mod telemetry;
 
 mod background;
+mod catalogue;
 mod sampling;
 mod shared;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::DirectoryCache;
+use gate_core::catalogue::Catalogue;
 use gate_core::usecases::expiry::Expiring;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
@@ -24,6 +25,7 @@ use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
 use crate::background::{keep_house, sweep_sessions};
+use crate::catalogue;
 use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
 use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
@@ -227,6 +229,8 @@ pub struct Runtime {
     pub in_flight: Arc<dyn InFlight>,
     /// Where rates come from.
     pub rates: Arc<dyn RateSource>,
+    /// What the gate offers where.
+    pub catalogue: Arc<Catalogue>,
     /// The liquidity engine.
     pub engine: Arc<dyn Engine>,
     /// Where transacts are handed in.
@@ -251,6 +255,8 @@ impl Runtime {
         }
         let rates = Arc::new(MeasuredRates::new(rates(&config.rates)?));
         let engine = Arc::new(MeasuredEngine::new(engine(config.engine)));
+        let catalogue = catalogue::read(config.catalogue.as_deref());
+        let catalogue = Arc::new(catalogue.map_err(OpenFault::Config)?);
         store::migrate_to_serve(&config, &ports).await?;
         let base = Foundation::open(config, ports).await?;
         base.store.velocity_window_keep().await?;
@@ -265,6 +271,7 @@ impl Runtime {
             throttle,
             in_flight,
             rates,
+            catalogue,
             engine,
             transact_desk: Arc::new(TransactLanes::start(&base.store, &base.entropy)),
             quote_desk: Arc::new(QuoteLanes::start(&base.store, &base.entropy)),

@@ -51,6 +51,7 @@ impl<F: GateFixture> World<F> {
         let gate = GateProfile {
             enabled: true,
             allowed_domains: [shop].into(),
+            flow_sessions: true,
             kyc_trusted: true,
             live_session_quota: quota,
             ..GateProfile::default()

@@ -28,6 +28,7 @@ pub mod idempotency;
 pub mod lane;
 pub mod ledger;
 pub mod lists;
+pub mod previews;
 pub mod provisioning;
 pub mod quotes;
 pub mod races;
@@ -153,6 +154,9 @@ macro_rules! gate_contract {
             gate_races: of_raced_creates_under_one_key_one_counts,
                 raced_creates_stay_within_the_quota, of_raced_ends_one_happens,
                 raced_changes_of_branding_all_count;
+            previews: a_preview_reads_back_and_is_used_once_and_in_time,
+                of_raced_sessions_of_one_preview_one_counts,
+                a_preview_that_may_still_be_used_is_not_swept;
             gate_breaches: every_breach_of_the_gate_is_found_under_its_name;
         }
     };

@@ -6,7 +6,7 @@ use kernel::{StoreError, Timestamp};
 use partner_core::ports::Housekeeping;
 
 use crate::tx::PgTx;
-use crate::{PostgresStore, answers, errors, idempotency};
+use crate::{PostgresStore, answers, errors, idempotency, previews};
 
 #[async_trait]
 impl Housekeeping for PostgresStore {
@@ -19,8 +19,9 @@ impl Housekeeping for PostgresStore {
         let sweeping = async { sweeping.await.map_err(errors::statement) };
         let swept = around(Step::SweepDelete, sweeping).await?.rows_affected();
         let answers = answers::sweep(tx.conn(), before, limit).await?;
+        let previews = previews::sweep(tx.conn(), before, limit).await?;
         tx.finish().await?;
-        Ok(swept.saturating_add(answers))
+        Ok(swept.saturating_add(answers).saturating_add(previews))
     }
 
     async fn gather_statistics(&self) -> Result<u64, StoreError> {

@@ -13,7 +13,7 @@ use gate_core::rail::{RailId, RailRecord};
 use gate_core::session::{Session, SessionId};
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction};
-use kernel::{Mode, Seen, StoreError};
+use kernel::{Mode, Seen, StoreError, Timestamp};
 use partner_core::events::Service;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx};
@@ -27,6 +27,10 @@ use crate::{
 
 #[async_trait]
 impl GateReads for SqliteStore {
+    async fn gate_now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.inner.clock.now())
+    }
+
     async fn session_get(
         &self,
         who: &Tenant,

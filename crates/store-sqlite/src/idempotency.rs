@@ -9,7 +9,7 @@ use pools_core::books::Answered;
 
 use crate::row::Columns;
 use crate::tx::SqliteTx;
-use crate::{SqliteStore, answers, errors};
+use crate::{SqliteStore, answers, errors, previews};
 
 pub(crate) fn answered(row: &Columns<'_>) -> Result<Answered, StoreError> {
     Ok(Answered {
@@ -33,8 +33,9 @@ impl Housekeeping for SqliteStore {
         let sweeping = async { sweeping.await.map_err(errors::statement) };
         let swept = around(Step::SweepDelete, sweeping).await?.rows_affected();
         let answers = answers::sweep(tx.conn(), before, limit).await?;
+        let previews = previews::sweep(tx.conn(), before, limit).await?;
         tx.finish().await?;
-        Ok(swept.saturating_add(answers))
+        Ok(swept.saturating_add(answers).saturating_add(previews))
     }
 
     /// An index is chosen by how many of its columns are given: nothing of a table has to be known.

@@ -30,6 +30,7 @@ mod partners;
 #[cfg(test)]
 mod plans;
 mod pools;
+mod previews;
 mod provision;
 mod quotes;
 mod rails;

@@ -3,10 +3,12 @@
 mod bootstrap;
 mod branding;
 mod browsers;
+mod capabilities;
 mod create;
 mod idempotency;
 mod keys;
 mod logs;
+mod previews;
 mod sessions;
 mod tenancy;
 mod throttles;

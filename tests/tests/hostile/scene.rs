@@ -119,6 +119,7 @@ impl Scene {
                     profile.enabled = !dice.one_in(4);
                     profile.flow_sessions = dice.one_in(2);
                     profile.kyc_trusted = dice.one_in(2);
+                    profile.preview_locks = dice.one_in(2);
                 };
                 operator.change_gate(RIVAL, change).await;
             }

@@ -310,6 +310,11 @@ fn meant(dice: &Dice, memory: &Memory, name: &str) -> Option<String> {
         "fiatCurrency" | "cryptoCurrency" | "currency" => None,
         // Of answers these are; a request has its own.
         "return_url" | "cancel_url" | "metadata" => None,
+        // Answers have others under these names, and what was asked of eligibility.
+        "asset" => Some(dice.word(&["USDT", "USDT", "USDC", "BTC"])),
+        "country_code" => Some(dice.word(&["DE", "DE", "JP"])),
+        "network" => Some("polygon".to_owned()),
+        "payment_method" => Some("sepa".to_owned()),
         "clientSecret" => memory.recall(dice, "client_secret"),
         // Most of them in the pool that the examples are of.
         "poolId" if !dice.one_in(8) => Some("EUR-USDT".to_owned()),

@@ -265,7 +265,7 @@ impl Reading {
             Side::OffRamp => ("payout_methods", &PAYOUT_METHOD),
         };
         let mut methods: Vec<Method> = Vec::new();
-        for table in list(sink, root, key, shape) {
+        for table in root.sections(sink, key, shape) {
             let field = table.required(sink, "id", ID);
             let id = field.and_then(|field| Some((field.read(sink, ID, self::id)?, field)));
             let name = label(sink, &table, "name", "the method's name");

@@ -183,7 +183,7 @@ fn every_fault_is_named_with_its_line() {
 // rule: gate.catalogue.file
 #[test]
 fn what_stands_twice_or_not_at_all_is_refused() {
-    assert_eq!(faults("").len(), 5);
+    assert_eq!(faults("").len(), 3);
     assert!(faults("[[countries]\n")[0].starts_with("line 1: "));
     let twice = |table: &str| format!("{WHOLE}\n{table}");
     for (table, told) in [

@@ -226,6 +226,33 @@ impl Catalogue {
         }
     }
 
+    /// Is an asset bought with, or sold for, a currency, and by the people of a country where one is
+    /// named?
+    ///
+    /// # Errors
+    /// [`Ineligible`]: the first reason against it.
+    pub fn offers(
+        &self,
+        side: Side,
+        currency: Asset,
+        listing: &Listing,
+        country: Option<CountryCode>,
+    ) -> Result<(), Ineligible> {
+        let served = |code| self.country(code).filter(|country| country.supported);
+        let country = country.map(served);
+        if country == Some(None) {
+            return Err(Ineligible::CountryNotSupported);
+        }
+        if !listing.active {
+            return Err(Ineligible::AssetNotSupported);
+        }
+        let theirs = country
+            .flatten()
+            .is_none_or(|country| country.currency == currency);
+        let open = theirs && self.is_corridor(side, currency, listing);
+        open.then_some(()).ok_or(Ineligible::CorridorNotAvailable)
+    }
+
     fn ineligible(&self, audience: &Audience<'_>, enquiry: &Enquiry) -> Option<Ineligible> {
         let country = match audience {
             Audience::Country(country) => country,

@@ -19,6 +19,7 @@ use super::expiry::Expiring;
 use crate::draft::{Draft, DraftFault, Judged, NotEntitled};
 use crate::events::EventFault;
 use crate::ports::{GateTx, kyc_place};
+use crate::preview::{Preview, PreviewFault};
 use crate::quota::{Exhausted, Tally};
 use crate::secret::ClientSecret;
 use crate::session::{Session, SessionEvent, SessionId, SessionState};
@@ -61,6 +62,9 @@ pub enum CreateError {
     /// A field is wrong.
     #[error(transparent)]
     Draft(#[from] DraftFault),
+    /// The locked preview is not to be used by it.
+    #[error(transparent)]
+    Preview(#[from] PreviewFault),
     /// The key is no longer good.
     #[error(transparent)]
     Denied(#[from] Denial),
@@ -91,6 +95,7 @@ impl LostRace for CreateError {
             Self::Store(error) => error.lost_race(),
             Self::InProgress
             | Self::Draft(_)
+            | Self::Preview(_)
             | Self::Denied(_)
             | Self::NotEntitled(_)
             | Self::Exhausted(_)
@@ -144,6 +149,10 @@ impl Creating {
             Mode::Live => tx.tally_lock(who).await?,
             Mode::Test => None,
         };
+        let preview = match judged.preview {
+            Some(id) => tx.preview_lock(who, id).await?,
+            None => None,
+        };
         let access = tx.access_get(who, access.key.id).await?;
         let access = access.ok_or(Denial::KeyRevoked)?;
         let now = tx.now().await?;
@@ -152,6 +161,7 @@ impl Creating {
             return Ok(given);
         }
         access.may_write_to_gate()?;
+        fits(judged, preview.as_ref(), now)?;
         judged.package_is_trusted(&access.gate)?;
         let counted = match who.mode {
             Mode::Live => Some(Tally::count(
@@ -216,6 +226,10 @@ impl Creating {
             .transpose()
             .map_err(CreateError::Unsealed)?;
         tx.session_insert(who, session, package.as_ref()).await?;
+        if let Some(preview) = judged.preview {
+            let using = tx.preview_use(who, preview, session.id, session.created_at);
+            using.await?.won()?;
+        }
         let mut events = vec![SessionEvent::Created];
         if package.is_some() {
             events.push(SessionEvent::KycPackageAccepted);
@@ -228,5 +242,14 @@ impl Creating {
             tx.event_insert(&event).await?;
         }
         Ok(())
+    }
+}
+
+/// May the session use the preview it names?
+fn fits(judged: &Judged, preview: Option<&Preview>, now: Timestamp) -> Result<(), PreviewFault> {
+    match (judged.preview, preview) {
+        (None, _) => Ok(()),
+        (Some(_), None) => Err(PreviewFault::Missing),
+        (Some(_), Some(preview)) => preview.must_fit(&judged.terms, now),
     }
 }

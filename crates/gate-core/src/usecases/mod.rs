@@ -7,6 +7,7 @@ pub mod create;
 pub mod customers;
 pub mod expiry;
 pub mod locking;
+pub mod previewing;
 pub mod reading;
 pub mod redeeming;
 pub mod settling;

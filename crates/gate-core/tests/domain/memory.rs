@@ -1,5 +1,6 @@
 //! A store in memory, with one writer: what the ports promise, in the plainest way.
 
+mod previews;
 mod rails;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use gate_core::ports::{
     BrandingTx, CustomerFilter, CustomerTx, GateReads, GateStore, GateTx, SessionFilter, SessionTx,
     TallyTx, TransactionFilter, TransactionTx,
 };
+use gate_core::preview::{Preview, PreviewId};
 use gate_core::quota::Tally;
 use gate_core::rail::{RailId, RailRecord};
 use gate_core::session::{Session, SessionId, SessionState, Step};
@@ -42,6 +44,7 @@ pub(crate) struct Rows {
     pub(crate) sessions: BTreeMap<(Tenant, SessionId), Session>,
     pub(crate) packages: BTreeMap<SessionId, Sealed>,
     pub(crate) tallies: BTreeMap<Tenant, Tally>,
+    pub(crate) previews: BTreeMap<(Tenant, PreviewId), Preview>,
     pub(crate) branding: BTreeMap<Tenant, Branding>,
     pub(crate) transactions: BTreeMap<(Tenant, RefId), Transaction>,
     pub(crate) quotes: BTreeMap<(Tenant, SignedQuoteId), SignedQuote>,
@@ -161,6 +164,10 @@ fn page<K: Ord + Copy, T: Clone>(
 
 #[async_trait]
 impl GateReads for Memory {
+    async fn gate_now(&self) -> Result<Timestamp, StoreError> {
+        Ok(self.seen(|_| ()).at)
+    }
+
     async fn session_get(
         &self,
         who: &Tenant,

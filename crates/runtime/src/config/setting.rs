@@ -378,6 +378,13 @@ pub(crate) static CATALOGUE: Setting<PathBuf> = Setting::new(
     "a TOML file",
     "the gate's countries, currencies, assets, networks and methods",
 );
+pub(crate) static EDGE_COUNTRY_HEADER: Setting<Option<String>> = Setting::new(
+    "EDGE_COUNTRY_HEADER",
+    Default::Is("CF-IPCountry"),
+    value::header,
+    "the name of a header, or none",
+    "where the edge says which country a request comes from",
+);
 pub(crate) static LOG_FORMAT: Setting<LogFormat> = Setting::new(
     "LOG_FORMAT",
     Default::Is("json"),
@@ -440,6 +447,7 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &RATES,
     &ENGINE,
     &CATALOGUE,
+    &EDGE_COUNTRY_HEADER,
     &LOG_FORMAT,
     &OTLP_ENDPOINT,
     &OTLP_ONE_IN,

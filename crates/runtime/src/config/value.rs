@@ -320,6 +320,13 @@ pub(crate) fn file(text: &str) -> Result<PathBuf, Unread> {
     form(!text.ends_with('/'), PathBuf::from(text))
 }
 
+/// A header's name; `none` is no header.
+pub(crate) fn header(text: &str) -> Result<Option<String>, Unread> {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let fits = !text.is_empty() && text.len() <= 64 && text.bytes().all(letter);
+    form(fits, Some(text.to_owned()).filter(|name| name != "none"))
+}
+
 pub(crate) fn log_format(text: &str) -> Result<LogFormat, Unread> {
     match text {
         "json" => Ok(LogFormat::Json),

@@ -149,6 +149,15 @@ const REFERENCES: &str = "SELECT c.mode || '/' || c.partner_id || ' in pools_pro
      FROM sessions AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
      WHERE p.mode IS NULL
      UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in quote_previews refers to no row of partners'
+     FROM quote_previews AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in quote_previews refers to no row of sessions'
+     FROM quote_previews AS c
+     LEFT JOIN sessions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.session_id
+     WHERE c.session_id IS NOT NULL AND p.mode IS NULL
+     UNION ALL
      SELECT c.mode || '/' || c.partner_id || ' in transactions refers to no row of sessions'
      FROM transactions AS c LEFT JOIN sessions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.session_id
      WHERE p.mode IS NULL";

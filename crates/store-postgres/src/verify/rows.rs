@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 
 use super::{Work, named};
 use crate::row::Columns;
-use crate::{gate, quotes, sessions, tallies, trades, transactions};
+use crate::{gate, previews, quotes, sessions, tallies, trades, transactions};
 
 impl Work<'_> {
     pub(super) async fn rows(&mut self) -> Result<(), StoreError> {
@@ -41,6 +41,12 @@ impl Work<'_> {
             let mode = Columns::new("transactions", row).mode();
             let read = mode.and_then(|mode| transactions::transaction(row, mode));
             unreadable(row, "transaction", read.err(), &mut breaches)
+        })
+        .await?;
+        self.each(name, PREVIEWS, |row| {
+            let mode = Columns::new("quote_previews", row).mode();
+            let read = mode.and_then(|mode| previews::preview(row, mode));
+            unreadable(row, "preview", read.err(), &mut breaches)
         })
         .await?;
         self.each(name, TALLIES, |row| {
@@ -126,6 +132,10 @@ pub(super) const TRANSACTIONS: &str =
     "SELECT mode, partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
             token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
      FROM transactions";
+
+pub(super) const PREVIEWS: &str =
+    "SELECT mode, partner_id, id, side, currency, asset, amount, created_at, expires_at, session_id, used_at
+     FROM quote_previews";
 
 pub(super) const TALLIES: &str =
     "SELECT mode, partner_id, month AS id, month, created FROM session_tallies";

@@ -26,6 +26,8 @@ fn documented(setup: &mut Setup) {
         cancel_session: own(30),
         list_sessions: own(60),
         list_transactions: own(60),
+        preview: own(30),
+        capabilities: own(60),
         bootstrap: own(30),
         global: vec![
             tier("short", 10, 10),
@@ -51,6 +53,8 @@ async fn a_route_with_a_limit_of_its_own_counts_each_key_under_it() {
         ("POST", cancel.as_str(), 30),
         ("GET", "/v1/gate_sessions", 60),
         ("GET", "/v1/transactions", 60),
+        ("GET", "/v1/capabilities/eligibility", 60),
+        ("POST", "/v1/quotes/preview", 30),
     ] {
         let call = |key: &str| Call::new(method, path).bearer(key);
         for at in 1..=limit {
@@ -75,6 +79,27 @@ async fn a_route_with_a_limit_of_its_own_counts_each_key_under_it() {
         gate.world().after(58_500);
         let again = gate.send(call(ACME_SECRET)).await;
         assert_eq!(standing(&again, "short"), (limit, limit - 1, 60));
+    }
+    gate.finish().await;
+}
+
+// rule: throttle.capabilities
+#[tokio::test]
+async fn capabilities_share_one_limit_of_a_key() {
+    let gate = Gate::with(documented).await;
+    let paths = [
+        "countries",
+        "currencies",
+        "assets",
+        "assets/USDT",
+        "payment-methods",
+        "payout-methods",
+        "eligibility",
+    ];
+    for (at, path) in paths.into_iter().enumerate() {
+        let answer = gate.acme().get(&format!("/v1/capabilities/{path}")).await;
+        let left = 59 - at as u64;
+        assert_eq!(standing(&answer, "short"), (60, left, 60), "{path}");
     }
     gate.finish().await;
 }

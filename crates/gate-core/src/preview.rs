@@ -1,0 +1,238 @@
+//! Previews with a lock: what a session must be to use one, which one session does, once and in time.
+
+use std::fmt;
+
+use kernel::{Amount, Asset, Entropy, Timestamp};
+use partner_core::rates::Side;
+
+use crate::session::{Flow, SessionId, Terms};
+
+/// Names a locked preview: 24 hexadecimal characters, in lower case.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PreviewId([u8; 12]);
+
+impl PreviewId {
+    /// A new id. It is random, so it tells nothing.
+    #[must_use]
+    pub fn generate(entropy: &dyn Entropy) -> Self {
+        let mut bytes = [0; 12];
+        entropy.fill(&mut bytes);
+        Self(bytes)
+    }
+
+    /// Reads an id.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let lower = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 24 || !text.bytes().all(lower) {
+            return None;
+        }
+        let mut bytes = [0; 12];
+        for (slot, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+            let pair = std::str::from_utf8(pair).ok()?;
+            *slot = u8::from_str_radix(pair, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for PreviewId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for PreviewId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A locked preview.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// Its id.
+    pub id: PreviewId,
+    /// What it was given for.
+    pub bound: Bound,
+    /// When it was given.
+    pub created_at: Timestamp,
+    /// From this instant on it is expired.
+    pub expires_at: Timestamp,
+    /// The session that has used it, and when.
+    pub used: Option<(SessionId, Timestamp)>,
+}
+
+/// What a session must agree with. The asset is a symbol: whatever the catalogue says of it by now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    /// Which way the order goes.
+    pub side: Side,
+    /// What the user pays, or is paid, in.
+    pub currency: Asset,
+    /// The symbol of what the user buys or sells.
+    pub asset: String,
+    /// The leg the user gives, in units of 10^-8.
+    pub units: i64,
+}
+
+impl Bound {
+    /// What an order of this side, currency and asset binds a session to.
+    #[must_use]
+    pub fn of(side: Side, currency: Asset, asset: Asset, amount: &Amount) -> Self {
+        Self {
+            side,
+            currency,
+            asset: asset.code().to_owned(),
+            units: amount.units(),
+        }
+    }
+
+    /// Are a session's amount, as a number, currency, asset and flow the preview's?
+    fn agrees(&self, terms: &Terms) -> bool {
+        let flow = match self.side {
+            Side::OnRamp => Flow::OnRamp,
+            Side::OffRamp => Flow::OffRamp,
+        };
+        u64::try_from(self.units) == Ok(terms.amount.units())
+            && terms.currency == self.currency
+            && terms.target_token.as_deref() == Some(self.asset.as_str())
+            && terms.flow == Some(flow)
+    }
+}
+
+/// Why a session cannot use a preview.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PreviewFault {
+    /// There is no such preview of the partner's.
+    #[error("`quote_preview_id`: no such locked preview")]
+    Missing,
+    /// Its time is over.
+    #[error("`quote_preview_id`: the preview has expired")]
+    Expired,
+    /// Another session has used it.
+    #[error("`quote_preview_id`: another session has used the preview")]
+    Used,
+    /// The session is for something else.
+    #[error(
+        "`quote_preview_id`: expected `amount`, `currency`, `target_token` and `flow` to be those of the preview"
+    )]
+    Mismatch,
+}
+
+impl Preview {
+    /// Can a session of these terms use it, at an instant read after its lock was taken?
+    ///
+    /// # Errors
+    /// [`PreviewFault`], judged in the order expired, used, mismatch.
+    pub fn must_fit(&self, terms: &Terms, now: Timestamp) -> Result<(), PreviewFault> {
+        if now >= self.expires_at {
+            return Err(PreviewFault::Expired);
+        }
+        if self.used.is_some() {
+            return Err(PreviewFault::Used);
+        }
+        let agrees = self.bound.agrees(terms);
+        agrees.then_some(()).ok_or(PreviewFault::Mismatch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amount::SessionAmount;
+    use crate::object::JsonObject;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(1_779_710_400_000 + millis).unwrap()
+    }
+
+    fn session() -> SessionId {
+        SessionId::parse("gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap()
+    }
+
+    fn preview(used: Option<(SessionId, Timestamp)>) -> Preview {
+        let (eur, usdt) = (Asset::fiat("EUR").unwrap(), Asset::crypto("USDT").unwrap());
+        let amount = Amount::parse("100.50", eur).unwrap();
+        Preview {
+            id: PreviewId::parse("0123456789abcdef01234567").unwrap(),
+            bound: Bound::of(Side::OnRamp, eur, usdt, &amount),
+            created_at: at(0),
+            expires_at: at(300_000),
+            used,
+        }
+    }
+
+    fn terms() -> Terms {
+        Terms {
+            amount: SessionAmount::parse("0100.50000000").unwrap(),
+            currency: Asset::fiat("EUR").unwrap(),
+            return_url: "https://shop.example/done".to_owned(),
+            cancel_url: None,
+            target_token: Some("USDT".to_owned()),
+            target_network: Some("WHATEVER".to_owned()),
+            flow: Some(Flow::OnRamp),
+            wallet_address: None,
+            user_reference: None,
+            metadata: JsonObject::empty(),
+        }
+    }
+
+    // rule: gate.preview.id
+    #[test]
+    fn an_id_is_24_hexadecimal_characters() {
+        let text = "0123456789abcdef01234567";
+        assert_eq!(PreviewId::parse(text).unwrap().to_string(), text);
+        for bad in [
+            "",
+            "0123456789abcdef0123456",
+            "0123456789ABCDEF01234567",
+            "+123456789abcdef01234567",
+            "0123456789abcdef012345678",
+        ] {
+            assert!(PreviewId::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    // rule: gate.preview.match
+    #[test]
+    fn a_session_must_agree_in_amount_currency_asset_and_side() {
+        assert_eq!(preview(None).must_fit(&terms(), at(0)), Ok(()));
+        let spoiled: [fn(&mut Terms); 7] = [
+            |it| it.amount = SessionAmount::parse("100.51").unwrap(),
+            |it| it.amount = SessionAmount::parse("100.50000001").unwrap(),
+            |it| it.currency = Asset::fiat("USD").unwrap(),
+            |it| it.target_token = Some("USDC".to_owned()),
+            |it| it.target_token = None,
+            |it| it.flow = Some(Flow::OffRamp),
+            |it| it.flow = None,
+        ];
+        for spoil in spoiled {
+            let mut terms = terms();
+            spoil(&mut terms);
+            let judged = preview(None).must_fit(&terms, at(0));
+            assert_eq!(judged, Err(PreviewFault::Mismatch));
+        }
+    }
+
+    // rule: gate.preview.once, gate.preview.expiry
+    #[test]
+    fn a_preview_is_used_once_and_before_its_instant() {
+        let other = Terms {
+            flow: None,
+            ..terms()
+        };
+        let fresh = preview(None);
+        let used = preview(Some((session(), at(5))));
+        assert_eq!(fresh.must_fit(&terms(), at(299_999)), Ok(()));
+        assert_eq!(
+            fresh.must_fit(&other, at(300_000)),
+            Err(PreviewFault::Expired)
+        );
+        assert_eq!(used.must_fit(&other, at(6)), Err(PreviewFault::Used));
+        assert_eq!(
+            used.must_fit(&terms(), at(300_000)),
+            Err(PreviewFault::Expired)
+        );
+    }
+}

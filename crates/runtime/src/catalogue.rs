@@ -1,0 +1,79 @@
+//! The gate's catalogue, from the operator's file or as it is built in.
+
+use std::path::Path;
+
+use gate_core::catalogue::Catalogue;
+
+use crate::config::ConfigFault;
+
+/// Reads the operator's own catalogue; without one, the built-in.
+///
+/// # Errors
+/// Every fault of the file, each with its line.
+pub(crate) fn read(file: Option<&Path>) -> Result<Catalogue, Vec<ConfigFault>> {
+    let Some(file) = file else {
+        let faulty = |fault| vec![named(format!("the built-in catalogue: {fault}"))];
+        return Catalogue::built_in().map_err(faulty);
+    };
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|fault| {
+        vec![named(format!(
+            "{name}: expected a readable TOML file ({fault})"
+        ))]
+    })?;
+    Catalogue::parse(&text).map_err(|faults| {
+        let line = |fault: &partner_core::tables::Fault| {
+            let colon = if fault.key.is_empty() { "" } else { ": " };
+            let (line, key, problem) = (fault.line, &fault.key, &fault.problem);
+            named(format!("{name}:{line}: {key}{colon}{problem}"))
+        };
+        faults.0.iter().map(line).collect()
+    })
+}
+
+fn named(expected: String) -> ConfigFault {
+    ConfigFault {
+        setting: "PENSTOCK_CATALOGUE".to_owned(),
+        expected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(file: &Path) -> Vec<String> {
+        let faults = read(Some(file)).unwrap_err();
+        faults.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn without_a_file_there_is_the_built_in_one() {
+        assert!(!read(None).unwrap().assets().is_empty());
+    }
+
+    // rule: gate.catalogue.faults
+    #[test]
+    fn every_fault_of_a_file_is_a_line_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("catalogue.toml");
+        std::fs::write(&file, "[[countries]]\ncode = \"XX\"\n[[currencies]\n").unwrap();
+        let broken = faults(&file);
+        assert_eq!(broken.len(), 1, "{broken:?}");
+        assert!(broken[0].contains("catalogue.toml:3: "), "{broken:?}");
+        std::fs::write(&file, "[[countries]]\ncode = \"XX\"\ncolor = 1\n").unwrap();
+        let told = format!("PENSTOCK_CATALOGUE: {}:2: countries.code: ", file.display());
+        let wrong = faults(&file);
+        assert!(
+            wrong.iter().any(|line| line.starts_with(&told)),
+            "{wrong:#?}"
+        );
+        assert!(
+            wrong
+                .iter()
+                .any(|line| line.contains(":3: countries.color: unknown key"))
+        );
+        let gone = faults(&folder.path().join("none.toml"));
+        assert!(gone[0].contains("none.toml: expected a readable TOML file"));
+    }
+}

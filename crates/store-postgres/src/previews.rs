@@ -1,0 +1,143 @@
+//! Locked previews: rows in and out.
+
+use async_trait::async_trait;
+use gate_core::ports::PreviewTx;
+use gate_core::preview::{Bound, Preview, PreviewId};
+use gate_core::session::SessionId;
+use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::rates::Side;
+use sqlx::PgConnection;
+use sqlx::postgres::PgRow;
+
+use crate::errors;
+use crate::row::{Columns, key};
+use crate::tx::PgTx;
+
+#[async_trait]
+impl PreviewTx for PgTx {
+    async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError> {
+        insert(self.holding(who).await?, who, preview).await
+    }
+
+    async fn preview_lock(
+        &mut self,
+        who: &Tenant,
+        id: PreviewId,
+    ) -> Result<Option<Preview>, StoreError> {
+        find(self.holding(who).await?, who, id).await
+    }
+
+    async fn preview_use(
+        &mut self,
+        who: &Tenant,
+        id: PreviewId,
+        session: SessionId,
+        now: Timestamp,
+    ) -> Result<Cas, StoreError> {
+        let outcome = note(self.holding(who).await?, who, id, session, now).await?;
+        Ok(self.noting(outcome))
+    }
+}
+
+async fn find(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: PreviewId,
+) -> Result<Option<Preview>, StoreError> {
+    let row = sqlx::query(
+        "SELECT partner_id, id, side, currency, asset, amount, created_at, expires_at, session_id, used_at
+         FROM quote_previews WHERE mode = $1 AND partner_id = $2 AND id = $3",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(id.to_string())
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
+    row.map(|row| preview(&row, who.mode)).transpose()
+}
+
+pub(crate) fn preview(row: &PgRow, mode: Mode) -> Result<Preview, StoreError> {
+    let row = Columns::new("quote_previews", row);
+    let used = row.opt_id("session_id", mode)?;
+    Ok(Preview {
+        id: row.parsed("id", PreviewId::parse)?,
+        bound: Bound {
+            side: row.parsed("side", Side::parse)?,
+            currency: row.parsed("currency", Asset::fiat)?,
+            asset: row.text("asset")?.to_owned(),
+            units: row.integer("amount")?,
+        },
+        created_at: row.instant("created_at")?,
+        expires_at: row.instant("expires_at")?,
+        used: used.zip(row.opt_instant("used_at")?),
+    })
+}
+
+async fn insert(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    preview: &Preview,
+) -> Result<(), StoreError> {
+    let bound = &preview.bound;
+    sqlx::query(
+        "INSERT INTO quote_previews (mode, partner_id, id, side, currency, asset, amount, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(preview.id.to_string())
+    .bind(bound.side.as_str())
+    .bind(bound.currency.code())
+    .bind(&bound.asset)
+    .bind(bound.units)
+    .bind(preview.created_at.millis())
+    .bind(preview.expires_at.millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
+}
+
+async fn note(
+    conn: &mut PgConnection,
+    who: &Tenant,
+    id: PreviewId,
+    session: SessionId,
+    now: Timestamp,
+) -> Result<Cas, StoreError> {
+    let written = sqlx::query(
+        "UPDATE quote_previews SET session_id = $4, used_at = $5
+         WHERE mode = $1 AND partner_id = $2 AND id = $3 AND session_id IS NULL AND expires_at > $5",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(id.to_string())
+    .bind(key(session))
+    .bind(now.millis())
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Cas::from_rows(written.rows_affected())
+}
+
+/// Deletes the oldest previews that were made, and have expired, before an instant; how many.
+pub(crate) async fn sweep(
+    conn: &mut PgConnection,
+    before: Timestamp,
+    limit: u32,
+) -> Result<u64, StoreError> {
+    let swept = sqlx::query(
+        "DELETE FROM quote_previews WHERE (mode, partner_id, id) IN (
+             SELECT mode, partner_id, id FROM quote_previews
+             WHERE created_at < $1 AND expires_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         )",
+    )
+    .bind(before.millis())
+    .bind(i64::from(limit))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(swept.rows_affected())
+}
