@@ -208,7 +208,6 @@ pub(crate) struct EligibilityRecord {
 #[schema(as = Ineligible, rename_all = "snake_case")]
 #[expect(
     dead_code,
-    clippy::enum_variant_names,
     reason = "documents the words; values are written from the domain's own type"
 )]
 pub(crate) enum IneligibleWord {
