@@ -192,7 +192,7 @@ impl Subject for Gate {
 
     fn turn_the_page(&self) {
         for shop in &self.shops {
-            shop.book.lock().hot.clear();
+            shop.book.lock().turn_the_page();
         }
     }
 

@@ -1,6 +1,7 @@
 //! The operator's side: changes of what is provisioned, and credits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coordination::DirectoryCache;
 use kernel::{Amount, Asset, Clock, Mode};
@@ -219,6 +220,13 @@ impl Operator {
             .await
             .expect("an endpoint");
         self.commit(tx).await;
+    }
+
+    /// Deletes what is kept under idempotency keys and is older than this.
+    pub async fn sweep_keys(&self, age: Duration) {
+        let before = self.clock.now().minus(age);
+        let swept = self.store.idempotency_sweep(before, 1_000).await;
+        swept.expect("a sweep");
     }
 
     /// Credits a deposit of fiat, or a receipt of crypto on TRON.

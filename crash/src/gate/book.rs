@@ -18,6 +18,8 @@ pub(crate) struct Book {
     pub(crate) sessions: BTreeMap<String, Session>,
     /// Sessions that may still change, newest last.
     pub(crate) hot: Vec<String>,
+    /// Writes that began before are no longer repeated by clients: they are of an earlier history.
+    pub(crate) since: Duration,
     /// Test events by the delivery each was answered.
     pub(crate) tests: BTreeMap<String, Test>,
     /// Was a create told that the quota is used up?
@@ -67,6 +69,12 @@ pub(crate) struct Test {
 }
 
 impl Book {
+    /// A new history begins.
+    pub(crate) fn turn_the_page(&mut self) {
+        self.hot.clear();
+        self.since = time::now();
+    }
+
     /// A write is being sent under a key; its bytes, unless they were others before.
     pub(crate) fn doubt(&mut self, key: &str, kind: Kind, session: Option<&str>, bytes: &[u8]) {
         let call = self.calls.entry(key.to_owned()).or_insert_with(|| Call {

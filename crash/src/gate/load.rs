@@ -205,7 +205,11 @@ impl Visitor<'_, '_, '_> {
     fn repeat(&mut self) {
         let again = {
             let book = self.shop.book.lock();
-            self.chance.choice(&book.calls).map(|(key, call)| Writing {
+            let calls = book.calls.iter();
+            let recent: Vec<_> = calls
+                .filter(|(_, call)| call.invoked >= book.since)
+                .collect();
+            self.chance.choice(recent).map(|(key, call)| Writing {
                 kind: call.kind,
                 object: match call.kind {
                     Kind::Rebrand => brand(self.shop),

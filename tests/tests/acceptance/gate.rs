@@ -9,6 +9,7 @@ mod idempotency;
 mod keys;
 mod logs;
 mod previews;
+mod races;
 mod sessions;
 mod tenancy;
 mod throttles;
