@@ -24,9 +24,9 @@ GRANT SELECT ON ALL TABLES IN SCHEMA public TO penstock_serve;
 GRANT INSERT ON ledger_entries, deposits, events, trade_transitions TO penstock_serve;
 
 GRANT INSERT, UPDATE ON
-    accounts, answers, api_keys, books, branding, commitments, config_version, deliveries, gate_profiles, idempotency_keys,
-    installation, partners, pools, pools_profiles, quote_previews, quotes, session_tallies, sessions, trades,
-    transactions, velocity, velocity_window, webhook_endpoints, webhook_secrets
+    accounts, answers, api_keys, books, branding, commitments, config_version, customers, deliveries, gate_profiles,
+    idempotency_keys, installation, partners, pools, pools_profiles, quote_previews, quotes, session_tallies, sessions,
+    trades, transactions, velocity, velocity_window, webhook_endpoints, webhook_secrets
 TO penstock_serve;
 
 -- What the planner knows of tables that grow.

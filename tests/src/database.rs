@@ -74,6 +74,22 @@ impl Database {
         self.texts(&rows).await
     }
 
+    /// What the embedded store has on the disk, as it lies there; of a server nothing is known.
+    pub async fn files(&self) -> Vec<u8> {
+        let Self::Sqlite(_) = self else {
+            return Vec::new();
+        };
+        let place = "SELECT file FROM pragma_database_list WHERE name = 'main'";
+        let mut bytes = Vec::new();
+        for file in self.texts(place).await {
+            for part in ["", "-wal"] {
+                bytes.extend(std::fs::read(format!("{file}{part}")).unwrap_or_default());
+            }
+        }
+        assert!(bytes.len() > 4096, "the files are found");
+        bytes
+    }
+
     /// How many rows a table has.
     pub async fn count(&self, table: &str) -> i64 {
         self.number(&format!("SELECT count(*) FROM {table}")).await

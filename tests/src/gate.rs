@@ -11,6 +11,7 @@ use gate_core::usecases::acting::Acting;
 use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
+use gate_core::usecases::customers::Customers;
 use gate_core::usecases::expiry::Expiring;
 use gate_core::usecases::previewing::Previewing;
 use gate_core::usecases::reading::Reading;
@@ -300,6 +301,12 @@ impl GateClient {
         session["id"].as_str().expect("an id").to_owned()
     }
 
+    /// Creates a customer with whatever body.
+    pub async fn create_customer(&self, body: &Value, key: &str) -> Answer {
+        self.send(Call::post("/v1/customers").json(body).key(key))
+            .await
+    }
+
     /// Where the partner's pages live.
     fn shop(&self) -> &'static str {
         let rival = setup::RIVAL_SECRET.rsplit('_').next().expect("a word");
@@ -385,6 +392,12 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
         },
         rebranding: Rebranding {
             store: store.clone(),
+            answers: answers.clone(),
+        },
+        customers: Customers {
+            store: store.clone(),
+            sealer: sessions.sealer.clone(),
+            entropy: sessions.entropy.clone(),
             answers,
         },
         reading: Reading {

@@ -2,7 +2,7 @@
 //! audit, in other words.
 
 /// A name, and a question that counts breaches.
-pub(crate) const INVARIANTS: [(&str, &str); 17] = [
+pub(crate) const INVARIANTS: [(&str, &str); 18] = [
     (
         "an account is committed to what it holds and what open trades may credit to it",
         "SELECT count(*) FROM accounts a WHERE a.available
@@ -111,8 +111,15 @@ pub(crate) const INVARIANTS: [(&str, &str); 17] = [
             || CASE WHEN s.kyc THEN 'kyc_package_accepted' ELSE '' END)",
     ),
     (
-        "every event of the gate is about a session, or a partner's own",
-        "WITH s AS MATERIALIZED (SELECT mode, partner_id, 'gs_' || mode || '_' || ulid(id) AS object FROM sessions)
+        "a customer has one event each time it is written",
+        "WITH c AS MATERIALIZED (SELECT mode, partner_id, revision, 'cus_' || mode || '_' || ulid(id) AS object FROM customers)
+         SELECT count(*) FROM c WHERE c.revision <> (SELECT count(*) FROM events e
+            WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = c.object)",
+    ),
+    (
+        "every event of the gate is about a session or a customer, or a partner's own",
+        "WITH s AS MATERIALIZED (SELECT mode, partner_id, 'gs_' || mode || '_' || ulid(id) AS object FROM sessions
+             UNION ALL SELECT mode, partner_id, 'cus_' || mode || '_' || ulid(id) FROM customers)
          SELECT count(*) FROM events e WHERE e.service = 'gate' AND e.type <> 'webhook.test' AND NOT EXISTS (SELECT 1 FROM s
             WHERE s.mode = e.mode AND s.partner_id = e.partner_id AND s.object = e.object_id)",
     ),

@@ -12,7 +12,7 @@ struct Document {
     program: &'static str,
 }
 
-const DOCUMENTS: [Document; 3] = [
+const DOCUMENTS: [Document; 4] = [
     Document {
         name: "pools-v1",
         program: "pools-service",
@@ -23,6 +23,10 @@ const DOCUMENTS: [Document; 3] = [
     },
     Document {
         name: "gate-test-helpers-v1",
+        program: "gate-service",
+    },
+    Document {
+        name: "gate-embed-v1",
         program: "gate-service",
     },
 ];

@@ -8,6 +8,7 @@ use gate_core::usecases::acting::Acting;
 use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
+use gate_core::usecases::customers::Customers;
 use gate_core::usecases::previewing::Previewing;
 use gate_core::usecases::reading::Reading;
 use gate_core::usecases::webhook_test::TestSending;
@@ -36,6 +37,8 @@ pub struct Parts {
     pub acting: Acting,
     /// Changes branding.
     pub rebranding: Rebranding,
+    /// Keeps customers.
+    pub customers: Customers,
     /// Reads.
     pub reading: Reading,
     /// Starts widgets.

@@ -1,19 +1,16 @@
 //! The published contract, generated from the routes: `/openapi/gate-v1.yaml` and, beside it, what
-//! only the sandbox has.
+//! only the sandbox has and what the widget calls itself.
 
-use gate_core::events::TEST_EVENT;
-use gate_core::session::SessionEvent;
-use http_kit::openapi::{Contract, ContractFault, WebhookDoc, to_yaml};
+use http_kit::openapi::{Contract, ContractFault, to_yaml};
 use http_kit::{ErrorDoc, SHARED_ERRORS};
-use serde_json::{Value, json};
-use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, ServerBuilder};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use utoipa::openapi::{ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, ServerBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
 use crate::errors::ERROR_DOCS;
-use crate::sessions::SessionRecord;
-use crate::{routes, wire};
+use crate::event_docs::with_events;
+use crate::routes;
 
 /// The contract's version: a date.
 const VERSION: &str = "2026-05-25";
@@ -27,6 +24,20 @@ fields they do not know. Another partner's object reads exactly like one that do
 
 const HELPERS_DESCRIPTION: &str = "\
 What only the sandbox has: a session is completed or its payment failed by hand, so that a partner can test every path.";
+
+const EMBED_DESCRIPTION: &str = "\
+What the hosted widget itself calls, with the token of its bootstrap in the header `X-Embed-Token`.
+
+This version serves no such call, so the document has no paths: the answer to the bootstrap holds all that a widget \
+is given so far. The bootstrap is a call of your own pages, with a publishable key and without a token; it is \
+`createEmbedToken` in `gate-v1.yaml`.
+
+The token is worth something for about an hour, to one partner in one mode, and to one session where the bootstrap was sent \
+that session's client secret. Its scopes (`session:read`, `session:pay`, `kyc:submit`, `branding:read`) are what a call may ask for.";
+
+/// The header that carries a widget's token, and its name among the security schemes.
+const EMBED_HEADER: &str = "X-Embed-Token";
+const EMBED_TOKEN: &str = "embedToken";
 
 /// The tiers of the limits, as they stand in the headers.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
@@ -73,8 +84,15 @@ const ORDER: [&str; 4] = [
     "amount_out_of_range",
 ];
 
+/// Refusals of the operations that change a customer.
+const CUSTOMER: [&str; 3] = [
+    "idempotency_key_invalid",
+    "idempotency_in_progress",
+    "outcome_unknown",
+];
+
 /// What each operation refuses beside [`SHARED`].
-const OPERATIONS: [(&str, &[&[&str]]); 20] = [
+const OPERATIONS: [(&str, &[&[&str]]); 25] = [
     (
         "createSession",
         &[
@@ -136,6 +154,21 @@ const OPERATIONS: [(&str, &[&[&str]]); 20] = [
             ],
         ],
     ),
+    (
+        "createCustomer",
+        &[
+            &BODY,
+            &CUSTOMER,
+            &["idempotency_key_required", "customer_already_exists"],
+        ],
+    ),
+    ("listCustomers", &[&["invalid_request"]]),
+    ("getCustomer", &[&["resource_not_found"]]),
+    (
+        "updateCustomer",
+        &[&BODY, &CUSTOMER, &["resource_not_found"]],
+    ),
+    ("deleteCustomer", &[&CUSTOMER, &["resource_not_found"]]),
     ("listPartnerWebhookDeliveries", &[&["invalid_request"]]),
     (
         "replayWebhookDelivery",
@@ -174,11 +207,8 @@ pub fn openapi() -> Result<OpenApi, ContractFault> {
         .merge(routes::previews())
         .merge(routes::secret())
         .merge(routes::browsers());
-    let contract = document("Penstock Hosted Ramp Session API", DESCRIPTION, routes)
-        .schema("SessionEvent", SessionEventBody::schema())
-        .schema("TestEvent", TestEventBody::schema())
-        .webhooks(&webhooks())
-        .status_of("createEmbedToken", "session_not_open", 403);
+    let contract = document("Penstock Hosted Ramp Session API", DESCRIPTION, routes);
+    let contract = with_events(contract).status_of("createEmbedToken", "session_not_open", 403);
     finished(contract, &OPERATIONS)
 }
 
@@ -190,6 +220,21 @@ pub fn test_helpers() -> Result<OpenApi, ContractFault> {
     let title = "Penstock Hosted Ramp Test Helpers";
     let contract = document(title, HELPERS_DESCRIPTION, routes::sandbox());
     finished(contract, &HELPERS)
+}
+
+/// What the widget calls itself.
+#[must_use]
+pub fn embed() -> OpenApi {
+    let title = "Penstock Hosted Ramp Widget Calls";
+    let mut api = described(title, EMBED_DESCRIPTION, OpenApiRouter::new());
+    let header = ApiKeyValue::with_description(
+        EMBED_HEADER,
+        "The token of a bootstrap. It belongs to one widget, and never to a server.",
+    );
+    let scheme = SecurityScheme::ApiKey(ApiKey::Header(header));
+    let components = ComponentsBuilder::new().security_scheme(EMBED_TOKEN, scheme);
+    api.components = Some(components.build());
+    api
 }
 
 /// The contract as published.
@@ -208,12 +253,25 @@ pub fn test_helpers_yaml() -> Result<String, ContractFault> {
     to_yaml(&test_helpers()?)
 }
 
+/// What the widget calls itself, as published.
+///
+/// # Errors
+/// As [`openapi`].
+pub fn embed_yaml() -> Result<String, ContractFault> {
+    to_yaml(&embed())
+}
+
 /// Every code the service gives.
 pub fn every_error() -> impl Iterator<Item = ErrorDoc> {
     SHARED_ERRORS.iter().chain(ERROR_DOCS).copied()
 }
 
 fn document(title: &str, description: &str, routes: OpenApiRouter<App>) -> Contract {
+    Contract::new(described(title, description, routes), every_error())
+}
+
+/// The routes with what every document says of itself.
+fn described(title: &str, description: &str, routes: OpenApiRouter<App>) -> OpenApi {
     let mut api = routes.into_openapi();
     api.info = InfoBuilder::new()
         .title(title)
@@ -232,7 +290,7 @@ fn document(title: &str, description: &str, routes: OpenApiRouter<App>) -> Contr
             .description(Some("The service that serves this document"))
             .build(),
     ]);
-    Contract::new(api, every_error())
+    api
 }
 
 fn finished(
@@ -247,183 +305,4 @@ fn finished(
         contract = contract.errors(operation, &codes);
     }
     contract.headers(&TIERS).finish()
-}
-
-/// The body of an event of a session.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
-struct SessionEventBody {
-    /// The event's id, a UUID. Deliveries repeat: handle an id once.
-    id: String,
-    /// `event`
-    #[schema(example = "event")]
-    object: String,
-    /// The event's type.
-    #[schema(rename = "type", example = "gate_session.completed")]
-    kind: String,
-    /// When it happened, in unix seconds.
-    created_at: i64,
-    /// The session as it is read at that moment.
-    #[schema(inline)]
-    data: SessionEventData,
-}
-
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
-struct SessionEventData {
-    #[serde(flatten)]
-    session: SessionRecord,
-    /// The transaction that completed it; on `gate_session.completed` alone.
-    #[schema(nullable = false, example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
-    tx_refid: Option<String>,
-}
-
-/// The body of the event that a partner sends itself.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
-struct TestEventBody {
-    /// The event's id, a UUID.
-    id: String,
-    /// `event`
-    #[schema(example = "event")]
-    object: String,
-    /// `webhook.test`
-    #[schema(rename = "type", example = "webhook.test")]
-    kind: String,
-    /// When it was sent, in unix seconds.
-    created_at: i64,
-    /// Whose endpoint is tested.
-    #[schema(inline)]
-    data: TestEventData,
-}
-
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "documents a body that the domain writes")]
-struct TestEventData {
-    /// `webhook_test`
-    #[schema(example = "webhook_test")]
-    object: String,
-    /// The partner.
-    #[schema(example = "acme")]
-    partner_id: String,
-    /// The mode.
-    #[schema(value_type = wire::Mode)]
-    mode: String,
-}
-
-/// Headers of every delivery.
-const DELIVERY_HEADERS: &[(&str, &str)] = &[
-    (
-        "Gate-Signature",
-        "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256, keyed with your signing secret, over `<t>.<raw body>`.",
-    ),
-    (
-        "webhook-id",
-        "The event's id, as in Standard Webhooks; the same on every attempt.",
-    ),
-    (
-        "webhook-timestamp",
-        "When this attempt was signed, in unix seconds.",
-    ),
-    (
-        "webhook-signature",
-        "`v1,<base64>`: the signature of Standard Webhooks.",
-    ),
-];
-
-fn webhooks() -> [WebhookDoc; 6] {
-    use SessionEvent::{Cancelled, Completed, Created, Expired, KycPackageAccepted};
-    [
-        of_session(
-            Created,
-            "A session was created",
-            "Its client secret is in the answer to the create, and in no event.",
-            "open",
-        ),
-        of_session(
-            KycPackageAccepted,
-            "A verification was taken over",
-            "The `kyc_package` of a create was accepted; it is returned nowhere.",
-            "open",
-        ),
-        of_session(
-            Completed,
-            "A session was completed",
-            "The payment is done: `tx_refid` names the transaction.",
-            "completed",
-        ),
-        of_session(
-            Cancelled,
-            "A session was cancelled",
-            "Your server has cancelled it.",
-            "cancelled",
-        ),
-        of_session(
-            Expired,
-            "A session expired",
-            "Nobody has completed it in time.",
-            "expired",
-        ),
-        WebhookDoc {
-            name: TEST_EVENT,
-            summary: "You have sent yourself an event",
-            description: "Sent by `sendTestWebhook`, to see your endpoint work.",
-            schema: "TestEvent",
-            example: envelope(
-                TEST_EVENT,
-                &json!({ "object": "webhook_test", "partner_id": "acme", "mode": "test" }),
-            ),
-            headers: DELIVERY_HEADERS,
-        },
-    ]
-}
-
-fn of_session(
-    event: SessionEvent,
-    summary: &'static str,
-    description: &'static str,
-    status: &'static str,
-) -> WebhookDoc {
-    let mut session = json!({
-        "id": "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
-        "object": "gate_session",
-        "partner_id": "acme",
-        "mode": "test",
-        "amount": "100.00",
-        "currency": "EUR",
-        "return_url": "https://shop.example/done",
-        "cancel_url": null,
-        "status": status,
-        "expires_at": "2026-05-26T12:00:00.000Z",
-        "created_at": "2026-05-25T12:00:00.000Z",
-        "flow": "on_ramp",
-        "target_token": "USDT",
-        "target_network": "TRON",
-        "wallet_address": null,
-        "user_reference": "user-1",
-        "kyc_pre_verified": event == SessionEvent::KycPackageAccepted,
-        "metadata": {},
-    });
-    if let (SessionEvent::Completed, Some(fields)) = (event, session.as_object_mut()) {
-        let refid = "test_tx_01KSFVT5B3X8D0E2F4G6H8J0KM";
-        fields.insert("tx_refid".to_owned(), refid.into());
-    }
-    WebhookDoc {
-        name: event.as_str(),
-        summary,
-        description,
-        schema: "SessionEvent",
-        example: envelope(event.as_str(), &session),
-        headers: DELIVERY_HEADERS,
-    }
-}
-
-fn envelope(kind: &str, data: &Value) -> Value {
-    json!({
-        "id": "0b8f6f0e-2f5d-4c39-9d6c-6c1a1f0f7a11",
-        "object": "event",
-        "type": kind,
-        "created_at": 1_779_710_400,
-        "data": data,
-    })
 }

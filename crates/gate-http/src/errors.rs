@@ -4,6 +4,7 @@
 //! holds [`ERROR_DOCS`] to the same codes.
 
 use gate_core::amount::AmountFault;
+use gate_core::customer::Unique;
 use gate_core::draft::{DraftFault, NotEntitled};
 use gate_core::order::OrderFault;
 use gate_core::preview::PreviewFault;
@@ -12,6 +13,7 @@ use gate_core::usecases::acting::ActError;
 use gate_core::usecases::bootstrap::BootstrapError;
 use gate_core::usecases::branding::RebrandError;
 use gate_core::usecases::create::CreateError;
+use gate_core::usecases::customers::CustomerError;
 use gate_core::usecases::expiry::ExpiryError;
 use gate_core::usecases::previewing::PreviewError;
 use gate_core::usecases::webhook_test::TestSendError;
@@ -168,6 +170,13 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "Hand the browser the `client_secret` of the session's create.",
         ),
         error_doc(
+            "customer_already_exists",
+            409,
+            Conflict,
+            "A customer of yours has this `email` or `external_id`, or one that you have deleted had it; `message` says which.",
+            "Look for it with the filters of the list. Those of a deleted customer stay taken.",
+        ),
+        error_doc(
             "idempotency_in_progress",
             409,
             Conflict,
@@ -222,6 +231,18 @@ pub(crate) fn rebrand_error(error: RebrandError) -> ApiError {
         RebrandError::Field(fault) => ApiError::invalid_request(format!("{fault}.")),
         RebrandError::Answer(fault) => answer_fault(fault),
         RebrandError::Store(fault) => fault.into(),
+    }
+}
+
+pub(crate) fn customer_error(error: CustomerError) -> ApiError {
+    match error {
+        CustomerError::InProgress => in_progress(),
+        CustomerError::Field(fault) => ApiError::invalid_request(format!("{fault}.")),
+        CustomerError::Exists(unique) => already_exists(unique),
+        CustomerError::NotFound => ApiError::not_found(),
+        CustomerError::Answer(fault) => answer_fault(fault),
+        CustomerError::Store(fault) => fault.into(),
+        CustomerError::Unsealed(_) | CustomerError::Event(_) => undoable(error),
     }
 }
 
@@ -332,6 +353,17 @@ fn not_entitled(refusal: NotEntitled) -> ApiError {
     ApiError::forbidden(code, message)
 }
 
+fn already_exists(unique: Unique) -> ApiError {
+    let field = match unique {
+        Unique::Email => "email",
+        Unique::ExternalId => "external_id",
+    };
+    ApiError::conflict(
+        "customer_already_exists",
+        format!("`{field}`: another customer has it, or a deleted one had it."),
+    )
+}
+
 fn not_open(NotOpen(status): NotOpen) -> ApiError {
     ApiError::conflict(
         "session_not_open",
@@ -364,6 +396,7 @@ fn undoable(fault: impl std::error::Error + Send + Sync + 'static) -> ApiError {
 #[cfg(test)]
 mod tests {
     use gate_core::branding::BrandingFault;
+    use gate_core::customer::CustomerFault;
     use gate_core::object::ObjectFault;
     use gate_core::quota::Exhausted;
     use gate_core::redirect::RedirectFault;
@@ -429,6 +462,13 @@ mod tests {
             RebrandError::InProgress,
             RebrandError::Field(BrandingFault::LogoUrl),
         ];
+        let customers = [
+            CustomerError::InProgress,
+            CustomerError::Field(CustomerFault::Email),
+            CustomerError::Exists(Unique::Email),
+            CustomerError::Exists(Unique::ExternalId),
+            CustomerError::NotFound,
+        ];
         let bootstraps = [
             BootstrapError::OriginNotAllowed,
             BootstrapError::ClientSecretInvalid,
@@ -445,6 +485,7 @@ mod tests {
             .chain([preview_error(PreviewError::UnknownMethod)])
             .chain(acts.map(act_error))
             .chain(brandings.map(rebrand_error))
+            .chain(customers.map(customer_error))
             .chain(bootstraps.map(bootstrap_error))
             .chain(replays.map(replay_error))
             .chain([test_send_error(TestSendError::NotConfigured)])

@@ -4,8 +4,10 @@ mod app;
 mod branding;
 mod capabilities;
 mod contract;
+mod customers;
 mod embed;
 mod errors;
+mod event_docs;
 mod previews;
 mod routes;
 mod service;
@@ -17,5 +19,7 @@ mod wire;
 
 pub use app::Parts;
 pub use capabilities::EdgeHeader;
-pub use contract::{every_error, openapi, openapi_yaml, test_helpers, test_helpers_yaml};
+pub use contract::{
+    embed, embed_yaml, every_error, openapi, openapi_yaml, test_helpers, test_helpers_yaml,
+};
 pub use service::{Setup, Tiers, service};

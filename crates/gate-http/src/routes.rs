@@ -9,7 +9,8 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::service::Limits;
 use crate::{
-    branding, capabilities, embed, previews, sessions, test_helpers, transactions, webhooks,
+    branding, capabilities, customers, embed, previews, sessions, test_helpers, transactions,
+    webhooks,
 };
 
 /// Secret key, under the limit of creates.
@@ -55,6 +56,15 @@ pub(crate) fn secret() -> OpenApiRouter<App> {
         .routes(routes!(sessions::retrieve_session))
         .routes(routes!(transactions::retrieve_transaction))
         .routes(routes!(branding::get_branding, branding::update_branding))
+        .routes(routes!(
+            customers::list_customers,
+            customers::create_customer
+        ))
+        .routes(routes!(
+            customers::get_customer,
+            customers::update_customer,
+            customers::delete_customer
+        ))
         .routes(routes!(webhooks::list_deliveries))
         .routes(routes!(webhooks::replay_delivery))
         .routes(routes!(webhooks::send_test))

@@ -15,12 +15,13 @@ use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
 
 use crate::app::{App, Parts};
-use crate::contract::{every_error, openapi, openapi_yaml, test_helpers_yaml};
+use crate::contract::{embed_yaml, every_error, openapi, openapi_yaml, test_helpers_yaml};
 use crate::routes;
 
 /// The contract's name under `/openapi/`, and that of what stands beside it.
 const DOCUMENT: &str = "gate-v1.yaml";
 const HELPERS: &str = "gate-test-helpers-v1.yaml";
+const EMBED: &str = "gate-embed-v1.yaml";
 
 /// In the gate every mistake with a key has a code of its own.
 const WORDING: Wording = Wording {
@@ -140,5 +141,6 @@ fn pages() -> Result<Router, ContractFault> {
     let page = render_docs(&to_value(&openapi()?)?, &errors, &page);
     Ok(docs_route(page)
         .merge(openapi_route(DOCUMENT, openapi_yaml()?))
-        .merge(openapi_route(HELPERS, test_helpers_yaml()?)))
+        .merge(openapi_route(HELPERS, test_helpers_yaml()?))
+        .merge(openapi_route(EMBED, embed_yaml()?)))
 }

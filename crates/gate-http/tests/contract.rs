@@ -50,6 +50,11 @@ fn the_committed_documents_are_the_generated_ones() {
             gate_http::test_helpers_yaml().unwrap(),
             "gate-test-helpers-v1",
         ),
+        (
+            include_str!("../../../docs/openapi/gate-embed-v1.yaml"),
+            gate_http::embed_yaml().unwrap(),
+            "gate-embed-v1",
+        ),
     ] {
         assert!(
             committed == generated,
@@ -85,6 +90,11 @@ fn operations_stand_under_their_documented_ids() {
         ("listTransactions", "get", "/v1/transactions"),
         ("retrieveTransaction", "get", "/v1/transactions/{refid}"),
         ("createEmbedToken", "post", "/v1/embed/bootstrap"),
+        ("createCustomer", "post", "/v1/customers"),
+        ("listCustomers", "get", "/v1/customers"),
+        ("getCustomer", "get", "/v1/customers/{id}"),
+        ("updateCustomer", "patch", "/v1/customers/{id}"),
+        ("deleteCustomer", "delete", "/v1/customers/{id}"),
         ("getBranding", "get", "/v1/branding"),
         ("updateBranding", "patch", "/v1/branding"),
         (
@@ -120,6 +130,41 @@ fn operations_stand_under_their_documented_ids() {
     assert_eq!(helpers["info"]["version"], "2026-05-25");
 }
 
+// rule: openapi.gate-embed
+#[test]
+fn the_widgets_own_calls_stand_in_a_document_of_their_own() {
+    let document = to_value(&gate_http::embed()).unwrap();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    assert_eq!(document["info"]["version"], "2026-05-25");
+    // There are none yet, and it says so.
+    assert_eq!(document["paths"], serde_json::json!({}));
+    let said = document["info"]["description"].as_str().unwrap();
+    assert!(said.contains("This version serves no such call"), "{said}");
+    let scheme = &document["components"]["securitySchemes"]["embedToken"];
+    assert_eq!(scheme["name"], "X-Embed-Token");
+    assert_eq!(scheme["in"], "header");
+}
+
+// rule: openapi.gate-hosted-events
+#[test]
+fn what_only_the_hosted_flow_sends_says_so() {
+    let document = contract();
+    for name in [
+        "gate_session.processing",
+        "gate_session.failed",
+        "kyc.required",
+    ] {
+        let event = &document["webhooks"][name]["post"];
+        let said = event["description"].as_str().unwrap();
+        assert!(
+            said.contains("Nothing but the hosted flow sends it"),
+            "{said}"
+        );
+        let body = &event["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+        assert_eq!(body, "#/components/schemas/SessionEvent");
+    }
+}
+
 // rule: openapi.gate-events
 #[test]
 fn every_event_that_is_sent_is_published() {
@@ -132,6 +177,12 @@ fn every_event_that_is_sent_is_published() {
         "gate_session.completed",
         "gate_session.cancelled",
         "gate_session.expired",
+        "gate_session.processing",
+        "gate_session.failed",
+        "kyc.required",
+        "customer.created",
+        "customer.updated",
+        "customer.deleted",
         "webhook.test",
     ]);
     assert_eq!(names, expected);

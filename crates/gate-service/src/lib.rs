@@ -9,6 +9,7 @@ use gate_core::usecases::acting::Acting;
 use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
+use gate_core::usecases::customers::Customers;
 use gate_core::usecases::previewing::Previewing;
 use gate_core::usecases::reading::Reading;
 use gate_core::usecases::webhook_test::TestSending;
@@ -66,6 +67,14 @@ pub fn openapi_yaml() -> Result<String, StartFault> {
 /// [`StartFault::Contract`].
 pub fn test_helpers_yaml() -> Result<String, StartFault> {
     Ok(gate_http::test_helpers_yaml()?)
+}
+
+/// What the widget calls itself, published beside it.
+///
+/// # Errors
+/// [`StartFault::Contract`].
+pub fn embed_yaml() -> Result<String, StartFault> {
+    Ok(gate_http::embed_yaml()?)
 }
 
 fn setup(runtime: &Runtime, bound: &Bound) -> Setup {
@@ -129,6 +138,12 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
         },
         rebranding: Rebranding {
             store: base.store.clone(),
+            answers: answers.clone(),
+        },
+        customers: Customers {
+            store: base.store.clone(),
+            sealer: Arc::clone(&base.sealer),
+            entropy: Arc::clone(&base.entropy),
             answers,
         },
         reading: Reading {

@@ -21,6 +21,10 @@ fn main() -> ExitCode {
                 name: "gate-test-helpers-v1",
                 yaml: gate_service::test_helpers_yaml,
             },
+            Document {
+                name: "gate-embed-v1",
+                yaml: gate_service::embed_yaml,
+            },
         ],
         start: |runtime| Box::pin(gate_service::start(runtime)),
     })

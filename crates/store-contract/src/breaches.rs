@@ -9,8 +9,8 @@ use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Trade};
 
 use crate::fixture::Fixture;
-use crate::gate_breaches;
 use crate::world::{Member, ONE, World, amount, eur};
+use crate::{customer_breaches, gate_breaches};
 
 /// One row of every kind, by its id as it stands in the tables.
 pub(crate) struct Rows {
@@ -430,7 +430,10 @@ pub async fn every_invariant_has_a_planted_breach(store: impl Fixture) {
     );
     let pools = BREACHES.iter().map(|breach| breach.invariant);
     let gate = gate_breaches::BREACHES.iter();
-    let planted: BTreeSet<&str> = pools.chain(gate.map(|breach| breach.invariant)).collect();
+    let customers = customer_breaches::BREACHES.iter();
+    let gate = gate.map(|breach| breach.invariant);
+    let gate = gate.chain(customers.map(|breach| breach.invariant));
+    let planted: BTreeSet<&str> = pools.chain(gate).collect();
     assert_eq!(planted, known);
 }
 

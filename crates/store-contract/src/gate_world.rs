@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::customer::{Customer, CustomerDraft, CustomerId, CustomerUpdate, Deleted};
 use gate_core::draft::Draft;
 use gate_core::ports::SessionFilter;
 use gate_core::session::{Session, SessionId};
 use gate_core::usecases::acting::{ActError, Acting, Deed, Done};
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::{CreateError, Created, Creating};
+use gate_core::usecases::customers::{CustomerError, Customers};
 use gate_core::usecases::expiry::Expiring;
 use kernel::Mode;
 use partner_core::answers::{Answer, Answers, Given, Unwritable};
@@ -41,6 +43,7 @@ pub(crate) struct Gate {
     pub(crate) creating: Creating,
     pub(crate) acting: Acting,
     pub(crate) rebranding: Rebranding,
+    pub(crate) customers: Customers,
     pub(crate) access: Arc<Access>,
 }
 
@@ -81,8 +84,8 @@ impl<F: GateFixture> World<F> {
         let answers = Answers {
             in_flight: Arc::new(Everyone),
             reads: store.clone(),
-            sealer,
-            entropy,
+            sealer: sealer.clone(),
+            entropy: entropy.clone(),
             ttl: DAY,
         };
         Gate {
@@ -96,7 +99,16 @@ impl<F: GateFixture> World<F> {
                 sessions,
                 answers: answers.clone(),
             },
-            rebranding: Rebranding { store, answers },
+            rebranding: Rebranding {
+                store: store.clone(),
+                answers: answers.clone(),
+            },
+            customers: Customers {
+                store,
+                sealer,
+                entropy,
+                answers,
+            },
             access,
         }
     }
@@ -109,7 +121,12 @@ impl<F: GateFixture> World<F> {
 
     /// The types of the events about a session, in order.
     pub(crate) async fn said(&self, who: &Tenant, id: SessionId) -> Vec<String> {
-        let events = self.ports().events.events_of(who, &id.to_string()).await;
+        self.said_of(who, &id.to_string()).await
+    }
+
+    /// The types of the events about an object, in order.
+    pub(crate) async fn said_of(&self, who: &Tenant, object: &str) -> Vec<String> {
+        let events = self.ports().events.events_of(who, object).await;
         let kind = |event: partner_core::ports::StoredEvent| event.kind;
         events.unwrap().into_iter().map(kind).collect()
     }
@@ -122,6 +139,15 @@ pub(crate) fn draft(amount: &str) -> Draft {
         currency: "EUR".to_owned(),
         return_url: "https://shop.example/done".to_owned(),
         ..Draft::default()
+    }
+}
+
+/// Somebody of this email, who has a name.
+pub(crate) fn person(email: &str) -> CustomerDraft {
+    CustomerDraft {
+        email: email.to_owned(),
+        first_name: Some("Ann".to_owned()),
+        ..CustomerDraft::default()
     }
 }
 
@@ -160,6 +186,54 @@ impl Gate {
             None => Ok(self.acting.sessions.settle(who, id).await.map(drop)?),
         }
     }
+}
+
+impl Gate {
+    pub(crate) async fn customer(
+        self,
+        name: String,
+        draft: CustomerDraft,
+    ) -> Result<Given, CustomerError> {
+        let who = &self.access.tenant;
+        let making = self.customers.create(who, key(&name), &draft, &shown);
+        making.await
+    }
+
+    /// A customer, made under a key of this name.
+    pub(crate) async fn known(&self, name: &str, draft: CustomerDraft) -> CustomerId {
+        let given = self.clone().customer(name.to_owned(), draft).await;
+        let body = given.unwrap().into_answer().body;
+        CustomerId::parse(&String::from_utf8(body).unwrap()).unwrap()
+    }
+
+    pub(crate) async fn updated(
+        self,
+        id: CustomerId,
+        name: Option<&str>,
+        update: CustomerUpdate,
+    ) -> Result<(), CustomerError> {
+        let (who, name) = (&self.access.tenant, name.map(key));
+        let updating = self.customers.update(who, id, name, &update, &shown);
+        updating.await.map(drop)
+    }
+
+    pub(crate) async fn deleted(
+        self,
+        id: CustomerId,
+        name: Option<&str>,
+    ) -> Result<(), CustomerError> {
+        let (who, name) = (&self.access.tenant, name.map(key));
+        let deleting = self.customers.delete(who, id, name, &gone);
+        deleting.await.map(drop)
+    }
+}
+
+fn shown(customer: &Customer) -> Result<Answer, Unwritable> {
+    Ok(answer(customer.id.to_string()))
+}
+
+fn gone(deleted: &Deleted) -> Result<Answer, Unwritable> {
+    Ok(answer(deleted.id.to_string()))
 }
 
 fn created(created: &Created) -> Result<Answer, Unwritable> {

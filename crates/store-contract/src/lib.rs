@@ -15,6 +15,8 @@ pub mod audit;
 pub mod breaches;
 pub mod clock;
 pub mod commitments;
+pub mod customer_breaches;
+pub mod customers;
 pub mod deliveries;
 pub mod events;
 pub mod exports;
@@ -157,6 +159,11 @@ macro_rules! gate_contract {
             previews: a_preview_reads_back_and_is_used_once_and_in_time,
                 of_raced_sessions_of_one_preview_one_counts,
                 a_preview_that_may_still_be_used_is_not_swept;
+            customers: a_customer_reads_back_as_it_was_kept,
+                what_a_customer_is_found_by_stays_its_own,
+                an_old_revision_of_a_customer_is_refused, pages_of_customers_follow_each_other,
+                of_raced_creates_of_one_email_one_counts, raced_changes_of_a_customer_all_count;
+            customer_breaches: every_breach_of_customers_is_found_under_its_name;
             gate_breaches: every_breach_of_the_gate_is_found_under_its_name;
         }
     };

@@ -80,6 +80,9 @@ const ROWS: &str = "SET session_replication_role = replica;
      SELECT 'test', partner, id, id, 'on_ramp', CASE WHEN rare THEN 'failed' ELSE 'completed' END, 'EUR', number,
             CASE WHEN NOT rare THEN number END
      FROM n;
+     INSERT INTO customers
+     SELECT 'test', partner, id, 'p', sha256(name::bytea), sha256(name::bytea), 'unverified', number, number, NULL, 1
+     FROM n WHERE i <= 1000;
      INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at)
      SELECT 'test', partner, name, 'gate', 'webhook.test', name, 'b', number FROM n WHERE i <= 1000;
      INSERT INTO deliveries (mode, partner_id, id, position, event_id, endpoint_id, object_id, status, delivered_at,
@@ -165,7 +168,7 @@ const ID: &str = "'test', 'p050', '00000000-0000-0000-0000-000005005000'";
 /// A list or a look-up, the index it goes by, and parameters to run it with.
 async fn lists(conn: &mut PgConnection) {
     use crate::deliveries::desk;
-    use crate::{exports, ledger, sessions, trades, transactions};
+    use crate::{customers, exports, ledger, sessions, trades, transactions};
     let (all, never) = ("0, 100", i64::MAX);
     for (statement, index, parameters) in [
         (trades::PAGE, "trades_list", format!("{BELOW}, {all}")),
@@ -245,6 +248,18 @@ async fn lists(conn: &mut PgConnection) {
             "transactions_of_session",
             format!("{BELOW}, 100, NULL, '00000000-0000-0000-0000-000005004000'"),
         ),
+        (customers::FIND, "customers_key", ID.to_owned()),
+        (customers::PAGE, "customers_listed", format!("{BELOW}, 100")),
+        (
+            customers::PAGE_OF_EMAIL,
+            "customers_email",
+            format!("{BELOW}, 100, NULL, sha256('50000001')"),
+        ),
+        (
+            customers::PAGE_OF_EXTERNAL_ID,
+            "customers_external_id",
+            format!("{BELOW}, 100, sha256('50000001')"),
+        ),
         (
             desk::PAGE,
             "deliveries_listed",
@@ -266,7 +281,9 @@ async fn reads(conn: &mut PgConnection) {
 
 async fn writes(conn: &mut PgConnection) {
     use crate::lane::{load, write};
-    use crate::{answers, books, commitments, idempotency, quotes, sessions, transactions};
+    use crate::{
+        answers, books, commitments, customers, idempotency, quotes, sessions, transactions,
+    };
     let loaded = [
         "quotes_key",
         "idempotency_keys_key",
@@ -289,6 +306,10 @@ async fn writes(conn: &mut PgConnection) {
         (sessions::APPLY, &["sessions_key"]),
         (transactions::FIND, &["transactions_key"]),
         (answers::FIND, &["answers_key"]),
+        (
+            customers::TAKEN,
+            &["customers_email", "customers_external_id"],
+        ),
     ] {
         assert_looked_up(conn, statement, indexes).await;
     }

@@ -7,7 +7,8 @@ use kernel::{Clock, Timestamp};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::{
-    Options, SqliteStore, commitments, lane, ledger, sessions, trades, transactions, verify,
+    Options, SqliteStore, commitments, customers, lane, ledger, sessions, trades, transactions,
+    verify,
 };
 
 struct Still;
@@ -100,12 +101,21 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
             "transactions_listed_by_status (",
         ),
         (transactions::PAGE_OF_SESSION, "transactions_of_session ("),
+        (customers::PAGE, "customers_listed ("),
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(
             plan.contains(index) && plan.contains("(created_at,id)<(?,?)"),
             "{plan}"
         );
+    }
+    for statement in [
+        customers::PAGE_OF_EMAIL,
+        customers::PAGE_OF_EXTERNAL_ID,
+        customers::TAKEN,
+    ] {
+        let plan = assert_cheap(statement).await.concat();
+        assert!(plan.contains("_mark=?)"), "{plan}");
     }
     for (statement, index) in [
         (sessions::OVERDUE, "sessions_open ("),

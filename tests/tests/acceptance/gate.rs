@@ -5,6 +5,7 @@ mod branding;
 mod browsers;
 mod capabilities;
 mod create;
+mod customers;
 mod idempotency;
 mod keys;
 mod logs;

@@ -160,8 +160,10 @@ impl Operation {
                 "id of gate_session".to_owned()
             }
             "id" if within("/deliveries/") => "id of webhook_delivery".to_owned(),
+            "id" if within("/customers/") => "id of customer".to_owned(),
             "id" => "poolId".to_owned(),
             "starting_after" if within("/transactions") => "refid".to_owned(),
+            "starting_after" if within("/customers") => "id of customer".to_owned(),
             "starting_after" => "id of gate_session".to_owned(),
             name => name.to_owned(),
         }
@@ -315,6 +317,9 @@ fn meant(dice: &Dice, memory: &Memory, name: &str) -> Option<String> {
         "country_code" => Some(dice.word(&["DE", "DE", "JP"])),
         "network" => Some("polygon".to_owned()),
         "payment_method" => Some("sepa".to_owned()),
+        // Most of them nobody's yet.
+        "email" if !dice.one_in(4) => Some(format!("ann-{}@example.com", dice.below(1_000_000))),
+        "external_id" if !dice.one_in(4) => Some(format!("user-{}", dice.below(1_000_000))),
         "clientSecret" => memory.recall(dice, "client_secret"),
         // Most of them in the pool that the examples are of.
         "poolId" if !dice.one_in(8) => Some("EUR-USDT".to_owned()),

@@ -17,6 +17,7 @@ use gate_core::usecases::acting::{Acting, Done};
 use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::{Created, Creating};
+use gate_core::usecases::customers::Customers;
 use gate_core::usecases::expiry::Expiring;
 use gate_core::usecases::reading::Reading;
 use gate_core::usecases::webhook_test::TestSending;
@@ -158,6 +159,7 @@ pub(crate) struct Gate {
     pub(crate) acting: Acting,
     pub(crate) reading: Reading,
     pub(crate) rebranding: Rebranding,
+    pub(crate) customers: Customers,
     pub(crate) bootstrapping: Bootstrapping,
     pub(crate) test_sending: TestSending,
     pub(crate) tokens: TokenKey,
@@ -180,12 +182,12 @@ impl Gate {
             in_flight: store.clone(),
             reads: store.clone(),
             sealer: sealer.clone(),
-            entropy,
+            entropy: entropy.clone(),
             ttl: DAY,
         };
         Self {
             memory,
-            sealer,
+            sealer: sealer.clone(),
             creating: Creating {
                 sessions: sessions.clone(),
                 answers: answers.clone(),
@@ -200,6 +202,12 @@ impl Gate {
             },
             rebranding: Rebranding {
                 store: store.clone(),
+                answers: answers.clone(),
+            },
+            customers: Customers {
+                store: store.clone(),
+                sealer: sealer.clone(),
+                entropy,
                 answers,
             },
             bootstrapping: Bootstrapping {

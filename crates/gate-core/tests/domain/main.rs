@@ -10,6 +10,8 @@ mod branding;
 #[cfg(test)]
 mod creating;
 #[cfg(test)]
+mod customers;
+#[cfg(test)]
 mod fixtures;
 #[cfg(test)]
 mod matrices;

@@ -49,6 +49,7 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
         assert!(get(address, "/health").starts_with("HTTP/1.1 200"));
         assert!(get(address, "/health/ready").contains(r#""database":"ok""#));
         assert!(get(address, "/openapi/gate-v1.yaml").contains("createSession"));
+        assert!(get(address, "/openapi/gate-embed-v1.yaml").contains("X-Embed-Token"));
         let refused = get(address, "/v1/gate_sessions");
         assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
         let page = format!("http://{address}/docs#unauthorized");

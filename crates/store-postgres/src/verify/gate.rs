@@ -4,13 +4,15 @@
 //! for each of those.
 
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 7] = [
+pub(super) const INVARIANTS: [(&str, &str); 9] = [
     ("session-says-it-was-made", MADE),
     ("ended-session-has-one-event", ENDED),
     ("event-has-its-session", SAID),
     ("completed-session-has-its-transaction", PAID),
     ("transaction-has-its-sessions-terms", TERMS),
     ("tally-counts-live-sessions", TALLY),
+    ("customer-says-what-happened", HAPPENED),
+    ("event-has-its-customer", TOLD_OF),
     ("answer-is-of-what-was-done", ANSWERED),
 ];
 
@@ -92,7 +94,38 @@ const TALLY: &str =
                    WHERE s.mode = t.mode AND s.partner_id = t.partner_id
                      AND s.created_at >= extract(epoch FROM t.start + interval '1 month')::bigint * 1000)";
 
-/// An answer is kept at the instant of what it answers.
+/// One event that it was made, one for every change, and one that it was deleted if it was; the last
+/// change is of the instant that stands with it.
+const HAPPENED: &str =
+    "WITH c AS MATERIALIZED (SELECT *, 'cus_' || mode || '_' || ulid(id) AS object FROM customers)
+     SELECT c.mode || '/' || c.partner_id || ' customer ' || ulid(c.id) || ' does not say once what has happened to it'
+     FROM c
+     WHERE (SELECT count(*) FROM events AS e
+            WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = c.object
+              AND e.type = 'customer.created' AND e.created_at = c.created_at) <> 1
+        OR (SELECT count(*) FROM events AS e
+            WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = c.object
+              AND e.type = 'customer.updated') <> c.revision - 1 - (c.deleted_at IS NOT NULL)::integer
+        OR (SELECT count(*) FROM events AS e
+            WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = c.object
+              AND e.type = 'customer.deleted' AND e.created_at = c.deleted_at) <> (c.deleted_at IS NOT NULL)::integer
+        OR (SELECT max(e.created_at) FROM events AS e
+            WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = c.object
+              AND e.type IN ('customer.created', 'customer.updated')) <> c.updated_at";
+
+const TOLD_OF: &str =
+    "WITH c AS MATERIALIZED (SELECT *, 'cus_' || mode || '_' || ulid(id) AS object FROM customers)
+     SELECT e.mode || '/' || e.partner_id || ' event ' || e.id || ' tells of a customer what has not happened'
+     FROM events AS e
+     LEFT JOIN c ON c.mode = e.mode AND c.partner_id = e.partner_id AND c.object = e.object_id
+     WHERE e.service = 'gate' AND starts_with(e.type, 'customer.')
+       AND CASE e.type WHEN 'customer.created' THEN c.id IS NULL
+                       WHEN 'customer.updated' THEN c.id IS NULL OR c.revision = 1
+                       WHEN 'customer.deleted' THEN c.deleted_at IS NULL
+                       ELSE true END";
+
+/// An answer is kept at the instant of what it answers; one of a customer that was there already, not
+/// before that.
 const ANSWERED: &str =
     "WITH done AS MATERIALIZED (
          SELECT mode, partner_id, 'POST /v1/gate_sessions' AS route, created_at AS at FROM sessions
@@ -107,10 +140,18 @@ const ANSWERED: &str =
          SELECT mode, partner_id, 'POST /v1/test_helpers/sessions/gs_' || mode || '_' || ulid(session_id) || '/fail',
                 created_at
          FROM transactions WHERE status = 'failed'
+         UNION ALL
+         SELECT mode, partner_id, 'POST /v1/customers', created_at FROM customers
+     ),
+     c AS MATERIALIZED (
+         SELECT *, '/v1/customers/cus_' || mode || '_' || ulid(id) AS place FROM customers
      )
      SELECT a.mode || '/' || a.partner_id || ' key ' || a.key || ' was answered ' || a.route || ', which was not done then'
      FROM answers AS a
-     WHERE CASE a.route
-         WHEN 'PATCH /v1/branding' THEN NOT EXISTS (
+     LEFT JOIN c ON c.mode = a.mode AND c.partner_id = a.partner_id AND c.place = split_part(a.route, ' ', 2)
+     WHERE CASE
+         WHEN a.route = 'PATCH /v1/branding' THEN NOT EXISTS (
              SELECT FROM branding AS b WHERE b.mode = a.mode AND b.partner_id = a.partner_id)
+         WHEN starts_with(a.route, 'PATCH /v1/customers/') THEN coalesce(a.created_at < c.created_at, true)
+         WHEN starts_with(a.route, 'DELETE /v1/customers/') THEN coalesce(a.created_at < c.deleted_at, true)
          ELSE (a.mode, a.partner_id, a.route, a.created_at) NOT IN (SELECT mode, partner_id, route, at FROM done) END";

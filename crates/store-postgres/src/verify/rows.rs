@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 
 use super::{Work, named};
 use crate::row::Columns;
-use crate::{gate, previews, quotes, sessions, tallies, trades, transactions};
+use crate::{customers, gate, previews, quotes, sessions, tallies, trades, transactions};
 
 impl Work<'_> {
     pub(super) async fn rows(&mut self) -> Result<(), StoreError> {
@@ -47,6 +47,12 @@ impl Work<'_> {
             let mode = Columns::new("quote_previews", row).mode();
             let read = mode.and_then(|mode| previews::preview(row, mode));
             unreadable(row, "preview", read.err(), &mut breaches)
+        })
+        .await?;
+        self.each(name, CUSTOMERS, |row| {
+            let mode = Columns::new("customers", row).mode();
+            let read = mode.and_then(|mode| customers::customer(row, mode));
+            unreadable(row, "customer", read.err(), &mut breaches)
         })
         .await?;
         self.each(name, TALLIES, |row| {
@@ -136,6 +142,11 @@ pub(super) const TRANSACTIONS: &str =
 pub(super) const PREVIEWS: &str =
     "SELECT mode, partner_id, id, side, currency, asset, amount, created_at, expires_at, session_id, used_at
      FROM quote_previews";
+
+pub(super) const CUSTOMERS: &str =
+    "SELECT mode, partner_id, id, person, email_mark, external_id_mark, kyc_status, created_at, updated_at, deleted_at,
+            revision
+     FROM customers";
 
 pub(super) const TALLIES: &str =
     "SELECT mode, partner_id, month AS id, month, created FROM session_tallies";

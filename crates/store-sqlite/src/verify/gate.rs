@@ -1,13 +1,15 @@
 //! Invariants of the gate that rows show by themselves. Each query answers one text per breach.
 
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 7] = [
+pub(super) const INVARIANTS: [(&str, &str); 9] = [
     ("session-says-it-was-made", MADE),
     ("ended-session-has-one-event", ENDED),
     ("event-has-its-session", SAID),
     ("completed-session-has-its-transaction", PAID),
     ("transaction-has-its-sessions-terms", TERMS),
     ("tally-counts-live-sessions", TALLY),
+    ("customer-says-what-happened", HAPPENED),
+    ("event-has-its-customer", TOLD_OF),
     ("answer-is-of-what-was-done", ANSWERED),
 ];
 
@@ -81,7 +83,37 @@ const TALLY: &str =
                    WHERE s.mode = p.mode AND s.partner_id = p.partner_id
                      AND s.created_at >= unixepoch(t.month || '-01', '+1 month') * 1000)";
 
-/// An answer is kept at the instant of what it answers.
+/// One event that it was made, one for every change, and one that it was deleted if it was; the last
+/// change is of the instant that stands with it.
+const HAPPENED: &str =
+    "SELECT c.mode || '/' || c.partner_id || ' customer ' || c.id || ' does not say once what has happened to it'
+     FROM customers AS c
+     WHERE (SELECT count(*) FROM events AS e
+            WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = 'cus_' || c.mode || '_' || c.id
+              AND e.type = 'customer.created' AND e.created_at = c.created_at) <> 1
+        OR (SELECT count(*) FROM events AS e
+            WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = 'cus_' || c.mode || '_' || c.id
+              AND e.type = 'customer.updated') <> c.revision - 1 - (c.deleted_at IS NOT NULL)
+        OR (SELECT count(*) FROM events AS e
+            WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = 'cus_' || c.mode || '_' || c.id
+              AND e.type = 'customer.deleted' AND e.created_at = c.deleted_at) <> (c.deleted_at IS NOT NULL)
+        OR (SELECT max(e.created_at) FROM events AS e
+            WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = 'cus_' || c.mode || '_' || c.id
+              AND e.type IN ('customer.created', 'customer.updated')) <> c.updated_at";
+
+const TOLD_OF: &str =
+    "SELECT e.mode || '/' || e.partner_id || ' event ' || e.id || ' tells of a customer what has not happened'
+     FROM events AS e
+     LEFT JOIN customers AS c ON c.mode = e.mode AND c.partner_id = e.partner_id AND c.id = substr(e.object_id, -26)
+          AND e.object_id = 'cus_' || c.mode || '_' || c.id
+     WHERE e.service = 'gate' AND e.type GLOB 'customer.*'
+       AND CASE e.type WHEN 'customer.created' THEN c.id IS NULL
+                       WHEN 'customer.updated' THEN c.id IS NULL OR c.revision = 1
+                       WHEN 'customer.deleted' THEN c.deleted_at IS NULL
+                       ELSE 1 END";
+
+/// An answer is kept at the instant of what it answers; one of a customer that was there already, not
+/// before that.
 const ANSWERED: &str =
     "SELECT a.mode || '/' || a.partner_id || ' key ' || a.key || ' was answered ' || a.route || ', which was not done then'
      FROM answers AS a
@@ -91,6 +123,17 @@ const ANSWERED: &str =
              WHERE s.mode = a.mode AND s.partner_id = a.partner_id AND s.created_at = a.created_at)
          WHEN a.route = 'PATCH /v1/branding' THEN EXISTS (
              SELECT 1 FROM branding AS b WHERE b.mode = a.mode AND b.partner_id = a.partner_id)
+         WHEN a.route = 'POST /v1/customers' THEN EXISTS (
+             SELECT 1 FROM customers AS c
+             WHERE c.mode = a.mode AND c.partner_id = a.partner_id AND c.created_at = a.created_at)
+         WHEN a.route GLOB 'PATCH /v1/customers/*' THEN EXISTS (
+             SELECT 1 FROM customers AS c
+             WHERE c.mode = a.mode AND c.partner_id = a.partner_id AND c.id = substr(a.route, -26)
+               AND a.created_at >= c.created_at AND a.route = 'PATCH /v1/customers/cus_' || c.mode || '_' || c.id)
+         WHEN a.route GLOB 'DELETE /v1/customers/*' THEN EXISTS (
+             SELECT 1 FROM customers AS c
+             WHERE c.mode = a.mode AND c.partner_id = a.partner_id AND c.id = substr(a.route, -26)
+               AND a.created_at >= c.deleted_at AND a.route = 'DELETE /v1/customers/cus_' || c.mode || '_' || c.id)
          WHEN a.route GLOB '*/cancel' THEN EXISTS (
              SELECT 1 FROM sessions AS s
              WHERE s.mode = a.mode AND s.partner_id = a.partner_id AND s.id = substr(a.route, -33, 26)

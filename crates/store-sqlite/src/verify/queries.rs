@@ -1,7 +1,7 @@
 //! Invariants that rows show by themselves. Each query answers one text per breach.
 
 /// Rows of each table.
-pub(super) const FIGURES: [(&str, &str); 16] = [
+pub(super) const FIGURES: [(&str, &str); 17] = [
     ("partners", "SELECT count(*) FROM partners"),
     ("api_keys", "SELECT count(*) FROM api_keys"),
     ("pools", "SELECT count(*) FROM pools"),
@@ -23,6 +23,7 @@ pub(super) const FIGURES: [(&str, &str); 16] = [
         "SELECT count(*) FROM sessions WHERE status = 'open'",
     ),
     ("transactions", "SELECT count(*) FROM transactions"),
+    ("customers", "SELECT count(*) FROM customers"),
     ("answers", "SELECT count(*) FROM answers"),
 ];
 
@@ -286,11 +287,13 @@ const MODES: &str =
      FROM events
      WHERE (object_id GLOB 'txn_*' AND object_id NOT GLOB 'txn_' || mode || '_*')
         OR (object_id GLOB 'gs_*' AND object_id NOT GLOB 'gs_' || mode || '_*')
+        OR (object_id GLOB 'cus_*' AND object_id NOT GLOB 'cus_' || mode || '_*')
      UNION ALL
      SELECT mode || '/' || partner_id || ' delivery ' || id || ' is about ' || object_id
      FROM deliveries
      WHERE (object_id GLOB 'txn_*' AND object_id NOT GLOB 'txn_' || mode || '_*')
         OR (object_id GLOB 'gs_*' AND object_id NOT GLOB 'gs_' || mode || '_*')
+        OR (object_id GLOB 'cus_*' AND object_id NOT GLOB 'cus_' || mode || '_*')
      UNION ALL
      SELECT mode || '/' || partner_id || ' entry ' || id || ' refers to ' || reference
      FROM ledger_entries WHERE trade_id IS NOT NULL AND reference NOT GLOB 'pq_' || mode || '_*'";

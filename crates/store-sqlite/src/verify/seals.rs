@@ -9,7 +9,9 @@ use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::sealing::{SealBroken, Sealed, Sealer};
 use sqlx::sqlite::SqliteRow;
 
+use super::rows::CUSTOMERS;
 use super::{Work, named};
+use crate::customers;
 use crate::row::Columns;
 
 impl Work<'_> {
@@ -17,6 +19,7 @@ impl Work<'_> {
         self.secrets().await?;
         self.bodies().await?;
         self.packages().await?;
+        self.customers().await?;
         self.answers().await
     }
 
@@ -68,6 +71,26 @@ impl Work<'_> {
             if package(sealer, row)?.is_err() {
                 let session = named(row, "session")?;
                 breaches.add(|| format!("{session} has a KYC package that does not open"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A customer opens, and is found by its own email and name. What cannot be read has its own name.
+    async fn customers(&mut self) -> Result<(), StoreError> {
+        let name = "customer-is-what-is-sealed";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        self.each(name, CUSTOMERS, |row| {
+            let who = Columns::new("customers", row).tenant()?;
+            let kept = customers::customer(row, who.mode);
+            let damage = kept.ok().and_then(|kept| kept.open(&who, sealer).err());
+            if let Some(damage) = damage {
+                let customer = named(row, "customer")?;
+                breaches.add(|| format!("{customer} {damage}"));
             }
             Ok(())
         })

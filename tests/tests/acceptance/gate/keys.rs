@@ -136,7 +136,8 @@ async fn unknown_routes_and_methods_wear_the_envelope_and_ask_no_key() {
     for (method, path, status, code) in [
         ("GET", "/v1/pools", 404, "route_not_found"),
         ("GET", "/v1/gate_sessions/a/b", 404, "route_not_found"),
-        ("POST", "/v1/customers", 404, "route_not_found"),
+        ("POST", "/v1/customers/a/b", 404, "route_not_found"),
+        ("PUT", "/v1/customers", 405, "method_not_allowed"),
         ("DELETE", "/v1/gate_sessions", 405, "method_not_allowed"),
         ("PUT", "/v1/branding", 405, "method_not_allowed"),
     ] {

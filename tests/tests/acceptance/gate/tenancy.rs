@@ -17,6 +17,7 @@ struct Ids {
     sessions: [String; 2],
     refid: String,
     delivery: String,
+    customer: String,
     /// Objects of the pools, which the gate knows nothing of.
     quote: String,
     trade: String,
@@ -24,6 +25,7 @@ struct Ids {
 
 const UNKNOWN_SESSION: &str = "gs_test_01HF7YAT00408104G208104081";
 const UNKNOWN_REFID: &str = "test_tx_01HF7YAT00408104G208104081";
+const UNKNOWN_CUSTOMER: &str = "cus_test_01HF7YAT00408104G208104081";
 const UNKNOWN_DELIVERY: &str = "wd_test_01HF7YAT00408104G208104081";
 
 impl Ids {
@@ -32,10 +34,11 @@ impl Ids {
             sessions: [open, completed],
             refid,
             delivery,
+            customer,
             quote,
             trade,
         } = self;
-        vec![open, completed, refid, delivery, quote, trade]
+        vec![open, completed, refid, delivery, customer, quote, trade]
     }
 }
 
@@ -54,6 +57,7 @@ fn unknown(operation: &Operation) -> Option<&'static str> {
         }
         _ if template.ends_with("/transactions/{refid}") => Some(UNKNOWN_REFID),
         _ if template.contains("/webhooks/deliveries/{id}") => Some(UNKNOWN_DELIVERY),
+        _ if template.ends_with("/customers/{id}") => Some(UNKNOWN_CUSTOMER),
         _ => panic!("{}: which kind of object is in its path?", operation.id),
     }
 }
@@ -75,6 +79,10 @@ fn call(operation: &Operation, id: &str, page: &str) -> Call {
     match operation.id.as_str() {
         "createSession" => call.json(&session(page)).key("tenancy"),
         "updateBranding" => call.json(&json!({ "brand_name": "Mine" })),
+        "createCustomer" => call
+            .json(&json!({ "email": "eve@example.com" }))
+            .key("tenancy"),
+        "updateCustomer" => call.json(&json!({ "first_name": "Eve" })),
         "createEmbedToken" => call.header("origin", page),
         _ => call,
     }
@@ -97,6 +105,11 @@ async fn stock(gate: &Gate, client: &GateClient, partner: &str) -> Ids {
         Some(id) => id.clone(),
         None => UNKNOWN_DELIVERY.to_owned(),
     };
+    let customer =
+        json!({ "email": format!("{partner}@example.com"), "last_name": format!("of {partner}") });
+    let customer = client.create_customer(&customer, "c").await.created();
+    let customer = customer["id"].as_str().unwrap().to_owned();
+    gate.notice(partner, &customer).await;
     let world = gate.world();
     world.operator().credit(partner, "1000.00", "EUR").await;
     let pools = if partner == ACME {
@@ -109,6 +122,7 @@ async fn stock(gate: &Gate, client: &GateClient, partner: &str) -> Ids {
         sessions: [open, paid],
         refid,
         delivery,
+        customer,
         quote,
         trade,
     }
@@ -214,6 +228,8 @@ async fn a_foreign_place_in_a_list_is_an_empty_page() {
         format!("transactions?starting_after={}", ids.refid),
         format!("transactions?session_id={paid}"),
         format!("transactions?session_id={}", other_mode(paid)),
+        format!("customers?starting_after={}", ids.customer),
+        "customers?email=acme@example.com".to_owned(),
     ] {
         let page = rival.get(&format!("/v1/{query}")).await.ok();
         assert_eq!(

@@ -1,0 +1,267 @@
+//! Customers: made once, changed, deleted once, each with its event.
+
+use gate_core::change::Change;
+use gate_core::customer::{
+    Customer, CustomerDraft, CustomerFault, CustomerId, CustomerUpdate, Deleted, Unique,
+};
+use gate_core::usecases::customers::{CustomerError, ROUTE, Wanted};
+use kernel::{Mode, StoreError};
+use partner_core::answers::{Answer, Given, Unwritable};
+use partner_core::events::event_place;
+use partner_core::idempotency::Scope;
+
+use crate::fixtures::{Gate, access, acme, after, key, noon, ready};
+
+fn answer(body: String) -> Answer {
+    Answer {
+        status: 200,
+        request_id: "req_1".to_owned(),
+        body: body.into_bytes(),
+    }
+}
+
+fn shown(customer: &Customer) -> Result<Answer, Unwritable> {
+    let person = &customer.person;
+    let told = [
+        Some(&person.email),
+        person.first_name.as_ref(),
+        person.last_name.as_ref(),
+    ];
+    Ok(answer(format!(
+        "{} {told:?} {}",
+        customer.id, customer.updated_at
+    )))
+}
+
+fn gone(deleted: &Deleted) -> Result<Answer, Unwritable> {
+    Ok(answer(format!("{} {}", deleted.id, deleted.at)))
+}
+
+fn draft(email: &str) -> CustomerDraft {
+    CustomerDraft {
+        email: email.to_owned(),
+        external_id: Some(format!("name of {}", email.to_lowercase())),
+        first_name: Some("Ann".to_owned()),
+        ..CustomerDraft::default()
+    }
+}
+
+fn create(gate: &Gate, name: &str, draft: &CustomerDraft) -> Result<Given, CustomerError> {
+    ready(
+        gate.customers
+            .create(&acme().tenant, key(name), draft, &shown),
+    )
+}
+
+fn made(gate: &Gate, email: &str) -> CustomerId {
+    let body = create(gate, email, &draft(email))
+        .unwrap()
+        .into_answer()
+        .body;
+    let body = String::from_utf8(body).unwrap();
+    CustomerId::parse(body.split(' ').next().unwrap()).unwrap()
+}
+
+fn named(first: &str) -> CustomerUpdate {
+    CustomerUpdate {
+        first_name: Change::Set(first.to_owned()),
+        ..CustomerUpdate::default()
+    }
+}
+
+fn update(
+    gate: &Gate,
+    id: CustomerId,
+    name: Option<&str>,
+    update: &CustomerUpdate,
+) -> Result<Given, CustomerError> {
+    let who = acme().tenant;
+    ready(
+        gate.customers
+            .update(&who, id, name.map(key), update, &shown),
+    )
+}
+
+fn delete(gate: &Gate, id: CustomerId, name: Option<&str>) -> Result<Given, CustomerError> {
+    ready(
+        gate.customers
+            .delete(&acme().tenant, id, name.map(key), &gone),
+    )
+}
+
+fn read(gate: &Gate, id: CustomerId) -> Option<Customer> {
+    ready(gate.customers.get(&acme().tenant, id)).unwrap()
+}
+
+// rule: gate.customer.unique, gate.customer.events, gate.customer.sealed, idempotency.only-success
+#[test]
+fn a_customer_is_made_once_and_says_so_once() {
+    let gate = Gate::new(&[acme()]);
+    let id = made(&gate, "Ann@a.example");
+    let customer = read(&gate, id).unwrap();
+    assert_eq!((customer.created_at, customer.revision), (noon(), 1));
+    let twin = create(&gate, "b", &draft("ann@A.example"));
+    assert!(matches!(twin, Err(CustomerError::Exists(Unique::Email))));
+    let namesake = CustomerDraft {
+        external_id: customer.person.external_id.clone(),
+        ..draft("bob@a.example")
+    };
+    let namesake = create(&gate, "b", &namesake);
+    assert!(matches!(
+        namesake,
+        Err(CustomerError::Exists(Unique::ExternalId))
+    ));
+    let nobody = create(&gate, "b", &draft("bob"));
+    assert!(matches!(
+        nobody,
+        Err(CustomerError::Field(CustomerFault::Email))
+    ));
+    // None of it has taken the key.
+    made(&gate, "b@b.example");
+    assert_eq!(gate.memory.events_of(&id.to_string()), ["customer.created"]);
+    let rows = gate.memory.rows();
+    assert_eq!((rows.customers.len(), rows.events.len()), (2, 2));
+    let event = &rows.events[0];
+    let place = event_place(&acme().tenant, &event.id);
+    let body = String::from_utf8(gate.sealer.open(&place, &event.body).unwrap()).unwrap();
+    let data =
+        format!("\"data\":{{\"id\":\"{id}\",\"object\":\"customer\",\"partner_id\":\"acme\"");
+    assert!(body.contains(&data), "{body}");
+    let kept = format!("{:?}", rows.customers);
+    assert!(
+        !kept.contains("a.example") && !kept.contains("Ann"),
+        "{kept}"
+    );
+}
+
+// rule: idempotency.gate-replay, idempotency.in-flight
+#[test]
+fn a_repeat_is_given_the_first_answer_and_a_twin_is_told_to_wait() {
+    let gate = Gate::new(&[acme()]);
+    let first = create(&gate, "k", &draft("ann@a.example"))
+        .unwrap()
+        .into_answer();
+    let same_request = |given: Given| match given {
+        Given::Repeated {
+            answer,
+            same_request,
+        } => {
+            assert_eq!(answer, first);
+            same_request
+        }
+        Given::Fresh(_) => panic!("it was done again"),
+    };
+    assert!(same_request(
+        create(&gate, "k", &draft("ann@a.example")).unwrap()
+    ));
+    assert!(!same_request(create(&gate, "k", &draft("nobody")).unwrap()));
+    gate.memory.hold(&Scope {
+        tenant: acme().tenant,
+        route: ROUTE.to_owned(),
+        key: key("busy"),
+    });
+    let busy = create(&gate, "busy", &draft("bob@a.example"));
+    assert!(matches!(busy, Err(CustomerError::InProgress)));
+    assert_eq!(gate.memory.rows().customers.len(), 1);
+}
+
+// rule: gate.customer.patch, gate.customer.updated-event, gate.customer.no-lost-update, idempotency.gate-optional
+#[test]
+fn a_change_is_written_with_its_event_and_none_without() {
+    let gate = Gate::new(&[acme()]);
+    let id = made(&gate, "ann@a.example");
+    gate.memory.pass(std::time::Duration::from_millis(7));
+    // A race that is lost is run again.
+    gate.memory.lose(1);
+    let first = update(&gate, id, Some("k"), &named("Anna"))
+        .unwrap()
+        .into_answer();
+    let customer = read(&gate, id).unwrap();
+    assert_eq!(customer.person.first_name.as_deref(), Some("Anna"));
+    assert_eq!((customer.updated_at, customer.revision), (after(7), 2));
+    let again = update(&gate, id, Some("k"), &named("Bob")).unwrap();
+    assert_eq!(again.into_answer(), first);
+    gate.memory.pass(std::time::Duration::from_millis(7));
+    update(&gate, id, None, &named("Anna")).unwrap();
+    assert_eq!(read(&gate, id), Some(customer));
+    let wrong = update(&gate, id, None, &named(&"x".repeat(129)));
+    assert!(matches!(
+        wrong,
+        Err(CustomerError::Field(CustomerFault::Name("first_name")))
+    ));
+    let said = gate.memory.events_of(&id.to_string());
+    assert_eq!(said, ["customer.created", "customer.updated"]);
+}
+
+// rule: gate.customer.delete, gate.customer.deleted-event, gate.customer.taken-for-good
+#[test]
+fn a_deletion_happens_once_and_is_answered_each_time() {
+    let gate = Gate::new(&[acme()]);
+    let id = made(&gate, "ann@a.example");
+    gate.memory.pass(std::time::Duration::from_millis(7));
+    let first = delete(&gate, id, Some("k")).unwrap().into_answer();
+    assert_eq!(first.body, format!("{id} {}", after(7)).into_bytes());
+    gate.memory.pass(std::time::Duration::from_millis(7));
+    for name in [None, Some("k"), Some("l")] {
+        assert_eq!(
+            delete(&gate, id, name).unwrap().into_answer().body,
+            first.body
+        );
+    }
+    assert_eq!(read(&gate, id), None);
+    let late = update(&gate, id, None, &named("Bob"));
+    assert!(matches!(late, Err(CustomerError::NotFound)));
+    let twin = create(&gate, "l", &draft("ann@a.example"));
+    assert!(matches!(twin, Err(CustomerError::Exists(Unique::Email))));
+    let said = gate.memory.events_of(&id.to_string());
+    assert_eq!(said, ["customer.created", "customer.deleted"]);
+}
+
+// rule: gate.customer.list, tenancy.foreign-is-absent, id.other-mode
+#[test]
+fn customers_are_found_by_their_own_partner() {
+    let rival = access("rival", Mode::Test);
+    let gate = Gate::new(&[acme(), rival.clone()]);
+    let id = made(&gate, "Ann@a.example");
+    made(&gate, "bob@a.example");
+    let list = |who: &partner_core::Access, wanted: Wanted| {
+        let page = ready(gate.customers.list(&who.tenant, &wanted, 10)).unwrap();
+        page.items.into_iter().map(|it| it.id).collect::<Vec<_>>()
+    };
+    let by_email = |email: &str| Wanted {
+        email: Some(email.to_owned()),
+        ..Wanted::default()
+    };
+    assert_eq!(list(&acme(), Wanted::default()).len(), 2);
+    assert_eq!(list(&acme(), by_email("ANN@a.example")), [id]);
+    assert_eq!(list(&rival, by_email("ann@a.example")), []);
+    let live = CustomerId::from_parts(Mode::Live, id.ulid());
+    let stray = Wanted {
+        after: Some(live),
+        ..Wanted::default()
+    };
+    assert_eq!(list(&acme(), stray), []);
+    assert_eq!(read(&gate, live), None);
+    assert_eq!(ready(gate.customers.get(&rival.tenant, id)).unwrap(), None);
+    let foreign = ready(gate.customers.delete(&rival.tenant, id, None, &gone));
+    assert!(matches!(foreign, Err(CustomerError::NotFound)));
+    let stray = delete(&gate, live, None);
+    assert!(matches!(stray, Err(CustomerError::NotFound)));
+}
+
+// rule: gate.customer.sealed
+#[test]
+fn what_does_not_open_is_a_fault_that_names_its_row() {
+    let gate = Gate::new(&[acme()]);
+    let id = made(&gate, "ann@a.example");
+    let strange = gate.sealer.mark("elsewhere", "ann@a.example");
+    for row in gate.memory.rows().customers.values_mut() {
+        row.marks.email = strange;
+    }
+    let fault = ready(gate.customers.get(&acme().tenant, id)).unwrap_err();
+    let StoreError::Inconsistent { table, column, row } = fault else {
+        panic!("{fault}")
+    };
+    assert_eq!((table, column), ("customers", "email_mark"));
+    assert_eq!(row, format!("acme/{}", id.ulid()));
+}

@@ -1,0 +1,372 @@
+//! Customers: create, list, read, update, delete.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use gate_core::catalogue::CountryCode;
+use gate_core::change::Change;
+use gate_core::customer::{
+    Customer, CustomerDraft, CustomerId, CustomerUpdate, Deleted, is_email, is_external_id,
+};
+use gate_core::usecases::customers::Wanted;
+use http_kit::{
+    ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Pen, Query, RawJson, Sent,
+};
+use partner_core::Tenant;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::errors;
+use crate::wire::{self, LONGEST_PAGE, Verbatim, change, instant, page_size};
+
+/// The list's own path.
+const LIST: &str = "/v1/customers";
+
+/// Who the customer is. What stands beside these fields, `kyc_status` and `mode` among it, is ignored.
+#[derive(Deserialize, ToSchema)]
+pub(crate) struct CreateCustomerRequest {
+    /// Unique among your customers of the mode, in whatever case; returned as it was sent.
+    #[schema(example = "ann@example.com", max_length = 254)]
+    email: String,
+    /// Your own name for the customer; unique where it is given.
+    #[schema(example = "user-1", min_length = 1, max_length = 128)]
+    external_id: Option<String>,
+    /// In the form of E.164: a plus, and at most 15 digits.
+    #[schema(example = "+4915112345678", pattern = r"^\+[1-9][0-9]{1,14}$")]
+    phone: Option<String>,
+    /// First name.
+    #[schema(example = "Ann", max_length = 128)]
+    first_name: Option<String>,
+    /// Last name.
+    #[schema(example = "Lee", max_length = 128)]
+    last_name: Option<String>,
+    /// The two letters of a country by ISO 3166, in whatever case.
+    #[schema(example = "DE", pattern = "^[A-Za-z]{2}$")]
+    country_code: Option<String>,
+    /// Yours alone, and returned: at most 50 keys and 16 KiB. Its numbers keep every digit.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<RawJson>,
+}
+
+/// What is to change: null clears a field, a field that is left out stays. No other field is taken.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpdateCustomerRequest {
+    /// First name.
+    #[serde(default, deserialize_with = "change")]
+    #[schema(value_type = Option<String>, max_length = 128, example = "Anna")]
+    first_name: Change,
+    /// Last name.
+    #[serde(default, deserialize_with = "change")]
+    #[schema(value_type = Option<String>, max_length = 128, example = "Lee")]
+    last_name: Change,
+    /// The two letters of a country by ISO 3166, in whatever case.
+    #[serde(default, deserialize_with = "change")]
+    #[schema(value_type = Option<String>, pattern = "^[A-Za-z]{2}$", example = "FR")]
+    country_code: Change,
+    /// Takes the place of the whole object there was; null makes it `{}`.
+    #[serde(default, deserialize_with = "change")]
+    #[schema(value_type = Option<Object>)]
+    metadata: Change<RawJson>,
+}
+
+/// What is known of who a customer is.
+#[derive(Debug, ToSchema)]
+#[schema(rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "documents the words; values are written from the domain's own type"
+)]
+pub(crate) enum KycStatusWord {
+    Unverified,
+    Pending,
+    Verified,
+    Rejected,
+}
+
+/// A customer: somebody you serve.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Customer)]
+pub(crate) struct CustomerRecord {
+    /// Customer id.
+    #[schema(example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: String,
+    /// `customer`
+    #[schema(example = "customer")]
+    object: &'static str,
+    /// The owner.
+    #[schema(example = "acme")]
+    partner_id: String,
+    /// The mode of the key that created it.
+    #[schema(value_type = wire::Mode)]
+    mode: &'static str,
+    /// Your own name for the customer, or null.
+    #[schema(required = true, example = "user-1")]
+    external_id: Option<String>,
+    /// As it was sent.
+    #[schema(example = "ann@example.com")]
+    email: String,
+    /// In the form of E.164, or null.
+    #[schema(required = true, example = "+4915112345678")]
+    phone: Option<String>,
+    /// First name, or null.
+    #[schema(required = true, example = "Ann")]
+    first_name: Option<String>,
+    /// Last name, or null.
+    #[schema(required = true, example = "Lee")]
+    last_name: Option<String>,
+    /// The two letters of a country by ISO 3166, in upper case, or null.
+    #[schema(required = true, example = "DE")]
+    country_code: Option<String>,
+    /// As it was sent; `{}` where none was.
+    #[schema(value_type = Object)]
+    metadata: Verbatim,
+    /// Whether it is verified who the customer is.
+    #[schema(value_type = KycStatusWord)]
+    kyc_status: &'static str,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it was last changed.
+    #[schema(format = DateTime)]
+    updated_at: String,
+}
+
+/// A customer that is no more.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeletedCustomer)]
+pub(crate) struct DeletedCustomerRecord {
+    /// Customer id.
+    #[schema(example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: String,
+    /// `customer`
+    #[schema(example = "customer")]
+    object: &'static str,
+    /// `true`
+    #[schema(example = true)]
+    deleted: bool,
+    /// When it was deleted, the first time.
+    #[schema(format = DateTime)]
+    deleted_at: String,
+}
+
+/// A page of customers, newest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct CustomerList {
+    /// `list`
+    #[schema(example = "list")]
+    object: &'static str,
+    /// The customers.
+    data: Vec<CustomerRecord>,
+    /// Do more follow? Go on with `starting_after` the last id.
+    has_more: bool,
+    /// The list's path.
+    #[schema(example = "/v1/customers")]
+    url: &'static str,
+}
+
+/// Create a customer
+///
+/// One customer for an email, and for an `external_id`: both stay taken when the customer is deleted. A
+/// repeat under the same `Idempotency-Key` gets the first answer again, to the byte.
+#[utoipa::path(post, path = "/v1/customers", operation_id = "createCustomer", tag = "Customers",
+    params(("Idempotency-Key" = String, Header, description = "A value of your own, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
+    request_body = CreateCustomerRequest,
+    security(("secretKey" = [])),
+    responses((status = 201, description = "The customer", body = CustomerRecord)))]
+pub(crate) async fn create_customer(
+    who: Entitled,
+    State(app): State<App>,
+    key: IdempotencyHeader,
+    pen: Pen,
+    Body(request): Body<CreateCustomerRequest>,
+) -> Result<Sent, ApiError> {
+    let key = key.required()?;
+    let customers = &app.parts().customers;
+    let given = customers
+        .create(who.tenant(), key, &request.into(), &|customer| {
+            pen.json(StatusCode::CREATED, &record(who.tenant(), customer))
+        })
+        .await
+        .map_err(errors::customer_error)?;
+    Ok(Sent(given))
+}
+
+/// List customers
+///
+/// Newest first, without those that were deleted. Page on with `starting_after` while `has_more` is true.
+#[utoipa::path(get, path = "/v1/customers", operation_id = "listCustomers", tag = "Customers",
+    params(
+        ("limit" = Option<u32>, Query, description = "1 to 100; 10 where it is left out", minimum = 1, maximum = 100),
+        ("starting_after" = Option<String>, Query, description = "The last id of the page before", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("email" = Option<String>, Query, description = "Only the customer of this email, in whatever case; a `+` is written `%2B`", example = "ann@example.com"),
+        ("external_id" = Option<String>, Query, description = "Only the customer of this name", example = "user-1"),
+    ),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "A page of customers", body = CustomerList)))]
+pub(crate) async fn list_customers(
+    who: Entitled,
+    State(app): State<App>,
+    query: Query,
+) -> Result<Json<CustomerList>, ApiError> {
+    let limit = page_size(query.integer("limit", 1..=LONGEST_PAGE)?);
+    let wanted = Wanted {
+        after: query.parsed("starting_after", |text| {
+            CustomerId::parse(text).ok_or("expected the id of a customer")
+        })?,
+        email: query.parsed("email", |text| {
+            let email = is_email(text).then(|| text.to_owned());
+            email.ok_or("expected an email address; a `+` is written `%2B`")
+        })?,
+        external_id: query.parsed("external_id", |text| {
+            let name = is_external_id(text).then(|| text.to_owned());
+            name.ok_or("expected 1 to 128 characters")
+        })?,
+    };
+    let customers = &app.parts().customers;
+    let page = customers.list(who.tenant(), &wanted, limit).await?;
+    let data = page.items.iter().map(|it| record(who.tenant(), it));
+    Ok(Json(CustomerList {
+        object: "list",
+        data: data.collect(),
+        has_more: page.has_more,
+        url: LIST,
+    }))
+}
+
+/// Read a customer
+#[utoipa::path(get, path = "/v1/customers/{id}", operation_id = "getCustomer", tag = "Customers",
+    params(("id" = String, Path, description = "Customer id", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The customer", body = CustomerRecord)))]
+pub(crate) async fn get_customer(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+) -> Result<Json<CustomerRecord>, ApiError> {
+    let id = id.parse(CustomerId::parse)?;
+    let found = app.parts().customers.get(who.tenant(), id).await?;
+    let customer = found.ok_or_else(ApiError::not_found)?;
+    Ok(Json(record(who.tenant(), &customer)))
+}
+
+/// Update a customer
+///
+/// Changes the fields that are named and leaves the others. What changes nothing leaves `updated_at` as it
+/// is, and sends no event.
+#[utoipa::path(patch, path = "/v1/customers/{id}", operation_id = "updateCustomer", tag = "Customers",
+    params(
+        ("id" = String, Path, description = "Customer id", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+    ),
+    request_body = UpdateCustomerRequest,
+    security(("secretKey" = [])),
+    responses((status = 200, description = "The customer after it", body = CustomerRecord)))]
+pub(crate) async fn update_customer(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+    key: IdempotencyHeader,
+    pen: Pen,
+    Body(request): Body<UpdateCustomerRequest>,
+) -> Result<Sent, ApiError> {
+    let id = id.parse(CustomerId::parse)?;
+    let key = key.optional()?;
+    let customers = &app.parts().customers;
+    let given = customers
+        .update(who.tenant(), id, key, &request.into(), &|customer| {
+            pen.json(StatusCode::OK, &record(who.tenant(), customer))
+        })
+        .await
+        .map_err(errors::customer_error)?;
+    Ok(Sent(given))
+}
+
+/// Delete a customer
+///
+/// Afterwards it is not found. It can be deleted again, which answers the same and does nothing. Its email
+/// and `external_id` stay taken.
+#[utoipa::path(delete, path = "/v1/customers/{id}", operation_id = "deleteCustomer", tag = "Customers",
+    params(
+        ("id" = String, Path, description = "Customer id", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("Idempotency-Key" = Option<String>, Header, description = "A value of your own, the same for every retry"),
+    ),
+    security(("secretKey" = [])),
+    responses((status = 200, description = "That it is deleted, and since when", body = DeletedCustomerRecord)))]
+pub(crate) async fn delete_customer(
+    who: Entitled,
+    State(app): State<App>,
+    id: PathId,
+    key: IdempotencyHeader,
+    pen: Pen,
+) -> Result<Sent, ApiError> {
+    let id = id.parse(CustomerId::parse)?;
+    let key = key.optional()?;
+    let customers = &app.parts().customers;
+    let given = customers
+        .delete(who.tenant(), id, key, &|gone| {
+            pen.json(StatusCode::OK, &deleted(gone))
+        })
+        .await
+        .map_err(errors::customer_error)?;
+    Ok(Sent(given))
+}
+
+fn record(who: &Tenant, customer: &Customer) -> CustomerRecord {
+    let person = &customer.person;
+    CustomerRecord {
+        id: customer.id.to_string(),
+        object: "customer",
+        partner_id: who.partner.to_string(),
+        mode: who.mode.as_str(),
+        external_id: person.external_id.clone(),
+        email: person.email.clone(),
+        phone: person.phone.clone(),
+        first_name: person.first_name.clone(),
+        last_name: person.last_name.clone(),
+        country_code: person.country.as_ref().map(CountryCode::to_string),
+        metadata: Verbatim(person.metadata.clone()),
+        kyc_status: customer.kyc.as_str(),
+        created_at: instant(customer.created_at),
+        updated_at: instant(customer.updated_at),
+    }
+}
+
+fn deleted(gone: &Deleted) -> DeletedCustomerRecord {
+    DeletedCustomerRecord {
+        id: gone.id.to_string(),
+        object: "customer",
+        deleted: true,
+        deleted_at: instant(gone.at),
+    }
+}
+
+impl From<CreateCustomerRequest> for CustomerDraft {
+    fn from(request: CreateCustomerRequest) -> Self {
+        Self {
+            email: request.email,
+            external_id: request.external_id,
+            phone: request.phone,
+            first_name: request.first_name,
+            last_name: request.last_name,
+            country_code: request.country_code,
+            metadata: request.metadata.map(RawJson::into_string),
+        }
+    }
+}
+
+impl From<UpdateCustomerRequest> for CustomerUpdate {
+    fn from(request: UpdateCustomerRequest) -> Self {
+        Self {
+            first_name: request.first_name,
+            last_name: request.last_name,
+            country_code: request.country_code,
+            metadata: match request.metadata {
+                Change::Leave => Change::Leave,
+                Change::Clear => Change::Clear,
+                Change::Set(metadata) => Change::Set(metadata.into_string()),
+            },
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The events of the gate as they are published: their bodies, when each is sent, and an example.
+
+use gate_core::customer::CustomerEvent;
+use gate_core::events::TEST_EVENT;
+use gate_core::session::SessionEvent;
+use http_kit::openapi::{Contract, WebhookDoc};
+use serde_json::{Value, json};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::customers::{CustomerRecord, DeletedCustomerRecord};
+use crate::sessions::SessionRecord;
+use crate::wire;
+
+/// The contract with every event in it.
+pub(crate) fn with_events(contract: Contract) -> Contract {
+    contract
+        .schema("SessionEvent", SessionEventBody::schema())
+        .schema("CustomerEvent", CustomerEventBody::schema())
+        .schema("CustomerDeletedEvent", CustomerDeletedEventBody::schema())
+        .schema("TestEvent", TestEventBody::schema())
+        .webhooks(&webhooks())
+}
+
+/// The body of an event of a session.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+struct SessionEventBody {
+    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    id: String,
+    /// `event`
+    #[schema(example = "event")]
+    object: String,
+    /// The event's type.
+    #[schema(rename = "type", example = "gate_session.completed")]
+    kind: String,
+    /// When it happened, in unix seconds.
+    created_at: i64,
+    /// The session as it is read at that moment.
+    #[schema(inline)]
+    data: SessionEventData,
+}
+
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+struct SessionEventData {
+    #[serde(flatten)]
+    session: SessionRecord,
+    /// The transaction that completed it; on `gate_session.completed` alone.
+    #[schema(nullable = false, example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    tx_refid: Option<String>,
+}
+
+/// The body of an event of a customer that is there.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+struct CustomerEventBody {
+    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    id: String,
+    /// `event`
+    #[schema(example = "event")]
+    object: String,
+    /// The event's type.
+    #[schema(rename = "type", example = "customer.updated")]
+    kind: String,
+    /// When it happened, in unix seconds.
+    created_at: i64,
+    /// The customer as it is read at that moment.
+    data: CustomerRecord,
+}
+
+/// The body of the event of a customer that was deleted.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+struct CustomerDeletedEventBody {
+    /// The event's id, a UUID. Deliveries repeat: handle an id once.
+    id: String,
+    /// `event`
+    #[schema(example = "event")]
+    object: String,
+    /// The event's type.
+    #[schema(rename = "type", example = "customer.deleted")]
+    kind: String,
+    /// When it happened, in unix seconds.
+    created_at: i64,
+    /// What the deletion answered, and no more of the customer.
+    data: DeletedCustomerRecord,
+}
+
+/// The body of the event that a partner sends itself.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+struct TestEventBody {
+    /// The event's id, a UUID.
+    id: String,
+    /// `event`
+    #[schema(example = "event")]
+    object: String,
+    /// `webhook.test`
+    #[schema(rename = "type", example = "webhook.test")]
+    kind: String,
+    /// When it was sent, in unix seconds.
+    created_at: i64,
+    /// Whose endpoint is tested.
+    #[schema(inline)]
+    data: TestEventData,
+}
+
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "documents a body that the domain writes")]
+struct TestEventData {
+    /// `webhook_test`
+    #[schema(example = "webhook_test")]
+    object: String,
+    /// The partner.
+    #[schema(example = "acme")]
+    partner_id: String,
+    /// The mode.
+    #[schema(value_type = wire::Mode)]
+    mode: String,
+}
+
+/// Headers of every delivery.
+const DELIVERY_HEADERS: &[(&str, &str)] = &[
+    (
+        "Gate-Signature",
+        "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256, keyed with your signing secret, over `<t>.<raw body>`.",
+    ),
+    (
+        "webhook-id",
+        "The event's id, as in Standard Webhooks; the same on every attempt.",
+    ),
+    (
+        "webhook-timestamp",
+        "When this attempt was signed, in unix seconds.",
+    ),
+    (
+        "webhook-signature",
+        "`v1,<base64>`: the signature of Standard Webhooks.",
+    ),
+];
+
+fn webhooks() -> [WebhookDoc; 12] {
+    use SessionEvent::{Cancelled, Completed, Created, Expired, KycPackageAccepted};
+    [
+        of_session(
+            Created.as_str(),
+            "A session was created",
+            "Its client secret is in the answer to the create, and in no event.",
+            "open",
+        ),
+        of_session(
+            KycPackageAccepted.as_str(),
+            "A verification was taken over",
+            "The `kyc_package` of a create was accepted; it is returned nowhere.",
+            "open",
+        ),
+        of_session(
+            Completed.as_str(),
+            "A session was completed",
+            "The payment is done: `tx_refid` names the transaction.",
+            "completed",
+        ),
+        of_session(
+            Cancelled.as_str(),
+            "A session was cancelled",
+            "Your server has cancelled it.",
+            "cancelled",
+        ),
+        of_session(
+            Expired.as_str(),
+            "A session expired",
+            "Nobody has completed it in time.",
+            "expired",
+        ),
+        of_session(
+            "gate_session.processing",
+            "A payment was submitted",
+            "The user has submitted the payment in the hosted flow: wait for its end. Nothing but the hosted flow sends it, \
+             and this version has none.",
+            "open",
+        ),
+        of_session(
+            "gate_session.failed",
+            "A payment failed",
+            "A payment of the hosted flow has failed, and the session is as open as before: no session ever has this \
+             state. Nothing but the hosted flow sends it, `failTestSession` neither, and this version has none.",
+            "open",
+        ),
+        of_session(
+            "kyc.required",
+            "A verification is asked for",
+            "The hosted flow asks the user to verify who they are. Nothing but the hosted flow sends it, and this version \
+             has none.",
+            "open",
+        ),
+        of_customer(
+            CustomerEvent::Created,
+            "A customer was created",
+            "The customer as its create has answered it.",
+        ),
+        of_customer(
+            CustomerEvent::Updated,
+            "A customer was updated",
+            "The customer after the update. An update that changes nothing sends none.",
+        ),
+        deletion_of_customer(),
+        WebhookDoc {
+            name: TEST_EVENT,
+            summary: "You have sent yourself an event",
+            description: "Sent by `sendTestWebhook`, to see your endpoint work.",
+            schema: "TestEvent",
+            example: envelope(
+                TEST_EVENT,
+                &json!({ "object": "webhook_test", "partner_id": "acme", "mode": "test" }),
+            ),
+            headers: DELIVERY_HEADERS,
+        },
+    ]
+}
+
+fn of_session(
+    name: &'static str,
+    summary: &'static str,
+    description: &'static str,
+    status: &'static str,
+) -> WebhookDoc {
+    let mut session = json!({
+        "id": "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        "object": "gate_session",
+        "partner_id": "acme",
+        "mode": "test",
+        "amount": "100.00",
+        "currency": "EUR",
+        "return_url": "https://shop.example/done",
+        "cancel_url": null,
+        "status": status,
+        "expires_at": "2026-05-26T12:00:00.000Z",
+        "created_at": "2026-05-25T12:00:00.000Z",
+        "flow": "on_ramp",
+        "target_token": "USDT",
+        "target_network": "TRON",
+        "wallet_address": null,
+        "user_reference": "user-1",
+        "kyc_pre_verified": name == SessionEvent::KycPackageAccepted.as_str(),
+        "metadata": {},
+    });
+    if name == SessionEvent::Completed.as_str()
+        && let Some(fields) = session.as_object_mut()
+    {
+        let refid = "test_tx_01KSFVT5B3X8D0E2F4G6H8J0KM";
+        fields.insert("tx_refid".to_owned(), refid.into());
+    }
+    WebhookDoc {
+        name,
+        summary,
+        description,
+        schema: "SessionEvent",
+        example: envelope(name, &session),
+        headers: DELIVERY_HEADERS,
+    }
+}
+
+fn of_customer(
+    event: CustomerEvent,
+    summary: &'static str,
+    description: &'static str,
+) -> WebhookDoc {
+    let customer = json!({
+        "id": "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        "object": "customer",
+        "partner_id": "acme",
+        "mode": "test",
+        "external_id": "user-1",
+        "email": "ann@example.com",
+        "phone": "+4915112345678",
+        "first_name": "Ann",
+        "last_name": "Lee",
+        "country_code": "DE",
+        "metadata": {},
+        "kyc_status": "unverified",
+        "created_at": "2026-05-25T12:00:00.000Z",
+        "updated_at": "2026-05-25T12:00:00.000Z",
+    });
+    WebhookDoc {
+        name: event.as_str(),
+        summary,
+        description,
+        schema: "CustomerEvent",
+        example: envelope(event.as_str(), &customer),
+        headers: DELIVERY_HEADERS,
+    }
+}
+
+fn deletion_of_customer() -> WebhookDoc {
+    let name = CustomerEvent::Deleted.as_str();
+    let deleted = json!({
+        "id": "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        "object": "customer",
+        "deleted": true,
+        "deleted_at": "2026-05-25T12:00:00.000Z",
+    });
+    WebhookDoc {
+        name,
+        summary: "A customer was deleted",
+        description: "Sent once, however often it is deleted. What was personal is not told again.",
+        schema: "CustomerDeletedEvent",
+        example: envelope(name, &deleted),
+        headers: DELIVERY_HEADERS,
+    }
+}
+
+fn envelope(kind: &str, data: &Value) -> Value {
+    json!({
+        "id": "0b8f6f0e-2f5d-4c39-9d6c-6c1a1f0f7a11",
+        "object": "event",
+        "type": kind,
+        "created_at": 1_779_710_400,
+        "data": data,
+    })
+}
