@@ -139,8 +139,8 @@ impl Rails {
     /// A quote of an amount that was redeemed for a session of its own.
     pub(crate) async fn redeemed(&self, name: &str, amount: &str) -> (SessionId, RailId) {
         let quote = self.locked(&format!("{name}-quote"), amount).await;
-        let session = self.gate.opened(&format!("{name}-session"), draft(amount));
-        let session = session.await;
+        let key = format!("{name}-session");
+        let session = self.gate.opened(&key, draft(amount)).await;
         let redeeming = self.clone().redeem(name.to_owned(), quote, session);
         (session, redeeming.await.unwrap())
     }

@@ -297,6 +297,9 @@ pub async fn transactions_read_back_and_one_pays(store: impl GateFixture) {
     };
     insert(&failed).await.unwrap();
     insert(&full).await.unwrap();
+    // What a rail has begun may be completed beside what has paid.
+    let paid = new(TransactionState::Completed { at });
+    insert(&paid).await.unwrap();
     let twice = insert(&new(TransactionState::Completed { at })).await;
     assert!(matches!(twice, Err(StoreError::Guard(_))), "{twice:?}");
     let gate = world.fixture.gate().store.clone();
@@ -306,7 +309,7 @@ pub async fn transactions_read_back_and_one_pays(store: impl GateFixture) {
     assert_eq!(get(&other, &full).await, None);
     let page =
         async |filter: TransactionFilter| gate.transactions_page(&who, &filter, 10).await.unwrap();
-    let mut all = vec![failed.clone(), full.clone()];
+    let mut all = vec![failed.clone(), full.clone(), paid];
     all.sort_by_key(|it| std::cmp::Reverse(it.refid));
     assert_eq!(page(TransactionFilter::default()).await, all);
     let by = TransactionFilter {
