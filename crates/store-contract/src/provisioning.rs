@@ -301,10 +301,13 @@ pub async fn endpoints_are_replaced_with_their_secrets(store: impl Fixture) {
         );
     }
     let renamed = world.endpoint(Mode::Test, Service::Pools, "https://new.example/");
-    tx.endpoint_put(&member.who, &renamed).await.unwrap();
+    assert!(matches!(
+        tx.endpoint_put(&member.who, &renamed).await,
+        Err(StoreError::Guard(_))
+    ));
     assert_eq!(
         tx.endpoint_get(&member.who, Service::Pools).await.unwrap(),
-        Some(renamed)
+        Some(endpoint)
     );
     assert_eq!(
         tx.endpoint_get(&member.who, Service::Gate).await.unwrap(),
