@@ -25,8 +25,8 @@ GRANT INSERT ON ledger_entries, deposits, events, trade_transitions TO penstock_
 
 GRANT INSERT, UPDATE ON
     accounts, answers, api_keys, books, branding, commitments, config_version, customers, deliveries, gate_profiles,
-    idempotency_keys, installation, partners, pools, pools_profiles, quote_previews, quotes, session_tallies, sessions,
-    trades, transactions, velocity, velocity_window, webhook_endpoints, webhook_secrets
+    idempotency_keys, installation, partners, pools, pools_profiles, quote_previews, quotes, rail_records, session_tallies,
+    sessions, signed_quotes, trades, transactions, velocity, velocity_window, webhook_endpoints, webhook_secrets
 TO penstock_serve;
 
 -- What the planner knows of tables that grow.

@@ -7,18 +7,22 @@ use std::time::Duration;
 use axum::Router;
 use coordination::{MemoryInFlight, MemoryThrottle};
 use gate_core::catalogue::Catalogue;
+use gate_core::ports::Rail;
 use gate_core::usecases::acting::Acting;
 use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
 use gate_core::usecases::customers::Customers;
 use gate_core::usecases::expiry::Expiring;
+use gate_core::usecases::locking::Locking;
 use gate_core::usecases::previewing::Previewing;
 use gate_core::usecases::reading::Reading;
+use gate_core::usecases::redeeming::Redeeming;
+use gate_core::usecases::settling::Settling;
 use gate_core::usecases::webhook_test::TestSending;
 use gate_http::{EdgeHeader, Parts};
 use http_kit::{Site, TrustedProxies};
-use kernel::{Cas, Clock, Entropy};
+use kernel::{Cas, Clock, Entropy, Mode};
 use partner_core::answers::Answers;
 use partner_core::events::{Service, event_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
@@ -29,6 +33,7 @@ use partner_core::token::TokenKey;
 use partner_core::usecases::deliveries::Delivered;
 use partner_core::webhooks::delivery::Ending;
 use partner_core::webhooks::fairness::Room;
+use providers::SandboxRail;
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
@@ -118,6 +123,19 @@ impl Gate {
     #[must_use]
     pub fn sessions(&self) -> &Expiring {
         &self.0.sessions
+    }
+
+    /// Asks the rail about everything that is due, as the service's own task does.
+    pub async fn settle_rails(&self) {
+        let mode = self.world().setup().mode;
+        let Some(rail) = rail(mode) else { return };
+        let settling = Settling {
+            sessions: self.sessions().clone(),
+            rail,
+        };
+        for (who, id) in settling.due(mode, 1_000).await.expect("what is due") {
+            settling.pursue(&who, id).await.expect("an end");
+        }
     }
 
     /// A partner's program with this key.
@@ -355,6 +373,14 @@ pub fn session(page: &str) -> Value {
     json!({ "amount": "100.00", "currency": "EUR", "return_url": format!("{page}/done") })
 }
 
+/// The sandbox's, in mode test alone, as the service has it.
+fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
+    match mode {
+        Mode::Test => Some(Arc::new(SandboxRail)),
+        Mode::Live => None,
+    }
+}
+
 fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -> Router {
     let (operator, _, sealer) = world.parts();
     let setup = world.setup();
@@ -376,7 +402,7 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
         previewing: Previewing {
             store: store.clone(),
             entropy: Arc::clone(&entropy),
-            catalogue,
+            catalogue: Arc::clone(&catalogue),
             rates: world.rates().clone(),
             ttl: setup.preview_ttl,
         },
@@ -398,7 +424,20 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
             store: store.clone(),
             sealer: sessions.sealer.clone(),
             entropy: sessions.entropy.clone(),
+            answers: answers.clone(),
+        },
+        locking: Locking {
+            sessions: sessions.clone(),
+            answers: answers.clone(),
+            catalogue: Arc::clone(&catalogue),
+            rates: world.rates().clone(),
+            rail: rail(setup.mode),
+            ttl: setup.signed_quote_ttl,
+        },
+        redeeming: Redeeming {
+            sessions: sessions.clone(),
             answers,
+            rail: rail(setup.mode),
         },
         reading: Reading {
             sessions: sessions.clone(),

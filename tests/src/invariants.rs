@@ -2,7 +2,7 @@
 //! audit, in other words.
 
 /// A name, and a question that counts breaches.
-pub(crate) const INVARIANTS: [(&str, &str); 18] = [
+pub(crate) const INVARIANTS: [(&str, &str); 20] = [
     (
         "an account is committed to what it holds and what open trades may credit to it",
         "SELECT count(*) FROM accounts a WHERE a.available
@@ -117,20 +117,36 @@ pub(crate) const INVARIANTS: [(&str, &str); 18] = [
             WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = c.object)",
     ),
     (
-        "every event of the gate is about a session or a customer, or a partner's own",
-        "WITH s AS MATERIALIZED (SELECT mode, partner_id, 'gs_' || mode || '_' || ulid(id) AS object FROM sessions
-             UNION ALL SELECT mode, partner_id, 'cus_' || mode || '_' || ulid(id) FROM customers)
-         SELECT count(*) FROM events e WHERE e.service = 'gate' AND e.type <> 'webhook.test' AND NOT EXISTS (SELECT 1 FROM s
+        "every event of a session is about one",
+        "WITH s AS MATERIALIZED (SELECT mode, partner_id, 'gs_' || mode || '_' || ulid(id) AS object FROM sessions)
+         SELECT count(*) FROM events e WHERE e.type LIKE 'gate_session.%' AND NOT EXISTS (SELECT 1 FROM s
             WHERE s.mode = e.mode AND s.partner_id = e.partner_id AND s.object = e.object_id)",
     ),
     (
-        "a completed session has one completed transaction, the one it names; no other session has any",
+        "a completed session has one completed transaction, the one it names; no other is completed but by a rail",
         "SELECT count(*) FROM sessions s WHERE (
             SELECT count(*) FROM transactions t WHERE t.mode = s.mode AND t.partner_id = s.partner_id
               AND t.session_id = s.id AND t.status = 'completed' AND t.id = s.transaction_id)
             <> CASE s.status WHEN 'completed' THEN 1 ELSE 0 END
           OR (SELECT count(*) FROM transactions t WHERE t.mode = s.mode AND t.partner_id = s.partner_id
-              AND t.session_id = s.id AND t.status = 'completed') > 1",
+              AND t.session_id = s.id AND t.status = 'completed' AND t.local_rail_transaction_id IS NULL) >
+              CASE s.status WHEN 'completed' THEN 1 ELSE 0 END",
+    ),
+    (
+        "a signed quote is consumed as its one record was made, and says so once",
+        "SELECT count(*) FROM signed_quotes q WHERE q.consumed_at IS DISTINCT FROM (
+            SELECT max(r.created_at) FROM rail_records r
+            WHERE r.mode = q.mode AND r.partner_id = q.partner_id AND r.quote_id = q.id)
+          OR (SELECT count(*) FROM events e WHERE e.mode = q.mode AND e.partner_id = q.partner_id
+              AND e.object_id = 'qt_' || q.mode || '_' || ulid(q.id)) <> CASE WHEN q.consumed_at IS NULL THEN 0 ELSE 1 END",
+    ),
+    (
+        "a rail record has one event of its making and one of its end",
+        "WITH r AS MATERIALIZED (SELECT mode, partner_id, status,
+             CASE kind WHEN 'pay_in' THEN 'pi_' ELSE 'po_' END || mode || '_' || ulid(id) AS object FROM rail_records)
+         SELECT count(*) FROM r WHERE (SELECT count(*) FROM events e
+            WHERE e.mode = r.mode AND e.partner_id = r.partner_id AND e.object_id = r.object)
+            <> CASE r.status WHEN 'processing' THEN 1 ELSE 2 END",
     ),
     (
         "the steps of a trade lead to its status",

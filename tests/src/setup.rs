@@ -62,6 +62,8 @@ pub struct Setup {
     pub session_ttl: Duration,
     /// How long a preview stands.
     pub preview_ttl: Duration,
+    /// How long a signed quote can be redeemed.
+    pub signed_quote_ttl: Duration,
 }
 
 impl Default for Setup {
@@ -88,6 +90,7 @@ impl Default for Setup {
             gate_tiers: Some(gate),
             session_ttl: Duration::from_secs(24 * 60 * 60),
             preview_ttl: Duration::from_secs(5 * 60),
+            signed_quote_ttl: Duration::from_secs(60),
             tiers: Some(vec![tier("short", 1), tier("medium", 60)]),
             quote_ttl: Duration::from_secs(15),
             idempotency_ttl: Duration::from_secs(24 * 60 * 60),
@@ -136,6 +139,7 @@ pub(crate) fn gate_profile(page: &str) -> GateProfile {
         allowed_domains: [Origin::stored(page).expect("an origin")].into(),
         flow_sessions: true,
         kyc_trusted: true,
+        rails: true,
         preview_locks: true,
         ..GateProfile::default()
     }

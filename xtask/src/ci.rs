@@ -25,7 +25,7 @@ const AT_ONCE: [Row; 3] = [
         gives_way: false,
     },
     Row {
-        tasks: &["model"],
+        tasks: &["model", "teeth"],
         gives_way: true,
     },
 ];
@@ -42,7 +42,7 @@ const STEPS: [(&str, Step); 10] = [
     ("openapi", |w| done(openapi::run(w, true))),
     ("rules", |w| done(rules::run(w, true))),
     ("test", |w| suites::rust(w, &[]).map(Some)),
-    ("conformance, crash, model", |w| {
+    ("conformance, crash, model, teeth", |w| {
         at_once::run(&AT_ONCE, &w.target()?.join("ci")).map(Some)
     }),
 ];

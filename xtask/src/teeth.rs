@@ -26,6 +26,10 @@ type Bug = (&'static str, &'static [Lane]);
 /// How many bugs are planted in a run of CI.
 const AT_ONCE: usize = 3;
 
+/// So many of them have their turns in CI: the model check and the tests of a core find them, which take little to be built with a
+/// bug in them. The others are planted by hand.
+const QUICK: usize = 6;
+
 /// By turns of three, each of which needs few lanes to be built.
 const BUGS: [Bug; 13] = [
     ("lost-update", &[GIVEN_BACK]),
@@ -122,7 +126,7 @@ const WEBHOOKS: Lane = Lane {
 
 const LANES: [Lane; 5] = [DOMAIN, MODEL, ACCEPTANCE, WEBHOOKS, CRASHES];
 
-/// Without arguments three of the bugs, which depend on the commit; `--all` every bug in every lane; else the bugs named.
+/// Without arguments three of the quick bugs, which depend on the commit; `--all` every bug in every lane; else the bugs named.
 pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> Result<()> {
     let all = rest == ["--all"];
     let chosen = match rest {
@@ -173,10 +177,10 @@ fn of_the_commit(workspace: &Workspace) -> Result<Vec<Bug>> {
     Ok(chosen.to_vec())
 }
 
-/// Every bug has its turn within a few commits.
+/// Every quick bug has its turn within a few commits.
 fn rotating(commit: &str) -> Result<&'static [Bug]> {
     let start = commit.get(..8).ok_or("a commit has a hash")?;
-    let turns = BUGS.len().div_ceil(AT_ONCE);
+    let turns = QUICK.div_ceil(AT_ONCE);
     let turn = usize::try_from(u32::from_str_radix(start, 16)?)? % turns;
     let bugs = BUGS.chunks(AT_ONCE).nth(turn);
     Ok(bugs.ok_or("there is no such turn")?)
@@ -301,14 +305,14 @@ fn now() -> Instant {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{BUGS, fault, rotating};
+    use super::{BUGS, QUICK, fault, rotating};
     use crate::workspace::Workspace;
 
     #[test]
-    fn every_bug_has_its_turn() {
+    fn every_quick_bug_has_its_turn() {
         let turns = (0..5_u32).map(|hash| rotating(&format!("{hash:08x}0000")).unwrap());
         let seen: BTreeSet<&str> = turns.flatten().map(|(bug, _)| *bug).collect();
-        assert_eq!(seen.len(), BUGS.len());
+        assert_eq!(seen.len(), QUICK);
     }
 
     #[test]

@@ -9,8 +9,10 @@ use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
 use gate_core::usecases::customers::Customers;
+use gate_core::usecases::locking::Locking;
 use gate_core::usecases::previewing::Previewing;
 use gate_core::usecases::reading::Reading;
+use gate_core::usecases::redeeming::Redeeming;
 use gate_core::usecases::webhook_test::TestSending;
 use kernel::Mode;
 use partner_core::ports::Directory;
@@ -39,6 +41,10 @@ pub struct Parts {
     pub rebranding: Rebranding,
     /// Keeps customers.
     pub customers: Customers,
+    /// Locks quotes.
+    pub locking: Locking,
+    /// Redeems them.
+    pub redeeming: Redeeming,
     /// Reads.
     pub reading: Reading,
     /// Starts widgets.

@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::app::App;
 use crate::errors::ERROR_DOCS;
 use crate::event_docs::with_events;
-use crate::routes;
+use crate::{rail_events, routes};
 
 /// The contract's version: a date.
 const VERSION: &str = "2026-05-25";
@@ -59,7 +59,7 @@ const SHARED: [&str; 12] = [
 ];
 
 /// Refusals of the operations that read a body.
-const BODY: [&str; 5] = [
+pub(crate) const BODY: [&str; 5] = [
     "invalid_request",
     "invalid_json",
     "unsupported_media_type",
@@ -76,19 +76,19 @@ const ACT: [&str; 5] = [
     "outcome_unknown",
 ];
 
-/// Refusals of the operations that judge an order by the catalogue.
-const ORDER: [&str; 4] = [
-    "unknown_currency",
-    "network_not_supported",
-    "amount_precision",
-    "amount_out_of_range",
-];
-
 /// Refusals of the operations that change a customer.
 const CUSTOMER: [&str; 3] = [
     "idempotency_key_invalid",
     "idempotency_in_progress",
     "outcome_unknown",
+];
+
+/// Refusals of the operations that judge an order by the catalogue.
+pub(crate) const ORDER: [&str; 4] = [
+    "unknown_currency",
+    "network_not_supported",
+    "amount_precision",
+    "amount_out_of_range",
 ];
 
 /// What each operation refuses beside [`SHARED`].
@@ -206,10 +206,12 @@ pub fn openapi() -> Result<OpenApi, ContractFault> {
         .merge(routes::capabilities())
         .merge(routes::previews())
         .merge(routes::secret())
+        .merge(routes::rails())
         .merge(routes::browsers());
     let contract = document("Penstock Hosted Ramp Session API", DESCRIPTION, routes);
     let contract = with_events(contract).status_of("createEmbedToken", "session_not_open", 403);
-    finished(contract, &OPERATIONS)
+    let operations = [&OPERATIONS[..], &rail_events::OPERATIONS].concat();
+    finished(contract, &operations)
 }
 
 /// What only the sandbox has.

@@ -3,6 +3,8 @@
 //! Every match is exhaustive: a new refusal does not compile until it has its row here, and a test
 //! holds [`ERROR_DOCS`] to the same codes.
 
+mod rails;
+
 use gate_core::amount::AmountFault;
 use gate_core::customer::Unique;
 use gate_core::draft::{DraftFault, NotEntitled};
@@ -22,12 +24,14 @@ use instruments::faults::{Violation, violated};
 use partner_core::answers::AnswerFault;
 use partner_core::usecases::deliveries::ReplayError;
 
+pub(crate) use rails::{lock_error, redeem_error};
+
 const FIX: &str = "Fix the request; do not retry it unchanged.";
 const ASK: &str = "Do not retry until the operator has changed your access.";
 
 /// The codes of the gate API, beside those every service shares.
 pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
-    use Kind::{Conflict, Forbidden, InvalidRequest};
+    use Kind::{Conflict, Forbidden, InvalidRequest, ServerError};
     &[
         error_doc(
             "amount_out_of_range",
@@ -175,6 +179,76 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             Conflict,
             "A customer of yours has this `email` or `external_id`, or one that you have deleted had it; `message` says which.",
             "Look for it with the filters of the list. Those of a deleted customer stay taken.",
+        ),
+        error_doc(
+            "rails_not_enabled",
+            403,
+            Forbidden,
+            "Signed quotes and rails are not enabled for you.",
+            ASK,
+        ),
+        error_doc(
+            "country_not_supported",
+            400,
+            InvalidRequest,
+            "A signed quote was asked for in a country that is not served.",
+            "Read the countries, or ask eligibility first.",
+        ),
+        error_doc(
+            "asset_not_supported",
+            400,
+            InvalidRequest,
+            "A signed quote was asked for an asset that is not offered at present.",
+            "Read the assets, or ask eligibility first.",
+        ),
+        error_doc(
+            "corridor_not_available",
+            400,
+            InvalidRequest,
+            "A signed quote was asked for what is offered, but not together: side, currency, asset and country.",
+            "Ask eligibility first.",
+        ),
+        error_doc(
+            "rails_not_available",
+            501,
+            ServerError,
+            "No rail is connected to this installation: nothing can be paid in or out, so no quote is signed either.",
+            "Do not retry; ask the operator.",
+        ),
+        error_doc(
+            "rate_unavailable",
+            409,
+            Conflict,
+            "There is no rate at present, so nothing was locked.",
+            "Retry later with the same Idempotency-Key.",
+        ),
+        error_doc(
+            "user_not_approved",
+            403,
+            Forbidden,
+            "Nobody has approved the session's user. In the sandbox every user is.",
+            "Have the user verified, and create a new session.",
+        ),
+        error_doc(
+            "quote_session_mismatch",
+            409,
+            Conflict,
+            "The quote is not one for this session or this kind of rail; `message` says what differs.",
+            "Lock a quote that agrees with the session.",
+        ),
+        error_doc(
+            "quote_consumed",
+            409,
+            Conflict,
+            "The quote has been redeemed; a quote is redeemed once.",
+            "Read the pay-in or pay-out that redeemed it, or lock a new quote.",
+        ),
+        error_doc(
+            "quote_expired",
+            409,
+            Conflict,
+            "The quote has expired.",
+            "Lock a new quote.",
         ),
         error_doc(
             "idempotency_in_progress",
@@ -488,6 +562,7 @@ mod tests {
             .chain(customers.map(customer_error))
             .chain(bootstraps.map(bootstrap_error))
             .chain(replays.map(replay_error))
+            .chain(rails::every_refusal())
             .chain([test_send_error(TestSendError::NotConfigured)])
             .collect()
     }

@@ -9,16 +9,23 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::customers::{CustomerRecord, DeletedCustomerRecord};
 use crate::sessions::SessionRecord;
-use crate::wire;
+use crate::{rail_events, wire};
 
 /// The contract with every event in it.
 pub(crate) fn with_events(contract: Contract) -> Contract {
+    let events: Vec<WebhookDoc> = webhooks()
+        .into_iter()
+        .chain(rail_events::webhooks())
+        .collect();
     contract
         .schema("SessionEvent", SessionEventBody::schema())
         .schema("CustomerEvent", CustomerEventBody::schema())
         .schema("CustomerDeletedEvent", CustomerDeletedEventBody::schema())
         .schema("TestEvent", TestEventBody::schema())
-        .webhooks(&webhooks())
+        .schema("QuoteEvent", rail_events::QuoteEventBody::schema())
+        .schema("PayInEvent", rail_events::PayInEventBody::schema())
+        .schema("PayOutEvent", rail_events::PayOutEventBody::schema())
+        .webhooks(&events)
 }
 
 /// The body of an event of a session.
@@ -120,7 +127,7 @@ struct TestEventData {
 }
 
 /// Headers of every delivery.
-const DELIVERY_HEADERS: &[(&str, &str)] = &[
+pub(crate) const DELIVERY_HEADERS: &[(&str, &str)] = &[
     (
         "Gate-Signature",
         "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256, keyed with your signing secret, over `<t>.<raw body>`.",
@@ -309,7 +316,7 @@ fn deletion_of_customer() -> WebhookDoc {
     }
 }
 
-fn envelope(kind: &str, data: &Value) -> Value {
+pub(crate) fn envelope(kind: &str, data: &Value) -> Value {
     json!({
         "id": "0b8f6f0e-2f5d-4c39-9d6c-6c1a1f0f7a11",
         "object": "event",

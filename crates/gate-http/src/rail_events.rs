@@ -6,7 +6,8 @@ use http_kit::openapi::WebhookDoc;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::contract::{BODY, DELIVERY_HEADERS, ORDER, envelope};
+use crate::contract::{BODY, ORDER};
+use crate::event_docs::{DELIVERY_HEADERS, envelope};
 use crate::rails::{PayInRecord, PayOutRecord};
 use crate::signed_quotes::SignedQuoteRecord;
 
@@ -18,6 +19,14 @@ const KEYED: [&str; 6] = [
     "outcome_unknown",
     "rails_not_enabled",
     "rails_not_available",
+];
+
+/// Refusals of the operation that locks one.
+const LOCK: [&str; 4] = [
+    "country_not_supported",
+    "asset_not_supported",
+    "corridor_not_available",
+    "rate_unavailable",
 ];
 
 /// Refusals of the operations that redeem one.
@@ -34,7 +43,7 @@ const READ: [&str; 2] = ["resource_not_found", "rails_not_enabled"];
 
 /// What each operation refuses beside what all do.
 pub(crate) const OPERATIONS: [(&str, &[&[&str]]); 6] = [
-    ("lockQuote", &[&BODY, &ORDER, &KEYED, &["rate_unavailable"]]),
+    ("lockQuote", &[&BODY, &ORDER, &KEYED, &LOCK]),
     ("retrieveSignedQuote", &[&READ]),
     ("createPayIn", &[&BODY, &KEYED, &REDEEM]),
     ("retrievePayIn", &[&READ]),

@@ -73,8 +73,44 @@ pub(crate) struct PayInRecord {
     /// What the payer needs, in the rail's own words: names and texts.
     #[schema(required = true)]
     instructions: Option<BTreeMap<String, String>>,
-    #[serde(flatten)]
-    money: Money,
+    /// The quote it has redeemed.
+    #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    quote_id: String,
+    /// The session whose user pays or is paid.
+    #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    session_id: String,
+    /// ISO 4217 code.
+    #[schema(example = "EUR")]
+    currency: String,
+    /// The asset.
+    #[schema(example = "USDT")]
+    asset: String,
+    /// The fiat side.
+    #[schema(example = "100.00")]
+    fiat_amount: String,
+    /// The crypto side.
+    #[schema(example = "106.605318")]
+    crypto_amount: String,
+    /// Output per input before fees.
+    #[schema(example = "1.0822875")]
+    exchange_rate: String,
+    /// What it costs.
+    fees: FeesRecord,
+    /// The method paid with, or out by.
+    #[schema(example = "sepa")]
+    payment_method: String,
+    /// Why it has failed, in a word; null unless it has.
+    #[schema(required = true, example = "provider_declined")]
+    failure_code: Option<String>,
+    /// When it was made.
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When its status last changed.
+    #[schema(format = DateTime)]
+    updated_at: String,
+    /// When the money had moved; null unless it has.
+    #[schema(required = true, format = DateTime)]
+    settled_at: Option<String>,
 }
 
 /// A pay-out: the user of a session is paid what a quote has locked.
@@ -96,13 +132,6 @@ pub(crate) struct PayOutRecord {
     /// Always null: nobody has to pay anything in.
     #[schema(required = true)]
     instructions: Option<BTreeMap<String, String>>,
-    #[serde(flatten)]
-    money: Money,
-}
-
-/// What both kinds have.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Money {
     /// The quote it has redeemed.
     #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     quote_id: String,
@@ -240,32 +269,58 @@ impl RedeemRequest {
 }
 
 fn pay_in(record: &RailRecord) -> PayInRecord {
-    let kind = record.id.kind();
+    let PayOutRecord {
+        id,
+        object,
+        kind,
+        status,
+        instructions,
+        quote_id,
+        session_id,
+        currency,
+        asset,
+        fiat_amount,
+        crypto_amount,
+        exchange_rate,
+        fees,
+        payment_method,
+        failure_code,
+        created_at,
+        updated_at,
+        settled_at,
+    } = pay_out(record);
     PayInRecord {
-        id: record.id.to_string(),
-        object: kind.object(),
-        kind: kind.as_str(),
-        status: record.state.status().as_str(),
-        instructions: record.instructions.clone().map(|it| it.0),
-        money: money(record),
+        id,
+        object,
+        kind,
+        status,
+        instructions,
+        quote_id,
+        session_id,
+        currency,
+        asset,
+        fiat_amount,
+        crypto_amount,
+        exchange_rate,
+        fees,
+        payment_method,
+        failure_code,
+        created_at,
+        updated_at,
+        settled_at,
     }
 }
 
+/// Both kinds have the same fields; a pay-out's instructions are none.
 fn pay_out(record: &RailRecord) -> PayOutRecord {
-    let kind = record.id.kind();
+    let (kind, terms) = (record.id.kind(), &record.terms);
+    let priced = &terms.priced;
     PayOutRecord {
         id: record.id.to_string(),
         object: kind.object(),
         kind: kind.as_str(),
         status: record.state.status().as_str(),
-        instructions: None,
-        money: money(record),
-    }
-}
-
-fn money(record: &RailRecord) -> Money {
-    let (terms, priced) = (&record.terms, &record.terms.priced);
-    Money {
+        instructions: record.instructions.clone().map(|it| it.0),
         quote_id: record.quote.to_string(),
         session_id: record.session.to_string(),
         currency: terms.currency().code().to_owned(),

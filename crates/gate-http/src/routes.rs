@@ -1,16 +1,18 @@
 //! The route table of the gate API. Authority and limits are visible here: a route's class says
-//! which key it takes, and every class asks whether the partner is entitled to the gate.
+//! which key it takes, and every class asks whether the partner is entitled to the gate; rails ask for
+//! their own entitlement too.
 
 use axum::Router;
 use http_kit::{Browsers, Door, Limit};
+use partner_core::Access;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::service::Limits;
 use crate::{
-    branding, capabilities, customers, embed, previews, sessions, test_helpers, transactions,
-    webhooks,
+    branding, capabilities, customers, embed, previews, rails, sessions, signed_quotes,
+    test_helpers, transactions, webhooks,
 };
 
 /// Secret key, under the limit of creates.
@@ -70,6 +72,17 @@ pub(crate) fn secret() -> OpenApiRouter<App> {
         .routes(routes!(webhooks::send_test))
 }
 
+/// Secret key of a partner entitled to rails, under the global tiers.
+pub(crate) fn rails() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(signed_quotes::lock_quote))
+        .routes(routes!(signed_quotes::retrieve_signed_quote))
+        .routes(routes!(rails::create_pay_in))
+        .routes(routes!(rails::retrieve_pay_in))
+        .routes(routes!(rails::create_pay_out))
+        .routes(routes!(rails::retrieve_pay_out))
+}
+
 /// Publishable key, for browsers, under the limit of bootstraps.
 pub(crate) fn browsers() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(embed::create_embed_token))
@@ -93,6 +106,8 @@ pub(crate) fn router(
     let entitled = |routes: OpenApiRouter<App>, of: fn(&Limits) -> &Limit| {
         Router::from(routes).route_layer(door.entitled(limit(of)))
     };
+    let of_rails = door.asking(Access::rails_entitled);
+    let railed = Router::from(self::rails()).route_layer(of_rails.entitled(limit(|it| &it.global)));
     let embedded = Router::from(self::browsers())
         .route_layer(door.publishable(limit(|it| &it.bootstrap)))
         .route_layer(browsers.clone());
@@ -105,6 +120,7 @@ pub(crate) fn router(
         .merge(entitled(self::capabilities(), |it| &it.capabilities))
         .merge(entitled(self::previews(), |it| &it.preview))
         .merge(entitled(secret(), |it| &it.global))
+        .merge(railed)
         .merge(embedded)
         .merge(browsers.preflight(embed::PATH))
         .merge(helpers)

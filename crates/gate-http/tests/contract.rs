@@ -108,6 +108,12 @@ fn operations_stand_under_their_documented_ids() {
             "/v1/webhooks/deliveries/{id}/replay",
         ),
         ("sendTestWebhook", "post", "/v1/webhooks/test"),
+        ("lockQuote", "post", "/v1/quotes"),
+        ("retrieveSignedQuote", "get", "/v1/quotes/{id}"),
+        ("createPayIn", "post", "/v1/rails/pay_ins"),
+        ("retrievePayIn", "get", "/v1/rails/pay_ins/{id}"),
+        ("createPayOut", "post", "/v1/rails/pay_outs"),
+        ("retrievePayOut", "get", "/v1/rails/pay_outs/{id}"),
     ]);
     let document = contract();
     assert_eq!(operations(&document["paths"]), expected);
@@ -184,6 +190,14 @@ fn every_event_that_is_sent_is_published() {
         "customer.updated",
         "customer.deleted",
         "webhook.test",
+        "quote.consumed",
+        "rail.pay_in.processing",
+        "rail.pay_in.settled",
+        "rail.pay_in.failed",
+        "rail.pay_in.cancelled",
+        "rail.pay_out.processing",
+        "rail.pay_out.settled",
+        "rail.pay_out.failed",
     ]);
     assert_eq!(names, expected);
     for event in events.values() {

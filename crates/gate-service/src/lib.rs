@@ -10,8 +10,10 @@ use gate_core::usecases::bootstrap::Bootstrapping;
 use gate_core::usecases::branding::Rebranding;
 use gate_core::usecases::create::Creating;
 use gate_core::usecases::customers::Customers;
+use gate_core::usecases::locking::Locking;
 use gate_core::usecases::previewing::Previewing;
 use gate_core::usecases::reading::Reading;
+use gate_core::usecases::redeeming::Redeeming;
 use gate_core::usecases::webhook_test::TestSending;
 use gate_http::{EdgeHeader, Parts, Setup, Tiers};
 use http_kit::TrustedProxies;
@@ -27,8 +29,8 @@ pub use service_kit::{Listening, StartFault};
 
 const LISTEN: &str = "PENSTOCK_GATE_LISTEN";
 
-/// Binds the service to the address of its configuration, and starts delivering its events and
-/// expiring its sessions.
+/// Binds the service to the address of its configuration, and starts delivering its events, expiring
+/// its sessions and settling its rails.
 ///
 /// # Errors
 /// [`StartFault`]; nothing listens then.
@@ -50,6 +52,7 @@ fn serving(runtime: &Runtime, bound: Bound) -> Result<Listening, StartFault> {
     let router = gate_http::service(setup(runtime, &bound))?;
     runtime.deliver(Service::Gate);
     runtime.sweep_sessions();
+    runtime.settle_rails();
     Ok(bound.serve(router))
 }
 
@@ -144,7 +147,20 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
             store: base.store.clone(),
             sealer: Arc::clone(&base.sealer),
             entropy: Arc::clone(&base.entropy),
+            answers: answers.clone(),
+        },
+        locking: Locking {
+            sessions: sessions.clone(),
+            answers: answers.clone(),
+            catalogue: Arc::clone(&runtime.catalogue),
+            rates: Arc::clone(&runtime.rates),
+            rail: runtime.rail.clone(),
+            ttl: base.config.signed_quote_ttl,
+        },
+        redeeming: Redeeming {
+            sessions: sessions.clone(),
             answers,
+            rail: runtime.rail.clone(),
         },
         reading: Reading {
             sessions: sessions.clone(),

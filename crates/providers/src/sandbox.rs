@@ -37,7 +37,7 @@ const SPREAD_BPS: u16 = 25;
 
 /// What the fractional part of an amount chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Path {
+pub(crate) enum Path {
     Dry,
     SilentDepth,
     NoRate,
@@ -51,7 +51,7 @@ enum Path {
 }
 
 impl Path {
-    fn of(amount: Amount) -> Self {
+    pub(crate) fn of(amount: Amount) -> Self {
         let fraction = amount.units() % WHOLE;
         if fraction % HUNDREDTH != 0 {
             return Self::Settles;

@@ -4,11 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::{DirectoryCache, causes};
+use gate_core::rail::RailId;
 use gate_core::usecases::expiry::{Expiring, ExpiryError};
+use gate_core::usecases::settling::{SettleError, Settling};
 use instruments::faults;
 use kernel::{Clock, Mode, StoreError};
+use partner_core::Tenant;
 use partner_core::ports::Housekeeping;
 use pools_core::usecases::recount::Recounting;
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -26,6 +30,11 @@ const MARGIN: Duration = Duration::from_secs(60);
 /// Records deleted in one transaction, and the pause after it: writes of money go first.
 const AT_ONCE: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often it is looked whether the rail is to be asked, about how many records a look, and about how
+/// many at once.
+const RAILS: Duration = Duration::from_millis(200);
+const RAILS_A_LOOK: u32 = 128;
+const RAILS_AT_ONCE: usize = 16;
 /// Transactions in one sweep; what is left waits for the next.
 const ROUNDS: u32 = 2000;
 
@@ -182,6 +191,58 @@ async fn expire(
         tokio::time::sleep(PAUSE).await;
     }
     Ok(expired)
+}
+
+/// Asks the rail about the records that are under way, until `stop`.
+pub(crate) async fn settle_rails(settling: Settling, mode: Mode, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(RAILS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let due = match settling.due(mode, RAILS_A_LOOK).await {
+            Ok(due) => due,
+            Err(fault) => {
+                unsettled(&SettleError::Store(fault));
+                continue;
+            }
+        };
+        for records in due.chunks(RAILS_AT_ONCE) {
+            if stop.is_cancelled() {
+                return;
+            }
+            pursue(&settling, records).await;
+        }
+    }
+}
+
+/// Asks about some records at once. One that cannot be settled holds up no other.
+async fn pursue(settling: &Settling, records: &[(Tenant, RailId)]) {
+    let mut under_way = JoinSet::new();
+    for (who, id) in records.iter().cloned() {
+        let settling = settling.clone();
+        under_way.spawn(async move { settling.pursue(&who, id).await });
+    }
+    while let Some(ended) = under_way.join_next().await {
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err(fault)) => unsettled(&fault),
+            Err(end) if end.is_panic() => std::panic::resume_unwind(end.into_panic()),
+            Err(_) => {}
+        }
+    }
+}
+
+fn unsettled(fault: &SettleError) {
+    if let SettleError::Store(fault) = fault {
+        faults::of_store(fault);
+    }
+    tracing::warn!(
+        error.chain = causes(fault),
+        "Failed to settle what a rail has under way"
+    );
 }
 
 /// One sweep. It stops between transactions, never in the middle of one.

@@ -54,6 +54,8 @@ pub struct Config {
     pub session_ttl: Duration,
     /// How long an embed token is good.
     pub embed_token_ttl: Duration,
+    /// How long a signed quote can be redeemed.
+    pub signed_quote_ttl: Duration,
     /// How long a locked preview can be used.
     pub preview_ttl: Duration,
     /// How often overdue gate sessions are swept; `None`: never.
@@ -178,6 +180,7 @@ impl Config {
             quote_ttl: given.value(&setting::QUOTE_TTL)?,
             session_ttl: given.value(&setting::SESSION_TTL)?,
             embed_token_ttl: given.value(&setting::EMBED_TOKEN_TTL)?,
+            signed_quote_ttl: given.value(&setting::SIGNED_QUOTE_TTL)?,
             preview_ttl: given.value(&setting::PREVIEW_TTL)?,
             session_sweep: Some(sweep).filter(|every| !every.is_zero()),
             idempotency_ttl: given.value(&setting::IDEMPOTENCY_TTL)?,

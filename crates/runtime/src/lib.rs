@@ -15,6 +15,7 @@ pub mod telemetry;
 
 mod background;
 mod catalogue;
+mod rail;
 mod sampling;
 mod shared;
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use coordination::DirectoryCache;
 use gate_core::catalogue::Catalogue;
+use gate_core::ports::Rail;
 use gate_core::usecases::expiry::Expiring;
+use gate_core::usecases::settling::Settling;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
@@ -24,12 +26,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
-use crate::background::{keep_house, sweep_sessions};
+use crate::background::{keep_house, settle_rails, sweep_sessions};
 use crate::catalogue;
 use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
 use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
 use crate::process::Ports;
+use crate::rail;
 use crate::shared;
 use crate::store::{self, Store};
 use crate::supervise::supervised;
@@ -233,6 +236,8 @@ pub struct Runtime {
     pub catalogue: Arc<Catalogue>,
     /// The liquidity engine.
     pub engine: Arc<dyn Engine>,
+    /// What moves fiat; `None`: nothing does.
+    pub rail: Option<Arc<dyn Rail>>,
     /// Where transacts are handed in.
     pub transact_desk: Arc<TransactLanes>,
     /// Where quotes are handed in.
@@ -273,6 +278,7 @@ impl Runtime {
             rates,
             catalogue,
             engine,
+            rail: rail::rail(base.config.mode),
             transact_desk: Arc::new(TransactLanes::start(&base.store, &base.entropy)),
             quote_desk: Arc::new(QuoteLanes::start(&base.store, &base.entropy)),
             shutdown,
@@ -330,6 +336,21 @@ impl Runtime {
                     sweep_sessions(sessions.clone(), mode, every, stopping.clone())
                 }));
         }
+    }
+
+    /// Starts asking the rail about what is under way, until the runtime is told to stop; not where
+    /// there is none.
+    pub fn settle_rails(&self) {
+        let Some(rail) = self.rail.clone() else {
+            return;
+        };
+        let (sessions, mode) = (self.sessions(), self.base.config.mode);
+        let settling = Settling { sessions, rail };
+        let stop = self.shutdown.clone();
+        let stopping = stop.clone();
+        self.background.spawn(supervised("rails", stop, move || {
+            settle_rails(settling.clone(), mode, stopping.clone())
+        }));
     }
 
     /// Stops in order: the background, then the lanes with what has queued in them, then the

@@ -10,7 +10,7 @@ use pools_core::trade::{EngineReport, Trade};
 
 use crate::fixture::Fixture;
 use crate::world::{Member, ONE, World, amount, eur};
-use crate::{customer_breaches, gate_breaches};
+use crate::{customer_breaches, gate_breaches, rail_breaches};
 
 /// One row of every kind, by its id as it stands in the tables.
 pub(crate) struct Rows {
@@ -433,6 +433,8 @@ pub async fn every_invariant_has_a_planted_breach(store: impl Fixture) {
     let customers = customer_breaches::BREACHES.iter();
     let gate = gate.map(|breach| breach.invariant);
     let gate = gate.chain(customers.map(|breach| breach.invariant));
+    let rails = rail_breaches::BREACHES.iter();
+    let gate = gate.chain(rails.map(|breach| breach.invariant));
     let planted: BTreeSet<&str> = pools.chain(gate).collect();
     assert_eq!(planted, known);
 }

@@ -56,6 +56,7 @@ impl<F: GateFixture> World<F> {
             allowed_domains: [shop].into(),
             flow_sessions: true,
             kyc_trusted: true,
+            rails: true,
             live_session_quota: quota,
             ..GateProfile::default()
         };

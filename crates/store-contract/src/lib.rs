@@ -34,6 +34,8 @@ pub mod previews;
 pub mod provisioning;
 pub mod quotes;
 pub mod races;
+pub mod rail_breaches;
+pub mod rails;
 pub mod refusals;
 pub mod sessions;
 mod standing;
@@ -156,14 +158,18 @@ macro_rules! gate_contract {
             gate_races: of_raced_creates_under_one_key_one_counts,
                 raced_creates_stay_within_the_quota, of_raced_ends_one_happens,
                 raced_changes_of_branding_all_count;
-            previews: a_preview_reads_back_and_is_used_once_and_in_time,
-                of_raced_sessions_of_one_preview_one_counts,
-                a_preview_that_may_still_be_used_is_not_swept;
             customers: a_customer_reads_back_as_it_was_kept,
                 what_a_customer_is_found_by_stays_its_own,
                 an_old_revision_of_a_customer_is_refused, pages_of_customers_follow_each_other,
                 of_raced_creates_of_one_email_one_counts, raced_changes_of_a_customer_all_count;
+            previews: a_preview_reads_back_and_is_used_once_and_in_time,
+                of_raced_sessions_of_one_preview_one_counts,
+                a_preview_that_may_still_be_used_is_not_swept;
             customer_breaches: every_breach_of_customers_is_found_under_its_name;
+            rails: a_signed_quote_reads_back_and_is_consumed_once_and_in_time,
+                a_rail_record_reads_back_and_ends_once, of_raced_redemptions_one_counts,
+                of_raced_settlements_one_happens;
+            rail_breaches: every_breach_of_rails_is_found_under_its_name;
             gate_breaches: every_breach_of_the_gate_is_found_under_its_name;
         }
     };

@@ -11,6 +11,7 @@ mod checks;
 mod gate;
 mod ledger;
 mod queries;
+mod rails;
 mod rows;
 mod seals;
 mod velocity;
@@ -33,7 +34,7 @@ use crate::{PostgresStore, clock, errors};
 /// Progress is told every so many rows.
 const TOLD: u64 = 100_000;
 /// Invariants that are walked, and the CHECKs of the schema; the others are asked in SQL.
-const WALKED: usize = 16;
+const WALKED: usize = 18;
 
 #[async_trait]
 impl Audit for PostgresStore {
@@ -69,7 +70,10 @@ impl Audit for PostgresStore {
 
 /// What is asked in SQL: the name of each invariant, with the query for the rows that break it.
 fn asked() -> impl Iterator<Item = (&'static str, &'static str)> {
-    queries::INVARIANTS.into_iter().chain(gate::INVARIANTS)
+    queries::INVARIANTS
+        .into_iter()
+        .chain(gate::INVARIANTS)
+        .chain(rails::INVARIANTS)
 }
 
 /// An audit under way.
@@ -98,6 +102,7 @@ impl Work<'_> {
         self.ledger().await?;
         self.velocity().await?;
         self.rows().await?;
+        self.rails().await?;
         self.seals().await
     }
 

@@ -7,8 +7,8 @@ use kernel::{Clock, Timestamp};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::{
-    Options, SqliteStore, commitments, customers, lane, ledger, sessions, trades, transactions,
-    verify,
+    Options, SqliteStore, commitments, customers, lane, ledger, rails, sessions, trades,
+    transactions, verify,
 };
 
 struct Still;
@@ -120,6 +120,7 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
     for (statement, index) in [
         (sessions::OVERDUE, "sessions_open ("),
         (sessions::OVERDUE_IN, "sessions_swept ("),
+        (rails::DUE, "rail_records_due ("),
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains(index), "{plan}");

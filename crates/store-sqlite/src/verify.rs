@@ -9,6 +9,7 @@
 mod gate;
 mod ledger;
 mod queries;
+mod rails;
 mod rows;
 mod seals;
 mod velocity;
@@ -28,7 +29,7 @@ use crate::{SqliteStore, errors};
 /// Progress is told every so many rows.
 const TOLD: u64 = 100_000;
 /// Invariants that are walked; those asked in SQL come before them.
-const WALKED: usize = 15;
+const WALKED: usize = 17;
 
 #[async_trait]
 impl Audit for SqliteStore {
@@ -80,6 +81,8 @@ pub(crate) fn statements() -> impl Iterator<Item = &'static str> {
         rows::CUSTOMERS,
         rows::TALLIES,
         rows::GATE_PROFILES,
+        rails::TRANSACTIONS,
+        rails::SIGNED_QUOTES,
         seals::SECRETS,
         seals::BODIES,
         seals::PACKAGES,
@@ -90,7 +93,10 @@ pub(crate) fn statements() -> impl Iterator<Item = &'static str> {
 
 /// What is asked in SQL: the name of each invariant, with the query for the rows that break it.
 fn asked() -> impl Iterator<Item = (&'static str, &'static str)> {
-    queries::INVARIANTS.into_iter().chain(gate::INVARIANTS)
+    queries::INVARIANTS
+        .into_iter()
+        .chain(gate::INVARIANTS)
+        .chain(rails::INVARIANTS)
 }
 
 /// An audit under way.
@@ -118,6 +124,7 @@ impl Work<'_> {
         self.ledger().await?;
         self.velocity().await?;
         self.rows().await?;
+        self.rails().await?;
         self.seals().await
     }
 

@@ -10,6 +10,7 @@ mod idempotency;
 mod keys;
 mod logs;
 mod previews;
+mod rails;
 mod races;
 mod sessions;
 mod tenancy;

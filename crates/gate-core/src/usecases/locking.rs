@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::expiry::Expiring;
 use super::redeeming::NoRail;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Ineligible};
 use crate::order::{Order, OrderDraft, OrderFault};
 use crate::ports::Rail;
 use crate::pricing::OutOfRange;
@@ -73,9 +73,9 @@ pub enum LockError {
     /// The method does not move the currency this way.
     #[error("`payment_method`: expected a method of the currency and side, such as \"sepa\"")]
     UnknownMethod,
-    /// What is asked for is not offered.
-    #[error("`{0}`: not offered for this order at present")]
-    NotOffered(&'static str),
+    /// What is asked for is not offered there.
+    #[error("the order is not offered at present: {}", .0.as_str())]
+    NotOffered(Ineligible),
     /// No rate is young enough.
     #[error("there is no rate at present")]
     RateUnavailable,
@@ -181,18 +181,23 @@ impl Locking {
     }
 
     fn is_offered(&self, order: &Order<'_>) -> Result<(), LockError> {
-        let country = order.country.map(|code| self.catalogue.country(code));
-        let served = country.is_none_or(|country| {
-            country.is_some_and(|it| it.supported && it.currency == order.currency)
-        });
         let listing = order.listing;
-        if !(listing.active && listing.is_offered(order.side, order.currency)) {
-            return Err(LockError::NotOffered("asset"));
-        }
-        if !served {
-            return Err(LockError::NotOffered("country_code"));
-        }
-        Ok(())
+        let country = order.country.map(|code| self.catalogue.country(code));
+        let reason = match country {
+            _ if !listing.active => Ineligible::AssetNotSupported,
+            _ if !listing.is_offered(order.side, order.currency) => {
+                Ineligible::CorridorNotAvailable
+            }
+            Some(Some(country)) if country.supported => {
+                if country.currency == order.currency {
+                    return Ok(());
+                }
+                Ineligible::CorridorNotAvailable
+            }
+            Some(_) => Ineligible::CountryNotSupported,
+            None => return Ok(()),
+        };
+        Err(LockError::NotOffered(reason))
     }
 
     async fn lock_once(

@@ -2,14 +2,16 @@
 
 use std::fmt;
 
-use kernel::StoreError;
+use kernel::{Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::page::Page;
 
 use super::expiry::{Expiring, ExpiryError};
 use crate::branding::Branding;
 use crate::ports::{SessionFilter, TransactionFilter};
+use crate::rail::{RailId, RailRecord};
 use crate::session::{Session, SessionId};
+use crate::signed_quote::{SignedQuote, SignedQuoteId, SignedQuoteStatus};
 use crate::transaction::{RefId, Transaction};
 
 /// How often a page is read again because a session on it has expired meanwhile.
@@ -120,6 +122,42 @@ impl Reading {
         let wanted = limit.saturating_add(1);
         let page = self.sessions.store.transactions_page(who, filter, wanted);
         Ok(Page::cut(page.await?, limit))
+    }
+
+    /// A signed quote, at the instant its status is told of. One that looks expired is read again
+    /// behind the writes under way: nobody sees `expired` turn into `consumed`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn signed_quote(
+        &self,
+        who: &Tenant,
+        id: SignedQuoteId,
+    ) -> Result<Option<Seen<SignedQuote>>, StoreError> {
+        let Some(id) = id.in_mode(who.mode) else {
+            return Ok(None);
+        };
+        let store = &self.sessions.store;
+        let Some(seen) = store.signed_quote_get(who, id).await? else {
+            return Ok(None);
+        };
+        if seen.value.status(seen.at) != SignedQuoteStatus::Expired {
+            return Ok(Some(seen));
+        }
+        let mut tx = store.gate_begin("signed_quote_read").await?;
+        let quote = tx.signed_quote_lock(who, id).await?;
+        Ok(quote.map(|value| Seen { value, at: seen.at }))
+    }
+
+    /// A rail record.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn rail(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError> {
+        match id.in_mode(who.mode) {
+            Some(id) => self.sessions.store.rail_get(who, id).await,
+            None => Ok(None),
+        }
     }
 
     /// The partner's branding.

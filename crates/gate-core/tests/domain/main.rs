@@ -20,4 +20,6 @@ mod memory;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod rails;
+#[cfg(test)]
 mod reading;

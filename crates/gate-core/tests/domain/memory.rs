@@ -2,6 +2,7 @@
 
 mod previews;
 mod rails;
+mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +14,14 @@ use gate_core::branding::Branding;
 use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
 use gate_core::ports::{
     BrandingTx, CustomerFilter, CustomerTx, GateReads, GateStore, GateTx, SessionFilter, SessionTx,
-    TallyTx, TransactionFilter, TransactionTx,
+    TallyTx, TransactionFilter,
 };
 use gate_core::preview::{Preview, PreviewId};
 use gate_core::quota::Tally;
 use gate_core::rail::{RailId, RailRecord};
 use gate_core::session::{Session, SessionId, SessionState, Step};
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
-use gate_core::transaction::{RefId, Transaction, TransactionState};
+use gate_core::transaction::{RefId, Transaction};
 use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::answers::Kept;
 use partner_core::events::{DeliveryId, NewEvent, Service};
@@ -453,35 +454,6 @@ impl SessionTx for MemoryTx {
         };
         let holds = session.state == SessionState::Open && in_time;
         Ok(guarded(holds, || session.state = step.state))
-    }
-}
-
-#[async_trait]
-impl TransactionTx for MemoryTx {
-    async fn transaction_insert(
-        &mut self,
-        who: &Tenant,
-        transaction: &Transaction,
-    ) -> Result<(), StoreError> {
-        let at = (who.clone(), transaction.refid);
-        assert!(
-            self.rows
-                .transactions
-                .insert(at, transaction.clone())
-                .is_none()
-        );
-        Ok(())
-    }
-
-    async fn transaction_end(
-        &mut self,
-        who: &Tenant,
-        refid: RefId,
-        state: TransactionState,
-    ) -> Result<Cas, StoreError> {
-        let stored = self.rows.transactions.get_mut(&(who.clone(), refid));
-        let stored = stored.filter(|it| it.state == TransactionState::Processing);
-        Ok(stored.map_or(Cas::Lost, |it| guarded(true, || it.state = state)))
     }
 }
 

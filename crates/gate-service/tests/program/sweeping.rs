@@ -1,4 +1,5 @@
-//! A service in this process, by a clock of the test's: it expires what nobody reads.
+//! A service in this process, by a clock of the test's: it expires what nobody reads, and settles
+//! what its rail has under way.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -67,6 +68,7 @@ async fn provision(runtime: &Runtime) -> Tenant {
     let profile = GateProfile {
         enabled: true,
         allowed_domains: [Origin::stored("https://shop.example").unwrap()].into(),
+        rails: true,
         ..GateProfile::default()
     };
     let now = base.clock.now();
@@ -80,11 +82,10 @@ async fn provision(runtime: &Runtime) -> Tenant {
     who
 }
 
-/// Creates a session over HTTP; its id.
-fn create(address: &str) -> String {
-    let body = r#"{"amount":"100","currency":"EUR","return_url":"https://shop.example/done"}"#;
+/// Makes something over HTTP, under a key of its own; its id.
+fn make(address: &str, path: &str, body: &str) -> String {
     let head = format!(
-        "POST /v1/gate_sessions HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n\
+        "POST {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {KEY}\r\n\
          Idempotency-Key: k\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
@@ -96,8 +97,34 @@ fn create(address: &str) -> String {
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 201"), "{answer}");
-    let session: Value = serde_json::from_str(body).unwrap();
-    session["id"].as_str().unwrap().to_owned()
+    let made: Value = serde_json::from_str(body).unwrap();
+    made["id"].as_str().unwrap().to_owned()
+}
+
+fn create(address: &str) -> String {
+    let body = r#"{"amount":"100","currency":"EUR","return_url":"https://shop.example/done"}"#;
+    make(address, "/v1/gate_sessions", body)
+}
+
+/// A pay-in of a session of its own; both ids.
+fn redeem(address: &str) -> [String; 2] {
+    let order = r#"{"currency":"EUR","asset":"USDT","amount":"100","side":"on_ramp","payment_method":"sepa"}"#;
+    let quote = make(address, "/v1/quotes", order);
+    let session = create(address);
+    let body = format!(r#"{{"quote_id":"{quote}","session_id":"{session}"}}"#);
+    [make(address, "/v1/rails/pay_ins", &body), session]
+}
+
+/// The types of the events about an object once there are so many, or after a while.
+async fn said(runtime: &Runtime, who: &Tenant, object: &str, events: usize) -> Vec<String> {
+    for _ in 0..1_000 {
+        let found = runtime.base.store.events_of(who, object).await.unwrap();
+        if found.len() >= events {
+            return found.into_iter().map(|event| event.kind).collect();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Vec::new()
 }
 
 // rule: gate.session.sweep
@@ -117,23 +144,39 @@ async fn what_nobody_reads_expires_by_itself() {
     let id = tokio::task::spawn_blocking(move || create(&address))
         .await
         .unwrap();
-    let kinds = async || {
-        let events = runtime.base.store.events_of(&who, &id).await.unwrap();
-        events
-            .into_iter()
-            .map(|event| event.kind)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(kinds().await, ["gate_session.created"]);
+    assert_eq!(said(&runtime, &who, &id, 1).await, ["gate_session.created"]);
     clock.0.fetch_add(24 * 60 * 60 * 1000, Ordering::SeqCst);
-    let mut left = 1_000;
-    while kinds().await.len() < 2 && left > 0 {
-        left -= 1;
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
     assert_eq!(
-        kinds().await,
+        said(&runtime, &who, &id, 2).await,
         ["gate_session.created", "gate_session.expired"]
+    );
+    runtime.shutdown.cancel();
+    serving.await.unwrap().unwrap();
+    runtime.close().await;
+}
+
+// rule: gate.rail.settled, gate.rail.completes
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_rail_has_under_way_settles_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let ports = Ports {
+        clock: Arc::new(Standing(AtomicI64::new(1_779_710_400_000))),
+        entropy: Arc::new(Counting(AtomicU64::new(1))),
+    };
+    let runtime = Runtime::open(config(folder.path()), ports).await.unwrap();
+    let who = provision(&runtime).await;
+    let listening = gate_service::start(&runtime).await.unwrap();
+    let address = listening.address().to_string();
+    let serving = tokio::spawn(listening.run());
+    let redeeming = tokio::task::spawn_blocking(move || redeem(&address));
+    let [pay_in, session] = redeeming.await.unwrap();
+    assert_eq!(
+        said(&runtime, &who, &pay_in, 2).await,
+        ["rail.pay_in.processing", "rail.pay_in.settled"]
+    );
+    assert_eq!(
+        said(&runtime, &who, &session, 2).await,
+        ["gate_session.created", "gate_session.completed"]
     );
     runtime.shutdown.cancel();
     serving.await.unwrap().unwrap();

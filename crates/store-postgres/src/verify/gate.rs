@@ -51,7 +51,8 @@ const SAID: &str =
                        WHEN 'gate_session.kyc_package_accepted' THEN s.kyc_pre_verified IS NOT TRUE
                        ELSE e.type IS DISTINCT FROM 'gate_session.' || s.status END";
 
-/// The session and the transaction that paid it name each other, and were completed at once.
+/// The session and the transaction that paid it name each other, and were completed at once. What a
+/// rail has begun may be completed after its session.
 const PAID: &str =
     "SELECT s.mode || '/' || s.partner_id || ' session ' || ulid(s.id) || ' is completed without its transaction'
      FROM sessions AS s
@@ -62,16 +63,19 @@ const PAID: &str =
      SELECT t.mode || '/' || t.partner_id || ' transaction ' || ulid(t.id) || ' is completed and has completed no session'
      FROM transactions AS t
      LEFT JOIN sessions AS s ON s.mode = t.mode AND s.partner_id = t.partner_id AND s.id = t.session_id
-     WHERE t.status = 'completed' AND (s.status, s.transaction_id) IS DISTINCT FROM ('completed', t.id)";
+     WHERE t.status = 'completed' AND t.local_rail_transaction_id IS NULL
+       AND (s.status, s.transaction_id) IS DISTINCT FROM ('completed', t.id)";
 
-/// What the session binds, its transactions have; and they were begun while it could be paid.
+/// What the session binds, its transactions have; and they were begun while it could be paid. Those
+/// of rails have their quotes' terms.
 const TERMS: &str =
     "SELECT t.mode || '/' || t.partner_id || ' transaction ' || ulid(t.id) || ' has other terms than its session'
      FROM transactions AS t
      JOIN sessions AS s ON s.mode = t.mode AND s.partner_id = t.partner_id AND s.id = t.session_id
-     WHERE (t.currency, t.fiat_amount, t.action, t.token, t.network)
-           IS DISTINCT FROM (s.currency, s.amount, coalesce(s.flow, t.action), coalesce(s.target_token, t.token),
-                             coalesce(s.target_network, t.network))
+     WHERE (t.local_rail_transaction_id IS NULL
+            AND (t.currency, t.fiat_amount, t.action, t.token, t.network)
+                IS DISTINCT FROM (s.currency, s.amount, coalesce(s.flow, t.action), coalesce(s.target_token, t.token),
+                                  coalesce(s.target_network, t.network)))
         OR t.created_at < s.created_at OR t.created_at >= s.expires_at";
 
 /// A partner's tally is the count of its live sessions from the month of the newest on. What is no
@@ -140,6 +144,10 @@ const ANSWERED: &str =
          SELECT mode, partner_id, 'POST /v1/test_helpers/sessions/gs_' || mode || '_' || ulid(session_id) || '/fail',
                 created_at
          FROM transactions WHERE status = 'failed'
+         UNION ALL
+         SELECT mode, partner_id, 'POST /v1/quotes', created_at FROM signed_quotes
+         UNION ALL
+         SELECT mode, partner_id, 'POST /v1/rails/' || kind || 's', created_at FROM rail_records
          UNION ALL
          SELECT mode, partner_id, 'POST /v1/customers', created_at FROM customers
      ),

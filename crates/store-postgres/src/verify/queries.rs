@@ -1,7 +1,7 @@
 //! Invariants that rows show by themselves. Each query answers one text per breach.
 
 /// Rows of each table.
-pub(super) const FIGURES: [(&str, &str); 17] = [
+pub(super) const FIGURES: [(&str, &str); 19] = [
     ("partners", "SELECT count(*) FROM partners"),
     ("api_keys", "SELECT count(*) FROM api_keys"),
     ("pools", "SELECT count(*) FROM pools"),
@@ -23,6 +23,8 @@ pub(super) const FIGURES: [(&str, &str); 17] = [
         "SELECT count(*) FROM sessions WHERE status = 'open'",
     ),
     ("transactions", "SELECT count(*) FROM transactions"),
+    ("signed_quotes", "SELECT count(*) FROM signed_quotes"),
+    ("rail_records", "SELECT count(*) FROM rail_records"),
     ("customers", "SELECT count(*) FROM customers"),
     ("answers", "SELECT count(*) FROM answers"),
 ];
@@ -379,12 +381,18 @@ const MODES: &str =
      WHERE (starts_with(object_id, 'txn_') AND NOT starts_with(object_id, 'txn_' || mode || '_'))
         OR (starts_with(object_id, 'gs_') AND NOT starts_with(object_id, 'gs_' || mode || '_'))
         OR (starts_with(object_id, 'cus_') AND NOT starts_with(object_id, 'cus_' || mode || '_'))
+        OR (starts_with(object_id, 'qt_') AND NOT starts_with(object_id, 'qt_' || mode || '_'))
+        OR (starts_with(object_id, 'pi_') AND NOT starts_with(object_id, 'pi_' || mode || '_'))
+        OR (starts_with(object_id, 'po_') AND NOT starts_with(object_id, 'po_' || mode || '_'))
      UNION ALL
      SELECT mode || '/' || partner_id || ' delivery ' || ulid(id) || ' is about ' || object_id
      FROM deliveries
      WHERE (starts_with(object_id, 'txn_') AND NOT starts_with(object_id, 'txn_' || mode || '_'))
         OR (starts_with(object_id, 'gs_') AND NOT starts_with(object_id, 'gs_' || mode || '_'))
         OR (starts_with(object_id, 'cus_') AND NOT starts_with(object_id, 'cus_' || mode || '_'))
+        OR (starts_with(object_id, 'qt_') AND NOT starts_with(object_id, 'qt_' || mode || '_'))
+        OR (starts_with(object_id, 'pi_') AND NOT starts_with(object_id, 'pi_' || mode || '_'))
+        OR (starts_with(object_id, 'po_') AND NOT starts_with(object_id, 'po_' || mode || '_'))
      UNION ALL
      SELECT mode || '/' || partner_id || ' entry ' || ulid(id) || ' refers to ' || reference
      FROM ledger_entries WHERE trade_id IS NOT NULL AND NOT starts_with(reference, 'pq_' || mode || '_')";

@@ -6,9 +6,13 @@ use partner_core::pools::Network;
 use pools_core::audit::follows_the_rate;
 use sqlx::postgres::PgRow;
 
+use super::rails::{SIGNED_QUOTES, TRANSACTIONS as RAIL_RECORDS};
 use super::{Work, named};
 use crate::row::Columns;
-use crate::{customers, gate, previews, quotes, sessions, tallies, trades, transactions};
+use crate::{
+    customers, gate, previews, quotes, rails, sessions, signed_quotes, tallies, trades,
+    transactions,
+};
 
 impl Work<'_> {
     pub(super) async fn rows(&mut self) -> Result<(), StoreError> {
@@ -53,6 +57,18 @@ impl Work<'_> {
             let mode = Columns::new("customers", row).mode();
             let read = mode.and_then(|mode| customers::customer(row, mode));
             unreadable(row, "customer", read.err(), &mut breaches)
+        })
+        .await?;
+        self.each(name, SIGNED_QUOTES, |row| {
+            let mode = Columns::new("signed_quotes", row).mode();
+            let read = mode.and_then(|mode| signed_quotes::quote(row, mode));
+            unreadable(row, "signed quote", read.err(), &mut breaches)
+        })
+        .await?;
+        self.each(name, RAIL_RECORDS, |row| {
+            let mode = Columns::new("rail_records", row).mode();
+            let read = mode.and_then(|mode| rails::record(row, mode));
+            unreadable(row, "rail record", read.err(), &mut breaches)
         })
         .await?;
         self.each(name, TALLIES, |row| {
@@ -139,14 +155,14 @@ pub(super) const TRANSACTIONS: &str =
             token_amount, exchange_rate, total_fees, local_rail_transaction_id, created_at, completed_at
      FROM transactions";
 
-pub(super) const PREVIEWS: &str =
-    "SELECT mode, partner_id, id, side, currency, asset, amount, created_at, expires_at, session_id, used_at
-     FROM quote_previews";
-
 pub(super) const CUSTOMERS: &str =
     "SELECT mode, partner_id, id, person, email_mark, external_id_mark, kyc_status, created_at, updated_at, deleted_at,
             revision
      FROM customers";
+
+pub(super) const PREVIEWS: &str =
+    "SELECT mode, partner_id, id, side, currency, asset, amount, created_at, expires_at, session_id, used_at
+     FROM quote_previews";
 
 pub(super) const TALLIES: &str =
     "SELECT mode, partner_id, month AS id, month, created FROM session_tallies";

@@ -45,7 +45,8 @@ const SAID: &str =
                        WHEN 'gate_session.kyc_package_accepted' THEN s.kyc_pre_verified IS NOT 1
                        ELSE e.type IS NOT 'gate_session.' || s.status END";
 
-/// The session and the transaction that paid it name each other, and were completed at once.
+/// The session and the transaction that paid it name each other, and were completed at once. What a
+/// rail has begun may be completed after its session.
 const PAID: &str =
     "SELECT s.mode || '/' || s.partner_id || ' session ' || s.id || ' is completed without its transaction'
      FROM sessions AS s
@@ -56,16 +57,19 @@ const PAID: &str =
      SELECT t.mode || '/' || t.partner_id || ' transaction ' || t.id || ' is completed and has completed no session'
      FROM transactions AS t
      LEFT JOIN sessions AS s ON s.mode = t.mode AND s.partner_id = t.partner_id AND s.id = t.session_id
-     WHERE t.status = 'completed' AND (s.status, s.transaction_id) IS NOT ('completed', t.id)";
+     WHERE t.status = 'completed' AND t.local_rail_transaction_id IS NULL
+       AND (s.status, s.transaction_id) IS NOT ('completed', t.id)";
 
-/// What the session binds, its transactions have; and they were begun while it could be paid.
+/// What the session binds, its transactions have; and they were begun while it could be paid. Those
+/// of rails have their quotes' terms.
 const TERMS: &str =
     "SELECT t.mode || '/' || t.partner_id || ' transaction ' || t.id || ' has other terms than its session'
      FROM transactions AS t
      JOIN sessions AS s ON s.mode = t.mode AND s.partner_id = t.partner_id AND s.id = t.session_id
-     WHERE (t.currency, t.fiat_amount, t.action, t.token, t.network)
-           IS NOT (s.currency, s.amount, coalesce(s.flow, t.action), coalesce(s.target_token, t.token),
-                   coalesce(s.target_network, t.network))
+     WHERE (t.local_rail_transaction_id IS NULL
+            AND (t.currency, t.fiat_amount, t.action, t.token, t.network)
+                IS NOT (s.currency, s.amount, coalesce(s.flow, t.action), coalesce(s.target_token, t.token),
+                        coalesce(s.target_network, t.network)))
         OR t.created_at < s.created_at OR t.created_at >= s.expires_at";
 
 /// A partner's tally is the count of its live sessions from the month of the newest on.
@@ -121,6 +125,13 @@ const ANSWERED: &str =
          WHEN a.route = 'POST /v1/gate_sessions' THEN EXISTS (
              SELECT 1 FROM sessions AS s
              WHERE s.mode = a.mode AND s.partner_id = a.partner_id AND s.created_at = a.created_at)
+         WHEN a.route = 'POST /v1/quotes' THEN EXISTS (
+             SELECT 1 FROM signed_quotes AS q
+             WHERE q.mode = a.mode AND q.partner_id = a.partner_id AND q.created_at = a.created_at)
+         WHEN a.route IN ('POST /v1/rails/pay_ins', 'POST /v1/rails/pay_outs') THEN EXISTS (
+             SELECT 1 FROM rail_records AS r
+             WHERE r.mode = a.mode AND r.partner_id = a.partner_id AND r.created_at = a.created_at
+               AND a.route = 'POST /v1/rails/' || r.kind || 's')
          WHEN a.route = 'PATCH /v1/branding' THEN EXISTS (
              SELECT 1 FROM branding AS b WHERE b.mode = a.mode AND b.partner_id = a.partner_id)
          WHEN a.route = 'POST /v1/customers' THEN EXISTS (

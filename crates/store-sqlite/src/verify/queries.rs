@@ -1,7 +1,7 @@
 //! Invariants that rows show by themselves. Each query answers one text per breach.
 
 /// Rows of each table.
-pub(super) const FIGURES: [(&str, &str); 17] = [
+pub(super) const FIGURES: [(&str, &str); 19] = [
     ("partners", "SELECT count(*) FROM partners"),
     ("api_keys", "SELECT count(*) FROM api_keys"),
     ("pools", "SELECT count(*) FROM pools"),
@@ -23,6 +23,8 @@ pub(super) const FIGURES: [(&str, &str); 17] = [
         "SELECT count(*) FROM sessions WHERE status = 'open'",
     ),
     ("transactions", "SELECT count(*) FROM transactions"),
+    ("signed_quotes", "SELECT count(*) FROM signed_quotes"),
+    ("rail_records", "SELECT count(*) FROM rail_records"),
     ("customers", "SELECT count(*) FROM customers"),
     ("answers", "SELECT count(*) FROM answers"),
 ];
@@ -288,12 +290,16 @@ const MODES: &str =
      WHERE (object_id GLOB 'txn_*' AND object_id NOT GLOB 'txn_' || mode || '_*')
         OR (object_id GLOB 'gs_*' AND object_id NOT GLOB 'gs_' || mode || '_*')
         OR (object_id GLOB 'cus_*' AND object_id NOT GLOB 'cus_' || mode || '_*')
+        OR (object_id GLOB 'qt_*' AND object_id NOT GLOB 'qt_' || mode || '_*')
+        OR (object_id GLOB 'p[io]_*' AND object_id NOT GLOB 'p[io]_' || mode || '_*')
      UNION ALL
      SELECT mode || '/' || partner_id || ' delivery ' || id || ' is about ' || object_id
      FROM deliveries
      WHERE (object_id GLOB 'txn_*' AND object_id NOT GLOB 'txn_' || mode || '_*')
         OR (object_id GLOB 'gs_*' AND object_id NOT GLOB 'gs_' || mode || '_*')
         OR (object_id GLOB 'cus_*' AND object_id NOT GLOB 'cus_' || mode || '_*')
+        OR (object_id GLOB 'qt_*' AND object_id NOT GLOB 'qt_' || mode || '_*')
+        OR (object_id GLOB 'p[io]_*' AND object_id NOT GLOB 'p[io]_' || mode || '_*')
      UNION ALL
      SELECT mode || '/' || partner_id || ' entry ' || id || ' refers to ' || reference
      FROM ledger_entries WHERE trade_id IS NOT NULL AND reference NOT GLOB 'pq_' || mode || '_*'";

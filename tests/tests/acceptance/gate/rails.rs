@@ -71,7 +71,7 @@ async fn a_quote_locks_the_rate_and_is_given_once() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = lock(&acme, "q", json!({})).await;
-    let bytes = first.body.clone();
+    let bytes = first.bytes.clone();
     let quote = first.created();
     // 1.0850 x 0.9975; service 0.5 %, the network what the catalogue says of TRON in EUR.
     assert_eq!(quote["exchange_rate"], "1.0822875");
@@ -110,7 +110,7 @@ async fn a_quote_locks_the_rate_and_is_given_once() {
     // Whatever the repeat says, it gets the first answer.
     gate.world().rates().lose("EUR-USDT");
     let repeated = lock(&acme, "q", json!({ "amount": "7" })).await;
-    assert_eq!(repeated.body, bytes);
+    assert_eq!(repeated.bytes, bytes);
     let read_back = read(&acme, QUOTES, &id(&quote)).await;
     assert_eq!(read_back, quote);
     let path = format!("{QUOTES}/{}", id(&quote));
@@ -135,7 +135,16 @@ async fn what_cannot_be_locked_is_refused_and_leaves_the_key_free() {
         (json!({ "asset": "DOGE" }), 400, "unknown_currency"),
         (json!({ "network": "Tron" }), 400, "network_not_supported"),
         (json!({ "country_code": "ZZ" }), 400, "invalid_request"),
-        (json!({ "country_code": "JP" }), 400, "invalid_request"),
+        (
+            json!({ "country_code": "JP" }),
+            400,
+            "country_not_supported",
+        ),
+        (
+            json!({ "country_code": "GB" }),
+            400,
+            "corridor_not_available",
+        ),
         (json!({ "payment_method": "ach" }), 400, "invalid_request"),
         (json!({ "amount": "0" }), 400, "invalid_request"),
         (json!({ "amount": "01" }), 400, "invalid_request"),
@@ -392,7 +401,7 @@ async fn a_repeat_gets_the_first_answer_and_redeems_nothing() {
     let first = redeem(&acme, PAY_INS, "p", &quote, &session).await;
     gate.settle_rails().await;
     let repeat = redeem(&acme, PAY_INS, "p", "qt", "gs").await;
-    assert_eq!((repeat.status, &repeat.body), (first.status, &first.body));
+    assert_eq!((repeat.status, &repeat.bytes), (first.status, &first.bytes));
     assert_eq!(repeat.header("x-request-id"), first.header("x-request-id"));
     gate.world().notice_all().await;
     gate.finish().await;

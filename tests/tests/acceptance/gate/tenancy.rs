@@ -18,6 +18,9 @@ struct Ids {
     refid: String,
     delivery: String,
     customer: String,
+    signed_quote: String,
+    pay_in: String,
+    pay_out: String,
     /// Objects of the pools, which the gate knows nothing of.
     quote: String,
     trade: String,
@@ -27,6 +30,9 @@ const UNKNOWN_SESSION: &str = "gs_test_01HF7YAT00408104G208104081";
 const UNKNOWN_REFID: &str = "test_tx_01HF7YAT00408104G208104081";
 const UNKNOWN_CUSTOMER: &str = "cus_test_01HF7YAT00408104G208104081";
 const UNKNOWN_DELIVERY: &str = "wd_test_01HF7YAT00408104G208104081";
+const UNKNOWN_QUOTE: &str = "qt_test_01HF7YAT00408104G208104081";
+const UNKNOWN_PAY_IN: &str = "pi_test_01HF7YAT00408104G208104081";
+const UNKNOWN_PAY_OUT: &str = "po_test_01HF7YAT00408104G208104081";
 
 impl Ids {
     fn all(&self) -> Vec<&str> {
@@ -35,10 +41,16 @@ impl Ids {
             refid,
             delivery,
             customer,
+            signed_quote,
+            pay_in,
+            pay_out,
             quote,
             trade,
         } = self;
-        vec![open, completed, refid, delivery, customer, quote, trade]
+        let gate = [open, completed, refid, delivery, customer];
+        let rails = [signed_quote, pay_in, pay_out];
+        let all = gate.into_iter().chain(rails).chain([quote, trade]);
+        all.map(String::as_str).collect()
     }
 }
 
@@ -58,6 +70,9 @@ fn unknown(operation: &Operation) -> Option<&'static str> {
         _ if template.ends_with("/transactions/{refid}") => Some(UNKNOWN_REFID),
         _ if template.contains("/webhooks/deliveries/{id}") => Some(UNKNOWN_DELIVERY),
         _ if template.ends_with("/customers/{id}") => Some(UNKNOWN_CUSTOMER),
+        _ if template.ends_with("/quotes/{id}") => Some(UNKNOWN_QUOTE),
+        _ if template.ends_with("/rails/pay_ins/{id}") => Some(UNKNOWN_PAY_IN),
+        _ if template.ends_with("/rails/pay_outs/{id}") => Some(UNKNOWN_PAY_OUT),
         _ => panic!("{}: which kind of object is in its path?", operation.id),
     }
 }
@@ -79,6 +94,11 @@ fn call(operation: &Operation, id: &str, page: &str) -> Call {
     match operation.id.as_str() {
         "createSession" => call.json(&session(page)).key("tenancy"),
         "updateBranding" => call.json(&json!({ "brand_name": "Mine" })),
+        "lockQuote" => call.json(&order("on_ramp")).key("tenancy"),
+        "createPayIn" | "createPayOut" => {
+            let named = json!({ "quote_id": id, "session_id": id });
+            call.json(&named).key("tenancy")
+        }
         "createCustomer" => call
             .json(&json!({ "email": "eve@example.com" }))
             .key("tenancy"),
@@ -92,6 +112,32 @@ fn operations() -> &'static [Operation] {
     let operations = &Contract::gate().operations;
     assert!(operations.len() >= 14, "{}", operations.len());
     operations
+}
+
+fn order(side: &str) -> serde_json::Value {
+    json!({ "currency": "EUR", "asset": "USDT", "amount": "100", "side": side, "payment_method": "sepa" })
+}
+
+/// A signed quote, a pay-in and a pay-out of a session that stays open.
+async fn railed(client: &GateClient, session: &str) -> [String; 3] {
+    let id = |object: serde_json::Value| object["id"].as_str().unwrap().to_owned();
+    let lock = async |key: &str, side: &str| {
+        let call = Call::post("/v1/quotes").json(&order(side)).key(key);
+        id(client.send(call).await.created())
+    };
+    let redeem = async |rail: &str, quote: String| {
+        let named = json!({ "quote_id": quote, "session_id": session });
+        let call = Call::post(&format!("/v1/rails/{rail}")).json(&named);
+        id(client.send(call.key("rail")).await.created())
+    };
+    let quote = lock("quote", "on_ramp").await;
+    let bought = lock("bought", "on_ramp").await;
+    let sold = lock("sold", "off_ramp").await;
+    let [pay_in, pay_out] = [
+        redeem("pay_ins", bought).await,
+        redeem("pay_outs", sold).await,
+    ];
+    [quote, pay_in, pay_out]
 }
 
 /// Everything a partner can have.
@@ -110,6 +156,7 @@ async fn stock(gate: &Gate, client: &GateClient, partner: &str) -> Ids {
     let customer = client.create_customer(&customer, "c").await.created();
     let customer = customer["id"].as_str().unwrap().to_owned();
     gate.notice(partner, &customer).await;
+    let [signed_quote, pay_in, pay_out] = railed(client, &open).await;
     let world = gate.world();
     world.operator().credit(partner, "1000.00", "EUR").await;
     let pools = if partner == ACME {
@@ -123,6 +170,9 @@ async fn stock(gate: &Gate, client: &GateClient, partner: &str) -> Ids {
         refid,
         delivery,
         customer,
+        signed_quote,
+        pay_in,
+        pay_out,
         quote,
         trade,
     }
@@ -132,6 +182,7 @@ async fn stock(gate: &Gate, client: &GateClient, partner: &str) -> Ids {
 async fn stocked() -> (Gate, Ids) {
     let gate = Gate::new().await;
     let ids = stock(&gate, &gate.acme(), ACME).await;
+    gate.world().notice_all().await;
     gate.conclude(Ending::GivenUp, Some(500), None).await;
     (gate, ids)
 }
@@ -238,6 +289,7 @@ async fn a_foreign_place_in_a_list_is_an_empty_page() {
             "{query}"
         );
     }
+    gate.world().notice_all().await;
     gate.finish().await;
 }
 

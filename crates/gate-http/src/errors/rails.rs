@@ -1,0 +1,113 @@
+//! How the refusals of signed quotes and rails read from outside.
+
+use gate_core::rail::Mismatch;
+use gate_core::signed_quote::QuoteClosed;
+use gate_core::usecases::locking::LockError;
+use gate_core::usecases::redeeming::RedeemError;
+use http_kit::ApiError;
+
+use super::{answer_fault, in_progress, not_open, order_fault, undoable};
+
+pub(crate) fn lock_error(error: LockError) -> ApiError {
+    match error {
+        LockError::InProgress => in_progress(),
+        LockError::NoRail(_) => no_rail(),
+        LockError::Order(fault) => order_fault(fault),
+        LockError::UnknownMethod => ApiError::invalid_request(format!("{error}.")),
+        LockError::NotOffered(reason) => ApiError::invalid(
+            reason.as_str(),
+            "The order is not offered at present, or not there.",
+        ),
+        LockError::RateUnavailable => ApiError::conflict(
+            "rate_unavailable",
+            "There is no rate at present. Nothing was locked.",
+        ),
+        LockError::OutOfRange(fault) => {
+            ApiError::invalid("amount_out_of_range", format!("`amount`: {fault}."))
+        }
+        LockError::Denied(denial) => denial.into(),
+        LockError::Answer(fault) => answer_fault(fault),
+        LockError::Store(fault) => fault.into(),
+        LockError::Unsigned(_) => undoable(error),
+    }
+}
+
+pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
+    match error {
+        RedeemError::InProgress => in_progress(),
+        RedeemError::NoRail(_) => no_rail(),
+        RedeemError::RailSilent => ApiError::unavailable(
+            "service_unavailable",
+            "The rail did not answer. Nothing was changed; retry with the same Idempotency-Key.",
+            1,
+        ),
+        RedeemError::Denied(denial) => denial.into(),
+        RedeemError::NotFound => ApiError::not_found(),
+        RedeemError::NotOpen(refusal) => not_open(refusal),
+        RedeemError::UserNotApproved => {
+            ApiError::forbidden("user_not_approved", "The session's user is not approved.")
+        }
+        RedeemError::Mismatch(Mismatch(what)) => ApiError::conflict(
+            "quote_session_mismatch",
+            format!("The quote is not for this session: its {what} differs."),
+        ),
+        RedeemError::Closed(closed) => quote_closed(closed),
+        RedeemError::Answer(fault) => answer_fault(fault),
+        RedeemError::Store(fault) => fault.into(),
+        RedeemError::Event(_) => undoable(error),
+    }
+}
+
+fn quote_closed(closed: QuoteClosed) -> ApiError {
+    match closed {
+        QuoteClosed::Consumed => {
+            ApiError::conflict("quote_consumed", "The quote has been redeemed.")
+        }
+        QuoteClosed::Expired => ApiError::conflict("quote_expired", "The quote has expired."),
+    }
+}
+
+fn no_rail() -> ApiError {
+    ApiError::not_implemented(
+        "rails_not_available",
+        "No rail is connected to this installation. Do not retry.",
+    )
+}
+
+/// Every refusal of rails, as it reads from outside.
+#[cfg(test)]
+pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
+    use gate_core::catalogue::Ineligible;
+    use gate_core::pricing::OutOfRange;
+    use gate_core::session::{NotOpen, SessionStatus};
+    use gate_core::usecases::redeeming::NoRail;
+    use partner_core::Denial;
+
+    let locks = [
+        LockError::InProgress,
+        LockError::NoRail(NoRail),
+        LockError::UnknownMethod,
+        LockError::NotOffered(Ineligible::CountryNotSupported),
+        LockError::NotOffered(Ineligible::AssetNotSupported),
+        LockError::NotOffered(Ineligible::CorridorNotAvailable),
+        LockError::RateUnavailable,
+        LockError::OutOfRange(OutOfRange),
+        LockError::Denied(Denial::RailsNotEnabled),
+    ];
+    let redemptions = [
+        RedeemError::InProgress,
+        RedeemError::NoRail(NoRail),
+        RedeemError::RailSilent,
+        RedeemError::Denied(Denial::RailsNotEnabled),
+        RedeemError::NotFound,
+        RedeemError::NotOpen(NotOpen(SessionStatus::Expired)),
+        RedeemError::UserNotApproved,
+        RedeemError::Mismatch(Mismatch("amount")),
+        RedeemError::Closed(QuoteClosed::Consumed),
+        RedeemError::Closed(QuoteClosed::Expired),
+    ];
+    locks
+        .into_iter()
+        .map(lock_error)
+        .chain(redemptions.map(redeem_error))
+}
