@@ -41,7 +41,7 @@ usage: cargo xtask <task>
   conformance [args]     the suites in other languages under conformance/; args go to pytest
   crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
   model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
-  teeth [--all | bugs]   plants bugs and demands that the tests find them; three of them, or all, or those named
+  teeth [--all | bugs]   plants bugs and demands that the tests find them; three quick ones, or all, or those named
   openapi [--check]      rewrite (or compare) the contracts in docs/openapi
   rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
