@@ -450,8 +450,7 @@ pub trait ProvisionTx: Unit {
         who: &Tenant,
         service: Service,
     ) -> Result<Option<Endpoint>, StoreError>;
-    /// Inserts the partner's endpoint for a service, or replaces its URL and secrets. Guard: an
-    /// endpoint keeps its id.
+    /// Inserts or replaces the partner's endpoint for a service.
     async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError>;
     /// Every key of the partner, the oldest first.
     async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError>;

@@ -102,7 +102,7 @@ fn secret(row: &PgRow) -> Result<EndpointSecret, StoreError> {
     })
 }
 
-/// Makes the partner's endpoint for a service, or gives the present one another URL, and replaces all its secrets.
+/// Replaces the partner's endpoint for a service, with all its secrets.
 pub(crate) async fn put(
     conn: &mut PgConnection,
     who: &Tenant,
@@ -114,10 +114,9 @@ pub(crate) async fn put(
             endpoint.id
         )));
     }
-    let put = sqlx::query(
+    sqlx::query(
         "INSERT INTO webhook_endpoints (mode, partner_id, service, id, url) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (mode, partner_id, service) DO UPDATE SET url = excluded.url
-         WHERE webhook_endpoints.id = excluded.id",
+         ON CONFLICT (mode, partner_id, service) DO UPDATE SET id = excluded.id, url = excluded.url",
     )
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())
@@ -127,12 +126,6 @@ pub(crate) async fn put(
     .execute(&mut *conn)
     .await
     .map_err(errors::statement)?;
-    if put.rows_affected() != 1 {
-        return Err(StoreError::Guard(format!(
-            "webhook_endpoints: {} is not the endpoint's id",
-            endpoint.id
-        )));
-    }
     sqlx::query(
         "DELETE FROM webhook_secrets WHERE mode = $1 AND partner_id = $2 AND endpoint_id = $3",
     )
