@@ -128,8 +128,7 @@ impl Contract {
         let segments: Vec<&str> = path.split('/').collect();
         let fits = |operation: &&Operation| {
             let template: Vec<&str> = operation.template.split('/').collect();
-            operation.method == *method
-                && template.len() == segments.len()
+            template.len() == segments.len()
                 // The router takes an empty segment for a parameter, though not at a path's end.
                 && !(path.ends_with('/') && operation.template.ends_with('}'))
                 && template
@@ -137,11 +136,13 @@ impl Contract {
                     .zip(&segments)
                     .all(|(known, found)| known == found || known.starts_with('{'))
         };
-        // A literal path such as `/pools/ledger` wins over a parameter.
-        self.operations
-            .iter()
-            .filter(fits)
-            .min_by_key(|operation| operation.template.matches('{').count())
+        let parameters = |operation: &Operation| operation.template.matches('{').count();
+        let fitting: Vec<_> = self.operations.iter().filter(fits).collect();
+        // A literal path such as `/pools/ledger` wins over a parameter, whatever the method.
+        let fewest = fitting.iter().map(|operation| parameters(operation)).min();
+        fitting
+            .into_iter()
+            .find(|operation| operation.method == *method && Some(parameters(operation)) == fewest)
     }
 
     /// Holds an answer against the contract; panics with everything that is wrong.

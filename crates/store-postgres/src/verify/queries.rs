@@ -163,6 +163,26 @@ const REFERENCES: &str = "SELECT c.mode || '/' || c.partner_id || ' in pools_pro
      UNION ALL
      SELECT c.mode || '/' || c.partner_id || ' in transactions refers to no row of sessions'
      FROM transactions AS c LEFT JOIN sessions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.session_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in customers refers to no row of partners'
+     FROM customers AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in signed_quotes refers to no row of partners'
+     FROM signed_quotes AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in rail_records refers to no row of signed_quotes'
+     FROM rail_records AS c LEFT JOIN signed_quotes AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.quote_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in rail_records refers to no row of sessions'
+     FROM rail_records AS c LEFT JOIN sessions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.session_id
+     WHERE p.mode IS NULL
+     UNION ALL
+     SELECT c.mode || '/' || c.partner_id || ' in rail_records refers to no row of transactions'
+     FROM rail_records AS c LEFT JOIN transactions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.transaction_id
      WHERE p.mode IS NULL";
 
 const CONSUMED_WITHOUT_TRADE: &str =
