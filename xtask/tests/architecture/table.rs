@@ -31,7 +31,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "gate-core",
         imports: Only("kernel partner-core"),
         pure: Some(
-            "async-trait fluent-uri iso3166-static secrecy serde serde_json serde_json_canonicalizer sha2 subtle thiserror tracing url uuid",
+            "async-trait fluent-uri iso3166-static rust_decimal secrecy serde serde_json serde_json_canonicalizer sha2 subtle thiserror tracing url uuid",
         ),
         tests: "",
         because: "the session rules: tested without a database, a network or a clock",
@@ -73,7 +73,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "providers",
-        imports: Only("kernel partner-core pools-core instruments failpoints"),
+        imports: Only("kernel partner-core pools-core gate-core instruments failpoints"),
         pure: None,
         tests: "",
         because: "implements the cores' ports towards the outside",
