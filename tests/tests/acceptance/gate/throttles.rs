@@ -43,7 +43,7 @@ fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
     (number("limit"), number("remaining"), number("reset"))
 }
 
-// rule: throttle.gate-routes, throttle.headers, throttle.window, throttle.refusal
+// rule: throttle.gate-routes, throttle.preview, throttle.headers, throttle.window, throttle.refusal
 #[tokio::test]
 async fn a_route_with_a_limit_of_its_own_counts_each_key_under_it() {
     let gate = Gate::with(documented).await;
