@@ -42,6 +42,9 @@ pub(crate) struct Memory(BTreeMap<String, Vec<String>>);
 /// So many of each name; a new one takes the place of any. Few, because quotes are short-lived.
 const KEPT: usize = 12;
 
+/// What the last signed quote costs.
+const PRICE: &str = "fiat amount of the last quote";
+
 impl Memory {
     pub(crate) fn keep(&mut self, dice: &Dice, name: &str, value: &str) {
         let known = self.0.entry(name.to_owned()).or_default();
@@ -52,12 +55,39 @@ impl Memory {
         }
     }
 
+    /// Keeps this one alone.
+    fn keep_only(&mut self, name: &str, value: &str) {
+        self.0.insert(name.to_owned(), vec![value.to_owned()]);
+    }
+
+    /// A rail takes a quote and a session of the same amount: of the last quote, and of a session that was opened for it.
+    fn pair(&mut self, kind: &str, id: &str, answer: &Value) {
+        let text = |name: &str| answer[name].as_str().unwrap_or_default();
+        match (kind, text("status")) {
+            ("signed_quote", "active") => {
+                self.keep_only(PRICE, text("fiat_amount"));
+                self.keep_only("quote without a session", id);
+            }
+            ("gate_session", "open") if self.one(PRICE) == Some(text("amount")) => {
+                let quote = self.one("quote without a session").unwrap_or_default();
+                self.keep_only("quote_id", &quote.to_owned());
+                self.keep_only("session_id", id);
+            }
+            _ => {}
+        }
+    }
+
+    fn one(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.first().map(String::as_str)
+    }
+
     /// Learns every text of an answer, by name. A cursor belongs to its own list.
     pub(crate) fn learn(&mut self, dice: &Dice, operation: &str, answer: &Value) {
         match answer {
             Value::Object(fields) => {
                 if let (Some(kind), Some(id)) = (answer["object"].as_str(), answer["id"].as_str()) {
                     self.keep(dice, &format!("id of {kind}"), id);
+                    self.pair(kind, id, answer);
                 }
                 for (name, value) in fields {
                     match value.as_str() {
@@ -66,6 +96,8 @@ impl Memory {
                         }
                         // A text that was bent into a key: no sound request carries it where it is refused.
                         Some(text) if text.starts_with("sk_") => {}
+                        // Known in pairs; and instructions have a type of their own.
+                        Some(_) if matches!(name.as_str(), "quote_id" | "session_id" | "type") => {}
                         Some(text) => self.keep(dice, name, text),
                         None => self.learn(dice, operation, value),
                     }
@@ -163,6 +195,11 @@ impl Operation {
             }
             "id" if within("/deliveries/") => "id of webhook_delivery".to_owned(),
             "id" if within("/customers/") => "id of customer".to_owned(),
+            "id" if within("/quotes/") && self.service == Service::Gate => {
+                "id of signed_quote".to_owned()
+            }
+            "id" if within("/pay_ins/") => "id of rail_pay_in".to_owned(),
+            "id" if within("/pay_outs/") => "id of rail_pay_out".to_owned(),
             "id" => "poolId".to_owned(),
             "starting_after" if within("/transactions") => "refid".to_owned(),
             "starting_after" if within("/customers") => "id of customer".to_owned(),
@@ -306,6 +343,7 @@ fn meant(dice: &Dice, memory: &Memory, name: &str) -> Option<String> {
         "created_after" => Some("2026-05-25T12:00:00Z".to_owned()),
         "created_before" => Some(dice.word(&["2026-05-26", "2030-01-01T00:00:00Z"])),
         "destAddress" => Some(ADDRESS.to_owned()),
+        "amount" if dice.one_in(3) && memory.one(PRICE).is_some() => memory.recall(dice, PRICE),
         // The sandbox's fractions, so that every outcome of an order comes about.
         "amount" => Some(dice.word(&[
             "100.00", "100.00", "100.00", "25.00", "50", "100.11", "100.12", "100.13", "100.21",
