@@ -35,7 +35,7 @@ use tokio::runtime::Builder;
 /// Requests to one world before it is audited and left for another.
 const WORLD: u64 = 4_000;
 /// From so many requests on, every operation must have had its share of success.
-const ENOUGH: u64 = 60_000;
+const ENOUGH: u64 = 150_000;
 
 fn number(variable: &str, otherwise: u64) -> u64 {
     match std::env::var(variable) {

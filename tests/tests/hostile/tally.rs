@@ -12,6 +12,9 @@ pub(crate) struct Tally(BTreeMap<(String, u16, String), u64>);
 /// What belongs to no operation.
 pub(crate) const NOWHERE: &str = "(no operation)";
 
+/// So often at least a whole run is to get past the refusals of every operation, and to be refused.
+const SHARE: u64 = 50;
+
 impl Tally {
     pub(crate) fn count(&mut self, operation: &str, status: u16, code: &str) {
         let row = (operation.to_owned(), status, code.to_owned());
@@ -36,11 +39,11 @@ impl Tally {
         for Operation { id, .. } in operations() {
             let (done, refused) = (self.of(&id, 200..300), self.of(&id, 400..500));
             assert!(
-                done >= 100 && refused >= 100,
+                done >= SHARE && refused >= SHARE,
                 "{id}: {done} successes and {refused} refusals; a value that the document's examples cannot give belongs into `schema.rs`"
             );
         }
-        assert!(self.of(NOWHERE, 400..500) >= 100);
+        assert!(self.of(NOWHERE, 400..500) >= SHARE);
     }
 }
 
