@@ -69,8 +69,8 @@ impl Memory {
                 self.keep_only("quote without a session", id);
             }
             ("gate_session", "open") if self.one(PRICE) == Some(text("amount")) => {
-                let quote = self.one("quote without a session").unwrap_or_default();
-                self.keep_only("quote_id", &quote.to_owned());
+                let quote = self.one("quote without a session").map(str::to_owned);
+                self.keep_only("quote_id", &quote.unwrap_or_default());
                 self.keep_only("session_id", id);
             }
             _ => {}
