@@ -2,7 +2,7 @@
 //! page and the probes.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use http_kit::openapi::{ContractFault, to_value};
@@ -82,7 +82,13 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
     ))
 }
 
+/// What documents the service: written once a process, for that takes longer than the rest of a service's making.
 fn pages() -> Result<Router, ContractFault> {
+    static PAGES: LazyLock<Result<Router, ContractFault>> = LazyLock::new(write_pages);
+    PAGES.clone()
+}
+
+fn write_pages() -> Result<Router, ContractFault> {
     let errors: Vec<_> = every_error().collect();
     let page = render_docs(
         &to_value(&openapi()?)?,
