@@ -25,14 +25,14 @@ fn the_check_does_the_main_job_again_and_again() {
     let installation = Installation::in_a_file();
     let first = installation.run(&["sandbox", "--dir", "s", "--check"]);
     assert_eq!(first.code, 0, "{first:?}");
-    assert_eq!(first.out.matches('✓').count(), 15, "{first:?}");
+    assert_eq!(first.out.matches('✓').count(), 18, "{first:?}");
     let file = installation.folder.path().join("s/demo.json");
     let kept = std::fs::read(&file).unwrap();
     let mode = std::fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let again = installation.json(&["sandbox", "--dir", "s", "--check"]);
     assert_eq!(again["ok"], true, "{again}");
-    assert_eq!(again["steps"].as_array().unwrap().len(), 15);
+    assert_eq!(again["steps"].as_array().unwrap().len(), 18);
     assert_eq!(std::fs::read(&file).unwrap(), kept);
 }
 
@@ -136,6 +136,9 @@ fn it_prints_what_is_needed_serves_and_stops_when_asked() {
         "gate_sessions",
         "embed/bootstrap",
         "test_helpers",
+        "capabilities/eligibility",
+        "quotes/preview",
+        "rails/pay_ins",
         "gate-service listening on http://127.0.0.1:",
     ] {
         assert!(printed.contains(path), "{printed}");

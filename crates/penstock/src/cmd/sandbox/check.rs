@@ -70,7 +70,7 @@ pub(super) async fn check(
     Ok(Outcome { ok, steps })
 }
 
-const STEPS: [&str; 15] = [
+const STEPS: [&str; 18] = [
     "credit",
     "discover",
     "capabilities",
@@ -86,6 +86,9 @@ const STEPS: [&str; 15] = [
     "session",
     "bootstrap",
     "complete",
+    "preview",
+    "lock",
+    "pay-in",
 ];
 
 /// Where the two services are.
@@ -129,6 +132,9 @@ impl Tour<'_> {
             "session" => self.session().await,
             "bootstrap" => self.bootstrap().await,
             "complete" => self.complete().await,
+            "preview" => self.preview().await,
+            "lock" => self.lock().await,
+            "pay-in" => self.pay_in().await,
             other => Err(format!("no step is called {other}")),
         }
     }
@@ -270,6 +276,21 @@ impl Tour<'_> {
     async fn complete(&mut self) -> Seen {
         let (installation, client) = (self.installation, self.services.gate);
         self.listener()?.complete(installation, client).await
+    }
+
+    async fn preview(&mut self) -> Seen {
+        let client = self.services.gate;
+        self.listener()?.preview(client).await
+    }
+
+    async fn lock(&mut self) -> Seen {
+        let client = self.services.gate;
+        self.listener()?.lock(client).await
+    }
+
+    async fn pay_in(&mut self) -> Seen {
+        let (installation, client) = (self.installation, self.services.gate);
+        self.listener()?.pay_in(installation, client).await
     }
 
     fn listener(&mut self) -> Result<&mut Listener, String> {

@@ -12,6 +12,16 @@ const SETTLED: &str = "pool.transaction.settled";
 /// What the events of a session are called.
 const CREATED: &str = "gate_session.created";
 const COMPLETED: &str = "gate_session.completed";
+/// What tells that a pay-in has arrived.
+pub(super) const PAID_IN: &str = "rail.pay_in.settled";
+/// All that is told of a session that a pay-in completes.
+pub(super) const OF_A_PAY_IN: [&str; 5] = [
+    CREATED,
+    "quote.consumed",
+    "rail.pay_in.processing",
+    PAID_IN,
+    COMPLETED,
+];
 
 /// How a partner looks at its deliveries.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +60,16 @@ impl Judge<'_> {
         let (id, event) = self.authentic(delivery, Service::Gate)?;
         let expected = event_of_session(id, session, refid, event.get("created_at"));
         told(delivery, COMPLETED, id, &expected, &event)
+    }
+
+    /// The type and the object of a delivery of the gate that both signatures prove.
+    pub(super) fn of_gate(self, delivery: &Delivery) -> Result<(String, Value), String> {
+        let (_, event) = self.authentic(delivery, Service::Gate)?;
+        let said = |field| event.get(field).cloned();
+        match (said("type"), said("data")) {
+            (Some(Value::String(kind)), Some(data)) => Ok((kind, data)),
+            _ => Err(format!("expected a type and data, and it says {event}")),
+        }
     }
 
     /// The id and the body of a delivery that both signatures prove.
@@ -256,5 +276,10 @@ mod tests {
         let created = signed(Service::Gate, &created, SECRET);
         assert!(judge.of_created(&created, "gs_1").is_ok());
         assert!(judge.of_created(&created, "gs_2").is_err());
+        let (kind, data) = judge.of_gate(&created).unwrap();
+        assert_eq!((kind.as_str(), data), (CREATED, json!({"id": "gs_1"})));
+        assert!(judge.of_gate(&forged).is_err());
+        let bare = signed(Service::Gate, &json!({"type": CREATED}), SECRET);
+        assert!(judge.of_gate(&bare).is_err(), "no object");
     }
 }

@@ -15,7 +15,7 @@ use secrecy::ExposeSecret as _;
 
 use super::buyer::Buyer;
 use super::client::Client;
-use super::event::Judge;
+use super::event::{Judge, OF_A_PAY_IN, PAID_IN};
 use super::receiver::{Delivery, Receiver};
 use super::seller::{Opened, PAGES, Seller};
 use crate::cmd::apply;
@@ -32,6 +32,8 @@ pub(super) struct Listener {
     publishable_key: String,
     secret: SigningSecret,
     session: Opened,
+    /// The signed quote that was given.
+    quote: String,
     receiver: Receiver,
 }
 
@@ -55,7 +57,8 @@ impl Listener {
             "[[partners]]\nid = \"{name}\"\nname = \"sandbox --check\"\n\
              [partners.pools]\nenabled = true\nkyc = \"approved\"\nallowed = [\"EUR-USDT\"]\n\
              [partners.pools.webhook]\nurl = \"{url}\"\nsecret = \"{secret}\"\n\
-             [partners.gate]\nenabled = true\nflow_sessions = true\nallowed_domains = [\"{PAGES}\"]\n\
+             [partners.gate]\nenabled = true\nflow_sessions = true\npreview_locks = true\nrails = true\n\
+             allowed_domains = [\"{PAGES}\"]\n\
              [partners.gate.webhook]\nurl = \"{url}\"\nsecret = \"{secret}\"\n\
              [[partners.keys]]\nkind = \"secret\"\nkey = \"{secret_key}\"\n\
              [[partners.keys]]\nkind = \"publishable\"\nkey = \"{publishable_key}\"\n"
@@ -69,6 +72,7 @@ impl Listener {
             secret_key,
             publishable_key,
             session: Opened::default(),
+            quote: String::new(),
             secret: SigningSecret::parse(secret).ok_or("a secret that does not read back")?,
             receiver,
         })
@@ -125,6 +129,51 @@ impl Listener {
         let shown = self.seller(client).session(&self.session).await?;
         let judge = self.judge(installation);
         judge.of_completed(&delivery, &shown, &refid)
+    }
+
+    /// Asks what an order would cost.
+    pub(super) async fn preview(&self, client: Client) -> Result<String, String> {
+        self.seller(client).preview().await
+    }
+
+    /// Locks a rate for it.
+    pub(super) async fn lock(&mut self, client: Client) -> Result<String, String> {
+        let key = format!("{}-quote", self.who.partner);
+        let (quote, seen) = self.seller(client).lock(&key).await?;
+        self.quote = quote;
+        Ok(seen)
+    }
+
+    /// Redeems the quote for a session of its own, and judges every event that comes of it.
+    pub(super) async fn pay_in(
+        &mut self,
+        installation: &Installation,
+        client: Client,
+    ) -> Result<String, String> {
+        let seller = self.seller(client);
+        let key = format!("{}-pay-in", self.who.partner);
+        let (session, _) = seller.open(&key).await?;
+        let record = seller.pay_in(&key, &self.quote, &session).await?;
+        let mut awaited = OF_A_PAY_IN.to_vec();
+        let mut told = None;
+        while !awaited.is_empty() {
+            let delivery = self.next(installation, &record).await?;
+            let (kind, data) = self.judge(installation).of_gate(&delivery)?;
+            awaited.retain(|awaited| *awaited != kind);
+            if kind == PAID_IN {
+                told = Some(data);
+            }
+        }
+        let shown = self.seller(client).paid_in(&record).await?;
+        if told.as_ref() != Some(&shown) {
+            return Err(format!(
+                "expected {PAID_IN} to say {shown}, and it says {told:?}"
+            ));
+        }
+        let events = OF_A_PAY_IN.len();
+        Ok(format!(
+            "{record} has settled; {events} events, both signatures of each verified"
+        ))
     }
 
     fn buyer(&self, client: Client) -> Buyer<'_> {

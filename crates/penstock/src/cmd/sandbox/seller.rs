@@ -1,5 +1,5 @@
-//! A session over HTTP as a partner does it: create, bootstrap its widget, complete; each answer
-//! judged.
+//! The gate over HTTP as a partner uses it: a session with its widget, and a signed quote that a pay-in redeems; each
+//! answer judged.
 
 use serde_json::{Value, json};
 
@@ -10,6 +10,8 @@ use super::client::{Call, Client};
 pub(super) const PAGES: &str = "https://shop.example";
 /// What a session is for, in EUR.
 const AMOUNT: &str = "100.00";
+
+const PAY_INS: &str = "/v1/rails/pay_ins";
 
 /// A partner's keys, and where they are used.
 #[derive(Debug, Clone, Copy)]
@@ -81,4 +83,70 @@ impl Seller<'_> {
         let path = format!("/v1/gate_sessions/{}", session.id);
         self.client.call(Call::get(self.secret_key, path)).await
     }
+
+    /// Asks what an order would cost, and holds one price of it; what was seen.
+    pub(super) async fn preview(self) -> Result<String, String> {
+        let call = Call::post(self.secret_key, "/v1/quotes/preview", order());
+        let answer = self.client.call(call).await?;
+        let id = text(&answer, "quote_preview_id")?;
+        let options = answer.get("options").and_then(Value::as_array);
+        let offered = options.and_then(|options| {
+            let free = |option: &&Value| option.get("unavailable_reason") == Some(&Value::Null);
+            options.iter().find(free)
+        });
+        let offered =
+            offered.ok_or_else(|| format!("expected an option that is offered, got {answer}"))?;
+        let method = text(offered, "payment_method")?;
+        let crypto = text(offered, "crypto_amount")?;
+        let until = text(&answer, "expires_at")?;
+        Ok(format!("{id}: {crypto} USDT by {method} until {until}"))
+    }
+
+    /// Locks a rate, under a key of its own; the signed quote's id, and what was seen.
+    pub(super) async fn lock(self, key: &str) -> Result<(String, String), String> {
+        let mut body = order();
+        body["payment_method"] = json!("sepa");
+        let mut call = Call::post(self.secret_key, "/v1/quotes", body);
+        call.idempotency_key = Some(key);
+        let answer = self.client.call(call).await?;
+        expect(
+            text(&answer, "status")? == "active",
+            "status active",
+            &answer,
+        )?;
+        text(&answer, "signature")?;
+        let quote = text(&answer, "id")?;
+        let (rate, until) = (
+            text(&answer, "exchange_rate")?,
+            text(&answer, "expires_at")?,
+        );
+        let seen = format!("{quote}, signed, at {rate} until {until}");
+        Ok((quote, seen))
+    }
+
+    /// Redeems a signed quote for a session; the pay-in's id.
+    pub(super) async fn pay_in(
+        self,
+        key: &str,
+        quote: &str,
+        session: &Opened,
+    ) -> Result<String, String> {
+        let body = json!({ "quote_id": quote, "session_id": session.id });
+        let mut call = Call::post(self.secret_key, PAY_INS, body);
+        call.idempotency_key = Some(key);
+        let answer = self.client.call(call).await?;
+        expect(text(&answer, "quote_id")? == quote, "the quote", &answer)?;
+        text(&answer, "id")
+    }
+
+    /// A pay-in as the API shows it.
+    pub(super) async fn paid_in(self, id: &str) -> Result<Value, String> {
+        let path = format!("{PAY_INS}/{id}");
+        self.client.call(Call::get(self.secret_key, path)).await
+    }
+}
+
+/// What a preview and a signed quote are asked for.
+fn order() -> Value {
+    json!({ "currency": "EUR", "asset": "USDT", "amount": AMOUNT, "side": "on_ramp" })
 }

@@ -62,8 +62,25 @@ curl -s $GATE/embed/bootstrap -H "Authorization: Bearer $PK" -H 'Origin: https:/
 curl -s -X POST $GATE/test_helpers/sessions/$SESSION/complete -H "Authorization: Bearer $SK"; echo
 curl -s "$GATE/transactions?session_id=$SESSION" -H "Authorization: Bearer $SK"; echo
 
+# 6. What can be bought and sold where, and what an order would cost.
+curl -s "$GATE/capabilities/eligibility?country_code=DE&currency=EUR&asset=USDT" -H "Authorization: Bearer $SK"; echo
+curl -s $GATE/quotes/preview -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' \
+  -d '{{"currency":"EUR","asset":"USDT","amount":"100.00","side":"on_ramp"}}'; echo
+
+# 7. A signed quote locks the rate for a minute; a pay-in redeems it for a session, which it completes once it has settled.
+ANSWER=$(curl -s $GATE/quotes -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' -H "Idempotency-Key: quote-$(date +%s)" \
+  -d '{{"currency":"EUR","asset":"USDT","amount":"100.00","side":"on_ramp","payment_method":"sepa"}}')
+SIGNED=$(echo "$ANSWER" | sed -n 's/.*"id":"\(qt_[^"]*\)".*/\1/p'); echo "$ANSWER"
+ANSWER=$(curl -s $GATE/gate_sessions -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' \
+  -H "Idempotency-Key: session-$(date +%s)" -d '{{"amount":"100.00","currency":"EUR","return_url":"https://shop.example/done"}}')
+SESSION=$(echo "$ANSWER" | sed -n 's/.*"id":"\(gs_[^"]*\)".*/\1/p')
+ANSWER=$(curl -s $GATE/rails/pay_ins -H "Authorization: Bearer $SK" -H 'Content-Type: application/json' \
+  -H "Idempotency-Key: pay-in-$(date +%s)" -d "{{\"quote_id\":\"$SIGNED\",\"session_id\":\"$SESSION\"}}")
+PAYIN=$(echo "$ANSWER" | sed -n 's/.*"id":"\(pi_[^"]*\)".*/\1/p'); echo "$ANSWER"; sleep 1
+curl -s $GATE/rails/pay_ins/$PAYIN -H "Authorization: Bearer $SK"; echo
+
 # An amount's fraction chooses what happens: 100.21 settles on the second poll, 100.31 fails,
-# 100.32 is released, 100.41 is returned after it settled, 100.51 is refused at transact.
+# 100.32 is released, 100.41 is returned after it settled, 100.51 is refused at transact; a pay-in of 100.31 fails.
 "#
     )
 }
