@@ -21,13 +21,13 @@ class World:
     def client(self, key=None):
         return Client(self.service, key, self.contract)
 
-    def partner(self, funds=None, top=None, terms=None, receipts=None, name=None, **pools):
+    def partner(self, funds=None, top=None, terms=None, receipts=None, name=None, gate=None, **pools):
         """A fresh partner. What a test does to it, no other test sees."""
         who = f"{name or 'p'}-{secrets.token_hex(5)}"
         values = profile(**pools)
         rows = terms_for(values.get("allowed", [])) if terms is None else terms
         secret, publishable = new_key("secret"), new_key("publishable")
-        partner = Partner(self, who, secret, publishable, self.client(secret), values, rows, top or {})
+        partner = Partner(self, who, secret, publishable, self.client(secret), values, rows, top or {}, gate)
         self.installation.apply(partner.toml())
         if funds:
             partner.fund(funds)
@@ -68,6 +68,16 @@ def world(tmp_path_factory, contract):
     world = make_world(tmp_path_factory.mktemp("world"), contract)
     yield world
     finish(world)
+
+
+@pytest.fixture(scope="session")
+def gate_service(world):
+    """The gate beside the pools of `world`, on its database; without throttles too."""
+    service = world.installation.start_gate()
+    yield service
+    assert service.stop() == 0
+    failures = [line for line in service.log_lines() if line.get("level") == "ERROR"]
+    assert not failures, failures[:3]
 
 
 @pytest.fixture(scope="session")

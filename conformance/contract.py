@@ -10,8 +10,6 @@ from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
-DOCUMENT = "urn:pools"
-
 FORMATS = FormatChecker(formats=())
 
 
@@ -40,17 +38,18 @@ TYPE_OF_STATUS = {
 }
 
 
-def published():
-    return Path(os.environ["OPENAPI_DIR"]) / "pools-v1.yaml"
+def published(name="pools-v1"):
+    return Path(os.environ["OPENAPI_DIR"]) / f"{name}.yaml"
 
 
 class Contract:
-    def __init__(self):
-        self.text = published().read_text()
+    def __init__(self, name="pools-v1"):
+        self.urn = f"urn:{name}"
+        self.text = published(name).read_text()
         # Through JSON, so that YAML's own types (dates) cannot creep in.
         self.document = json.loads(json.dumps(yaml.safe_load(self.text), default=str))
         resource = Resource(contents=self.document, specification=DRAFT202012)
-        self.registry = Registry().with_resource(DOCUMENT, resource)
+        self.registry = Registry().with_resource(self.urn, resource)
         self.validators = {}
         self.operations = {}
         for path, item in self.document["paths"].items():
@@ -97,7 +96,7 @@ class Contract:
     def _validator(self, pointer):
         if pointer not in self.validators:
             self.validators[pointer] = Draft202012Validator(
-                {"$ref": f"{DOCUMENT}#{pointer.replace('{', '%7B').replace('}', '%7D')}"},
+                {"$ref": f"{self.urn}#{pointer.replace('{', '%7B').replace('}', '%7D')}"},
                 registry=self.registry,
                 format_checker=FORMATS,
             )

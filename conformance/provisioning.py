@@ -60,6 +60,12 @@ def profile(**changes):
     return {name: value for name, value in values.items() if value is not None}
 
 
+def gate_profile(*origins):
+    """A partner of the gate who may do everything."""
+    rights = ("enabled", "flow_sessions", "kyc_trusted", "rails", "preview_locks")
+    return {**dict.fromkeys(rights, True), "allowed_domains": list(origins)}
+
+
 def terms_for(pools, **values):
     terms = {"draw_fee_bps": 30, "spread_cap_bps": 50, "min_order_usdt": 1, "off_ramp": True}
     terms.update(values)
@@ -78,10 +84,11 @@ class Partner:
     pools: dict = field(default_factory=dict)
     terms: list = field(default_factory=list)
     top: dict = field(default_factory=dict)
+    gate: dict | None = None
 
     def toml(self):
         keys = [{"kind": "secret", "key": self.secret}, {"kind": "publishable", "key": self.publishable}]
-        return partner_toml(self.id, self.top, self.pools, self.terms, keys=keys)
+        return partner_toml(self.id, self.top, self.pools, self.terms, keys=keys, gate=self.gate)
 
     def change(self, top=None, terms=None, **pools):
         """Applies the partner's file again with changes; running services follow within 5 s."""

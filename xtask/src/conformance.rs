@@ -130,11 +130,12 @@ fn node_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf
     fs::create_dir_all(&home)?;
     fs::copy(&manifest, home.join("package.json"))?;
     fs::copy(&lock, home.join("package-lock.json"))?;
-    process::run(
-        Command::new("npm")
-            .current_dir(&home)
-            .args(["ci", "--no-audit", "--no-fund"]),
-    )?;
+    process::run(Command::new("npm").current_dir(&home).args([
+        "ci",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+    ]))?;
     mark_installed(&home, &wanted)?;
     Ok(Some(modules))
 }

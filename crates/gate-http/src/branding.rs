@@ -64,6 +64,8 @@ pub(crate) struct BrandingRecord {
 }
 
 /// Read the branding
+///
+/// All null where nothing was ever set: the default look.
 #[utoipa::path(get, path = "/v1/branding", operation_id = "getBranding", tag = "Branding",
     security(("secretKey" = [])),
     responses((status = 200, description = "The branding", body = BrandingRecord)))]

@@ -12,6 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::whole_list::WholeList;
 use crate::wire;
 
 /// The header in which the edge says which country a request comes from.
@@ -151,31 +152,11 @@ pub(crate) struct MethodRecord {
     side: &'static str,
 }
 
-/// A whole list: there are no further pages.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct WholeList<T> {
-    /// `list`
-    #[schema(example = "list")]
-    object: &'static str,
-    /// Everything.
-    data: Vec<T>,
-    /// False.
-    #[schema(example = false)]
-    has_more: bool,
-    /// The list's path.
-    url: &'static str,
-}
-
-impl<T> WholeList<T> {
-    fn of(url: &'static str, data: impl Iterator<Item = T>) -> Json<Self> {
-        Json(Self {
-            object: "list",
-            data: data.collect(),
-            has_more: false,
-            url,
-        })
-    }
-}
+/// The lists by name: the contract's macros would name a list of their own making.
+type CountryList = WholeList<CountryRecord>;
+type CurrencyList = WholeList<CurrencyRecord>;
+type AssetList = WholeList<AssetRecord>;
+type MethodList = WholeList<MethodRecord>;
 
 /// Whether somebody somewhere can be served.
 #[derive(Debug, Serialize, ToSchema)]
@@ -240,12 +221,12 @@ pub(crate) enum GeoSourceWord {
         ("supported" = Option<bool>, Query, description = "Only those that are served, or only those that are not"),
     ),
     security(("secretKey" = [])),
-    responses((status = 200, description = "The countries", body = WholeList<CountryRecord>)))]
+    responses((status = 200, description = "The countries", body = CountryList)))]
 pub(crate) async fn list_countries(
     _: Entitled,
     State(app): State<App>,
     query: Query,
-) -> Result<Json<WholeList<CountryRecord>>, ApiError> {
+) -> Result<Json<CountryList>, ApiError> {
     let code = query.text("country_code")?;
     let supported = query.one_of("supported", &[("true", true), ("false", false)])?;
     let found = app.parts().catalogue.countries_of(code, supported);
@@ -261,13 +242,13 @@ pub(crate) async fn list_countries(
 #[utoipa::path(get, path = "/v1/capabilities/currencies", operation_id = "listCurrencies", tag = "Capabilities",
     params(("country_code" = Option<String>, Query, description = "Only those of this country", example = "DE")),
     security(("secretKey" = [])),
-    responses((status = 200, description = "The currencies", body = WholeList<CurrencyRecord>)))]
+    responses((status = 200, description = "The currencies", body = CurrencyList)))]
 pub(crate) async fn list_currencies(
     _: Entitled,
     State(app): State<App>,
     headers: HeaderMap,
     query: Query,
-) -> Result<Json<WholeList<CurrencyRecord>>, ApiError> {
+) -> Result<Json<CurrencyList>, ApiError> {
     let region = region(&app, &headers, &query)?;
     let found = app.parts().catalogue.currencies_in(&region);
     Ok(WholeList::of(
@@ -287,13 +268,13 @@ pub(crate) async fn list_currencies(
         ("currency" = Option<String>, Query, description = "Only those for this currency", example = "EUR"),
     ),
     security(("secretKey" = [])),
-    responses((status = 200, description = "The assets", body = WholeList<AssetRecord>)))]
+    responses((status = 200, description = "The assets", body = AssetList)))]
 pub(crate) async fn list_assets(
     _: Entitled,
     State(app): State<App>,
     headers: HeaderMap,
     query: Query,
-) -> Result<Json<WholeList<AssetRecord>>, ApiError> {
+) -> Result<Json<AssetList>, ApiError> {
     let side = side(&query)?;
     let currency = query.text("currency")?;
     let region = region(&app, &headers, &query)?;
@@ -302,6 +283,8 @@ pub(crate) async fn list_assets(
 }
 
 /// Read an asset
+///
+/// By its symbol, in which case does not matter.
 #[utoipa::path(get, path = "/v1/capabilities/assets/{symbol}", operation_id = "getAsset", tag = "Capabilities",
     params(("symbol" = String, Path, description = "The asset's symbol, in whatever case", example = "USDT")),
     security(("secretKey" = [])),
@@ -326,13 +309,13 @@ pub(crate) async fn get_asset(
         ("country_code" = Option<String>, Query, description = "Only those of this country", example = "DE"),
     ),
     security(("secretKey" = [])),
-    responses((status = 200, description = "The methods", body = WholeList<MethodRecord>)))]
+    responses((status = 200, description = "The methods", body = MethodList)))]
 pub(crate) async fn list_payment_methods(
     _: Entitled,
     State(app): State<App>,
     headers: HeaderMap,
     query: Query,
-) -> Result<Json<WholeList<MethodRecord>>, ApiError> {
+) -> Result<Json<MethodList>, ApiError> {
     let url = "/v1/capabilities/payment-methods";
     methods(&app, &headers, &query, Side::OnRamp, url)
 }
@@ -346,13 +329,13 @@ pub(crate) async fn list_payment_methods(
         ("country_code" = Option<String>, Query, description = "Only those of this country", example = "DE"),
     ),
     security(("secretKey" = [])),
-    responses((status = 200, description = "The methods", body = WholeList<MethodRecord>)))]
+    responses((status = 200, description = "The methods", body = MethodList)))]
 pub(crate) async fn list_payout_methods(
     _: Entitled,
     State(app): State<App>,
     headers: HeaderMap,
     query: Query,
-) -> Result<Json<WholeList<MethodRecord>>, ApiError> {
+) -> Result<Json<MethodList>, ApiError> {
     let url = "/v1/capabilities/payout-methods";
     methods(&app, &headers, &query, Side::OffRamp, url)
 }
@@ -398,7 +381,7 @@ fn methods(
     query: &Query,
     side: Side,
     url: &'static str,
-) -> Result<Json<WholeList<MethodRecord>>, ApiError> {
+) -> Result<Json<MethodList>, ApiError> {
     let currency = query.text("currency")?;
     let region = region(app, headers, query)?;
     let found = app.parts().catalogue.methods_in(side, currency, &region);

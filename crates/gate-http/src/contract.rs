@@ -3,7 +3,7 @@
 
 use http_kit::openapi::{Contract, ContractFault, to_yaml};
 use http_kit::{ErrorDoc, SHARED_ERRORS};
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, ServerBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -41,6 +41,40 @@ const EMBED_TOKEN: &str = "embedToken";
 
 /// The tiers of the limits, as they stand in the headers.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
+
+/// What the operations are about.
+const TAGS: [(&str, &str); 9] = [
+    (
+        "Sessions",
+        "A purchase, sale or swap, bound to an amount and a currency, and finished in the hosted flow.",
+    ),
+    (
+        "Embed",
+        "What a page of yours asks for, with a publishable key.",
+    ),
+    ("Branding", "How the widget looks."),
+    (
+        "Capabilities",
+        "What can be offered to whom: planning reads, which promise nothing.",
+    ),
+    (
+        "Quotes",
+        "Prices: previews, and signed quotes that hold until they are redeemed or expire.",
+    ),
+    (
+        "Rails",
+        "Pay-ins and pay-outs that redeem a signed quote, for partners entitled to them.",
+    ),
+    ("Transactions", "What came of sessions, for reconciliation."),
+    ("Customers", "Your records of the people you serve."),
+    ("Webhooks", "What was sent to you, sent again, and a test."),
+];
+
+/// The same of the sandbox's own operations.
+const HELPER_TAGS: [(&str, &str); 1] = [(
+    "Test helpers",
+    "Outcomes chosen by hand, in the sandbox alone.",
+)];
 
 /// Refusals every operation shares.
 const SHARED: [&str; 12] = [
@@ -208,7 +242,7 @@ pub fn openapi() -> Result<OpenApi, ContractFault> {
         .merge(routes::secret())
         .merge(routes::rails())
         .merge(routes::browsers());
-    let contract = document("Penstock Hosted Ramp Session API", DESCRIPTION, routes);
+    let contract = document("Penstock Hosted Ramp Session API", DESCRIPTION, routes).tags(&TAGS);
     let contract = with_events(contract).status_of("createEmbedToken", "session_not_open", 403);
     let operations = [&OPERATIONS[..], &rail_events::OPERATIONS].concat();
     finished(contract, &operations)
@@ -220,7 +254,9 @@ pub fn openapi() -> Result<OpenApi, ContractFault> {
 /// As [`openapi`].
 pub fn test_helpers() -> Result<OpenApi, ContractFault> {
     let title = "Penstock Hosted Ramp Test Helpers";
-    let contract = document(title, HELPERS_DESCRIPTION, routes::sandbox());
+    let contract = document(title, HELPERS_DESCRIPTION, routes::sandbox())
+        .tags(&HELPER_TAGS)
+        .secret_keys_only();
     finished(contract, &HELPERS)
 }
 
@@ -236,6 +272,7 @@ pub fn embed() -> OpenApi {
     let scheme = SecurityScheme::ApiKey(ApiKey::Header(header));
     let components = ComponentsBuilder::new().security_scheme(EMBED_TOKEN, scheme);
     api.components = Some(components.build());
+    api.security = Some(vec![SecurityRequirement::new(EMBED_TOKEN, [""; 0])]);
     api
 }
 

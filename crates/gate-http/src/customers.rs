@@ -45,7 +45,7 @@ pub(crate) struct CreateCustomerRequest {
     #[schema(example = "DE", pattern = "^[A-Za-z]{2}$")]
     country_code: Option<String>,
     /// Yours alone, and returned: at most 50 keys and 16 KiB. Its numbers keep every digit.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<BTreeMap<String, Value>>)]
     metadata: Option<RawJson>,
 }
 
@@ -67,13 +67,13 @@ pub(crate) struct UpdateCustomerRequest {
     country_code: Change,
     /// Takes the place of the whole object there was; null makes it `{}`.
     #[serde(default, deserialize_with = "change")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<BTreeMap<String, Value>>)]
     metadata: Change<RawJson>,
 }
 
 /// What is known of who a customer is.
 #[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
+#[schema(as = KycStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
     reason = "documents the words; values are written from the domain's own type"
@@ -120,7 +120,7 @@ pub(crate) struct CustomerRecord {
     #[schema(required = true, example = "DE")]
     country_code: Option<String>,
     /// As it was sent; `{}` where none was.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     metadata: Verbatim,
     /// Whether it is verified who the customer is.
     #[schema(value_type = KycStatusWord)]
@@ -236,6 +236,8 @@ pub(crate) async fn list_customers(
 }
 
 /// Read a customer
+///
+/// One that was deleted reads as one that never was.
 #[utoipa::path(get, path = "/v1/customers/{id}", operation_id = "getCustomer", tag = "Customers",
     params(("id" = String, Path, description = "Customer id", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),

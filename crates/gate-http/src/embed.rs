@@ -28,10 +28,27 @@ pub(crate) struct CreateEmbedTokenRequest {
     #[serde(rename = "clientSecret")]
     #[schema(example = "gsec_gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK_0123456789abcdefABCDEF0123456789")]
     client_secret: Option<String>,
-    /// What the token is to allow: `session:read`, `session:pay`, `kyc:submit`, `branding:read`. Absent:
-    /// all; an empty list: nothing.
-    #[schema(example = json!(["session:read", "branding:read"]))]
+    /// What the token is to allow. Absent: all; an empty list: nothing.
+    #[schema(value_type = Option<Vec<ScopeWord>>, example = json!(["session:read", "branding:read"]))]
     requested_scopes: Option<Vec<String>>,
+}
+
+/// What a token may be good for.
+#[derive(Debug, ToSchema)]
+#[schema(as = EmbedScope)]
+#[expect(
+    dead_code,
+    reason = "documents the words; values are read by the domain's own type"
+)]
+pub(crate) enum ScopeWord {
+    #[schema(rename = "session:read")]
+    ReadSession,
+    #[schema(rename = "session:pay")]
+    PaySession,
+    #[schema(rename = "kyc:submit")]
+    SubmitKyc,
+    #[schema(rename = "branding:read")]
+    ReadBranding,
 }
 
 /// What a widget starts with. What belongs to a session is null without a client secret.

@@ -21,7 +21,9 @@ pub(crate) fn with_events(contract: Contract) -> Contract {
         .schema("SessionEvent", SessionEventBody::schema())
         .schema("CustomerEvent", CustomerEventBody::schema())
         .schema("CustomerDeletedEvent", CustomerDeletedEventBody::schema())
+        .schema("SessionEventData", SessionEventData::schema())
         .schema("TestEvent", TestEventBody::schema())
+        .schema("TestEventData", TestEventData::schema())
         .schema("QuoteEvent", rail_events::QuoteEventBody::schema())
         .schema("PayInEvent", rail_events::PayInEventBody::schema())
         .schema("PayOutEvent", rail_events::PayOutEventBody::schema())
@@ -43,7 +45,6 @@ struct SessionEventBody {
     /// When it happened, in unix seconds.
     created_at: i64,
     /// The session as it is read at that moment.
-    #[schema(inline)]
     data: SessionEventData,
 }
 
@@ -108,7 +109,6 @@ struct TestEventBody {
     /// When it was sent, in unix seconds.
     created_at: i64,
     /// Whose endpoint is tested.
-    #[schema(inline)]
     data: TestEventData,
 }
 

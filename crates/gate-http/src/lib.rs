@@ -18,6 +18,7 @@ mod signed_quotes;
 mod test_helpers;
 mod transactions;
 mod webhooks;
+mod whole_list;
 mod wire;
 
 pub use app::Parts;

@@ -229,6 +229,8 @@ pub(crate) async fn create_pay_out(
 }
 
 /// Read a pay-in
+///
+/// Its state and what the payer needs. Nothing is changed by reading it.
 #[utoipa::path(get, path = "/v1/rails/pay_ins/{id}", operation_id = "retrievePayIn", tag = "Rails",
     params(("id" = String, Path, description = "Pay-in id", example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),
@@ -244,6 +246,8 @@ pub(crate) async fn retrieve_pay_in(
 }
 
 /// Read a pay-out
+///
+/// Its state. Nothing is changed by reading it.
 #[utoipa::path(get, path = "/v1/rails/pay_outs/{id}", operation_id = "retrievePayOut", tag = "Rails",
     params(("id" = String, Path, description = "Pay-out id", example = "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),

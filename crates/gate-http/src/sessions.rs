@@ -55,13 +55,13 @@ pub(crate) struct CreateSessionRequest {
     #[schema(max_length = 128)]
     user_reference: Option<String>,
     /// Yours alone, and returned: at most 50 keys and 16 KiB. Its numbers keep every digit.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<BTreeMap<String, Value>>)]
     metadata: Option<RawJson>,
     /// A preview with a lock: amount, currency, asset and side must match it.
     #[schema(pattern = "^[0-9a-f]{24}$")]
     quote_preview_id: Option<String>,
     /// What you know of the user, where you are trusted; never returned.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<BTreeMap<String, Value>>)]
     kyc_package: Option<RawJson>,
 }
 
@@ -75,7 +75,7 @@ enum FlowWord {
 
 /// Where a session stands.
 #[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
+#[schema(as = SessionStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
     reason = "documents the words; values are written from the domain's own type"
@@ -141,7 +141,7 @@ pub(crate) struct SessionRecord {
     /// True where a `kyc_package` of yours was accepted.
     kyc_pre_verified: bool,
     /// As it was sent; `{}` where none was.
-    #[schema(value_type = Object)]
+    #[schema(value_type = BTreeMap<String, Value>)]
     metadata: Verbatim,
     /// Binds a browser's bootstrap to this session. In the answer to the create only.
     #[serde(skip_serializing_if = "Option::is_none")]

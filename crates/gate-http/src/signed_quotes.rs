@@ -137,6 +137,8 @@ pub(crate) async fn lock_quote(
 }
 
 /// Read a signed quote
+///
+/// An `active` one past its `expires_at` reads as `expired`.
 #[utoipa::path(get, path = "/v1/quotes/{id}", operation_id = "retrieveSignedQuote", tag = "Quotes",
     params(("id" = String, Path, description = "Quote id", example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),

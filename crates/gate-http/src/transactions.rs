@@ -17,7 +17,7 @@ const LIST: &str = "/v1/transactions";
 
 /// Where a transaction stands.
 #[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
+#[schema(as = TransactionStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
     reason = "documents the words; values are written from the domain's own type"
@@ -137,6 +137,8 @@ pub(crate) async fn list_transactions(
 }
 
 /// Read a transaction
+///
+/// By its reference, which is safe to show to people and to support.
 #[utoipa::path(get, path = "/v1/transactions/{refid}", operation_id = "retrieveTransaction", tag = "Transactions",
     params(("refid" = String, Path, description = "The transaction's reference", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     security(("secretKey" = [])),

@@ -21,7 +21,7 @@ const PAGE: u32 = 50;
 
 /// Where a delivery stands.
 #[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
+#[schema(as = DeliveryStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
     reason = "documents the words; values are written from the domain's own type"

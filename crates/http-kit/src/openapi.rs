@@ -1,7 +1,7 @@
 //! The published contract: what every operation of every service shares, added in one place to
 //! what the routes say of themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{
@@ -10,6 +10,7 @@ use utoipa::openapi::path::{
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{Array, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{
     Components, ContentBuilder, Header, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder,
     Schema,
@@ -143,6 +144,26 @@ impl Contract {
         self
     }
 
+    /// No operation of the document takes a publishable key.
+    #[must_use]
+    pub fn secret_keys_only(mut self) -> Self {
+        self.components().security_schemes.remove(PUBLISHABLE_KEY);
+        self
+    }
+
+    /// The groups that operations stand in, each with what it is about, in the order of reading.
+    #[must_use]
+    pub fn tags(mut self, tags: &[(&str, &str)]) -> Self {
+        let tags = tags.iter().map(|(name, about)| {
+            TagBuilder::new()
+                .name(*name)
+                .description(Some(*about))
+                .build()
+        });
+        self.api.tags = Some(tags.collect());
+        self
+    }
+
     /// Adds the event bodies under `webhooks`. Names stay in the order given.
     #[must_use]
     pub fn webhooks(mut self, webhooks: &[WebhookDoc]) -> Self {
@@ -202,13 +223,20 @@ impl Contract {
     ///
     /// # Errors
     /// [`ContractFault`] naming everything that was mentioned and does not exist, and every
-    /// operation whose errors nobody has documented.
+    /// operation whose errors or whose group nobody has documented.
     pub fn finish(mut self) -> Result<OpenApi, ContractFault> {
+        let groups: BTreeSet<String> = self.api.tags.iter().flatten().map(name_of).collect();
         for operation in operations(&mut self.api.paths) {
+            let id = operation.operation_id.as_deref().unwrap_or_default();
             if !operation.responses.responses.contains_key(ANY_ERROR) {
-                let id = operation.operation_id.as_deref().unwrap_or_default();
                 self.faults
                     .push(format!("operation `{id}` documents no errors"));
+            }
+            for tag in operation.tags.iter().flatten() {
+                if !groups.contains(tag) {
+                    self.faults
+                        .push(format!("operation `{id}` stands under unknown `{tag}`"));
+                }
             }
         }
         if self.faults.is_empty() {
@@ -263,6 +291,10 @@ fn is_date(value: &str) -> bool {
 /// Only if the document holds something JSON cannot express.
 pub fn to_value(api: &OpenApi) -> Result<serde_json::Value, ContractFault> {
     serde_json::to_value(api).map_err(|fault| ContractFault(vec![fault.to_string()]))
+}
+
+fn name_of(tag: &Tag) -> String {
+    tag.name.clone()
 }
 
 fn operations(paths: &mut Paths) -> impl Iterator<Item = &mut utoipa::openapi::path::Operation> {
@@ -472,7 +504,7 @@ pub fn list_of(schema: &str) -> RefOr<Schema> {
 
 #[cfg(test)]
 mod tests {
-    use utoipa::openapi::{InfoBuilder, OpenApiBuilder};
+    use utoipa::openapi::{InfoBuilder, OpenApiBuilder, PathsBuilder};
 
     use super::*;
     use crate::error_docs::SHARED_ERRORS;
@@ -497,6 +529,32 @@ mod tests {
                 Some(vec!["operation `forgotten` documents no errors".to_owned()])
             );
         }
+    }
+
+    #[test]
+    fn an_operation_under_an_undescribed_group_is_noticed() {
+        let operation = OperationBuilder::new()
+            .operation_id(Some("listStars"))
+            .tag("Stars")
+            .build();
+        let api = OpenApiBuilder::new()
+            .paths(PathsBuilder::new().path("/stars", PathItem::new(HttpMethod::Get, operation)))
+            .build();
+        let contract = |groups| {
+            Contract::new(api.clone(), SHARED_ERRORS.iter().copied())
+                .errors("listStars", &["unauthorized"])
+                .tags(groups)
+                .finish()
+        };
+        assert!(contract(&[("Stars", "What shines.")]).is_ok());
+        assert_eq!(
+            contract(&[("Moons", "What reflects.")])
+                .err()
+                .map(|fault| fault.0),
+            Some(vec![
+                "operation `listStars` stands under unknown `Stars`".to_owned()
+            ])
+        );
     }
 
     #[test]

@@ -26,6 +26,23 @@ exactly like one that does not exist: 404.";
 /// The tiers of the limits, as they stand in the headers.
 const TIERS: [&str; 2] = ["short", "medium"];
 
+/// What the operations are about.
+const TAGS: [(&str, &str); 4] = [
+    (
+        "Discovery",
+        "Which pools there are, and what you may do in them.",
+    ),
+    (
+        "Quotes",
+        "A price: firm, to be executed once while it lasts, or indicative.",
+    ),
+    (
+        "Trades",
+        "Firm quotes executed: their state, and the record of them.",
+    ),
+    ("Funds", "Balances, how to add to them, and every movement."),
+];
+
 /// Refusals every operation shares.
 const SHARED: [&str; 9] = [
     "unauthorized",
@@ -194,6 +211,7 @@ pub fn openapi() -> Result<OpenApi, ContractFault> {
     ]);
     let mut contract = Contract::new(api, every_error())
         .schema("TradeEvent", TradeEvent::schema())
+        .tags(&TAGS)
         .webhooks(&webhooks());
     for (operation, codes) in OPERATIONS {
         let codes: Vec<&str> = SHARED

@@ -118,7 +118,7 @@ pub(crate) enum UnavailableReason {
 
 /// A quote's status, derived when it is read.
 #[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
+#[schema(as = QuoteStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
     reason = "documents the words; values are written from the domain's own type"

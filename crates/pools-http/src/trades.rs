@@ -40,7 +40,7 @@ impl TransactRequest {
 
 /// A trade's status.
 #[derive(Debug, ToSchema)]
-#[schema(rename_all = "snake_case")]
+#[schema(as = TradeStatus, rename_all = "snake_case")]
 #[expect(
     dead_code,
     reason = "documents the words; values are written from the domain's own type"

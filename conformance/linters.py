@@ -1,0 +1,62 @@
+"""Readers of a published document that are not ours: two linters, with every rule they recommend."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from contract import published
+
+# What a linter would have otherwise, and why it is so.
+REDOCLY = {
+    # Each installation has an address of its own, so the documents need not name one.
+    "no-empty-servers": "off",
+}
+SPECTRAL = {
+    # Each installation is run by somebody else: whom to ask is not the document's to say.
+    "info-contact": "off",
+    # Tags stand in the order of reading.
+    "openapi-tags-alphabetical": "off",
+    # OpenAPI 3.1 has a licence's `url` or its `identifier`, never both.
+    "license-url": "off",
+}
+OF_ONE = {
+    # `/pools/quotes/{quoteId}` and `/pools/{id}/quote` differ in their last part alone; the contract has them so, and
+    # a literal part is tried first.
+    "pools-v1": ({"no-ambiguous-paths": "off"}, {}),
+    # It says how a widget's calls are authenticated before there are any: nothing has a tag.
+    "gate-embed-v1": ({}, {"openapi-tags": "off"}),
+}
+
+
+def redocly(name, folder):
+    """What Redocly finds wrong with a document."""
+    rules = {**REDOCLY, **OF_ONE.get(name, ({}, {}))[0]}
+    config = folder / "redocly.yaml"
+    config.write_text(json.dumps({"extends": ["recommended-strict"], "rules": rules}))
+    quiet = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true", "CI": "true"}
+    done = node("@redocly/cli/bin/cli.js", "lint", published(name), "--config", config, "--format=json", cwd=folder, **quiet)
+    report = json.loads(done.stdout[done.stdout.index("{"):])
+    assert (done.returncode == 0) == (report["problems"] == []), done.stdout + done.stderr
+    return [(problem["ruleId"], problem["message"]) for problem in report["problems"]]
+
+
+def spectral(name, folder):
+    """What Spectral finds wrong with a document."""
+    rules = {**SPECTRAL, **OF_ONE.get(name, ({}, {}))[1]}
+    config = folder / "spectral.json"
+    config.write_text(json.dumps({"extends": [["spectral:oas", "all"]], "rules": rules}))
+    report = folder / "report.json"
+    program = "@stoplight/spectral-cli/dist/index.js"
+    words = ["--ruleset", config, "--fail-severity", "hint", "--format", "json", "--output", report]
+    done = node(program, "lint", published(name), *words, cwd=folder)
+    problems = json.loads(report.read_text())
+    assert (done.returncode == 0) == (problems == []), done.stdout + done.stderr
+    return [(problem["code"], "/".join(map(str, problem["path"])), problem["message"]) for problem in problems]
+
+
+def node(program, *words, cwd, **settings):
+    """Runs a program of the installed npm packages."""
+    command = ["node", str(Path(os.environ["NODE_MODULES_DIR"]) / program), *map(str, words)]
+    environment = {**os.environ, **settings}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd=cwd)
