@@ -3,7 +3,8 @@
 //! their own entitlement too.
 
 use axum::Router;
-use http_kit::{Browsers, Door, Limit};
+use axum::middleware::from_fn_with_state;
+use http_kit::{Browsers, Door, Limit, first_answer};
 use partner_core::Access;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -103,15 +104,23 @@ pub(crate) fn router(
     limits: Option<&Limits>,
 ) -> Router {
     let limit = |of: fn(&Limits) -> &Limit| limits.map(of).cloned();
+    let answers = app.parts().creating.answers.clone();
+    let repeats = from_fn_with_state(answers, first_answer);
     let entitled = |routes: OpenApiRouter<App>, of: fn(&Limits) -> &Limit| {
-        Router::from(routes).route_layer(door.entitled(limit(of)))
+        Router::from(routes)
+            .route_layer(repeats.clone())
+            .route_layer(door.entitled(limit(of)))
     };
     let of_rails = door.asking(Access::rails_entitled);
-    let railed = Router::from(self::rails()).route_layer(of_rails.entitled(limit(|it| &it.global)));
+    let railed = Router::from(self::rails())
+        .route_layer(repeats.clone())
+        .route_layer(of_rails.entitled(limit(|it| &it.global)));
     let embedded = Router::from(self::browsers())
         .route_layer(door.publishable(limit(|it| &it.bootstrap)))
         .route_layer(browsers.clone());
-    let helpers = Router::from(sandbox()).route_layer(door.sandbox(limit(|it| &it.global)));
+    let helpers = Router::from(sandbox())
+        .route_layer(repeats.clone())
+        .route_layer(door.sandbox(limit(|it| &it.global)));
     Router::new()
         .merge(entitled(create_session(), |it| &it.create_session))
         .merge(entitled(cancel_session(), |it| &it.cancel_session))

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::extract::{FromRequestParts, MatchedPath, Request};
+use axum::http::Extensions;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use failpoints::Handler;
@@ -172,6 +173,11 @@ impl Class {
 struct Proof {
     class: Class,
     access: Arc<Access>,
+}
+
+/// Whose call a layer within a class sees.
+pub(crate) fn tenant(extensions: &Extensions) -> Option<&Tenant> {
+    extensions.get::<Proof>().map(|proof| &proof.access.tenant)
 }
 
 /// Left with the answer, for the log and for what is told to browsers.

@@ -24,6 +24,7 @@ mod pages;
 mod path;
 mod phase;
 mod query;
+mod repeats;
 mod serve;
 mod site;
 mod throttle;
@@ -45,6 +46,7 @@ pub use pages::{Check, docs_route, health_routes, metrics_router, openapi_route,
 pub use path::PathId;
 pub use phase::Deadlines;
 pub use query::Query;
+pub use repeats::first_answer;
 pub use serve::{Options, serve};
 pub use site::Site;
 pub use throttle::{Limit, Whose};

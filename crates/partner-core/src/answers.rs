@@ -181,6 +181,19 @@ impl Answers {
         })
     }
 
+    /// The first answer in a scope, for a repeat that nothing else is known of.
+    ///
+    /// # Errors
+    /// [`AnswerFault`].
+    pub async fn first(&self, scope: Scope) -> Result<Option<Given>, AnswerFault> {
+        let seen = self.reads.answer_get(&scope).await?;
+        let call = Call {
+            scope,
+            fingerprint: Fingerprint::of(b""),
+        };
+        self.given(&call, seen.value.as_ref(), seen.at)
+    }
+
     /// Locks the scope of a write, before anything else is locked.
     ///
     /// # Errors

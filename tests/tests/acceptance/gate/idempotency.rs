@@ -78,6 +78,54 @@ async fn a_repeat_gets_the_first_answer_whatever_it_asks() {
     gate.finish().await;
 }
 
+// rule: idempotency.gate-any-body
+#[tokio::test]
+async fn a_repeat_whose_body_cannot_be_read_gets_the_first_answer_too() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let open = acme.open("s").await;
+    let order = json!({
+        "currency": "EUR", "asset": "USDT", "amount": "100.00", "side": "on_ramp", "payment_method": "sepa",
+    });
+    let quote = acme
+        .send(Call::post("/v1/quotes").json(&order).key("q"))
+        .await;
+    let paid = json!({ "quote_id": quote.created()["id"], "session_id": open["id"] });
+    let customer = json!({ "email": "ann@example.com" });
+    let made = acme.create_customer(&customer, "c").await.created();
+    let path = format!("/v1/customers/{}", made["id"].as_str().unwrap());
+    let fail = format!(
+        "/v1/test_helpers/sessions/{}/fail",
+        open["id"].as_str().unwrap()
+    );
+    for call in [
+        Call::post(PATH).json(&session(SHOP)),
+        Call::post("/v1/quotes").json(&order),
+        Call::post("/v1/rails/pay_ins").json(&paid),
+        Call::post("/v1/customers").json(&json!({ "email": "bob@example.com" })),
+        Call::new("PATCH", &path).json(&json!({ "first_name": "Ann" })),
+        Call::new("PATCH", "/v1/branding").json(&json!({ "brand_name": "Acme" })),
+        Call::post(&fail).json(&json!({ "code": "kyc_failed" })),
+    ] {
+        let first = acme.send(call.clone().key("k")).await;
+        assert!(matches!(first.status, 200 | 201), "{}", first.body);
+        for body in ["{", "[]", "{\"amount\":1,\"email\":1,\"foo\":1,\"code\":1}"] {
+            let bent = call.clone().body(body).key("k");
+            assert_eq!(whole(&acme.send(bent).await), whole(&first), "{body}");
+            // The key is another operation's nowhere else, and without it nothing is given.
+            let other = call.clone().body(body).key("another");
+            assert_eq!(acme.send(other).await.status, 400, "{body}");
+        }
+    }
+    let stranger = Call::post("/v1/customers")
+        .body("{")
+        .header("content-type", "application/json");
+    let refused = gate.rival().send(stranger.key("k")).await;
+    refused.refused(400, "invalid_json");
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
 /// A text as a database shows bytes.
 fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02X}")).collect()
