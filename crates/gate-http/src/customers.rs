@@ -199,7 +199,7 @@ pub(crate) async fn create_customer(
 #[utoipa::path(get, path = "/v1/customers", operation_id = "listCustomers", tag = "Customers",
     params(
         ("limit" = Option<u32>, Query, description = "1 to 100; 10 where it is left out", minimum = 1, maximum = 100),
-        ("starting_after" = Option<String>, Query, description = "The last id of the page before", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("starting_after" = Option<String>, Query, description = "The last id of the page before", pattern = "^cus_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("email" = Option<String>, Query, description = "Only the customer of this email, in whatever case; a `+` is written `%2B`", example = "ann@example.com"),
         ("external_id" = Option<String>, Query, description = "Only the customer of this name", example = "user-1"),
     ),

@@ -222,7 +222,7 @@ pub(crate) async fn retrieve_session(
 #[utoipa::path(get, path = "/v1/gate_sessions", operation_id = "listSessions", tag = "Sessions",
     params(
         ("limit" = Option<u32>, Query, description = "1 to 100; 10 where it is left out", minimum = 1, maximum = 100),
-        ("starting_after" = Option<String>, Query, description = "The last id of the page before", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("starting_after" = Option<String>, Query, description = "The last id of the page before", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("status" = Option<SessionStatusWord>, Query, description = "Only this status"),
     ),
     security(("secretKey" = [])),

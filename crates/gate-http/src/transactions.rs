@@ -104,9 +104,9 @@ pub(crate) struct TransactionList {
 #[utoipa::path(get, path = "/v1/transactions", operation_id = "listTransactions", tag = "Transactions",
     params(
         ("limit" = Option<u32>, Query, description = "1 to 100; 10 where it is left out", minimum = 1, maximum = 100),
-        ("starting_after" = Option<String>, Query, description = "The last `refid` of the page before", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("starting_after" = Option<String>, Query, description = "The last `refid` of the page before", pattern = "^(test|live)_tx_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("status" = Option<TransactionStatusWord>, Query, description = "Only this status"),
-        ("session_id" = Option<String>, Query, description = "Only those of this session", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
+        ("session_id" = Option<String>, Query, description = "Only those of this session", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "A page of transactions", body = TransactionList)))]

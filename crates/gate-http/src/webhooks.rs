@@ -96,7 +96,7 @@ pub(crate) struct DeliveryList {
     params(
         ("status" = Option<DeliveryStatusWord>, Query, description = "Only this status"),
         ("limit" = Option<u32>, Query, description = "1 to 200; 50 where it is left out", minimum = 1, maximum = 200),
-        ("skip" = Option<u32>, Query, description = "So many of the newest are passed over; 0 where it is left out", minimum = 0),
+        ("skip" = Option<i64>, Query, description = "So many of the newest are passed over; 0 where it is left out", minimum = 0, maximum = 4_294_967_295_i64),
     ),
     security(("secretKey" = [])),
     responses((status = 200, description = "A page of deliveries", body = DeliveryList)))]
