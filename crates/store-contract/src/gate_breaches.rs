@@ -13,6 +13,7 @@ use partner_core::events::Service;
 use crate::breaches::{Breach, CHECKED};
 use crate::fixture::GateFixture;
 use crate::gate_world::{DAY, answer, draft, key};
+use crate::previews::agreeing;
 use crate::world::World;
 
 /// Sessions of every kind of one partner.
@@ -23,6 +24,7 @@ pub(crate) struct Rows {
     cancelled: SessionId,
     completed: SessionId,
     expired: SessionId,
+    previewed: SessionId,
 }
 
 impl<F: GateFixture> World<F> {
@@ -44,6 +46,7 @@ impl<F: GateFixture> World<F> {
             kyc_package: Some("{\"name\":\"Ann\"}".to_owned()),
             ..draft("5")
         };
+        let preview = self.locked(&gate.access.tenant).await;
         let rows = Rows {
             partner: name.to_owned(),
             open: gate.opened("open", draft("5")).await,
@@ -51,6 +54,7 @@ impl<F: GateFixture> World<F> {
             cancelled: gate.opened("cancelled", draft("5")).await,
             completed: gate.opened("completed", draft("5")).await,
             expired,
+            previewed: gate.opened("previewed", agreeing(preview.id)).await,
         };
         self.clock().advance(Duration::from_secs(1));
         let failing = Deed::Fail {
@@ -186,6 +190,20 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
     breach("transaction-has-its-sessions-terms", |rows| {
         let token = "target_token = 'USDT'";
         update(rows, "sessions", token, &id(rows.completed))
+    }),
+    breach("used-preview-is-its-sessions", |rows| {
+        update(rows, "sessions", "amount = '100.2'", &id(rows.previewed))
+    }),
+    breach("used-preview-is-its-sessions", |rows| {
+        update(rows, "sessions", "flow = NULL", &id(rows.previewed))
+    }),
+    breach("used-preview-is-its-sessions", |rows| {
+        let other = "currency = 'USD'";
+        update(rows, "quote_previews", other, &of(rows.previewed))
+    }),
+    breach("used-preview-is-its-sessions", |rows| {
+        let other = "asset = 'USDC'";
+        update(rows, "quote_previews", other, &of(rows.previewed))
     }),
     breach("tally-counts-live-sessions", |rows| {
         live(rows, "UPDATE session_tallies SET created = created + 1")

@@ -19,7 +19,7 @@ const LIFE: Duration = Duration::from_secs(300);
 
 impl<F: GateFixture> World<F> {
     /// Keeps a preview of 100.10 EUR for USDT.
-    async fn locked(&self, who: &Tenant) -> Preview {
+    pub(crate) async fn locked(&self, who: &Tenant) -> Preview {
         let at = self.now();
         let preview = Preview {
             id: PreviewId::generate(&self.entropy),
@@ -59,7 +59,7 @@ impl<F: GateFixture> World<F> {
 }
 
 /// A session that agrees with the preview.
-fn agreeing(id: PreviewId) -> Draft {
+pub(crate) fn agreeing(id: PreviewId) -> Draft {
     Draft {
         flow: Some(Flow::OnRamp),
         target_token: Some("usdt".to_owned()),
@@ -83,8 +83,12 @@ pub async fn a_preview_reads_back_and_is_used_once_and_in_time(store: impl GateF
     for stranger in [&live, &rival.access.tenant] {
         assert_eq!(world.preview(stranger, given.id).await, None);
     }
-    let session = gate.opened("one", draft("1")).await;
-    let other = gate.opened("two", draft("1")).await;
+    let unnamed = || Draft {
+        quote_preview_id: None,
+        ..agreeing(given.id)
+    };
+    let session = gate.opened("one", unnamed()).await;
+    let other = gate.opened("two", unnamed()).await;
     let late = given.expires_at;
     let used = async |who, session, now| world.preview_used(who, given.id, session, now).await;
     assert_eq!(used(who, session, late).await, Cas::Lost);

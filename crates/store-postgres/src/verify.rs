@@ -10,6 +10,7 @@
 mod checks;
 mod gate;
 mod ledger;
+mod previews;
 mod queries;
 mod rails;
 mod rows;
@@ -34,7 +35,7 @@ use crate::{PostgresStore, clock, errors};
 /// Progress is told every so many rows.
 const TOLD: u64 = 100_000;
 /// Invariants that are walked, and the CHECKs of the schema; the others are asked in SQL.
-const WALKED: usize = 18;
+const WALKED: usize = 19;
 
 #[async_trait]
 impl Audit for PostgresStore {
@@ -102,6 +103,7 @@ impl Work<'_> {
         self.ledger().await?;
         self.velocity().await?;
         self.rows().await?;
+        self.previews().await?;
         self.rails().await?;
         self.seals().await
     }

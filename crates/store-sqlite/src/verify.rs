@@ -8,6 +8,7 @@
 
 mod gate;
 mod ledger;
+mod previews;
 mod queries;
 mod rails;
 mod rows;
@@ -29,7 +30,7 @@ use crate::{SqliteStore, errors};
 /// Progress is told every so many rows.
 const TOLD: u64 = 100_000;
 /// Invariants that are walked; those asked in SQL come before them.
-const WALKED: usize = 17;
+const WALKED: usize = 18;
 
 #[async_trait]
 impl Audit for SqliteStore {
@@ -81,6 +82,7 @@ pub(crate) fn statements() -> impl Iterator<Item = &'static str> {
         rows::CUSTOMERS,
         rows::TALLIES,
         rows::GATE_PROFILES,
+        previews::USED,
         rails::TRANSACTIONS,
         rails::SIGNED_QUOTES,
         seals::SECRETS,
@@ -124,6 +126,7 @@ impl Work<'_> {
         self.ledger().await?;
         self.velocity().await?;
         self.rows().await?;
+        self.previews().await?;
         self.rails().await?;
         self.seals().await
     }
