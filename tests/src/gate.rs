@@ -431,7 +431,6 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
             answers: answers.clone(),
             catalogue: Arc::clone(&catalogue),
             rates: world.rates().clone(),
-            rail: rail(setup.mode),
             ttl: setup.signed_quote_ttl,
         },
         redeeming: Redeeming {
@@ -447,6 +446,7 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
             tokens: TokenKey::new(&MasterKey::new([7; 32]), "embed"),
             ttl: Duration::from_secs(60 * 60),
             widget: Origin::stored(setup::WIDGET).expect("an origin"),
+            catalogue: Arc::clone(&catalogue),
         },
         delivered: Delivered {
             desk: store.clone(),

@@ -94,7 +94,8 @@ pub(crate) struct EmbedTokenRecord {
     flow: Option<&'static str>,
     /// How the widget looks.
     branding: BrandingRecord,
-    /// Why there is nothing to offer: `quota_exhausted`, or null.
+    /// Why there is nothing to offer, or null: `quota_exhausted`, or of what the session binds `currency_not_supported`,
+    /// `asset_not_supported` or `corridor_not_available`.
     #[schema(required = true, example = json!(null))]
     unavailable_reason: Option<&'static str>,
 }

@@ -10,6 +10,7 @@ use gate_core::customer::Unique;
 use gate_core::draft::{DraftFault, NotEntitled};
 use gate_core::order::OrderFault;
 use gate_core::preview::PreviewFault;
+use gate_core::pricing::OutOfRange;
 use gate_core::session::NotOpen;
 use gate_core::usecases::acting::ActError;
 use gate_core::usecases::bootstrap::BootstrapError;
@@ -37,7 +38,7 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "amount_out_of_range",
             400,
             InvalidRequest,
-            "The amount exceeds 10000000000.",
+            "The amount, or the other leg of its order, exceeds 10000000000, rounds to zero or does not cover the fees.",
             FIX,
         ),
         error_doc(
@@ -212,7 +213,7 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "rails_not_available",
             501,
             ServerError,
-            "No rail is connected to this installation: nothing can be paid in or out, so no quote is signed either.",
+            "No rail is connected to this installation: nothing can be paid in or out. Judged last, so all else of the request was in order.",
             "Do not retry; ask the operator.",
         ),
         error_doc(
@@ -372,8 +373,13 @@ pub(crate) fn preview_error(error: PreviewError) -> ApiError {
     match error {
         PreviewError::Order(fault) => order_fault(fault),
         PreviewError::UnknownMethod => ApiError::invalid_request(format!("{error}.")),
+        PreviewError::OutOfRange(fault) => out_of_range(fault),
         PreviewError::Store(fault) => fault.into(),
     }
+}
+
+fn out_of_range(fault: OutOfRange) -> ApiError {
+    ApiError::invalid("amount_out_of_range", format!("`amount`: {fault}."))
 }
 
 fn preview_fault(fault: PreviewFault) -> ApiError {

@@ -12,13 +12,12 @@ use crate::rails::{PayInRecord, PayOutRecord};
 use crate::signed_quotes::SignedQuoteRecord;
 
 /// Refusals of the operations that lock or redeem a quote under a key.
-const KEYED: [&str; 6] = [
+const KEYED: [&str; 5] = [
     "idempotency_key_required",
     "idempotency_key_invalid",
     "idempotency_in_progress",
     "outcome_unknown",
     "rails_not_enabled",
-    "rails_not_available",
 ];
 
 /// Refusals of the operation that locks one.
@@ -30,13 +29,14 @@ const LOCK: [&str; 4] = [
 ];
 
 /// Refusals of the operations that redeem one.
-const REDEEM: [&str; 6] = [
+const REDEEM: [&str; 7] = [
     "resource_not_found",
     "session_not_open",
     "user_not_approved",
     "quote_session_mismatch",
     "quote_consumed",
     "quote_expired",
+    "rails_not_available",
 ];
 
 const READ: [&str; 2] = ["resource_not_found", "rails_not_enabled"];

@@ -154,7 +154,6 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
             answers: answers.clone(),
             catalogue: Arc::clone(&runtime.catalogue),
             rates: Arc::clone(&runtime.rates),
-            rail: runtime.rail.clone(),
             ttl: base.config.signed_quote_ttl,
         },
         redeeming: Redeeming {
@@ -170,6 +169,7 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
             tokens: base.embed_tokens.clone(),
             ttl: base.config.embed_token_ttl,
             widget,
+            catalogue: Arc::clone(&runtime.catalogue),
         },
         delivered: Delivered {
             desk: base.store.clone(),

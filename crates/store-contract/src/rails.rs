@@ -84,7 +84,6 @@ impl Rails {
                 answers: answers.clone(),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
                 rates: Arc::new(Even),
-                rail: Some(Arc::clone(&rail)),
                 ttl: TTL,
             },
             redeeming: Redeeming {

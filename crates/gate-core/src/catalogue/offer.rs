@@ -253,32 +253,42 @@ impl Catalogue {
         open.then_some(()).ok_or(Ineligible::CorridorNotAvailable)
     }
 
+    /// Is a currency, and the asset where one is named, served on a side, or where none is named on
+    /// either: for whomever?
+    ///
+    /// # Errors
+    /// [`Ineligible`]: the first reason against it.
+    pub fn serves(
+        &self,
+        currency: &str,
+        asset: Option<&str>,
+        side: Option<Side>,
+    ) -> Result<(), Ineligible> {
+        let currency = self.currency(currency);
+        let currency = currency.ok_or(Ineligible::CurrencyNotSupported)?.asset;
+        let open = match asset {
+            None => sides(side).any(|side| self.methods_for(side, currency).next().is_some()),
+            Some(symbol) => {
+                let listing = self.asset(symbol).filter(|listing| listing.active);
+                let listing = listing.ok_or(Ineligible::AssetNotSupported)?;
+                sides(side).any(|side| self.is_corridor(side, currency, listing))
+            }
+        };
+        open.then_some(()).ok_or(Ineligible::CorridorNotAvailable)
+    }
+
     fn ineligible(&self, audience: &Audience<'_>, enquiry: &Enquiry) -> Option<Ineligible> {
         let country = match audience {
             Audience::Country(country) => country,
             Audience::Everybody => return Some(Ineligible::CountryUnresolved),
             Audience::Nobody => return Some(Ineligible::CountryNotSupported),
         };
-        let currency = match &enquiry.currency {
-            None => country.currency,
-            Some(code) => match self.currency(code) {
-                Some(currency) => currency.asset,
-                None => return Some(Ineligible::CurrencyNotSupported),
-            },
-        };
-        let listing = match &enquiry.asset {
-            None => None,
-            Some(symbol) => match self.asset(symbol).filter(|listing| listing.active) {
-                Some(listing) => Some(listing),
-                None => return Some(Ineligible::AssetNotSupported),
-            },
-        };
-        let open = sides(enquiry.side).any(|side| match listing {
-            Some(listing) => self.is_corridor(side, currency, listing),
-            None => self.methods_for(side, currency).next().is_some(),
-        });
-        let together = open && currency == country.currency;
-        (!together).then_some(Ineligible::CorridorNotAvailable)
+        let own = country.currency.code();
+        let currency = enquiry.currency.as_deref().unwrap_or(own);
+        let served = self.serves(currency, enquiry.asset.as_deref(), enquiry.side);
+        let theirs = currency.eq_ignore_ascii_case(own);
+        let foreign = (!theirs).then_some(Ineligible::CorridorNotAvailable);
+        served.err().or(foreign)
     }
 
     fn audience(&self, region: &Region) -> Audience<'_> {

@@ -2,10 +2,12 @@
 //! and gets a token for just that.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::origin::Origin;
+use partner_core::rates::Side;
 use partner_core::token::{TokenKey, Unsigned};
 use partner_core::{Access, Tenant};
 use url::Url;
@@ -13,11 +15,12 @@ use url::Url;
 use super::expiry::{Expiring, ExpiryError};
 use super::reading::Reading;
 use crate::branding::Branding;
+use crate::catalogue::{Catalogue, Ineligible};
 use crate::embed::{self, Claims, Scopes};
 use crate::events::EventFault;
 use crate::quota::Tally;
 use crate::secret::PresentedSecret;
-use crate::session::{NotOpen, Session, SessionStatus};
+use crate::session::{Flow, NotOpen, Session, SessionStatus};
 
 /// Bootstraps widgets.
 #[derive(Clone)]
@@ -30,6 +33,8 @@ pub struct Bootstrapping {
     pub ttl: Duration,
     /// Where the hosted widget is served from.
     pub widget: Origin,
+    /// What is offered.
+    pub catalogue: Arc<Catalogue>,
 }
 
 impl fmt::Debug for Bootstrapping {
@@ -78,6 +83,8 @@ pub struct Embed {
 pub enum Unavailable {
     /// The live session quota of the month is used up.
     QuotaExhausted,
+    /// What the session binds is not offered.
+    NotOffered(Ineligible),
 }
 
 impl Unavailable {
@@ -86,6 +93,7 @@ impl Unavailable {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::QuotaExhausted => "quota_exhausted",
+            Self::NotOffered(reason) => reason.as_str(),
         }
     }
 }
@@ -137,8 +145,8 @@ impl Bootstrapping {
             None => None,
         };
         let unavailable = match &session {
-            // Its session was counted when it was created.
-            Some(_) => None,
+            // It was counted when it was created.
+            Some(session) => self.not_offered(session),
             None => self.unavailable(access).await?,
         };
         let branding = self.sessions.store.branding_get(who).await?;
@@ -184,6 +192,19 @@ impl Bootstrapping {
             | SessionStatus::Expired
             | SessionStatus::Cancelled) => Err(NotOpen(ended).into()),
         }
+    }
+
+    /// Why nobody can pay the session, whatever the country.
+    fn not_offered(&self, session: &Session) -> Option<Unavailable> {
+        let terms = &session.terms;
+        let side = match terms.flow {
+            Some(Flow::OnRamp) => Some(Side::OnRamp),
+            Some(Flow::OffRamp) => Some(Side::OffRamp),
+            Some(Flow::Swap) | None => None,
+        };
+        let token = terms.target_token.as_deref();
+        let served = self.catalogue.serves(terms.currency.code(), token, side);
+        served.err().map(Unavailable::NotOffered)
     }
 
     async fn unavailable(&self, access: &Access) -> Result<Option<Unavailable>, StoreError> {

@@ -16,10 +16,8 @@ use partner_core::{Access, Denial};
 use serde_json::json;
 
 use super::expiry::Expiring;
-use super::redeeming::NoRail;
 use crate::catalogue::{Catalogue, Ineligible};
-use crate::order::{Order, OrderDraft, OrderFault};
-use crate::ports::Rail;
+use crate::order::{OrderDraft, OrderFault};
 use crate::pricing::OutOfRange;
 use crate::signed_quote::{QuoteTerms, SignedQuote, SignedQuoteId, Unsigned};
 
@@ -37,8 +35,6 @@ pub struct Locking {
     pub catalogue: Arc<Catalogue>,
     /// Where rates come from.
     pub rates: Arc<dyn RateSource>,
-    /// What redeems quotes; without one none is given.
-    pub rail: Option<Arc<dyn Rail>>,
     /// How long a quote can be redeemed.
     pub ttl: Duration,
 }
@@ -64,9 +60,6 @@ pub enum LockError {
     /// A request with the same key is being worked on.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
-    /// Nothing could redeem it.
-    #[error(transparent)]
-    NoRail(#[from] NoRail),
     /// A field is wrong.
     #[error(transparent)]
     Order(#[from] OrderFault),
@@ -74,7 +67,7 @@ pub enum LockError {
     #[error("`payment_method`: expected a method of the currency and side, such as \"sepa\"")]
     UnknownMethod,
     /// What is asked for is not offered there.
-    #[error("the order is not offered at present: {}", .0.as_str())]
+    #[error("the order is not offered: {}", .0.as_str())]
     NotOffered(Ineligible),
     /// No rate is young enough.
     #[error("there is no rate at present")]
@@ -102,7 +95,6 @@ impl LostRace for LockError {
             Self::Answer(fault) => fault.lost_race(),
             Self::Store(error) => error.lost_race(),
             Self::InProgress
-            | Self::NoRail(_)
             | Self::Order(_)
             | Self::UnknownMethod
             | Self::NotOffered(_)
@@ -156,9 +148,6 @@ impl Locking {
             Entered::Busy => return Err(LockError::InProgress),
             Entered::Free(ticket) => ticket,
         };
-        if self.rail.is_none() {
-            return Err(NoRail.into());
-        }
         let terms = self.price(draft).await?;
         retry_lost_races(|| self.lock_once(access, &call, &terms, render)).await
     }
@@ -168,8 +157,10 @@ impl Locking {
         let id = draft.payment_method.as_str();
         let method = self.catalogue.method(order.side, order.currency, id);
         let method = method.ok_or(LockError::UnknownMethod)?;
-        self.is_offered(&order)?;
-        let asset = order.listing.asset;
+        let (listing, asset) = (order.listing, order.listing.asset);
+        self.catalogue
+            .offers(order.side, order.currency, listing, order.country)
+            .map_err(LockError::NotOffered)?;
         let source = self.rates.rate(order.currency, asset, order.amount);
         let source = source.await.ok_or(LockError::RateUnavailable)?;
         Ok(QuoteTerms {
@@ -178,26 +169,6 @@ impl Locking {
             payment_method: method.id.clone(),
             priced: order.price(&source, method)?,
         })
-    }
-
-    fn is_offered(&self, order: &Order<'_>) -> Result<(), LockError> {
-        let listing = order.listing;
-        let country = order.country.map(|code| self.catalogue.country(code));
-        let reason = match country {
-            _ if !listing.active => Ineligible::AssetNotSupported,
-            _ if !listing.is_offered(order.side, order.currency) => {
-                Ineligible::CorridorNotAvailable
-            }
-            Some(Some(country)) if country.supported => {
-                if country.currency == order.currency {
-                    return Ok(());
-                }
-                Ineligible::CorridorNotAvailable
-            }
-            Some(_) => Ineligible::CountryNotSupported,
-            None => return Ok(()),
-        };
-        Err(LockError::NotOffered(reason))
     }
 
     async fn lock_once(

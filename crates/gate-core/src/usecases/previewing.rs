@@ -15,7 +15,7 @@ use crate::catalogue::{Catalogue, Ineligible, Method};
 use crate::order::{Order, OrderDraft, OrderFault};
 use crate::ports::GateStore;
 use crate::preview::{Bound, Preview, PreviewId};
-use crate::pricing::Priced;
+use crate::pricing::{OutOfRange, Priced};
 
 /// Previews orders.
 #[derive(Clone)]
@@ -69,6 +69,12 @@ pub struct PreviewOption<'c> {
     pub priced: Result<Priced, Unavailable>,
 }
 
+impl PreviewOption<'_> {
+    fn is_out_of_range(&self) -> bool {
+        matches!(self.priced, Err(Unavailable::OutOfRange))
+    }
+}
+
 /// Why an order has no price by a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unavailable {
@@ -101,6 +107,9 @@ pub enum PreviewError {
     /// The method does not move the currency this way.
     #[error("`payment_method`: expected a method of the currency and side, such as \"sepa\"")]
     UnknownMethod,
+    /// By every method a leg is nothing after the fees, or too much.
+    #[error(transparent)]
+    OutOfRange(#[from] OutOfRange),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -120,6 +129,9 @@ impl Previewing {
         let order = draft.order.judge(&self.catalogue)?;
         let methods = self.methods(&order, draft.payment_method.as_deref())?;
         let options = self.options(&order, methods).await;
+        if !options.is_empty() && options.iter().all(PreviewOption::is_out_of_range) {
+            return Err(OutOfRange.into());
+        }
         let (id, expires_at) = if access.gate.preview_locks {
             let preview = self.lock(access, &order).await?;
             (Some(preview.id), preview.expires_at)

@@ -1,8 +1,8 @@
 //! Redeeming a signed quote: a pay-in or a pay-out for the user of a session.
 //!
 //! The rail is asked what the payer needs before a transaction is opened. In it session and quote
-//! are judged, and the redemption, the record, its transaction, the events and the answer are
-//! written together. What moves the money comes after the commit (`settling.rs`).
+//! are judged, the rail's own answer last, and the redemption, the record, its transaction, the events
+//! and the answer are written together. What moves the money comes after the commit (`settling.rs`).
 
 use std::fmt;
 use std::sync::Arc;
@@ -154,6 +154,8 @@ impl Redemption {
 enum Prepared {
     /// The quote looked as if it could not be redeemed.
     NotAsked,
+    /// There is none.
+    NoRail,
     /// Nothing.
     Silent,
     /// What the payer of this record needs.
@@ -186,20 +188,18 @@ impl Redeeming {
             Entered::Busy => return Err(RedeemError::InProgress),
             Entered::Free(ticket) => ticket,
         };
-        let rail = self.rail.as_deref().ok_or(NoRail)?;
-        retry_lost_races(|| self.redeem_once(rail, access, &call, asked, render)).await
+        retry_lost_races(|| self.redeem_once(access, &call, asked, render)).await
     }
 
     async fn redeem_once(
         &self,
-        rail: &dyn Rail,
         access: &Access,
         call: &Call,
         asked: &Redemption,
         render: &Render<'_, RailRecord>,
     ) -> Result<Given, RedeemError> {
         let who = &access.tenant;
-        let prepared = self.prepare(rail, who, asked).await?;
+        let prepared = self.prepare(who, asked).await?;
         let (session_id, quote_id) = asked.named(who);
         let mut tx = self.sessions.store.gate_begin("rail_create").await?;
         let kept = self.answers.lock(tx.as_mut(), Some(call)).await?;
@@ -236,6 +236,7 @@ impl Redeeming {
         quote.must_be_active(now)?;
         let (id, instructions) = match prepared {
             Prepared::Ready(id, instructions) => (id, instructions),
+            Prepared::NoRail => return Err(NoRail.into()),
             Prepared::Silent => return Err(RedeemError::RailSilent),
             // What looked closed is not: look again.
             Prepared::NotAsked => return Err(StoreError::Retry.into()),
@@ -267,12 +268,10 @@ impl Redeeming {
 
     /// Asks the rail what the payer will need, unless the quote looks as if it could not be
     /// redeemed: then nothing comes of it.
-    async fn prepare(
-        &self,
-        rail: &dyn Rail,
-        who: &Tenant,
-        asked: &Redemption,
-    ) -> Result<Prepared, RedeemError> {
+    async fn prepare(&self, who: &Tenant, asked: &Redemption) -> Result<Prepared, RedeemError> {
+        let Some(rail) = self.rail.as_deref() else {
+            return Ok(Prepared::NoRail);
+        };
         let (_, Some(quote)) = asked.named(who) else {
             return Ok(Prepared::NotAsked);
         };

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use gate_core::amount::SessionAmount;
+use gate_core::catalogue::Catalogue;
 use gate_core::draft::Draft;
 use gate_core::object::JsonObject;
 use gate_core::secret::SecretHash;
@@ -215,6 +216,7 @@ impl Gate {
                 tokens: tokens.clone(),
                 ttl: HOUR,
                 widget: Origin::stored(WIDGET).unwrap(),
+                catalogue: Arc::new(Catalogue::built_in().unwrap()),
             },
             test_sending: TestSending {
                 sessions: sessions.clone(),

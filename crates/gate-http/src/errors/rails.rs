@@ -1,30 +1,25 @@
 //! How the refusals of signed quotes and rails read from outside.
 
+use gate_core::catalogue::Ineligible;
 use gate_core::rail::Mismatch;
 use gate_core::signed_quote::QuoteClosed;
 use gate_core::usecases::locking::LockError;
 use gate_core::usecases::redeeming::RedeemError;
 use http_kit::ApiError;
 
-use super::{answer_fault, in_progress, not_open, order_fault, undoable};
+use super::{answer_fault, in_progress, not_open, order_fault, out_of_range, undoable};
 
 pub(crate) fn lock_error(error: LockError) -> ApiError {
     match error {
         LockError::InProgress => in_progress(),
-        LockError::NoRail(_) => no_rail(),
         LockError::Order(fault) => order_fault(fault),
         LockError::UnknownMethod => ApiError::invalid_request(format!("{error}.")),
-        LockError::NotOffered(reason) => ApiError::invalid(
-            reason.as_str(),
-            "The order is not offered at present, or not there.",
-        ),
+        LockError::NotOffered(reason) => ApiError::invalid(reason.as_str(), not_offered(reason)),
         LockError::RateUnavailable => ApiError::conflict(
             "rate_unavailable",
             "There is no rate at present. Nothing was locked.",
         ),
-        LockError::OutOfRange(fault) => {
-            ApiError::invalid("amount_out_of_range", format!("`amount`: {fault}."))
-        }
+        LockError::OutOfRange(fault) => out_of_range(fault),
         LockError::Denied(denial) => denial.into(),
         LockError::Answer(fault) => answer_fault(fault),
         LockError::Store(fault) => fault.into(),
@@ -58,6 +53,20 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
     }
 }
 
+/// Names the field, and what was expected of it.
+const fn not_offered(reason: Ineligible) -> &'static str {
+    match reason {
+        Ineligible::CountryUnresolved | Ineligible::CountryNotSupported => {
+            "`country_code`: expected a country that is served."
+        }
+        Ineligible::CurrencyNotSupported => "`currency`: expected one that is served.",
+        Ineligible::AssetNotSupported => "`asset`: expected one that is offered at present.",
+        Ineligible::CorridorNotAvailable => {
+            "`side`, `currency`, `asset` and `country_code`: expected what is offered together, in the country's own currency."
+        }
+    }
+}
+
 fn quote_closed(closed: QuoteClosed) -> ApiError {
     match closed {
         QuoteClosed::Consumed => {
@@ -77,7 +86,6 @@ fn no_rail() -> ApiError {
 /// Every refusal of rails, as it reads from outside.
 #[cfg(test)]
 pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
-    use gate_core::catalogue::Ineligible;
     use gate_core::pricing::OutOfRange;
     use gate_core::session::{NotOpen, SessionStatus};
     use gate_core::usecases::redeeming::NoRail;
@@ -85,7 +93,6 @@ pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
 
     let locks = [
         LockError::InProgress,
-        LockError::NoRail(NoRail),
         LockError::UnknownMethod,
         LockError::NotOffered(Ineligible::CountryNotSupported),
         LockError::NotOffered(Ineligible::AssetNotSupported),

@@ -365,6 +365,51 @@ async fn a_used_up_quota_is_a_neutral_answer() {
     gate.finish().await;
 }
 
+// rule: gate.bootstrap.not-offered
+#[tokio::test]
+async fn a_session_that_nobody_can_pay_is_a_neutral_answer() {
+    let gate = Gate::new().await;
+    for (key, changes, reason) in [
+        ("plain", json!({}), json!(null)),
+        ("token", json!({ "target_token": "btc" }), json!(null)),
+        ("swap", json!({ "flow": "swap" }), json!(null)),
+        (
+            "sale",
+            json!({ "flow": "off_ramp", "target_token": "USDT" }),
+            json!(null),
+        ),
+        (
+            "chf",
+            json!({ "currency": "CHF" }),
+            json!("currency_not_supported"),
+        ),
+        (
+            "doge",
+            json!({ "target_token": "DOGE" }),
+            json!("asset_not_supported"),
+        ),
+        // Listed, and without a method.
+        (
+            "yen",
+            json!({ "currency": "JPY" }),
+            json!("corridor_not_available"),
+        ),
+    ] {
+        let mut body = acceptance::session(SHOP);
+        for (field, value) in changes.as_object().unwrap() {
+            body[field] = value.clone();
+        }
+        let made = gate.acme().create(&body, key).await.created();
+        let answer = with(&gate, &json!({ "clientSecret": made["client_secret"] })).await;
+        let answer = answer.ok();
+        assert_eq!(answer["unavailable_reason"], reason, "{key}");
+        assert_eq!(answer["available"], json!(reason.is_null()), "{key}");
+        assert_eq!(answer["session_id"], made["id"]);
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
 // rule: throttle.gate-routes, throttle.exact
 #[tokio::test]
 async fn bootstraps_are_counted_by_publishable_key() {

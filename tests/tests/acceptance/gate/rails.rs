@@ -159,7 +159,11 @@ async fn what_cannot_be_locked_is_refused_and_leaves_the_key_free() {
         (json!({ "amount": "100.13" }), 409, "rate_unavailable"),
         (json!({ "asset": "BTC" }), 409, "rate_unavailable"),
     ] {
-        lock(&acme, "q", changes).await.refused(status, code);
+        let field = changes.as_object().unwrap().keys().next().unwrap().clone();
+        let refusal = lock(&acme, "q", changes).await.refused(status, code);
+        if status == 400 {
+            refusal.saying(&field);
+        }
     }
     let unkeyed = Call::post(QUOTES).json(&json!({
         "currency": "EUR", "asset": "USDT", "amount": "1", "side": "on_ramp", "payment_method": "sepa",
@@ -543,19 +547,33 @@ async fn what_settles_after_its_session_has_ended_leaves_it_as_it_was() {
     gate.finish().await;
 }
 
-// rule: gate.rail.none
+// rule: gate.rail.none, gate.rail.approved
 #[tokio::test]
-async fn without_a_rail_nothing_is_locked_or_redeemed() {
+async fn without_a_rail_a_redemption_is_judged_and_then_refused() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     let acme = live.acme();
-    lock(&acme, "q", json!({}))
-        .await
-        .refused(501, "rails_not_available");
+    let operator = live.world().operator();
+    operator
+        .change_gate(ACME, |gate| gate.kyc_trusted = true)
+        .await;
+    let quote = purchase(&acme, "q", "100.00").await;
+    assert!(id(&quote).starts_with("qt_live_"));
     for path in [PAY_INS, PAY_OUTS] {
-        let answer = redeem(&acme, path, "p", "qt", "gs").await;
-        answer.refused(501, "rails_not_available");
+        let unknown = redeem(&acme, path, "p", "qt", "gs").await;
+        unknown.refused(404, "resource_not_found");
     }
+    let stranger = session(&acme, "s", "100.00", json!({})).await;
+    let refused = redeem(&acme, PAY_INS, "p", &id(&quote), &stranger).await;
+    refused.refused(403, "user_not_approved");
+    let verified = json!({ "kyc_package": { "level": "full" } });
+    let verified = session(&acme, "v", "100.00", verified).await;
+    let wrong = redeem(&acme, PAY_OUTS, "p", &id(&quote), &verified).await;
+    wrong.refused(409, "quote_session_mismatch");
+    let refused = redeem(&acme, PAY_INS, "p", &id(&quote), &verified).await;
+    refused.refused(501, "rails_not_available");
+    assert_eq!(read(&acme, QUOTES, &id(&quote)).await["status"], "active");
     live.close().await;
+    gate.world().notice_all().await;
     gate.finish().await;
 }
