@@ -21,13 +21,14 @@ class World:
     def client(self, key=None):
         return Client(self.service, key, self.contract)
 
-    def partner(self, funds=None, top=None, terms=None, receipts=None, name=None, gate=None, **pools):
+    def partner(self, funds=None, top=None, terms=None, receipts=None, name=None, gate=None, gate_webhook=None, **pools):
         """A fresh partner. What a test does to it, no other test sees."""
         who = f"{name or 'p'}-{secrets.token_hex(5)}"
         values = profile(**pools)
         rows = terms_for(values.get("allowed", [])) if terms is None else terms
         secret, publishable = new_key("secret"), new_key("publishable")
-        partner = Partner(self, who, secret, publishable, self.client(secret), values, rows, top or {}, gate)
+        client = self.client(secret)
+        partner = Partner(self, who, secret, publishable, client, values, rows, top or {}, gate, gate_webhook)
         self.installation.apply(partner.toml())
         if funds:
             partner.fund(funds)

@@ -85,10 +85,12 @@ class Partner:
     terms: list = field(default_factory=list)
     top: dict = field(default_factory=dict)
     gate: dict | None = None
+    gate_webhook: dict | None = None
 
     def toml(self):
         keys = [{"kind": "secret", "key": self.secret}, {"kind": "publishable", "key": self.publishable}]
-        return partner_toml(self.id, self.top, self.pools, self.terms, keys=keys, gate=self.gate)
+        gate = {"gate": self.gate, "gate_webhook": self.gate_webhook}
+        return partner_toml(self.id, self.top, self.pools, self.terms, keys=keys, **gate)
 
     def change(self, top=None, terms=None, **pools):
         """Applies the partner's file again with changes; running services follow within 5 s."""
