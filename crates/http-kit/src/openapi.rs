@@ -1,6 +1,8 @@
 //! The published contract: what every operation of every service shares, added in one place to
 //! what the routes say of themselves.
 
+mod requests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use utoipa::openapi::extensions::ExtensionsBuilder;
@@ -9,7 +11,7 @@ use utoipa::openapi::path::{
     Paths,
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{Array, Object, ObjectBuilder, OneOf, SchemaType, Type};
+use utoipa::openapi::schema::{Array, ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::{Tag, TagBuilder};
 use utoipa::openapi::{
@@ -31,7 +33,6 @@ const ERROR: &str = "Error";
 /// The status of whatever is not documented with its own.
 const ANY_ERROR: &str = "default";
 const JSON: &str = "application/json";
-const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 /// An event that a service sends.
 #[derive(Debug, Clone)]
@@ -229,7 +230,7 @@ impl Contract {
     pub fn finish(mut self) -> Result<OpenApi, ContractFault> {
         let groups: BTreeSet<String> = self.api.tags.iter().flatten().map(name_of).collect();
         for operation in operations(&mut self.api.paths) {
-            sharpen(operation);
+            requests::sharpen(operation);
             let id = operation.operation_id.as_deref().unwrap_or_default();
             if !operation.responses.responses.contains_key(ANY_ERROR) {
                 self.faults
@@ -294,52 +295,6 @@ fn is_date(value: &str) -> bool {
 /// Only if the document holds something JSON cannot express.
 pub fn to_value(api: &OpenApi) -> Result<serde_json::Value, ContractFault> {
     serde_json::to_value(api).map_err(|fault| ContractFault(vec![fault.to_string()]))
-}
-
-/// What the macros cannot say of an operation's requests.
-fn sharpen(operation: &mut Operation) {
-    for parameter in operation.parameters.iter_mut().flatten() {
-        let RefOr::T(parameter) = parameter else {
-            continue;
-        };
-        if parameter.name == IDEMPOTENCY_KEY {
-            parameter.schema = Some(idempotency_key());
-        } else if let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema {
-            never_null(schema);
-        }
-    }
-    let Some(RefOr::T(body)) = &mut operation.request_body else {
-        return;
-    };
-    for content in body.content.values_mut() {
-        if let RefOr::T(content) = content
-            && let Some(RefOr::T(Schema::OneOf(OneOf { items, .. }))) = &content.schema
-        {
-            // One that may be left out is still not null.
-            content.schema = items.iter().find(|it| matches!(it, RefOr::Ref(_))).cloned();
-        }
-    }
-}
-
-/// A header or a query is there or it is not; neither can hold a null.
-fn never_null(schema: &mut Object) {
-    if let SchemaType::Array(kinds) = &mut schema.schema_type {
-        kinds.retain(|kind| *kind != Type::Null);
-    }
-    if let SchemaType::Array(kinds) = &schema.schema_type
-        && let [only] = kinds.as_slice()
-    {
-        schema.schema_type = SchemaType::Type(only.clone());
-    }
-}
-
-fn idempotency_key() -> RefOr<Schema> {
-    let schema = ObjectBuilder::new()
-        .schema_type(Type::String)
-        // 1 to 255 visible ASCII characters, bare or as a quoted string.
-        .pattern(Some(r#"^("[!-~]{1,255}"|[!#-~][!-~]{0,254})$"#))
-        .build();
-    RefOr::T(Schema::Object(schema))
 }
 
 fn name_of(tag: &Tag) -> String {
@@ -553,7 +508,6 @@ pub fn list_of(schema: &str) -> RefOr<Schema> {
 
 #[cfg(test)]
 mod tests {
-    use utoipa::openapi::schema::OneOfBuilder;
     use utoipa::openapi::{InfoBuilder, OpenApiBuilder, PathsBuilder};
 
     use super::*;
@@ -604,41 +558,6 @@ mod tests {
             Some(vec![
                 "operation `listStars` stands under unknown `Stars`".to_owned()
             ])
-        );
-    }
-
-    #[test]
-    fn no_header_and_no_body_can_be_null() {
-        let nullable = SchemaType::from_iter([Type::String, Type::Null]);
-        let header = |name: &str| {
-            ParameterBuilder::new()
-                .name(name)
-                .parameter_in(ParameterIn::Header)
-                .schema(Some(ObjectBuilder::new().schema_type(nullable.clone())))
-        };
-        let null = ObjectBuilder::new().schema_type(Type::Null);
-        let either = OneOfBuilder::new()
-            .item(Ref::from_schema_name(ERROR))
-            .item(null);
-        let content = ContentBuilder::new().schema(Some(either)).build();
-        let mut operation = OperationBuilder::new()
-            .parameter(header("Origin"))
-            .parameter(header(IDEMPOTENCY_KEY))
-            .request_body(Some(
-                RequestBodyBuilder::new().content(JSON, content).build(),
-            ))
-            .build();
-        sharpen(&mut operation);
-        let said = serde_json::to_value(&operation).unwrap();
-        assert_eq!(
-            said["parameters"][0]["schema"],
-            serde_json::json!({ "type": "string" })
-        );
-        assert!(said["parameters"][1]["schema"]["pattern"].is_string());
-        let body = &said["requestBody"]["content"][JSON]["schema"];
-        assert_eq!(
-            body,
-            &serde_json::json!({ "$ref": "#/components/schemas/Error" })
         );
     }
 

@@ -1,0 +1,100 @@
+//! What a request may hold, where the macros cannot say it.
+
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::schema::{Object, ObjectBuilder, OneOf, SchemaType, Type};
+use utoipa::openapi::{RefOr, Schema};
+
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
+/// Says it of one operation.
+pub(super) fn sharpen(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        let RefOr::T(parameter) = parameter else {
+            continue;
+        };
+        if parameter.name == IDEMPOTENCY_KEY {
+            parameter.schema = Some(idempotency_key());
+        } else if let Some(RefOr::T(Schema::Object(schema))) = &mut parameter.schema {
+            never_null(schema);
+        }
+    }
+    let Some(RefOr::T(body)) = &mut operation.request_body else {
+        return;
+    };
+    for content in body.content.values_mut() {
+        if let RefOr::T(content) = content
+            && let Some(RefOr::T(Schema::OneOf(OneOf { items, .. }))) = &content.schema
+        {
+            // One that may be left out is still not null.
+            content.schema = items.iter().find(|it| matches!(it, RefOr::Ref(_))).cloned();
+        }
+    }
+}
+
+/// A header or a query is there or it is not; neither can hold a null.
+fn never_null(schema: &mut Object) {
+    if let SchemaType::Array(kinds) = &mut schema.schema_type {
+        kinds.retain(|kind| *kind != Type::Null);
+    }
+    if let SchemaType::Array(kinds) = &schema.schema_type
+        && let [only] = kinds.as_slice()
+    {
+        schema.schema_type = SchemaType::Type(only.clone());
+    }
+}
+
+fn idempotency_key() -> RefOr<Schema> {
+    let schema = ObjectBuilder::new()
+        .schema_type(Type::String)
+        // 1 to 255 visible ASCII characters, bare or as a quoted string.
+        .pattern(Some(r#"^("[!-~]{1,255}"|[!#-~][!-~]{0,254})$"#))
+        .build();
+    RefOr::T(Schema::Object(schema))
+}
+
+#[cfg(test)]
+mod tests {
+    use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn};
+    use utoipa::openapi::request_body::RequestBodyBuilder;
+    use utoipa::openapi::schema::OneOfBuilder;
+    use utoipa::openapi::{ContentBuilder, Ref};
+
+    use super::*;
+
+    #[test]
+    fn no_header_and_no_body_can_be_null() {
+        let nullable = SchemaType::from_iter([Type::String, Type::Null]);
+        let header = |name: &str| {
+            ParameterBuilder::new()
+                .name(name)
+                .parameter_in(ParameterIn::Header)
+                .schema(Some(ObjectBuilder::new().schema_type(nullable.clone())))
+        };
+        let null = ObjectBuilder::new().schema_type(Type::Null);
+        let either = OneOfBuilder::new()
+            .item(Ref::from_schema_name("Error"))
+            .item(null);
+        let content = ContentBuilder::new().schema(Some(either)).build();
+        let mut operation = OperationBuilder::new()
+            .parameter(header("Origin"))
+            .parameter(header(IDEMPOTENCY_KEY))
+            .request_body(Some(
+                RequestBodyBuilder::new()
+                    .content("application/json", content)
+                    .build(),
+            ))
+            .build();
+        sharpen(&mut operation);
+        let said = serde_json::to_value(&operation).unwrap();
+        assert_eq!(
+            said["parameters"][0]["schema"],
+            serde_json::json!({ "type": "string" })
+        );
+        assert!(said["parameters"][1]["schema"]["pattern"].is_string());
+        let body = &said["requestBody"]["content"]["application/json"]["schema"];
+        assert_eq!(
+            body,
+            &serde_json::json!({ "$ref": "#/components/schemas/Error" })
+        );
+    }
+}
