@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Asset, Cas, Clock, Entropy, Mode, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Clock, Entropy, Mode, Seen, StoreError, Timestamp};
 use parking_lot::Mutex;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
@@ -524,7 +524,7 @@ impl Engine for Ports {
         None
     }
 
-    async fn hold(&self, trade: TradeId, _: &Order) -> Option<Hold> {
+    async fn hold(&self, trade: TradeId, _: &Order, _: Amount) -> Option<Hold> {
         let (view, now) = self.0.turn(Call::Hold).await;
         let mut far = (*view.far).clone();
         let answer = match view.fault {

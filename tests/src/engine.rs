@@ -1,4 +1,5 @@
-//! The liquidity engine: the sandbox's, unless a test scripts another answer.
+//! The liquidity engine: the sandbox's or whichever a test puts in its place, unless a test scripts
+//! another answer.
 
 use std::fmt;
 use std::future::Future;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kernel::Amount;
 use parking_lot::Mutex;
 use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
 use pools_core::trade::{EngineReport, TradeId};
@@ -30,7 +32,7 @@ pub enum Asked {
 /// How a kind of call is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply<T> {
-    /// As the sandbox does.
+    /// As the sandbox does, or whichever engine stands in its place.
     Sandbox,
     /// Not at all.
     Silent,
@@ -56,11 +58,11 @@ impl<T: Clone> Reply<T> {
 type Hook = Arc<dyn Fn(Asked) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 struct Script {
+    behind: Arc<dyn Engine>,
     depth: Reply<Depth>,
     hold: Reply<Hold>,
     confirm: Reply<Confirmation>,
     report: Reply<EngineReport>,
-    timeout: Duration,
     meanwhile: Option<Hook>,
     asked: Vec<Asked>,
 }
@@ -71,11 +73,11 @@ pub struct ScriptedEngine(Mutex<Script>);
 impl Default for ScriptedEngine {
     fn default() -> Self {
         Self(Mutex::new(Script {
+            behind: Arc::new(SandboxEngine),
             depth: Reply::Sandbox,
             hold: Reply::Sandbox,
             confirm: Reply::Sandbox,
             report: Reply::Sandbox,
-            timeout: SandboxEngine.timeout(),
             meanwhile: None,
             asked: Vec::new(),
         }))
@@ -89,6 +91,15 @@ impl fmt::Debug for ScriptedEngine {
 }
 
 impl ScriptedEngine {
+    /// Puts another engine in the sandbox's place.
+    pub fn becomes(&self, engine: Arc<dyn Engine>) {
+        self.0.lock().behind = engine;
+    }
+
+    fn behind(&self) -> Arc<dyn Engine> {
+        Arc::clone(&self.0.lock().behind)
+    }
+
     /// Scripts depth.
     pub fn depth(&self, reply: Reply<Depth>) {
         self.0.lock().depth = reply;
@@ -147,16 +158,16 @@ impl Engine for ScriptedEngine {
         let scripted = self.0.lock().depth.next();
         match scripted {
             Some(answer) => answer,
-            None => SandboxEngine.depth(order).await,
+            None => self.behind().depth(order).await,
         }
     }
 
-    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold> {
+    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
         self.note(Asked::Hold(trade, order.clone())).await;
         let scripted = self.0.lock().hold.next();
         match scripted {
             Some(answer) => answer,
-            None => SandboxEngine.hold(trade, order).await,
+            None => self.behind().hold(trade, order, output).await,
         }
     }
 
@@ -165,12 +176,13 @@ impl Engine for ScriptedEngine {
         let scripted = self.0.lock().confirm.next();
         match scripted {
             Some(answer) => answer,
-            None => SandboxEngine.confirm(trade).await,
+            None => self.behind().confirm(trade).await,
         }
     }
 
     async fn let_go(&self, trade: TradeId) {
         self.note(Asked::LetGo(trade)).await;
+        self.behind().let_go(trade).await;
     }
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
@@ -178,11 +190,11 @@ impl Engine for ScriptedEngine {
         let scripted = self.0.lock().report.next();
         match scripted {
             Some(answer) => answer,
-            None => SandboxEngine.report(enquiry).await,
+            None => self.behind().report(enquiry).await,
         }
     }
 
     fn timeout(&self) -> Duration {
-        self.0.lock().timeout
+        self.behind().timeout()
     }
 }

@@ -1,6 +1,9 @@
-//! The rate source: the sandbox's, unless a test sets a pair's rate or takes it away.
+//! The rate source: the sandbox's or whichever a test puts in its place, unless a test sets a pair's
+//! rate or takes it away.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use kernel::{Amount, Asset, Mid};
@@ -11,13 +14,34 @@ use providers::SandboxRates;
 use rust_decimal::Decimal;
 
 /// Rates by pair, such as `EUR-USDT`.
-#[derive(Debug, Default)]
 pub struct ScriptedRates {
+    behind: Mutex<Arc<dyn RateSource>>,
     pairs: Mutex<BTreeMap<String, Option<SourceRate>>>,
     asked: Mutex<Vec<String>>,
 }
 
+impl Default for ScriptedRates {
+    fn default() -> Self {
+        Self {
+            behind: Mutex::new(Arc::new(SandboxRates)),
+            pairs: Mutex::default(),
+            asked: Mutex::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ScriptedRates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ScriptedRates")
+    }
+}
+
 impl ScriptedRates {
+    /// Puts another source in the sandbox's place.
+    pub fn becomes(&self, source: Arc<dyn RateSource>) {
+        *self.behind.lock() = source;
+    }
+
     /// Sets a pair's mid, crypto per fiat, and the source's spread.
     pub fn set(&self, pair: &str, mid: &str, spread_bps: u16) {
         let mid = Mid::new(Decimal::from_str_exact(mid).unwrap()).unwrap();
@@ -44,7 +68,10 @@ impl RateSource for ScriptedRates {
         self.asked.lock().push(pair);
         match scripted {
             Some(rate) => rate,
-            None => SandboxRates.rate(fiat, crypto, order).await,
+            None => {
+                let behind = Arc::clone(&self.behind.lock());
+                behind.rate(fiat, crypto, order).await
+            }
         }
     }
 }

@@ -201,6 +201,12 @@ impl World {
         &self.0.clock
     }
 
+    /// The same, for whoever keeps it.
+    #[must_use]
+    pub fn ticking(&self) -> Arc<ManualClock> {
+        Arc::clone(&self.0.clock)
+    }
+
     /// Moves the clock on.
     pub fn after(&self, millis: u64) {
         self.0.clock.advance(Duration::from_millis(millis));

@@ -12,9 +12,13 @@ struct Document {
     program: &'static str,
 }
 
-const DOCUMENTS: [Document; 4] = [
+const DOCUMENTS: [Document; 5] = [
     Document {
         name: "pools-v1",
+        program: "pools-service",
+    },
+    Document {
+        name: "engine-v1",
         program: "pools-service",
     },
     Document {

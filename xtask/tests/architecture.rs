@@ -50,9 +50,9 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ("redis", &["coordination"], "Redis belongs to coordination"),
     ("moka", &["coordination"], "a cache is shared state"),
     (
-        "reqwest",
+        "hyper-rustls",
         &["providers"],
-        "outgoing calls belong to the providers",
+        "calls to the operator's far ends belong to the providers",
     ),
     (
         "axum",
@@ -61,8 +61,8 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "utoipa",
-        &["gate-http", "http-kit", "pools-http"],
-        "the published contract belongs to the HTTP crates",
+        &["gate-http", "http-kit", "pools-http", "providers"],
+        "a published contract is made where its shapes are: by the HTTP crates, and for an engine by the adapter that asks it",
     ),
     (
         "utoipa-axum",
@@ -81,13 +81,13 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "hyper",
-        &["http-kit", "penstock", "webhooks"],
-        "one listener; the command line is a client of it, the worker one of the endpoints",
+        &["http-kit", "penstock", "providers", "webhooks"],
+        "one listener; the command line is a client of it, the worker one of the endpoints, the providers of far ends",
     ),
     (
         "hyper-util",
-        &["http-kit", "penstock", "webhooks"],
-        "one listener; the command line is a client of it, the worker one of the endpoints",
+        &["http-kit", "penstock", "providers", "webhooks"],
+        "one listener; the command line is a client of it, the worker one of the endpoints, the providers of far ends",
     ),
     (
         "fail",
@@ -111,13 +111,13 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "rustls",
-        &["coordination", "webhooks"],
-        "TLS towards endpoints has one home; the driver of Redis is given a provider of cryptography",
+        &["coordination", "providers", "webhooks"],
+        "TLS towards endpoints has one home, towards the operator's far ends another; the driver of Redis is given a provider of cryptography",
     ),
     (
         "rustls-native-certs",
-        &["webhooks"],
-        "TLS towards endpoints has one home",
+        &["providers", "webhooks"],
+        "TLS towards endpoints has one home, towards the operator's far ends another",
     ),
     (
         "clap",

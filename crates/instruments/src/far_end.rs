@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::book::{Book, Counters, Histograms, SPANS};
+use crate::book::{Book, Counters, Gauges, Histograms, SPANS};
 use crate::metrics;
 
 #[derive(Debug)]
@@ -13,6 +13,9 @@ pub(crate) struct Metrics {
     engine_duration: Histograms<1>,
     rates: Counters<1>,
     rates_duration: Histogram,
+    sources: Gauges<1>,
+    source_answers: Counters<1>,
+    withheld: Counters<1>,
 }
 
 impl Metrics {
@@ -29,6 +32,16 @@ impl Metrics {
             ["answer"],
         );
         rates.begin([["rate"], ["none"]]);
+        let source_answers = book.counters(
+            "penstock_rate_source_answers_total",
+            "Answers of the sources of `PENSTOCK_RATES=http:`; `prices` are whole answers, all others are faults, which the log names with their source",
+            ["answer"],
+        );
+        let withheld = book.counters(
+            "penstock_rates_withheld_total",
+            "Questions that were given no rate: too few sources had a price young enough, or their prices lay too far apart",
+            ["reason"],
+        );
         Self {
             engine,
             engine_duration: book.histograms(
@@ -43,6 +56,74 @@ impl Metrics {
                 "One question to the source of rates",
                 SPANS,
             ),
+            sources: book.gauges(
+                "penstock_rate_sources",
+                "Sources of `PENSTOCK_RATES=http:` by what their last answer was",
+                ["state"],
+            ),
+            source_answers,
+            withheld,
+        }
+    }
+}
+
+/// What a source of rates answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceAnswer {
+    /// All the prices it is asked for.
+    Prices,
+    /// None in time.
+    Late,
+    /// None at all.
+    Unreachable,
+    /// Another status than 200.
+    Refused,
+    /// Something that has not all the prices.
+    Unread,
+    /// Prices that were old, or made in the future.
+    Old,
+}
+
+impl SourceAnswer {
+    const ALL: [Self; 6] = [
+        Self::Prices,
+        Self::Late,
+        Self::Unreachable,
+        Self::Refused,
+        Self::Unread,
+        Self::Old,
+    ];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prices => "prices",
+            Self::Late => "late",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::Unread => "unread",
+            Self::Old => "old",
+        }
+    }
+}
+
+/// Why a pair has no rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withheld {
+    /// Too few prices are young enough.
+    TooFew,
+    /// The prices lie too far apart.
+    TooFarApart,
+}
+
+impl Withheld {
+    const ALL: [Self; 2] = [Self::TooFew, Self::TooFarApart];
+
+    /// The word of the metric, and of the log.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooFew => "too_few",
+            Self::TooFarApart => "too_far_apart",
         }
     }
 }
@@ -64,5 +145,40 @@ pub fn rates(answer: &'static str, took: Option<Duration>) {
         if let Some(took) = took {
             metrics.far_end.rates_duration.observe(took.as_secs_f64());
         }
+    }
+}
+
+/// There are sources of rates: their counters begin at 0.
+pub fn rate_sources_begin() {
+    if let Some(metrics) = metrics() {
+        let answers = SourceAnswer::ALL.map(|answer| [answer.as_str()]);
+        metrics.far_end.source_answers.begin(answers);
+        let reasons = Withheld::ALL.map(|reason| [reason.as_str()]);
+        metrics.far_end.withheld.begin(reasons);
+    }
+}
+
+/// How many sources of rates there are, and of how many the last answer was whole.
+pub fn rate_sources(answering: usize, all: usize) {
+    if let Some(metrics) = metrics() {
+        let failing = all.saturating_sub(answering);
+        for (state, count) in [("answering", answering), ("failing", failing)] {
+            let count = u64::try_from(count).unwrap_or(u64::MAX);
+            metrics.far_end.sources.set([state], count);
+        }
+    }
+}
+
+/// A source of rates was asked.
+pub fn rate_source(answer: SourceAnswer) {
+    if let Some(metrics) = metrics() {
+        metrics.far_end.source_answers.inc([answer.as_str()]);
+    }
+}
+
+/// A pair was given no rate.
+pub fn rate_withheld(reason: Withheld) {
+    if let Some(metrics) = metrics() {
+        metrics.far_end.withheld.inc([reason.as_str()]);
     }
 }

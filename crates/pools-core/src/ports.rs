@@ -399,8 +399,9 @@ pub trait Engine: Send + Sync {
     /// Has the engine depth for an order?
     async fn depth(&self, order: &Order) -> Option<Depth>;
 
-    /// Holds liquidity for a trade until it is confirmed, let go, or lapses.
-    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold>;
+    /// Holds liquidity for a trade until it is confirmed, let go, or lapses. `output` is the other
+    /// leg, fixed by the quote: what is delivered of a purchase, what is paid out of a sale.
+    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
 
     /// Confirms a hold, so that the engine may deliver.
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;

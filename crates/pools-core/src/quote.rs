@@ -51,6 +51,15 @@ impl Terms {
             Side::OffRamp => self.crypto,
         }
     }
+
+    /// The leg the partner gets: crypto on a purchase, fiat on a sale.
+    #[must_use]
+    pub const fn output(&self) -> Amount {
+        match self.side {
+            Side::OnRamp => self.crypto,
+            Side::OffRamp => self.fiat,
+        }
+    }
 }
 
 /// A firm quote: its terms and the facts its status is derived from.

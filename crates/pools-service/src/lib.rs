@@ -38,6 +38,14 @@ pub fn openapi_yaml() -> Result<String, StartFault> {
     Ok(pools_http::openapi_yaml()?)
 }
 
+/// What an operator's engine answers, as `PENSTOCK_ENGINE=http:<url>` expects it.
+///
+/// # Errors
+/// [`StartFault::Contract`].
+pub fn engine_yaml() -> Result<String, StartFault> {
+    Ok(http_kit::openapi::to_yaml(&runtime::engine_openapi())?)
+}
+
 fn setup(runtime: &Runtime, site: Site) -> Setup {
     let base = &runtime.base;
     let config = &base.config;

@@ -12,10 +12,16 @@ fn main() -> ExitCode {
     service_kit::run(&Program {
         name: "pools-service",
         about: "The Penstock liquidity pools API",
-        documents: &[Document {
-            name: "pools-v1",
-            yaml: pools_service::openapi_yaml,
-        }],
+        documents: &[
+            Document {
+                name: "pools-v1",
+                yaml: pools_service::openapi_yaml,
+            },
+            Document {
+                name: "engine-v1",
+                yaml: pools_service::engine_yaml,
+            },
+        ],
         start: |runtime| Box::pin(pools_service::start(runtime)),
     })
 }

@@ -57,8 +57,8 @@ impl Engine for MeasuredEngine {
         .await
     }
 
-    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold> {
-        let hold = around(Step::EngineHold, self.0.hold(trade, order));
+    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
+        let hold = around(Step::EngineHold, self.0.hold(trade, order, output));
         measured("hold", hold, |answer| match answer {
             None => SILENCE,
             Some(Hold::Held) => "held",

@@ -31,7 +31,7 @@ impl Engine for NoEngine {
         None
     }
 
-    async fn hold(&self, _: TradeId, _: &Order) -> Option<Hold> {
+    async fn hold(&self, _: TradeId, _: &Order, _: Amount) -> Option<Hold> {
         None
     }
 

@@ -116,7 +116,7 @@ impl Engine for SandboxEngine {
         }
     }
 
-    async fn hold(&self, _: TradeId, order: &Order) -> Option<Hold> {
+    async fn hold(&self, _: TradeId, order: &Order, _: Amount) -> Option<Hold> {
         Some(if Path::of(order.amount) == Path::HoldRefused {
             Hold::Refused
         } else {
@@ -274,7 +274,7 @@ mod tests {
         ] {
             let order = order(amount, "EUR");
             assert_eq!(SandboxEngine.depth(&order).await, depth, "{amount}");
-            let held = SandboxEngine.hold(trade(), &order).await;
+            let held = SandboxEngine.hold(trade(), &order, order.amount).await;
             assert_eq!(held, Some(hold), "{amount}");
         }
     }

@@ -12,6 +12,7 @@ use kernel::{Clock, Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::ports::Housekeeping;
 use pools_core::usecases::recount::Recounting;
+use providers::HttpRates;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -72,6 +73,21 @@ pub(crate) fn keep_house(
         let (store, stopping) = (base.store.clone(), stop.clone());
         background.spawn(supervised("sampling", stop.clone(), move || {
             sample(store.clone(), mode, file.clone(), stopping.clone())
+        }));
+    }
+}
+
+/// Starts asking each source of rates, until `stop`.
+pub(crate) fn follow_rates(
+    rates: &Arc<HttpRates>,
+    background: &TaskTracker,
+    stop: &CancellationToken,
+) {
+    for number in 0..rates.sources() {
+        let (rates, stopping) = (Arc::clone(rates), stop.clone());
+        background.spawn(supervised("rates", stop.clone(), move || {
+            let (rates, stopping) = (Arc::clone(&rates), stopping.clone());
+            async move { rates.follow(number, stopping.cancelled()).await }
         }));
     }
 }

@@ -18,6 +18,7 @@ use partner_core::origin::Origin;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
+use providers::EngineSecret;
 
 use setting::Shown;
 use source::Given;
@@ -82,6 +83,8 @@ pub struct Config {
     pub rates: RatesChoice,
     /// Which liquidity engine is asked.
     pub engine: EngineChoice,
+    /// What an engine over HTTP is shown.
+    pub engine_secret: Option<EngineSecret>,
     /// The operator's own catalogue of the gate; `None`: the built-in one.
     pub catalogue: Option<PathBuf>,
     /// The header in which the edge names a country; `None`: no edge is believed.
@@ -194,6 +197,7 @@ impl Config {
             webhook_allow_private: given.value(&setting::WEBHOOK_ALLOW_PRIVATE)?,
             rates: given.value(&setting::RATES)?,
             engine: given.value(&setting::ENGINE)?,
+            engine_secret: given.get(&setting::ENGINE_SECRET)?,
             catalogue: given.get(&setting::CATALOGUE)?,
             edge_country_header: given.value(&setting::EDGE_COUNTRY_HEADER)?,
             log_format: given.value(&setting::LOG_FORMAT)?,
@@ -237,14 +241,32 @@ fn beside_each_other(given: &Given) -> Vec<ConfigFault> {
             faults.push(given.refuse(setting, "the sandbox serves mode test only"));
         }
     }
+    if is_http(given, &setting::ENGINE) && given.text(&setting::ENGINE_SECRET).is_none() {
+        let expected = "expected 16 to 256 visible ASCII characters: mode live asks no engine that cannot tell who asks";
+        faults.push(given.refuse(&setting::ENGINE_SECRET, expected));
+    }
     faults
+}
+
+/// Is the setting something behind HTTP?
+fn is_http(given: &Given, setting: &dyn setting::AnySetting) -> bool {
+    given
+        .text(setting)
+        .is_some_and(|text| text.starts_with("http:"))
 }
 
 /// Settings that are right and yet do less than they seem to.
 fn worth_saying(given: &Given) -> Vec<String> {
     let mut said = Vec::new();
-    if given.mode() == Mode::Live && given.text(&setting::REDIS_URL).is_none() {
+    if given.mode() == Mode::Test {
+        return said;
+    }
+    if given.text(&setting::REDIS_URL).is_none() {
         said.push("PENSTOCK_REDIS_URL is not set: limits are kept in the process".to_owned());
+    }
+    let engine = given.text(&setting::ENGINE).unwrap_or_default();
+    if engine.starts_with("http:http://") {
+        said.push("PENSTOCK_ENGINE is not https: whoever is between reads its secret".to_owned());
     }
     said
 }
@@ -423,6 +445,42 @@ mod tests {
         assert!(faults[2].starts_with("PENSTOCK_ENGINE: the sandbox"));
     }
 
+    // rule: config.engine-secret
+    #[test]
+    fn an_engine_over_http_is_shown_a_secret_in_mode_live() {
+        let load = |engine: &str, secret: &str| {
+            Config::load(&environment(&[
+                ("MODE", "live"),
+                ("MASTER_KEY", KEY),
+                ("ENGINE", engine),
+                ("ENGINE_SECRET", secret),
+            ]))
+        };
+        let secret = "hunter2-hunter2-hunter2";
+        let loaded = load("http:https://engine.example", secret).unwrap();
+        assert!(matches!(loaded.config.engine, EngineChoice::Http(_)));
+        assert!(!loaded.effective.contains(secret), "{}", loaded.effective);
+        assert_eq!(loaded.serving_warnings.len(), 1);
+        let loaded = load("http:http://engine.example", secret).unwrap();
+        let warned = &loaded.serving_warnings[1];
+        assert!(warned.starts_with("PENSTOCK_ENGINE is not https"));
+        for (given, told) in [
+            (
+                "",
+                "PENSTOCK_ENGINE_SECRET: expected 16 to 256 visible ASCII characters: mode live",
+            ),
+            ("hunter2", "PENSTOCK_ENGINE_SECRET: expected 16 to 256"),
+        ] {
+            let faults = load("http:https://engine.example", given).unwrap_err();
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            let line = faults[0].to_string();
+            assert!(
+                line.starts_with(told) && !line.contains("hunter2"),
+                "{line}"
+            );
+        }
+    }
+
     // rule: config.environment-wins
     #[test]
     fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
@@ -443,7 +501,7 @@ mod tests {
 
     #[test]
     fn every_fault_is_named_at_once() {
-        let text = "quote_tll = \"7s\"\npreview_ttl = 1.5\nwebhook_waits = [\"5s\", \"1m\"]\nengine = \"http:http://e\"";
+        let text = "quote_tll = \"7s\"\npreview_ttl = 1.5\nwebhook_waits = [\"5s\", \"1m\"]\nengine = \"http:http://u:hunter2@e\"";
         let (mut sources, _folder) = with_file(
             text,
             &[
@@ -464,7 +522,7 @@ mod tests {
             "PENSTOCK_MASTER_KEY: expected 32 bytes in base64".to_owned(),
             "PENSTOCK_POOLS_LISTEN: expected an address and a port such as 127.0.0.1:4010, got \"4010\"".to_owned(),
             "PENSTOCK_QUOTE_TTL: expected a span greater than zero such as 500ms, 15s, 5m or 24h, got \"7 seconds\"".to_owned(),
-            format!("PENSTOCK_ENGINE (engine in {file}): this version takes none or sandbox"),
+            format!("PENSTOCK_ENGINE (engine in {file}): expected http:<url> without credentials: what the engine is shown stands in PENSTOCK_ENGINE_SECRET"),
         ];
         let mut left = faults.clone();
         for line in &expected {

@@ -20,6 +20,7 @@ mod sampling;
 mod shared;
 
 pub use coordination::causes;
+pub use providers::http_engine::openapi as engine_openapi;
 
 pub use config::{Config, ConfigFault, Loaded, Sources};
 pub use open::{Foundation, OpenFault, Runtime};

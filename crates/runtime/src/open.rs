@@ -20,13 +20,14 @@ use partner_core::token::TokenKey;
 use partner_core::webhooks::schedule::Schedule;
 use pools_core::ports::Engine;
 use providers::{
-    MeasuredEngine, MeasuredRates, NoEngine, NoRates, SandboxEngine, SandboxRates, StaticRates,
+    HttpEngine, HttpRates, MeasuredEngine, MeasuredRates, NoEngine, NoRates, RatesFault,
+    RatesUnopened, SandboxEngine, SandboxRates, StaticRates, http_engine,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
-use crate::background::{keep_house, settle_rails, sweep_sessions};
+use crate::background::{follow_rates, keep_house, settle_rails, sweep_sessions};
 use crate::catalogue;
 use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
 use crate::desk::{QuoteLanes, TransactLanes};
@@ -258,8 +259,8 @@ impl Runtime {
         if config.metrics_listen.is_some() {
             measure(&config, &ports);
         }
-        let rates = Arc::new(MeasuredRates::new(rates(&config.rates)?));
-        let engine = Arc::new(MeasuredEngine::new(engine(config.engine)));
+        let (rates, followed) = rates(&config.rates, &ports.clock)?;
+        let engine = Arc::new(MeasuredEngine::new(engine(&config)?));
         let catalogue = catalogue::read(config.catalogue.as_deref());
         let catalogue = Arc::new(catalogue.map_err(OpenFault::Config)?);
         store::migrate_to_serve(&config, &ports).await?;
@@ -269,13 +270,16 @@ impl Runtime {
         let shutdown = CancellationToken::new();
         let background = TaskTracker::new();
         keep_house(&base, &cache, &background, &shutdown);
+        if let Some(rates) = followed {
+            follow_rates(&rates, &background, &shutdown);
+        }
         let (throttle, in_flight) = shared::open(&base, &background, &shutdown).await;
         background.close();
         Ok(Self {
             directory: cache,
             throttle,
             in_flight,
-            rates,
+            rates: Arc::new(MeasuredRates::new(rates)),
             catalogue,
             engine,
             rail: rail::rail(base.config.mode),
@@ -380,29 +384,55 @@ fn measure(config: &Config, ports: &Ports) {
     });
 }
 
-fn rates(choice: &RatesChoice) -> Result<Arc<dyn RateSource>, OpenFault> {
+/// Where rates come from, and what has to be followed for it.
+type Rates = (Arc<dyn RateSource>, Option<Arc<HttpRates>>);
+
+fn rates(choice: &RatesChoice, clock: &Arc<dyn Clock>) -> Result<Rates, OpenFault> {
     match choice {
-        RatesChoice::None => Ok(Arc::new(NoRates)),
-        RatesChoice::Sandbox => Ok(Arc::new(SandboxRates)),
-        RatesChoice::Static(file) => match StaticRates::read(file) {
-            Ok(rates) => Ok(Arc::new(rates)),
-            Err(faults) => {
-                let of_config = |fault: providers::RatesFault| ConfigFault {
-                    setting: "PENSTOCK_RATES".to_owned(),
-                    expected: fault.to_string(),
-                };
-                Err(OpenFault::Config(
-                    faults.into_iter().map(of_config).collect(),
-                ))
-            }
-        },
+        RatesChoice::None => Ok((Arc::new(NoRates), None)),
+        RatesChoice::Sandbox => Ok((Arc::new(SandboxRates), None)),
+        RatesChoice::Static(file) => {
+            let rates = StaticRates::read(file).map_err(of_rates)?;
+            Ok((Arc::new(rates), None))
+        }
+        RatesChoice::Http(file) => {
+            let environment = |name: &str| std::env::var(name).ok();
+            let rates = HttpRates::read(file, &environment, Arc::clone(clock));
+            let rates = Arc::new(rates.map_err(|unopened| match unopened {
+                RatesUnopened::File(faults) => of_rates(faults),
+                RatesUnopened::Trust(fault) => {
+                    OpenFault::from(refusal_of("PENSTOCK_RATES", &fault))
+                }
+            })?);
+            Ok((rates.clone(), Some(rates)))
+        }
     }
 }
 
-fn engine(choice: EngineChoice) -> Arc<dyn Engine> {
-    match choice {
-        EngineChoice::None => Arc::new(NoEngine),
-        EngineChoice::Sandbox => Arc::new(SandboxEngine),
+fn of_rates(faults: Vec<RatesFault>) -> OpenFault {
+    let named = faults
+        .iter()
+        .map(|fault| refusal_of("PENSTOCK_RATES", fault));
+    OpenFault::Config(named.collect())
+}
+
+fn refusal_of(setting: &str, fault: &dyn fmt::Display) -> ConfigFault {
+    ConfigFault {
+        setting: setting.to_owned(),
+        expected: fault.to_string(),
+    }
+}
+
+fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenFault> {
+    match &config.engine {
+        EngineChoice::None => Ok(Arc::new(NoEngine)),
+        EngineChoice::Sandbox => Ok(Arc::new(SandboxEngine)),
+        EngineChoice::Http(url) => {
+            let secret = config.engine_secret.as_ref();
+            let engine = HttpEngine::new(url.clone(), secret, http_engine::TIMEOUT);
+            let engine = engine.map_err(|fault| refusal_of("PENSTOCK_ENGINE", &fault))?;
+            Ok(Arc::new(engine))
+        }
     }
 }
 

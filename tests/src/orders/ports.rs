@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Asset, Cas, Mode, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
@@ -118,9 +118,9 @@ impl Engine for Ports {
         Engine::depth(&*self.engine, order).await
     }
 
-    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold> {
+    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
         self.pace.turn(false).await;
-        Engine::hold(&*self.engine, trade, order).await
+        Engine::hold(&*self.engine, trade, order, output).await
     }
 
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {

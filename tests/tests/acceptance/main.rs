@@ -10,6 +10,8 @@ mod accounts;
 mod auth;
 mod clocks;
 mod discovery;
+mod far_engine;
+mod far_rates;
 mod framework;
 mod gate;
 mod interleavings;

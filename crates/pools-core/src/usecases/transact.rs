@@ -114,7 +114,10 @@ impl Transacting {
         let trade = TradeId::new(access.tenant.mode, self.clock.now(), self.entropy.as_ref());
         let asked = quote.is_some();
         let hold = match quote {
-            Some(quote) => self.engine.hold(trade, &order_of(quote)).await,
+            Some(quote) => {
+                let (order, output) = (order_of(quote), quote.terms.output());
+                self.engine.hold(trade, &order, output).await
+            }
             None => None,
         };
         let entry = EntryId::new(access.tenant.mode, self.clock.now(), self.entropy.as_ref());

@@ -245,7 +245,7 @@ mockall::mock! {
     #[async_trait]
     impl Engine for FarEngine {
         async fn depth(&self, order: &Order) -> Option<Depth>;
-        async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold>;
+        async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
         async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
         async fn let_go(&self, trade: TradeId);
         async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport>;

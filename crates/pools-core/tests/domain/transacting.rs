@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Asset, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Seen, StoreError, Timestamp};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::pools::PoolId;
 use partner_core::ports::{InFlight, Ticket};
@@ -134,7 +134,7 @@ impl Engine for Scene {
         panic!("depth is a matter of quotes")
     }
 
-    async fn hold(&self, trade: TradeId, order: &Order) -> Option<Hold> {
+    async fn hold(&self, trade: TradeId, order: &Order, _: Amount) -> Option<Hold> {
         self.journal.note("hold");
         self.asked.lock().unwrap().push((trade, order.clone()));
         self.hold

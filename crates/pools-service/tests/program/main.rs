@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod canaries;
 #[cfg(test)]
+mod far_ends;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod metrics;

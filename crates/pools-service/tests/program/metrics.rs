@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use throwaway::Redis;
 
+use crate::far_ends::{Far, name_source};
 use crate::served::{
     Served, eventually, file_for_acme, get, output, provision, quote, text, transact,
 };
@@ -247,7 +248,9 @@ fn the_page_lists_exactly_what_is_exported() {
     provision(folder.path(), &[], &file_for_acme(KEY, None));
     let redis = Redis::start().unwrap();
     let url = redis.url();
-    let served = Served::start(folder.path(), &[METRICS, ("REDIS_URL", &url)]);
+    name_source(folder.path(), &Far::start());
+    let variables = [METRICS, ("REDIS_URL", &url), ("RATES", "http:rates.toml")];
+    let served = Served::start(folder.path(), &variables);
     let bearer = format!("Bearer {KEY}");
     let headers = [("Authorization", &*bearer)];
     let bought = quote(&served, &headers, "100.00");

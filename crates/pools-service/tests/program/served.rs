@@ -14,6 +14,7 @@ use partner_core::usecases::apply::{Provisioning, Run};
 use partner_core::{PartnerId, Tenant};
 use pools_core::usecases::credit::{Credit, Crediting};
 use runtime::{Config, Foundation, Ports, Sources};
+use secrecy::ExposeSecret;
 use serde_json::Value;
 
 /// The program in a folder of its own, with nothing of the environment but what is given.
@@ -152,8 +153,9 @@ fn exchange(address: &str, request: &str) -> String {
     answer
 }
 
-/// Applies a declarative file to the folder's database, or the one that is given, and credits the partner `acme`.
-pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) {
+/// Applies a declarative file to the folder's database, or the one that is given, and credits the partner `acme`. The keys that
+/// were generated.
+pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) -> Vec<String> {
     let database = format!("sqlite://{}/penstock-data/penstock.db", folder.display());
     let given = [&[("DATABASE_URL", &*database)], variables].concat();
     let environment = given
@@ -182,7 +184,7 @@ pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) {
             entropy: Arc::clone(&base.entropy),
             mode,
         };
-        provisioning.apply(&document, Run::Commit).await.unwrap();
+        let applied = provisioning.apply(&document, Run::Commit).await.unwrap();
         let crediting = Crediting {
             store: base.store.clone(),
             entropy: Arc::clone(&base.entropy),
@@ -196,7 +198,10 @@ pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) {
         let who = Tenant { partner, mode };
         crediting.credit(&who, &credit).await.unwrap();
         base.store.close().await;
-    });
+        let keys = applied.created_keys.into_iter();
+        keys.map(|created| created.key.expose_secret().to_owned())
+            .collect()
+    })
 }
 
 /// A declarative file for the partner `acme` with this key and, where given, this webhook.

@@ -14,6 +14,7 @@ use kernel::Mode;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
+use providers::EngineSecret;
 
 use super::value::{self, Database, EngineChoice, LogFormat, RatesChoice, Unread};
 
@@ -361,16 +362,24 @@ pub(crate) static RATES: Setting<RatesChoice> = Setting::new(
     "RATES",
     Default::ByMode("sandbox", "none"),
     value::rates,
-    "none, sandbox or static:<file>",
+    "none, sandbox, static:<file> or http:<file>",
     "where rates come from",
 );
 pub(crate) static ENGINE: Setting<EngineChoice> = Setting::new(
     "ENGINE",
     Default::ByMode("sandbox", "none"),
     value::engine,
-    "none or sandbox",
+    "none, sandbox or http:<url>",
     "which liquidity engine is asked",
 );
+pub(crate) static ENGINE_SECRET: Setting<EngineSecret> = Setting::new(
+    "ENGINE_SECRET",
+    Default::Unset,
+    value::engine_secret,
+    "16 to 256 visible ASCII characters",
+    "what an engine over HTTP is shown with every call",
+)
+.shown(Shown::Masked);
 pub(crate) static CATALOGUE: Setting<PathBuf> = Setting::new(
     "CATALOGUE",
     Default::Unset,
@@ -446,6 +455,7 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &WIDGET_ORIGIN,
     &RATES,
     &ENGINE,
+    &ENGINE_SECRET,
     &CATALOGUE,
     &EDGE_COUNTRY_HEADER,
     &LOG_FORMAT,

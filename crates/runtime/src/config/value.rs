@@ -13,6 +13,7 @@ use kernel::Mode;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
+use providers::{EngineSecret, EngineUrl};
 use store_postgres::PostgresStore;
 use zeroize::Zeroizing;
 
@@ -73,17 +74,21 @@ pub enum RatesChoice {
     None,
     /// The sandbox's fixed rates; mode test only.
     Sandbox,
-    /// A file the operator writes.
+    /// A file of rates the operator writes.
     Static(PathBuf),
+    /// Sources over HTTP, described in a file the operator writes.
+    Http(PathBuf),
 }
 
 /// Which liquidity engine is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineChoice {
     /// None: nothing can be held.
     None,
     /// The sandbox's; mode test only.
     Sandbox,
+    /// One of the operator's, over HTTP.
+    Http(EngineUrl),
 }
 
 /// Where traces are sent, and how many.
@@ -281,9 +286,7 @@ pub(crate) fn rates(text: &str) -> Result<RatesChoice, Unread> {
         None if text == "none" => Ok(RatesChoice::None),
         None if text == "sandbox" => Ok(RatesChoice::Sandbox),
         Some(("static", file)) if !file.is_empty() => Ok(RatesChoice::Static(file.into())),
-        Some(("http", _)) => Err(Unread::Unsupported(
-            "this version takes none, sandbox or static:<file>",
-        )),
+        Some(("http", file)) if !file.is_empty() => Ok(RatesChoice::Http(file.into())),
         _ => Err(Unread::Form),
     }
 }
@@ -292,9 +295,19 @@ pub(crate) fn engine(text: &str) -> Result<EngineChoice, Unread> {
     match text.split_once(':') {
         None if text == "none" => Ok(EngineChoice::None),
         None if text == "sandbox" => Ok(EngineChoice::Sandbox),
-        Some(("http", _)) => Err(Unread::Unsupported("this version takes none or sandbox")),
+        // Not repeated to the operator: it may hold a password.
+        Some(("http", url)) if url.contains('@') => Err(Unread::Unsupported(
+            "expected http:<url> without credentials: what the engine is shown stands in PENSTOCK_ENGINE_SECRET",
+        )),
+        Some(("http", url)) => EngineUrl::parse(url)
+            .map(EngineChoice::Http)
+            .ok_or(Unread::Form),
         _ => Err(Unread::Form),
     }
+}
+
+pub(crate) fn engine_secret(text: &str) -> Result<EngineSecret, Unread> {
+    EngineSecret::parse(text).ok_or(Unread::Form)
 }
 
 pub(crate) fn collector(text: &str) -> Result<url::Url, Unread> {
@@ -537,13 +550,29 @@ mod tests {
             rates("static:r.toml"),
             Ok(RatesChoice::Static("r.toml".into()))
         );
-        assert!(matches!(rates("http:r.toml"), Err(Unread::Unsupported(_))));
-        assert!(matches!(
-            engine("http:http://e"),
-            Err(Unread::Unsupported(_))
-        ));
-        for bad in ["", "static:", "static", "Sandbox", "sandbox:"] {
+        assert_eq!(rates("http:r.toml"), Ok(RatesChoice::Http("r.toml".into())));
+        for bad in ["", "static:", "static", "http:", "Sandbox", "sandbox:"] {
             assert_eq!(rates(bad), Err(Unread::Form), "{bad}");
         }
+    }
+
+    // rule: config.engine-http
+    #[test]
+    fn reads_which_engine_is_asked() {
+        let url = EngineUrl::parse("https://engine.example/desk").unwrap();
+        let read = engine("http:https://engine.example/desk");
+        assert_eq!(read, Ok(EngineChoice::Http(url)));
+        for bad in [
+            "",
+            "http",
+            "http:",
+            "http:engine:9000",
+            "http:ftp://e",
+            "Sandbox",
+        ] {
+            assert_eq!(engine(bad), Err(Unread::Form), "{bad}");
+        }
+        let secret = engine("http:http://user:hunter2@e");
+        assert!(matches!(secret, Err(Unread::Unsupported(_))));
     }
 }

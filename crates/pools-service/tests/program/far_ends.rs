@@ -1,0 +1,169 @@
+//! An engine and sources of rates over HTTP, named in the environment.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use crate::served::{Served, file_for_acme, get, json, output, provision, quote, text, transact};
+
+const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+const SECRET: &str = "a-secret-of-the-engine";
+
+/// Somebody who listens on this machine, answers by the path's last word, and remembers the heads.
+pub(crate) struct Far {
+    url: String,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Far {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let heads = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&heads);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                kept.lock().unwrap().push(answer(stream));
+            }
+        });
+        Self { url, heads }
+    }
+
+    fn heads(&self) -> Vec<String> {
+        std::mem::take(&mut self.heads.lock().unwrap())
+    }
+}
+
+/// Reads one request, answers it and closes; its head.
+fn answer(mut stream: TcpStream) -> String {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        reader.read_line(&mut head).unwrap();
+    }
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let length = length.map_or(0, |length| length.parse().unwrap());
+    reader.read_exact(&mut vec![0; length]).unwrap();
+    let path = head.split(' ').nth(1).unwrap();
+    let body = match path.rsplit('/').next().unwrap() {
+        "rates" => r#"{"mid":1.0850}"#,
+        "depth" => r#"{"status":"enough"}"#,
+        "hold" => r#"{"status":"held"}"#,
+        "confirm" => r#"{"status":"confirmed"}"#,
+        _ => r#"{"status":"delivered","fillTxId":"fill-1"}"#,
+    };
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(answer.as_bytes()).unwrap();
+    head
+}
+
+/// Writes `rates.toml` with one source.
+pub(crate) fn name_source(folder: &Path, rates: &Far) {
+    std::fs::write(folder.join("token"), "t0ken\n").unwrap();
+    let sources = format!(
+        r#"
+        max_age_ms = 60000
+        max_spread_bps = 50
+        min_sources = 1
+        [[pairs]]
+        pair = "EUR-USDT"
+        spread_bps = 25
+        [[sources]]
+        name = "alpha"
+        url = "{}/rates"
+        headers = [{{ name = "X-Api-Key", file = "token" }}]
+        prices = [{{ pair = "EUR-USDT", mid = "/mid" }}]
+        "#,
+        rates.url
+    );
+    std::fs::write(folder.join("rates.toml"), sources).unwrap();
+}
+
+// rule: config.engine-http, config.engine-secret, config.rates-http, engine.http.secret, rates.http.sources
+#[test]
+fn mode_live_trades_with_the_operators_own_far_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let live = [("MODE", "live"), ("MASTER_KEY", MASTER_KEY)];
+    let file = file_for_acme("", None).replace("key = \"\"", "");
+    let keys = provision(folder.path(), &live, &file);
+    let (engine, rates) = (Far::start(), Far::start());
+    name_source(folder.path(), &rates);
+    let engine_url = format!("http:{}", engine.url);
+    let far_ends = [
+        ("RATES", "http:rates.toml"),
+        ("ENGINE", engine_url.as_str()),
+        ("ENGINE_SECRET", SECRET),
+        ("METRICS_LISTEN", "127.0.0.1:0"),
+    ];
+    let variables = [&live[..], &far_ends].concat();
+    let served = Served::start(folder.path(), &variables);
+    let bearer = format!("Bearer {}", keys[0]);
+    let headers = [("Authorization", bearer.as_str())];
+    let bought = quote(&served, &headers, "100.00");
+    assert_eq!(transact(&served, &headers, &bought)["status"], "reserved");
+    let path = format!("GET /v1/pools/transactions/{bought}");
+    let view = json(&served.send(&path, &headers, ""));
+    assert_eq!(view["status"], "settled", "{view}");
+    let asked = engine.heads();
+    assert_eq!(asked.len(), 5, "{asked:#?}");
+    let shown = format!("authorization: Bearer {SECRET}\r\n");
+    assert!(asked.iter().all(|head| head.contains(&shown)), "{asked:#?}");
+    let asked = rates.heads();
+    assert!(asked[0].contains("x-api-key: t0ken\r\n"), "{asked:#?}");
+    let metrics = get(&served.metrics_address(), "/metrics");
+    for series in [
+        "penstock_rate_sources{state=\"answering\"} 1\n",
+        "penstock_rate_sources{state=\"failing\"} 0\n",
+        "penstock_rate_source_answers_total{answer=\"late\"} 0\n",
+        "penstock_rates_withheld_total{reason=\"too_few\"} 0\n",
+    ] {
+        assert!(metrics.contains(series), "{series} in\n{metrics}");
+    }
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0));
+    assert!(
+        !logged.contains(SECRET) && !logged.contains("t0ken"),
+        "{logged}"
+    );
+}
+
+// rule: config.rates-http, rates.http.faults
+#[test]
+fn a_faulty_file_of_sources_stops_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("rates.toml"),
+        "max_age_ms = 1\nmax_age = 2\n",
+    )
+    .unwrap();
+    let ended = output(folder.path(), &[], &[("RATES", "http:rates.toml")]);
+    assert_eq!(ended.status.code(), Some(2));
+    let told = text(&ended.stderr);
+    for line in [
+        "PENSTOCK_RATES: rates.toml:1: max_spread_bps: missing",
+        "PENSTOCK_RATES: rates.toml:2: max_age: unknown key; the nearest known one is `max_age_ms`",
+    ] {
+        assert!(
+            told.lines().any(|found| found.starts_with(line)),
+            "{line} in\n{told}"
+        );
+    }
+    assert!(!folder.path().join("penstock-data").exists());
+}
+
+// rule: engine.http.contract
+#[test]
+fn the_engines_contract_is_the_published_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let printed = output(folder.path(), &["openapi", "engine-v1"], &[]);
+    assert_eq!(printed.status.code(), Some(0));
+    let published = include_str!("../../../../docs/openapi/engine-v1.yaml");
+    let stale = "docs/openapi/engine-v1.yaml is stale: run `cargo xtask openapi`";
+    assert!(text(&printed.stdout) == published, "{stale}");
+}

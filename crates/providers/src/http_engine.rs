@@ -1,0 +1,201 @@
+//! An engine of the operator's, over HTTP: `http:<url>`, by the published contract `engine-v1`.
+//!
+//! Whatever is no answer of that contract is silence: a late answer, a broken connection, a status
+//! other than 200, a body that means nothing. Nothing is ever decided on silence, and nothing is
+//! asked a second time here: the next poll asks under the same trade's id.
+
+mod address;
+mod contract;
+mod wire;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode};
+use kernel::Amount;
+use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
+use pools_core::trade::{EngineReport, TradeId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::client::{CallFault, HttpClient};
+use contract::Operation;
+
+pub use address::{EngineSecret, EngineUrl};
+pub use contract::openapi;
+
+/// How long one call may take. A poll makes two of them within its lease, which is this and two
+/// seconds long.
+pub const TIMEOUT: Duration = Duration::from_secs(2);
+/// An answer is at most this long.
+const LONGEST: usize = 64 * 1024;
+
+/// An engine behind a URL.
+pub struct HttpEngine {
+    client: HttpClient,
+    url: EngineUrl,
+    bearer: Option<HeaderValue>,
+    timeout: Duration,
+    /// Did the last call get an answer?
+    answering: AtomicBool,
+}
+
+impl std::fmt::Debug for HttpEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HttpEngine")
+    }
+}
+
+/// Why a call was given no answer that counts.
+#[derive(Debug, thiserror::Error)]
+enum Silence {
+    #[error(transparent)]
+    Call(#[from] CallFault),
+    #[error("the request cannot be made")]
+    Unmade,
+    #[error("the answer's status is {0}, not 200")]
+    Status(StatusCode),
+    #[error("the answer's body is no object")]
+    NoObject,
+    #[error("the answer's body is not of the contract: {0}")]
+    Body(#[from] serde_json::Error),
+}
+
+impl HttpEngine {
+    /// An engine at this URL that is shown this secret.
+    ///
+    /// # Errors
+    /// The URL is `https` and the machine trusts no certificate.
+    pub fn new(
+        url: EngineUrl,
+        secret: Option<&EngineSecret>,
+        timeout: Duration,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            client: HttpClient::new(url.is_encrypted(), LONGEST)?,
+            url,
+            bearer: secret.map(EngineSecret::bearer),
+            timeout,
+            answering: AtomicBool::new(true),
+        })
+    }
+
+    /// Asks, and notes whether there was an answer.
+    async fn ask<Q, A>(
+        &self,
+        operation: Operation,
+        trade: Option<TradeId>,
+        body: Option<&Q>,
+    ) -> Option<A>
+    where
+        Q: Serialize + Sync,
+        A: DeserializeOwned,
+    {
+        let answer = self.call(operation, trade, body).await;
+        let name = operation.id();
+        match &answer {
+            Ok(_) if !self.answering.swap(true, Ordering::Relaxed) => {
+                tracing::info!(operation = name, "The engine answers again");
+            }
+            Ok(_) => {}
+            Err(fault) => {
+                let trade = trade.map(tracing::field::display);
+                if self.answering.swap(false, Ordering::Relaxed) {
+                    tracing::warn!(operation = name, trade.id = trade, error = %fault, "The engine does not answer");
+                } else {
+                    tracing::debug!(operation = name, trade.id = trade, error = %fault, "The engine still does not answer");
+                }
+            }
+        }
+        answer.ok()
+    }
+
+    async fn call<Q, A>(
+        &self,
+        operation: Operation,
+        trade: Option<TradeId>,
+        body: Option<&Q>,
+    ) -> Result<A, Silence>
+    where
+        Q: Serialize + Sync,
+        A: DeserializeOwned,
+    {
+        let request = self.request(operation, trade, body)?;
+        let answer = self.client.send(request, self.timeout).await?;
+        if answer.status != StatusCode::OK {
+            return Err(Silence::Status(answer.status));
+        }
+        // The reader would take a list of the fields for the object.
+        if !answer.body.trim_ascii_start().starts_with(b"{") {
+            return Err(Silence::NoObject);
+        }
+        Ok(serde_json::from_slice(&answer.body)?)
+    }
+
+    fn request<Q: Serialize>(
+        &self,
+        operation: Operation,
+        trade: Option<TradeId>,
+        body: Option<&Q>,
+    ) -> Result<Request<Full<Bytes>>, Silence> {
+        let (method, path) = operation.route();
+        let trade = trade.map_or(String::new(), |trade| trade.to_string());
+        let uri = self.url.below(&path.replace(contract::TRADE, &trade));
+        let mut request = Request::builder().method(method).uri(uri);
+        if let Some(bearer) = &self.bearer {
+            request = request.header(AUTHORIZATION, bearer);
+        }
+        let body = match body {
+            Some(body) => {
+                request = request.header(CONTENT_TYPE, "application/json");
+                Bytes::from(serde_json::to_vec(body)?)
+            }
+            None => Bytes::new(),
+        };
+        request.body(Full::new(body)).map_err(|_| Silence::Unmade)
+    }
+}
+
+/// No body is sent.
+const NOTHING: Option<&()> = None;
+
+#[async_trait]
+impl Engine for HttpEngine {
+    async fn depth(&self, order: &Order) -> Option<Depth> {
+        let order = wire::Order::of(order);
+        let answer: wire::DepthAnswer = self.ask(Operation::Depth, None, Some(&order)).await?;
+        Some(answer.status.into())
+    }
+
+    async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold> {
+        let deal = wire::Deal::of(order, output);
+        let answer: wire::HoldAnswer = self.ask(Operation::Hold, Some(trade), Some(&deal)).await?;
+        Some(answer.status.into())
+    }
+
+    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
+        let asked = self.ask(Operation::Confirm, Some(trade), NOTHING);
+        let answer: wire::ConfirmAnswer = asked.await?;
+        Some(answer.status.into())
+    }
+
+    async fn let_go(&self, trade: TradeId) {
+        let asked = self.ask(Operation::Release, Some(trade), NOTHING);
+        let _: Option<wire::ReleaseAnswer> = asked.await;
+    }
+
+    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+        let asked = self.ask(Operation::Report, Some(enquiry.trade), NOTHING);
+        let answer: wire::Report = asked.await?;
+        Some(answer.into())
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+}

@@ -1,0 +1,386 @@
+//! The operator's file of sources.
+//!
+//! ```toml
+//! max_age_ms = 10000          # nothing older is quoted
+//! max_spread_bps = 50         # how far the highest price may lie above the lowest
+//! min_sources = 2             # so many young prices, at least
+//! refresh_ms = 2000           # how long a source rests between two answers; absent: 2000
+//! timeout_ms = 1000           # how long one answer may take; absent: 1000
+//!
+//! [[pairs]]
+//! pair = "EUR-USDT"
+//! spread_bps = 25
+//!
+//! [[sources]]
+//! name = "alpha"
+//! url = "https://rates.alpha.example/v1/tickers"
+//! headers = [{ name = "Authorization", prefix = "Bearer ", env = "ALPHA_TOKEN" }]
+//!
+//! [[sources.prices]]
+//! pair = "EUR-USDT"
+//! bid = "/eur_usdt/bid"       # JSON Pointers; or `mid`
+//! ask = "/eur_usdt/ask"
+//! time = "/eur_usdt/at"       # absent: made when it was asked for
+//! time_form = "rfc3339"       # or seconds, milliseconds
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use hyper::Uri;
+use hyper::header::{HeaderName, HeaderValue};
+use partner_core::pools::PoolId;
+use partner_core::rates::WHOLE_BPS;
+use partner_core::tables::{self, Fault, Field, Section, Shape, Sink};
+use url::Url;
+
+use super::Terms;
+use super::json::{Pointer, TimeForm};
+use super::source::{Lookup, Quoted, Source};
+use crate::static_rates::RatesFault;
+
+const ROOT: Shape = Shape {
+    name: "",
+    keys: &[
+        "max_age_ms",
+        "max_spread_bps",
+        "min_sources",
+        "refresh_ms",
+        "timeout_ms",
+        "pairs",
+        "sources",
+    ],
+};
+const PAIR: Shape = Shape {
+    name: "pairs",
+    keys: &["pair", "spread_bps"],
+};
+const SOURCE: Shape = Shape {
+    name: "sources",
+    keys: &["name", "url", "headers", "prices"],
+};
+const HEADER: Shape = Shape {
+    name: "sources.headers",
+    keys: &["name", "prefix", "value", "env", "file"],
+};
+const PRICE: Shape = Shape {
+    name: "sources.prices",
+    keys: &["pair", "mid", "bid", "ask", "inverse", "time", "time_form"],
+};
+const SHAPES: &[&Shape] = &[&ROOT, &PAIR, &SOURCE, &HEADER, &PRICE];
+
+const REFRESH: u64 = 2_000;
+const TIMEOUT: u64 = 1_000;
+/// An hour: nothing of this file is longer.
+const LONGEST: u64 = 3_600_000;
+/// Sources, pairs, and prices of one source.
+const MOST: usize = 64;
+/// Characters of a source's name.
+const NAME: usize = 64;
+
+const PAIR_FORM: &str = "a fiat and a crypto code such as EUR-USDT";
+const POINTER_FORM: &str = "a JSON Pointer such as /data/0/mid";
+
+/// What a file says.
+pub(super) struct Sources {
+    pub(super) terms: Terms,
+    pub(super) pairs: BTreeMap<PoolId, u16>,
+    pub(super) sources: Vec<Source>,
+}
+
+type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
+
+/// Reads a file.
+pub(super) fn read(path: &Path, environment: Environment<'_>) -> Result<Sources, Vec<RatesFault>> {
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|fault| {
+        vec![RatesFault {
+            file: file.clone(),
+            line: None,
+            expected: format!("expected a readable TOML file of [[sources]] ({fault})"),
+        }]
+    })?;
+    let found = tables::read(&text, &ROOT, SHAPES, |sink, root| {
+        document(sink, root, environment)
+    });
+    let named = |fault: &Fault| RatesFault {
+        file: file.clone(),
+        line: Some(fault.line),
+        expected: match &*fault.key {
+            "" => fault.problem.clone(),
+            key => format!("{key}: {}", fault.problem),
+        },
+    };
+    match found {
+        Ok(Some(sources)) => Ok(sources),
+        // Whatever is missing was noted where it is missing.
+        Ok(None) => Err(Vec::new()),
+        Err(faults) => Err(faults.0.iter().map(named).collect()),
+    }
+}
+
+fn document(
+    sink: &mut Sink<'_>,
+    root: &Section<'_, '_>,
+    environment: Environment<'_>,
+) -> Option<Sources> {
+    let terms = terms(sink, root);
+    let pairs = pairs(sink, root);
+    let mut sources: Vec<Source> = Vec::new();
+    let mut names: Vec<&str> = Vec::new();
+    for section in bounded(sink, root, "sources", &SOURCE) {
+        if let Some(field) = section.field("name") {
+            let name = field.text().unwrap_or_default();
+            if names.contains(&name) {
+                field.refuse(sink, "expected a name of its own");
+            }
+            names.push(name);
+        }
+        sources.extend(source(sink, &section, &pairs, environment));
+    }
+    let terms = terms?;
+    for (pair, (at, _)) in &pairs {
+        let serving = sources.iter().filter(|source| source.serves(*pair)).count();
+        if sink.count() == 0 && serving < terms.min_sources {
+            let needed = terms.min_sources;
+            let problem = format!(
+                "expected {needed} sources (min_sources) of {pair} at least, found {serving}"
+            );
+            sink.add(*at, "pairs.pair", problem);
+        }
+    }
+    Some(Sources {
+        terms,
+        pairs: pairs
+            .into_iter()
+            .map(|(pair, (_, bps))| (pair, bps))
+            .collect(),
+        sources,
+    })
+}
+
+fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
+    let age_form = "how old a price may become, in milliseconds";
+    let age = root.required(sink, "max_age_ms", age_form);
+    let max_age = age.as_ref().and_then(|field| millis(sink, field));
+    let near_form = "how far the highest price may lie above the lowest, in basis points";
+    let near = root.required(sink, "max_spread_bps", near_form);
+    let max_spread_bps = near.and_then(|field| field.whole(sink, WHOLE_BPS));
+    let least = root.required(sink, "min_sources", "how many young prices are enough");
+    let min_sources = least.and_then(|field| {
+        let least = field.whole(sink, MOST)?;
+        if least == 0 {
+            field.refuse(sink, "expected one at least");
+        }
+        Some(least)
+    });
+    let mut span = |key, absent| match root.field(key) {
+        Some(field) => millis(sink, &field),
+        None => Some(Duration::from_millis(absent)),
+    };
+    let (refresh, timeout) = (span("refresh_ms", REFRESH)?, span("timeout_ms", TIMEOUT)?);
+    let max_age = max_age?;
+    if let Some(field) = age.filter(|_| max_age < refresh.saturating_add(timeout)) {
+        let round = refresh.saturating_add(timeout).as_millis();
+        field.refuse(
+            sink,
+            &format!("expected {round} (refresh_ms and timeout_ms) at least, or prices are too old between two answers"),
+        );
+    }
+    Some(Terms {
+        max_age,
+        max_spread_bps: max_spread_bps?,
+        min_sources: min_sources?,
+        refresh,
+        timeout,
+    })
+}
+
+fn millis(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<Duration> {
+    let millis = field.whole(sink, LONGEST)?;
+    if millis == 0 {
+        field.refuse(sink, "expected one millisecond at least");
+    }
+    Some(Duration::from_millis(millis))
+}
+
+/// The pairs, each with its spread and the place of its name.
+fn pairs(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> BTreeMap<PoolId, (usize, u16)> {
+    let mut found = BTreeMap::new();
+    for section in bounded(sink, root, "pairs", &PAIR) {
+        let spread = section.required(
+            sink,
+            "spread_bps",
+            "the spread that is quoted, in basis points",
+        );
+        let spread = spread.and_then(|field| field.whole(sink, WHOLE_BPS));
+        let Some(field) = section.required(sink, "pair", PAIR_FORM) else {
+            continue;
+        };
+        let (Some(pair), Some(spread)) = (field.read(sink, PAIR_FORM, PoolId::parse), spread)
+        else {
+            continue;
+        };
+        if found.insert(pair, (field.at, spread)).is_some() {
+            field.refuse(sink, "expected every pair once");
+        }
+    }
+    found
+}
+
+fn source(
+    sink: &mut Sink<'_>,
+    section: &Section<'_, '_>,
+    pairs: &BTreeMap<PoolId, (usize, u16)>,
+    environment: Environment<'_>,
+) -> Option<Source> {
+    let name = section.required(sink, "name", "what the source is called in logs");
+    let name = name.and_then(|field| field.label(sink, NAME));
+    let url_form =
+        "http:// or https://, a host and perhaps a path and a query, without credentials";
+    let uri = section.required(sink, "url", url_form);
+    let uri = uri.and_then(|field| {
+        let uri = field.text().and_then(address);
+        if uri.is_none() {
+            // Not shown: it may hold a password.
+            field.refuse_unseen(sink, &format!("expected {url_form}"));
+        }
+        uri
+    });
+    let headers = section.sections(sink, "headers", &HEADER);
+    let headers: Vec<_> = headers
+        .iter()
+        .filter_map(|section| header(sink, section, environment))
+        .collect();
+    let mut lookups = BTreeMap::new();
+    for section in bounded(sink, section, "prices", &PRICE) {
+        let Some(field) = section.required(sink, "pair", PAIR_FORM) else {
+            continue;
+        };
+        let pair = field.read(sink, PAIR_FORM, PoolId::parse);
+        if pair.is_some_and(|pair| !pairs.contains_key(&pair)) {
+            field.refuse(sink, "expected a pair of [[pairs]]");
+        }
+        if let (Some(pair), Some(lookup)) = (pair, lookup(sink, &section))
+            && lookups.insert(pair, lookup).is_some()
+        {
+            field.refuse(sink, "expected every pair once");
+        }
+    }
+    Some(Source::new(name?, uri?, headers, lookups))
+}
+
+/// A list of tables, of one at least and not too many.
+fn bounded<'d, 's>(
+    sink: &mut Sink<'_>,
+    section: &Section<'d, 's>,
+    key: &'static str,
+    shape: &'static Shape,
+) -> Vec<Section<'d, 's>> {
+    let found = section.sections(sink, key, shape);
+    if !(1..=MOST).contains(&found.len()) {
+        let problem = format!(
+            "expected 1 to {MOST} of [[{}]], found {}",
+            shape.name,
+            found.len()
+        );
+        sink.add(section.at, shape.name, problem);
+    }
+    found
+}
+
+fn address(text: &str) -> Option<Uri> {
+    let url = Url::parse(text).ok()?;
+    let known = matches!(url.scheme(), "http" | "https") && url.has_host();
+    let bare = url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
+    url.as_str().parse().ok().filter(|_| known && bare)
+}
+
+fn lookup(sink: &mut Sink<'_>, section: &Section<'_, '_>) -> Option<Lookup> {
+    let mut at = |key| {
+        let field = section.field(key)?;
+        Some(field.read(sink, POINTER_FORM, Pointer::parse))
+    };
+    let (mid, bid, ask, time) = (at("mid"), at("bid"), at("ask"), at("time"));
+    let price = match (mid, bid, ask) {
+        (Some(mid), None, None) => mid.map(Quoted::Mid),
+        (None, Some(bid), Some(ask)) => bid.zip(ask).map(|(bid, ask)| Quoted::BidAndAsk(bid, ask)),
+        _ => {
+            sink.add(
+                section.at,
+                "sources.prices",
+                "expected either mid, or bid and ask",
+            );
+            None
+        }
+    };
+    let form = section.field("time_form").map(|field| {
+        if time.is_none() {
+            field.refuse(sink, "expected time beside it, which says where");
+        }
+        field.read(sink, "rfc3339, seconds or milliseconds", TimeForm::parse)
+    });
+    let form = form.unwrap_or(Some(TimeForm::Rfc3339));
+    let made_at = match time {
+        Some(at) => Some((at?, form?)),
+        None => None,
+    };
+    Some(Lookup {
+        price: price?,
+        inverse: section.flag(sink, "inverse"),
+        made_at,
+    })
+}
+
+/// A header; what is secret in it stands in a variable or in a file.
+fn header(
+    sink: &mut Sink<'_>,
+    section: &Section<'_, '_>,
+    environment: Environment<'_>,
+) -> Option<(HeaderName, HeaderValue)> {
+    let form = "the name of a header such as X-Api-Key";
+    let name = section.required(sink, "name", form)?;
+    let name = name.read(sink, form, |text| {
+        HeaderName::from_bytes(text.as_bytes()).ok()
+    });
+    let prefix = section.field("prefix").and_then(|field| {
+        let text = field.text();
+        if text.is_none() {
+            field.refuse(sink, "expected a string");
+        }
+        text
+    });
+    let given = ["value", "env", "file"].map(|key| section.field(key));
+    let (field, value) = match given {
+        [Some(field), None, None] => {
+            let value = field.text().map(str::to_owned);
+            (field, value)
+        }
+        [None, Some(field), None] => {
+            let value = field.text().and_then(environment);
+            (field, value)
+        }
+        [None, None, Some(field)] => {
+            let value = field
+                .text()
+                .and_then(|file| std::fs::read_to_string(file).ok());
+            (field, value)
+        }
+        _ => {
+            let problem = "expected one of value, env (a variable's name) and file (a file's)";
+            sink.add(section.at, "sources.headers", problem);
+            return None;
+        }
+    };
+    let value = value.map(|value| format!("{}{}", prefix.unwrap_or_default(), value.trim()));
+    let value = value.filter(|value| !value.is_empty());
+    let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
+    let Some(mut value) = value else {
+        let problem = "expected printable characters there, found none or others";
+        field.refuse_unseen(sink, problem);
+        return None;
+    };
+    value.set_sensitive(true);
+    Some((name?, value))
+}

@@ -1,0 +1,274 @@
+//! Finding a value in an answer, and reading it as it is written: no number passes through a float.
+
+use std::fmt;
+
+use kernel::{Bound, Timestamp};
+use rust_decimal::Decimal;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// A place in a document: a JSON Pointer (RFC 6901).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pointer {
+    text: String,
+    tokens: Vec<String>,
+}
+
+impl Pointer {
+    /// Reads `/data/0/mid`; `~1` is a slash in a name, `~0` a tilde. The empty one is the whole.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let tokens = match text.strip_prefix('/') {
+            Some(rest) => rest.split('/').map(unescaped).collect::<Option<_>>()?,
+            None if text.is_empty() => Vec::new(),
+            None => return None,
+        };
+        Some(Self {
+            text: text.to_owned(),
+            tokens,
+        })
+    }
+
+    /// The value at this place, if there is exactly one.
+    pub(super) fn find<'d>(&self, document: &'d RawValue) -> Option<&'d RawValue> {
+        let mut tokens = self.tokens.iter();
+        tokens.try_fold(document, |value, token| step(value, token))
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.text)
+    }
+}
+
+/// A name as it was before it was escaped; `None` where a tilde escapes nothing.
+fn unescaped(token: &str) -> Option<String> {
+    let mut parts = token.split('~');
+    let mut name = parts.next()?.to_owned();
+    for part in parts {
+        let (escaped, rest) = part.split_at_checked(1)?;
+        name.push(match escaped {
+            "0" => '~',
+            "1" => '/',
+            _ => return None,
+        });
+        name.push_str(rest);
+    }
+    Some(name)
+}
+
+fn step<'d>(value: &'d RawValue, token: &str) -> Option<&'d RawValue> {
+    let text = value.get();
+    if text.starts_with('{') {
+        let Members(members) = serde_json::from_str(text).ok()?;
+        let mut named = members.into_iter().filter(|(name, _)| name == token);
+        let found = named.next();
+        // Readers differ on which of two would count.
+        return found
+            .filter(|_| named.next().is_none())
+            .map(|(_, value)| value);
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    let plain = token == "0" || !token.starts_with(['0', '+']);
+    items
+        .get(token.parse::<usize>().ok().filter(|_| plain)?)
+        .copied()
+}
+
+/// The members of an object, also those of the same name.
+struct Members<'d>(Vec<(String, &'d RawValue)>);
+
+impl<'de: 'd, 'd> Deserialize<'de> for Members<'d> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        from.deserialize_map(Each)
+    }
+}
+
+/// What stands in a number, or in a string.
+fn written(value: &RawValue) -> Option<String> {
+    let text = value.get();
+    if text.starts_with('"') {
+        return serde_json::from_str(text).ok();
+    }
+    let number = text.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+    number.then(|| text.to_owned())
+}
+
+/// A price: a number or a string of one, greater than zero, with all its digits.
+pub(super) fn price(value: &RawValue) -> Option<Decimal> {
+    let text = written(value)?;
+    exact(&text).filter(|price| *price > Decimal::ZERO)
+}
+
+/// A decimal, with an exponent or without, unless a digit would be lost.
+fn exact(text: &str) -> Option<Decimal> {
+    let (digits, exponent) = match text.split_once(['e', 'E']) {
+        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let plain = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let value = Decimal::from_str_exact(digits).ok().filter(|_| plain)?;
+    let scale = i32::try_from(value.scale()).ok()?.checked_sub(exponent)?;
+    let (mantissa, scale) = match u32::try_from(scale) {
+        Ok(scale) => (value.mantissa(), scale),
+        Err(_) => {
+            let more = 10_i128.checked_pow(scale.unsigned_abs())?;
+            (value.mantissa().checked_mul(more)?, 0)
+        }
+    };
+    Decimal::try_from_i128_with_scale(mantissa, scale).ok()
+}
+
+/// How a source writes an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimeForm {
+    /// Text by RFC 3339.
+    Rfc3339,
+    /// Seconds since 1970.
+    Seconds,
+    /// Milliseconds since 1970.
+    Milliseconds,
+}
+
+impl TimeForm {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "rfc3339" => Some(Self::Rfc3339),
+            "seconds" => Some(Self::Seconds),
+            "milliseconds" => Some(Self::Milliseconds),
+            _ => None,
+        }
+    }
+
+    pub(super) fn read(self, value: &RawValue) -> Option<Timestamp> {
+        let text = written(value)?;
+        let per = match self {
+            Self::Rfc3339 => return Timestamp::parse(&text, Bound::Upper).ok(),
+            Self::Seconds => 1000,
+            Self::Milliseconds => 1,
+        };
+        let millis = exact(&text)?.checked_mul(Decimal::from(per))?.trunc();
+        Timestamp::from_millis(i64::try_from(millis).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    // rule: rates.http.exact
+    #[test]
+    fn numbers_are_read_as_they_are_written() {
+        for (text, value) in [
+            ("1.0850", "1.085"),
+            ("\"1.0850\"", "1.085"),
+            ("0.30000000000000004", "0.30000000000000004"),
+            ("1.2600000000000000000000001", "1.2600000000000000000000001"),
+            ("1.05e-05", "0.0000105"),
+            ("12E2", "1200"),
+            ("1.25e+1", "12.5"),
+            ("60000", "60000"),
+        ] {
+            let read = price(&raw(text)).map(|price| price.normalize().to_string());
+            assert_eq!(read.as_deref(), Some(value), "{text}");
+        }
+        for bad in [
+            "0",
+            "-1",
+            "\"\"",
+            "\"-1\"",
+            "\" 1\"",
+            "\"1,5\"",
+            "\"1_0\"",
+            "\"NaN\"",
+            "true",
+            "null",
+            "[1]",
+            "1e400",
+            "1e-40",
+            "1.00000000000000000000000000001",
+            "\"+1\"",
+        ] {
+            assert_eq!(price(&raw(bad)), None, "{bad}");
+        }
+    }
+
+    // rule: rates.http.pointer
+    #[test]
+    fn a_pointer_finds_one_value_or_none() {
+        let document = raw(r#"{"a":{"b/c":[10,{"~":1.10}]},"twice":1,"twice":2,"":7,"m~n":8}"#);
+        for (pointer, found) in [
+            ("/a/b~1c/0", Some("10")),
+            ("/a/b~1c/1/~0", Some("1.10")),
+            ("/", Some("7")),
+            ("/m~0n", Some("8")),
+            ("/twice", None),
+            ("/a/b~1c/2", None),
+            ("/a/b~1c/00", None),
+            ("/a/b~1c/+1", None),
+            ("/a/b~1c/-", None),
+            ("/a/none", None),
+            ("/a/b~1c/0/x", None),
+        ] {
+            let value = Pointer::parse(pointer).unwrap();
+            let value = value.find(&document).map(RawValue::get);
+            assert_eq!(value, found, "{pointer}");
+        }
+        let whole = Pointer::parse("").unwrap();
+        assert_eq!(whole.find(&raw("1.5")).map(RawValue::get), Some("1.5"));
+        for bad in ["a", "a/b", "/~", "/~2", "/a~"] {
+            assert_eq!(Pointer::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn instants_are_read_in_three_forms() {
+        let at = Timestamp::from_millis(1_779_710_400_250).unwrap();
+        for (form, text) in [
+            ("rfc3339", "\"2026-05-25T12:00:00.250Z\""),
+            ("rfc3339", "\"2026-05-25T14:00:00.250+02:00\""),
+            ("seconds", "1779710400.25"),
+            ("seconds", "\"1779710400.2509\""),
+            ("milliseconds", "1779710400250"),
+            ("milliseconds", "1.779710400250e12"),
+        ] {
+            let form = TimeForm::parse(form).unwrap();
+            assert_eq!(form.read(&raw(text)), Some(at), "{text}");
+        }
+        for (form, text) in [
+            ("rfc3339", "1779710400"),
+            ("seconds", "\"now\""),
+            ("seconds", "1e20"),
+            ("seconds", "null"),
+        ] {
+            assert_eq!(
+                TimeForm::parse(form).unwrap().read(&raw(text)),
+                None,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! One source: where it is asked, how its answer is read, and what it said last.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{Request, StatusCode, Uri};
+use instruments::far_end::{self, SourceAnswer};
+use kernel::{Clock, Timestamp};
+use partner_core::pools::PoolId;
+use rust_decimal::Decimal;
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::json::{self, Pointer, TimeForm};
+use super::{Terms, half_of};
+use crate::client::{CallFault, HttpClient};
+
+/// How far a source's clock may be ahead of ours: what it says then is new.
+const AHEAD: Duration = Duration::from_secs(2);
+
+/// A source of prices.
+pub(super) struct Source {
+    name: String,
+    uri: Uri,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    lookups: BTreeMap<PoolId, Lookup>,
+    said: watch::Sender<Said>,
+}
+
+/// Where in an answer the price of a pair is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lookup {
+    pub(super) price: Quoted,
+    /// The source writes fiat per crypto.
+    pub(super) inverse: bool,
+    /// When the price was made, where the source says so.
+    pub(super) made_at: Option<(Pointer, TimeForm)>,
+}
+
+/// How a price is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Quoted {
+    Mid(Pointer),
+    BidAndAsk(Pointer, Pointer),
+}
+
+/// What a source has said so far.
+#[derive(Debug, Default)]
+struct Said {
+    asked: bool,
+    answering: bool,
+    prices: BTreeMap<PoolId, Price>,
+}
+
+/// A price, and how old it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Price {
+    pub(super) mid: Decimal,
+    /// Its age when it was asked for, where the source says when it was made.
+    aged: Duration,
+    /// When it was asked for, by two clocks: one may stand still, the other may be set.
+    asked: Instant,
+    asked_at: Timestamp,
+}
+
+impl Price {
+    /// How old the price is, by whichever clock it is older.
+    pub(super) fn age(&self, now: Timestamp) -> Duration {
+        let since = self.asked.elapsed().max(now.since(self.asked_at));
+        self.aged.saturating_add(since)
+    }
+}
+
+/// Why a source has said nothing, or nothing that counts.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Call(#[from] CallFault),
+    #[error("the request cannot be made")]
+    Unmade,
+    #[error("the answer's status is {0}, not 200")]
+    Status(StatusCode),
+    #[error("the answer is no JSON: {0}")]
+    Unread(#[from] serde_json::Error),
+    #[error("{0}: no decimal greater than zero at {1}")]
+    NoPrice(PoolId, Pointer),
+    #[error("{0}: the bid is above the ask")]
+    Crossed(PoolId),
+    #[error("{0}: no instant at {1}")]
+    NoInstant(PoolId, Pointer),
+    #[error("{0}: the price is made in the future, at {1}")]
+    Ahead(PoolId, Timestamp),
+    #[error("{0}: the price was made at {1}, too long ago")]
+    Old(PoolId, Timestamp),
+}
+
+impl Fault {
+    const fn answer(&self) -> SourceAnswer {
+        match self {
+            Self::Call(CallFault::Late(_)) => SourceAnswer::Late,
+            Self::Call(_) | Self::Unmade => SourceAnswer::Unreachable,
+            Self::Status(_) => SourceAnswer::Refused,
+            Self::Unread(_) | Self::NoPrice(..) | Self::Crossed(_) | Self::NoInstant(..) => {
+                SourceAnswer::Unread
+            }
+            Self::Ahead(..) | Self::Old(..) => SourceAnswer::Old,
+        }
+    }
+}
+
+impl Source {
+    pub(super) fn new(
+        name: String,
+        uri: Uri,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        lookups: BTreeMap<PoolId, Lookup>,
+    ) -> Self {
+        Self {
+            name,
+            uri,
+            headers,
+            lookups,
+            said: watch::Sender::default(),
+        }
+    }
+
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.uri.scheme_str() == Some("https")
+    }
+
+    pub(super) fn serves(&self, pair: PoolId) -> bool {
+        self.lookups.contains_key(&pair)
+    }
+
+    /// The last price of a pair, however old.
+    pub(super) fn price(&self, pair: PoolId) -> Option<Price> {
+        self.said.borrow().prices.get(&pair).copied()
+    }
+
+    /// Did the last answer have all it should?
+    pub(super) fn is_answering(&self) -> bool {
+        self.said.borrow().answering
+    }
+
+    /// Waits until it has been asked once.
+    pub(super) async fn was_asked(&self) {
+        // The sender lives as long as this value.
+        let _ = self.said.subscribe().wait_for(|said| said.asked).await;
+    }
+
+    /// Asks once. What it did not say anew stays as it was, and grows old.
+    pub(super) async fn ask(&self, client: &HttpClient, terms: &Terms, clock: &dyn Clock) {
+        let (asked, asked_at) = (Instant::now(), clock.now());
+        let (found, fault) = match self.answer(client, terms.timeout).await {
+            Ok(document) => self.read(&document, (asked, asked_at), terms),
+            Err(fault) => (BTreeMap::new(), Some(fault)),
+        };
+        far_end::rate_source(fault.as_ref().map_or(SourceAnswer::Prices, Fault::answer));
+        self.note(fault.as_ref());
+        self.said.send_modify(|said| {
+            said.asked = true;
+            said.answering = fault.is_none();
+            said.prices.extend(found);
+        });
+    }
+
+    async fn answer(&self, client: &HttpClient, within: Duration) -> Result<Box<RawValue>, Fault> {
+        let mut request = Request::get(self.uri.clone());
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::new(Bytes::new()));
+        let answer = client
+            .send(request.map_err(|_| Fault::Unmade)?, within)
+            .await?;
+        match answer.status {
+            StatusCode::OK => Ok(serde_json::from_slice(&answer.body)?),
+            other => Err(Fault::Status(other)),
+        }
+    }
+
+    /// Every price that can be read, and what is wrong with the first of the others.
+    fn read(
+        &self,
+        document: &RawValue,
+        (asked, asked_at): (Instant, Timestamp),
+        terms: &Terms,
+    ) -> (BTreeMap<PoolId, Price>, Option<Fault>) {
+        let mut found = BTreeMap::new();
+        let mut fault = None;
+        for (pair, lookup) in &self.lookups {
+            let mid = lookup.mid(*pair, document);
+            let aged = lookup.aged(*pair, document, asked_at, terms);
+            match mid.and_then(|mid| Ok((mid, aged?))) {
+                Ok((mid, aged)) => {
+                    let price = Price {
+                        mid,
+                        aged,
+                        asked,
+                        asked_at,
+                    };
+                    found.insert(*pair, price);
+                }
+                Err(wrong) => {
+                    fault.get_or_insert(wrong);
+                }
+            }
+        }
+        (found, fault)
+    }
+
+    /// One line when it begins to fail, and one when it is well again.
+    fn note(&self, fault: Option<&Fault>) {
+        let name = self.name.as_str();
+        let (asked, answered) = {
+            let said = self.said.borrow();
+            (said.asked, said.answering)
+        };
+        match fault {
+            Some(fault) if answered || !asked => {
+                tracing::warn!(rates.source = name, error = %fault, "A source of rates fails");
+            }
+            Some(fault) => {
+                tracing::debug!(rates.source = name, error = %fault, "A source of rates still fails");
+            }
+            None if asked && !answered => {
+                tracing::info!(rates.source = name, "A source of rates is well again");
+            }
+            None => {}
+        }
+    }
+}
+
+impl Lookup {
+    fn mid(&self, pair: PoolId, document: &RawValue) -> Result<Decimal, Fault> {
+        let price = |at: &Pointer| {
+            let price = at.find(document).and_then(json::price);
+            price.ok_or_else(|| Fault::NoPrice(pair, at.clone()))
+        };
+        let (mid, at) = match &self.price {
+            Quoted::Mid(at) => (Some(price(at)?), at),
+            Quoted::BidAndAsk(bid_at, ask_at) => {
+                let (bid, ask) = (price(bid_at)?, price(ask_at)?);
+                if bid > ask {
+                    return Err(Fault::Crossed(pair));
+                }
+                (half_of(bid, ask), bid_at)
+            }
+        };
+        let mid = mid.and_then(|mid| {
+            if self.inverse {
+                Decimal::ONE.checked_div(mid)
+            } else {
+                Some(mid)
+            }
+        });
+        mid.ok_or_else(|| Fault::NoPrice(pair, at.clone()))
+    }
+
+    /// How old the price was when it was asked for.
+    fn aged(
+        &self,
+        pair: PoolId,
+        document: &RawValue,
+        asked_at: Timestamp,
+        terms: &Terms,
+    ) -> Result<Duration, Fault> {
+        let Some((at, form)) = &self.made_at else {
+            return Ok(Duration::ZERO);
+        };
+        let made = at.find(document).and_then(|value| form.read(value));
+        let made = made.ok_or_else(|| Fault::NoInstant(pair, at.clone()))?;
+        // It may have been made while the answer was waited for.
+        if made.since(asked_at) > AHEAD.saturating_add(terms.timeout) {
+            return Err(Fault::Ahead(pair, made));
+        }
+        let aged = asked_at.since(made);
+        if aged > terms.max_age {
+            return Err(Fault::Old(pair, made));
+        }
+        Ok(aged)
+    }
+}

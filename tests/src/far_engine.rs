@@ -1,0 +1,301 @@
+//! An operator's engine behind HTTP: it keeps a book of its own, holds every request and every answer
+//! of its own against the published contract, and can be made to fail.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt, Full};
+use jsonschema::Validator;
+use parking_lot::Mutex;
+use providers::{EngineSecret, EngineUrl, HttpEngine, http_engine};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::AbortHandle;
+
+/// Long enough on a busy machine.
+const PATIENT: Duration = Duration::from_secs(20);
+
+/// One call the engine has received.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FarCall {
+    /// The operation, by the last word of its path: `depth`, `hold`, `confirm`, `release`; else `report`.
+    pub operation: String,
+    /// The trade's id; empty for `depth`.
+    pub trade: String,
+    /// The header `Authorization`; empty where there is none.
+    pub shown: String,
+    /// The body; null where there is none.
+    pub body: Value,
+}
+
+/// How the engine fails.
+#[derive(Debug, Clone)]
+pub enum FarFault {
+    /// It acts, and its answer never comes.
+    Late,
+    /// It acts, and its answer breaks off.
+    Broken,
+    /// It answers this without acting.
+    Says(u16, String),
+}
+
+#[derive(Default)]
+struct Book {
+    /// Every trade that was held, with how often it was carried out.
+    trades: BTreeMap<String, Trade>,
+    calls: Vec<FarCall>,
+    dry: bool,
+    refuses: bool,
+    report: Option<Value>,
+    fault: Option<(String, FarFault)>,
+}
+
+#[derive(Default)]
+struct Trade {
+    released: bool,
+    lapsed: bool,
+    delivered: u32,
+}
+
+/// The engine, listening on this machine. It ends with the value.
+pub struct FarEngine {
+    url: String,
+    book: Arc<Mutex<Book>>,
+    server: AbortHandle,
+}
+
+impl fmt::Debug for FarEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FarEngine")
+    }
+}
+
+impl Drop for FarEngine {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl FarEngine {
+    /// Starts it.
+    pub async fn start() -> Self {
+        let book = Arc::<Mutex<Book>>::default();
+        let contract = Arc::new(serde_json::to_value(http_engine::openapi()).expect("a document"));
+        let service = axum::Router::new()
+            .fallback(answer)
+            .with_state((Arc::clone(&book), contract));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/desk", listener.local_addr().expect("an address"));
+        let serving = tokio::spawn(async move { axum::serve(listener, service).await });
+        Self {
+            url,
+            book,
+            server: serving.abort_handle(),
+        }
+    }
+
+    /// The adapter that asks it, as a service makes it.
+    #[must_use]
+    pub fn adapter(&self, secret: &str) -> Arc<HttpEngine> {
+        self.impatient(secret, PATIENT)
+    }
+
+    /// The same with less patience.
+    #[must_use]
+    pub fn impatient(&self, secret: &str, timeout: Duration) -> Arc<HttpEngine> {
+        adapter(&self.url, EngineSecret::parse(secret).as_ref(), timeout)
+    }
+
+    /// The adapter of an engine that is not there.
+    pub async fn nowhere() -> Arc<HttpEngine> {
+        let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", taken.local_addr().expect("an address"));
+        drop(taken);
+        adapter(&url, None, PATIENT)
+    }
+
+    /// Has it depth?
+    pub fn dry(&self, dry: bool) {
+        self.book.lock().dry = dry;
+    }
+
+    /// Does it refuse holds?
+    pub fn refuses(&self, refuses: bool) {
+        self.book.lock().refuses = refuses;
+    }
+
+    /// What it reports; `None`: what its book says.
+    pub fn reports(&self, report: Option<Value>) {
+        self.book.lock().report = report;
+    }
+
+    /// All unconfirmed holds lapse.
+    pub fn lapse(&self) {
+        let mut book = self.book.lock();
+        let open = book
+            .trades
+            .values_mut()
+            .filter(|trade| trade.delivered == 0);
+        open.for_each(|trade| trade.lapsed = true);
+    }
+
+    /// It fails an operation in this way until it is mended.
+    pub fn fails(&self, operation: &str, fault: FarFault) {
+        self.book.lock().fault = Some((operation.to_owned(), fault));
+    }
+
+    /// It fails no more.
+    pub fn mended(&self) {
+        self.book.lock().fault = None;
+    }
+
+    /// Every call since this was asked last.
+    pub fn calls(&self) -> Vec<FarCall> {
+        std::mem::take(&mut self.book.lock().calls)
+    }
+
+    /// The operations of these calls.
+    pub fn operations(&self) -> Vec<String> {
+        let calls = self.calls().into_iter();
+        calls.map(|call| call.operation).collect()
+    }
+
+    /// How often each trade of the book was carried out; `None` where its hold was given back.
+    #[must_use]
+    pub fn book(&self) -> BTreeMap<String, Option<u32>> {
+        let book = self.book.lock();
+        let kept = |trade: &Trade| (!trade.released).then_some(trade.delivered);
+        let trades = book.trades.iter();
+        trades
+            .map(|(id, trade)| (id.clone(), kept(trade)))
+            .collect()
+    }
+}
+
+fn adapter(url: &str, secret: Option<&EngineSecret>, timeout: Duration) -> Arc<HttpEngine> {
+    let url = EngineUrl::parse(url).expect("a URL");
+    Arc::new(HttpEngine::new(url, secret, timeout).expect("an engine"))
+}
+
+type Shared = (Arc<Mutex<Book>>, Arc<Value>);
+
+async fn answer(State((book, contract)): State<Shared>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.expect("a body").to_bytes();
+    let body = match body.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_slice(&body).expect("JSON"),
+    };
+    let path = head
+        .uri
+        .path()
+        .strip_prefix("/desk")
+        .expect("the path of the URL");
+    let steps: Vec<&str> = path.split('/').skip(2).collect();
+    let (operation, trade) = match steps[..] {
+        ["depth"] => ("depth", ""),
+        ["trades", trade] => ("report", trade),
+        ["trades", trade, operation] => (operation, trade),
+        _ => panic!("{path} is no path of the contract"),
+    };
+    let template = path.replace(trade, "{tradeId}");
+    let template = if trade.is_empty() { path } else { &template };
+    let method = head.method.as_str().to_lowercase();
+    let documented = &contract["paths"][template][method];
+    assert!(documented.is_object(), "{} {template}", head.method);
+    judge(&contract, &documented["requestBody"], &body);
+    let shown = head.headers.get(header::AUTHORIZATION);
+    let call = FarCall {
+        operation: operation.to_owned(),
+        trade: trade.to_owned(),
+        shown: shown
+            .map_or("", |value| value.to_str().expect("ASCII"))
+            .to_owned(),
+        body,
+    };
+    let fault = {
+        let mut book = book.lock();
+        book.calls.push(call);
+        let fault = book.fault.clone();
+        fault
+            .filter(|(of, _)| of == operation)
+            .map(|(_, fault)| fault)
+    };
+    if let Some(FarFault::Says(status, text)) = fault {
+        let status = StatusCode::from_u16(status).expect("a status");
+        let elsewhere = [(header::LOCATION, "/desk/v1/elsewhere")];
+        return (status, elsewhere, text).into_response();
+    }
+    let answer = book.lock().act(operation, trade);
+    judge(&contract, &documented["responses"]["200"], &answer);
+    match fault {
+        Some(FarFault::Late) => std::future::pending().await,
+        Some(FarFault::Broken) => broken(),
+        Some(FarFault::Says(..)) | None => axum::Json(answer).into_response(),
+    }
+}
+
+impl Book {
+    fn act(&mut self, operation: &str, id: &str) -> Value {
+        match operation {
+            "depth" => json!({ "status": if self.dry { "dry" } else { "enough" } }),
+            "hold" => json!({ "status": self.hold(id) }),
+            "confirm" => json!({ "status": self.confirm(id) }),
+            "release" => {
+                self.trades.entry(id.to_owned()).or_default().released = true;
+                json!({ "status": "released" })
+            }
+            "report" => self.report.clone().unwrap_or_else(
+                || json!({ "status": "delivered", "fillTxId": format!("fill-{id}"), "news": 1 }),
+            ),
+            _ => panic!("{operation} is no operation of the contract"),
+        }
+    }
+
+    fn hold(&mut self, id: &str) -> &'static str {
+        let trade = self.trades.entry(id.to_owned()).or_default();
+        trade.released |= self.refuses;
+        if trade.released { "refused" } else { "held" }
+    }
+
+    /// A trade is carried out when it is confirmed for the first time.
+    fn confirm(&mut self, id: &str) -> &'static str {
+        let trade = self.trades.get_mut(id).expect("a trade that was held");
+        assert!(!trade.released, "{id} was given back");
+        if trade.lapsed {
+            return "lapsed";
+        }
+        trade.delivered = trade.delivered.max(1);
+        "confirmed"
+    }
+}
+
+/// Part of an answer, and then the end.
+fn broken() -> Response {
+    let part = Full::from("{\"status\":").map_err(|never| match never {});
+    let cut = part.with_trailers(async { Some(Err(io::Error::other("cut off"))) });
+    Response::new(Body::new(cut))
+}
+
+/// Is a body what the contract documents?
+fn judge(contract: &Value, documented: &Value, body: &Value) {
+    let schema = &documented["content"]["application/json"]["schema"];
+    if schema.is_null() {
+        assert_eq!(body, &Value::Null, "a body where none is documented");
+        return;
+    }
+    let whole = json!({ "$ref": schema["$ref"], "components": contract["components"] });
+    let validator: Validator = jsonschema::validator_for(&whole).expect("a schema");
+    let faults: Vec<String> = validator
+        .iter_errors(body)
+        .map(|fault| fault.to_string())
+        .collect();
+    assert!(faults.is_empty(), "{body}: {faults:?}");
+}

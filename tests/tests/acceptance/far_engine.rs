@@ -1,0 +1,264 @@
+//! An engine of the operator's, over HTTP: what it is sent, what its answers do, and that nothing is
+//! decided where it gives none.
+
+use std::time::Duration;
+
+use acceptance::{ACME, ADDRESS, FarEngine, FarFault, World, purchase};
+use serde_json::json;
+
+const SECRET: &str = "a-secret-of-the-engine";
+
+async fn far() -> (World, FarEngine) {
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    world.operator().credit(ACME, "1000", "USDT").await;
+    let far = FarEngine::start().await;
+    world.engine().becomes(far.adapter(SECRET));
+    (world, far)
+}
+
+/// Everything that is no answer of the contract to an operation.
+fn faults() -> Vec<FarFault> {
+    let mut faults = vec![FarFault::Broken];
+    for (status, body) in [
+        (500, r#"{"status":"refused"}"#),
+        (503, ""),
+        (404, r#"{"status":"lapsed"}"#),
+        (409, r#"{"status":"refused"}"#),
+        (302, r#"{"status":"held"}"#),
+        (204, ""),
+        (200, ""),
+        (200, "<html>held</html>"),
+        (200, r#"{"status":"heldd"}"#),
+        (200, r#"{"state":"held"}"#),
+        (200, r#"["held"]"#),
+        (200, r#"{"status":"held","status":"refused"}"#),
+        (200, r#"{"status":"delivered"}"#),
+        (200, r#"{"status":"delivered","fillTxId":""}"#),
+        (200, r#"{"status":"delivered","fillTxId":"a b"}"#),
+    ] {
+        faults.push(FarFault::Says(status, body.to_owned()));
+    }
+    let long = format!(r#"{{"status":"held","pad":"{}"}}"#, "x".repeat(70_000));
+    faults.push(FarFault::Says(200, long));
+    faults
+}
+
+// rule: engine.http.calls, engine.http.secret, engine.http.contract
+#[tokio::test]
+async fn a_purchase_is_held_confirmed_and_delivered_under_the_trades_id() {
+    let (world, far) = far().await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100.00").await;
+    let view = acme.poll(&quote).await.ok();
+    assert_eq!(view["status"], "settled");
+    let fill = format!("fill-{trade}");
+    assert_eq!(acme.read(&trade).await["engineFillTxId"], fill);
+    let calls = far.calls();
+    let operations: Vec<&str> = calls.iter().map(|call| &*call.operation).collect();
+    let wanted = ["depth", "hold", "confirm", "confirm", "report"];
+    assert_eq!(operations, wanted);
+    assert!(calls[1..].iter().all(|call| call.trade == trade));
+    assert!(
+        calls
+            .iter()
+            .all(|call| call.shown == format!("Bearer {SECRET}"))
+    );
+    let order = json!({
+        "pool": "EUR-USDT", "side": "on_ramp", "input": { "amount": "100.00", "asset": "EUR" }, "network": "tron",
+        "destination": { "address": ADDRESS, "network": "tron" },
+    });
+    assert_eq!(calls[0].body, order);
+    let output = json!({ "amount": "107.90325", "asset": "USDT" });
+    assert_eq!(calls[1].body, json!({ "order": order, "output": output }));
+    assert_eq!(far.book().into_values().collect::<Vec<_>>(), [Some(1)]);
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: engine.http.reports
+#[tokio::test]
+async fn each_report_moves_the_trade_as_it_says() {
+    let (world, far) = far().await;
+    let acme = world.acme();
+    let delivered = json!({ "status": "delivered", "fillTxId": "f" });
+    for (reports, statuses) in [
+        (
+            [json!({ "status": "in_progress" }), delivered.clone()],
+            ["reserved", "settled"],
+        ),
+        (
+            [json!({ "status": "failed" }), delivered.clone()],
+            ["failed", "failed"],
+        ),
+        (
+            [json!({ "status": "released" }), delivered.clone()],
+            ["released", "released"],
+        ),
+        (
+            [delivered.clone(), json!({ "status": "returned" })],
+            ["settled", "returned"],
+        ),
+        (
+            [json!({ "status": "returned" }), delivered.clone()],
+            ["reserved", "settled"],
+        ),
+    ] {
+        let (quote, _) = acme.trade("EUR-USDT", "10.00").await;
+        for (report, status) in reports.iter().zip(statuses) {
+            far.reports(Some(report.clone()));
+            assert_eq!(acme.status(&quote).await, status, "{report}");
+        }
+    }
+    far.reports(None);
+    // What was confirmed by nobody lapses on the engine's side, and the partner has the money back.
+    far.fails("confirm", FarFault::Says(503, String::new()));
+    let (quote, _) = acme.trade("EUR-USDT", "10.00").await;
+    far.lapse();
+    assert_eq!(acme.status(&quote).await, "reserved");
+    far.mended();
+    assert_eq!(acme.status(&quote).await, "released");
+    let (quote, _) = sold(&world).await;
+    assert_eq!(acme.status(&quote).await, "settled");
+    world.notice_all().await;
+    world.finish().await;
+}
+
+async fn sold(world: &World) -> (String, String) {
+    let acme = world.acme();
+    let quote = acme.sell("EUR-USDT", "20").await;
+    let sold = acme
+        .transact("EUR-USDT", &quote, &format!("key-{quote}"))
+        .await;
+    let trade = sold.ok()["transactId"].as_str().unwrap().to_owned();
+    (quote, trade)
+}
+
+// rule: engine.http.silence
+#[tokio::test]
+async fn what_is_no_answer_neither_prices_nor_holds() {
+    let (world, far) = far().await;
+    let acme = world.acme();
+    let order = purchase("EUR-USDT", "100.00");
+    let quote = acme.buy("EUR-USDT", "100.00").await;
+    for fault in faults() {
+        far.fails("depth", fault.clone());
+        let unavailable = acme.ask("EUR-USDT", &order).await.ok();
+        assert_eq!(
+            unavailable["unavailableReason"], "engine_unavailable",
+            "{fault:?}"
+        );
+        far.fails("hold", fault.clone());
+        let refused = acme.transact("EUR-USDT", &quote, "k").await;
+        refused.refused(503, "engine_unavailable");
+    }
+    world.engine().becomes(FarEngine::nowhere().await);
+    let unavailable = acme.ask("EUR-USDT", &order).await.ok();
+    assert_eq!(unavailable["unavailableReason"], "engine_unavailable");
+    acme.transact("EUR-USDT", &quote, "k")
+        .await
+        .refused(503, "engine_unavailable");
+    assert_eq!(world.database().count("trades").await, 0);
+    // Whatever it may hold all the same was given back, and the same key serves once it answers.
+    assert!(far.book().values().all(Option::is_none), "{:?}", far.book());
+    far.mended();
+    world.engine().becomes(far.adapter(SECRET));
+    far.dry(true);
+    assert_eq!(
+        acme.ask("EUR-USDT", &order).await["unavailableReason"],
+        "pool_dry"
+    );
+    far.refuses(true);
+    acme.transact("EUR-USDT", &quote, "k")
+        .await
+        .refused(409, "reservation_failed");
+    far.refuses(false);
+    acme.transact("EUR-USDT", &quote, "k").await.ok();
+    assert_eq!(world.database().count("trades").await, 1);
+    world.finish().await;
+}
+
+// rule: engine.http.silence
+#[tokio::test]
+async fn what_is_no_answer_leaves_a_trade_as_it_was() {
+    let (world, far) = far().await;
+    let acme = world.acme();
+    let (quote, trade) = acme.trade("EUR-USDT", "100.00").await;
+    let before = acme.balance("EUR-USDT").await;
+    for operation in ["confirm", "report"] {
+        for fault in faults() {
+            far.fails(operation, fault.clone());
+            assert_eq!(
+                acme.status(&quote).await,
+                "reserved",
+                "{operation}: {fault:?}"
+            );
+        }
+    }
+    world.engine().becomes(FarEngine::nowhere().await);
+    assert_eq!(acme.status(&quote).await, "reserved");
+    assert_eq!(acme.balance("EUR-USDT").await, before);
+    far.mended();
+    world.engine().becomes(far.adapter(SECRET));
+    assert_eq!(acme.status(&quote).await, "settled");
+    assert_eq!(far.book().get(&trade), Some(&Some(1)));
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+// rule: engine.http.once
+#[tokio::test]
+async fn an_answer_that_is_lost_after_the_act_is_asked_for_again_and_acts_once() {
+    let (world, far) = far().await;
+    let acme = world.acme();
+    let soon = far.impatient(SECRET, Duration::from_millis(300));
+    // Carried out at the first confirmation, of which nobody hears.
+    for (operation, fault) in [
+        ("confirm", FarFault::Broken),
+        ("confirm", FarFault::Late),
+        ("report", FarFault::Late),
+    ] {
+        let late = matches!(fault, FarFault::Late);
+        let quote = acme.buy("EUR-USDT", "10.00").await;
+        far.fails(operation, fault);
+        if late {
+            world.engine().becomes(soon.clone());
+        }
+        let opened = acme.transact("EUR-USDT", &quote, &quote).await.ok();
+        let trade = opened["transactId"].as_str().unwrap();
+        assert_eq!(acme.status(&quote).await, "reserved");
+        far.mended();
+        world.engine().becomes(far.adapter(SECRET));
+        assert_eq!(acme.status(&quote).await, "settled", "{operation}");
+        assert_eq!(far.book().get(trade), Some(&Some(1)), "{operation}");
+        world.notice(ACME, trade).await;
+    }
+    // Held, and nobody heard: the quote stays free, and what is held is given back.
+    let quote = acme.buy("EUR-USDT", "10.00").await;
+    let debited = acme.balance("EUR-USDT").await;
+    far.calls();
+    far.fails("hold", FarFault::Late);
+    world.engine().becomes(soon);
+    acme.transact("EUR-USDT", &quote, "k")
+        .await
+        .refused(503, "engine_unavailable");
+    assert_eq!(far.operations(), ["hold", "release"]);
+    assert_eq!(acme.balance("EUR-USDT").await, debited);
+    far.mended();
+    world.engine().becomes(far.adapter(SECRET));
+    acme.transact("EUR-USDT", &quote, "k").await.ok();
+    let acted: Vec<Option<u32>> = far.book().into_values().collect();
+    assert_eq!(
+        acted.iter().filter(|acted| **acted == Some(1)).count(),
+        4,
+        "{acted:?}"
+    );
+    assert_eq!(
+        acted.iter().filter(|acted| acted.is_none()).count(),
+        1,
+        "{acted:?}"
+    );
+    assert_eq!(acme.status(&quote).await, "settled");
+    world.notice_all().await;
+    world.finish().await;
+}

@@ -1,0 +1,414 @@
+//! Sources of rates over HTTP: the median of what they say, and no price where they say nothing, say
+//! it too late, or disagree.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use acceptance::{ADDRESS, FarRates, World, purchase, sale};
+use providers::http_rates::{HttpRates, RatesUnopened};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// What all files here begin with. Sources rest long: a test asks them anew when it wants to.
+const TERMS: &str = r#"
+max_age_ms = 60000
+max_spread_bps = 50
+min_sources = 2
+refresh_ms = 40000
+timeout_ms = 20000
+
+[[pairs]]
+pair = "EUR-USDT"
+spread_bps = 25
+"#;
+
+fn variable(name: &str) -> Option<String> {
+    (name == "ALPHA_TOKEN").then(|| "t0ken".to_owned())
+}
+
+fn written(text: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rates.toml");
+    std::fs::write(&file, text).unwrap();
+    (folder, file)
+}
+
+fn source(name: &str, url: &str, price: &str) -> String {
+    format!(
+        "[[sources]]\nname = \"{name}\"\nurl = \"{url}\"\n[[sources.prices]]\npair = \"EUR-USDT\"\n{price}\n"
+    )
+}
+
+/// The service's source of rates is made anew from this file and asks everybody once.
+async fn opens(world: &World, file: &str) {
+    let (_folder, path) = written(file);
+    let rates = HttpRates::read(&path, &variable, world.ticking()).unwrap();
+    let rates = Arc::new(rates);
+    for number in 0..rates.sources() {
+        let rates = Arc::clone(&rates);
+        tokio::spawn(async move { rates.follow(number, std::future::pending()).await });
+    }
+    world.rates().becomes(rates);
+}
+
+async fn three(bodies: [&str; 3]) -> [FarRates; 3] {
+    [
+        FarRates::start(bodies[0]).await,
+        FarRates::start(bodies[1]).await,
+        FarRates::start(bodies[2]).await,
+    ]
+}
+
+fn all_of(sources: &[FarRates]) -> String {
+    let mut file = TERMS.to_owned();
+    for (number, far) in sources.iter().enumerate() {
+        let one = source(&format!("source {number}"), far.url(), "mid = \"/mid\"");
+        file.write_str(&one).unwrap();
+    }
+    file
+}
+
+/// What an indicative quote says: its rate, or why there is none.
+async fn told(world: &World) -> String {
+    let mut body = purchase("EUR-USDT", "100.00");
+    body["type"] = json!("indicative");
+    let quote = world.acme().ask("EUR-USDT", &body).await.ok();
+    let field = if quote["available"] == true {
+        "rate"
+    } else {
+        "unavailableReason"
+    };
+    quote[field].as_str().unwrap().to_owned()
+}
+
+// rule: rates.http.median, rates.http.spread, rates.http.silence
+#[tokio::test]
+async fn the_median_of_those_who_answer_and_agree() {
+    let world = World::new().await;
+    // The fee is 30, the sources' spread 25: mid × 0.9945.
+    for (bodies, rate) in [
+        (
+            [
+                r#"{"mid":1.0850}"#,
+                r#"{"mid":"1.0849"}"#,
+                r#"{"mid":1.0853}"#,
+            ],
+            "1.0790325",
+        ),
+        (
+            [r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, "no JSON"],
+            "1.0790325",
+        ),
+        (
+            [r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, r#"{"mid":0}"#],
+            "1.0790325",
+        ),
+        (
+            [
+                r#"{"mid":1.0849}"#,
+                r#"{"mid":1.0851}"#,
+                r#"{"mid":1.0849,"mid":1.0851}"#,
+            ],
+            "1.0790325",
+        ),
+        ([r#"{"mid":1.0850}"#, "[]", "{}"], "rate_unavailable"),
+        (
+            [r#"{"mid":1.0850}"#, r#"{"mid":1.0851}"#, r#"{"mid":1.1}"#],
+            "rate_unavailable",
+        ),
+        (
+            [r#"{"mid":1}"#, r#"{"mid":1.005}"#, r#"{"mid":1.005}"#],
+            "0.9994725",
+        ),
+        (
+            [
+                r#"{"mid":1}"#,
+                r#"{"mid":1.005}"#,
+                r#"{"mid":1.0050000001}"#,
+            ],
+            "rate_unavailable",
+        ),
+        (
+            [
+                r#"{"mid":0.30000000000000004}"#,
+                r#"{"mid":3e-1}"#,
+                r#"{"mid":"0.3"}"#,
+            ],
+            "0.29835",
+        ),
+    ] {
+        let sources = three(bodies).await;
+        opens(&world, &all_of(&sources)).await;
+        assert_eq!(told(&world).await, rate, "{bodies:?}");
+    }
+    let sources = three([r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, r#"{"mid":9}"#]).await;
+    for status in [500, 302, 404, 204] {
+        sources[2].says(status, r#"{"mid":9}"#);
+        opens(&world, &all_of(&sources)).await;
+        assert_eq!(told(&world).await, "1.0790325", "{status}");
+    }
+    sources[2].is_mute();
+    let impatient = all_of(&sources).replace("20000", "300");
+    opens(&world, &impatient).await;
+    assert_eq!(told(&world).await, "1.0790325");
+    sources[1].says(
+        200,
+        &format!("{{\"mid\":1.0851,\"pad\":\"{}\"}}", "x".repeat(1_100_000)),
+    );
+    opens(&world, &impatient).await;
+    assert_eq!(told(&world).await, "rate_unavailable");
+    world.finish().await;
+}
+
+// rule: rates.http.age
+#[tokio::test]
+async fn a_price_is_never_older_than_allowed() {
+    let world = World::new().await;
+    let mid = r#"{"mid":1.0850}"#;
+    let sources = three([mid; 3]).await;
+    opens(&world, &all_of(&sources)).await;
+    assert_eq!(told(&world).await, "1.0790325");
+    // Not a second more than a minute, though the sources have not been asked again.
+    world.after(50_000);
+    assert_eq!(told(&world).await, "1.0790325");
+    world.after(10_001);
+    assert_eq!(told(&world).await, "rate_unavailable");
+    world.finish().await;
+}
+
+// rule: rates.http.age
+#[tokio::test]
+async fn the_age_counts_from_when_the_source_made_the_price() {
+    let world = World::new().await;
+    let two = three([""; 3]).await;
+    for (form, first, second, rate) in [
+        (
+            "rfc3339",
+            "\"2026-05-25T11:59:30.000Z\"",
+            "\"2026-05-25T12:00:01Z\"",
+            "1.0790325",
+        ),
+        (
+            "rfc3339",
+            "\"2026-05-25T11:58:59.999Z\"",
+            "\"2026-05-25T12:00:01Z\"",
+            "rate_unavailable",
+        ),
+        (
+            "rfc3339",
+            "\"2026-05-25T12:10:00Z\"",
+            "\"2026-05-25T12:00:00Z\"",
+            "rate_unavailable",
+        ),
+        (
+            "rfc3339",
+            "\"today\"",
+            "\"2026-05-25T12:00:00Z\"",
+            "rate_unavailable",
+        ),
+        ("seconds", "1779710400", "1779710399.5", "1.0790325"),
+        (
+            "milliseconds",
+            "1779710400000",
+            "\"1779710370000\"",
+            "1.0790325",
+        ),
+        (
+            "milliseconds",
+            "1779710339999",
+            "1779710400000",
+            "rate_unavailable",
+        ),
+    ] {
+        let mut file = TERMS.to_owned();
+        for (far, at) in two.iter().zip([first, second]) {
+            far.says(200, &format!(r#"[{{"price":"1.0850","at":{at}}}]"#));
+            let price = format!("mid = \"/0/price\"\ntime = \"/0/at\"\ntime_form = \"{form}\"");
+            file.push_str(&source(far.url(), far.url(), &price));
+        }
+        opens(&world, &file).await;
+        assert_eq!(told(&world).await, rate, "{form} {first} {second}");
+    }
+    world.finish().await;
+}
+
+// rule: rates.http.sources
+#[tokio::test]
+async fn sources_are_asked_as_the_file_says() {
+    let world = World::new().await;
+    let sources = three([
+        r#"{"result":{"EUR/USDT":{"b":["1.0849","3"],"a":["1.0851","1"]}}}"#,
+        r#"{"price":0.8}"#,
+        r#"{"price":0.8}"#,
+    ])
+    .await;
+    let [book, inverse, down] = &sources;
+    let url = format!("{}/v1/book?pair=EURUSDT", book.url());
+    let pointers = "bid = \"/result/EUR~1USDT/b/0\"\nask = \"/result/EUR~1USDT/a/0\"";
+    let headers = "headers = [{ name = \"Authorization\", prefix = \"Bearer \", env = \"ALPHA_TOKEN\" }]\n[[sources.prices]]";
+    let one = TERMS.replace("min_sources = 2", "min_sources = 1");
+    let asked = source("book", &url, pointers).replacen("[[sources.prices]]", headers, 1);
+    opens(&world, &format!("{one}{asked}")).await;
+    assert_eq!(told(&world).await, "1.0790325");
+    let bearer = (
+        "/v1/book?pair=EURUSDT".to_owned(),
+        "Bearer t0ken".to_owned(),
+    );
+    assert_eq!(book.asked(), [bearer]);
+    // Euros per dollar: 1.25 dollars per euro, less 0.55 %.
+    opens(
+        &world,
+        &format!(
+            "{one}{}",
+            source("inverse", inverse.url(), "mid = \"/price\"\ninverse = true")
+        ),
+    )
+    .await;
+    assert_eq!(told(&world).await, "1.243125");
+    let sold = world
+        .acme()
+        .ask("EUR-USDT", &sale("EUR-USDT", "100"))
+        .await
+        .ok();
+    assert_eq!(sold["rate"], "0.7956");
+    // A bid above the ask is no price.
+    let crossed = pointers
+        .replace("b/0", "x")
+        .replace("a/0", "b/0")
+        .replace("/x", "/a/0");
+    opens(
+        &world,
+        &format!("{one}{}", source("crossed", &url, &crossed)),
+    )
+    .await;
+    assert_eq!(told(&world).await, "rate_unavailable");
+    // What is not in the file has no price.
+    let mut other = purchase("EUR-USDC", "100.00");
+    other["destAddress"] = json!(ADDRESS);
+    opens(
+        &world,
+        &format!("{one}{}", source("down", down.url(), "mid = \"/price\"")),
+    )
+    .await;
+    let unpriced: Value = world.acme().ask("EUR-USDC", &other).await.ok();
+    assert_eq!(unpriced["unavailableReason"], "rate_unavailable");
+    world.finish().await;
+}
+
+// rule: rates.http.faults
+#[tokio::test]
+async fn every_fault_of_a_file_is_named_with_its_line() {
+    let good = format!(
+        "{TERMS}{}{}",
+        source("a", "http://a", "mid = \"/m\""),
+        source("b", "http://b", "mid = \"/m\"")
+    );
+    let faults = |text: &str| {
+        let (_folder, path) = written(text);
+        let world_clock = Arc::new(acceptance::ManualClock::at(acceptance::START));
+        match HttpRates::read(&path, &variable, world_clock) {
+            Ok(_) => Vec::new(),
+            Err(RatesUnopened::File(faults)) => {
+                let named = format!("{}:", path.display());
+                let lines = faults.iter().map(ToString::to_string);
+                lines.map(|line| line.replacen(&named, "", 1)).collect()
+            }
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(faults(&good), Vec::<String>::new());
+    for (from, to, told) in [
+        ("max_age_ms = 60000\n", "", "1: max_age_ms: missing"),
+        (
+            "max_age_ms = 60000",
+            "max_age_ms = 59999",
+            "2: max_age_ms: expected 60000 (refresh_ms and timeout_ms) at least",
+        ),
+        (
+            "max_spread_bps = 50",
+            "max_spread_bps = 10001",
+            "3: max_spread_bps: expected a whole number from 0 to 10000",
+        ),
+        (
+            "min_sources = 2",
+            "min_sources = 0",
+            "4: min_sources: expected one at least",
+        ),
+        (
+            "min_sources = 2",
+            "min_sources = 3",
+            "9: pairs.pair: expected 3 sources (min_sources) of EUR-USDT at least, found 2",
+        ),
+        (
+            "timeout_ms",
+            "timeout",
+            "6: timeout: unknown key; the nearest known one is `timeout_ms`",
+        ),
+        (
+            "spread_bps = 25",
+            "spread_bps = -1",
+            "10: pairs.spread_bps: expected",
+        ),
+        (
+            "\"b\"\n",
+            "\"a\"\n",
+            "18: sources.name: expected a name of its own",
+        ),
+        (
+            "\"http://b\"",
+            "\"http://user:hunter2@b\"",
+            "19: sources.url: expected http:// or https://",
+        ),
+        (
+            "\"http://b\"",
+            "\"ftp://b\"",
+            "19: sources.url: expected http:// or https://",
+        ),
+        (
+            "\"/m\"",
+            "\"m\"",
+            "16: sources.prices.mid: expected a JSON Pointer such as /data/0/mid, found \"m\"",
+        ),
+        (
+            "mid = \"/m\"",
+            "bid = \"/m\"",
+            "14: sources.prices: expected either mid, or bid and ask",
+        ),
+        (
+            "mid = \"/m\"",
+            "mid = \"/m\"\ntime_form = \"seconds\"",
+            "17: sources.prices.time_form: expected time beside it",
+        ),
+        (
+            "mid = \"/m\"",
+            "mid = \"/m\"\ntime = \"/t\"\ntime_form = \"unix\"",
+            "18: sources.prices.time_form: expected rfc3339, seconds or milliseconds",
+        ),
+        (
+            "[[sources.prices]]\npair = \"EUR-USDT\"",
+            "[[sources.prices]]\npair = \"GBP-USDT\"",
+            "15: sources.prices.pair: expected a pair of [[pairs]]",
+        ),
+        (
+            "\"http://a\"",
+            "\"http://a\"\nheaders = [{ name = \"X-Key\", env = \"NOT_SET\" }]",
+            "14: sources.headers.env: expected printable characters there, found none",
+        ),
+        (
+            "\"http://a\"",
+            "\"http://a\"\nheaders = [{ name = \"X-Key\" }]",
+            "14: sources.headers: expected one of value, env",
+        ),
+        ("[[pairs]]", "[[pair]]", "8: pair: unknown key"),
+    ] {
+        let broken = good.replacen(from, to, 1);
+        assert_ne!(broken, good, "{from}");
+        let told_all = faults(&broken);
+        assert!(
+            told_all.iter().any(|line| line.starts_with(told)),
+            "{told}: {told_all:#?}"
+        );
+        assert!(!told_all.concat().contains("hunter2"), "{told_all:?}");
+    }
+}
