@@ -117,6 +117,23 @@ impl Begun {
             invoked: time::now(),
         }
     }
+
+    /// Nobody waited for what became of it.
+    pub(crate) fn left(self) -> Op {
+        Op {
+            client: number(),
+            kind: self.kind,
+            partner: self.partner,
+            object: self.object,
+            key: self.key,
+            invoked: self.invoked,
+            completed: time::now(),
+            outcome: Outcome::Info,
+            said: None,
+            seen: None,
+            repeated: false,
+        }
+    }
 }
 
 impl<'f> Caller<'f> {

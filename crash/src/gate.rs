@@ -186,8 +186,8 @@ impl Subject for Gate {
         None
     }
 
-    fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) {
-        load::rage(self, address, disconnects, seed);
+    fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op> {
+        load::rage(self, address, disconnects, seed)
     }
 
     fn turn_the_page(&self) {

@@ -218,8 +218,14 @@ impl<S: Subject> Cluster<S> {
         }
     }
 
-    /// Breaks something, and mends it.
-    fn suffer(&self, fault: Fault, chance: &mut fastrand::Rng, seed: u64) -> Result<()> {
+    /// Breaks something, and mends it. What clients have left behind goes to the strays.
+    fn suffer(
+        &self,
+        fault: Fault,
+        chance: &mut fastrand::Rng,
+        seed: u64,
+        strays: &Mutex<Vec<Op>>,
+    ) -> Result<()> {
         thread::sleep(Duration::from_millis(chance.u64(BEGINS)));
         let away = Duration::from_millis(chance.u64(AWAY));
         let servers = &self.servers;
@@ -247,27 +253,30 @@ impl<S: Subject> Cluster<S> {
             Fault::RedisPaused => servers.pause_redis(away),
             Fault::ClientsHangUp => {
                 let replica = chance.choice(&self.replicas).ok_or("no replica")?;
-                self.subject.rage(replica.address, HUNG_UP, seed);
+                let left = self.subject.rage(replica.address, HUNG_UP, seed);
+                strays.lock().extend(left);
                 Ok(())
             }
         }
     }
 
-    /// Load while everything that this round brings happens, each at its own moment.
-    fn load(&self, faults: &[Fault], seed: u64) -> Result<Vec<Op>> {
+    /// Load while everything that this round brings happens, each at its own moment; what the clients did, and what those did
+    /// who waited for no answer.
+    fn load(&self, faults: &[Fault], seed: u64) -> Result<(Vec<Op>, Vec<Op>)> {
         // A history of its own: nothing is met that an earlier one has left.
         self.subject.turn_the_page();
         let mut chance = fastrand::Rng::with_seed(seed);
         let enough = chance.u64(LOAD);
         let mut credit = None;
         let mut suffered = Vec::new();
+        let strays = Mutex::new(Vec::new());
         let mut ops = load_until(&self.subject, &self.front(), seed, |run| {
             thread::scope(|scope| {
                 let suffering: Vec<_> = faults
                     .iter()
                     .map(|fault| {
-                        let mut own = chance.fork();
-                        scope.spawn(move || self.suffer(*fault, &mut own, seed))
+                        let (mut own, strays) = (chance.fork(), &strays);
+                        scope.spawn(move || self.suffer(*fault, &mut own, seed, strays))
                     })
                     .collect();
                 if chance.bool() {
@@ -283,7 +292,7 @@ impl<S: Subject> Cluster<S> {
         for end in suffered {
             end.map_err(|_| "a fault panicked")??;
         }
-        Ok(ops)
+        Ok((ops, strays.into_inner()))
     }
 
     /// A round: load and faults, then everything found out, every trade at its end, all of it judged and verified.
@@ -293,8 +302,8 @@ impl<S: Subject> Cluster<S> {
         for fault in &faults {
             *replicas.faults.entry(*fault).or_default() += 1;
         }
-        let ops = self.load(&faults, seed)?;
-        let history = self.subject.linear(&ops);
+        let (ops, strays) = self.load(&faults, seed)?;
+        let history = self.subject.linear(&[ops.as_slice(), &strays].concat());
         for (kind, looked_at) in history.looked_at {
             *replicas.looked_at.entry(kind).or_default() += looked_at;
         }

@@ -25,8 +25,9 @@ pub(crate) trait Subject: Sync {
     /// The operator does something meanwhile.
     fn operate(&self, chance: &mut fastrand::Rng) -> Option<Op>;
 
-    /// So many clients close at random bytes and instants.
-    fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64);
+    /// So many clients close at random bytes and instants. What they may have done to things that others meet on is
+    /// answered: a history without it would be no history.
+    fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op>;
 
     /// Clients meet on nothing any more that they have met on so far.
     fn turn_the_page(&self);

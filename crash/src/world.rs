@@ -234,8 +234,10 @@ impl Subject for World {
         })
     }
 
-    fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) {
+    /// Each on quotes of its own, which nobody else meets.
+    fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op> {
         storm::rage(self, address, disconnects, seed);
+        Vec::new()
     }
 
     fn turn_the_page(&self) {

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use kernel::Mode;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::book::Test;
 use super::{Gate, SHOP, Shop};
 use crate::caller::{Begun, Caller, number};
-use crate::history::Kind;
+use crate::history::{Kind, Op};
 use crate::http::{Answer, Client, Lost, request};
 use crate::storm::cut;
 use crate::time;
@@ -488,25 +489,28 @@ fn nobodys_session(id: &str) -> String {
 }
 
 /// Clients that close at random bytes and instants: writes under keys, and reads.
-pub(super) fn rage(gate: &Gate, address: SocketAddr, disconnects: u64, seed: u64) {
+pub(super) fn rage(gate: &Gate, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op> {
     let cuts = AtomicU64::new(0);
+    let ops = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for place in 0..STORMERS {
-            let cuts = &cuts;
+            let (cuts, ops) = (&cuts, &ops);
             scope.spawn(move || {
                 let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(STORMERS) + place);
                 while cuts.fetch_add(1, Ordering::Relaxed) < disconnects {
-                    if let Some(bytes) = stray(gate, &mut chance) {
+                    if let Some((bytes, cancel)) = stray(gate, &mut chance) {
                         cut(&bytes, address, &mut chance);
+                        ops.lock().extend(cancel.map(Begun::left));
                     }
                 }
             });
         }
     });
+    ops.into_inner()
 }
 
-/// A request that nobody will wait for, noted as in doubt.
-fn stray(gate: &Gate, chance: &mut fastrand::Rng) -> Option<Vec<u8>> {
+/// A request that nobody will wait for, noted as in doubt; and what it is, where it cancels a session that others meet on.
+fn stray(gate: &Gate, chance: &mut fastrand::Rng) -> Option<(Vec<u8>, Option<Begun>)> {
     let shop = chance.choice(gate.shops.iter())?;
     let id = chance.choice(shop.book.lock().hot.iter()).cloned();
     let Some(id) = id.filter(|_| chance.u8(0..100) < 70) else {
@@ -514,14 +518,17 @@ fn stray(gate: &Gate, chance: &mut fastrand::Rng) -> Option<Vec<u8>> {
         let key = writing.key?;
         let mut book = shop.book.lock();
         book.doubt(&key, writing.kind, None, &writing.bytes);
-        return Some(writing.bytes);
+        return Some((writing.bytes, None));
     };
     if chance.bool() {
-        return Some(request(&shop.key, "GET", "/gate_sessions", "", ""));
+        let reading = request(&shop.key, "GET", "/gate_sessions", "", "");
+        return Some((reading, None));
     }
     let key = format!("{:?}-{id}", Kind::Cancel);
     let writing = with_key(shop, Kind::Cancel, &id, key.clone());
     let mut book = shop.book.lock();
     book.doubt(&key, Kind::Cancel, Some(&id), &writing.bytes);
-    Some(writing.bytes)
+    let mut begun = Begun::now(Kind::Cancel, &shop.name, Some(&id));
+    begun.key = Some(key);
+    Some((writing.bytes, Some(begun)))
 }
