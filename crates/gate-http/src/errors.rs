@@ -3,14 +3,13 @@
 //! Every match is exhaustive: a new refusal does not compile until it has its row here, and a test
 //! holds [`ERROR_DOCS`] to the same codes.
 
+mod orders;
 mod rails;
 
 use gate_core::amount::AmountFault;
 use gate_core::customer::Unique;
 use gate_core::draft::{DraftFault, NotEntitled};
-use gate_core::order::OrderFault;
 use gate_core::preview::PreviewFault;
-use gate_core::pricing::OutOfRange;
 use gate_core::session::NotOpen;
 use gate_core::usecases::acting::ActError;
 use gate_core::usecases::bootstrap::BootstrapError;
@@ -18,13 +17,13 @@ use gate_core::usecases::branding::RebrandError;
 use gate_core::usecases::create::CreateError;
 use gate_core::usecases::customers::CustomerError;
 use gate_core::usecases::expiry::ExpiryError;
-use gate_core::usecases::previewing::PreviewError;
 use gate_core::usecases::webhook_test::TestSendError;
 use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
 use instruments::faults::{Violation, violated};
 use partner_core::answers::AnswerFault;
 use partner_core::usecases::deliveries::ReplayError;
 
+pub(crate) use orders::preview_error;
 pub(crate) use rails::{lock_error, redeem_error};
 
 const FIX: &str = "Fix the request; do not retry it unchanged.";
@@ -369,39 +368,12 @@ pub(crate) fn test_send_error(error: TestSendError) -> ApiError {
     }
 }
 
-pub(crate) fn preview_error(error: PreviewError) -> ApiError {
-    match error {
-        PreviewError::Order(fault) => order_fault(fault),
-        PreviewError::UnknownMethod => ApiError::invalid_request(format!("{error}.")),
-        PreviewError::OutOfRange(fault) => out_of_range(fault),
-        PreviewError::Store(fault) => fault.into(),
-    }
-}
-
-fn out_of_range(fault: OutOfRange) -> ApiError {
-    ApiError::invalid("amount_out_of_range", format!("`amount`: {fault}."))
-}
-
 fn preview_fault(fault: PreviewFault) -> ApiError {
     let code = match fault {
         PreviewFault::Missing => "quote_preview_missing",
         PreviewFault::Expired => "quote_preview_expired",
         PreviewFault::Used => "quote_preview_used",
         PreviewFault::Mismatch => "quote_preview_mismatch",
-    };
-    ApiError::invalid(code, format!("{fault}."))
-}
-
-pub(crate) fn order_fault(fault: OrderFault) -> ApiError {
-    let code = match fault {
-        OrderFault::UnknownCurrency | OrderFault::UnknownAsset => "unknown_currency",
-        OrderFault::UnknownNetwork => "network_not_supported",
-        OrderFault::Amount(kernel::AmountFault::TooPrecise(_)) => "amount_precision",
-        OrderFault::Amount(kernel::AmountFault::OutOfRange) => "amount_out_of_range",
-        OrderFault::UnknownCountry
-        | OrderFault::Amount(kernel::AmountFault::Malformed | kernel::AmountFault::Zero) => {
-            "invalid_request"
-        }
     };
     ApiError::invalid(code, format!("{fault}."))
 }
@@ -478,12 +450,15 @@ mod tests {
     use gate_core::branding::BrandingFault;
     use gate_core::customer::CustomerFault;
     use gate_core::object::ObjectFault;
+    use gate_core::order::OrderFault;
     use gate_core::quota::Exhausted;
     use gate_core::redirect::RedirectFault;
     use gate_core::session::SessionStatus;
+    use gate_core::usecases::previewing::PreviewError;
     use http_kit::SHARED_ERRORS;
     use partner_core::Denial;
 
+    use super::orders::order_fault;
     use super::*;
 
     /// Every refusal of the domain, as it reads from outside.

@@ -15,7 +15,7 @@ pub mod telemetry;
 
 mod background;
 mod catalogue;
-mod rail;
+mod far_ends;
 mod sampling;
 mod shared;
 

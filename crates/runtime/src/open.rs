@@ -19,21 +19,18 @@ use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::token::TokenKey;
 use partner_core::webhooks::schedule::Schedule;
 use pools_core::ports::Engine;
-use providers::{
-    HttpEngine, HttpRates, MeasuredEngine, MeasuredRates, NoEngine, NoRates, RatesFault,
-    RatesUnopened, SandboxEngine, SandboxRates, StaticRates, http_engine,
-};
+use providers::{MeasuredEngine, MeasuredRates};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
 use crate::background::{follow_rates, keep_house, settle_rails, sweep_sessions};
 use crate::catalogue;
-use crate::config::{Config, ConfigFault, Database, EngineChoice, RatesChoice};
+use crate::config::{Config, ConfigFault, Database};
 use crate::desk::{QuoteLanes, TransactLanes};
+use crate::far_ends;
 use crate::master_key;
 use crate::process::Ports;
-use crate::rail;
 use crate::shared;
 use crate::store::{self, Store};
 use crate::supervise::supervised;
@@ -259,8 +256,8 @@ impl Runtime {
         if config.metrics_listen.is_some() {
             measure(&config, &ports);
         }
-        let (rates, followed) = rates(&config.rates, &ports.clock)?;
-        let engine = Arc::new(MeasuredEngine::new(engine(&config)?));
+        let (rates, followed) = far_ends::rates(&config.rates, &ports.clock)?;
+        let engine = Arc::new(MeasuredEngine::new(far_ends::engine(&config)?));
         let catalogue = catalogue::read(config.catalogue.as_deref());
         let catalogue = Arc::new(catalogue.map_err(OpenFault::Config)?);
         store::migrate_to_serve(&config, &ports).await?;
@@ -282,7 +279,7 @@ impl Runtime {
             rates: Arc::new(MeasuredRates::new(rates)),
             catalogue,
             engine,
-            rail: rail::rail(base.config.mode),
+            rail: far_ends::rail(base.config.mode),
             transact_desk: Arc::new(TransactLanes::start(&base.store, &base.entropy)),
             quote_desk: Arc::new(QuoteLanes::start(&base.store, &base.entropy)),
             shutdown,
@@ -382,58 +379,6 @@ fn measure(config: &Config, ports: &Ports) {
         mode: config.mode.as_str(),
         started: ports.clock.now().seconds(),
     });
-}
-
-/// Where rates come from, and what has to be followed for it.
-type Rates = (Arc<dyn RateSource>, Option<Arc<HttpRates>>);
-
-fn rates(choice: &RatesChoice, clock: &Arc<dyn Clock>) -> Result<Rates, OpenFault> {
-    match choice {
-        RatesChoice::None => Ok((Arc::new(NoRates), None)),
-        RatesChoice::Sandbox => Ok((Arc::new(SandboxRates), None)),
-        RatesChoice::Static(file) => {
-            let rates = StaticRates::read(file).map_err(of_rates)?;
-            Ok((Arc::new(rates), None))
-        }
-        RatesChoice::Http(file) => {
-            let environment = |name: &str| std::env::var(name).ok();
-            let rates = HttpRates::read(file, &environment, Arc::clone(clock));
-            let rates = Arc::new(rates.map_err(|unopened| match unopened {
-                RatesUnopened::File(faults) => of_rates(faults),
-                RatesUnopened::Trust(fault) => {
-                    OpenFault::from(refusal_of("PENSTOCK_RATES", &fault))
-                }
-            })?);
-            Ok((rates.clone(), Some(rates)))
-        }
-    }
-}
-
-fn of_rates(faults: Vec<RatesFault>) -> OpenFault {
-    let named = faults
-        .iter()
-        .map(|fault| refusal_of("PENSTOCK_RATES", fault));
-    OpenFault::Config(named.collect())
-}
-
-fn refusal_of(setting: &str, fault: &dyn fmt::Display) -> ConfigFault {
-    ConfigFault {
-        setting: setting.to_owned(),
-        expected: fault.to_string(),
-    }
-}
-
-fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenFault> {
-    match &config.engine {
-        EngineChoice::None => Ok(Arc::new(NoEngine)),
-        EngineChoice::Sandbox => Ok(Arc::new(SandboxEngine)),
-        EngineChoice::Http(url) => {
-            let secret = config.engine_secret.as_ref();
-            let engine = HttpEngine::new(url.clone(), secret, http_engine::TIMEOUT);
-            let engine = engine.map_err(|fault| refusal_of("PENSTOCK_ENGINE", &fault))?;
-            Ok(Arc::new(engine))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use gate_core::usecases::locking::LockError;
 use gate_core::usecases::redeeming::RedeemError;
 use http_kit::ApiError;
 
-use super::{answer_fault, in_progress, not_open, order_fault, out_of_range, undoable};
+use super::orders::{order_fault, out_of_range};
+use super::{answer_fault, in_progress, not_open, undoable};
 
 pub(crate) fn lock_error(error: LockError) -> ApiError {
     match error {

@@ -1,0 +1,76 @@
+//! What prices, what executes and what moves fiat: the far ends, as configuration chooses them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use gate_core::ports::Rail;
+use kernel::{Clock, Mode};
+use partner_core::ports::RateSource;
+use pools_core::ports::Engine;
+use providers::{
+    HttpEngine, HttpRates, NoEngine, NoRates, RatesFault, RatesUnopened, SandboxEngine,
+    SandboxRail, SandboxRates, StaticRates, http_engine,
+};
+
+use crate::config::{Config, ConfigFault, EngineChoice, RatesChoice};
+use crate::open::OpenFault;
+
+/// Where rates come from, and what has to be followed for it.
+pub(crate) type Rates = (Arc<dyn RateSource>, Option<Arc<HttpRates>>);
+
+pub(crate) fn rates(choice: &RatesChoice, clock: &Arc<dyn Clock>) -> Result<Rates, OpenFault> {
+    match choice {
+        RatesChoice::None => Ok((Arc::new(NoRates), None)),
+        RatesChoice::Sandbox => Ok((Arc::new(SandboxRates), None)),
+        RatesChoice::Static(file) => {
+            let rates = StaticRates::read(file).map_err(of_rates)?;
+            Ok((Arc::new(rates), None))
+        }
+        RatesChoice::Http(file) => {
+            let environment = |name: &str| std::env::var(name).ok();
+            let rates = HttpRates::read(file, &environment, Arc::clone(clock));
+            let rates = Arc::new(rates.map_err(|unopened| match unopened {
+                RatesUnopened::File(faults) => of_rates(faults),
+                RatesUnopened::Trust(fault) => {
+                    OpenFault::from(refusal_of("PENSTOCK_RATES", &fault))
+                }
+            })?);
+            Ok((rates.clone(), Some(rates)))
+        }
+    }
+}
+
+fn of_rates(faults: Vec<RatesFault>) -> OpenFault {
+    let named = faults
+        .iter()
+        .map(|fault| refusal_of("PENSTOCK_RATES", fault));
+    OpenFault::Config(named.collect())
+}
+
+fn refusal_of(setting: &str, fault: &dyn fmt::Display) -> ConfigFault {
+    ConfigFault {
+        setting: setting.to_owned(),
+        expected: fault.to_string(),
+    }
+}
+
+pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenFault> {
+    match &config.engine {
+        EngineChoice::None => Ok(Arc::new(NoEngine)),
+        EngineChoice::Sandbox => Ok(Arc::new(SandboxEngine)),
+        EngineChoice::Http(url) => {
+            let secret = config.engine_secret.as_ref();
+            let engine = HttpEngine::new(url.clone(), secret, http_engine::TIMEOUT);
+            let engine = engine.map_err(|fault| refusal_of("PENSTOCK_ENGINE", &fault))?;
+            Ok(Arc::new(engine))
+        }
+    }
+}
+
+/// The sandbox's rail, in mode test alone: there is no other so far.
+pub(crate) fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
+    match mode {
+        Mode::Test => Some(Arc::new(SandboxRail)),
+        Mode::Live => None,
+    }
+}
