@@ -400,9 +400,9 @@ pub trait Audit: Send + Sync {
 /// Work that keeps tables bounded and quick.
 #[async_trait]
 pub trait Housekeeping: Send + Sync {
-    /// Deletes idempotency records and kept answers made before an instant, at most `limit` of either;
-    /// how many it deleted.
-    async fn idempotency_sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError>;
+    /// Deletes idempotency records and kept answers older than this by the store's clock, at most `limit` of
+    /// either; how many it deleted.
+    async fn idempotency_sweep(&self, age: Duration, limit: u32) -> Result<u64, StoreError>;
 
     /// Looks anew at tables that have grown much since what is known of them was gathered, so that
     /// rows go on being found by their keys; how many it looked at.

@@ -8,7 +8,7 @@ use gate_core::rail::RailId;
 use gate_core::usecases::expiry::{Expiring, ExpiryError};
 use gate_core::usecases::settling::{SettleError, Settling};
 use instruments::faults;
-use kernel::{Clock, Mode, StoreError};
+use kernel::{Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::ports::Housekeeping;
 use pools_core::usecases::recount::Recounting;
@@ -51,10 +51,10 @@ pub(crate) fn keep_house(
         let (watched, stopping) = (Arc::clone(&watched), stopping.clone());
         async move { watched.watch(stopping.cancelled()).await }
     }));
-    let (store, clock, stopping) = (base.store.clone(), Arc::clone(&base.clock), stop.clone());
+    let (store, stopping) = (base.store.clone(), stop.clone());
     let kept = base.config.idempotency_ttl;
     background.spawn(supervised("idempotency_sweep", stop.clone(), move || {
-        sweep_idempotency(store.clone(), Arc::clone(&clock), kept, stopping.clone())
+        sweep_idempotency(store.clone(), kept, stopping.clone())
     }));
     let (store, stopping) = (base.store.clone(), stop.clone());
     background.spawn(supervised("statistics", stop.clone(), move || {
@@ -93,12 +93,7 @@ pub(crate) fn follow_rates(
 }
 
 /// Deletes idempotency records that no longer count, each minute, until `stop`.
-async fn sweep_idempotency(
-    store: Arc<dyn Housekeeping>,
-    clock: Arc<dyn Clock>,
-    kept: Duration,
-    stop: CancellationToken,
-) {
+async fn sweep_idempotency(store: Arc<dyn Housekeeping>, kept: Duration, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -106,7 +101,7 @@ async fn sweep_idempotency(
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        match sweep(&*store, &*clock, kept, &stop).await {
+        match sweep(&*store, kept, &stop).await {
             Ok(0) => {}
             Ok(deleted) => {
                 tracing::debug!(idempotency.swept = deleted, "Idempotency records swept");
@@ -264,14 +259,13 @@ fn unsettled(fault: &SettleError) {
 /// One sweep. It stops between transactions, never in the middle of one.
 async fn sweep(
     store: &dyn Housekeeping,
-    clock: &dyn Clock,
     kept: Duration,
     stop: &CancellationToken,
 ) -> Result<u64, StoreError> {
-    let before = clock.now().minus(kept.saturating_add(MARGIN));
+    let age = kept.saturating_add(MARGIN);
     let mut deleted = 0_u64;
     for _ in 0..ROUNDS {
-        let now = store.idempotency_sweep(before, AT_ONCE).await?;
+        let now = store.idempotency_sweep(age, AT_ONCE).await?;
         deleted = deleted.saturating_add(now);
         if now < u64::from(AT_ONCE) || stop.is_cancelled() {
             break;
@@ -286,29 +280,17 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use async_trait::async_trait;
-    use kernel::Timestamp;
 
     use super::*;
-
-    struct Noon;
-    impl Clock for Noon {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_millis(1_780_000_000_000).unwrap()
-        }
-    }
 
     /// Holds this many records that are due.
     struct Records(AtomicU64);
 
     #[async_trait]
     impl Housekeeping for Records {
-        async fn idempotency_sweep(
-            &self,
-            before: Timestamp,
-            limit: u32,
-        ) -> Result<u64, StoreError> {
-            let due = Noon.now().minus(Duration::from_secs(3660));
-            assert_eq!(before, due, "an hour kept, a minute's margin");
+        async fn idempotency_sweep(&self, age: Duration, limit: u32) -> Result<u64, StoreError> {
+            let due = Duration::from_secs(3660);
+            assert_eq!(age, due, "an hour kept, a minute's margin");
             let left = self.0.load(Ordering::SeqCst);
             let deleted = left.min(u64::from(limit));
             self.0.store(left - deleted, Ordering::SeqCst);
@@ -325,7 +307,7 @@ mod tests {
         let records = Arc::new(Records(AtomicU64::new(1200)));
         let stop = CancellationToken::new();
         let hour = Duration::from_secs(3600);
-        let sweeping = sweep_idempotency(records.clone(), Arc::new(Noon), hour, stop.clone());
+        let sweeping = sweep_idempotency(records.clone(), hour, stop.clone());
         let sweeping = tokio::spawn(sweeping);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(records.0.load(Ordering::SeqCst), 0);

@@ -67,19 +67,9 @@ pub async fn a_kept_answer_is_overwritten_once_expired(store: impl GateFixture) 
         assert_eq!(get(&elsewhere).await, None);
     }
     assert_eq!(get(&scope_a).await, Some(second.clone()));
-    let sweep = async |before| {
-        world
-            .ports()
-            .housekeeping
-            .idempotency_sweep(before, 10)
-            .await
-            .unwrap()
-    };
-    assert_eq!(sweep(second.created_at).await, 0);
-    assert_eq!(
-        sweep(second.created_at.plus(Duration::from_millis(1))).await,
-        1
-    );
+    assert_eq!(world.sweep_keys(second.created_at, 10).await, 0);
+    let over = second.created_at.plus(Duration::from_millis(1));
+    assert_eq!(world.sweep_keys(over, 10).await, 1);
     assert_eq!(get(&scope_a).await, None);
 }
 

@@ -178,13 +178,12 @@ pub async fn a_sweep_takes_the_oldest(store: impl Fixture) {
         commands.push(command);
         world.clock().advance(MILLI);
     }
-    let sweep = |before, limit| world.ports().housekeeping.idempotency_sweep(before, limit);
     let fourth = world.answered(&commands[3]).await.unwrap().1;
-    assert_eq!(sweep(fourth, 2).await.unwrap(), 2);
+    assert_eq!(world.sweep_keys(fourth, 2).await, 2);
     assert!(world.answered(&commands[1]).await.is_none());
     assert!(world.answered(&commands[2]).await.is_some());
-    assert_eq!(sweep(fourth, 100).await.unwrap(), 1);
-    assert_eq!(sweep(fourth, 100).await.unwrap(), 0);
+    assert_eq!(world.sweep_keys(fourth, 100).await, 1);
+    assert_eq!(world.sweep_keys(fourth, 100).await, 0);
     assert!(world.answered(&commands[3]).await.is_some());
     world.assert_clean().await;
 }

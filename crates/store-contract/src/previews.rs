@@ -140,17 +140,10 @@ pub async fn a_preview_that_may_still_be_used_is_not_swept(store: impl GateFixtu
     let preview = world.locked(who).await;
     let used = gate.opened("used", agreeing(world.locked(who).await.id));
     let session = used.await;
-    let sweep = async |before: Timestamp| {
-        let housekeeping = &world.ports().housekeeping;
-        housekeeping.idempotency_sweep(before, 10).await.unwrap()
-    };
-    assert_eq!(
-        sweep(preview.expires_at).await,
-        1,
-        "the answer of the create"
-    );
+    let swept = world.sweep_keys(preview.expires_at, 10).await;
+    assert_eq!(swept, 1, "the answer of the create");
     let over = preview.expires_at.plus(Duration::from_millis(1));
-    assert_eq!(sweep(over).await, 2);
+    assert_eq!(world.sweep_keys(over, 10).await, 2);
     assert_eq!(world.preview(who, preview.id).await, None);
     let sessions = world.sessions(who).await;
     assert_eq!(

@@ -181,6 +181,15 @@ impl<F: Fixture> World<F> {
         self.clock().now()
     }
 
+    /// Sweeps what was kept under keys before an instant; a later one than now comes about first.
+    pub(crate) async fn sweep_keys(&self, before: Timestamp, limit: u32) -> u64 {
+        let now = self.now().max(before);
+        self.clock().set(now);
+        let housekeeping = &self.ports().housekeeping;
+        let swept = housekeeping.idempotency_sweep(now.since(before), limit);
+        swept.await.unwrap()
+    }
+
     // ---- the operator ------------------------------------------------------------------------
 
     /// A partner of mode test with a key.

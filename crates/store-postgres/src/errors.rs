@@ -17,6 +17,8 @@ const IDLE_TOO_LONG: &str = "25P03";
 /// Classes of codes: the first two characters.
 const CONSTRAINT: &str = "23";
 const CONNECTION: &str = "08";
+/// Such as for a password that was changed: the next one may be right.
+const NOT_LET_IN: &str = "28";
 const NO_RESOURCES: &str = "53";
 const SHUTTING_DOWN: &str = "57";
 const SYSTEM: &str = "58";
@@ -73,7 +75,7 @@ pub(crate) fn is_no_table(error: &sqlx::Error) -> bool {
 
 /// The server, or a lock of it, cannot be had now; it has rolled back.
 fn is_away(code: &str) -> bool {
-    [CONNECTION, NO_RESOURCES, SHUTTING_DOWN, SYSTEM]
+    [CONNECTION, NOT_LET_IN, NO_RESOURCES, SHUTTING_DOWN, SYSTEM]
         .iter()
         .any(|class| code.starts_with(class))
         || [LOCK_TIMEOUT, READ_ONLY, IDLE_TOO_LONG].contains(&code)
@@ -152,6 +154,7 @@ mod tests {
             ("53300", "unavailable", "commit unknown"),
             ("53100", "unavailable", "commit unknown"),
             ("08006", "unavailable", "commit unknown"),
+            ("28P01", "unavailable", "commit unknown"),
             ("58030", "unavailable", "commit unknown"),
             ("42501", "unexpected", "commit unknown"),
             ("XX000", "unexpected", "commit unknown"),

@@ -1,8 +1,10 @@
 //! What keeps tables bounded, and rows found by their keys.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use failpoints::{Step, around};
-use kernel::{StoreError, Timestamp};
+use kernel::StoreError;
 use partner_core::ports::Housekeeping;
 
 use crate::tx::PgTx;
@@ -10,8 +12,9 @@ use crate::{PostgresStore, answers, errors, idempotency, previews};
 
 #[async_trait]
 impl Housekeeping for PostgresStore {
-    async fn idempotency_sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    async fn idempotency_sweep(&self, age: Duration, limit: u32) -> Result<u64, StoreError> {
         let mut tx = PgTx::begin(self, "idempotency_sweep").await?;
+        let before = tx.instant().await?.minus(age);
         let sweeping = sqlx::query(idempotency::SWEEP)
             .bind(before.millis())
             .bind(i64::from(limit))

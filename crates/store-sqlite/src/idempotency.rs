@@ -1,8 +1,10 @@
 //! Idempotency records: found by their scope, swept by their age. The lane writes them.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use failpoints::{Step, around};
-use kernel::{StoreError, Timestamp};
+use kernel::StoreError;
 use partner_core::idempotency::Fingerprint;
 use partner_core::ports::Housekeeping;
 use pools_core::books::Answered;
@@ -20,8 +22,9 @@ pub(crate) fn answered(row: &Columns<'_>) -> Result<Answered, StoreError> {
 
 #[async_trait]
 impl Housekeeping for SqliteStore {
-    async fn idempotency_sweep(&self, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    async fn idempotency_sweep(&self, age: Duration, limit: u32) -> Result<u64, StoreError> {
         let mut tx = SqliteTx::begin(self, "idempotency_sweep").await?;
+        let before = tx.instant().await?.minus(age);
         let sweeping = sqlx::query(
             "DELETE FROM idempotency_keys WHERE rowid IN (
                  SELECT rowid FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT +?2

@@ -104,9 +104,7 @@ impl Seller<'_> {
 
     /// Locks a rate, under a key of its own; the signed quote's id, and what was seen.
     pub(super) async fn lock(self, key: &str) -> Result<(String, String), String> {
-        let mut body = order();
-        body["payment_method"] = json!("sepa");
-        let mut call = Call::post(self.secret_key, "/v1/quotes", body);
+        let mut call = Call::post(self.secret_key, "/v1/quotes", order());
         call.idempotency_key = Some(key);
         let answer = self.client.call(call).await?;
         expect(
@@ -148,5 +146,7 @@ impl Seller<'_> {
 
 /// What a preview and a signed quote are asked for.
 fn order() -> Value {
-    json!({ "currency": "EUR", "asset": "USDT", "amount": AMOUNT, "side": "on_ramp" })
+    json!({
+        "currency": "EUR", "asset": "USDT", "amount": AMOUNT, "side": "on_ramp", "payment_method": "sepa",
+    })
 }
