@@ -82,7 +82,7 @@ class Contract:
         if "application/json" not in response.get("content", {}):
             return
         pointer += "/content/application~1json/schema"
-        errors = list(self._validator(pointer).iter_errors(json.loads(answer.raw)))
+        errors = list(self.validator(pointer).iter_errors(json.loads(answer.raw)))
         assert not errors, f"{method} {template} {status}: {errors[0].message} at {list(errors[0].path)}: {answer.text}"
 
     def _resolve(self, value, pointer):
@@ -93,7 +93,7 @@ class Contract:
                 value = value[part.replace("~1", "/").replace("~0", "~")]
         return value, pointer
 
-    def _validator(self, pointer):
+    def validator(self, pointer):
         if pointer not in self.validators:
             self.validators[pointer] = Draft202012Validator(
                 {"$ref": f"{self.urn}#{pointer.replace('{', '%7B').replace('}', '%7D')}"},

@@ -175,7 +175,7 @@ def test_each_is_what_its_schema_says(delivered):
     for contract in documents().values():
         for name in set(contract.document["webhooks"]) - UNSENT:
             pointer = f"/webhooks/{escape(name)}/post/requestBody/content/application~1json/schema"
-            errors = list(contract._validator(pointer).iter_errors(delivered[name]))
+            errors = list(contract.validator(pointer).iter_errors(delivered[name]))
             assert not errors, f"{name}: {errors[0].message}: {delivered[name]}"
 
 
