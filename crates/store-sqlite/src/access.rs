@@ -7,15 +7,19 @@ use async_trait::async_trait;
 use kernel::{Mode, StoreError};
 use partner_core::key::{KeyHash, KeyId};
 use partner_core::origin::Origin;
-use partner_core::pools::{Pool, PoolsProfile};
+use partner_core::pools::Pool;
 use partner_core::ports::Directory;
 use partner_core::{Access, PartnerId};
+use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqliteConnection};
+use store_rows::gate::opt_profile;
+use store_rows::keys::record;
+use store_rows::partners::partner;
+use store_rows::pools::profile_of;
 
 use crate::open::Inner;
 use crate::row::{Columns, json, key};
-use crate::{SqliteStore, config, errors, gate, keys, partners, pools};
+use crate::{SqliteStore, config, errors, gate, pools};
 
 /// Accesses kept for the lane; past this many all are dropped.
 const CACHED: usize = 10_000;
@@ -75,19 +79,10 @@ impl Directory for SqliteStore {
 }
 
 fn access(row: &SqliteRow, mode: Mode) -> Result<Access, StoreError> {
-    let partner = partners::partner(&Columns::new("partners", row))?;
-    let provisioned = row
-        .try_get::<Option<i64>, _>("enabled")
-        .ok()
-        .flatten()
-        .is_some();
-    let profile = if provisioned {
-        pools::profile(&Columns::new("pools_profiles", row))?
-    } else {
-        PoolsProfile::absent(&partner.id)
-    };
-    let key = keys::record(&Columns::new("api_keys", row), mode)?;
-    let gate = gate::opt_profile(&Columns::new("gate_profiles", row))?;
+    let partner = partner(&Columns::new("partners", row))?;
+    let profile = profile_of(&Columns::new("pools_profiles", row), &partner.id)?;
+    let gate = opt_profile(&Columns::new("gate_profiles", row))?;
+    let key = record(&Columns::new("api_keys", row), mode)?;
     Ok(Access::new(mode, key, partner, profile).with_gate(gate.unwrap_or_default()))
 }
 

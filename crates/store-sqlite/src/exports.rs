@@ -6,13 +6,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::pools::Network;
 use pools_core::export::{Booked, Window};
 use pools_core::ledger::Account;
 use pools_core::ports::{Exports, Pages};
 use pools_core::trade::Trade;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
+use store_rows::deposits::network;
 
 use crate::row::{Columns, key};
 use crate::{SqliteStore, errors, ledger, trades};
@@ -226,13 +226,9 @@ pub(crate) const UNNUMBERED: &str =
      ORDER BY e.rowid LIMIT +?8";
 
 fn booked(row: &SqliteRow, who: &Tenant) -> Result<Booked, StoreError> {
-    let entry = ledger::entry_of(row, who.mode)?;
-    let row = Columns::new("deposits", row);
-    let network = row.opt_text("network")?;
-    let network = network.map(|text| Network::parse(text).ok_or_else(|| row.bad("network")));
     Ok(Booked {
-        entry,
-        network: network.transpose()?,
+        entry: ledger::entry_of(&Columns::new("ledger_entries", row), who.mode)?,
+        network: network(&Columns::new("deposits", row))?,
     })
 }
 

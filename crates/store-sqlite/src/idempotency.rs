@@ -5,20 +5,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use kernel::StoreError;
-use partner_core::idempotency::Fingerprint;
 use partner_core::ports::Housekeeping;
-use pools_core::books::Answered;
 
-use crate::row::Columns;
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, answers, errors, previews};
 
-pub(crate) fn answered(row: &Columns<'_>) -> Result<Answered, StoreError> {
-    Ok(Answered {
-        fingerprint: Fingerprint(row.digest("fingerprint")?),
-        created_at: row.instant("answered_at")?,
-    })
-}
+pub(crate) use store_rows::idempotency::answered;
 
 #[async_trait]
 impl Housekeeping for SqliteStore {

@@ -1,16 +1,17 @@
-//! Reading a row parses it: what no rule of ours writes is an error that names table, column
-//! and row.
+//! A row as SQLite gives it, and what its id columns hold.
 
-use kernel::{Amount, Asset, Id, Mode, StoreError, Timestamp};
-use partner_core::{PartnerId, Tenant};
-use sqlx::Row as _;
-use sqlx::sqlite::SqliteRow;
+use std::ops::Deref;
+
+use kernel::{Id, IdKind};
+use partner_core::Tenant;
+use sqlx::sqlite::{Sqlite, SqliteRow};
+use sqlx::{Decode, Row as _, Type};
+use store_rows::{Found, Row, Unreadable};
 use ulid::Ulid;
 
-/// The columns that name a row to the operator, as far as a statement selects them.
-const NAMING: [&str; 5] = ["partner_id", "id", "asset", "service", "key"];
+pub(crate) use store_rows::json;
 
-/// A row of a table, read column by column.
+/// A row of a table. It is read by the methods of every store's rows, which it leads to.
 #[derive(Clone, Copy)]
 pub(crate) struct Columns<'r> {
     table: &'static str,
@@ -22,160 +23,66 @@ impl<'r> Columns<'r> {
         Self { table, row }
     }
 
-    /// The error for a column that cannot be read.
-    pub(crate) fn bad(&self, column: &'static str) -> StoreError {
-        let named = NAMING
-            .iter()
-            .filter_map(|name| self.row.try_get::<&str, _>(*name).ok())
-            .collect::<Vec<_>>()
-            .join("/");
-        StoreError::Inconsistent {
-            table: self.table,
-            column,
-            row: named,
+    fn found<'c, T>(&'c self, column: &str) -> Found<T>
+    where
+        T: Decode<'c, Sqlite> + Type<Sqlite>,
+    {
+        self.row.try_get(column).map_err(|_| Unreadable)
+    }
+}
+
+impl<'r> Deref for Columns<'r> {
+    type Target = dyn Row + 'r;
+
+    fn deref(&self) -> &Self::Target {
+        self
+    }
+}
+
+impl Row for Columns<'_> {
+    fn table(&self) -> &'static str {
+        self.table
+    }
+
+    fn as_text(&self, column: &str) -> Found<&str> {
+        self.found(column)
+    }
+
+    fn as_bytes(&self, column: &str) -> Found<&[u8]> {
+        self.found(column)
+    }
+
+    fn as_integer(&self, column: &str) -> Found<i64> {
+        self.found(column)
+    }
+
+    fn as_small(&self, column: &str) -> Found<u16> {
+        let small = self.as_integer(column)?.map(u16::try_from).transpose();
+        small.map_err(|_| Unreadable)
+    }
+
+    fn as_flag(&self, column: &str) -> Found<bool> {
+        match self.as_integer(column)? {
+            None => Ok(None),
+            Some(0) => Ok(Some(false)),
+            Some(1) => Ok(Some(true)),
+            Some(_) => Err(Unreadable),
         }
     }
 
-    /// A column read by a function that knows what may stand there.
-    pub(crate) fn parsed<T>(
-        &self,
-        column: &'static str,
-        parse: impl FnOnce(&'r str) -> Option<T>,
-    ) -> Result<T, StoreError> {
-        parse(self.text(column)?).ok_or_else(|| self.bad(column))
-    }
-
-    pub(crate) fn text(&self, column: &'static str) -> Result<&'r str, StoreError> {
-        self.row.try_get(column).map_err(|_| self.bad(column))
-    }
-
-    pub(crate) fn opt_text(&self, column: &'static str) -> Result<Option<&'r str>, StoreError> {
-        self.row.try_get(column).map_err(|_| self.bad(column))
-    }
-
-    pub(crate) fn bytes(&self, column: &'static str) -> Result<&'r [u8], StoreError> {
-        self.row.try_get(column).map_err(|_| self.bad(column))
-    }
-
-    /// A digest of 32 bytes.
-    pub(crate) fn digest(&self, column: &'static str) -> Result<[u8; 32], StoreError> {
-        self.bytes(column)?.try_into().map_err(|_| self.bad(column))
-    }
-
-    pub(crate) fn opt_digest(&self, column: &'static str) -> Result<Option<[u8; 32]>, StoreError> {
-        let bytes: Option<&[u8]> = self.row.try_get(column).map_err(|_| self.bad(column))?;
-        bytes
-            .map(|bytes| bytes.try_into().map_err(|_| self.bad(column)))
-            .transpose()
-    }
-
-    pub(crate) fn integer(&self, column: &'static str) -> Result<i64, StoreError> {
-        self.row.try_get(column).map_err(|_| self.bad(column))
-    }
-
-    pub(crate) fn opt_integer(&self, column: &'static str) -> Result<Option<i64>, StoreError> {
-        self.row.try_get(column).map_err(|_| self.bad(column))
-    }
-
-    pub(crate) fn small(&self, column: &'static str) -> Result<u16, StoreError> {
-        u16::try_from(self.integer(column)?).map_err(|_| self.bad(column))
-    }
-
-    pub(crate) fn flag(&self, column: &'static str) -> Result<bool, StoreError> {
-        match self.integer(column)? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(self.bad(column)),
-        }
-    }
-
-    pub(crate) fn instant(&self, column: &'static str) -> Result<Timestamp, StoreError> {
-        Timestamp::from_millis(self.integer(column)?).ok_or_else(|| self.bad(column))
-    }
-
-    pub(crate) fn opt_instant(
-        &self,
-        column: &'static str,
-    ) -> Result<Option<Timestamp>, StoreError> {
-        self.opt_integer(column)?
-            .map(|millis| Timestamp::from_millis(millis).ok_or_else(|| self.bad(column)))
-            .transpose()
-    }
-
-    pub(crate) fn amount(&self, column: &'static str, asset: Asset) -> Result<Amount, StoreError> {
-        Amount::from_units(self.integer(column)?, asset).ok_or_else(|| self.bad(column))
-    }
-
-    pub(crate) fn opt_amount(
-        &self,
-        column: &'static str,
-        asset: Asset,
-    ) -> Result<Option<Amount>, StoreError> {
-        self.opt_integer(column)?
-            .map(|units| Amount::from_units(units, asset).ok_or_else(|| self.bad(column)))
-            .transpose()
-    }
-
-    pub(crate) fn asset(&self, column: &'static str) -> Result<Asset, StoreError> {
-        self.parsed(column, Asset::parse)
-    }
-
-    pub(crate) fn partner(&self) -> Result<PartnerId, StoreError> {
-        self.parsed("partner_id", PartnerId::parse)
-    }
-
-    pub(crate) fn tenant(&self) -> Result<Tenant, StoreError> {
-        Ok(Tenant {
-            partner: self.partner()?,
-            mode: self.mode()?,
-        })
-    }
-
-    pub(crate) fn mode(&self) -> Result<Mode, StoreError> {
-        self.parsed("mode", Mode::parse)
-    }
-
-    pub(crate) fn id<K>(&self, column: &'static str, mode: Mode) -> Result<Id<K>, StoreError>
-    where
-        K: kernel::IdKind,
-    {
-        self.parsed(column, |text| Ulid::from_string(text).ok())
-            .map(|ulid| Id::from_parts(mode, ulid))
-    }
-
-    pub(crate) fn opt_id<K>(
-        &self,
-        column: &'static str,
-        mode: Mode,
-    ) -> Result<Option<Id<K>>, StoreError>
-    where
-        K: kernel::IdKind,
-    {
-        self.opt_text(column)?
-            .map(|text| Ulid::from_string(text).map_err(|_| self.bad(column)))
-            .transpose()
-            .map(|ulid| ulid.map(|ulid| Id::from_parts(mode, ulid)))
+    fn as_id(&self, column: &str) -> Found<Ulid> {
+        let id = self.as_text(column)?.map(Ulid::from_string).transpose();
+        id.map_err(|_| Unreadable)
     }
 }
 
 /// What a row's id column holds.
-pub(crate) fn key<K>(id: Id<K>) -> String
-where
-    K: kernel::IdKind,
-{
+pub(crate) fn key<K: IdKind>(id: Id<K>) -> String {
     id.ulid().to_string()
 }
 
 /// The same for a look-up on behalf of a tenant. An id of the other mode names nothing of theirs,
 /// although its ULID may occur.
-pub(crate) fn own_key<K>(who: &Tenant, id: Id<K>) -> Option<String>
-where
-    K: kernel::IdKind,
-{
+pub(crate) fn own_key<K: IdKind>(who: &Tenant, id: Id<K>) -> Option<String> {
     (id.mode() == who.mode).then(|| key(id))
-}
-
-/// Encodes the rows of a set-based statement.
-pub(crate) fn json(rows: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(rows).map_err(StoreError::unexpected)
 }

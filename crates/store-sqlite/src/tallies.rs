@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::TallyTx;
-use gate_core::quota::{Month, Tally};
+use gate_core::quota::Tally;
 use kernel::{Cas, StoreError};
 use partner_core::Tenant;
 use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
+use store_rows::tallies::tally;
 
 use crate::errors;
 use crate::row::Columns;
@@ -43,16 +43,8 @@ pub(crate) async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| tally(&row)).transpose()
-}
-
-pub(crate) fn tally(row: &SqliteRow) -> Result<Tally, StoreError> {
-    let row = Columns::new("session_tallies", row);
-    let created = row.integer("created")?;
-    Ok(Tally {
-        month: row.parsed("month", Month::parse)?,
-        created: u64::try_from(created).map_err(|_| row.bad("created"))?,
-    })
+    row.map(|row| tally(&Columns::new("session_tallies", &row)))
+        .transpose()
 }
 
 async fn put(

@@ -1,21 +1,19 @@
 //! The running velocity totals: rows in and out.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use kernel::StoreError;
 use partner_core::Tenant;
 use pools_core::ports::VelocityTx;
 use pools_core::velocity::Velocity;
+use sqlx::SqliteConnection;
 
 use crate::errors;
 use crate::row::Columns;
 use crate::tx::SqliteTx;
 
-pub(crate) fn velocity_of(row: &Columns<'_>) -> Result<Velocity, StoreError> {
-    Ok(Velocity {
-        total: row.parsed("total", |text| text.parse().ok())?,
-        floor: row.instant("floor")?,
-    })
-}
+pub(crate) use store_rows::velocity::velocity_of;
 
 #[async_trait]
 impl VelocityTx for SqliteTx {
@@ -46,4 +44,22 @@ impl VelocityTx for SqliteTx {
         .map_err(errors::statement)?;
         Ok(())
     }
+}
+
+/// Notes the window of the process that serves, unless it is the one noted already.
+pub(crate) async fn keep_window(
+    conn: &mut SqliteConnection,
+    window: Duration,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO velocity_window (id, millis, since)
+         VALUES (1, ?1, coalesce((SELECT created_at FROM trades ORDER BY rowid DESC LIMIT 1), 0))
+         ON CONFLICT (id) DO UPDATE SET millis = excluded.millis, since = excluded.since
+         WHERE millis <> excluded.millis",
+    )
+    .bind(i64::try_from(window.as_millis()).unwrap_or(i64::MAX))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
 }

@@ -1,36 +1,38 @@
-//! The invariants of the whole database: every check has a name, and names the rows that break it.
+//! The invariants of the whole database: this store's statements, and how they are run.
 //!
-//! What rows can show by themselves is asked in SQL (`queries.rs`, for the gate `gate.rs`). The rest is walked row by row
-//! in Rust, so that no total overflows and every rule is the cores' own: sums and chains of the
-//! ledger (`ledger.rs`), what the velocity cap counts (`velocity.rs`), each row read as what it
-//! stands for (`rows.rs`), and what is sealed (`seals.rs`). All of it is read from one snapshot,
-//! and only sums per account or partner are kept, never the rows.
+//! What rows can show by themselves is asked in SQL (`queries.rs`, for the gate `gate.rs` and
+//! `rails.rs`). The rest is walked row by row ([`store_rows::verify`]; `walked.rs`). All of it is
+//! read from one snapshot.
 
 mod gate;
-mod ledger;
-mod previews;
 mod queries;
 mod rails;
-mod rows;
-mod seals;
-mod velocity;
+mod walked;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
-use kernel::{StoreError, Timestamp};
-use partner_core::audit::Breaches;
-use partner_core::ports::{Audit, AuditProgress, AuditReport, AuditStep};
+use kernel::StoreError;
+use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection as _, Row as _, SqliteConnection};
+use sqlx::{Connection as _, SqliteConnection};
+use store_rows::verify::{self, Ask, Look, Snapshot, Statements, Tell};
 
+use crate::row::Columns;
 use crate::tx::SqliteTx;
-use crate::{SqliteStore, errors};
+use crate::{SqliteStore, errors, velocity};
 
-/// Progress is told every so many rows.
-const TOLD: u64 = 100_000;
-/// Invariants that are walked; those asked in SQL come before them.
-const WALKED: usize = 18;
+const STATEMENTS: Statements = Statements {
+    figures: queries::FIGURES,
+    asked: &[queries::INVARIANTS, gate::INVARIANTS, rails::INVARIANTS],
+    walked: walked::WALKED,
+};
+
+/// Every statement of an audit that finds rows.
+#[cfg(test)]
+pub(crate) fn statements() -> impl Iterator<Item = &'static str> {
+    let schema = [queries::WHOLE, queries::REFERENCES];
+    schema.into_iter().chain(STATEMENTS.all())
+}
 
 #[async_trait]
 impl Audit for SqliteStore {
@@ -41,15 +43,9 @@ impl Audit for SqliteStore {
     ) -> Result<AuditReport, StoreError> {
         let mut conn = self.inner.auditor().await?;
         let mut snapshot = conn.begin().await.map_err(errors::begin)?;
-        let mut work = Work {
-            conn: &mut snapshot,
-            sealer,
-            progress,
-            now: self.inner.clock.now(),
-            report: AuditReport::default(),
-        };
-        work.run().await?;
-        let report = work.report;
+        let now = self.inner.clock.now();
+        let mut seen = Seen(&mut snapshot);
+        let report = verify::audit(&mut seen, &STATEMENTS, sealer, progress, now).await?;
         snapshot.rollback().await.map_err(errors::statement)?;
         conn.close().await.map_err(errors::statement)?;
         Ok(report)
@@ -62,133 +58,41 @@ impl Audit for SqliteStore {
     }
 }
 
-/// Every statement of an audit.
-#[cfg(test)]
-pub(crate) fn statements() -> impl Iterator<Item = &'static str> {
-    let asked = asked().map(|(_, query)| query);
-    let walked = [
-        ledger::CHAINS,
-        ledger::ACCOUNTS,
-        ledger::ENTRIES,
-        ledger::RESERVES,
-        velocity::COUNTED,
-        velocity::TOTALS,
-        velocity::CAPPED,
-        rows::QUOTES,
-        rows::TRADES,
-        rows::DEPOSITS,
-        rows::SESSIONS,
-        rows::TRANSACTIONS,
-        rows::CUSTOMERS,
-        rows::TALLIES,
-        rows::GATE_PROFILES,
-        previews::USED,
-        rails::TRANSACTIONS,
-        rails::SIGNED_QUOTES,
-        seals::SECRETS,
-        seals::BODIES,
-        seals::PACKAGES,
-        seals::ANSWERS,
-    ];
-    asked.chain(walked)
-}
+/// The database as the snapshot of a connection has it.
+struct Seen<'c>(&'c mut SqliteConnection);
 
-/// What is asked in SQL: the name of each invariant, with the query for the rows that break it.
-fn asked() -> impl Iterator<Item = (&'static str, &'static str)> {
-    queries::INVARIANTS
-        .into_iter()
-        .chain(gate::INVARIANTS)
-        .chain(rails::INVARIANTS)
-}
-
-/// An audit under way.
-struct Work<'a> {
-    conn: &'a mut SqliteConnection,
-    sealer: &'a Sealer,
-    progress: &'a AuditProgress<'a>,
-    /// The store's clock when the audit began.
-    now: Timestamp,
-    report: AuditReport,
-}
-
-impl Work<'_> {
-    async fn run(&mut self) -> Result<(), StoreError> {
-        for (figure, query) in queries::FIGURES {
-            let rows: i64 = sqlx::query_scalar(query)
-                .fetch_one(&mut *self.conn)
-                .await
-                .map_err(errors::statement)?;
-            self.report.figures.push((figure, rows.to_string()));
-        }
-        for (invariant, query) in asked() {
-            self.described(invariant, query).await?;
-        }
-        self.ledger().await?;
-        self.velocity().await?;
-        self.rows().await?;
-        self.previews().await?;
-        self.rails().await?;
-        self.seals().await
+#[async_trait]
+impl Snapshot for Seen<'_> {
+    async fn count(&mut self, statement: &'static str) -> Result<i64, StoreError> {
+        sqlx::query_scalar(statement)
+            .fetch_one(&mut *self.0)
+            .await
+            .map_err(errors::statement)
     }
 
-    /// Runs a query whose every row is a breach, described in its one column.
-    async fn described(
-        &mut self,
-        invariant: &'static str,
-        query: &'static str,
-    ) -> Result<(), StoreError> {
-        let mut breaches = Breaches::default();
-        self.each(invariant, query, |row| {
-            let text: String = row.try_get(0).map_err(errors::statement)?;
-            breaches.add(|| text);
-            Ok(())
-        })
-        .await?;
-        self.found(invariant, breaches);
-        Ok(())
-    }
-
-    /// Goes through the rows of a query for an invariant, and tells how far it is. A few hundred
-    /// of them at a time are in memory, however many there are.
-    async fn each(
-        &mut self,
-        invariant: &'static str,
-        query: &'static str,
-        mut look: impl FnMut(&SqliteRow) -> Result<(), StoreError> + Send,
-    ) -> Result<(), StoreError> {
-        let mut step = AuditStep {
-            invariant,
-            number: self.report.findings.len().saturating_add(1),
-            of: asked().count().saturating_add(WALKED),
-            rows: 0,
+    async fn ask(&mut self, ask: Ask, tell: Tell<'_>) -> Result<(), StoreError> {
+        let statement = match ask {
+            Ask::Whole => queries::WHOLE,
+            Ask::References => queries::REFERENCES,
+            Ask::Statement(statement) => statement,
         };
-        (self.progress)(step);
-        let mut rows = sqlx::query(query).fetch(&mut *self.conn);
-        while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
-            look(&row)?;
-            step.rows = step.rows.saturating_add(1);
-            if step.rows.is_multiple_of(TOLD) {
-                (self.progress)(step);
-            }
+        let mut texts = sqlx::query_scalar(statement).fetch(&mut *self.0);
+        while let Some(text) = texts.try_next().await.map_err(errors::statement)? {
+            tell(text);
         }
         Ok(())
     }
 
-    fn found(&mut self, invariant: &'static str, breaches: Breaches) {
-        self.report.findings.push(breaches.of(invariant));
+    async fn walk(
+        &mut self,
+        table: &'static str,
+        statement: &'static str,
+        look: Look<'_>,
+    ) -> Result<(), StoreError> {
+        let mut rows = sqlx::query(statement).fetch(&mut *self.0);
+        while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
+            look(&Columns::new(table, &row))?;
+        }
+        Ok(())
     }
-}
-
-/// A row's own name: mode, partner and what else it is known by.
-fn named(row: &SqliteRow, noun: &str) -> Result<String, StoreError> {
-    let (mode, partner) = (text(row, "mode")?, text(row, "partner_id")?);
-    Ok(format!("{mode}/{partner} {noun} {}", text(row, "id")?))
-}
-
-fn text(row: &SqliteRow, column: &str) -> Result<String, StoreError> {
-    row.try_get(column).map_err(errors::statement)
-}
-
-fn integer(row: &SqliteRow, column: &str) -> Result<i64, StoreError> {
-    row.try_get(column).map_err(errors::statement)
 }

@@ -51,6 +51,13 @@ pub(super) const TABLE: &[Row] = &[
         because: "adapters of every kind have crash points, so it knows none of them and no product; cores have none",
     },
     Row {
+        name: "store-rows",
+        imports: Only("kernel partner-core pools-core gate-core"),
+        pure: None,
+        tests: "",
+        because: "what rows mean is the cores' affair and the same in every store; it knows no SQL, no driver and no store",
+    },
+    Row {
         name: "store-postgres",
         imports: Only("kernel partner-core pools-core gate-core instruments failpoints"),
         pure: None,
@@ -59,7 +66,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "store-sqlite",
-        imports: Only("kernel partner-core pools-core gate-core instruments failpoints"),
+        imports: Only("kernel partner-core pools-core gate-core store-rows instruments failpoints"),
         pure: None,
         tests: "store-contract",
         because: "implements the cores' ports and knows nobody who calls them",

@@ -1,16 +1,17 @@
 //! Deliveries as the partner they are for sees them.
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
 use partner_core::ports::{DeliveryDesk, DeliveryFilter, DeliveryView};
 use partner_core::webhooks::delivery::Act;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
+use store_rows::deliveries::view;
 
 use super::step::{Step, apply};
-use super::{Stored, record, stored};
+use super::{Stored, stored};
 use crate::row::{Columns, own_key};
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
@@ -44,7 +45,9 @@ impl DeliveryDesk for SqliteStore {
         .fetch_all(&mut *conn)
         .await
         .map_err(errors::statement)?;
-        rows.iter().map(|row| view(row, who.mode)).collect()
+        rows.iter()
+            .map(|row| view(&Columns::new("deliveries", row), who.mode))
+            .collect()
     }
 
     async fn delivery_get(
@@ -55,7 +58,8 @@ impl DeliveryDesk for SqliteStore {
     ) -> Result<Option<DeliveryView>, StoreError> {
         let mut conn = self.inner.reader().await?;
         let row = find(&mut conn, who, service, id).await?;
-        row.map(|row| view(&row, who.mode)).transpose()
+        row.map(|row| view(&Columns::new("deliveries", &row), who.mode))
+            .transpose()
     }
 
     async fn delivery_replay(
@@ -69,8 +73,8 @@ impl DeliveryDesk for SqliteStore {
         let Some(row) = find(tx.conn(), who, service, id).await? else {
             return Ok(None);
         };
-        let mut view = view(&row, who.mode)?;
-        let stored = stored(&Columns::new("deliveries", &row))?;
+        let row = Columns::new("deliveries", &row);
+        let (mut view, stored) = (view(&row, who.mode)?, stored(&row)?);
         let Some(next) = stored.progress.advance(Act::Replay, now) else {
             return Ok(Some((Cas::Lost, view)));
         };
@@ -130,14 +134,4 @@ async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)
-}
-
-fn view(row: &SqliteRow, mode: Mode) -> Result<DeliveryView, StoreError> {
-    let columns = Columns::new("deliveries", row);
-    Ok(DeliveryView {
-        record: record(row, mode)?,
-        event_kind: columns.text("event_type")?.to_owned(),
-        target_url: columns.text("target_url")?.to_owned(),
-        created_at: columns.instant("created_at")?,
-    })
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use kernel::{StoreError, Timestamp};
 use partner_core::ports::Concluded;
-use partner_core::webhooks::delivery::{Act, DeliveryState, Ending, Progress};
+use partner_core::webhooks::delivery::{Act, Ending, Progress};
 use sqlx::SqliteConnection;
+use store_rows::deliveries::Facts;
 
 use super::Stored;
 use crate::errors;
@@ -34,26 +35,17 @@ struct Change<'c> {
 
 impl<'c> Step<'c> {
     pub(super) fn new(stored: &Stored, next: Progress) -> Self {
-        let columns = |state: DeliveryState| match state {
-            DeliveryState::Pending { due } => (Some(due.millis()), None, None, None),
-            DeliveryState::InFlight(lease) => {
-                let (token, until) = (lease.token.cast_signed(), lease.until.millis());
-                (None, Some(token), Some(until), None)
-            }
-            DeliveryState::Succeeded { at } => (None, None, None, Some(at.millis())),
-            DeliveryState::DeadLettered => (None, None, None, None),
-        };
-        let (_, had, ..) = columns(stored.progress.state);
-        let (due, token, until, delivered) = columns(next.state);
+        let had = Facts::of(stored.progress.state).token;
+        let facts = Facts::of(next.state);
         let change = Change {
             was: stored.progress.state.as_str(),
             had,
             status: next.state.as_str(),
             attempts: next.attempts,
-            due,
-            token,
-            until,
-            delivered,
+            due: facts.due,
+            token: facts.token,
+            until: facts.until,
+            delivered: facts.delivered,
             noted: None,
         };
         let sequence = stored.sequence;

@@ -1,7 +1,9 @@
 //! Invariants of the gate that rows show by themselves. Each query answers one text per breach.
 
+use store_rows::verify::Asked;
+
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 9] = [
+pub(super) const INVARIANTS: Asked = &[
     ("session-says-it-was-made", MADE),
     ("ended-session-has-one-event", ENDED),
     ("event-has-its-session", SAID),

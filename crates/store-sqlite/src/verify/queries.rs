@@ -1,7 +1,9 @@
 //! Invariants that rows show by themselves. Each query answers one text per breach.
 
+use store_rows::verify::Asked;
+
 /// Rows of each table.
-pub(super) const FIGURES: [(&str, &str); 19] = [
+pub(super) const FIGURES: Asked = &[
     ("partners", "SELECT count(*) FROM partners"),
     ("api_keys", "SELECT count(*) FROM api_keys"),
     ("pools", "SELECT count(*) FROM pools"),
@@ -30,9 +32,7 @@ pub(super) const FIGURES: [(&str, &str); 19] = [
 ];
 
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 23] = [
-    ("database-is-whole", WHOLE),
-    ("rows-refer-to-rows", REFERENCES),
+pub(super) const INVARIANTS: Asked = &[
     ("consumed-quote-has-one-trade", CONSUMED_WITHOUT_TRADE),
     ("trade-has-one-consumed-quote", TRADE_WITHOUT_CONSUMED),
     ("quote-has-one-fate", TWO_FATES),
@@ -57,10 +57,10 @@ pub(super) const INVARIANTS: [(&str, &str); 23] = [
 ];
 
 /// SQLite's own check: pages, indexes, types, unique keys, and the CHECKs of the schema.
-const WHOLE: &str =
+pub(super) const WHOLE: &str =
     "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'";
 
-const REFERENCES: &str =
+pub(super) const REFERENCES: &str =
     "SELECT \"table\" || ' row ' || coalesce(rowid, '?') || ' refers to no row of ' || parent
      FROM pragma_foreign_key_check";
 

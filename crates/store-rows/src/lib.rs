@@ -1,0 +1,34 @@
+//! What the rows of a store mean: read into the cores' values, the same for every store.
+//!
+//! A store has its own SQL, its own driver and its own types of columns. What its rows say is the
+//! same everywhere: [`Row`] is what a store shows of one, and one file per noun of the cores, with
+//! the names of the stores' files, reads it and refuses what no row may be made of. [`verify`] is
+//! what an audit judges by more than one statement.
+
+pub mod answers;
+pub mod branding;
+pub mod commitments;
+pub mod customers;
+pub mod deliveries;
+pub mod deposits;
+pub mod endpoints;
+pub mod events;
+pub mod gate;
+pub mod idempotency;
+pub mod keys;
+pub mod ledger;
+pub mod partners;
+pub mod pools;
+pub mod previews;
+pub mod quotes;
+pub mod rails;
+mod row;
+pub mod sessions;
+pub mod signed_quotes;
+pub mod tallies;
+pub mod trades;
+pub mod transactions;
+pub mod velocity;
+pub mod verify;
+
+pub use row::{Found, Row, Unreadable, json};

@@ -1,0 +1,77 @@
+//! Quotes, and the terms that stand on quotes and trades alike.
+
+use kernel::{Mode, Rate, StoreError};
+use partner_core::pools::{Network, PoolId};
+use pools_core::destination::{DestNetwork, Destination, EvmAddress};
+use pools_core::ports::NewQuote;
+use pools_core::quote::{Fate, Quote, Side, Terms};
+
+use crate::Row;
+
+pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
+    let fate = match (
+        row.opt_instant("consumed_at")?,
+        row.opt_instant("rejected_at")?,
+    ) {
+        (None, None) => Fate::Open,
+        (Some(at), None) => Fate::Consumed(at),
+        (None, Some(at)) => Fate::Rejected(at),
+        (Some(_), Some(_)) => return Err(row.bad("rejected_at")),
+    };
+    Ok(Quote {
+        id: row.id("id", mode)?,
+        terms: terms(row)?,
+        created_at: row.instant("created_at")?,
+        expires_at: row.instant("expires_at")?,
+        fate,
+    })
+}
+
+/// A quote, where the statement's outer join has found one.
+pub fn opt_quote(row: &dyn Row, mode: Mode) -> Result<Option<Quote>, StoreError> {
+    if row.opt_text("pool")?.is_none() {
+        return Ok(None);
+    }
+    quote(row, mode).map(Some)
+}
+
+/// The terms stand in the same columns on quotes and trades. Their currencies are the pool's.
+pub fn terms(row: &dyn Row) -> Result<Terms, StoreError> {
+    let pool = row.parsed("pool", PoolId::parse)?;
+    Ok(Terms {
+        pool,
+        side: row.parsed("side", Side::parse)?,
+        network: row.parsed("network", Network::parse)?,
+        fiat: row.amount("fiat", pool.fiat())?,
+        crypto: row.amount("crypto", pool.crypto())?,
+        rate: row.parsed("rate", Rate::parse)?,
+        spread_bps: row.small("spread_bps")?,
+        fee_bps: row.small("fee_bps")?,
+        notional: row.integer("notional")?,
+        destination: destination(row)?,
+    })
+}
+
+fn destination(row: &dyn Row) -> Result<Option<Destination>, StoreError> {
+    let address = row.opt_parsed("dest_address", |text| EvmAddress::parse(text).ok())?;
+    let network = row.opt_parsed("dest_network", DestNetwork::parse)?;
+    match (address, network) {
+        (None, None) => Ok(None),
+        (Some(address), Some(network)) => Ok(Some(Destination { address, network })),
+        (Some(_), None) | (None, Some(_)) => Err(row.bad("dest_network")),
+    }
+}
+
+/// A new quote is of its tenant's mode, and its legs are of its pool's currencies.
+pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
+    let terms = &new.terms;
+    let pool_fits =
+        terms.fiat.asset() == terms.pool.fiat() && terms.crypto.asset() == terms.pool.crypto();
+    if pool_fits && new.id.mode() == new.who.mode {
+        return Ok(());
+    }
+    Err(StoreError::Guard(format!(
+        "quotes: {} is not of its pool or mode",
+        new.id
+    )))
+}

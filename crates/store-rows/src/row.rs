@@ -1,0 +1,363 @@
+//! Reading a row parses it: what no rule of ours writes is an error that names table, column
+//! and row.
+
+use kernel::{Amount, Asset, Id, IdKind, Mode, StoreError, Timestamp};
+use partner_core::{PartnerId, Tenant};
+use ulid::Ulid;
+
+/// The columns that name a row to the operator, as far as a statement selects them.
+const NAMING: [&str; 5] = ["partner_id", "id", "asset", "service", "key"];
+
+/// A column is not there, or holds what is not of the kind that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable;
+
+/// What stands in a column, or `None` where it is NULL.
+pub type Found<T> = Result<Option<T>, Unreadable>;
+
+/// A row of a table, as a store's driver shows it.
+///
+/// A store says what stands in a column, whatever type the column has there. What that means is
+/// read by the methods of `dyn Row`.
+pub trait Row: Sync {
+    /// The table that an error names.
+    fn table(&self) -> &'static str;
+
+    fn as_text(&self, column: &str) -> Found<&str>;
+
+    fn as_bytes(&self, column: &str) -> Found<&[u8]>;
+
+    fn as_integer(&self, column: &str) -> Found<i64>;
+
+    /// A number that a store may keep in a smaller column than others.
+    fn as_small(&self, column: &str) -> Found<u16>;
+
+    fn as_flag(&self, column: &str) -> Found<bool>;
+
+    fn as_id(&self, column: &str) -> Found<Ulid>;
+}
+
+impl dyn Row + '_ {
+    /// The error for a column that cannot be read.
+    pub fn bad(&self, column: &'static str) -> StoreError {
+        let named = NAMING.iter().filter_map(|name| self.shown(name));
+        StoreError::Inconsistent {
+            table: self.table(),
+            column,
+            row: named.collect::<Vec<_>>().join("/"),
+        }
+    }
+
+    fn shown(&self, column: &str) -> Option<String> {
+        match self.as_text(column) {
+            Ok(text) => text.map(str::to_owned),
+            Err(Unreadable) => self.as_id(column).ok()?.map(|id| id.to_string()),
+        }
+    }
+
+    fn some<T>(&self, column: &'static str, found: Found<T>) -> Result<T, StoreError> {
+        found.ok().flatten().ok_or_else(|| self.bad(column))
+    }
+
+    fn opt<T>(&self, column: &'static str, found: Found<T>) -> Result<Option<T>, StoreError> {
+        found.map_err(|Unreadable| self.bad(column))
+    }
+
+    /// A text or an id, as everybody writes it.
+    pub fn written(&self, column: &'static str) -> Result<String, StoreError> {
+        self.shown(column).ok_or_else(|| self.bad(column))
+    }
+
+    /// A column read by a function that knows what may stand there.
+    pub fn parsed<T>(
+        &self,
+        column: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        parse(self.text(column)?).ok_or_else(|| self.bad(column))
+    }
+
+    pub fn opt_parsed<T>(
+        &self,
+        column: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
+        self.opt_text(column)?
+            .map(|text| parse(text).ok_or_else(|| self.bad(column)))
+            .transpose()
+    }
+
+    pub fn text(&self, column: &'static str) -> Result<&str, StoreError> {
+        self.some(column, self.as_text(column))
+    }
+
+    pub fn opt_text(&self, column: &'static str) -> Result<Option<&str>, StoreError> {
+        self.opt(column, self.as_text(column))
+    }
+
+    pub fn opt_string(&self, column: &'static str) -> Result<Option<String>, StoreError> {
+        Ok(self.opt_text(column)?.map(str::to_owned))
+    }
+
+    pub fn bytes(&self, column: &'static str) -> Result<&[u8], StoreError> {
+        self.some(column, self.as_bytes(column))
+    }
+
+    /// A digest of 32 bytes.
+    pub fn digest(&self, column: &'static str) -> Result<[u8; 32], StoreError> {
+        self.opt_digest(column)?.ok_or_else(|| self.bad(column))
+    }
+
+    pub fn opt_digest(&self, column: &'static str) -> Result<Option<[u8; 32]>, StoreError> {
+        self.opt(column, self.as_bytes(column))?
+            .map(|bytes| bytes.try_into().map_err(|_| self.bad(column)))
+            .transpose()
+    }
+
+    pub fn integer(&self, column: &'static str) -> Result<i64, StoreError> {
+        self.some(column, self.as_integer(column))
+    }
+
+    pub fn opt_integer(&self, column: &'static str) -> Result<Option<i64>, StoreError> {
+        self.opt(column, self.as_integer(column))
+    }
+
+    pub fn small(&self, column: &'static str) -> Result<u16, StoreError> {
+        self.some(column, self.as_small(column))
+    }
+
+    pub fn flag(&self, column: &'static str) -> Result<bool, StoreError> {
+        self.some(column, self.as_flag(column))
+    }
+
+    pub fn opt_flag(&self, column: &'static str) -> Result<Option<bool>, StoreError> {
+        self.opt(column, self.as_flag(column))
+    }
+
+    /// A count that no rule of ours makes negative.
+    pub fn count<N: TryFrom<i64>>(&self, column: &'static str) -> Result<N, StoreError> {
+        N::try_from(self.integer(column)?).map_err(|_| self.bad(column))
+    }
+
+    pub fn opt_count<N: TryFrom<i64>>(
+        &self,
+        column: &'static str,
+    ) -> Result<Option<N>, StoreError> {
+        self.opt_integer(column)?
+            .map(|count| N::try_from(count).map_err(|_| self.bad(column)))
+            .transpose()
+    }
+
+    pub fn instant(&self, column: &'static str) -> Result<Timestamp, StoreError> {
+        self.opt_instant(column)?.ok_or_else(|| self.bad(column))
+    }
+
+    pub fn opt_instant(&self, column: &'static str) -> Result<Option<Timestamp>, StoreError> {
+        self.opt_integer(column)?
+            .map(|millis| Timestamp::from_millis(millis).ok_or_else(|| self.bad(column)))
+            .transpose()
+    }
+
+    pub fn amount(&self, column: &'static str, asset: Asset) -> Result<Amount, StoreError> {
+        self.opt_amount(column, asset)?
+            .ok_or_else(|| self.bad(column))
+    }
+
+    pub fn opt_amount(
+        &self,
+        column: &'static str,
+        asset: Asset,
+    ) -> Result<Option<Amount>, StoreError> {
+        self.opt_integer(column)?
+            .map(|units| Amount::from_units(units, asset).ok_or_else(|| self.bad(column)))
+            .transpose()
+    }
+
+    pub fn asset(&self, column: &'static str) -> Result<Asset, StoreError> {
+        self.parsed(column, Asset::parse)
+    }
+
+    pub fn partner(&self) -> Result<PartnerId, StoreError> {
+        self.parsed("partner_id", PartnerId::parse)
+    }
+
+    pub fn tenant(&self) -> Result<Tenant, StoreError> {
+        Ok(Tenant {
+            partner: self.partner()?,
+            mode: self.mode()?,
+        })
+    }
+
+    pub fn mode(&self) -> Result<Mode, StoreError> {
+        self.parsed("mode", Mode::parse)
+    }
+
+    pub fn id<K: IdKind>(&self, column: &'static str, mode: Mode) -> Result<Id<K>, StoreError> {
+        self.opt_id(column, mode)?.ok_or_else(|| self.bad(column))
+    }
+
+    pub fn opt_id<K: IdKind>(
+        &self,
+        column: &'static str,
+        mode: Mode,
+    ) -> Result<Option<Id<K>>, StoreError> {
+        let id = self.opt(column, self.as_id(column))?;
+        Ok(id.map(|id| Id::from_parts(mode, id)))
+    }
+}
+
+/// Encodes a document, or the rows of a set-based statement.
+///
+/// # Errors
+/// [`StoreError::Unexpected`] where it has no JSON.
+pub fn json(document: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(document).map_err(StoreError::unexpected)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pools_core::trade::TradeId;
+
+    use super::*;
+
+    enum Value {
+        Null,
+        Text(&'static str),
+        Number(i64),
+        Id(u128),
+    }
+    use Value::{Null, Number, Text};
+
+    /// A row of a store that keeps ids apart from texts.
+    struct Shown(BTreeMap<&'static str, Value>);
+
+    impl Shown {
+        fn find<T>(&self, column: &str, read: impl Fn(&Value) -> Option<T>) -> Found<T> {
+            match self.0.get(column) {
+                None => Err(Unreadable),
+                Some(Null) => Ok(None),
+                Some(value) => read(value).map(Some).ok_or(Unreadable),
+            }
+        }
+    }
+
+    impl Row for Shown {
+        fn table(&self) -> &'static str {
+            "trades"
+        }
+
+        fn as_text(&self, column: &str) -> Found<&str> {
+            match self.0.get(column) {
+                Some(Text(text)) => Ok(Some(text)),
+                Some(Null) => Ok(None),
+                _ => Err(Unreadable),
+            }
+        }
+
+        fn as_bytes(&self, column: &str) -> Found<&[u8]> {
+            Ok(self.as_text(column)?.map(str::as_bytes))
+        }
+
+        fn as_integer(&self, column: &str) -> Found<i64> {
+            self.find(column, |value| match value {
+                Number(number) => Some(*number),
+                _ => None,
+            })
+        }
+
+        fn as_small(&self, column: &str) -> Found<u16> {
+            self.find(column, |value| match value {
+                Number(number) => u16::try_from(*number).ok(),
+                _ => None,
+            })
+        }
+
+        fn as_flag(&self, column: &str) -> Found<bool> {
+            Ok(self.as_integer(column)?.map(|number| number != 0))
+        }
+
+        fn as_id(&self, column: &str) -> Found<Ulid> {
+            self.find(column, |value| match value {
+                Value::Id(id) => Some(Ulid(*id)),
+                _ => None,
+            })
+        }
+    }
+
+    fn row(values: impl IntoIterator<Item = (&'static str, Value)>) -> Shown {
+        Shown(values.into_iter().collect())
+    }
+
+    fn said<T: std::fmt::Debug>(read: Result<T, StoreError>) -> String {
+        read.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_error_names_table_column_and_row() {
+        let named = row([
+            ("partner_id", Text("acme")),
+            ("id", Value::Id(7)),
+            ("asset", Null),
+            ("key", Text("k1")),
+            ("rate", Text("high")),
+        ]);
+        let named: &dyn Row = &named;
+        let id = Ulid(7).to_string();
+        for error in [
+            said(named.integer("rate")),
+            said(named.parsed("rate", |_| None::<()>)),
+            said(named.opt_digest("rate")),
+        ] {
+            for part in ["trades", "rate", &format!("acme/{id}/k1")] {
+                assert!(error.contains(part), "{error} does not say {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn null_is_nothing_where_it_may_be_and_an_error_elsewhere() {
+        let null = row([("at", Null)]);
+        let null: &dyn Row = &null;
+        assert_eq!(null.opt_text("at").unwrap(), None);
+        assert_eq!(null.opt_integer("at").unwrap(), None);
+        assert_eq!(null.opt_instant("at").unwrap(), None);
+        assert_eq!(null.opt_digest("at").unwrap(), None);
+        assert_eq!(null.opt_flag("at").unwrap(), None);
+        let id: Option<TradeId> = null.opt_id("at", Mode::Test).unwrap();
+        assert_eq!(id, None);
+        said(null.text("at"));
+        said(null.integer("at"));
+        said(null.instant("at"));
+        said(null.digest("at"));
+        said(null.flag("at"));
+        let id: Result<TradeId, _> = null.id("at", Mode::Test);
+        said(id);
+    }
+
+    #[test]
+    fn a_column_that_was_not_selected_is_an_error_and_no_null() {
+        let empty = row([]);
+        let empty: &dyn Row = &empty;
+        said(empty.opt_text("at"));
+        said(empty.opt_integer("at"));
+        let id: Result<Option<TradeId>, _> = empty.opt_id("at", Mode::Test);
+        said(id);
+    }
+
+    #[test]
+    fn a_count_fits_its_type() {
+        let counts = row([
+            ("few", Number(3)),
+            ("less", Number(-1)),
+            ("lots", Number(1 << 40)),
+        ]);
+        let counts: &dyn Row = &counts;
+        assert_eq!(counts.count::<u32>("few").unwrap(), 3);
+        assert_eq!(counts.count::<u64>("lots").unwrap(), 1 << 40);
+        said(counts.count::<u64>("less"));
+        said(counts.count::<u32>("lots"));
+        said(counts.opt_count::<u16>("lots"));
+    }
+}

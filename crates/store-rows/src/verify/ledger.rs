@@ -1,0 +1,134 @@
+//! Sums and chains of the ledger, walked entry by entry and added in 128 bits.
+
+use std::collections::BTreeMap;
+
+use kernel::StoreError;
+use partner_core::audit::Breaches;
+use pools_core::audit::{End, Place, Sums, shown};
+
+use super::Work;
+use crate::Row;
+
+impl Work<'_> {
+    pub(super) async fn ledger(&mut self) -> Result<(), StoreError> {
+        let ends = self.chains().await?;
+        self.balances(ends).await?;
+        let reserved = self.sums().await?;
+        self.reserved(reserved).await
+    }
+
+    /// Each account's entries, in order: numbered without gaps from one, each balance the one
+    /// before it and its amount, never negative, never earlier than the one before.
+    async fn chains(&mut self) -> Result<BTreeMap<Place, End>, StoreError> {
+        let name = "ledger-chains";
+        let mut breaches = Breaches::default();
+        let mut ends: BTreeMap<Place, End> = BTreeMap::new();
+        let walked = self.statements.walked.chains;
+        self.each(name, "ledger_entries", walked, |row| {
+            let place = place(row)?;
+            let end = ends.get(&place).copied().unwrap_or(End::NOWHERE);
+            let amount = i128::from(row.integer("amount")?);
+            let credited = row.text("credit")? == "partner";
+            let next = End {
+                sequence: row.integer("account_sequence")?,
+                balance: i128::from(row.integer("balance_after")?),
+                at: row.integer("created_at")?,
+            };
+            if !end.leads_to(&next, if credited { amount } else { -amount }) {
+                let id = row.written("id")?;
+                let place = shown(&place);
+                breaches.add(|| format!("{place} entry {id} does not follow the one before it"));
+            }
+            ends.insert(place, next);
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(ends)
+    }
+
+    /// Each account stands where its entries have led, and nowhere else.
+    async fn balances(&mut self, mut ends: BTreeMap<Place, End>) -> Result<(), StoreError> {
+        let name = "balance-is-sum-of-entries";
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.accounts;
+        self.each(name, "accounts", walked, |row| {
+            let place = place(row)?;
+            let (available, sequence) = (row.integer("available")?, row.integer("sequence")?);
+            let end = ends.remove(&place).unwrap_or(End::NOWHERE);
+            let (entries, led) = (end.sequence, end.balance);
+            if i128::from(available) != led || sequence != entries || available < 0 {
+                let place = shown(&place);
+                breaches.add(|| {
+                    format!("{place} holds {available}, its {entries} entries lead to {led}")
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        for place in ends.keys() {
+            breaches.add(|| format!("{} has entries and no account", shown(place)));
+        }
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// Value is moved, never made. Answers what stands reserved.
+    async fn sums(&mut self) -> Result<BTreeMap<Place, i128>, StoreError> {
+        let name = "accounts-sum-to-zero";
+        let mut sums = Sums::default();
+        let mut reserved: BTreeMap<Place, i128> = BTreeMap::new();
+        let walked = self.statements.walked.entries;
+        self.each(name, "ledger_entries", walked, |row| {
+            let place = place(row)?;
+            let amount = i128::from(row.integer("amount")?);
+            for (side, moved) in [("debit", -amount), ("credit", amount)] {
+                let kind = row.text(side)?;
+                if kind == "reserved" {
+                    *reserved.entry(place.clone()).or_default() += moved;
+                }
+                if kind != "partner" {
+                    sums.add(&place, kind.to_owned(), moved);
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        let walked = self.statements.walked.accounts;
+        self.each(name, "accounts", walked, |row| {
+            let available = i128::from(row.integer("available")?);
+            sums.add(&place(row)?, "partner".to_owned(), available);
+            Ok(())
+        })
+        .await?;
+        self.found(name, sums.beside_zero());
+        Ok(reserved)
+    }
+
+    /// What stands reserved is what the open trades have reserved, partner by partner.
+    async fn reserved(&mut self, mut reserved: BTreeMap<Place, i128>) -> Result<(), StoreError> {
+        let name = "reserved-is-open-reserves";
+        let walked = self.statements.walked.reserves;
+        self.each(name, "trades", walked, |row| {
+            let amount = i128::from(row.integer("reserved")?);
+            *reserved.entry(place(row)?).or_default() -= amount;
+            Ok(())
+        })
+        .await?;
+        let mut breaches = Breaches::default();
+        for (place, left) in reserved.iter().filter(|(_, left)| **left != 0) {
+            let place = shown(place);
+            breaches.add(|| format!("{place} has {left} reserved beyond its open trades"));
+        }
+        self.found(name, breaches);
+        Ok(())
+    }
+}
+
+fn place(row: &dyn Row) -> Result<Place, StoreError> {
+    Ok((
+        row.text("mode")?.to_owned(),
+        row.text("partner_id")?.to_owned(),
+        row.text("asset")?.to_owned(),
+    ))
+}

@@ -1,0 +1,49 @@
+//! What a used preview and its session have agreed on.
+
+use gate_core::amount::SessionAmount;
+use gate_core::preview::Bound;
+use kernel::{Asset, StoreError};
+use partner_core::audit::Breaches;
+use partner_core::rates::Side;
+
+use super::{Work, named};
+use crate::{Row, previews};
+
+impl Work<'_> {
+    /// A session has the side, currency, asset and amount of the preview it has used.
+    pub(super) async fn previews(&mut self) -> Result<(), StoreError> {
+        let name = "used-preview-is-its-sessions";
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.used_previews;
+        self.each(name, "quote_previews", walked, |row| {
+            // What cannot be read has its own name.
+            let preview = previews::preview(row, row.mode()?);
+            if let (Ok(preview), Ok(session)) = (preview, session(row))
+                && session.as_ref() != Some(&preview.bound)
+            {
+                let preview = named(row, "preview")?;
+                breaches.add(|| format!("{preview} was used by a session of other terms"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+}
+
+/// What a session of these terms can have used; `None`: no preview at all.
+fn session(row: &dyn Row) -> Result<Option<Bound>, StoreError> {
+    let side = row.opt_text("s_flow")?.and_then(Side::parse);
+    let (Some(side), Some(asset)) = (side, row.opt_text("s_token")?) else {
+        return Ok(None);
+    };
+    let amount = row.parsed("s_amount", |text| SessionAmount::parse(text).ok())?;
+    let units = i64::try_from(amount.units()).map_err(|_| row.bad("s_amount"))?;
+    Ok(Some(Bound {
+        side,
+        currency: row.parsed("s_currency", Asset::fiat)?,
+        asset: asset.to_owned(),
+        units,
+    }))
+}

@@ -1,0 +1,169 @@
+//! Each row by itself: it reads as what it stands for, and its figures follow from each other.
+
+use kernel::{AssetKind, StoreError};
+use partner_core::audit::Breaches;
+use partner_core::pools::Network;
+use pools_core::audit::follows_the_rate;
+
+use super::{Walked, Work, named};
+use crate::{
+    Row, customers, gate, previews, quotes, rails, sessions, signed_quotes, tallies, trades,
+    transactions,
+};
+
+impl Work<'_> {
+    pub(super) async fn rows(&mut self) -> Result<(), StoreError> {
+        self.readable().await?;
+        self.legs().await?;
+        self.networks().await
+    }
+
+    /// What no rule of ours writes is refused by whoever reads it, so a partner cannot get at it.
+    async fn readable(&mut self) -> Result<(), StoreError> {
+        let name = "rows-can-be-read";
+        let mut breaches = Breaches::default();
+        for kind in kinds(&self.statements.walked) {
+            self.each(name, kind.table, kind.statement, |row| {
+                unreadable(row, kind.noun, (kind.read)(row), &mut breaches)
+            })
+            .await?;
+        }
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// The leg a partner gets is the leg it gives times the rate, rounded down once: recomputed
+    /// with the pricing's own arithmetic. A trade has its quote's legs.
+    async fn legs(&mut self) -> Result<(), StoreError> {
+        let name = "legs-follow-the-rate";
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.quotes;
+        self.each(name, "quotes", walked, |row| {
+            // What cannot be read has its own name.
+            let terms = quotes::terms(row);
+            if terms.is_ok_and(|terms| !follows_the_rate(&terms)) {
+                let quote = named(row, "quote")?;
+                breaches.add(|| format!("{quote} has legs that are not those of its rate"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A crypto receipt names the network it came on, a deposit of fiat none.
+    async fn networks(&mut self) -> Result<(), StoreError> {
+        let name = "receipt-names-its-network";
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.deposits;
+        self.each(name, "deposits", walked, |row| {
+            let network = row.opt_text("network")?;
+            let fits = match row.asset("asset").ok().map(|asset| asset.kind()) {
+                Some(AssetKind::Fiat) => network.is_none(),
+                Some(AssetKind::Crypto) => network.and_then(Network::parse).is_some(),
+                None => false,
+            };
+            if !fits {
+                let deposit = named(row, "deposit")?;
+                let network = network.unwrap_or("none");
+                breaches.add(|| format!("{deposit} came on the network {network}"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+}
+
+/// A kind of rows that partners' requests read.
+struct Kind {
+    table: &'static str,
+    statement: &'static str,
+    /// What a row of it is called.
+    noun: &'static str,
+    read: fn(&dyn Row) -> Result<(), StoreError>,
+}
+
+fn kinds(walked: &Walked) -> [Kind; 10] {
+    [
+        Kind {
+            table: "quotes",
+            statement: walked.quotes,
+            noun: "quote",
+            read: |row| quotes::quote(row, row.mode()?).map(drop),
+        },
+        Kind {
+            table: "trades",
+            statement: walked.trades,
+            noun: "trade",
+            read: |row| trades::trade(row, row.mode()?).map(drop),
+        },
+        Kind {
+            table: "sessions",
+            statement: walked.sessions,
+            noun: "session",
+            read: |row| sessions::session(row, row.mode()?).map(drop),
+        },
+        Kind {
+            table: "transactions",
+            statement: walked.transactions,
+            noun: "transaction",
+            read: |row| transactions::transaction(row, row.mode()?).map(drop),
+        },
+        Kind {
+            table: "quote_previews",
+            statement: walked.previews,
+            noun: "preview",
+            read: |row| previews::preview(row, row.mode()?).map(drop),
+        },
+        Kind {
+            table: "customers",
+            statement: walked.customers,
+            noun: "customer",
+            read: |row| customers::customer(row, row.mode()?).map(drop),
+        },
+        Kind {
+            table: "signed_quotes",
+            statement: walked.signed_quotes,
+            noun: "signed quote",
+            read: |row| signed_quotes::quote(row, row.mode()?).map(drop),
+        },
+        Kind {
+            table: "rail_records",
+            statement: walked.rail_records,
+            noun: "rail record",
+            read: |row| rails::record(row, row.mode()?).map(drop),
+        },
+        Kind {
+            table: "session_tallies",
+            statement: walked.tallies,
+            noun: "tally of",
+            read: |row| tallies::tally(row).map(drop),
+        },
+        Kind {
+            table: "gate_profiles",
+            statement: walked.gate_profiles,
+            noun: "access to the gate",
+            read: |row| gate::profile(row).map(drop),
+        },
+    ]
+}
+
+/// Notes a row that could not be read; any other fault ends the audit.
+fn unreadable(
+    row: &dyn Row,
+    noun: &str,
+    read: Result<(), StoreError>,
+    breaches: &mut Breaches,
+) -> Result<(), StoreError> {
+    match read {
+        Err(StoreError::Inconsistent { column, .. }) => {
+            let row = named(row, noun)?;
+            breaches.add(|| format!("{row} cannot be read: its {column}"));
+            Ok(())
+        }
+        other => other,
+    }
+}

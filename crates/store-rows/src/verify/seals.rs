@@ -1,0 +1,160 @@
+//! What is sealed opens with the master key, and is what its row says.
+
+use gate_core::ports::kyc_place;
+use kernel::StoreError;
+use partner_core::answers::{self, Answer, AnswerFault};
+use partner_core::audit::Breaches;
+use partner_core::events::{EndpointId, Service, event_place, secret_place};
+use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::sealing::{SealBroken, Sealed, Sealer};
+
+use super::{Work, named};
+use crate::{Row, customers};
+
+impl Work<'_> {
+    pub(super) async fn seals(&mut self) -> Result<(), StoreError> {
+        self.secrets().await?;
+        self.bodies().await?;
+        self.packages().await?;
+        self.customers().await?;
+        self.answers().await
+    }
+
+    /// Without its secret nothing can be signed for an endpoint.
+    async fn secrets(&mut self) -> Result<(), StoreError> {
+        let name = "secret-can-be-opened";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.secrets;
+        self.each(name, "webhook_secrets", walked, |row| {
+            if secret(sealer, row)?.is_err() {
+                let secret = named(row, "secret of endpoint")?;
+                breaches.add(|| format!("{secret} does not open"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A body opens, and says the id, the type and the object of its row.
+    async fn bodies(&mut self) -> Result<(), StoreError> {
+        let name = "event-body-is-of-its-event";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.bodies;
+        self.each(name, "events", walked, |row| {
+            let wrong = match body(sealer, row)? {
+                Err(SealBroken) => Some("does not open"),
+                Ok(body) if !says(row, &body)? => Some("tells of another one"),
+                Ok(_) => None,
+            };
+            if let Some(wrong) = wrong {
+                let event = named(row, "event")?;
+                breaches.add(|| format!("{event} has a body that {wrong}"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// What a trusted partner knows of its user is there to be read.
+    async fn packages(&mut self) -> Result<(), StoreError> {
+        let name = "kyc-package-can-be-opened";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.packages;
+        self.each(name, "sessions", walked, |row| {
+            if package(sealer, row)?.is_err() {
+                let session = named(row, "session")?;
+                breaches.add(|| format!("{session} has a KYC package that does not open"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A customer opens, and is found by its own email and name. What cannot be read has its own name.
+    async fn customers(&mut self) -> Result<(), StoreError> {
+        let name = "customer-is-what-is-sealed";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.customers;
+        self.each(name, "customers", walked, |row| {
+            let who = row.tenant()?;
+            let kept = customers::customer(row, who.mode);
+            let damage = kept.ok().and_then(|kept| kept.open(&who, sealer).err());
+            if let Some(damage) = damage {
+                let customer = named(row, "customer")?;
+                breaches.add(|| format!("{customer} {damage}"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A repeat is given what was answered first.
+    async fn answers(&mut self) -> Result<(), StoreError> {
+        let name = "answer-can-be-opened";
+        let sealer = self.sealer;
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.answers;
+        self.each(name, "answers", walked, |row| {
+            if let Some(fault) = answer(sealer, row)?.err() {
+                let key = named(row, "key")?;
+                breaches.add(|| format!("{key}: {fault}"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+}
+
+type Opened = Result<Vec<u8>, SealBroken>;
+
+fn secret(sealer: &Sealer, row: &dyn Row) -> Result<Opened, StoreError> {
+    let mode = row.mode()?;
+    let endpoint: EndpointId = row.id("id", mode)?;
+    let sealed = Sealed(row.bytes("sealed")?.to_vec());
+    Ok(sealer.open(&secret_place(endpoint), &sealed))
+}
+
+fn package(sealer: &Sealer, row: &dyn Row) -> Result<Opened, StoreError> {
+    let who = row.tenant()?;
+    let sealed = Sealed(row.bytes("kyc_package")?.to_vec());
+    Ok(sealer.open(&kyc_place(&who, row.id("id", who.mode)?), &sealed))
+}
+
+fn answer(sealer: &Sealer, row: &dyn Row) -> Result<Result<Answer, AnswerFault>, StoreError> {
+    let scope = Scope {
+        tenant: row.tenant()?,
+        route: row.text("route")?.to_owned(),
+        key: row.parsed("key", |key| IdempotencyKey::parse(key.as_bytes()).ok())?,
+    };
+    let kept = Sealed(row.bytes("answer")?.to_vec());
+    Ok(answers::open(sealer, &scope, &kept))
+}
+
+fn body(sealer: &Sealer, row: &dyn Row) -> Result<Opened, StoreError> {
+    let who = row.tenant()?;
+    let sealed = Sealed(row.bytes("body")?.to_vec());
+    Ok(sealer.open(&event_place(&who, row.text("id")?), &sealed))
+}
+
+fn says(row: &dyn Row, body: &[u8]) -> Result<bool, StoreError> {
+    let (id, kind, object) = (row.text("id")?, row.text("type")?, row.text("object_id")?);
+    Ok(match Service::parse(row.text("service")?) {
+        Some(Service::Pools) => pools_core::events::tells_of(body, id, kind, object),
+        Some(Service::Gate) => gate_core::events::tells_of(body, id, kind, object),
+        None => false,
+    })
+}

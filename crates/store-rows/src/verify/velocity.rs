@@ -1,0 +1,108 @@
+//! What the velocity cap counts: the running totals, and the cap itself at every instant.
+
+use std::collections::BTreeMap;
+
+use kernel::StoreError;
+use partner_core::audit::Breaches;
+use pools_core::audit::Window;
+
+use super::Work;
+use crate::Row;
+
+impl Work<'_> {
+    pub(super) async fn velocity(&mut self) -> Result<(), StoreError> {
+        self.totals().await?;
+        self.floors().await?;
+        self.caps().await
+    }
+
+    /// Each running total is the plain sum of the trades it counts.
+    async fn totals(&mut self) -> Result<(), StoreError> {
+        let name = "velocity-total-is-plain-sum";
+        let mut plain: BTreeMap<(String, String), i128> = BTreeMap::new();
+        let walked = self.statements.walked.counted;
+        self.each(name, "trades", walked, |row| {
+            *plain.entry(partner(row)?).or_default() += i128::from(row.integer("notional")?);
+            Ok(())
+        })
+        .await?;
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.totals;
+        self.each(name, "velocity", walked, |row| {
+            let partner = partner(row)?;
+            let total = row.text("total")?;
+            let sum = plain.remove(&partner).unwrap_or_default();
+            if total != sum.to_string() {
+                let (mode, partner) = partner;
+                breaches.add(|| {
+                    format!(
+                        "{mode}/{partner} has a running total of {total}, its trades sum to {sum}"
+                    )
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        for (mode, partner) in plain.keys() {
+            breaches.add(|| format!("{mode}/{partner} has trades and no running total"));
+        }
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// A floor that has not come yet would count nothing, whatever is traded until then.
+    async fn floors(&mut self) -> Result<(), StoreError> {
+        let name = "velocity-floor-has-passed";
+        let now = self.now.millis();
+        let mut breaches = Breaches::default();
+        let walked = self.statements.walked.totals;
+        self.each(name, "velocity", walked, |row| {
+            let floor = row.integer("floor")?;
+            if floor > now {
+                let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
+                breaches.add(|| format!("{mode}/{partner} counts nothing before {floor}"));
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+
+    /// At the instant of every trade, what counts in the window that ends there is within the
+    /// cap. Judged from when both the cap and the window last changed: what was allowed before is
+    /// not known. A trade that came to nothing later counts no more, so nothing is found that was
+    /// none.
+    async fn caps(&mut self) -> Result<(), StoreError> {
+        let name = "velocity-stays-within-cap";
+        let mut breaches = Breaches::default();
+        let mut window = Window::default();
+        let walked = self.statements.walked.capped;
+        self.each(name, "trades", walked, |row| {
+            let partner = partner(row)?;
+            let (at, notional) = (row.integer("created_at")?, row.integer("notional")?);
+            let sum = window.move_to(partner, at, row.integer("millis")?, notional);
+            let judged = at > row.integer("since")?;
+            let cap = row.integer("velocity_cap")?;
+            if judged && sum > i128::from(cap) {
+                let (mode, partner) = &window.partner;
+                let id = row.written("id")?;
+                breaches.add(|| {
+                    format!(
+                        "{mode}/{partner} trade {id} brings its window to {sum}, the cap is {cap}"
+                    )
+                });
+            }
+            Ok(())
+        })
+        .await?;
+        self.found(name, breaches);
+        Ok(())
+    }
+}
+
+/// The partner whose totals and trades these are.
+fn partner(row: &dyn Row) -> Result<(String, String), StoreError> {
+    let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
+    Ok((mode.to_owned(), partner.to_owned()))
+}
