@@ -34,9 +34,10 @@ const STATEMENTS_SETTING: &str = "statement-cache-capacity";
 /// What a transaction begins with, in one exchange. Set for the transaction alone, so that it holds
 /// behind a pooler that hands out connections by transaction. Writes look up what they touch, by
 /// its key: a plan that goes through a table while it is small would still do so when it has grown.
+/// Where one has to all the same, its price is so high that the server would compile it every time.
 pub(crate) const WRITING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; \
      SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; \
-     SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
+     SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; SET LOCAL jit = off; \
      SET LOCAL statement_timeout = '2s'; SET LOCAL lock_timeout = '1s'; \
      SET LOCAL idle_in_transaction_session_timeout = '5s'";
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '2s'; \

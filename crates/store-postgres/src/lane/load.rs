@@ -250,6 +250,9 @@ async fn existing(
 
 /// The instant is settled here, after the locks and before anything is judged by it: what the clock
 /// says, or the last instant stored where that is later.
+///
+/// The plan is made once, perhaps while nothing is known of the tables. `LIMIT 1` keeps it from reading a table whole, once
+/// for all commands.
 pub(crate) const READ: &str = "WITH asked AS MATERIALIZED (
          SELECT c.place, c.partner, c.route, c.key, c.fiat_asset, c.crypto_asset, c.first,
                 q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
@@ -269,11 +272,18 @@ pub(crate) const READ: &str = "WITH asked AS MATERIALIZED (
             o.total AS committed, v.total, v.floor, w.crossed
      FROM asked AS a
      CROSS JOIN moment AS m
-     LEFT JOIN idempotency_keys AS i
-            ON i.mode = $1 AND i.partner_id = a.partner AND i.route = a.route AND i.key = a.key
+     LEFT JOIN LATERAL (
+         SELECT k.fingerprint, k.created_at FROM idempotency_keys AS k
+         WHERE k.mode = $1 AND k.partner_id = a.partner AND k.route = a.route AND k.key = a.key
+         LIMIT 1
+     ) AS i ON true
      LEFT JOIN accounts AS f ON f.mode = $1 AND f.partner_id = a.partner AND f.asset = a.fiat_asset
      LEFT JOIN accounts AS y ON y.mode = $1 AND y.partner_id = a.partner AND y.asset = a.crypto_asset
-     LEFT JOIN commitments AS o ON o.mode = $1 AND o.partner_id = a.partner AND o.asset = a.fiat_asset
+     LEFT JOIN LATERAL (
+         SELECT k.total FROM commitments AS k
+         WHERE k.mode = $1 AND k.partner_id = a.partner AND k.asset = a.fiat_asset
+         LIMIT 1
+     ) AS o ON true
      LEFT JOIN velocity AS v ON a.first AND v.mode = $1 AND v.partner_id = a.partner
      LEFT JOIN LATERAL (
          SELECT array_agg(t.notional) AS crossed FROM trades AS t
