@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{Entropy, StoreError};
+use kernel::{Clock, Entropy, StoreError};
 use parking_lot::Mutex;
 use pools_core::books::{Command, Outcome, Refusal};
 use pools_core::ports::{NewQuote, QuoteDesk, TransactDesk};
 use pools_core::quote::Quote;
 use runtime::Store;
 use runtime::desk::{QuoteLanes, TransactLanes};
+use runtime::looks::Looks;
 
 type Decided = Result<Outcome, Refusal>;
 
@@ -41,6 +42,10 @@ impl Desk {
             quotes: QuoteLanes::start(store, entropy),
             fault: Mutex::new(None),
         }
+    }
+
+    pub(crate) fn looks(&self, store: Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Looks {
+        self.quotes.looks(store, clock)
     }
 
     /// The next transact meets this fault.

@@ -316,7 +316,7 @@ impl Paced {
         let in_flight: Arc<dyn InFlight> = in_flight.clone();
         Self {
             transacting: Transacting {
-                reads: ports.clone(),
+                looks: ports.clone(),
                 desk: ports.clone(),
                 engine: ports.clone(),
                 in_flight,

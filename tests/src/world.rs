@@ -459,7 +459,7 @@ fn router(
             ttl: setup.quote_ttl,
         },
         transacting: Transacting {
-            reads: store.clone(),
+            looks: Arc::new(desk.looks(store.clone(), &clock)),
             desk: desk.clone(),
             engine: engine.clone(),
             in_flight: Arc::new(MemoryInFlight::new()),

@@ -10,6 +10,7 @@ pub mod directory_cache;
 pub mod in_flight;
 pub mod lane;
 pub mod lanes;
+pub mod once;
 pub mod shared;
 pub mod throttle;
 
@@ -17,6 +18,7 @@ pub use directory_cache::DirectoryCache;
 pub use in_flight::MemoryInFlight;
 pub use lane::{BatchRunner, LaneOptions};
 pub use lanes::Lanes;
+pub use once::Once;
 pub use shared::{Patience, RedisUrl, Shared, SharedInFlight, SharedThrottle};
 pub use throttle::MemoryThrottle;
 

@@ -67,8 +67,13 @@ pub trait PoolsReads: Send + Sync {
         filter: &LedgerFilter,
         limit: u32,
     ) -> Result<Option<LedgerPage>, StoreError>;
+}
 
-    /// What a transact needs to know before it asks the engine, from one snapshot.
+/// The look before the engine is asked.
+#[async_trait]
+pub trait TransactLooks: Send + Sync {
+    /// What a transact needs to know before it asks the engine, as of one moment, which may be past: whatever has happened
+    /// since is found in the lane.
     async fn transact_look(
         &self,
         scope: &Scope,
@@ -236,7 +241,7 @@ pub trait QuoteDesk: Send + Sync {
 
 /// Opens write transactions.
 #[async_trait]
-pub trait PoolsStore: PoolsReads {
+pub trait PoolsStore: PoolsReads + TransactLooks {
     /// Opens a write transaction. `name` labels it in metrics and logs.
     async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError>;
 

@@ -73,7 +73,7 @@ fn parts(runtime: &Runtime) -> Parts {
             ttl: base.config.quote_ttl,
         },
         transacting: Transacting {
-            reads: base.store.clone(),
+            looks: runtime.looks.clone(),
             desk: runtime.transact_desk.clone(),
             engine: Arc::clone(&runtime.engine),
             in_flight: Arc::clone(&runtime.in_flight),

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coordination::{BatchRunner, LaneOptions, Lanes};
-use kernel::{Entropy, StoreError};
+use kernel::{Clock, Entropy, StoreError};
 use pools_core::books::{Command, Outcome, Refusal, decide_batch};
-use pools_core::ports::{NewQuote, QuoteBooks, QuoteDesk, TransactBooks, TransactDesk};
+use pools_core::ports::{
+    NewQuote, QuoteBooks, QuoteDesk, TransactBooks, TransactDesk, TransactLooks,
+};
 use pools_core::quote::Quote;
 
+use crate::looks::{Looks, RecentQuotes};
 use crate::store::Store;
 
 type Decision = Result<Outcome, Refusal>;
@@ -45,34 +48,43 @@ impl TransactDesk for TransactLanes {
     }
 }
 
-/// Stores quotes in lanes.
+/// Stores quotes in lanes, and remembers them for a while.
 #[derive(Debug)]
-pub struct QuoteLanes(Lanes<NewQuote, Quote>);
+pub struct QuoteLanes {
+    lanes: Lanes<NewQuote, Quote>,
+    recent: Arc<RecentQuotes>,
+}
 
 impl QuoteLanes {
     /// Starts the lanes. Must be called within a tokio runtime.
     pub fn start(store: &Arc<dyn Store>, entropy: &Arc<dyn Entropy>) -> Self {
         let runner: Arc<dyn BatchRunner<NewQuote, Quote>> = Arc::new(Quotes(store.clone()));
         let options = LaneOptions::new("quote");
-        Self(Lanes::start(
-            store.lanes(),
-            options,
-            |quote| &quote.who,
-            &runner,
-            entropy,
-        ))
+        let lanes = Lanes::start(store.lanes(), options, |quote| &quote.who, &runner, entropy);
+        Self {
+            lanes,
+            recent: Arc::default(),
+        }
+    }
+
+    /// Where transacts look for quotes: among those stored here lately, then in the store.
+    pub fn looks(&self, store: Arc<dyn TransactLooks>, clock: &Arc<dyn Clock>) -> Looks {
+        Looks::new(&self.recent, store, clock)
     }
 
     /// Runs what has queued and refuses the rest.
     pub async fn shut_down(&self) {
-        self.0.shut_down().await;
+        self.lanes.shut_down().await;
     }
 }
 
 #[async_trait]
 impl QuoteDesk for QuoteLanes {
     async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError> {
-        self.0.submit(quote).await
+        let who = quote.who.clone();
+        let stored = self.lanes.submit(quote).await?;
+        self.recent.put(who, &stored);
+        Ok(stored)
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod desk;
+pub mod looks;
 pub mod master_key;
 pub mod open;
 pub mod process;

@@ -29,6 +29,7 @@ use crate::catalogue;
 use crate::config::{Config, ConfigFault, Database};
 use crate::desk::{QuoteLanes, TransactLanes};
 use crate::far_ends;
+use crate::looks::Looks;
 use crate::master_key;
 use crate::process::Ports;
 use crate::shared;
@@ -240,6 +241,8 @@ pub struct Runtime {
     pub transact_desk: Arc<TransactLanes>,
     /// Where quotes are handed in.
     pub quote_desk: Arc<QuoteLanes>,
+    /// Where a transact looks before it asks the engine.
+    pub looks: Arc<Looks>,
     /// Cancelled when the service is to stop.
     pub shutdown: CancellationToken,
     background: TaskTracker,
@@ -272,6 +275,7 @@ impl Runtime {
         }
         let (throttle, in_flight) = shared::open(&base, &background, &shutdown).await;
         background.close();
+        let quote_desk = Arc::new(QuoteLanes::start(&base.store, &base.entropy));
         Ok(Self {
             directory: cache,
             throttle,
@@ -281,7 +285,8 @@ impl Runtime {
             engine,
             rail: far_ends::rail(base.config.mode),
             transact_desk: Arc::new(TransactLanes::start(&base.store, &base.entropy)),
-            quote_desk: Arc::new(QuoteLanes::start(&base.store, &base.entropy)),
+            looks: Arc::new(quote_desk.looks(base.store.clone(), &base.clock)),
+            quote_desk,
             shutdown,
             background,
             base,

@@ -6,7 +6,9 @@ use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, Scope};
 use pools_core::books::Answered;
 use pools_core::ledger::Account;
-use pools_core::ports::{LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactLook};
+use pools_core::ports::{
+    LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactLook, TransactLooks,
+};
 use pools_core::quote::{Fate, Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
 use sqlx::PgConnection;
@@ -81,7 +83,10 @@ impl PoolsReads for PostgresStore {
         snapshot.rollback().await.map_err(errors::statement)?;
         Ok(page)
     }
+}
 
+#[async_trait]
+impl TransactLooks for PostgresStore {
     /// One statement is one snapshot. A quote that is not consumed in it has no trade in it; one
     /// that is has had its trade since, which a second statement finds.
     async fn transact_look(

@@ -6,7 +6,9 @@ use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, Scope};
 use pools_core::books::Answered;
 use pools_core::ledger::Account;
-use pools_core::ports::{LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactLook};
+use pools_core::ports::{
+    LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactLook, TransactLooks,
+};
 use pools_core::quote::{Fate, Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
 use sqlx::{Row as _, SqliteConnection};
@@ -77,7 +79,10 @@ impl PoolsReads for SqliteStore {
         snapshot.rollback().await.map_err(errors::statement)?;
         Ok(page)
     }
+}
 
+#[async_trait]
+impl TransactLooks for SqliteStore {
     /// One statement is one snapshot. A quote that is not consumed in it has no trade in it; only
     /// a consumed one pays for a transaction over three reads.
     async fn transact_look(

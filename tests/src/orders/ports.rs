@@ -14,7 +14,7 @@ use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
     Confirmation, Deposit, Depth, Engine, Enquiry, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
     PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeTx, TransactDesk, TransactLook,
-    VelocityTx,
+    TransactLooks, VelocityTx,
 };
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
@@ -91,7 +91,10 @@ impl PoolsReads for Ports {
         self.pace.turn(false).await;
         self.store.ledger_page(who, asset, filter, limit).await
     }
+}
 
+#[async_trait]
+impl TransactLooks for Ports {
     async fn transact_look(
         &self,
         scope: &Scope,

@@ -15,7 +15,7 @@ use partner_core::ports::InFlight;
 
 use crate::books::{self, Answered, Command, Outcome, Refusal};
 use crate::ledger::EntryId;
-use crate::ports::{Confirmation, Engine, Hold, Order, PoolsReads, TransactDesk, TransactLook};
+use crate::ports::{Confirmation, Engine, Hold, Order, TransactDesk, TransactLook, TransactLooks};
 use crate::quote::{Fate, Quote, QuoteClosed, QuoteId, QuoteStatus};
 use crate::trade::{Trade, TradeId};
 
@@ -23,7 +23,7 @@ use crate::trade::{Trade, TradeId};
 #[derive(Clone)]
 pub struct Transacting {
     /// For the look before the engine is asked.
-    pub reads: Arc<dyn PoolsReads>,
+    pub looks: Arc<dyn TransactLooks>,
     /// Where commands are handed in.
     pub desk: Arc<dyn TransactDesk>,
     /// The liquidity engine.
@@ -105,7 +105,7 @@ impl Transacting {
             .await
             .ok_or(TransactError::InProgress)?;
         let fingerprint = request.fingerprint();
-        let seen = self.reads.transact_look(&scope, request.quote).await?;
+        let seen = self.looks.transact_look(&scope, request.quote).await?;
         let quote = match self.look(access, &request, &fingerprint, &seen.value, seen.at)? {
             Looked::Existing(trade) => return Ok(Outcome::Existing(trade.clone())),
             Looked::Executable(quote) => Some(quote),

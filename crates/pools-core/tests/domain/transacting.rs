@@ -4,18 +4,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Seen, StoreError, Timestamp};
+use kernel::{Amount, Seen, StoreError, Timestamp};
+use partner_core::Access;
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::pools::PoolId;
 use partner_core::ports::{InFlight, Ticket};
-use partner_core::{Access, Tenant};
 use pools_core::books::{Command, Outcome, Refusal};
-use pools_core::ledger::Account;
 use pools_core::ports::{
-    Confirmation, Depth, Engine, Enquiry, Hold, LedgerFilter, LedgerPage, Order, PoolsReads,
-    TradeFilter, TransactDesk, TransactLook,
+    Confirmation, Depth, Engine, Enquiry, Hold, Order, TransactDesk, TransactLook, TransactLooks,
 };
-use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, Side};
+use pools_core::quote::{Fate, QuoteClosed, QuoteId, Side};
 use pools_core::trade::{EngineReport, Trade, TradeId};
 use pools_core::usecases::transact::{Transact, TransactError, Transacting, order_of};
 
@@ -89,7 +87,7 @@ impl Scene {
         let (access, journal) = (self.access.clone(), self.journal.clone());
         let all = Arc::new(self);
         let transacting = Transacting {
-            reads: Arc::clone(&all) as Arc<dyn PoolsReads>,
+            looks: Arc::clone(&all) as Arc<dyn TransactLooks>,
             desk: Arc::clone(&all) as Arc<dyn TransactDesk>,
             engine: Arc::clone(&all) as Arc<dyn Engine>,
             in_flight: all,
@@ -161,56 +159,13 @@ impl Engine for Scene {
 }
 
 #[async_trait]
-impl PoolsReads for Scene {
+impl TransactLooks for Scene {
     async fn transact_look(&self, _: &Scope, _: QuoteId) -> Result<Seen<TransactLook>, StoreError> {
         self.journal.note("look");
         Ok(Seen {
             value: self.look.clone(),
             at: self.at,
         })
-    }
-
-    async fn quote_get(&self, _: &Tenant, _: QuoteId) -> Result<Option<Seen<Quote>>, StoreError> {
-        panic!("one look is enough")
-    }
-
-    async fn quote_get_behind_writes(
-        &self,
-        _: &Tenant,
-        _: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError> {
-        panic!("one look is enough")
-    }
-
-    async fn trade_by_quote(&self, _: &Tenant, _: QuoteId) -> Result<Option<Trade>, StoreError> {
-        panic!("one look is enough")
-    }
-
-    async fn trade_get(&self, _: &Tenant, _: TradeId) -> Result<Option<Trade>, StoreError> {
-        panic!("one look is enough")
-    }
-
-    async fn trades_page(
-        &self,
-        _: &Tenant,
-        _: &TradeFilter,
-        _: u32,
-    ) -> Result<Vec<Trade>, StoreError> {
-        panic!("one look is enough")
-    }
-
-    async fn account_get(&self, _: &Tenant, _: Asset) -> Result<Option<Account>, StoreError> {
-        panic!("one look is enough")
-    }
-
-    async fn ledger_page(
-        &self,
-        _: &Tenant,
-        _: Asset,
-        _: &LedgerFilter,
-        _: u32,
-    ) -> Result<Option<LedgerPage>, StoreError> {
-        panic!("one look is enough")
     }
 }
 

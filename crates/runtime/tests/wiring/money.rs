@@ -124,7 +124,7 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
         panic!("no firm quote");
     };
     let transacting = Transacting {
-        reads: base.store.clone(),
+        looks: runtime.looks.clone(),
         desk: runtime.transact_desk.clone(),
         engine: runtime.engine.clone(),
         in_flight: runtime.in_flight.clone(),
