@@ -21,7 +21,7 @@ use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
     Confirmation, Deposit, Depth, Engine, Enquiry, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
     PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeTx, TransactDesk, TransactLook,
-    VelocityTx,
+    TransactLooks, VelocityTx,
 };
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
@@ -254,32 +254,6 @@ impl PoolsReads for Ports {
         Ok(trade)
     }
 
-    async fn transact_look(
-        &self,
-        scope: &Scope,
-        quote: QuoteId,
-    ) -> Result<Seen<TransactLook>, StoreError> {
-        let (view, _) = self.0.turn(Call::Read).await;
-        let answered = view.db.answered.get(scope);
-        let look = TransactLook {
-            answered: answered.map(|record| (record.fingerprint, record.created_at)),
-            quote: view.db.quotes.get(&quote).cloned(),
-            trade: view.db.trades.get(&quote).cloned(),
-        };
-        self.0.told(&(
-            answered.map(|record| (record.fingerprint.0, record.created_at)),
-            view.tick,
-        ));
-        self.0.told(&(
-            look.quote.as_ref().map(|quote| quote.fate),
-            look.trade.as_ref().map(facts),
-        ));
-        Ok(Seen {
-            value: look,
-            at: at(view.tick),
-        })
-    }
-
     async fn trade_get(&self, _: &Tenant, _: TradeId) -> Result<Option<Trade>, StoreError> {
         Err(no_lists())
     }
@@ -350,6 +324,35 @@ fn commit(
         run.state.lock().db = Some(db);
     }
     answer
+}
+
+#[async_trait]
+impl TransactLooks for Ports {
+    async fn transact_look(
+        &self,
+        scope: &Scope,
+        quote: QuoteId,
+    ) -> Result<Seen<TransactLook>, StoreError> {
+        let (view, _) = self.0.turn(Call::Read).await;
+        let answered = view.db.answered.get(scope);
+        let look = TransactLook {
+            answered: answered.map(|record| (record.fingerprint, record.created_at)),
+            quote: view.db.quotes.get(&quote).cloned(),
+            trade: view.db.trades.get(&quote).cloned(),
+        };
+        self.0.told(&(
+            answered.map(|record| (record.fingerprint.0, record.created_at)),
+            view.tick,
+        ));
+        self.0.told(&(
+            look.quote.as_ref().map(|quote| quote.fate),
+            look.trade.as_ref().map(facts),
+        ));
+        Ok(Seen {
+            value: look,
+            at: at(view.tick),
+        })
+    }
 }
 
 #[async_trait]

@@ -251,7 +251,7 @@ async fn transact(ports: Ports, quote: usize, name: u8) -> Answer {
     };
     let ports = Arc::new(ports);
     let transacting = Transacting {
-        reads: ports.clone(),
+        looks: ports.clone(),
         desk: ports.clone(),
         engine: ports.clone(),
         in_flight: ports.clone(),
