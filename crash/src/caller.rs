@@ -17,8 +17,10 @@ use crate::time;
 const CLIENTS: u64 = 6;
 /// Of the operations on several services, so many per cent are the first on another one.
 const SWITCHES: u8 = 20;
-/// A client that is told that the service cannot comes again so much later, where another one may be asked meanwhile.
+/// A client that is told that the service cannot comes again so much later, where another one may be asked meanwhile; and later
+/// still when it is told so again, up to so many times as late.
 const BACK_OFF: Duration = Duration::from_millis(500);
+const PATIENT: u32 = 4;
 /// Objects of a partner that so many meet on.
 const HOT: usize = 3;
 
@@ -92,8 +94,8 @@ pub(crate) struct Caller<'f> {
     pub(crate) ops: Vec<Op>,
     /// Is nobody there any more?
     gone: bool,
-    /// Was it told that the service cannot?
-    put_off: bool,
+    /// How often in a row it was told that the service cannot.
+    put_off: u32,
 }
 
 /// What an operation is, before it is sent.
@@ -103,6 +105,8 @@ pub(crate) struct Begun {
     pub(crate) partner: String,
     pub(crate) object: Option<String>,
     pub(crate) key: Option<String>,
+    /// What else it is about, where it is about two things.
+    pub(crate) with: Option<String>,
     pub(crate) invoked: Duration,
 }
 
@@ -114,6 +118,7 @@ impl Begun {
             partner: partner.to_owned(),
             object: object.map(str::to_owned),
             key: None,
+            with: None,
             invoked: time::now(),
         }
     }
@@ -126,6 +131,7 @@ impl Begun {
             partner: self.partner,
             object: self.object,
             key: self.key,
+            with: self.with,
             invoked: self.invoked,
             completed: time::now(),
             outcome: Outcome::Info,
@@ -147,7 +153,7 @@ impl<'f> Caller<'f> {
             number: number(),
             ops: Vec::new(),
             gone: false,
-            put_off: false,
+            put_off: 0,
         }
     }
 
@@ -157,9 +163,7 @@ impl<'f> Caller<'f> {
         if front.addresses.len() < 2 {
             return !self.gone;
         }
-        if std::mem::take(&mut self.put_off) {
-            thread::sleep(BACK_OFF);
-        }
+        thread::sleep(BACK_OFF.saturating_mul(self.put_off.min(PATIENT)));
         if std::mem::take(&mut self.gone) || chance.u8(0..100) < SWITCHES {
             for client in [&mut self.one, &mut self.other] {
                 let another = chance.choice(&front.addresses).copied();
@@ -177,7 +181,12 @@ impl<'f> Caller<'f> {
         }
         let outcome = Outcome::of(&answer);
         let said = answer.as_ref().ok();
-        self.put_off = said.is_some_and(|answer| answer.status >= 500 && outcome == Outcome::Info);
+        let put_off = said.is_some_and(|answer| answer.status >= 500 && outcome == Outcome::Info);
+        self.put_off = if put_off {
+            self.put_off.saturating_add(1)
+        } else {
+            0
+        };
         self.ops.push(Op {
             client: self.number,
             seen: said.and_then(|answer| begun.kind.sees(answer)),
@@ -185,6 +194,7 @@ impl<'f> Caller<'f> {
             partner: begun.partner,
             object: begun.object,
             key: begun.key,
+            with: begun.with,
             invoked: begun.invoked,
             completed: time::now(),
             outcome,

@@ -4,6 +4,8 @@ mod book;
 mod judge;
 mod lives;
 mod load;
+mod panics;
+mod writing;
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -32,6 +34,10 @@ const SESSION_TTL: &str = "3s";
 const SHOP: &str = "https://shop.example";
 /// Live sessions that each partner may create in a month.
 const QUOTAS: [Option<u64>; 3] = [Some(25), Some(70), None];
+/// Which of them have rails.
+const RAILS: [bool; 3] = [true, false, true];
+/// Previews and quotes live so long: like sessions.
+const ORDER_TTL: &str = "3s";
 /// What a partner sends itself is refused until it is replayed.
 const TEST_EVENT: &str = "webhook.test";
 
@@ -40,12 +46,20 @@ const WANTED: Wanted = Wanted {
         (400, "delivery_not_dead_lettered"),
         (400, "idempotency_key_required"),
         (400, "invalid_request"),
+        (400, "quote_preview_expired"),
+        (400, "quote_preview_mismatch"),
+        (400, "quote_preview_used"),
         (401, "unauthorized"),
         (403, "key_kind_not_allowed"),
         (403, "quota_exhausted"),
+        (403, "rails_not_enabled"),
         (403, "session_not_open"),
         (404, "resource_not_found"),
+        (409, "customer_already_exists"),
         (409, "idempotency_in_progress"),
+        (409, "quote_consumed"),
+        (409, "quote_expired"),
+        (409, "quote_session_mismatch"),
         (409, "session_not_open"),
     ],
     races: &Race::OF_GATE,
@@ -59,6 +73,7 @@ struct Shop {
     /// What its pages have.
     publishable: String,
     quota: Option<u64>,
+    rails: bool,
     book: Mutex<Book>,
 }
 
@@ -86,6 +101,8 @@ impl Gate {
             ("PENSTOCK_MASTER_KEY", MASTER_KEY),
             ("PENSTOCK_SESSION_TTL", SESSION_TTL),
             ("PENSTOCK_SESSION_SWEEP", "1s"),
+            ("PENSTOCK_PREVIEW_TTL", ORDER_TTL),
+            ("PENSTOCK_SIGNED_QUOTE_TTL", ORDER_TTL),
             ("PENSTOCK_WEBHOOK_TIMEOUT", "1s"),
             ("PENSTOCK_WEBHOOK_WAITS", "50ms,100ms,200ms,400ms,800ms"),
         ];
@@ -103,11 +120,12 @@ impl Gate {
 
     fn provision(&mut self) -> Result<()> {
         let mut text = String::new();
-        for (number, quota) in QUOTAS.iter().enumerate() {
+        for (number, (quota, rails)) in QUOTAS.iter().zip(RAILS).enumerate() {
             write!(
                 text,
                 "[[partners]]\nid = \"shop-{number}\"\nname = \"Shop\"\nstatus = \"active\"\n\
-                 [partners.gate]\nenabled = true\nallowed_domains = [\"{SHOP}\"]\nflow_sessions = true\n"
+                 [partners.gate]\nenabled = true\nallowed_domains = [\"{SHOP}\"]\nflow_sessions = true\n\
+                 preview_locks = true\nrails = {rails}\n"
             )?;
             if let Some(quota) = quota {
                 writeln!(text, "live_session_quota = {quota}")?;
@@ -129,13 +147,14 @@ impl Gate {
         let applied = self
             .installation
             .penstock(&["apply", "-f", &file.to_string_lossy()])?;
-        for (number, quota) in QUOTAS.into_iter().enumerate() {
+        for (number, (quota, rails)) in QUOTAS.into_iter().zip(RAILS).enumerate() {
             let name = format!("shop-{number}");
             self.shops.push(Shop {
                 key: created_key(&applied, &name, "secret")?,
                 publishable: created_key(&applied, &name, "publishable")?,
                 name,
                 quota: quota.filter(|_| self.mode == Mode::Live),
+                rails,
                 book: Mutex::default(),
             });
         }
@@ -226,10 +245,22 @@ impl Subject for Gate {
             ("sessions", 0),
             ("writes under a key", 0),
             ("test events", 0),
+            ("customers", 0),
+            ("locked previews", 0),
+            ("signed quotes", 0),
+            ("pay-ins and pay-outs", 0),
         ];
         for shop in &self.shops {
             let book = shop.book.lock();
-            let counts = [book.sessions.len(), book.calls.len(), book.tests.len()];
+            let counts = [
+                book.sessions.len(),
+                book.calls.len(),
+                book.tests.len(),
+                book.people.customers.len(),
+                book.orders.previews.len(),
+                book.orders.quotes.len(),
+                book.orders.rails.len(),
+            ];
             for ((_, figure), count) in figures.iter_mut().zip(counts) {
                 *figure += count as u64;
             }

@@ -47,6 +47,22 @@ pub(crate) enum Kind {
     /// A partner sends itself an event.
     SendTest,
     Replay,
+    /// A customer is made.
+    Enrol,
+    /// One changes.
+    Rename,
+    /// One is deleted.
+    Dismiss,
+    ReadCustomer,
+    /// An order is previewed.
+    Preview,
+    /// A session is created with a locked preview.
+    UsePreview,
+    /// A signed quote is given.
+    Lock,
+    /// A pay-in or a pay-out redeems one.
+    Redeem,
+    ReadRail,
     /// A request that is wrong in itself.
     Refused,
 }
@@ -59,6 +75,9 @@ impl Kind {
             Self::Create | Self::Cancel | Self::Complete | Self::Fail | Self::Rebrand => {
                 Some(answer.digest())
             }
+            Self::Enrol | Self::Rename | Self::Dismiss => Some(answer.digest()),
+            Self::UsePreview | Self::Lock | Self::Redeem => Some(answer.digest()),
+            Self::ReadCustomer => answer.text("first_name"),
             Self::Bootstrap => Some("open".to_owned()),
             Self::ReadBranding => answer.text("brand_name"),
             _ => answer.text("status"),
@@ -107,6 +126,8 @@ pub(crate) struct Op {
     pub(crate) object: Option<String>,
     /// The key it was sent under.
     pub(crate) key: Option<String>,
+    /// What else it is about, where it is about two things.
+    pub(crate) with: Option<String>,
     pub(crate) invoked: Duration,
     pub(crate) completed: Duration,
     pub(crate) outcome: Outcome,
@@ -132,6 +153,7 @@ impl Op {
             "partner": self.partner,
             "object": self.object,
             "key": self.key,
+            "with": self.with,
             "invoked_us": millis(self.invoked),
             "completed_us": millis(self.completed),
             "outcome": format!("{:?}", self.outcome),

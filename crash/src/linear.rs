@@ -258,6 +258,7 @@ mod tests {
             said: Some((200, code.to_owned())),
             seen: Some(seen.to_owned()),
             repeated: false,
+            with: None,
         }
     }
 

@@ -47,6 +47,7 @@ use kernel::Mode;
 use crate::fsync::Seen;
 use crate::gate::Gate;
 use crate::kills::Tally;
+use crate::panics::Panics;
 use crate::points::{Chosen, Database, Points};
 use crate::programs::{Programs, Served};
 use crate::replicas::{Cluster, Replicas};
@@ -68,7 +69,7 @@ struct Options {
     /// Chooses everything that is left to chance.
     #[arg(long, default_value_t = 1, global = true)]
     seed: u64,
-    /// Which service a lane is about: `kills`, `points` and `replicas` know both.
+    /// Which service a lane is about: `kills`, `points`, `panics` and `replicas` know both.
     #[arg(long, value_enum, default_value_t = Served::Pools, global = true)]
     service: Served,
     #[command(subcommand)]
@@ -124,7 +125,7 @@ const SHORT: [&[(Served, Lane)]; 2] = [
         ),
         (
             Served::Gate,
-            Lane::Points(Chosen::one_in(4, Database::Embedded)),
+            Lane::Points(Chosen::one_in(9, Database::Embedded)),
         ),
     ],
     &[
@@ -259,12 +260,8 @@ fn of_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
         }
         Lane::Points(chosen) => points_told(&points::pools(programs, chosen, seed)?),
         Lane::Panics => {
-            let panics = panics::run(programs, seed)?;
-            println!(
-                "{} panics in {} handlers, as they began and when they were done",
-                panics.panics, panics.handlers
-            );
-            told("panics", &panics.tally, panics.handlers)
+            let make = |folder: &Path| World::make(folder, programs, seed);
+            panics_told(&panics::run(seed, make)?)
         }
         Lane::Storm { disconnects } => {
             let storm = storm::run(programs, *disconnects, seed)?;
@@ -294,7 +291,11 @@ fn of_gate(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
             replicas_told(&replicas::run(rounds, campaign, seed, make, show)?)
         }
         Lane::Points(chosen) => points_told(&points::gate(programs, chosen, seed)?),
-        Lane::Skew { .. } | Lane::Panics | Lane::Storm { .. } | Lane::Fsync => {
+        Lane::Panics => {
+            let make = |folder: &Path| Gate::make(folder, programs, Mode::Test, seed);
+            panics_told(&panics::run(seed, make)?)
+        }
+        Lane::Skew { .. } | Lane::Storm { .. } | Lane::Fsync => {
             return Err("this lane knows the pools alone".into());
         }
     })
@@ -326,6 +327,14 @@ fn print_unmet(unmet: &[String]) {
     for unmet in unmet {
         println!("NOT MET: {unmet}");
     }
+}
+
+fn panics_told(panics: &Panics) -> Verdict {
+    println!(
+        "{} panics in {} handlers, as they began and when they were done",
+        panics.panics, panics.handlers
+    );
+    told("panics", &panics.tally, panics.handlers)
 }
 
 fn points_told(points: &Points) -> Verdict {

@@ -128,6 +128,7 @@ mod tests {
             said: Some((200, String::new())),
             seen: None,
             repeated: false,
+            with: None,
         };
         (0..count).map(op).collect()
     }

@@ -1,25 +1,23 @@
 //! A panic in every handler the contract names: as it begins, and when its work is done. The client is answered the
 //! envelope of a 500; no connection of the database is lost; nothing is done by halves.
 
+mod pools;
+
+use std::net::SocketAddr;
+use std::path::Path;
+
 use failpoints::Side as Edge;
 use serde_json::Value;
 
 use crate::Result;
-use crate::book::Quote;
-use crate::caller::number;
 use crate::http::{Answer, Client, request};
-use crate::judge::{converge, judge};
 use crate::kills::{Tally, close};
-use crate::load::{quote_request, transact_request};
-use crate::orders::{Order, Side};
-use crate::programs::{Programs, Service};
+use crate::programs::Service;
 use crate::storm::{at_rest, free_port};
-use crate::world::{Partner, World};
+use crate::subject::Subject;
 
 /// Of each handler on each side, and more than the database has connections: one lost each time is soon the last.
 const TIMES: u32 = 12;
-/// Quotes that nobody has to hurry for.
-const QUOTE_TTL: (&str, &str) = ("PENSTOCK_QUOTE_TTL", "10m");
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -29,90 +27,99 @@ pub(crate) struct Panics {
     pub(crate) panics: u64,
 }
 
+/// A service whose handlers can be asked for one by one.
+pub(crate) trait Handled: Subject {
+    /// What they work on.
+    type Objects;
+
+    /// Settings by which nothing of it has to be hurried for.
+    const UNHURRIED: &'static [(&'static str, &'static str)];
+
+    /// Everything that is published, so that no route is forgotten.
+    fn operations() -> Result<Vec<Operation>>;
+
+    /// Makes it, with a service that has no points.
+    fn prepare(&self, address: SocketAddr) -> Result<Self::Objects>;
+
+    /// A request that does what the operation is there for.
+    fn request(&self, objects: &Self::Objects, operation: &Operation) -> Result<Vec<u8>>;
+
+    /// Notes that such a request is sent, and that nobody knows its end.
+    fn doubt(&self, objects: &Self::Objects, operation: &Operation) -> Result<()>;
+
+    /// Whose key reads where how what is worked on stands, as long as no handler has done anything.
+    fn untouched(&self, objects: &Self::Objects) -> Vec<(String, String, &'static str)>;
+
+    /// A write goes through at once; what nobody will wait for is ended.
+    fn work(&self, objects: &Self::Objects, address: SocketAddr) -> Result<()>;
+}
+
 /// One published operation.
 #[derive(Debug)]
-struct Operation {
-    id: String,
-    method: String,
+pub(crate) struct Operation {
+    pub(crate) id: String,
+    pub(crate) method: String,
     template: String,
 }
 
-impl Operation {
-    /// Everything that is published, so that no route is forgotten.
-    fn all() -> Result<Vec<Self>> {
-        let document = serde_json::to_value(pools_http::openapi()?)?;
-        let paths = document.get("paths").and_then(Value::as_object);
-        let mut all = Vec::new();
-        for (template, item) in paths.into_iter().flatten() {
-            for (method, operation) in item.as_object().into_iter().flatten() {
-                let id = operation.get("operationId").and_then(Value::as_str);
-                all.extend(id.map(|id| Self {
-                    id: id.to_owned(),
-                    method: method.to_uppercase(),
-                    template: template.clone(),
-                }));
-            }
+/// Those of a contract.
+pub(crate) fn operations_in(document: &Value) -> Result<Vec<Operation>> {
+    let paths = document.get("paths").and_then(Value::as_object);
+    let mut all = Vec::new();
+    for (template, item) in paths.into_iter().flatten() {
+        for (method, operation) in item.as_object().into_iter().flatten() {
+            let id = operation.get("operationId").and_then(Value::as_str);
+            all.extend(id.map(|id| Operation {
+                id: id.to_owned(),
+                method: method.to_uppercase(),
+                template: template.clone(),
+            }));
         }
-        if all.is_empty() {
-            return Err("the contract names no operation".into());
-        }
-        Ok(all)
     }
+    if all.is_empty() {
+        return Err("the contract names no operation".into());
+    }
+    Ok(all)
+}
 
+impl Operation {
     fn point(&self, side: Edge) -> String {
         side.of(&format!("{} {}", self.method, self.template))
     }
 
-    /// A request that does what the operation is there for.
-    fn request(&self, partner: &Partner, objects: &Objects) -> Result<Vec<u8>> {
-        let quote = match self.id.as_str() {
-            "createQuote" => return Ok(quote_request(partner, Order::new(Side::Purchase, 1_200))),
-            "transact" => {
-                let (quote, key) = &objects.to_execute;
-                return Ok(transact_request(partner, quote, key));
-            }
-            "rejectQuote" => &objects.to_reject,
-            _ => &objects.to_poll,
-        };
-        let path = self
-            .template
-            .replace("{id}", "EUR-USDT")
-            .replace("{quoteId}", quote)
-            .replace("{transactId}", &objects.trade);
-        let path = path.strip_prefix("/v1").unwrap_or(&path);
-        if path.contains('{') || !matches!(self.id.as_str(), "rejectQuote") && self.method != "GET"
-        {
-            return Err(format!("{}: this lane knows no request for it", self.id).into());
+    /// Its path below the version, with these names filled in.
+    pub(crate) fn path(&self, named: &[(&str, &str)]) -> Result<String> {
+        let mut path = self.template.clone();
+        for (name, value) in named {
+            path = path.replace(name, value);
         }
-        Ok(request(&partner.key, &self.method, path, "", ""))
+        match path.strip_prefix("/v1") {
+            Some(path) if !path.contains('{') => Ok(path.to_owned()),
+            _ => Err(self.unknown().into()),
+        }
     }
-}
 
-/// What requests are about: a quote with its key, a quote, and a trade that is under way with its quote.
-#[derive(Debug)]
-struct Objects {
-    to_execute: (String, String),
-    to_reject: String,
-    to_poll: String,
-    trade: String,
+    pub(crate) fn unknown(&self) -> String {
+        format!("{}: this lane knows no request for it", self.id)
+    }
 }
 
 /// Every handler on both sides.
 // rule: error.panic-contained, error.internal-generic, pools.transact.atomic
-pub(crate) fn run(programs: &Programs, seed: u64) -> Result<Panics> {
+pub(crate) fn run<S: Handled>(seed: u64, make: impl FnOnce(&Path) -> Result<S>) -> Result<Panics> {
     let folder = tempfile::tempdir()?;
-    let world = World::make(folder.path(), programs, seed)?;
-    let operations = Operation::all()?;
+    let subject = make(folder.path())?;
+    let operations = S::operations()?;
     let mut panics = Panics {
         handlers: operations.len() as u64,
         ..Panics::default()
     };
     for side in [Edge::Before, Edge::After] {
-        let breaches = all_panic(&world, &operations, side, &mut panics)?;
+        let breaches = all_panic(&subject, &operations, side, &mut panics)?;
         panics.tally.blame(seed, panics.tally.rounds, breaches);
         panics.tally.rounds += 1;
     }
-    let breaches = close(&world, &mut panics.tally)?;
+    let breaches = close(&subject, &mut panics.tally)?;
     panics.tally.blame(seed, panics.tally.rounds, breaches);
     if !panics.tally.breaches.is_empty() {
         panics.tally = crate::kills::keep(folder, panics.tally)?;
@@ -121,26 +128,34 @@ pub(crate) fn run(programs: &Programs, seed: u64) -> Result<Panics> {
 }
 
 /// All handlers panic on one side, again and again, in one process; then it does its work as if nothing had been.
-fn all_panic(
-    world: &World,
+fn all_panic<S: Handled>(
+    subject: &S,
     operations: &[Operation],
     side: Edge,
     panics: &mut Panics,
 ) -> Result<Vec<String>> {
-    let partner = world.partners.first().ok_or("no partner")?;
-    let objects = prepare(world, partner)?;
+    let preparing = subject.installation().serve(None, S::UNHURRIED)?;
+    let objects = subject.prepare(preparing.address)?;
+    preparing.kill();
     let metrics = free_port()?;
     let listen = metrics.to_string();
     let armed: Vec<String> = operations
         .iter()
         .map(|operation| format!("{}={TIMES}*return(panic)", operation.point(side)))
         .collect();
-    let more = [QUOTE_TTL, ("PENSTOCK_METRICS_LISTEN", listen.as_str())];
-    let service = world.installation.serve(Some(&armed.join(";")), &more)?;
+    let more = [
+        S::UNHURRIED,
+        &[("PENSTOCK_METRICS_LISTEN", listen.as_str())],
+    ]
+    .concat();
+    let service = subject
+        .installation()
+        .serve(Some(&armed.join(";")), &more)?;
     let mut client = Client::new(service.address);
     let mut breaches = Vec::new();
     for operation in operations {
-        let bytes = doubted(partner, &objects, operation)?;
+        let bytes = subject.request(&objects, operation)?;
+        subject.doubt(&objects, operation)?;
         for _ in 0..TIMES {
             breaches.extend(contained(operation, client.call(&bytes).ok()));
             panics.panics += 1;
@@ -148,72 +163,31 @@ fn all_panic(
     }
     breaches.extend(not_reached(operations, side, &service)?);
     if side == Edge::Before {
-        breaches.extend(untouched(partner, &objects, &service)?);
+        breaches.extend(untouched(subject, &objects, &service)?);
     }
     for operation in operations {
-        let bytes = operation.request(partner, &objects)?;
+        let bytes = subject.request(&objects, operation)?;
         match client.call(&bytes) {
-            // What was rejected, or finished, by a handler that panicked afterwards is no longer open.
-            Ok(answer) if answer.status < 300 || side == Edge::After && answer.status == 409 => {}
+            Ok(answer) if answer.status < 300 => {}
+            // What was rejected, finished or replayed by a handler that panicked afterwards is no longer open.
+            Ok(answer) if side == Edge::After && is_done(&answer) => {}
             other => breaches.push(format!("{} after its panics: {other:?}", operation.id)),
         }
     }
-    panics.tally.resolved += converge(world, service.address)?;
-    breaches.extend(judge(world, service.address, true)?);
+    panics.tally.resolved += subject.converge(service.address)?;
+    breaches.extend(subject.judge(service.address, true)?);
+    subject.work(&objects, service.address)?;
     if side == Edge::After {
-        breaches.extend(at_rest(world, &service, metrics)?);
+        breaches.extend(at_rest(&service, metrics)?);
     }
     service.kill();
-    world.installation.verify()?;
+    subject.installation().verify()?;
     panics.tally.verified += 1;
     Ok(breaches)
 }
 
-/// Two open quotes and a trade under way, made by a service without points.
-fn prepare(world: &World, partner: &Partner) -> Result<Objects> {
-    let service = world.installation.serve(None, &[QUOTE_TTL])?;
-    let mut client = Client::new(service.address);
-    let mut quote = || -> Result<String> {
-        let order = Order::new(Side::Purchase, 1_200);
-        let answer = client.call(&quote_request(partner, order));
-        let answer = answer.map_err(|lost| format!("no quote: {lost:?}"))?;
-        let (id, quote) = Quote::read(order, &answer).ok_or("a quote that cannot be read")?;
-        partner.book.lock().quotes.insert(id.clone(), quote);
-        Ok(id)
-    };
-    let (to_execute, to_reject, to_poll) = (quote()?, quote()?, quote()?);
-    let key = format!("key-{}", number());
-    let answer = client.call(&transact_request(partner, &to_poll, &key));
-    crate::load::note_transact(partner, &to_poll, &key, &answer);
-    let trade = answer.ok().and_then(|answer| answer.text("transactId"));
-    service.kill();
-    Ok(Objects {
-        to_execute: (to_execute, format!("key-{}", number())),
-        to_reject,
-        to_poll,
-        trade: trade.ok_or("no trade")?,
-    })
-}
-
-/// The request, noted in the book as one whose end nobody knows.
-fn doubted(partner: &Partner, objects: &Objects, operation: &Operation) -> Result<Vec<u8>> {
-    let bytes = operation.request(partner, objects)?;
-    let mut book = partner.book.lock();
-    let (quote, key) = &objects.to_execute;
-    match operation.id.as_str() {
-        "transact" => {
-            if let Some(known) = book.quotes.get_mut(quote) {
-                known.doubt(key);
-            }
-        }
-        "rejectQuote" => {
-            if let Some(known) = book.quotes.get_mut(&objects.to_reject) {
-                known.reject_in_doubt = true;
-            }
-        }
-        _ => {}
-    }
-    Ok(bytes)
+fn is_done(answer: &Answer) -> bool {
+    answer.status == 409 || answer.code() == "delivery_not_dead_lettered"
 }
 
 /// A panic is a 500 in the envelope, with nothing of its cause.
@@ -252,22 +226,18 @@ fn not_reached(operations: &[Operation], side: Edge, service: &Service) -> Resul
         .collect())
 }
 
-/// Handlers that panicked as they began have done nothing: both quotes are open, the trade is where it was, and the
-/// ledger and the list of trades, which `judge` compares, have no new line.
-fn untouched(partner: &Partner, objects: &Objects, service: &Service) -> Result<Vec<String>> {
+/// Handlers that panicked as they began have done nothing.
+fn untouched<S: Handled>(
+    subject: &S,
+    objects: &S::Objects,
+    service: &Service,
+) -> Result<Vec<String>> {
     let mut client = Client::new(service.address);
-    let mut status = |path: String| -> Result<Option<String>> {
-        let answer = client.call(&request(&partner.key, "GET", &path, "", ""));
-        let answer = answer.map_err(|lost| format!("GET {path}: {lost:?}"))?;
-        Ok(answer.text("status"))
-    };
     let mut touched = Vec::new();
-    for (path, wanted) in [
-        (format!("/pools/quotes/{}", objects.to_execute.0), "active"),
-        (format!("/pools/quotes/{}", objects.to_reject), "active"),
-        (format!("/pools/trades/{}", objects.trade), "reserved"),
-    ] {
-        let found = status(path.clone())?;
+    for (key, path, wanted) in subject.untouched(objects) {
+        let answer = client.call(&request(&key, "GET", &path, "", ""));
+        let answer = answer.map_err(|lost| format!("GET {path}: {lost:?}"))?;
+        let found = answer.text("status");
         if found.as_deref() != Some(wanted) {
             touched.push(format!("GET {path}: {found:?} after panics, not {wanted}"));
         }

@@ -191,7 +191,7 @@ fn under_load(
     let ended = end_on_receipt(subject, of_point, points);
     let what = "a delivery received and not answered";
     settle(subject, what, of_point, points, ended)?;
-    for word in chosen.of(vec!["fail", "full", "panic", "wait 25"], seed) {
+    for word in chosen.manners(seed) {
         let of_word = points.next_seed(seed);
         let disturbed = disturb(subject, chosen, word, of_word, points);
         settle(subject, word, of_word, points, disturbed)?;

@@ -34,6 +34,17 @@ pub(crate) enum Race {
     TwoCreatesUnderOneKey,
     /// R24: two changes of the branding.
     TwoRebrands,
+    /// R24: a customer is renamed by two, or by one while the other deletes it.
+    TwoRenames,
+    RenameAndDismiss,
+    /// Two customers for one email or one name of the partner's.
+    OnePersonTwice,
+    /// Two sessions with one locked preview.
+    OnePreviewTwice,
+    /// R25, under two keys.
+    OneQuoteTwice,
+    /// A quote is redeemed for a session that somebody ends.
+    RedeemAndEnd,
     /// R29: two creates, of which the second found the quota used up.
     LastOfTheQuota,
 }
@@ -50,8 +61,8 @@ impl Race {
         Self::PollAndRead,
     ];
 
-    /// Those of sessions that come about in either mode.
-    pub(crate) const OF_GATE: [Self; 7] = [
+    /// Those of the gate: live sessions have a quota, and those of the sandbox rails.
+    pub(crate) const OF_GATE: [Self; 13] = [
         Self::CancelAndComplete,
         Self::TwoCancels,
         Self::TwoCompletes,
@@ -59,11 +70,18 @@ impl Race {
         Self::TwoCreatesUnderOneKey,
         Self::TwoRebrands,
         Self::LastOfTheQuota,
+        Self::TwoRenames,
+        Self::RenameAndDismiss,
+        Self::OnePersonTwice,
+        Self::OnePreviewTwice,
+        Self::OneQuoteTwice,
+        Self::RedeemAndEnd,
     ];
 
     /// What two operations of one partner at the same time are to each other.
     fn between(one: &Op, other: &Op) -> Option<Self> {
         let same = one.object.is_some() && one.object == other.object;
+        let two = same && one.key != other.key;
         match (one.kind, other.kind) {
             (Kind::Transact, Kind::Transact) if same && one.key == other.key => {
                 Some(Self::TwinsUnderOneKey)
@@ -77,6 +95,14 @@ impl Race {
             (Kind::Create, Kind::Create) if same => Some(Self::TwoCreatesUnderOneKey),
             (Kind::Create, Kind::Create) => Self::for_the_last(one, other),
             (Kind::Rebrand, Kind::Rebrand) => Some(Self::TwoRebrands),
+            (Kind::Rename, Kind::Rename) if same => Some(Self::TwoRenames),
+            (Kind::Rename, Kind::Dismiss) if same => Some(Self::RenameAndDismiss),
+            (Kind::Enrol, Kind::Enrol) if two => Some(Self::OnePersonTwice),
+            (Kind::UsePreview, Kind::UsePreview) if two => Some(Self::OnePreviewTwice),
+            (Kind::Redeem, Kind::Redeem) if two => Some(Self::OneQuoteTwice),
+            (Kind::Redeem, Kind::Cancel | Kind::Complete) if one.with == other.object => {
+                Some(Self::RedeemAndEnd)
+            }
             (Kind::Cancel, Kind::Complete) if same => Some(Self::CancelAndComplete),
             (Kind::Cancel, Kind::Cancel) if same => Some(Self::TwoCancels),
             (Kind::Complete, Kind::Complete) if same => Some(Self::TwoCompletes),
@@ -122,6 +148,12 @@ impl fmt::Display for Race {
             Self::LateEndAndRead => "R17 an end past expiry and a read",
             Self::TwoCreatesUnderOneKey => "R18, R19 two creates under one key",
             Self::TwoRebrands => "R24 two changes of branding",
+            Self::TwoRenames => "R24 two changes of a customer",
+            Self::RenameAndDismiss => "R24 a customer's change and deletion",
+            Self::OnePersonTwice => "two customers, one email or name",
+            Self::OnePreviewTwice => "two sessions, one preview",
+            Self::OneQuoteTwice => "R25 two redemptions of one quote",
+            Self::RedeemAndEnd => "a redemption and its session's end",
             Self::LastOfTheQuota => "R29 two creates, quota for one",
         })
     }
@@ -170,6 +202,7 @@ mod tests {
             said: Some((200, code.to_owned())),
             seen: None,
             repeated: false,
+            with: None,
         }
     }
 

@@ -79,6 +79,14 @@ pub(crate) struct Event {
     pub(crate) taken: bool,
 }
 
+impl Event {
+    /// The resource that a gate's event tells of.
+    pub(crate) fn data(&self) -> Value {
+        let said: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        said.get("data").cloned().unwrap_or_default()
+    }
+}
+
 #[derive(Debug, Default)]
 struct Inbox {
     events: BTreeMap<String, Event>,

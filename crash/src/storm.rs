@@ -52,7 +52,8 @@ pub(crate) fn run(programs: &Programs, disconnects: u64, seed: u64) -> Result<St
     let began = time::now();
     storm.cuts = rage(&world, service.address, disconnects, seed);
     storm.took = time::now().saturating_sub(began);
-    let mut breaches = at_rest(&world, &service, metrics)?;
+    writes(&world)?;
+    let mut breaches = at_rest(&service, metrics)?;
     storm.tally.resolved += converge(&world, service.address)?;
     breaches.extend(judge(&world, service.address, true)?);
     service.kill();
@@ -168,15 +169,15 @@ fn pick(partner: &Partner, quote: &str, chance: &mut fastrand::Rng) -> Vec<u8> {
     }
 }
 
-/// A write goes through at once, no connection of the database is in use, and no socket is left open.
-pub(crate) fn at_rest(
-    world: &World,
-    service: &Service,
-    metrics: SocketAddr,
-) -> Result<Vec<String>> {
+/// A write goes through at once.
+pub(crate) fn writes(world: &World) -> Result<()> {
     let partner = world.partners.first().ok_or("no partner")?;
     let deposit = Deposit::of(Asset::Eur, 100);
-    world.credit(partner, &format!("at-rest-{}", number()), deposit)?;
+    world.credit(partner, &format!("at-rest-{}", number()), deposit)
+}
+
+/// No connection of the database is in use, and no socket is left open.
+pub(crate) fn at_rest(service: &Service, metrics: SocketAddr) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for _ in 0..SAMPLES {
         thread::sleep(SAMPLED);

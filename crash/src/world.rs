@@ -231,6 +231,7 @@ impl Subject for World {
             said: None,
             seen: None,
             repeated: false,
+            with: None,
         })
     }
 

@@ -1,14 +1,21 @@
 //! What a partner's clients were told, and what they still have to find out.
 
+mod orders;
+mod people;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use kernel::{Bound, Timestamp};
+pub(super) use orders::{Order, Orders, Rail};
+pub(super) use people::{Customer, parted};
 use serde_json::Value;
 
+use super::writing::Writing;
 use crate::history::{Kind, Outcome};
 use crate::http::{Answer, Lost};
 use crate::time;
+use people::People;
 
 /// One partner's.
 #[derive(Debug, Default)]
@@ -22,6 +29,8 @@ pub(crate) struct Book {
     pub(crate) since: Duration,
     /// Test events by the delivery each was answered.
     pub(crate) tests: BTreeMap<String, Test>,
+    pub(crate) people: People,
+    pub(crate) orders: Orders,
     /// Was a create told that the quota is used up?
     pub(crate) exhausted: bool,
     /// What contradicts what was said before.
@@ -31,10 +40,7 @@ pub(crate) struct Book {
 /// A write under a key.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) kind: Kind,
-    /// The session it is about.
-    pub(crate) session: Option<String>,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) writing: Writing,
     /// Before it was first sent.
     pub(crate) invoked: Duration,
     /// Its first answer, and after that was read: every repeat has the same.
@@ -72,15 +78,17 @@ impl Book {
     /// A new history begins.
     pub(crate) fn turn_the_page(&mut self) {
         self.hot.clear();
+        self.people.hot.clear();
+        self.orders.hot_previews.clear();
+        self.orders.hot_quotes.clear();
         self.since = time::now();
     }
 
-    /// A write is being sent under a key; its bytes, unless they were others before.
-    pub(crate) fn doubt(&mut self, key: &str, kind: Kind, session: Option<&str>, bytes: &[u8]) {
-        let call = self.calls.entry(key.to_owned()).or_insert_with(|| Call {
-            kind,
-            session: session.map(str::to_owned),
-            bytes: bytes.to_vec(),
+    /// A write is being sent; its bytes are those that its key was first sent with.
+    pub(crate) fn doubt(&mut self, writing: &Writing) {
+        let Some(key) = &writing.key else { return };
+        let call = self.calls.entry(key.clone()).or_insert_with(|| Call {
+            writing: writing.clone(),
             invoked: time::now(),
             first: None,
             refused: false,
@@ -114,8 +122,8 @@ impl Book {
                     self.breaches
                         .push(format!("{key} was refused, and then done"));
                 }
-                let (kind, session) = (call.kind, call.session.clone());
-                self.learn(key, kind, session.as_deref(), answer);
+                let writing = call.writing.clone();
+                self.learn(&writing, answer);
             }
             _ => {}
         }
@@ -123,40 +131,47 @@ impl Book {
     }
 
     /// The first answer to a write: what it says has happened.
-    pub(crate) fn learn(&mut self, key: &str, kind: Kind, session: Option<&str>, answer: &Answer) {
-        match (kind, session) {
-            (Kind::Create, _) => self.create(key, answer),
-            (Kind::Cancel, Some(id)) => self.saw(id, "cancelled", None),
-            (Kind::Complete, Some(id)) => self.saw(id, "completed", None),
-            (Kind::Fail, Some(id)) => {
-                let said = answer.json();
-                let refid = said.pointer("/intent/tx_refid").and_then(Value::as_str);
-                let known = self.sessions.get_mut(id);
-                match known.zip(refid) {
-                    Some((known, refid)) => {
-                        known.failed.insert(refid.to_owned());
-                    }
-                    None => self.breaches.push(format!("{id} failed: {answer:?}")),
-                }
+    pub(crate) fn learn(&mut self, writing: &Writing, answer: &Answer) {
+        let id = writing.object.as_str();
+        let breach = match writing.kind {
+            Kind::Create | Kind::UsePreview => self.create(writing, answer),
+            Kind::Cancel => return self.saw(id, "cancelled", None),
+            Kind::Complete => return self.saw(id, "completed", None),
+            Kind::Fail => self.failed(id, answer),
+            Kind::Enrol | Kind::Rename | Kind::Dismiss => self.people.learn(writing, answer),
+            Kind::Lock | Kind::Redeem => self.orders.learn(writing, answer),
+            Kind::Rebrand if answer.text("brand_name") != writing.key => {
+                Some(format!("{writing:?} was answered {answer:?}"))
             }
-            (Kind::Rebrand, _) if answer.text("brand_name").as_deref() != Some(key) => {
-                self.breaches
-                    .push(format!("the brand {key} became {answer:?}"));
-            }
-            _ => {}
-        }
+            _ => None,
+        };
+        self.breaches.extend(breach);
     }
 
-    fn create(&mut self, key: &str, answer: &Answer) {
-        let Some((id, session)) = Session::read(answer) else {
-            let breach = format!("{key} was answered no session: {answer:?}");
-            return self.breaches.push(breach);
+    fn failed(&mut self, id: &str, answer: &Answer) -> Option<String> {
+        let said = answer.json();
+        let refid = said.pointer("/intent/tx_refid").and_then(Value::as_str);
+        let known = self.sessions.get_mut(id);
+        let Some((known, refid)) = known.zip(refid) else {
+            return Some(format!("{id} failed: {answer:?}"));
         };
-        if self.sessions.insert(id.clone(), session).is_some() {
-            self.breaches
-                .push(format!("{id} was created under two keys"));
+        known.failed.insert(refid.to_owned());
+        None
+    }
+
+    fn create(&mut self, writing: &Writing, answer: &Answer) -> Option<String> {
+        let Some((id, session)) = Session::read(answer) else {
+            return Some(format!("{writing:?} was answered {answer:?}"));
+        };
+        let known = self.sessions.insert(id.clone(), session).is_some();
+        self.hot.push(id.clone());
+        if known {
+            return Some(format!("{id} was created under two keys"));
         }
-        self.hot.push(id);
+        match writing.kind {
+            Kind::UsePreview => self.orders.used_up(&writing.object, &id),
+            _ => None,
+        }
     }
 
     /// Somebody saw how a session stands, asked after its end was known to be `known`.
@@ -226,9 +241,19 @@ mod tests {
         answer(201, "req_1", &body)
     }
 
+    fn create(key: &str) -> Writing {
+        Writing {
+            kind: Kind::Create,
+            object: key.to_owned(),
+            with: None,
+            key: Some(key.to_owned()),
+            bytes: Vec::new(),
+        }
+    }
+
     fn book() -> Book {
         let mut book = Book::default();
-        book.doubt("k", Kind::Create, None, b"");
+        book.doubt(&create("k"));
         assert!(book.note("k", &Ok(created("gs"))));
         assert!(book.breaches.is_empty() && book.sessions.contains_key("gs"));
         book
@@ -246,7 +271,7 @@ mod tests {
             created("gs_2"),
         ] {
             let mut book = book();
-            book.doubt("k", Kind::Create, None, b"");
+            book.doubt(&create("k"));
             assert!(book.note("k", &Ok(created("gs"))));
             assert!(book.breaches.is_empty());
             book.note("k", &Ok(other));
@@ -257,7 +282,7 @@ mod tests {
     #[test]
     fn one_session_under_two_keys_and_two_ends_are_breaches() {
         let mut book = book();
-        book.doubt("l", Kind::Create, None, b"");
+        book.doubt(&create("l"));
         book.note("l", &Ok(created("gs")));
         assert_eq!(book.breaches.len(), 1);
         book.saw("gs", "expired", None);
@@ -273,7 +298,7 @@ mod tests {
     #[test]
     fn a_twin_in_flight_tells_nothing() {
         let mut book = book();
-        book.doubt("k", Kind::Create, None, b"");
+        book.doubt(&create("k"));
         let twin = answer(409, "req_2", r#"{"code":"idempotency_in_progress"}"#);
         assert!(!book.note("k", &Ok(twin)));
         assert!(!book.note("k", &Err(Lost::Unknown)));

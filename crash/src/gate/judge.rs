@@ -1,12 +1,17 @@
 //! Holding what the gate says after a crash against what it said before.
 
+mod orders;
+mod people;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::thread;
 
+use kernel::{Bound, Timestamp};
 use serde_json::Value;
 
-use super::book::{Book, Call, Session};
+use super::book::{Book, Call, Rail, Session};
+use super::load::path_of_rail;
 use super::{Gate, Shop};
 use crate::Result;
 use crate::history::Kind;
@@ -25,7 +30,7 @@ pub(super) fn converge(gate: &Gate, address: SocketAddr) -> Result<u64> {
         let doubts: Vec<(String, Vec<u8>)> = {
             let book = shop.book.lock();
             let open = book.calls.iter().filter(|(_, call)| call.in_doubt > 0);
-            open.map(|(key, call)| (key.clone(), call.bytes.clone()))
+            open.map(|(key, call)| (key.clone(), call.writing.bytes.clone()))
                 .collect()
         };
         for (key, bytes) in doubts {
@@ -63,10 +68,13 @@ pub(super) fn judge(gate: &Gate, address: SocketAddr, all: bool) -> Result<Vec<S
     for shop in &gate.shops {
         let mut reader = Reader::new(shop, address);
         reader.repeat(all)?;
-        let seen = reader.see()?;
+        let seen = reader.see(all)?;
         let mut book = shop.book.lock();
         let mut found = std::mem::take(&mut book.breaches);
         found.extend(check_sessions(&mut book, &seen));
+        found.extend(people::check(&book, &seen.people));
+        found.extend(orders::check_payments(&book, &seen.payments));
+        found.extend(orders::check(&mut book, &seen.orders));
         found.extend(check_transactions(&book, &seen));
         found.extend(check_quota(&book, shop.quota, &seen));
         found.extend(check_branding(&book, seen.brand.as_deref()));
@@ -82,9 +90,20 @@ pub(super) fn judge(gate: &Gate, address: SocketAddr, all: bool) -> Result<Vec<S
 struct Seen {
     /// Sessions by their id.
     sessions: BTreeMap<String, Value>,
-    /// Reference and status of the payments of each session.
-    payments: BTreeMap<String, BTreeMap<String, String>>,
+    /// The payments of each session by their reference.
+    payments: BTreeMap<String, BTreeMap<String, Payment>>,
+    people: BTreeMap<String, Value>,
+    orders: orders::Orders,
     brand: Option<String>,
+}
+
+/// A payment as it is listed.
+#[derive(Debug, PartialEq, Eq)]
+struct Payment {
+    status: String,
+    /// The pay-in or pay-out that it is of.
+    rail: Option<String>,
+    completed_at: Option<Timestamp>,
 }
 
 struct Reader<'s> {
@@ -107,7 +126,7 @@ impl<'s> Reader<'s> {
             let due = |call: &Call| call.first.is_some() && (all || !call.judged);
             let calls = book.calls.iter().filter(|(_, call)| due(call));
             calls
-                .map(|(key, call)| (key.clone(), call.bytes.clone()))
+                .map(|(key, call)| (key.clone(), call.writing.bytes.clone()))
                 .collect()
         };
         for (key, bytes) in due {
@@ -123,21 +142,74 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    fn see(&mut self) -> Result<Seen> {
-        let mut seen = Seen::default();
-        for session in self.pages("/gate_sessions", "id")? {
-            let id = field(&session, "id").ok_or("a session without id")?;
-            if seen.sessions.insert(id.clone(), session).is_some() {
+    /// Everything that is listed, and what has no list unless its end was read before; with `all` that too.
+    fn see(&mut self, all: bool) -> Result<Seen> {
+        Ok(Seen {
+            sessions: self.by_id("/gate_sessions")?,
+            people: self.by_id("/customers")?,
+            orders: self.orders(all)?,
+            payments: self.payments()?,
+            brand: field(&self.get("/branding")?, "brand_name"),
+        })
+    }
+
+    fn by_id(&mut self, path: &str) -> Result<BTreeMap<String, Value>> {
+        let mut found = BTreeMap::new();
+        for one in self.pages(path, "id")? {
+            let id = field(&one, "id").ok_or(format!("{path}: one without id"))?;
+            if found.insert(id.clone(), one).is_some() {
                 return Err(format!("{id} is listed twice").into());
             }
         }
-        for payment in self.pages("/transactions", "refid")? {
-            let text = |name| field(&payment, name).ok_or(format!("{payment} without {name}"));
-            let of = seen.payments.entry(text("session_id")?).or_default();
-            of.insert(text("refid")?, text("status")?);
+        Ok(found)
+    }
+
+    fn orders(&mut self, all: bool) -> Result<orders::Orders> {
+        let (quotes, rails) = {
+            let book = self.shop.book.lock();
+            let known = &book.orders;
+            let quotes = known.quotes.iter();
+            let quotes = quotes.filter(|(_, quote)| all || quote.end.is_none());
+            let quotes: Vec<_> = quotes.map(|(id, _)| id.clone()).collect();
+            let rails = known.rails.iter();
+            let rails = rails.filter(|(_, rail)| all || rail.end.is_none());
+            let path = |(id, rail): (&String, &Rail)| {
+                let side = known.quotes.get(&rail.quote)?.order.side;
+                Some((id.clone(), path_of_rail(side, id)))
+            };
+            (quotes, rails.filter_map(path).collect::<Vec<_>>())
+        };
+        let mut seen = orders::Orders::default();
+        for id in quotes {
+            let read = self.get(&format!("/quotes/{id}"))?;
+            seen.quotes.insert(id, read);
         }
-        seen.brand = field(&self.get("/branding")?, "brand_name");
+        for (id, path) in rails {
+            let read = self.get(&path)?;
+            seen.rails.insert(id, read);
+        }
         Ok(seen)
+    }
+
+    fn payments(&mut self) -> Result<BTreeMap<String, BTreeMap<String, Payment>>> {
+        let mut found: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for listed in self.pages("/transactions", "refid")? {
+            let text = |name| field(&listed, name).ok_or(format!("{listed} without {name}"));
+            let completed_at = field(&listed, "completed_at");
+            let completed_at = completed_at.map(|at| Timestamp::parse(&at, Bound::Upper));
+            let payment = Payment {
+                status: text("status")?,
+                rail: field(&listed, "local_rail_transaction_id"),
+                completed_at: completed_at
+                    .transpose()
+                    .map_err(|fault| fault.to_string())?,
+            };
+            found
+                .entry(text("session_id")?)
+                .or_default()
+                .insert(text("refid")?, payment);
+        }
+        Ok(found)
     }
 
     fn get(&mut self, path: &str) -> Result<Value> {
@@ -224,19 +296,24 @@ fn check_sessions(book: &mut Book, seen: &Seen) -> Vec<String> {
     breaches
 }
 
-/// A completed session was paid once, no other was; what has failed is what somebody was told.
+/// A completed session was paid, by hand once at most, and no other was; what has failed by hand is what somebody was told.
 fn check_transactions(book: &Book, seen: &Seen) -> Vec<String> {
     let mut breaches = Vec::new();
     let nothing = BTreeMap::new();
     for (id, session) in &book.sessions {
         let payments = seen.payments.get(id).unwrap_or(&nothing);
-        let of = |status: &str| -> BTreeSet<&String> {
-            let of = payments.iter().filter(|(_, is)| *is == status);
+        let of = |status: &str, by_hand: bool| -> BTreeSet<&String> {
+            let of = payments.iter();
+            let of = of.filter(|(_, is)| is.status == status && is.rail.is_none() == by_hand);
             of.map(|(refid, _)| refid).collect()
         };
-        let paid = usize::from(session.end.as_deref() == Some("completed"));
+        let (by_hand, by_rail) = (of("completed", true).len(), of("completed", false).len());
+        let paid = match session.end.as_deref() {
+            Some("completed") => by_hand == 1 || by_hand == 0 && by_rail > 0,
+            _ => by_hand == 0,
+        };
         let failed: BTreeSet<&String> = session.failed.iter().collect();
-        if of("completed").len() != paid || of("failed") != failed {
+        if !paid || of("failed", true) != failed {
             breaches.push(format!(
                 "{id} ended {:?}, failed payments {failed:?}: {payments:?}",
                 session.end
@@ -270,27 +347,47 @@ fn check_quota(book: &Book, quota: Option<u64>, seen: &Seen) -> Option<String> {
 
 /// The name is one that was set, and was not set anew since.
 fn check_branding(book: &Book, name: Option<&str>) -> Option<String> {
+    lost_to(book, name, |_, call| call.writing.kind == Kind::Rebrand)
+}
+
+/// Is the name not that of the last write that sets it? Its key is the name.
+fn lost_to(book: &Book, name: Option<&str>, sets: impl Fn(&str, &Call) -> bool) -> Option<String> {
     let changes = || {
-        book.calls
-            .values()
-            .filter(|call| call.kind == Kind::Rebrand)
+        let calls = book.calls.iter();
+        calls
+            .filter(|(key, call)| sets(key, call))
+            .map(|(_, call)| call)
     };
     let done = |call: &Call| call.first.as_ref().map(|(_, at)| *at);
     let Some(name) = name else {
-        let lost = changes().any(|call| done(call).is_some());
-        return lost.then(|| "the branding was changed and is not".to_owned());
+        let lost = changes().find(|call| done(call).is_some());
+        return lost.map(|call| format!("{call:?} was done and is not"));
     };
-    let Some(set) = book.calls.get(name).and_then(done) else {
-        return Some(format!("the brand is {name}, which nobody has set"));
+    let set = book.calls.get(name).filter(|call| sets(name, call));
+    let Some(set) = set.and_then(done) else {
+        return Some(format!("the name is {name}, which nobody has set"));
     };
     let later = changes().find(|call| done(call).is_some() && call.invoked > set);
-    later.map(|call| format!("the brand is {name} again, in spite of {call:?}"))
+    later.map(|call| format!("the name is {name} again, in spite of {call:?}"))
 }
 
-/// Sessions of earlier rounds are no longer met by clients; what they were answered stays.
+/// What is of earlier rounds is no longer met by clients; what they were answered stays.
 fn tidy(book: &mut Book) {
-    let keep = book.hot.len().saturating_sub(24);
-    book.hot.drain(..keep);
+    let Book {
+        hot,
+        people,
+        orders,
+        ..
+    } = book;
+    for hot in [
+        hot,
+        &mut people.hot,
+        &mut orders.hot_previews,
+        &mut orders.hot_quotes,
+    ] {
+        let keep = hot.len().saturating_sub(24);
+        hot.drain(..keep);
+    }
 }
 
 /// Once every session has ended, each has had its two events taken, and what was asked for again has arrived.
@@ -316,7 +413,7 @@ fn missing(
     received: &BTreeMap<String, Event>,
 ) -> Result<Vec<String>> {
     let mut reader = Reader::new(shop, address);
-    let seen = reader.see()?;
+    let seen = reader.see(false)?;
     let listens = gate.mode == kernel::Mode::Test;
     let stands = if listens {
         reader.deliveries()?
@@ -330,6 +427,8 @@ fn missing(
     }
     let mut book = shop.book.lock();
     let mut open = check_sessions(&mut book, &seen);
+    open.extend(orders::check(&mut book, &seen.orders));
+    open.extend(orders::under_way(&book));
     for (id, session) in &book.sessions {
         let events = told.remove(id.as_str()).unwrap_or_default();
         match &session.end {
@@ -340,6 +439,15 @@ fn missing(
             }
             Some(_) => {}
         }
+    }
+    if listens {
+        let mut told_of = |id: &str| told.remove(id).unwrap_or_default();
+        let customers = book.people.customers.keys();
+        open.extend(customers.filter_map(|id| people::check_events(&book, id, &told_of(id))));
+        let quotes = book.orders.quotes.keys();
+        open.extend(quotes.filter_map(|id| orders::check_events_of_quote(&book, id, &told_of(id))));
+        let rails = book.orders.rails.keys();
+        open.extend(rails.filter_map(|id| orders::check_events_of_rail(&book, id, &told_of(id))));
     }
     for (id, test) in &book.tests {
         let taken = told.remove(test.event.as_str()).is_some();
@@ -364,7 +472,7 @@ fn check_events(
     session: &Session,
     end: &str,
     events: &[&Event],
-    payments: Option<&BTreeMap<String, String>>,
+    payments: Option<&BTreeMap<String, Payment>>,
 ) -> Vec<String> {
     let mut kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
     kinds.sort_unstable();
@@ -376,8 +484,7 @@ fn check_events(
     }
     let mut breaches = Vec::new();
     for event in events {
-        let said: Value = serde_json::from_slice(&event.body).unwrap_or_default();
-        let mut data = said.get("data").cloned().unwrap_or_default();
+        let mut data = event.data();
         let Some(fields) = data.as_object_mut() else {
             breaches.push(format!("{id}: an event without data"));
             continue;
@@ -389,13 +496,13 @@ fn check_events(
         let then = if then == "created" { "open" } else { then };
         let paid = refid
             .and_then(|refid| payments?.get(refid))
-            .map(String::as_str);
+            .map(|payment| payment.status.as_str());
         let pays = (then == "completed").then_some("completed");
         if status.as_ref().and_then(Value::as_str) != Some(then)
             || data != session.terms
             || paid != pays
         {
-            breaches.push(format!("{id}: {} said {said}", event.kind));
+            breaches.push(format!("{id}: {} said {}", event.kind, event.data()));
         }
     }
     breaches

@@ -1,9 +1,14 @@
-//! What becomes of a session, of a key and of a branding, one operation after another.
+//! What becomes of a session, a key, a branding, a customer, and of whatever can be had once: one operation after another.
+
+mod customer;
+mod once;
 
 use std::collections::BTreeMap;
 
 use crate::history::{Kind, Op, Outcome};
 use crate::linear::{Checked, Object};
+use customer::Customer;
+use once::Once;
 
 /// Answers by the key they were given under; `None` where nobody was told.
 type Done = BTreeMap<String, Option<String>>;
@@ -27,8 +32,13 @@ fn with(done: &Done, op: &Op, answer: Option<String>) -> Done {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Session {
     end: Option<String>,
+    /// Quotes were redeemed for it: it may be completed by itself.
+    paid_for: bool,
     done: Done,
 }
+
+/// The end of a session that has ended by itself, before anybody has read how.
+const SOMEHOW: &str = "somehow";
 
 impl Session {
     fn same(&self, holds: bool) -> Option<Self> {
@@ -37,15 +47,49 @@ impl Session {
 
     /// It is open, and has ended so.
     fn ended(&self, how: &str) -> Option<Self> {
-        self.end.is_none().then(|| Self {
-            end: Some(how.to_owned()),
-            ..self.clone()
-        })
+        self.end.is_none().then(|| self.with_end(how))
     }
 
-    /// Time ends it at any instant.
+    fn with_end(&self, how: &str) -> Self {
+        Self {
+            end: Some(how.to_owned()),
+            ..self.clone()
+        }
+    }
+
+    /// Time ends it at any instant, and so does what was redeemed for it.
     fn over(&self) -> Option<Self> {
-        self.ended("expired").or_else(|| self.same(true))
+        let how = if self.paid_for { SOMEHOW } else { "expired" };
+        self.ended(how).or_else(|| self.same(true))
+    }
+
+    /// It is read so.
+    fn seen(&self, how: Option<&str>) -> Option<Self> {
+        let by_itself = match how {
+            Some("expired") => true,
+            Some("completed") => self.paid_for,
+            _ => false,
+        };
+        match (how, self.end.as_deref()) {
+            (Some("open"), end) => self.same(end.is_none()),
+            (Some(how), None | Some(SOMEHOW)) if by_itself => Some(self.with_end(how)),
+            (how, end) => self.same(end == how),
+        }
+    }
+
+    /// A quote is redeemed for it, which only an open one allows; what is said of the quote is said of an open session.
+    fn redeem(&self, op: &Op) -> Option<Self> {
+        if op.outcome == Outcome::Fail {
+            let code = op.said.as_ref().map_or("", |(_, code)| code.as_str());
+            let judged = ["quote_consumed", "quote_expired", "quote_session_mismatch"];
+            return self.same(!judged.contains(&code) || self.end.is_none());
+        }
+        let again = repeats(&self.done, op);
+        again.unwrap_or(self.end.is_none()).then(|| Self {
+            paid_for: true,
+            done: with(&self.done, op, op.seen.clone()),
+            ..self.clone()
+        })
     }
 
     fn act(&self, op: &Op, answer: Option<String>) -> Option<Self> {
@@ -78,14 +122,11 @@ impl Object for Session {
                     .is_none_or(|key| !self.done.contains_key(key));
                 self.over().filter(|_| undone)
             }
+            _ if op.kind == Kind::Redeem => self.redeem(op),
             (Outcome::Fail, _) => self.same(true),
-            _ => match (op.kind, op.seen.as_deref()) {
-                (Kind::Cancel | Kind::Complete | Kind::Fail, _) => self.act(op, op.seen.clone()),
-                (_, Some("open")) => self.same(self.end.is_none()),
-                (_, Some("expired")) => self
-                    .over()
-                    .filter(|after| after.end.as_deref() == Some("expired")),
-                (_, end) => self.same(self.end.as_deref() == end),
+            _ => match op.kind {
+                Kind::Cancel | Kind::Complete | Kind::Fail => self.act(op, op.seen.clone()),
+                _ => self.seen(op.seen.as_deref()),
             },
         }
     }
@@ -97,6 +138,7 @@ impl Object for Session {
             .is_some_and(|key| self.done.contains_key(key));
         match op.kind {
             Kind::Cancel | Kind::Complete | Kind::Fail if !known => self.act(op, None),
+            Kind::Redeem if !known => self.redeem(op),
             _ => None,
         }
     }
@@ -167,28 +209,44 @@ impl Object for Branding {
     }
 }
 
-/// Every session of a history, every key of a create, and every branding.
+/// Every object of a history.
 pub(super) fn check(ops: &[Op]) -> Checked {
     let mut by_object: BTreeMap<(&str, &str), Vec<&Op>> = BTreeMap::new();
     for op in ops {
-        let Some(object) = &op.object else { continue };
-        let kind = match op.kind {
-            Kind::Create => "key",
-            Kind::Rebrand | Kind::ReadBranding => "branding",
-            Kind::Replay => continue,
-            _ => "session",
-        };
-        by_object.entry((kind, object)).or_default().push(op);
+        let object = op
+            .object
+            .as_deref()
+            .and_then(|object| Some((sort(op.kind)?, object)));
+        let also = op.with.as_deref().map(|session| ("session", session));
+        for place in object.into_iter().chain(also) {
+            by_object.entry(place).or_default().push(op);
+        }
     }
     let mut checked = Checked::default();
     for ((kind, name), ops) in by_object {
         match kind {
-            "key" => checked.look::<Key>("key", name, &ops),
-            "branding" => checked.look::<Branding>("branding", name, &ops),
-            _ => checked.look::<Session>("session", name, &ops),
+            "key" => checked.look::<Key>(kind, name, &ops),
+            "branding" => checked.look::<Branding>(kind, name, &ops),
+            "customer" => checked.look::<Customer>(kind, name, &ops),
+            "session" => checked.look::<Session>(kind, name, &ops),
+            _ => checked.look::<Once>(kind, name, &ops),
         }
     }
     checked
+}
+
+/// What an operation of this kind is about; nothing where nobody else meets it.
+const fn sort(kind: Kind) -> Option<&'static str> {
+    Some(match kind {
+        Kind::Create | Kind::Lock => "key",
+        Kind::Rebrand | Kind::ReadBranding => "branding",
+        Kind::Rename | Kind::Dismiss | Kind::ReadCustomer => "customer",
+        Kind::Enrol => "person",
+        Kind::UsePreview => "preview",
+        Kind::Redeem | Kind::ReadQuote => "quote",
+        Kind::Replay => return None,
+        _ => "session",
+    })
 }
 
 #[cfg(test)]
@@ -210,6 +268,7 @@ mod tests {
             said: Some((409, "session_not_open".to_owned())),
             seen: Some(seen.to_owned()),
             repeated: false,
+            with: None,
         }
     }
 
@@ -257,6 +316,80 @@ mod tests {
         assert_eq!(breaches(&[open.clone(), read((30, 40), "expired")]), 0);
         assert_eq!(breaches(&[expired.clone(), open]), 1);
         assert_eq!(breaches(&[expired, ok(Kind::Fail, "k", (10, 20), "a")]), 1);
+    }
+
+    #[test]
+    fn what_can_be_had_once_is_had_by_one_key() {
+        let taken = |key, span| ok(Kind::Redeem, key, span, key);
+        assert_eq!(breaches(&[taken("k", (0, 10)), taken("k", (5, 15))]), 0);
+        assert_eq!(breaches(&[taken("k", (0, 10)), taken("l", (5, 15))]), 1);
+        let refused = |code: &str, span| Op {
+            said: Some((409, code.to_owned())),
+            ..op(Kind::Redeem, "l", span, Outcome::Fail, "")
+        };
+        let consumed = refused("quote_consumed", (20, 30));
+        assert_eq!(breaches(&[taken("k", (0, 10)), consumed.clone()]), 0);
+        assert_eq!(
+            breaches(std::slice::from_ref(&consumed)),
+            1,
+            "nobody has it"
+        );
+        let unknown = op(Kind::Redeem, "k", (0, 5), Outcome::Info, "");
+        assert_eq!(breaches(&[unknown, consumed]), 0);
+        let expired = refused("quote_expired", (0, 5));
+        assert_eq!(breaches(&[expired, taken("k", (10, 20))]), 1);
+        let read = |span, seen| ok(Kind::ReadQuote, "", span, seen);
+        assert_eq!(
+            breaches(&[taken("k", (0, 10)), read((20, 30), "consumed")]),
+            0
+        );
+        assert_eq!(
+            breaches(&[taken("k", (0, 10)), read((20, 30), "active")]),
+            1
+        );
+    }
+
+    #[test]
+    fn a_session_is_completed_by_itself_once_a_quote_was_redeemed_for_it() {
+        let redeemed = Op {
+            object: Some("q".to_owned()),
+            with: Some("o".to_owned()),
+            ..ok(Kind::Redeem, "k", (0, 10), "a")
+        };
+        let read = |span, seen| ok(Kind::ReadSession, "", span, seen);
+        let completed = read((20, 30), "completed");
+        assert_eq!(breaches(&[redeemed.clone(), completed.clone()]), 0);
+        assert_eq!(
+            breaches(std::slice::from_ref(&completed)),
+            1,
+            "nobody has paid"
+        );
+        let over = op(Kind::Cancel, "l", (12, 15), Outcome::Fail, "");
+        assert_eq!(breaches(&[redeemed.clone(), over.clone(), completed]), 0);
+        let open = read((20, 30), "open");
+        assert_eq!(breaches(&[redeemed.clone(), over.clone(), open]), 1);
+        let late = Op {
+            invoked: Duration::from_millis(50),
+            completed: Duration::from_millis(60),
+            key: Some("m".to_owned()),
+            object: Some("r".to_owned()),
+            ..redeemed
+        };
+        assert_eq!(breaches(&[over, late]), 1, "it had ended");
+    }
+
+    #[test]
+    fn a_customer_has_its_last_name_until_it_is_deleted() {
+        let rename = |key, span| ok(Kind::Rename, key, span, key);
+        let read = |span, seen| ok(Kind::ReadCustomer, "", span, seen);
+        let [one, other] = [rename("one", (0, 10)), rename("other", (20, 30))];
+        let all = |last| [one.clone(), other.clone(), last];
+        assert_eq!(breaches(&all(read((40, 50), "other"))), 0);
+        assert_eq!(breaches(&all(read((40, 50), "one"))), 1);
+        let deleted = ok(Kind::Dismiss, "", (32, 35), "d");
+        let gone = [one.clone(), deleted.clone(), read((40, 50), "one")];
+        assert_eq!(breaches(&gone), 1);
+        assert_eq!(breaches(&[deleted, rename("late", (40, 50))]), 1);
     }
 
     #[test]

@@ -1,4 +1,7 @@
-//! The load: several clients of several partners, on the same few sessions at once.
+//! The load: several clients of several partners, on the same few sessions, customers, previews and quotes at once.
+
+mod orders;
+mod people;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +11,9 @@ use kernel::Mode;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+pub(super) use self::orders::path_of_rail;
 use super::book::Test;
+use super::writing::{Writing, brand, everybodys};
 use super::{Gate, SHOP, Shop};
 use crate::caller::{Begun, Caller, number};
 use crate::history::{Kind, Op};
@@ -28,38 +33,40 @@ pub(super) struct Visitor<'g, 'c, 'f> {
     pub(super) chance: &'c mut fastrand::Rng,
 }
 
-/// A write that is about to be sent.
-struct Writing {
-    kind: Kind,
-    /// What it is about: a session, or the key of what is created.
-    object: String,
-    key: Option<String>,
-    bytes: Vec<u8>,
-}
-
 impl Visitor<'_, '_, '_> {
     pub(super) fn act(&mut self) {
         let hot = self.shop.book.lock().hot.clone();
         let newest = hot.iter().rev().take(self.caller.front.hot);
         let picked = self.chance.choice(newest).cloned();
-        let Some(id) = picked.filter(|_| self.chance.u8(0..100) < 78) else {
-            return self.create();
-        };
+        match picked.filter(|_| self.chance.u8(0..100) < 78) {
+            Some(id) => self.act_on(&id, &hot),
+            None => match self.chance.u8(0..100) {
+                0..=59 => self.create(),
+                60..=79 => self.people(),
+                _ => self.orders(),
+            },
+        }
+    }
+
+    /// Something with a session that others meet on, or with what else they meet on.
+    fn act_on(&mut self, id: &str, hot: &[String]) {
         match self.chance.u8(0..100) {
-            0..=21 => self.end(&id),
-            22..=31 => self.twins(&id),
-            32..=37 => self.fail(&id),
-            38..=52 => self.read(&id),
-            53..=59 => self.bootstrap(&id),
-            60..=65 => self.list(),
-            66..=71 => self.repeat(),
-            72..=75 => self.rebrand(),
-            76..=79 => self.read_branding(),
-            80..=83 => self.send_test(),
-            84..=87 => self.replay(),
-            88..=91 => self.refused(&id),
-            92 => self.hang_up(&id),
-            _ => self.late(&hot),
+            0..=13 => self.end(id),
+            14..=18 => self.twins(id),
+            19..=22 => self.fail(id),
+            23..=33 => self.read(id),
+            34..=38 => self.bootstrap(id),
+            39..=43 => self.list(),
+            44..=48 => self.repeat(),
+            49..=51 => self.rebrand(),
+            52..=54 => self.read_branding(),
+            55..=57 => self.send_test(),
+            58..=60 => self.replay(),
+            61..=64 => self.refused(id),
+            65 => self.hang_up(id),
+            66..=70 => self.late(hot),
+            71..=77 => self.people(),
+            _ => self.orders(),
         }
     }
 
@@ -69,15 +76,8 @@ impl Visitor<'_, '_, '_> {
 
     /// Notes that a write is being sent.
     fn prepare(&self, writing: &Writing) -> Begun {
-        if let Some(key) = &writing.key {
-            let session = Some(writing.object.as_str()).filter(|_| writing.kind.is_act());
-            let mut book = self.shop.book.lock();
-            book.doubt(key, writing.kind, session, &writing.bytes);
-        }
-        Begun {
-            key: writing.key.clone(),
-            ..self.begin(writing.kind, Some(&writing.object))
-        }
+        self.shop.book.lock().doubt(writing);
+        writing.begun(self.shop)
     }
 
     /// Notes what became of it.
@@ -89,12 +89,17 @@ impl Visitor<'_, '_, '_> {
             }
             None => {
                 if let Some(answer) = answer.as_ref().ok().filter(|answer| answer.status < 300) {
-                    book.learn("", writing.kind, Some(&writing.object), answer);
+                    book.learn(writing, answer);
                 }
             }
         }
         drop(book);
         self.caller.end(begun, answer);
+    }
+
+    /// Notes what contradicts what was said before.
+    fn complain(&self, breach: String) {
+        self.shop.book.lock().breaches.push(breach);
     }
 
     fn write(&mut self, writing: &Writing) {
@@ -114,45 +119,56 @@ impl Visitor<'_, '_, '_> {
         self.conclude(one, begun, answer);
     }
 
-    /// By itself, or twice under one key, with the same body or with another.
+    /// By itself, twice under one key with the same body or with another, or with many under one key or under their own.
     fn create(&mut self) {
         let key = format!("create-{}", number());
-        let writing = creating(self.shop, &key, self.chance);
+        let writing = Writing::create(self.shop, &key, self.chance);
         match self.chance.u8(0..100) {
-            0..=64 => return self.write(&writing),
-            65..=67 => return self.crowd(&writing),
-            _ => {}
+            0..=77 => self.write(&writing),
+            78 => self.crowd(&vec![writing; CROWD]),
+            79..=80 => self.crowd_of_creates(),
+            81..=90 => self.write_both(&writing, &writing),
+            _ => {
+                let twin = Writing::create(self.shop, &key, self.chance);
+                self.write_both(&writing, &twin);
+            }
         }
-        let same = self.chance.bool();
-        let twin = match same {
-            true => Writing {
-                bytes: writing.bytes.clone(),
-                object: writing.object.clone(),
-                key: writing.key.clone(),
-                ..writing
-            },
-            false => creating(self.shop, &key, self.chance),
-        };
-        self.write_both(&writing, &twin);
+    }
+
+    /// Where the quota is nearly used up, the last of it is for one.
+    fn crowd_of_creates(&mut self) {
+        let shop = self.shop;
+        let another =
+            |chance: &mut _| Writing::create(shop, &format!("create-{}", number()), chance);
+        let all = self.crowded(another);
+        self.crowd(&all);
+    }
+
+    /// So many writes of a kind.
+    fn crowded(&mut self, another: impl Fn(&mut fastrand::Rng) -> Writing) -> Vec<Writing> {
+        (0..CROWD).map(|_| another(self.chance)).collect()
     }
 
     /// As many as come at once, to every service there is.
-    fn crowd(&mut self, writing: &Writing) {
+    fn crowd(&mut self, writings: &[Writing]) {
         let addresses = self.caller.front.addresses.iter().cycle();
         let answers: Vec<_> = thread::scope(|scope| {
-            let sending: Vec<_> = addresses
-                .take(CROWD)
-                .map(|address| {
+            let sending: Vec<_> = writings
+                .iter()
+                .zip(addresses)
+                .map(|(writing, address)| {
                     let begun = self.prepare(writing);
                     let sent = scope.spawn(move || Client::new(*address).call(&writing.bytes));
-                    (begun, sent)
+                    (writing, begun, sent)
                 })
                 .collect();
             let ends = sending.into_iter();
-            ends.map(|(begun, sent)| (begun, sent.join().unwrap_or(Err(Lost::Unknown))))
-                .collect()
+            ends.map(|(writing, begun, sent)| {
+                (writing, begun, sent.join().unwrap_or(Err(Lost::Unknown)))
+            })
+            .collect()
         });
-        for (begun, answer) in answers {
+        for (writing, begun, answer) in answers {
             self.conclude(writing, begun, answer);
         }
     }
@@ -165,7 +181,7 @@ impl Visitor<'_, '_, '_> {
         } else {
             Kind::Cancel
         };
-        acting(self.shop, kind, id, self.chance)
+        Writing::act(self.shop, kind, id, self.chance)
     }
 
     fn end(&mut self, id: &str) {
@@ -181,9 +197,10 @@ impl Visitor<'_, '_, '_> {
     /// Without a key nobody would know how often it has failed.
     fn fail(&mut self, id: &str) {
         if self.gate.mode == Mode::Test {
-            let mut writing = acting(self.shop, Kind::Fail, id, self.chance);
+            let mut writing = Writing::act(self.shop, Kind::Fail, id, self.chance);
             if writing.key.is_none() {
-                writing = with_key(self.shop, Kind::Fail, id, format!("fail-{}", number()));
+                let key = format!("fail-{}", number());
+                writing = Writing::of_session(self.shop, Kind::Fail, id, Some(key));
             }
             self.write(&writing);
         }
@@ -191,10 +208,9 @@ impl Visitor<'_, '_, '_> {
 
     /// Sends a write and does not wait for its answer.
     fn hang_up(&mut self, id: &str) {
-        let key = format!("{:?}-{id}", Kind::Cancel);
         let writing = match self.chance.bool() {
-            true => with_key(self.shop, Kind::Cancel, id, key),
-            false => creating(self.shop, &format!("create-{}", number()), self.chance),
+            true => call_off(self.shop, id),
+            false => Writing::create(self.shop, &format!("create-{}", number()), self.chance),
         };
         let begun = self.prepare(&writing);
         let sent = self.caller.one.send(&writing.bytes);
@@ -206,19 +222,9 @@ impl Visitor<'_, '_, '_> {
     fn repeat(&mut self) {
         let again = {
             let book = self.shop.book.lock();
-            let calls = book.calls.iter();
-            let recent: Vec<_> = calls
-                .filter(|(_, call)| call.invoked >= book.since)
-                .collect();
-            self.chance.choice(recent).map(|(key, call)| Writing {
-                kind: call.kind,
-                object: match call.kind {
-                    Kind::Rebrand => brand(self.shop),
-                    _ => call.session.clone().unwrap_or_else(|| key.clone()),
-                },
-                key: Some(key.clone()),
-                bytes: call.bytes.clone(),
-            })
+            let calls = book.calls.values();
+            let recent: Vec<_> = calls.filter(|call| call.invoked >= book.since).collect();
+            self.chance.choice(recent).map(|call| call.writing.clone())
         };
         if let Some(writing) = again {
             self.write(&writing);
@@ -227,11 +233,11 @@ impl Visitor<'_, '_, '_> {
 
     /// Two changes at once, now and then.
     fn rebrand(&mut self) {
-        let one = rebranding(self.shop);
+        let one = Writing::rebrand(self.shop);
         if self.chance.bool() {
             return self.write(&one);
         }
-        let other = rebranding(self.shop);
+        let other = Writing::rebrand(self.shop);
         self.write_both(&one, &other);
     }
 
@@ -248,8 +254,7 @@ impl Visitor<'_, '_, '_> {
         match answer.as_ref().map(|answer| (answer.status, answer)) {
             Some((200, answer)) => self.saw(&answer.json(), id, known.as_deref()),
             Some((404, _)) => {
-                let breach = format!("{id} was acknowledged and is not there");
-                self.shop.book.lock().breaches.push(breach);
+                self.complain(format!("{id} was acknowledged and is not there"));
             }
             Some(_) | None => {}
         }
@@ -383,8 +388,7 @@ impl Visitor<'_, '_, '_> {
         if let Some(answer) = self.caller.end(begun, answer)
             && answer.status < 300
         {
-            let breach = format!("a request to be refused was answered {answer:?}");
-            self.shop.book.lock().breaches.push(breach);
+            self.complain(format!("a request to be refused was answered {answer:?}"));
         }
     }
 
@@ -402,82 +406,10 @@ impl Visitor<'_, '_, '_> {
     }
 }
 
-impl Kind {
-    const fn is_act(self) -> bool {
-        matches!(self, Self::Cancel | Self::Complete | Self::Fail)
-    }
-}
-
-/// The branding of a partner, as an object of operations.
-fn brand(shop: &Shop) -> String {
-    format!("the branding of {}", shop.name)
-}
-
-fn keyed(key: &str) -> String {
-    format!("Idempotency-Key: {key}\r\n")
-}
-
-fn creating(shop: &Shop, key: &str, chance: &mut fastrand::Rng) -> Writing {
-    let (units, hundredths) = (chance.u32(1..1_000), chance.u8(0..100));
-    let flow = chance.choice(["null", "\"on_ramp\"", "\"swap\""]);
-    let body = format!(
-        "{{\"amount\":\"{units}.{hundredths:02}\",\"currency\":\"EUR\",\"return_url\":\"{SHOP}/done\",\
-         \"flow\":{},\"metadata\":{{\"order\":{units}.10}}}}",
-        flow.unwrap_or("null")
-    );
-    Writing {
-        kind: Kind::Create,
-        object: key.to_owned(),
-        key: Some(key.to_owned()),
-        bytes: request(&shop.key, "POST", "/gate_sessions", &keyed(key), &body),
-    }
-}
-
-/// An act on a session: under the key that everybody uses for it, one of its own, or none.
-fn acting(shop: &Shop, kind: Kind, id: &str, chance: &mut fastrand::Rng) -> Writing {
-    let key = match chance.u8(0..10) {
-        0..=5 => format!("{kind:?}-{id}"),
-        6..=7 => format!("act-{}", number()),
-        _ => {
-            return Writing {
-                kind,
-                object: id.to_owned(),
-                key: None,
-                bytes: request(&shop.key, "POST", &path_of(kind, id), "", ""),
-            };
-        }
-    };
-    with_key(shop, kind, id, key)
-}
-
-fn with_key(shop: &Shop, kind: Kind, id: &str, key: String) -> Writing {
-    let bytes = request(&shop.key, "POST", &path_of(kind, id), &keyed(&key), "");
-    Writing {
-        kind,
-        object: id.to_owned(),
-        key: Some(key),
-        bytes,
-    }
-}
-
-fn path_of(kind: Kind, id: &str) -> String {
-    match kind {
-        Kind::Complete => format!("/test_helpers/sessions/{id}/complete"),
-        Kind::Fail => format!("/test_helpers/sessions/{id}/fail"),
-        _ => format!("/gate_sessions/{id}/cancel"),
-    }
-}
-
-/// Each change has a key of its own, and the name is the key.
-fn rebranding(shop: &Shop) -> Writing {
-    let key = format!("brand-{}", number());
-    let body = format!("{{\"brand_name\":\"{key}\"}}");
-    Writing {
-        kind: Kind::Rebrand,
-        object: brand(shop),
-        bytes: request(&shop.key, "PATCH", "/branding", &keyed(&key), &body),
-        key: Some(key),
-    }
+/// A cancel under the key that everybody uses for it.
+fn call_off(shop: &Shop, id: &str) -> Writing {
+    let key = everybodys(Kind::Cancel, id);
+    Writing::of_session(shop, Kind::Cancel, id, Some(key))
 }
 
 /// The path of a session that differs in its last letter: of the same kind, and nobody's.
@@ -498,9 +430,9 @@ pub(super) fn rage(gate: &Gate, address: SocketAddr, disconnects: u64, seed: u64
             scope.spawn(move || {
                 let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(STORMERS) + place);
                 while cuts.fetch_add(1, Ordering::Relaxed) < disconnects {
-                    if let Some((bytes, cancel)) = stray(gate, &mut chance) {
+                    if let Some((bytes, begun)) = stray(gate, &mut chance) {
                         cut(&bytes, address, &mut chance);
-                        ops.lock().extend(cancel.map(Begun::left));
+                        ops.lock().extend(begun.map(Begun::left));
                     }
                 }
             });
@@ -509,26 +441,25 @@ pub(super) fn rage(gate: &Gate, address: SocketAddr, disconnects: u64, seed: u64
     ops.into_inner()
 }
 
-/// A request that nobody will wait for, noted as in doubt; and what it is, where it cancels a session that others meet on.
+/// A request that nobody will wait for, noted as in doubt; and what it is, where others may meet it.
 fn stray(gate: &Gate, chance: &mut fastrand::Rng) -> Option<(Vec<u8>, Option<Begun>)> {
     let shop = chance.choice(gate.shops.iter())?;
-    let id = chance.choice(shop.book.lock().hot.iter()).cloned();
-    let Some(id) = id.filter(|_| chance.u8(0..100) < 70) else {
-        let writing = creating(shop, &format!("create-{}", number()), chance);
-        let key = writing.key?;
-        let mut book = shop.book.lock();
-        book.doubt(&key, writing.kind, None, &writing.bytes);
-        return Some((writing.bytes, None));
-    };
-    if chance.bool() {
-        let reading = request(&shop.key, "GET", "/gate_sessions", "", "");
-        return Some((reading, None));
-    }
-    let key = format!("{:?}-{id}", Kind::Cancel);
-    let writing = with_key(shop, Kind::Cancel, &id, key.clone());
     let mut book = shop.book.lock();
-    book.doubt(&key, Kind::Cancel, Some(&id), &writing.bytes);
-    let mut begun = Begun::now(Kind::Cancel, &shop.name, Some(&id));
-    begun.key = Some(key);
-    Some((writing.bytes, Some(begun)))
+    let session = chance.choice(book.hot.iter()).cloned();
+    let customer = chance.choice(book.people.hot.iter()).cloned();
+    let redeemed = orders::stray(shop, &book.orders, chance);
+    let writing = match (chance.u8(0..100), session, customer) {
+        (0..=34, Some(_), _) => {
+            let reading = request(&shop.key, "GET", "/gate_sessions", "", "");
+            return Some((reading, None));
+        }
+        (35..=44, Some(id), _) => call_off(shop, &id),
+        (45..=54, _, Some(id)) => Writing::rename(shop, &id),
+        (55..=64, ..) if redeemed.is_some() => redeemed?,
+        _ => Writing::create(shop, &format!("create-{}", number()), chance),
+    };
+    book.doubt(&writing);
+    let shared = writing.kind != Kind::Create;
+    let begun = shared.then(|| writing.begun(shop));
+    Some((writing.bytes, begun))
 }

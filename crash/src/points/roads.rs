@@ -81,7 +81,23 @@ pub(super) const fn road_to(step: Step) -> Road {
         | Step::ExpiryCommit
         | Step::BrandingCommit
         | Step::TestEventCommit
-        | Step::ReplayCommit => Road::Gate,
+        | Step::ReplayCommit
+        | Step::TransactionEnd
+        | Step::PreviewInsert
+        | Step::PreviewUse
+        | Step::PreviewCommit
+        | Step::CustomerInsert
+        | Step::CustomerPut
+        | Step::CustomerCommit
+        | Step::SignedQuoteInsert
+        | Step::SignedQuoteConsume
+        | Step::SignedQuoteCommit
+        | Step::RailInsert
+        | Step::RedemptionCommit
+        | Step::RailAsk
+        | Step::RailClaimCommit
+        | Step::RailApply
+        | Step::RailApplyCommit => Road::Gate,
     }
 }
 
@@ -133,6 +149,21 @@ impl Chosen {
         let turns = all.into_iter().zip(seed..);
         let chosen = turns.filter(|(_, turn)| turn.is_multiple_of(part));
         chosen.map(|(one, _)| one).collect()
+    }
+
+    /// The manners of disturbing that have their turn: one at least.
+    pub(super) fn manners(&self, seed: u64) -> Vec<&'static str> {
+        let all = ["fail", "full", "panic", "wait 25"];
+        let chosen = self.of(all.to_vec(), seed);
+        match chosen.is_empty() {
+            true => all
+                .into_iter()
+                .cycle()
+                .skip(seed as usize % all.len())
+                .take(1)
+                .collect(),
+            false => chosen,
+        }
     }
 
     /// The points of steps on some roads that have their turn.

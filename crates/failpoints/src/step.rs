@@ -79,6 +79,26 @@ pub enum Step {
     SessionApply,
     /// A payment of the sandbox is written.
     TransactionInsert,
+    /// A payment that was under way ends.
+    TransactionEnd,
+    /// A locked preview is written.
+    PreviewInsert,
+    /// A session uses one up.
+    PreviewUse,
+    /// A customer is written.
+    CustomerInsert,
+    /// One changes, or is deleted.
+    CustomerPut,
+    /// A signed quote is written.
+    SignedQuoteInsert,
+    /// One is redeemed.
+    SignedQuoteConsume,
+    /// A pay-in or pay-out is written.
+    RailInsert,
+    /// It is noted when the rail is asked about one.
+    RailAsk,
+    /// What the rail has said moves it.
+    RailApply,
     /// The branding changes.
     BrandingPut,
     /// An answer is kept for its repeats.
@@ -95,6 +115,18 @@ pub enum Step {
     TestEventCommit,
     /// A delivery that had been given up is queued again.
     ReplayCommit,
+    /// A preview is committed.
+    PreviewCommit,
+    /// A customer's making, change or deletion is.
+    CustomerCommit,
+    /// A signed quote is.
+    SignedQuoteCommit,
+    /// A redemption is, with its pay-in or pay-out.
+    RedemptionCommit,
+    /// The intent to ask the rail is.
+    RailClaimCommit,
+    /// What the rail has said is.
+    RailApplyCommit,
     /// Any other transaction of one command is committed.
     OtherCommit,
     /// An answer is written: before its first byte, after half of it.
@@ -124,7 +156,7 @@ impl Side {
 
 impl Step {
     /// Every step, in the order of the life of a trade and of a session.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 64] = [
         Self::MigrationRun,
         Self::MigrationCommit,
         Self::QuoteInsert,
@@ -163,6 +195,16 @@ impl Step {
         Self::TallyPut,
         Self::SessionApply,
         Self::TransactionInsert,
+        Self::TransactionEnd,
+        Self::PreviewInsert,
+        Self::PreviewUse,
+        Self::CustomerInsert,
+        Self::CustomerPut,
+        Self::SignedQuoteInsert,
+        Self::SignedQuoteConsume,
+        Self::RailInsert,
+        Self::RailAsk,
+        Self::RailApply,
         Self::BrandingPut,
         Self::AnswerPut,
         Self::SessionCommit,
@@ -171,6 +213,12 @@ impl Step {
         Self::BrandingCommit,
         Self::TestEventCommit,
         Self::ReplayCommit,
+        Self::PreviewCommit,
+        Self::CustomerCommit,
+        Self::SignedQuoteCommit,
+        Self::RedemptionCommit,
+        Self::RailClaimCommit,
+        Self::RailApplyCommit,
         Self::OtherCommit,
         Self::AnswerWrite,
     ];
@@ -197,6 +245,14 @@ impl Step {
             "branding_update" => Self::BrandingCommit,
             "webhook_test" => Self::TestEventCommit,
             "delivery_replay" => Self::ReplayCommit,
+            "quote_preview" => Self::PreviewCommit,
+            "customer_create" => Self::CustomerCommit,
+            "customer_update" => Self::CustomerCommit,
+            "customer_delete" => Self::CustomerCommit,
+            "signed_quote_lock" => Self::SignedQuoteCommit,
+            "rail_create" => Self::RedemptionCommit,
+            "rail_claim" => Self::RailClaimCommit,
+            "rail_apply" => Self::RailApplyCommit,
             _ => Self::OtherCommit,
         }
     }
@@ -230,6 +286,12 @@ impl Step {
                 | Self::BrandingCommit
                 | Self::TestEventCommit
                 | Self::ReplayCommit
+                | Self::PreviewCommit
+                | Self::CustomerCommit
+                | Self::SignedQuoteCommit
+                | Self::RedemptionCommit
+                | Self::RailClaimCommit
+                | Self::RailApplyCommit
                 | Self::OtherCommit
         )
     }

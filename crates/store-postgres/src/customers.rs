@@ -1,6 +1,7 @@
 //! Customers: rows in and out, found by their marks.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::customer::{CustomerId, KycStatus, Marks, SealedCustomer, Unique};
 use gate_core::ports::{CustomerFilter, CustomerTx};
 use kernel::{Cas, Mode, StoreError, Timestamp};
@@ -29,7 +30,8 @@ impl CustomerTx for PgTx {
         who: &Tenant,
         customer: &SealedCustomer,
     ) -> Result<(), StoreError> {
-        insert(self.holding(who).await?, who, customer).await
+        let inserting = insert(self.holding(who).await?, who, customer);
+        around(Step::CustomerInsert, inserting).await
     }
 
     async fn customer_lock(
@@ -45,7 +47,8 @@ impl CustomerTx for PgTx {
         who: &Tenant,
         customer: &SealedCustomer,
     ) -> Result<Cas, StoreError> {
-        let outcome = put(self.holding(who).await?, who, customer).await?;
+        let putting = put(self.holding(who).await?, who, customer);
+        let outcome = around(Step::CustomerPut, putting).await?;
         Ok(self.noting(outcome))
     }
 }

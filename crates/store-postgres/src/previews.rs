@@ -1,6 +1,7 @@
 //! Locked previews: rows in and out.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::ports::PreviewTx;
 use gate_core::preview::{Bound, Preview, PreviewId};
 use gate_core::session::SessionId;
@@ -17,7 +18,8 @@ use crate::tx::PgTx;
 #[async_trait]
 impl PreviewTx for PgTx {
     async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError> {
-        insert(self.holding(who).await?, who, preview).await
+        let inserting = insert(self.holding(who).await?, who, preview);
+        around(Step::PreviewInsert, inserting).await
     }
 
     async fn preview_lock(
@@ -35,7 +37,8 @@ impl PreviewTx for PgTx {
         session: SessionId,
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let outcome = note(self.holding(who).await?, who, id, session, now).await?;
+        let noting = note(self.holding(who).await?, who, id, session, now);
+        let outcome = around(Step::PreviewUse, noting).await?;
         Ok(self.noting(outcome))
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::ports::RailTx;
 use gate_core::rail::{
     Asking, Instructions, RailId, RailKind, RailRecord, RailState, RailStatus, RailStep,
@@ -20,7 +21,8 @@ use crate::{errors, signed_quotes};
 #[async_trait]
 impl RailTx for PgTx {
     async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
-        insert(self.holding(who).await?, who, record).await
+        let inserting = insert(self.holding(who).await?, who, record);
+        around(Step::RailInsert, inserting).await
     }
 
     async fn rail_lock(
@@ -38,7 +40,8 @@ impl RailTx for PgTx {
         before: &Asking,
         after: &Asking,
     ) -> Result<Cas, StoreError> {
-        let outcome = ask(self.holding(who).await?, who, id, before, after).await?;
+        let asking = ask(self.holding(who).await?, who, id, before, after);
+        let outcome = around(Step::RailAsk, asking).await?;
         Ok(self.noting(outcome))
     }
 
@@ -49,7 +52,8 @@ impl RailTx for PgTx {
         before: &Asking,
         step: &RailStep,
     ) -> Result<Cas, StoreError> {
-        let outcome = apply(self.holding(who).await?, who, id, before, step).await?;
+        let applying = apply(self.holding(who).await?, who, id, before, step);
+        let outcome = around(Step::RailApply, applying).await?;
         Ok(self.noting(outcome))
     }
 }

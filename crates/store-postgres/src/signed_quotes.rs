@@ -1,6 +1,7 @@
 //! Signed quotes: rows in and out.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::ports::SignedQuoteTx;
 use gate_core::pricing::{Fees, Priced};
 use gate_core::signed_quote::{QuoteTerms, SignedQuote, SignedQuoteId};
@@ -22,7 +23,8 @@ impl SignedQuoteTx for PgTx {
         who: &Tenant,
         quote: &SignedQuote,
     ) -> Result<(), StoreError> {
-        insert(self.holding(who).await?, who, quote).await
+        let inserting = insert(self.holding(who).await?, who, quote);
+        around(Step::SignedQuoteInsert, inserting).await
     }
 
     async fn signed_quote_lock(
@@ -39,7 +41,8 @@ impl SignedQuoteTx for PgTx {
         id: SignedQuoteId,
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let outcome = consume(self.holding(who).await?, who, id, now).await?;
+        let consuming = consume(self.holding(who).await?, who, id, now);
+        let outcome = around(Step::SignedQuoteConsume, consuming).await?;
         Ok(self.noting(outcome))
     }
 }

@@ -32,7 +32,8 @@ impl TransactionTx for PgTx {
         refid: RefId,
         state: TransactionState,
     ) -> Result<Cas, StoreError> {
-        let outcome = end(self.holding(who).await?, who, refid, state).await?;
+        let ending = end(self.holding(who).await?, who, refid, state);
+        let outcome = around(Step::TransactionEnd, ending).await?;
         Ok(self.noting(outcome))
     }
 }

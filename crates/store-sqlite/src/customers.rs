@@ -1,6 +1,7 @@
 //! Customers: rows in and out, found by their marks.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
 use gate_core::ports::{CustomerFilter, CustomerTx};
 use kernel::{Cas, StoreError, Timestamp};
@@ -27,7 +28,8 @@ impl CustomerTx for SqliteTx {
         who: &Tenant,
         customer: &SealedCustomer,
     ) -> Result<(), StoreError> {
-        insert(self.conn(), who, customer).await
+        let inserting = insert(self.conn(), who, customer);
+        around(Step::CustomerInsert, inserting).await
     }
 
     async fn customer_lock(
@@ -43,7 +45,8 @@ impl CustomerTx for SqliteTx {
         who: &Tenant,
         customer: &SealedCustomer,
     ) -> Result<Cas, StoreError> {
-        let outcome = put(self.conn(), who, customer).await?;
+        let putting = put(self.conn(), who, customer);
+        let outcome = around(Step::CustomerPut, putting).await?;
         Ok(self.noting(outcome))
     }
 }

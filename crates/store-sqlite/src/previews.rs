@@ -1,6 +1,7 @@
 //! Locked previews: rows in and out.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::ports::PreviewTx;
 use gate_core::preview::{Preview, PreviewId};
 use gate_core::session::SessionId;
@@ -16,7 +17,8 @@ use crate::tx::SqliteTx;
 #[async_trait]
 impl PreviewTx for SqliteTx {
     async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError> {
-        insert(self.conn(), who, preview).await
+        let inserting = insert(self.conn(), who, preview);
+        around(Step::PreviewInsert, inserting).await
     }
 
     async fn preview_lock(
@@ -34,7 +36,8 @@ impl PreviewTx for SqliteTx {
         session: SessionId,
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let outcome = note(self.conn(), who, id, session, now).await?;
+        let noting = note(self.conn(), who, id, session, now);
+        let outcome = around(Step::PreviewUse, noting).await?;
         Ok(self.noting(outcome))
     }
 }

@@ -1,6 +1,7 @@
 //! Rail records: rows in and out, and the steps of one record.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::ports::RailTx;
 use gate_core::rail::{Asking, RailId, RailRecord, RailStep};
 use kernel::{Cas, Mode, StoreError, Timestamp};
@@ -15,7 +16,8 @@ use crate::tx::SqliteTx;
 #[async_trait]
 impl RailTx for SqliteTx {
     async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
-        insert(self.conn(), who, record).await
+        let inserting = insert(self.conn(), who, record);
+        around(Step::RailInsert, inserting).await
     }
 
     async fn rail_lock(
@@ -33,7 +35,8 @@ impl RailTx for SqliteTx {
         before: &Asking,
         after: &Asking,
     ) -> Result<Cas, StoreError> {
-        let outcome = ask(self.conn(), who, id, before, after).await?;
+        let asking = ask(self.conn(), who, id, before, after);
+        let outcome = around(Step::RailAsk, asking).await?;
         Ok(self.noting(outcome))
     }
 
@@ -44,7 +47,8 @@ impl RailTx for SqliteTx {
         before: &Asking,
         step: &RailStep,
     ) -> Result<Cas, StoreError> {
-        let outcome = apply(self.conn(), who, id, before, step).await?;
+        let applying = apply(self.conn(), who, id, before, step);
+        let outcome = around(Step::RailApply, applying).await?;
         Ok(self.noting(outcome))
     }
 }

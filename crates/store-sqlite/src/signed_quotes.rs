@@ -1,6 +1,7 @@
 //! Signed quotes: rows in and out.
 
 use async_trait::async_trait;
+use failpoints::{Step, around};
 use gate_core::ports::SignedQuoteTx;
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
 use kernel::{Cas, StoreError, Timestamp};
@@ -19,7 +20,8 @@ impl SignedQuoteTx for SqliteTx {
         who: &Tenant,
         quote: &SignedQuote,
     ) -> Result<(), StoreError> {
-        insert(self.conn(), who, quote).await
+        let inserting = insert(self.conn(), who, quote);
+        around(Step::SignedQuoteInsert, inserting).await
     }
 
     async fn signed_quote_lock(
@@ -36,7 +38,8 @@ impl SignedQuoteTx for SqliteTx {
         id: SignedQuoteId,
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let outcome = consume(self.conn(), who, id, now).await?;
+        let consuming = consume(self.conn(), who, id, now);
+        let outcome = around(Step::SignedQuoteConsume, consuming).await?;
         Ok(self.noting(outcome))
     }
 }

@@ -30,7 +30,8 @@ impl TransactionTx for SqliteTx {
         refid: RefId,
         state: TransactionState,
     ) -> Result<Cas, StoreError> {
-        let outcome = end(self.conn(), who, refid, state).await?;
+        let ending = end(self.conn(), who, refid, state);
+        let outcome = around(Step::TransactionEnd, ending).await?;
         Ok(self.noting(outcome))
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::super::writing::Writing;
 use super::*;
 
 fn created(id: &str) -> Answer {
@@ -20,9 +21,33 @@ fn said(status: u16, body: &Value) -> Answer {
     }
 }
 
-fn tell(book: &mut Book, key: &str, kind: Kind, session: Option<&str>, answer: Answer) {
-    book.doubt(key, kind, session, b"");
+fn tell(book: &mut Book, key: &str, kind: Kind, object: Option<&str>, answer: Answer) {
+    let with = (kind == Kind::Redeem).then(|| "gs_1".to_owned());
+    book.doubt(&Writing {
+        kind,
+        object: object.unwrap_or(key).to_owned(),
+        with,
+        key: Some(key.to_owned()),
+        bytes: Vec::new(),
+    });
     assert!(book.note(key, &Ok(answer)));
+}
+
+fn payment(status: &str) -> Payment {
+    Payment {
+        status: status.to_owned(),
+        rail: None,
+        completed_at: None,
+    }
+}
+
+/// Of the one pay-in, completed while its session could be paid.
+fn paid_by_rail() -> Payment {
+    Payment {
+        rail: Some("pi_1".to_owned()),
+        completed_at: Timestamp::parse("2026-05-25T12:00:02.000Z", Bound::Upper).ok(),
+        ..payment("completed")
+    }
 }
 
 /// A session that was completed after a payment had failed, one that was cancelled, and a branding: nothing is wrong.
@@ -45,12 +70,62 @@ fn clean() -> (Book, Seen) {
         said(201, &json!({})),
     );
     let payments = [("tx_1", "failed"), ("tx_2", "completed")];
-    let payments = payments.map(|(refid, status)| (refid.to_owned(), status.to_owned()));
+    let payments = payments.map(|(refid, status)| (refid.to_owned(), payment(status)));
     seen.payments.insert("gs_1".to_owned(), payments.into());
     let brand = said(200, &json!({ "brand_name": "b" }));
     tell(&mut book, "b", Kind::Rebrand, None, brand);
     seen.brand = Some("b".to_owned());
+    enrolled(&mut book, &mut seen);
+    redeemed(&mut book, &mut seen);
     (book, seen)
+}
+
+fn customer(id: &str, name: &str) -> Value {
+    json!({ "id": id, "email": "p@shop.example", "first_name": name, "updated_at": "then" })
+}
+
+/// A customer who was renamed, and one who was deleted.
+fn enrolled(book: &mut Book, seen: &mut Seen) {
+    for (key, id) in [("e1", "cus_1"), ("e2", "cus_2")] {
+        let person = format!("person-{key}");
+        let made = said(201, &customer(id, key));
+        tell(book, key, Kind::Enrol, Some(&person), made);
+    }
+    let named = said(200, &customer("cus_1", "n"));
+    tell(book, "n", Kind::Rename, Some("cus_1"), named);
+    let gone = json!({ "id": "cus_2", "deleted": true, "deleted_at": "then" });
+    tell(book, "d", Kind::Dismiss, Some("cus_2"), said(200, &gone));
+    seen.people
+        .insert("cus_1".to_owned(), customer("cus_1", "n"));
+}
+
+fn quote(status: &str) -> Value {
+    let consumed_at = (status == "consumed").then_some("then");
+    json!({ "id": "qt_1", "side": "on_ramp", "fiat_amount": "20.00", "status": status, "consumed_at": consumed_at })
+}
+
+fn pay_in(status: &str) -> Value {
+    let settled_at = (status == "settled").then_some("later");
+    let updated_at = settled_at.unwrap_or("then");
+    json!({
+        "id": "pi_1", "kind": "pay_in", "quote_id": "qt_1", "session_id": "gs_1", "fiat_amount": "20.00",
+        "status": status, "failure_code": null, "settled_at": settled_at, "updated_at": updated_at,
+    })
+}
+
+/// A quote that was redeemed by a pay-in, which has settled.
+fn redeemed(book: &mut Book, seen: &mut Seen) {
+    tell(book, "q", Kind::Lock, None, said(201, &quote("active")));
+    let made = said(201, &pay_in("processing"));
+    tell(book, "r", Kind::Redeem, Some("qt_1"), made);
+    seen.orders
+        .quotes
+        .insert("qt_1".to_owned(), quote("consumed"));
+    seen.orders
+        .rails
+        .insert("pi_1".to_owned(), pay_in("settled"));
+    let of = seen.payments.entry("gs_1".to_owned()).or_default();
+    of.insert("tx_9".to_owned(), paid_by_rail());
 }
 
 fn breaches(book: &mut Book, seen: &Seen, quota: Option<u64>) -> usize {
@@ -58,6 +133,9 @@ fn breaches(book: &mut Book, seen: &Seen, quota: Option<u64>) -> usize {
     found.extend(check_transactions(book, seen));
     found.extend(check_quota(book, quota, seen));
     found.extend(check_branding(book, seen.brand.as_deref()));
+    found.extend(people::check(book, &seen.people));
+    found.extend(orders::check_payments(book, &seen.payments));
+    found.extend(orders::check(book, &seen.orders));
     found.len()
 }
 
@@ -95,14 +173,155 @@ fn a_payment_too_few_or_too_many_is_found() {
     let pay = |id: &'static str, refid: &'static str, status: &'static str| {
         move |_: &mut Book, seen: &mut Seen| {
             let of = seen.payments.entry(id.to_owned()).or_default();
-            of.insert(refid.to_owned(), status.to_owned());
+            of.insert(refid.to_owned(), payment(status));
         }
     };
     assert_eq!(found(pay("gs_1", "tx_3", "completed")), 1);
     assert_eq!(found(pay("gs_1", "tx_3", "failed")), 1);
     assert_eq!(found(pay("gs_2", "tx_3", "completed")), 1);
     assert_eq!(found(pay("gs_3", "tx_3", "failed")), 1);
-    assert_eq!(found(|_, seen| seen.payments.clear()), 1);
+    // That of the pay-in too.
+    assert_eq!(found(|_, seen| seen.payments.clear()), 2);
+}
+
+#[test]
+fn a_customer_lost_made_twice_changed_or_back_again_is_found() {
+    assert_eq!(found(|_, seen| seen.people.clear()), 1);
+    let listed = |id: &'static str, name: &'static str| {
+        move |_: &mut Book, seen: &mut Seen| {
+            seen.people.insert(id.to_owned(), customer("cus_1", name));
+        }
+    };
+    assert_eq!(found(listed("cus_1", "e1")), 1, "an earlier name");
+    assert_eq!(found(listed("cus_1", "x")), 1);
+    assert_eq!(found(listed("cus_3", "x")), 1);
+    let back = |_: &mut Book, seen: &mut Seen| {
+        seen.people
+            .insert("cus_2".to_owned(), customer("cus_2", "e2"));
+    };
+    assert_eq!(found(back), 1);
+    let (mut book, _) = clean();
+    let again = said(201, &customer("cus_4", "e4"));
+    tell(&mut book, "e4", Kind::Enrol, Some("person-e1"), again);
+    assert_eq!(book.breaches.len(), 1, "two for one person");
+    let later = json!({ "id": "cus_2", "deleted": true, "deleted_at": "later" });
+    tell(
+        &mut book,
+        "d2",
+        Kind::Dismiss,
+        Some("cus_2"),
+        said(200, &later),
+    );
+    assert_eq!(book.breaches.len(), 2, "deleted twice");
+}
+
+#[test]
+fn a_quote_redeemed_twice_or_not_at_all_is_found() {
+    let quoted = |read: Value| {
+        move |_: &mut Book, seen: &mut Seen| {
+            seen.orders.quotes.insert("qt_1".to_owned(), read);
+        }
+    };
+    assert_eq!(found(quoted(quote("active"))), 1);
+    assert_eq!(found(quoted(quote("expired"))), 1);
+    let mut dear = quote("consumed");
+    dear["fiat_amount"] = json!("21.00");
+    assert_eq!(found(quoted(dear)), 1);
+    let (mut book, _) = clean();
+    let mut second = pay_in("processing");
+    second["id"] = json!("pi_2");
+    tell(
+        &mut book,
+        "r2",
+        Kind::Redeem,
+        Some("qt_1"),
+        said(201, &second),
+    );
+    assert_eq!(book.breaches.len(), 1);
+    let (mut book, mut seen) = clean();
+    book.orders.quotes.get_mut("qt_1").unwrap().redeemed_by = None;
+    assert_eq!(breaches(&mut book, &seen, None), 1, "nobody redeemed it");
+    seen.orders.quotes.clear();
+    let (made, session) = (created("gs_8"), created("gs_9"));
+    tell(&mut book, "p1", Kind::UsePreview, Some("0123"), made);
+    assert!(book.breaches.is_empty());
+    tell(&mut book, "p2", Kind::UsePreview, Some("0123"), session);
+    assert_eq!(book.breaches.len(), 1, "two sessions with one preview");
+}
+
+#[test]
+fn a_pay_in_that_ends_otherwise_or_is_paid_twice_is_found() {
+    let read = |status: &'static str| {
+        move |_: &mut Book, seen: &mut Seen| {
+            seen.orders.rails.insert("pi_1".to_owned(), pay_in(status));
+        }
+    };
+    assert_eq!(found(read("processing")), 0);
+    assert_eq!(found(read("failed")), 1);
+    let twice = |book: &mut Book, seen: &mut Seen| {
+        assert!(orders::check(book, &seen.orders).is_empty());
+        read("processing")(book, seen);
+    };
+    assert_eq!(found(twice), 1, "it had ended");
+    let pay = |refid: &'static str, change: fn(&mut Payment)| {
+        move |_: &mut Book, seen: &mut Seen| {
+            let mut payment = paid_by_rail();
+            change(&mut payment);
+            let of = seen.payments.entry("gs_1".to_owned()).or_default();
+            of.insert(refid.to_owned(), payment);
+        }
+    };
+    assert_eq!(found(pay("tx_8", |_| ())), 1, "two payments");
+    assert_eq!(found(pay("tx_9", |it| it.status = "failed".to_owned())), 1);
+    let strange = |it: &mut Payment| it.rail = Some("pi_3".to_owned());
+    assert_eq!(found(pay("tx_8", strange)), 1);
+    let late = |book: &mut Book, seen: &mut Seen| {
+        book.sessions.get_mut("gs_1").unwrap().end = Some("expired".to_owned());
+        seen.sessions.get_mut("gs_1").unwrap()["status"] = json!("expired");
+        seen.payments
+            .entry("gs_1".to_owned())
+            .or_default()
+            .remove("tx_2");
+    };
+    assert_eq!(found(late), 1, "paid in time, and expired");
+}
+
+#[test]
+fn an_event_of_a_customer_or_a_redemption_too_few_or_too_many_is_found() {
+    let event = |kind: &str, data: Value| Event {
+        partner: "p".to_owned(),
+        kind: kind.to_owned(),
+        object: "it".to_owned(),
+        body: json!({ "type": kind, "data": data })
+            .to_string()
+            .into_bytes(),
+        times: 1,
+        taken: true,
+    };
+    let (mut book, seen) = clean();
+    assert!(orders::check(&mut book, &seen.orders).is_empty());
+    let made = event("customer.created", customer("cus_1", "e1"));
+    let named = event("customer.updated", customer("cus_1", "n"));
+    let check = |events: &[&Event]| people::check_events(&book, "cus_1", events).is_none();
+    assert!(check(&[&made, &named]));
+    assert!(!check(&[&made]) && !check(&[&made, &named, &named]));
+    assert!(!check(&[
+        &made,
+        &event("customer.updated", customer("cus_1", "x"))
+    ]));
+    let consumed = event("quote.consumed", quote("consumed"));
+    let check = |events: &[&Event]| orders::check_events_of_quote(&book, "qt_1", events).is_none();
+    assert!(check(&[&consumed]));
+    assert!(!check(&[]) && !check(&[&consumed, &consumed]));
+    let begun = event("rail.pay_in.processing", pay_in("processing"));
+    let settled = event("rail.pay_in.settled", pay_in("settled"));
+    let check = |events: &[&Event]| orders::check_events_of_rail(&book, "pi_1", events).is_none();
+    assert!(check(&[&begun, &settled]));
+    assert!(!check(&[&begun]) && !check(&[&begun, &settled, &settled]));
+    assert!(!check(&[
+        &begun,
+        &event("rail.pay_in.settled", pay_in("processing"))
+    ]));
 }
 
 #[test]

@@ -1,0 +1,259 @@
+//! Previews, signed quotes, and the pay-ins and pay-outs that somebody was given.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::super::writing::Writing;
+use crate::history::Kind;
+use crate::http::Answer;
+use crate::orders::Side;
+
+/// What is ordered: by its hundredths the sandbox's rail decides how a payment ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) side: Side,
+    /// Of the leg that the user gives.
+    pub(crate) amount: String,
+}
+
+/// Sales by what they are of: 40 USDT bring 36.52 EUR, and 72.5 bring 66.31.
+const SALES: [&str; 3] = ["40", "50.5", "72.5"];
+
+impl Order {
+    pub(crate) fn any(chance: &mut fastrand::Rng) -> Self {
+        let side = match chance.u8(0..3) {
+            0 => Side::Sale,
+            _ => Side::Purchase,
+        };
+        let amount = match side {
+            Side::Purchase => {
+                let hundredths = chance.choice(["00", "31", "32", "50"]);
+                format!("{}.{}", chance.u8(20..100), hundredths.unwrap_or("00"))
+            }
+            Side::Sale => chance.choice(SALES).unwrap_or("40").to_owned(),
+        };
+        Self { side, amount }
+    }
+
+    pub(crate) const fn side_word(&self) -> &'static str {
+        match self.side {
+            Side::Purchase => "on_ramp",
+            Side::Sale => "off_ramp",
+        }
+    }
+
+    /// As it is asked for.
+    pub(crate) fn asked(&self) -> Value {
+        json!({ "currency": "EUR", "asset": "USDT", "amount": self.amount, "side": self.side_word() })
+    }
+
+    /// The same by one method.
+    pub(crate) fn asked_with(&self, method: &str) -> Value {
+        let mut asked = self.asked();
+        if let Some(fields) = asked.as_object_mut() {
+            fields.insert("payment_method".to_owned(), json!(method));
+        }
+        asked
+    }
+}
+
+/// A partner's.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    /// What each locked preview is of.
+    pub(crate) previews: BTreeMap<String, Order>,
+    pub(crate) quotes: BTreeMap<String, Quote>,
+    pub(crate) rails: BTreeMap<String, Rail>,
+    /// What clients meet on, newest last.
+    pub(crate) hot_previews: Vec<String>,
+    pub(crate) hot_quotes: Vec<String>,
+    /// The session that has used each preview.
+    used: BTreeMap<String, String>,
+}
+
+/// A signed quote.
+#[derive(Debug)]
+pub(crate) struct Quote {
+    pub(crate) order: Order,
+    /// As it was given: nothing but its status and the instant of its redemption are ever others.
+    pub(crate) terms: Value,
+    /// Sessions that fit it.
+    pub(crate) payers: Vec<String>,
+    /// What has redeemed it.
+    pub(crate) redeemed_by: Option<String>,
+    /// As it was read when it was consumed or expired.
+    pub(crate) end: Option<Value>,
+}
+
+/// A pay-in or a pay-out.
+#[derive(Debug)]
+pub(crate) struct Rail {
+    /// As it was made.
+    pub(crate) first: Value,
+    pub(crate) session: String,
+    pub(crate) quote: String,
+    /// As it was read when it had ended.
+    pub(crate) end: Option<Value>,
+}
+
+impl Orders {
+    /// A preview was given, perhaps with a lock.
+    pub(crate) fn previewed(&mut self, id: &str, order: Order) {
+        self.previews.insert(id.to_owned(), order);
+        self.hot_previews.push(id.to_owned());
+    }
+
+    /// A session was created with a preview; what contradicts it.
+    pub(super) fn used_up(&mut self, preview: &str, session: &str) -> Option<String> {
+        let other = self.used.insert(preview.to_owned(), session.to_owned())?;
+        Some(format!(
+            "{other} and {session} have used the preview {preview}"
+        ))
+    }
+
+    /// The first answer to a write; what contradicts it.
+    pub(super) fn learn(&mut self, writing: &Writing, answer: &Answer) -> Option<String> {
+        let told = match writing.kind {
+            Kind::Lock => self.quoted(answer),
+            _ => self.redeemed(writing, answer),
+        };
+        let said = || format!("{writing:?} was answered {answer:?}");
+        told.map_err(|fault| fault.unwrap_or_else(said)).err()
+    }
+
+    fn quoted(&mut self, answer: &Answer) -> Result<(), Option<String>> {
+        let (status, terms) = parted(&answer.json()).ok_or(None)?;
+        let (side, leg) = match terms.get("side").and_then(Value::as_str).ok_or(None)? {
+            "on_ramp" => (Side::Purchase, "fiat_amount"),
+            _ => (Side::Sale, "crypto_amount"),
+        };
+        let amount = answer.text(leg).ok_or(None)?;
+        let id = answer.text("id").ok_or(None)?;
+        if status != "active" {
+            return Err(None);
+        }
+        let quote = Quote {
+            order: Order { side, amount },
+            terms,
+            payers: Vec::new(),
+            redeemed_by: None,
+            end: None,
+        };
+        self.hot_quotes.push(id.clone());
+        match self.quotes.insert(id.clone(), quote) {
+            Some(_) => Err(Some(format!("{id} was given under two keys"))),
+            None => Ok(()),
+        }
+    }
+
+    fn redeemed(&mut self, writing: &Writing, answer: &Answer) -> Result<(), Option<String>> {
+        let quote = self.quotes.get_mut(&writing.object).ok_or(None)?;
+        let id = answer.text("id").ok_or(None)?;
+        let session = writing.with.clone().ok_or(None)?;
+        let said = |field: &str, wanted: &str| answer.text(field).as_deref() == Some(wanted);
+        if !said("quote_id", &writing.object)
+            || !said("session_id", &session)
+            || !said("status", "processing")
+        {
+            return Err(None);
+        }
+        let rail = Rail {
+            first: answer.json(),
+            session,
+            quote: writing.object.clone(),
+            end: None,
+        };
+        self.rails.insert(id.clone(), rail);
+        match quote.redeemed_by.replace(id.clone()) {
+            Some(other) => Err(Some(format!(
+                "{other} and {id} have redeemed {}",
+                writing.object
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Quote {
+    /// As somebody reads it; what is wrong with that. A consumed quote is one that somebody was told to have redeemed, once
+    /// everybody knows the end of what they have asked for.
+    pub(crate) fn read(&mut self, read: &Value, all_known: bool) -> Option<String> {
+        let Some((status, terms)) = parted(read) else {
+            return Some(format!("{self:?} is {read}"));
+        };
+        let redeemed = self.redeemed_by.is_some();
+        let sound = match status.as_str() {
+            "consumed" => redeemed || !all_known,
+            "expired" => !redeemed,
+            _ => !redeemed && status == "active",
+        };
+        let before = self.end.as_ref().filter(|end| *end != read);
+        if !sound || terms != self.terms || before.is_some() {
+            return Some(format!("{self:?} is {read}"));
+        }
+        if status != "active" {
+            self.end = Some(read.clone());
+        }
+        None
+    }
+}
+
+impl Rail {
+    /// What it ends as, by the hundredths of its fiat.
+    pub(crate) fn due_end(&self) -> &'static str {
+        let text = |field: &str| self.first.get(field).and_then(Value::as_str);
+        let fiat = text("fiat_amount").unwrap_or_default();
+        match (fiat.rsplit_once('.'), text("kind")) {
+            (Some((_, "31")), _) => "failed",
+            (Some((_, "32")), Some("pay_in")) => "cancelled",
+            _ => "settled",
+        }
+    }
+
+    /// As somebody reads it; what is wrong with that.
+    pub(crate) fn read(&mut self, read: &Value) -> Option<String> {
+        let sound = match &self.end {
+            Some(end) => end == read,
+            None if *read == self.first => return None,
+            None => self.ends_as(read),
+        };
+        if sound {
+            self.end = Some(read.clone());
+            return None;
+        }
+        Some(format!("{self:?} is {read}"))
+    }
+
+    /// Is this the end that is due, with everything else as it was?
+    fn ends_as(&self, read: &Value) -> bool {
+        let mut wanted = self.first.clone();
+        let Some(fields) = wanted.as_object_mut() else {
+            return false;
+        };
+        let due = self.due_end();
+        let told = |field: &str| read.get(field).cloned().unwrap_or_default();
+        let code = match due {
+            "failed" => json!("provider_declined"),
+            _ => Value::Null,
+        };
+        let settled_at = match due {
+            "settled" => told("updated_at"),
+            _ => Value::Null,
+        };
+        fields.insert("status".to_owned(), json!(due));
+        fields.insert("failure_code".to_owned(), code);
+        fields.insert("settled_at".to_owned(), settled_at);
+        fields.insert("updated_at".to_owned(), told("updated_at"));
+        wanted == *read
+    }
+}
+
+/// The status of a quote as it was read, and what never changes.
+fn parted(read: &Value) -> Option<(String, Value)> {
+    let mut terms = read.clone();
+    let fields = terms.as_object_mut()?;
+    let status = fields.remove("status")?.as_str()?.to_owned();
+    fields.remove("consumed_at")?;
+    Some((status, terms))
+}

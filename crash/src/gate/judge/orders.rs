@@ -1,0 +1,119 @@
+//! Holding quotes, pay-ins and pay-outs against the book.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::super::book::{Book, Session};
+use super::Payment;
+use crate::receiver::Event;
+
+/// What is read by its id, having no list: quotes, and pay-ins and pay-outs.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    pub(super) quotes: BTreeMap<String, Value>,
+    pub(super) rails: BTreeMap<String, Value>,
+}
+
+/// Quotes and what has redeemed them are as they were given, or as they end by their amounts.
+pub(super) fn check(book: &mut Book, seen: &Orders) -> Vec<String> {
+    let known = &mut book.orders;
+    let quotes = seen.quotes.iter();
+    let quotes = quotes.filter_map(|(id, read)| known.quotes.get_mut(id)?.read(read, true));
+    let mut breaches: Vec<String> = quotes.collect();
+    let rails = seen.rails.iter();
+    breaches.extend(rails.filter_map(|(id, read)| known.rails.get_mut(id)?.read(read)));
+    breaches
+}
+
+/// Every pay-in and pay-out has one payment, of its session, which follows it; and there are no others. What is paid of a session in
+/// time completes it.
+pub(super) fn check_payments(
+    book: &Book,
+    payments: &BTreeMap<String, BTreeMap<String, Payment>>,
+) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let mut of_rails: BTreeMap<&str, (&str, &Payment)> = BTreeMap::new();
+    for (session, payment) in payments
+        .iter()
+        .flat_map(|(session, of)| of.values().map(move |payment| (session, payment)))
+    {
+        let Some(rail) = &payment.rail else { continue };
+        if of_rails.insert(rail, (session, payment)).is_some() {
+            breaches.push(format!("{rail} has two payments"));
+        }
+        if !book.orders.rails.contains_key(rail) {
+            breaches.push(format!("a payment of {rail}, which nobody was given"));
+        }
+        let late = book
+            .sessions
+            .get(session)
+            .is_some_and(|known| known.missed(payment));
+        if late {
+            breaches.push(format!("{session} has expired in spite of {payment:?}"));
+        }
+    }
+    for (id, rail) in &book.orders.rails {
+        let due = match rail.due_end() {
+            "settled" => "completed",
+            other => other,
+        };
+        let sound = of_rails.get(id.as_str()).is_some_and(|(session, payment)| {
+            let goes_on = rail.end.is_none() && payment.status == "processing";
+            *session == rail.session && (goes_on || payment.status == due)
+        });
+        if !sound {
+            let paid = of_rails.get(id.as_str());
+            breaches.push(format!("{id} for {} is paid {paid:?}", rail.session));
+        }
+    }
+    breaches
+}
+
+impl Session {
+    /// Was it paid in time, and has expired all the same?
+    fn missed(&self, payment: &Payment) -> bool {
+        let in_time = payment.completed_at.is_some_and(|at| at < self.expires_at);
+        in_time && self.end.as_deref() == Some("expired")
+    }
+}
+
+/// What is still under way.
+pub(super) fn under_way(book: &Book) -> Vec<String> {
+    let rails = book.orders.rails.iter();
+    rails
+        .filter(|(_, rail)| rail.end.is_none())
+        .map(|(id, _)| format!("{id} is under way"))
+        .collect()
+}
+
+/// One event of a redemption, and none of a quote that nobody has redeemed.
+pub(super) fn check_events_of_quote(book: &Book, id: &str, events: &[&Event]) -> Option<String> {
+    let known = book.orders.quotes.get(id)?;
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| (event.kind.as_str(), event.data()))
+        .collect();
+    let end = known.end.clone().filter(|_| known.redeemed_by.is_some());
+    let wanted: Vec<_> = end.map(|end| ("quote.consumed", end)).into_iter().collect();
+    (told != wanted).then(|| format!("{id} is {known:?} and told {told:?}"))
+}
+
+/// One event of its making and one of its end, each with the record as it was then.
+pub(super) fn check_events_of_rail(book: &Book, id: &str, events: &[&Event]) -> Option<String> {
+    let known = book.orders.rails.get(id)?;
+    let end = known.end.as_ref()?;
+    let kind = known.first.get("kind").and_then(Value::as_str)?;
+    let due = known.due_end();
+    let wanted = BTreeMap::from([
+        (format!("rail.{kind}.processing"), known.first.clone()),
+        (format!("rail.{kind}.{due}"), end.clone()),
+    ]);
+    let told: BTreeMap<_, _> = events
+        .iter()
+        .map(|event| (event.kind.clone(), event.data()))
+        .collect();
+    let once = events.len() == wanted.len();
+    (told != wanted || !once)
+        .then(|| format!("{id} should have told {wanted:?}, and told {events:?}"))
+}

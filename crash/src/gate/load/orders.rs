@@ -1,0 +1,212 @@
+//! Previews and the sessions that use them, signed quotes, and the pay-ins and pay-outs that redeem them.
+
+use kernel::Mode;
+
+use super::Visitor;
+use crate::caller::number;
+use crate::gate::Shop;
+use crate::gate::book::{Order, Orders};
+use crate::gate::writing::Writing;
+use crate::history::Kind;
+use crate::http::request;
+use crate::orders::Side;
+
+/// Previews and quotes that clients of one service meet on.
+const FEW: usize = 2;
+
+impl Visitor<'_, '_, '_> {
+    /// Live money has no rail here.
+    pub(super) fn orders(&mut self) {
+        match self.chance.u8(0..100) {
+            0..=34 => self.previews(),
+            _ if self.gate.mode == Mode::Test => self.quotes(),
+            _ => self.previews(),
+        }
+    }
+
+    fn previews(&mut self) {
+        let picked = {
+            let book = self.shop.book.lock();
+            let newest = book.orders.hot_previews.iter().rev().take(FEW);
+            let picked = self.chance.choice(newest).cloned();
+            picked.and_then(|id| Some((id.clone(), book.orders.previews.get(&id)?.clone())))
+        };
+        match picked.filter(|_| self.chance.u8(0..100) < 60) {
+            Some((id, order)) => self.use_up(&id, order),
+            None => self.preview(),
+        }
+    }
+
+    fn preview(&mut self) {
+        let order = Order::any(self.chance);
+        let body = order.asked().to_string();
+        let bytes = request(&self.shop.key, "POST", "/quotes/preview", "", &body);
+        let begun = self.begin(Kind::Preview, None);
+        let answer = self.caller.one.call(&bytes);
+        let answer = self.caller.end(begun, answer);
+        if let Some(id) = answer.and_then(|answer| answer.text("quote_preview_id")) {
+            self.shop.book.lock().orders.previewed(&id, order);
+        }
+    }
+
+    /// A session with a preview: by itself, for something else, twice under one key, or with others under keys of their own.
+    fn use_up(&mut self, id: &str, order: Order) {
+        let shop = self.shop;
+        let one = Writing::use_up(shop, id, &order);
+        match self.chance.u8(0..100) {
+            0..=49 => self.write(&one),
+            50..=54 => {
+                let all = self.crowded(|_| Writing::use_up(shop, id, &order));
+                self.crowd(&all);
+            }
+            55..=61 => {
+                let amount = format!("{}1", order.amount);
+                let other = Order { amount, ..order };
+                self.write(&Writing::use_up(shop, id, &other));
+            }
+            62..=66 => self.write_both(&one, &one),
+            _ => self.write_both(&one, &Writing::use_up(shop, id, &order)),
+        }
+    }
+
+    fn quotes(&mut self) {
+        let picked = {
+            let book = self.shop.book.lock();
+            let newest = book.orders.hot_quotes.iter().rev().take(FEW);
+            self.chance.choice(newest).cloned()
+        };
+        let Some(id) = picked.filter(|_| self.chance.u8(0..100) < 65) else {
+            return self.lock();
+        };
+        match self.chance.u8(0..100) {
+            0..=64 => self.redeem(&id),
+            65..=84 => self.read_quote(&id),
+            _ => self.read_rail(&id),
+        }
+    }
+
+    /// A signed quote, a session that it can be redeemed for, and that done, which others may do first. Who has no rails is
+    /// refused it.
+    fn lock(&mut self) {
+        let order = Order::any(self.chance);
+        let one = Writing::lock(self.shop, &order);
+        match self.chance.u8(0..100) {
+            0..=9 => self.write_both(&one, &one),
+            _ => self.write(&one),
+        }
+        let given = self.first_answer(&one);
+        if given.is_some() && !self.shop.rails {
+            self.complain(format!("{given:?}, and {} has no rails", self.shop.name));
+        }
+        if let Some(quote) = given {
+            self.bring_a_payer(&quote, &order);
+            self.redeem(&quote);
+        }
+    }
+
+    /// The id that a write under a key was answered, if it was.
+    fn first_answer(&self, writing: &Writing) -> Option<String> {
+        let book = self.shop.book.lock();
+        let (answer, _) = book.calls.get(writing.key.as_ref()?)?.first.as_ref()?;
+        answer.text("id")
+    }
+
+    fn bring_a_payer(&mut self, quote: &str, order: &Order) {
+        let payer = Writing::payer(self.shop, order);
+        self.write(&payer);
+        let Some(session) = self.first_answer(&payer) else {
+            return;
+        };
+        let mut book = self.shop.book.lock();
+        if let Some(known) = book.orders.quotes.get_mut(quote) {
+            known.payers.push(session);
+        }
+    }
+
+    /// A redemption: by itself, twice under one key, with others under keys of their own, or for a session that it does not fit.
+    fn redeem(&mut self, id: &str) {
+        let (shop, payer) = (self.shop, self.payer_of(id));
+        let Some((side, session)) = payer else {
+            return;
+        };
+        let under = |key: &str| Writing::redeem(shop, side, id, &session, key);
+        let own = || under(&format!("redeem-{}", number()));
+        let shared = under(&format!("redeem-{id}-{session}"));
+        match self.chance.u8(0..100) {
+            0..=34 => self.write(&own()),
+            35..=49 => self.write(&shared),
+            50..=54 => {
+                let all = self.crowded(|_| own());
+                self.crowd(&all);
+            }
+            55..=61 => self.write_both(&shared, &shared),
+            _ => self.write_both(&own(), &own()),
+        }
+    }
+
+    /// A session for a quote: mostly one that fits it, else any.
+    fn payer_of(&mut self, quote: &str) -> Option<(Side, String)> {
+        let (side, payers, others) = {
+            let book = self.shop.book.lock();
+            let known = book.orders.quotes.get(quote)?;
+            let others: Vec<String> = book.hot.iter().rev().take(FEW).cloned().collect();
+            (known.order.side, known.payers.clone(), others)
+        };
+        let any = match self.chance.u8(0..100) {
+            0..=89 => payers,
+            _ => others,
+        };
+        Some((side, self.chance.choice(any)?))
+    }
+
+    fn read_quote(&mut self, id: &str) {
+        let redeemed = {
+            let book = self.shop.book.lock();
+            let known = book.orders.quotes.get(id);
+            known.is_some_and(|quote| quote.redeemed_by.is_some())
+        };
+        let answer = self.get(Kind::ReadQuote, &format!("/quotes/{id}"), Some(id));
+        let status = answer.and_then(|answer| answer.text("status"));
+        if redeemed && status.as_deref().is_some_and(|status| status != "consumed") {
+            self.complain(format!("{id} was redeemed and is {status:?}"));
+        }
+    }
+
+    /// The pay-in or pay-out that has redeemed it, if one has.
+    fn read_rail(&mut self, quote: &str) {
+        let rail = {
+            let book = self.shop.book.lock();
+            let known = book.orders.quotes.get(quote);
+            known.and_then(|quote| Some((quote.order.side, quote.redeemed_by.clone()?)))
+        };
+        let Some((side, id)) = rail else { return };
+        let path = path_of_rail(side, &id);
+        let Some(answer) = self.get(Kind::ReadRail, &path, None) else {
+            return;
+        };
+        let mut book = self.shop.book.lock();
+        let known = book.orders.rails.get_mut(&id);
+        // An end that somebody else has read meanwhile was not asked for before this.
+        let breach = known
+            .filter(|rail| rail.end.is_none())
+            .and_then(|rail| rail.read(&answer.json()));
+        book.breaches.extend(breach);
+    }
+}
+
+/// Where a pay-in or a pay-out is read.
+pub(in crate::gate) fn path_of_rail(side: Side, id: &str) -> String {
+    match side {
+        Side::Purchase => format!("/rails/pay_ins/{id}"),
+        Side::Sale => format!("/rails/pay_outs/{id}"),
+    }
+}
+
+/// A redemption that nobody will wait for, if there is a quote for one.
+pub(super) fn stray(shop: &Shop, orders: &Orders, chance: &mut fastrand::Rng) -> Option<Writing> {
+    let id = chance.choice(orders.hot_quotes.iter())?;
+    let known = orders.quotes.get(id)?;
+    let session = chance.choice(known.payers.iter())?;
+    let key = format!("redeem-{id}-{session}");
+    Some(Writing::redeem(shop, known.order.side, id, session, &key))
+}

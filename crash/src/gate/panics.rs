@@ -1,0 +1,305 @@
+//! The handlers of the gate, test helpers included: what they work on, and a request that each is there for.
+
+use std::net::SocketAddr;
+use std::thread;
+
+use serde_json::Value;
+
+use super::book::{Order, Test};
+use super::writing::Writing;
+use super::{Gate, SHOP, Shop};
+use crate::Result;
+use crate::caller::number;
+use crate::history::Kind;
+use crate::http::{Answer, Client, PATIENCE, request};
+use crate::orders::Side;
+use crate::panics::{Handled, Operation, operations_in};
+use crate::receiver::DELIVERED_WITHIN;
+use crate::time;
+
+/// What requests are about.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    /// The writes under keys, each with its operation.
+    writes: Vec<(&'static str, Writing)>,
+    /// What reads and other writes name: each with its operation.
+    named: Vec<(&'static str, String)>,
+    /// The secret of an open session.
+    secret: String,
+    /// Sessions that are open, and quotes that are active, until a handler does something.
+    untouched: Vec<(String, &'static str)>,
+}
+
+impl Handled for Gate {
+    type Objects = Objects;
+
+    const UNHURRIED: &'static [(&'static str, &'static str)] = &[
+        ("PENSTOCK_SESSION_TTL", "10m"),
+        ("PENSTOCK_PREVIEW_TTL", "10m"),
+        ("PENSTOCK_SIGNED_QUOTE_TTL", "10m"),
+    ];
+
+    fn operations() -> Result<Vec<Operation>> {
+        let mut all = operations_in(&serde_json::to_value(gate_http::openapi()?)?)?;
+        let helpers = serde_json::to_value(gate_http::test_helpers()?)?;
+        all.extend(operations_in(&helpers)?);
+        Ok(all)
+    }
+
+    fn prepare(&self, address: SocketAddr) -> Result<Objects> {
+        let shop = self.shops.first().ok_or("no shop")?;
+        Preparing {
+            gate: self,
+            shop,
+            client: Client::new(address),
+            chance: fastrand::Rng::with_seed(number()),
+        }
+        .objects()
+    }
+
+    fn request(&self, objects: &Objects, operation: &Operation) -> Result<Vec<u8>> {
+        let shop = self.shops.first().ok_or("no shop")?;
+        let id = operation.id.as_str();
+        let written = objects.writes.iter().find(|(of, _)| *of == id);
+        if let Some((_, writing)) = written {
+            return Ok(writing.bytes.clone());
+        }
+        let named = objects.named.iter().filter(|(of, _)| *of == id);
+        let named = named
+            .flat_map(|(_, name)| ["{id}", "{refid}", "{symbol}"].map(|it| (it, name.as_str())));
+        let path = operation.path(&named.collect::<Vec<_>>())?;
+        let (key, headers, body) = match id {
+            "previewQuotes" => (&shop.key, String::new(), purchase().asked().to_string()),
+            "createEmbedToken" => {
+                let body = format!("{{\"clientSecret\":\"{}\"}}", objects.secret);
+                (&shop.publishable, format!("Origin: {SHOP}\r\n"), body)
+            }
+            "sendTestWebhook" | "replayWebhookDelivery" => {
+                (&shop.key, String::new(), String::new())
+            }
+            _ if operation.method == "GET" => (&shop.key, String::new(), String::new()),
+            _ => return Err(operation.unknown().into()),
+        };
+        Ok(request(key, &operation.method, &path, &headers, &body))
+    }
+
+    fn doubt(&self, objects: &Objects, operation: &Operation) -> Result<()> {
+        let shop = self.shops.first().ok_or("no shop")?;
+        for (of, writing) in &objects.writes {
+            if *of == operation.id {
+                shop.book.lock().doubt(writing);
+            }
+        }
+        Ok(())
+    }
+
+    fn untouched(&self, objects: &Objects) -> Vec<(String, String, &'static str)> {
+        let key = self.shops.first().map_or("", |shop| &shop.key);
+        let stand = objects.untouched.iter();
+        stand
+            .map(|(path, wanted)| (key.to_owned(), path.clone(), *wanted))
+            .collect()
+    }
+
+    /// What is open still is called off.
+    fn work(&self, _: &Objects, address: SocketAddr) -> Result<()> {
+        let shop = self.shops.first().ok_or("no shop")?;
+        let open: Vec<String> = {
+            let book = shop.book.lock();
+            let open = book
+                .sessions
+                .iter()
+                .filter(|(_, session)| session.end.is_none());
+            open.map(|(id, _)| id.clone()).collect()
+        };
+        let mut client = Client::new(address);
+        for id in open {
+            let key = format!("call-off-{id}");
+            let writing = Writing::of_session(shop, Kind::Cancel, &id, Some(key.clone()));
+            shop.book.lock().doubt(&writing);
+            let answer = client.call(&writing.bytes);
+            if !shop.book.lock().note(&key, &answer) {
+                return Err(format!("{key}: {answer:?}").into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn purchase() -> Order {
+    Order {
+        side: Side::Purchase,
+        amount: "20.00".to_owned(),
+    }
+}
+
+fn sale() -> Order {
+    Order {
+        side: Side::Sale,
+        amount: "40".to_owned(),
+    }
+}
+
+/// Makes what handlers work on.
+struct Preparing<'g> {
+    gate: &'g Gate,
+    shop: &'g Shop,
+    client: Client,
+    chance: fastrand::Rng,
+}
+
+impl Preparing<'_> {
+    fn objects(&mut self) -> Result<Objects> {
+        let shop = self.shop;
+        let (cancel, complete, fail) = (self.session()?, self.session()?, self.session()?);
+        let (payer, to_pay_in) = self.redeemable(&purchase())?;
+        let (payee, to_pay_out) = self.redeemable(&sale())?;
+        let (pay_in, pay_out) = (self.redeemed(&purchase())?, self.redeemed(&sale())?);
+        let (update, delete) = (self.customer()?, self.customer()?);
+        let act = |kind, id: &str| {
+            let key = format!("act-{}", number());
+            Writing::of_session(shop, kind, id, Some(key))
+        };
+        let redeem = |side, quote: &str, session: &str| {
+            let key = format!("redeem-{}", number());
+            Writing::redeem(shop, side, quote, session, &key)
+        };
+        let writes = vec![
+            ("createSession", self.creating()),
+            ("cancelSession", act(Kind::Cancel, &cancel)),
+            ("completeTestSession", act(Kind::Complete, &complete)),
+            ("failTestSession", act(Kind::Fail, &fail)),
+            ("updateBranding", Writing::rebrand(shop)),
+            ("createCustomer", self.enrolling()),
+            ("updateCustomer", Writing::rename(shop, &update)),
+            (
+                "deleteCustomer",
+                Writing::dismiss(shop, &delete, &mut self.chance),
+            ),
+            ("lockQuote", Writing::lock(shop, &purchase())),
+            ("createPayIn", redeem(Side::Purchase, &to_pay_in, &payer)),
+            ("createPayOut", redeem(Side::Sale, &to_pay_out, &payee)),
+        ];
+        let session = |id: &str| (format!("/gate_sessions/{id}"), "open");
+        let quote = |id: &str| (format!("/quotes/{id}"), "active");
+        let untouched = vec![
+            session(&cancel),
+            session(&complete),
+            session(&payer),
+            session(&payee),
+            quote(&to_pay_in),
+            quote(&to_pay_out),
+        ];
+        let named = vec![
+            ("retrieveSession", fail.clone()),
+            ("getAsset", "USDT".to_owned()),
+            ("retrieveTransaction", self.payment()?),
+            ("replayWebhookDelivery", self.given_up()?),
+            ("getCustomer", update),
+            ("retrieveSignedQuote", to_pay_in),
+            ("retrievePayIn", pay_in),
+            ("retrievePayOut", pay_out),
+        ];
+        let secret = {
+            let book = shop.book.lock();
+            let known = book.sessions.get(&fail);
+            known.map(|known| known.secret.clone()).ok_or("no secret")?
+        };
+        Ok(Objects {
+            writes,
+            named,
+            secret,
+            untouched,
+        })
+    }
+
+    fn creating(&mut self) -> Writing {
+        Writing::create(self.shop, &format!("create-{}", number()), &mut self.chance)
+    }
+
+    fn enrolling(&mut self) -> Writing {
+        Writing::enrol(self.shop, number(), &mut self.chance)
+    }
+
+    fn session(&mut self) -> Result<String> {
+        let writing = self.creating();
+        self.done(&writing)
+    }
+
+    fn customer(&mut self) -> Result<String> {
+        let writing = self.enrolling();
+        self.done(&writing)
+    }
+
+    /// A session, and a quote that can be redeemed for it.
+    fn redeemable(&mut self, order: &Order) -> Result<(String, String)> {
+        let session = self.done(&Writing::payer(self.shop, order))?;
+        let quote = self.done(&Writing::lock(self.shop, order))?;
+        Ok((session, quote))
+    }
+
+    fn redeemed(&mut self, order: &Order) -> Result<String> {
+        let (session, quote) = self.redeemable(order)?;
+        let key = format!("redeem-{}", number());
+        self.done(&Writing::redeem(
+            self.shop, order.side, &quote, &session, &key,
+        ))
+    }
+
+    /// The id that a write is answered.
+    fn done(&mut self, writing: &Writing) -> Result<String> {
+        self.shop.book.lock().doubt(writing);
+        let answer = self.client.call(&writing.bytes);
+        if let Some(key) = &writing.key {
+            self.shop.book.lock().note(key, &answer);
+        }
+        let id = answer.as_ref().ok().and_then(|answer| answer.text("id"));
+        id.ok_or_else(|| format!("{writing:?}: {answer:?}").into())
+    }
+
+    /// The reference of a payment.
+    fn payment(&mut self) -> Result<String> {
+        let listed = self.ask("GET", "/transactions")?.json();
+        let first = listed.pointer("/data/0/refid").and_then(Value::as_str);
+        Ok(first.ok_or("no payment is listed")?.to_owned())
+    }
+
+    fn ask(&mut self, method: &str, path: &str) -> Result<Answer> {
+        let bytes = request(&self.shop.key, method, path, "", "");
+        let answer = self.client.call(&bytes);
+        Ok(answer.map_err(|lost| format!("{method} {path}: {lost:?}"))?)
+    }
+
+    /// A test event that nobody has taken, and that is taken once it is asked for again.
+    fn given_up(&mut self) -> Result<String> {
+        let sent = self.ask("POST", "/webhooks/test")?;
+        let id = sent.text("id").ok_or("a test event without id")?;
+        let event = sent.text("event_id").ok_or("a delivery without event")?;
+        let end = time::now().saturating_add(DELIVERED_WITHIN);
+        while !self.is_given_up(&id)? {
+            if time::now() > end {
+                return Err(format!("{id} is not given up").into());
+            }
+            thread::sleep(PATIENCE / 240);
+        }
+        self.gate.receiver.want(&event);
+        let test = Test {
+            event,
+            replayed: false,
+        };
+        self.shop.book.lock().tests.insert(id.clone(), test);
+        Ok(id)
+    }
+
+    fn is_given_up(&mut self, id: &str) -> Result<bool> {
+        let listed = self
+            .ask("GET", "/webhooks/deliveries?status=dead_lettered")?
+            .json();
+        let mut listed = listed
+            .get("data")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        Ok(listed.any(|delivery| delivery.get("id").and_then(Value::as_str) == Some(id)))
+    }
+}

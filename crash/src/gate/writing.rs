@@ -1,0 +1,228 @@
+//! Writes as they are sent: what each is about, under which key, in which bytes.
+
+use std::fmt;
+
+use serde_json::json;
+
+use super::book::Order;
+use super::{SHOP, Shop};
+use crate::caller::{Begun, number};
+use crate::history::Kind;
+use crate::http::request;
+use crate::orders::Side;
+
+/// A write that is about to be sent.
+#[derive(Clone)]
+pub(crate) struct Writing {
+    pub(super) kind: Kind,
+    /// What it is about: a thing that others meet on, or the key of what is created.
+    pub(super) object: String,
+    /// What else: the session that a quote is redeemed for.
+    pub(super) with: Option<String>,
+    pub(super) key: Option<String>,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Its bytes say nothing more to who reads of a breach.
+impl fmt::Debug for Writing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            object,
+            with,
+            key,
+            ..
+        } = self;
+        write!(f, "{kind:?} of {object} with {with:?} under {key:?}")
+    }
+}
+
+impl Writing {
+    /// Under a key that stands for what it makes.
+    fn making(kind: Kind, shop: &Shop, path: &str, key: &str, body: &str) -> Self {
+        Self::under(
+            kind,
+            key,
+            key,
+            request(&shop.key, "POST", path, &keyed(key), body),
+        )
+    }
+
+    fn under(kind: Kind, object: &str, key: &str, bytes: Vec<u8>) -> Self {
+        Self {
+            kind,
+            object: object.to_owned(),
+            with: None,
+            key: Some(key.to_owned()),
+            bytes,
+        }
+    }
+
+    /// A session.
+    pub(super) fn create(shop: &Shop, key: &str, chance: &mut fastrand::Rng) -> Self {
+        let (units, hundredths) = (chance.u32(1..1_000), chance.u8(0..100));
+        let flow = chance.choice(["null", "\"on_ramp\"", "\"swap\""]);
+        let body = format!(
+            "{{\"amount\":\"{units}.{hundredths:02}\",\"currency\":\"EUR\",\"return_url\":\"{SHOP}/done\",\
+             \"flow\":{},\"metadata\":{{\"order\":{units}.10}}}}",
+            flow.unwrap_or("null")
+        );
+        Self::making(Kind::Create, shop, "/gate_sessions", key, &body)
+    }
+
+    /// A session that a quote for this order can be redeemed for.
+    pub(super) fn payer(shop: &Shop, order: &Order) -> Self {
+        let key = format!("payer-{}", number());
+        let body = session_of(order).to_string();
+        Self::making(Kind::Create, shop, "/gate_sessions", &key, &body)
+    }
+
+    /// A session that uses a locked preview of this order.
+    pub(super) fn use_up(shop: &Shop, preview: &str, order: &Order) -> Self {
+        let key = format!("use-{}", number());
+        let mut body = session_of(order);
+        if let Some(fields) = body.as_object_mut() {
+            fields.insert("quote_preview_id".to_owned(), json!(preview));
+        }
+        let bytes = request(
+            &shop.key,
+            "POST",
+            "/gate_sessions",
+            &keyed(&key),
+            &body.to_string(),
+        );
+        Self::under(Kind::UsePreview, preview, &key, bytes)
+    }
+
+    /// An act on a session: under the key that everybody uses for it, one of its own, or none.
+    pub(super) fn act(shop: &Shop, kind: Kind, id: &str, chance: &mut fastrand::Rng) -> Self {
+        let key = match chance.u8(0..10) {
+            0..=4 => Some(everybodys(kind, id)),
+            5..=7 => Some(format!("act-{}", number())),
+            _ => None,
+        };
+        Self::of_session(shop, kind, id, key)
+    }
+
+    pub(super) fn of_session(shop: &Shop, kind: Kind, id: &str, key: Option<String>) -> Self {
+        let path = match kind {
+            Kind::Complete => format!("/test_helpers/sessions/{id}/complete"),
+            Kind::Fail => format!("/test_helpers/sessions/{id}/fail"),
+            _ => format!("/gate_sessions/{id}/cancel"),
+        };
+        let header = key.as_deref().map(keyed).unwrap_or_default();
+        Self {
+            kind,
+            object: id.to_owned(),
+            with: None,
+            key,
+            bytes: request(&shop.key, "POST", &path, &header, ""),
+        }
+    }
+
+    /// Each change has a key of its own, and the name is the key.
+    pub(super) fn rebrand(shop: &Shop) -> Self {
+        let key = format!("brand-{}", number());
+        let body = json!({ "brand_name": key }).to_string();
+        let bytes = request(&shop.key, "PATCH", "/branding", &keyed(&key), &body);
+        Self::under(Kind::Rebrand, &brand(shop), &key, bytes)
+    }
+
+    /// A customer, whose first name is the key. Whoever comes for the same person is in the other's way: of one half of them by
+    /// the email, in whatever case, of the other by the partner's own name for them.
+    pub(super) fn enrol(shop: &Shop, person: u64, chance: &mut fastrand::Rng) -> Self {
+        let key = format!("enrol-{}", number());
+        let (email, external_id) = match person.is_multiple_of(2) {
+            true => (format!("p{person}@shop.example"), key.clone()),
+            false => (format!("{key}@shop.example"), format!("p{person}")),
+        };
+        let email = match chance.bool() {
+            true => email.to_uppercase(),
+            false => email,
+        };
+        let body = json!({ "email": email, "external_id": external_id, "first_name": key });
+        let bytes = request(
+            &shop.key,
+            "POST",
+            "/customers",
+            &keyed(&key),
+            &body.to_string(),
+        );
+        Self::under(Kind::Enrol, &format!("person-{person}"), &key, bytes)
+    }
+
+    /// Each change has a key of its own, and the name is the key.
+    pub(super) fn rename(shop: &Shop, customer: &str) -> Self {
+        let key = format!("name-{}", number());
+        let body = json!({ "first_name": key }).to_string();
+        let path = format!("/customers/{customer}");
+        let bytes = request(&shop.key, "PATCH", &path, &keyed(&key), &body);
+        Self::under(Kind::Rename, customer, &key, bytes)
+    }
+
+    /// A customer goes: under the key that everybody uses for it, or one of its own.
+    pub(super) fn dismiss(shop: &Shop, customer: &str, chance: &mut fastrand::Rng) -> Self {
+        let key = match chance.bool() {
+            true => everybodys(Kind::Dismiss, customer),
+            false => format!("dismiss-{}", number()),
+        };
+        let path = format!("/customers/{customer}");
+        let bytes = request(&shop.key, "DELETE", &path, &keyed(&key), "");
+        Self::under(Kind::Dismiss, customer, &key, bytes)
+    }
+
+    /// A signed quote.
+    pub(super) fn lock(shop: &Shop, order: &Order) -> Self {
+        let key = format!("lock-{}", number());
+        let body = order.asked_with("sepa").to_string();
+        Self::making(Kind::Lock, shop, "/quotes", &key, &body)
+    }
+
+    /// A redemption under a key.
+    pub(super) fn redeem(shop: &Shop, side: Side, quote: &str, session: &str, key: &str) -> Self {
+        let path = match side {
+            Side::Purchase => "/rails/pay_ins",
+            Side::Sale => "/rails/pay_outs",
+        };
+        let body = json!({ "quote_id": quote, "session_id": session }).to_string();
+        let bytes = request(&shop.key, "POST", path, &keyed(key), &body);
+        Self {
+            with: Some(session.to_owned()),
+            ..Self::under(Kind::Redeem, quote, key, bytes)
+        }
+    }
+
+    /// As an operation that begins now.
+    pub(super) fn begun(&self, shop: &Shop) -> Begun {
+        Begun {
+            key: self.key.clone(),
+            with: self.with.clone(),
+            ..Begun::now(self.kind, &shop.name, Some(&self.object))
+        }
+    }
+}
+
+/// A session of an order's terms.
+fn session_of(order: &Order) -> serde_json::Value {
+    json!({
+        "amount": order.amount,
+        "currency": "EUR",
+        "return_url": format!("{SHOP}/done"),
+        "flow": order.side_word(),
+        "target_token": "USDT",
+    })
+}
+
+/// The key that everybody uses for this.
+pub(super) fn everybodys(kind: Kind, id: &str) -> String {
+    format!("{kind:?}-{id}")
+}
+
+/// The branding of a partner, as an object of operations.
+pub(super) fn brand(shop: &Shop) -> String {
+    format!("the branding of {}", shop.name)
+}
+
+pub(super) fn keyed(key: &str) -> String {
+    format!("Idempotency-Key: {key}\r\n")
+}
