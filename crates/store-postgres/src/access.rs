@@ -7,17 +7,21 @@ use async_trait::async_trait;
 use kernel::{Mode, StoreError};
 use partner_core::key::{KeyHash, KeyId};
 use partner_core::origin::Origin;
-use partner_core::pools::{Pool, PoolsProfile};
+use partner_core::pools::Pool;
 use partner_core::ports::Directory;
 use partner_core::{Access, PartnerId};
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
+use store_rows::gate::opt_profile;
+use store_rows::keys::record;
+use store_rows::partners::partner;
+use store_rows::pools::profile_of;
 
 use crate::books::Held;
 use crate::open::Inner;
 use crate::row::{Columns, key};
-use crate::{PostgresStore, config, errors, gate, keys, partners, pools};
+use crate::{PostgresStore, config, errors, gate, pools};
 
 /// Accesses kept for the lane; past this many all are dropped.
 const CACHED: usize = 10_000;
@@ -76,16 +80,10 @@ impl Directory for PostgresStore {
 }
 
 fn access(row: &PgRow, mode: Mode) -> Result<Access, StoreError> {
-    let partner = partners::partner(&Columns::new("partners", row))?;
-    let profile = Columns::new("pools_profiles", row);
-    let provisioned = profile.get::<Option<bool>>("enabled")?.is_some();
-    let profile = if provisioned {
-        pools::profile(&profile)?
-    } else {
-        PoolsProfile::absent(&partner.id)
-    };
-    let key = keys::record(&Columns::new("api_keys", row), mode)?;
-    let gate = gate::opt_profile(&Columns::new("gate_profiles", row))?;
+    let partner = partner(&Columns::new("partners", row))?;
+    let profile = profile_of(&Columns::new("pools_profiles", row), &partner.id)?;
+    let gate = opt_profile(&Columns::new("gate_profiles", row))?;
+    let key = record(&Columns::new("api_keys", row), mode)?;
     Ok(Access::new(mode, key, partner, profile).with_gate(gate.unwrap_or_default()))
 }
 

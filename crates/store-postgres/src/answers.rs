@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use failpoints::{Step, around};
 use kernel::{Cas, Seen, StoreError, Timestamp};
 use partner_core::answers::Kept;
-use partner_core::idempotency::{Fingerprint, Scope};
+use partner_core::idempotency::Scope;
 use partner_core::ports::{AnswerReads, AnswerTx};
-use partner_core::sealing::Sealed;
 use sqlx::PgConnection;
+use store_rows::answers::kept;
 
 use crate::row::Columns;
 use crate::tx::PgTx;
@@ -49,15 +49,8 @@ async fn find(conn: &mut PgConnection, scope: &Scope) -> Result<Option<Kept>, St
         .fetch_optional(conn)
         .await
         .map_err(errors::statement)?;
-    let kept = row.map(|row| {
-        let row = Columns::new("answers", &row);
-        Ok(Kept {
-            fingerprint: Fingerprint(row.digest("fingerprint")?),
-            answer: Sealed(row.bytes("answer")?.to_vec()),
-            created_at: row.instant("created_at")?,
-        })
-    });
-    kept.transpose()
+    row.map(|row| kept(&Columns::new("answers", &row)))
+        .transpose()
 }
 
 pub(crate) const FIND: &str = "SELECT partner_id, key, fingerprint, answer, created_at FROM answers

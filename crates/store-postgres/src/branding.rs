@@ -7,6 +7,7 @@ use gate_core::ports::BrandingTx;
 use kernel::{Cas, StoreError};
 use partner_core::Tenant;
 use sqlx::PgConnection;
+use store_rows::branding::branding;
 
 use crate::errors;
 use crate::row::Columns;
@@ -35,19 +36,10 @@ pub(crate) async fn find(conn: &mut PgConnection, who: &Tenant) -> Result<Brandi
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    let Some(row) = row else {
-        return Ok(Branding::default());
-    };
-    let row = Columns::new("branding", &row);
-    let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
-    Ok(Branding {
-        logo_url: text("logo_url")?,
-        primary_color: text("primary_color")?,
-        secondary_color: text("secondary_color")?,
-        accent_color: text("accent_color")?,
-        brand_name: text("brand_name")?,
-        revision: row.integer("revision")?,
-    })
+    row.map_or_else(
+        || Ok(Branding::default()),
+        |row| branding(&Columns::new("branding", &row)),
+    )
 }
 
 /// Of the first revision nothing may be stored yet, of another one the revision before it must be.

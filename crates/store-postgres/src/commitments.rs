@@ -26,14 +26,8 @@ pub(crate) async fn refundable(
         .fetch_one(conn)
         .await
         .map_err(errors::statement)?;
-    let row = Columns::new("trades", &row);
-    let (whole, rest) = (row.integer("whole")?, row.integer("rest")?);
-    let units = i128::from(whole).saturating_mul(WHOLE);
-    Ok(units.saturating_add(rest.into()))
+    store_rows::commitments::refundable(&Columns::new("trades", &row))
 }
-
-/// Units of 10^-8 in a whole one. Wholes and rests are summed apart: together they might not fit.
-const WHOLE: i128 = 100_000_000;
 
 /// A settled or open purchase gives back what it reserved, a sale its fiat.
 pub(crate) const REFUNDABLE_FIAT: &str =

@@ -2,14 +2,13 @@
 
 use async_trait::async_trait;
 use failpoints::{Step, around};
-use gate_core::customer::{CustomerId, KycStatus, Marks, SealedCustomer, Unique};
+use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
 use gate_core::ports::{CustomerFilter, CustomerTx};
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::sealing::{Mark, Sealed};
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
+use store_rows::customers::{check_new, customer};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};
@@ -68,7 +67,8 @@ pub(crate) async fn find(
         .fetch_optional(conn)
         .await
         .map_err(errors::statement)?;
-    row.map(|row| customer(&row, who.mode)).transpose()
+    row.map(|row| customer(&Columns::new("customers", &row), who.mode))
+        .transpose()
 }
 
 pub(crate) const FIND: &str =
@@ -107,7 +107,9 @@ pub(crate) async fn page(
         query = query.bind(email.0.to_vec());
     }
     let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
-    rows.iter().map(|row| customer(row, who.mode)).collect()
+    rows.iter()
+        .map(|row| customer(&Columns::new("customers", row), who.mode))
+        .collect()
 }
 
 pub(crate) const PAGE: &str =
@@ -129,23 +131,6 @@ pub(crate) const PAGE_OF_EXTERNAL_ID: &str =
      FROM customers
      WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND deleted_at IS NULL AND external_id_mark = $6
      LIMIT $5";
-
-pub(crate) fn customer(row: &PgRow, mode: Mode) -> Result<SealedCustomer, StoreError> {
-    let row = Columns::new("customers", row);
-    Ok(SealedCustomer {
-        id: row.id("id", mode)?,
-        person: Sealed(row.bytes("person")?.to_vec()),
-        marks: Marks {
-            email: Mark(row.digest("email_mark")?),
-            external_id: row.opt_digest("external_id_mark")?.map(Mark),
-        },
-        kyc: row.parsed("kyc_status", KycStatus::parse)?,
-        created_at: row.instant("created_at")?,
-        updated_at: row.instant("updated_at")?,
-        deleted_at: row.opt_instant("deleted_at")?,
-        revision: row.integer("revision")?,
-    })
-}
 
 async fn taken(
     conn: &mut PgConnection,
@@ -178,12 +163,7 @@ async fn insert(
     who: &Tenant,
     customer: &SealedCustomer,
 ) -> Result<(), StoreError> {
-    if customer.id.mode() != who.mode || customer.deleted_at.is_some() {
-        return Err(StoreError::Guard(format!(
-            "customers: {} is of another mode, or deleted before it was there",
-            customer.id
-        )));
-    }
+    check_new(who, customer)?;
     sqlx::query(
         "INSERT INTO customers (mode, partner_id, id, person, email_mark, external_id_mark, kyc_status, created_at,
                                 updated_at, revision)

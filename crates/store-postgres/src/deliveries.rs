@@ -19,11 +19,11 @@ use partner_core::events::Service;
 use partner_core::ports::{
     ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, QueueStanding, Wake,
 };
-use partner_core::webhooks::delivery::{Act, DeliveryState, Lease, Progress};
+use partner_core::webhooks::delivery::{Act, Lease, Progress};
 use partner_core::webhooks::fairness::allot;
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
+use store_rows::deliveries::{progress, record, standing};
 
 use crate::row::{Columns, key};
 use crate::tx::PgTx;
@@ -119,7 +119,9 @@ impl Deliveries for PostgresStore {
         .fetch_all(&mut *conn)
         .await
         .map_err(errors::statement)?;
-        rows.iter().map(|row| record(row, who.mode)).collect()
+        rows.iter()
+            .map(|row| record(&Columns::new("deliveries", row), who.mode))
+            .collect()
     }
 
     async fn deliveries_standing(
@@ -137,14 +139,7 @@ impl Deliveries for PostgresStore {
             .fetch_one(&mut *conn)
             .await
             .map_err(errors::statement)?;
-        let row = Columns::new("deliveries", &row);
-        let count = |column| row.integer(column).map(i64::unsigned_abs);
-        Ok(QueueStanding {
-            due: count("due")?,
-            scheduled: count("scheduled")?,
-            in_flight: count("in_flight")?,
-            oldest_due: row.opt_instant("first")?.map(|first| now.since(first)),
-        })
+        standing(&Columns::new("deliveries", &row), now)
     }
 
     fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
@@ -210,39 +205,6 @@ fn stored(row: &Columns<'_>) -> Result<Stored, StoreError> {
         partner: row.text("partner_id")?.to_owned(),
         id: row.get("id")?,
         progress: progress(row)?,
-    })
-}
-
-fn progress(row: &Columns<'_>) -> Result<Progress, StoreError> {
-    let due = row.opt_instant("next_attempt_at")?;
-    let token = row.opt_integer("lease_token")?;
-    let until = row.opt_instant("lease_until")?;
-    let delivered = row.opt_instant("delivered_at")?;
-    let state = match (row.text("status")?, due, token, until, delivered) {
-        ("pending", Some(due), None, None, None) => DeliveryState::Pending { due },
-        ("in_flight", None, Some(token), Some(until), None) => DeliveryState::InFlight(Lease {
-            token: token.cast_unsigned(),
-            until,
-        }),
-        ("succeeded", None, None, None, Some(at)) => DeliveryState::Succeeded { at },
-        ("dead_lettered", None, None, None, None) => DeliveryState::DeadLettered,
-        _ => return Err(row.bad("status")),
-    };
-    let attempts = u32::try_from(row.integer("attempts")?).map_err(|_| row.bad("attempts"))?;
-    Ok(Progress { state, attempts })
-}
-
-fn record(row: &PgRow, mode: Mode) -> Result<DeliveryRecord, StoreError> {
-    let row = Columns::new("deliveries", row);
-    let status = row.opt_integer("last_response_status")?;
-    Ok(DeliveryRecord {
-        id: row.id("id", mode)?,
-        event_id: row.text("event_id")?.to_owned(),
-        progress: progress(&row)?,
-        last_response_status: status
-            .map(|status| u16::try_from(status).map_err(|_| row.bad("last_response_status")))
-            .transpose()?,
-        last_error: row.opt_text("last_error")?.map(str::to_owned),
     })
 }
 

@@ -5,6 +5,7 @@ use partner_core::Tenant;
 use partner_core::pools::Network;
 use pools_core::ports::Deposit;
 use sqlx::PgConnection;
+use store_rows::deposits::deposit;
 
 use crate::errors;
 use crate::row::{Columns, key};
@@ -28,21 +29,8 @@ pub(crate) async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    let Some(row) = row else {
-        return Ok(None);
-    };
-    let row = Columns::new("deposits", &row);
-    let network = row
-        .opt_text("network")?
-        .map(|network| Network::parse(network).ok_or_else(|| row.bad("network")))
-        .transpose()?;
-    Ok(Some(Deposit {
-        reference: row.text("reference")?.to_owned(),
-        amount: row.amount("amount", row.asset("asset")?)?,
-        network,
-        entry: row.id("entry_id", who.mode)?,
-        created_at: row.instant("created_at")?,
-    }))
+    row.map(|row| deposit(&Columns::new("deposits", &row), who.mode))
+        .transpose()
 }
 
 pub(crate) async fn insert(

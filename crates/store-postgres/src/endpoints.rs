@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service};
-use partner_core::sealing::Sealed;
 use partner_core::{PartnerId, Tenant};
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
+use store_rows::endpoints::{check_mode, secret};
 
 use crate::errors;
 use crate::row::{Columns, key};
@@ -56,7 +55,9 @@ async fn secrets(
     .fetch_all(conn)
     .await
     .map_err(errors::statement)?;
-    rows.iter().map(secret).collect()
+    rows.iter()
+        .map(|row| secret(&Columns::new("webhook_secrets", row)))
+        .collect()
 }
 
 /// The secrets of several endpoints that have not expired, the newest of each first.
@@ -87,19 +88,11 @@ pub(crate) async fn live_secrets(
     .map_err(errors::statement)?;
     let mut found: BTreeMap<EndpointId, Vec<EndpointSecret>> = BTreeMap::new();
     for row in &rows {
-        let endpoint = Columns::new("webhook_secrets", row).id("id", mode)?;
-        found.entry(endpoint).or_default().push(secret(row)?);
+        let row = Columns::new("webhook_secrets", row);
+        let secrets = found.entry(row.id("id", mode)?).or_default();
+        secrets.push(secret(&row)?);
     }
     Ok(found)
-}
-
-fn secret(row: &PgRow) -> Result<EndpointSecret, StoreError> {
-    let row = Columns::new("webhook_secrets", row);
-    Ok(EndpointSecret {
-        sealed: Sealed(row.bytes("sealed")?.to_vec()),
-        created_at: row.instant("created_at")?,
-        expires_at: row.opt_instant("expires_at")?,
-    })
 }
 
 /// Replaces the partner's endpoint for a service, with all its secrets.
@@ -108,12 +101,7 @@ pub(crate) async fn put(
     who: &Tenant,
     endpoint: &Endpoint,
 ) -> Result<(), StoreError> {
-    if endpoint.id.mode() != who.mode {
-        return Err(StoreError::Guard(format!(
-            "webhook_endpoints: {} is of another mode",
-            endpoint.id
-        )));
-    }
+    check_mode(who, endpoint)?;
     sqlx::query(
         "INSERT INTO webhook_endpoints (mode, partner_id, service, id, url) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT (mode, partner_id, service) DO UPDATE SET id = excluded.id, url = excluded.url",

@@ -6,9 +6,8 @@ use kernel::StoreError;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::ports::{EventReads, EventTx, StoredEvent};
-use partner_core::sealing::Sealed;
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
+use store_rows::events::stored;
 
 use crate::row::{Columns, key};
 use crate::tx::PgTx;
@@ -110,16 +109,8 @@ impl EventReads for PostgresStore {
         .fetch_all(&mut *conn)
         .await
         .map_err(errors::statement)?;
-        rows.iter().map(stored).collect()
+        rows.iter()
+            .map(|row| stored(&Columns::new("events", row)))
+            .collect()
     }
-}
-
-fn stored(row: &PgRow) -> Result<StoredEvent, StoreError> {
-    let row = Columns::new("events", row);
-    Ok(StoredEvent {
-        id: row.text("id")?.to_owned(),
-        kind: row.text("type")?.to_owned(),
-        body: Sealed(row.bytes("body")?.to_vec()),
-        created_at: row.instant("created_at")?,
-    })
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::pools::Network;
 use pools_core::export::{Booked, Window};
 use pools_core::ledger::Account;
 use pools_core::ports::{Exports, Pages};
@@ -14,6 +13,7 @@ use pools_core::trade::Trade;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, Postgres, Transaction};
+use store_rows::deposits::network;
 
 use crate::row::{Columns, key};
 use crate::{PostgresStore, errors, ledger, trades};
@@ -247,13 +247,9 @@ pub(crate) const UNNUMBERED: &str =
      ORDER BY e.created_at, e.id LIMIT $4";
 
 fn booked(row: &PgRow, who: &Tenant) -> Result<Booked, StoreError> {
-    let entry = ledger::entry_of(row, who.mode)?;
-    let row = Columns::new("deposits", row);
-    let network = row.opt_text("network")?;
-    let network = network.map(|text| Network::parse(text).ok_or_else(|| row.bad("network")));
     Ok(Booked {
-        entry,
-        network: network.transpose()?,
+        entry: ledger::entry_of(&Columns::new("ledger_entries", row), who.mode)?,
+        network: network(&Columns::new("deposits", row))?,
     })
 }
 

@@ -7,9 +7,10 @@ use partner_core::Tenant;
 use partner_core::gate::GateProfile;
 use partner_core::origin::Origin;
 use sqlx::PgConnection;
+use store_rows::gate::{domains, domains_document, profile};
 
 use crate::errors;
-use crate::row::{Columns, json};
+use crate::row::Columns;
 
 pub(crate) async fn profile_find(
     conn: &mut PgConnection,
@@ -29,28 +30,6 @@ pub(crate) async fn profile_find(
         .transpose()
 }
 
-/// The profile in a row that may have none beside it.
-pub(crate) fn opt_profile(row: &Columns<'_>) -> Result<Option<GateProfile>, StoreError> {
-    match row.get::<Option<bool>>("gate_enabled")? {
-        Some(_) => profile(row).map(Some),
-        None => Ok(None),
-    }
-}
-
-pub(crate) fn profile(row: &Columns<'_>) -> Result<GateProfile, StoreError> {
-    let quota = row.opt_integer("live_session_quota")?;
-    let quota = quota.map(|quota| u64::try_from(quota).map_err(|_| row.bad("live_session_quota")));
-    Ok(GateProfile {
-        enabled: row.flag("gate_enabled")?,
-        allowed_domains: row.parsed("allowed_domains", domains)?,
-        flow_sessions: row.flag("flow_sessions")?,
-        kyc_trusted: row.flag("kyc_trusted")?,
-        rails: row.flag("rails")?,
-        preview_locks: row.flag("preview_locks")?,
-        live_session_quota: quota.transpose()?,
-    })
-}
-
 /// Every origin that an active partner of a mode allows.
 pub(crate) async fn origins_all(
     conn: &mut PgConnection,
@@ -68,17 +47,9 @@ pub(crate) async fn origins_all(
     .map_err(errors::statement)?;
     let mut origins = BTreeSet::new();
     for row in &rows {
-        origins.extend(Columns::new("gate_profiles", row).parsed("allowed_domains", domains)?);
+        origins.extend(domains(&Columns::new("gate_profiles", row))?);
     }
     Ok(origins)
-}
-
-fn domains(text: &str) -> Option<BTreeSet<Origin>> {
-    let origins: Vec<String> = serde_json::from_str(text).ok()?;
-    origins
-        .iter()
-        .map(|origin| Origin::stored(origin))
-        .collect()
 }
 
 pub(crate) async fn profile_put(
@@ -86,7 +57,6 @@ pub(crate) async fn profile_put(
     who: &Tenant,
     profile: &GateProfile,
 ) -> Result<(), StoreError> {
-    let domains: Vec<&str> = profile.allowed_domains.iter().map(Origin::as_str).collect();
     let quota = profile.live_session_quota.map(i64::try_from).transpose();
     sqlx::query(
         "INSERT INTO gate_profiles (mode, partner_id, enabled, allowed_domains, flow_sessions, kyc_trusted, rails,
@@ -100,7 +70,7 @@ pub(crate) async fn profile_put(
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())
     .bind(profile.enabled)
-    .bind(json(&domains)?)
+    .bind(domains_document(profile)?)
     .bind(profile.flow_sessions)
     .bind(profile.kyc_trusted)
     .bind(profile.rails)

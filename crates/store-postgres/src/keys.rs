@@ -1,24 +1,13 @@
 //! API keys: rows in and out. A key's own text is nowhere.
 
 use kernel::{Cas, Mode, StoreError, Timestamp};
-use partner_core::key::{KeyHash, KeyId, KeyKind, KeyRecord, NewKey};
+use partner_core::key::{KeyHash, KeyId, KeyRecord, NewKey};
 use partner_core::{PartnerId, Tenant};
 use sqlx::PgConnection;
+use store_rows::keys::record;
 
 use crate::errors;
 use crate::row::{Columns, key};
-
-pub(crate) fn record(row: &Columns<'_>, mode: Mode) -> Result<KeyRecord, StoreError> {
-    Ok(KeyRecord {
-        id: row.id("id", mode)?,
-        kind: row.parsed("kind", KeyKind::parse)?,
-        prefix: row.text("prefix")?.to_owned(),
-        last4: row.text("last4")?.to_owned(),
-        generated: row.flag("generated")?,
-        created_at: row.instant("created_at")?,
-        revoked_at: row.opt_instant("revoked_at")?,
-    })
-}
 
 pub(crate) async fn list(
     conn: &mut PgConnection,

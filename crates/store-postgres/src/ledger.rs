@@ -2,16 +2,17 @@
 
 use async_trait::async_trait;
 use failpoints::{Step, around};
-use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use kernel::{Asset, Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use pools_core::ledger::{Account, AccountKind, Entry, Mark, Part, Reason, Transfer};
+use pools_core::ledger::{Account, Entry, Mark};
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage, LedgerTx};
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
 
 use crate::row::{Columns, key};
 use crate::tx::PgTx;
 use crate::{commitments, deposits, errors};
+
+pub(crate) use store_rows::ledger::{account_of, entry_of};
 
 pub(crate) async fn account(
     conn: &mut PgConnection,
@@ -30,50 +31,6 @@ pub(crate) async fn account(
     .map_err(errors::statement)?;
     row.map(|row| account_of(&Columns::new("accounts", &row)))
         .transpose()
-}
-
-pub(crate) fn account_of(row: &Columns<'_>) -> Result<Account, StoreError> {
-    let asset = row.asset("asset")?;
-    Ok(Account {
-        available: row.amount("available", asset)?,
-        sequence: row.integer("sequence")?,
-    })
-}
-
-pub(crate) fn entry_of(row: &PgRow, mode: Mode) -> Result<Entry, StoreError> {
-    let row = Columns::new("ledger_entries", row);
-    let asset = row.asset("asset")?;
-    let mark = match (
-        row.opt_integer("account_sequence")?,
-        row.opt_amount("balance_after", asset)?,
-    ) {
-        (None, None) => None,
-        (Some(sequence), Some(balance_after)) => Some(Mark {
-            sequence,
-            balance_after,
-        }),
-        (Some(_), None) | (None, Some(_)) => return Err(row.bad("balance_after")),
-    };
-    let trade = match (row.opt_id("trade_id", mode)?, row.opt_text("part")?) {
-        (None, None) => None,
-        (Some(trade), Some(part)) => {
-            Some((trade, Part::parse(part).ok_or_else(|| row.bad("part"))?))
-        }
-        (Some(_), None) | (None, Some(_)) => return Err(row.bad("part")),
-    };
-    Ok(Entry {
-        id: row.id("id", mode)?,
-        transfer: Transfer {
-            debit: row.parsed("debit", AccountKind::parse)?,
-            credit: row.parsed("credit", AccountKind::parse)?,
-            amount: row.amount("amount", asset)?,
-            reason: row.parsed("reason", Reason::parse)?,
-        },
-        mark,
-        reference: row.text("reference")?.to_owned(),
-        trade,
-        created_at: row.instant("created_at")?,
-    })
 }
 
 /// An account and a page of its entries. To be called within one snapshot.
@@ -118,7 +75,7 @@ pub(crate) async fn page(
         .map_err(errors::statement)?;
     let entries = rows
         .iter()
-        .map(|row| entry_of(row, who.mode))
+        .map(|row| entry_of(&Columns::new("ledger_entries", row), who.mode))
         .collect::<Result<_, _>>()?;
     Ok(Some(LedgerPage { account, entries }))
 }

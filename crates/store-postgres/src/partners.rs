@@ -1,8 +1,9 @@
 //! Partners: rows in and out.
 
 use kernel::{Mode, StoreError};
-use partner_core::{Partner, PartnerStatus, Tenant};
+use partner_core::{Partner, Tenant};
 use sqlx::PgConnection;
+use store_rows::partners::partner;
 
 use crate::errors;
 use crate::row::Columns;
@@ -22,14 +23,6 @@ pub(crate) async fn find(
     .map_err(errors::statement)?;
     row.map(|row| partner(&Columns::new("partners", &row)))
         .transpose()
-}
-
-pub(crate) fn partner(row: &Columns<'_>) -> Result<Partner, StoreError> {
-    Ok(Partner {
-        id: row.partner()?,
-        name: row.text("partner_name")?.to_owned(),
-        status: row.parsed("partner_status", PartnerStatus::parse)?,
-    })
 }
 
 pub(crate) async fn put(

@@ -3,13 +3,12 @@
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::PreviewTx;
-use gate_core::preview::{Bound, Preview, PreviewId};
+use gate_core::preview::{Preview, PreviewId};
 use gate_core::session::SessionId;
-use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::rates::Side;
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
+use store_rows::previews::preview;
 
 use crate::errors;
 use crate::row::{Columns, key};
@@ -58,24 +57,8 @@ async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| preview(&row, who.mode)).transpose()
-}
-
-pub(crate) fn preview(row: &PgRow, mode: Mode) -> Result<Preview, StoreError> {
-    let row = Columns::new("quote_previews", row);
-    let used = row.opt_id("session_id", mode)?;
-    Ok(Preview {
-        id: row.parsed("id", PreviewId::parse)?,
-        bound: Bound {
-            side: row.parsed("side", Side::parse)?,
-            currency: row.parsed("currency", Asset::fiat)?,
-            asset: row.text("asset")?.to_owned(),
-            units: row.integer("amount")?,
-        },
-        created_at: row.instant("created_at")?,
-        expires_at: row.instant("expires_at")?,
-        used: used.zip(row.opt_instant("used_at")?),
-    })
+    row.map(|row| preview(&Columns::new("quote_previews", &row), who.mode))
+        .transpose()
 }
 
 async fn insert(

@@ -4,18 +4,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use failpoints::{Step, around};
-use kernel::{Cas, Mode, Rate, StoreError, Timestamp};
+use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::pools::{Network, PoolId};
-use pools_core::destination::{DestNetwork, Destination, EvmAddress};
 use pools_core::ports::{NewQuote, QuoteTx};
-use pools_core::quote::{Fate, Quote, QuoteId, Side, Terms};
+use pools_core::quote::{Fate, Quote, QuoteId};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
+use store_rows::quotes::check_new;
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};
 use crate::tx::PgTx;
+
+pub(crate) use store_rows::quotes::{opt_quote, quote};
 
 pub(crate) async fn find(
     conn: &mut PgConnection,
@@ -56,61 +57,6 @@ pub(crate) const FIND: &str =
             (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
      FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3";
 
-pub(crate) fn quote(row: &Columns<'_>, mode: Mode) -> Result<Quote, StoreError> {
-    let fate = match (
-        row.opt_instant("consumed_at")?,
-        row.opt_instant("rejected_at")?,
-    ) {
-        (None, None) => Fate::Open,
-        (Some(at), None) => Fate::Consumed(at),
-        (None, Some(at)) => Fate::Rejected(at),
-        (Some(_), Some(_)) => return Err(row.bad("rejected_at")),
-    };
-    Ok(Quote {
-        id: row.id("id", mode)?,
-        terms: terms(row)?,
-        created_at: row.instant("created_at")?,
-        expires_at: row.instant("expires_at")?,
-        fate,
-    })
-}
-
-/// A quote, where the statement's outer join has found one.
-pub(crate) fn opt_quote(row: &Columns<'_>, mode: Mode) -> Result<Option<Quote>, StoreError> {
-    if row.opt_text("pool")?.is_none() {
-        return Ok(None);
-    }
-    quote(row, mode).map(Some)
-}
-
-/// The terms stand in the same columns on quotes and trades. Their currencies are the pool's.
-pub(crate) fn terms(row: &Columns<'_>) -> Result<Terms, StoreError> {
-    let pool = row.parsed("pool", PoolId::parse)?;
-    Ok(Terms {
-        pool,
-        side: row.parsed("side", Side::parse)?,
-        network: row.parsed("network", Network::parse)?,
-        fiat: row.amount("fiat", pool.fiat())?,
-        crypto: row.amount("crypto", pool.crypto())?,
-        rate: row.parsed("rate", Rate::parse)?,
-        spread_bps: row.small("spread_bps")?,
-        fee_bps: row.small("fee_bps")?,
-        notional: row.integer("notional")?,
-        destination: destination(row)?,
-    })
-}
-
-fn destination(row: &Columns<'_>) -> Result<Option<Destination>, StoreError> {
-    match (row.opt_text("dest_address")?, row.opt_text("dest_network")?) {
-        (None, None) => Ok(None),
-        (Some(address), Some(network)) => Ok(Some(Destination {
-            address: EvmAddress::parse(address).map_err(|_| row.bad("dest_address"))?,
-            network: DestNetwork::parse(network).ok_or_else(|| row.bad("dest_network"))?,
-        })),
-        (Some(_), None) | (None, Some(_)) => Err(row.bad("dest_network")),
-    }
-}
-
 /// A batch of quotes, column by column.
 #[derive(Default)]
 struct Batch<'b> {
@@ -141,15 +87,8 @@ impl<'b> Batch<'b> {
     }
 
     fn add(&mut self, new: &'b NewQuote) -> Result<(), StoreError> {
+        check_new(new)?;
         let terms = &new.terms;
-        let pool_fits =
-            terms.fiat.asset() == terms.pool.fiat() && terms.crypto.asset() == terms.pool.crypto();
-        if !pool_fits || new.id.mode() != new.who.mode {
-            return Err(StoreError::Guard(format!(
-                "quotes: {} is not of its pool or mode",
-                new.id
-            )));
-        }
         let destination = terms.destination.as_ref();
         self.modes.push(new.who.mode.as_str());
         self.partners.push(new.who.partner.as_str());

@@ -1,22 +1,17 @@
 //! Rail records: rows in and out, and the steps of one record.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::RailTx;
-use gate_core::rail::{
-    Asking, Instructions, RailId, RailKind, RailRecord, RailState, RailStatus, RailStep,
-};
-use gate_core::transaction::RefId;
+use gate_core::rail::{Asking, RailId, RailRecord, RailStep};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
+use store_rows::rails::{check_new, id, record};
 
+use crate::errors;
 use crate::row::{Columns, json, key, own_key};
 use crate::tx::PgTx;
-use crate::{errors, signed_quotes};
 
 #[async_trait]
 impl RailTx for PgTx {
@@ -82,7 +77,8 @@ pub(crate) async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| record(&row, who.mode)).transpose()
+    row.map(|row| record(&Columns::new("rail_records", &row), who.mode))
+        .transpose()
 }
 
 /// Records that are due, the longest overdue first.
@@ -111,53 +107,12 @@ pub(crate) async fn due(
 pub(crate) const DUE: &str = "SELECT partner_id, id, kind FROM rail_records
      WHERE mode = $1 AND status = 'processing' AND ask_at <= $2 ORDER BY ask_at LIMIT $3";
 
-/// A record, from a row that has its quote's terms beside it.
-pub(crate) fn record(row: &PgRow, mode: Mode) -> Result<RailRecord, StoreError> {
-    let row = Columns::new("rail_records", row);
-    let id = id(&row, mode)?;
-    let instructions = row.opt_text("instructions")?.map(serde_json::from_str);
-    let instructions: Option<BTreeMap<String, String>> = instructions
-        .transpose()
-        .map_err(|_| row.bad("instructions"))?;
-    let state = RailState::stored(
-        id.kind(),
-        row.parsed("status", RailStatus::parse)?,
-        row.opt_instant("ended_at")?,
-        row.opt_text("failure_code")?,
-    );
-    Ok(RailRecord {
-        id,
-        quote: row.id("quote_id", mode)?,
-        terms: signed_quotes::terms(&row)?,
-        session: row.id("session_id", mode)?,
-        refid: RefId::from(row.id("transaction_id", mode)?),
-        instructions: instructions.map(Instructions),
-        created_at: row.instant("created_at")?,
-        state: state.ok_or_else(|| row.bad("status"))?,
-        asking: Asking {
-            attempts: u32::try_from(row.integer("attempts")?).map_err(|_| row.bad("attempts"))?,
-            token: row.opt_integer("ask_token")?.map(i64::cast_unsigned),
-            next_at: row.instant("ask_at")?,
-        },
-    })
-}
-
-fn id(row: &Columns<'_>, mode: Mode) -> Result<RailId, StoreError> {
-    let kind = row.parsed("kind", RailKind::parse)?;
-    Ok(RailId::from_parts(kind, row.id("id", mode)?))
-}
-
 async fn insert(
     conn: &mut PgConnection,
     who: &Tenant,
     record: &RailRecord,
 ) -> Result<(), StoreError> {
-    if record.id.in_mode(who.mode).is_none() || record.state != RailState::Processing {
-        return Err(StoreError::Guard(format!(
-            "rail_records: {} is of another mode, or has ended before it began",
-            record.id
-        )));
-    }
+    check_new(who, record)?;
     let instructions = record.instructions.as_ref();
     let instructions = instructions.map(|it| json(&it.0)).transpose()?;
     sqlx::query(

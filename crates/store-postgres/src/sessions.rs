@@ -2,18 +2,14 @@
 
 use async_trait::async_trait;
 use failpoints::{Step as Failpoint, around};
-use gate_core::amount::SessionAmount;
-use gate_core::object::JsonObject;
 use gate_core::ports::{SessionFilter, SessionTx};
-use gate_core::secret::SecretHash;
-use gate_core::session::{Flow, Session, SessionId, SessionState, SessionStatus, Step, Terms};
-use gate_core::transaction::RefId;
-use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use gate_core::session::{Flow, Session, SessionId, SessionState, Step};
+use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
+use store_rows::sessions::{check_new, session};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};
@@ -79,8 +75,8 @@ pub(crate) async fn find_at(
     let Some(row) = row else {
         return Ok(None);
     };
-    let clock = Columns::new("sessions", &row).integer("clock")?;
-    Ok(Some((session(&row, who.mode)?, clock)))
+    let row = Columns::new("sessions", &row);
+    Ok(Some((session(&row, who.mode)?, row.integer("clock")?)))
 }
 
 /// The clock is read as the row is given out, after the statement's snapshot was taken.
@@ -120,7 +116,9 @@ pub(crate) async fn page(
         query = query.bind(status.as_str());
     }
     let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
-    rows.iter().map(|row| session(row, who.mode)).collect()
+    rows.iter()
+        .map(|row| session(&Columns::new("sessions", row), who.mode))
+        .collect()
 }
 
 pub(crate) const PAGE: &str =
@@ -186,56 +184,13 @@ pub(crate) async fn overdue_in(
 pub(crate) const OVERDUE_IN: &str = "SELECT partner_id, id FROM sessions
      WHERE mode = $1 AND status = 'open' AND expires_at <= $2 ORDER BY expires_at LIMIT $3";
 
-pub(crate) fn session(row: &PgRow, mode: Mode) -> Result<Session, StoreError> {
-    let row = Columns::new("sessions", row);
-    let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
-    let flow = row.opt_text("flow")?;
-    let flow = flow.map(|flow| Flow::parse(flow).ok_or_else(|| row.bad("flow")));
-    Ok(Session {
-        id: row.id("id", mode)?,
-        terms: Terms {
-            amount: row.parsed("amount", |text| SessionAmount::parse(text).ok())?,
-            currency: row.parsed("currency", Asset::fiat)?,
-            return_url: row.text("return_url")?.to_owned(),
-            cancel_url: text("cancel_url")?,
-            target_token: text("target_token")?,
-            target_network: text("target_network")?,
-            flow: flow.transpose()?,
-            wallet_address: text("wallet_address")?,
-            user_reference: text("user_reference")?,
-            metadata: row.parsed("metadata", JsonObject::stored)?,
-        },
-        secret: SecretHash(row.digest("secret_hash")?),
-        kyc_pre_verified: row.flag("kyc_pre_verified")?,
-        created_at: row.instant("created_at")?,
-        expires_at: row.instant("expires_at")?,
-        state: state(&row, mode)?,
-    })
-}
-
-fn state(row: &Columns<'_>, mode: Mode) -> Result<SessionState, StoreError> {
-    let status = row.parsed("status", SessionStatus::parse)?;
-    let ended = [
-        row.opt_instant("completed_at")?,
-        row.opt_instant("cancelled_at")?,
-        row.opt_instant("expired_at")?,
-    ];
-    let paid = row.opt_id("transaction_id", mode)?.map(RefId::from);
-    SessionState::stored(status, ended, paid).ok_or_else(|| row.bad("status"))
-}
-
 async fn insert(
     conn: &mut PgConnection,
     who: &Tenant,
     session: &Session,
     kyc_package: Option<&Sealed>,
 ) -> Result<(), StoreError> {
-    if session.id.mode() != who.mode || session.state != SessionState::Open {
-        return Err(StoreError::Guard(format!(
-            "sessions: {} is of another mode, or has ended before it began",
-            session.id
-        )));
-    }
+    check_new(who, session)?;
     let terms = &session.terms;
     sqlx::query(
         "INSERT INTO sessions (mode, partner_id, id, amount, currency, return_url, cancel_url, flow, target_token,

@@ -3,14 +3,11 @@
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::SignedQuoteTx;
-use gate_core::pricing::{Fees, Priced};
-use gate_core::signed_quote::{QuoteTerms, SignedQuote, SignedQuoteId};
-use kernel::{Asset, Cas, Mode, Rate, StoreError, Timestamp};
+use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
+use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::rates::Side;
-use partner_core::sealing::Signature;
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
+use store_rows::signed_quotes::{check_new, quote};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};
@@ -66,39 +63,8 @@ pub(crate) async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| quote(&row, who.mode)).transpose()
-}
-
-pub(crate) fn quote(row: &PgRow, mode: Mode) -> Result<SignedQuote, StoreError> {
-    let row = Columns::new("signed_quotes", row);
-    Ok(SignedQuote {
-        id: row.id("id", mode)?,
-        terms: terms(&row)?,
-        created_at: row.instant("created_at")?,
-        expires_at: row.instant("expires_at")?,
-        consumed_at: row.opt_instant("consumed_at")?,
-        signature: Signature(row.digest("signature")?),
-    })
-}
-
-/// What a quote locks, from a row that has it among its columns.
-pub(crate) fn terms(row: &Columns<'_>) -> Result<QuoteTerms, StoreError> {
-    let currency = row.parsed("currency", Asset::fiat)?;
-    let scale = u8::try_from(row.small("asset_scale")?).map_err(|_| row.bad("asset_scale"))?;
-    let asset = row.parsed("asset", |symbol| Asset::listed(symbol, scale))?;
-    let service = row.amount("service_fee", currency)?;
-    let fees = Fees::of(service, row.amount("network_fee", currency)?);
-    Ok(QuoteTerms {
-        side: row.parsed("side", Side::parse)?,
-        network: row.text("network")?.to_owned(),
-        payment_method: row.text("payment_method")?.to_owned(),
-        priced: Priced {
-            rate: row.parsed("rate", Rate::parse)?,
-            fiat: row.amount("fiat", currency)?,
-            crypto: row.amount("crypto", asset)?,
-            fees: fees.ok_or_else(|| row.bad("service_fee"))?,
-        },
-    })
+    row.map(|row| quote(&Columns::new("signed_quotes", &row), who.mode))
+        .transpose()
 }
 
 async fn insert(
@@ -106,12 +72,7 @@ async fn insert(
     who: &Tenant,
     quote: &SignedQuote,
 ) -> Result<(), StoreError> {
-    if quote.id.mode() != who.mode || quote.consumed_at.is_some() {
-        return Err(StoreError::Guard(format!(
-            "signed_quotes: {} is of another mode, or was redeemed before it was given",
-            quote.id
-        )));
-    }
+    check_new(who, quote)?;
     let (terms, priced) = (&quote.terms, &quote.terms.priced);
     sqlx::query(
         "INSERT INTO signed_quotes (mode, partner_id, id, side, currency, asset, asset_scale, network, payment_method,

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::TallyTx;
-use gate_core::quota::{Month, Tally};
+use gate_core::quota::Tally;
 use kernel::{Cas, StoreError};
 use partner_core::Tenant;
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
+use store_rows::tallies::tally;
 
 use crate::errors;
 use crate::row::Columns;
@@ -43,15 +43,8 @@ pub(crate) async fn find(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| tally(&row)).transpose()
-}
-
-pub(crate) fn tally(row: &PgRow) -> Result<Tally, StoreError> {
-    let row = Columns::new("session_tallies", row);
-    Ok(Tally {
-        month: row.parsed("month", Month::parse)?,
-        created: row.count("created")?,
-    })
+    row.map(|row| tally(&Columns::new("session_tallies", &row)))
+        .transpose()
 }
 
 async fn put(

@@ -6,14 +6,15 @@ use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{TradeFilter, TradeTx};
 use pools_core::quote::{QuoteId, Side};
-use pools_core::trade::{Lease, Settlement, Step, Trade, TradeId, TradeState, TradeStatus};
+use pools_core::trade::{Lease, Step, Trade, TradeId, TradeStatus};
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
+use store_rows::trades::Facts;
 
+use crate::errors;
 use crate::row::{Columns, key, own_key};
 use crate::tx::PgTx;
-use crate::{errors, quotes};
 
 pub(crate) async fn find(
     conn: &mut PgConnection,
@@ -63,68 +64,7 @@ pub(crate) async fn find_by_quote(
 }
 
 pub(crate) fn trade(row: &PgRow, mode: Mode) -> Result<Trade, StoreError> {
-    let row = Columns::new("trades", row);
-    let terms = quotes::terms(&row)?;
-    let reserved = match terms.side {
-        Side::OnRamp => row.opt_amount("reserved", terms.pool.fiat())?,
-        Side::OffRamp => row.opt_amount("reserved", terms.pool.crypto())?,
-    };
-    if reserved.is_some_and(|reserved| reserved != terms.input())
-        || (terms.side == Side::OffRamp && reserved.is_none())
-    {
-        return Err(row.bad("reserved"));
-    }
-    Ok(Trade {
-        id: row.id("id", mode)?,
-        quote: row.id("quote_id", mode)?,
-        terms,
-        reserved,
-        created_at: row.instant("created_at")?,
-        state: state(&row)?,
-        attempts: u32::try_from(row.integer("attempts")?).map_err(|_| row.bad("attempts"))?,
-        lease: lease(&row)?,
-    })
-}
-
-fn state(row: &Columns<'_>) -> Result<TradeState, StoreError> {
-    let status = row.parsed("status", TradeStatus::parse)?;
-    let settlement = match (row.opt_instant("settled_at")?, row.opt_text("fill")?) {
-        (None, None) => None,
-        (Some(at), Some(fill)) => Some(Settlement {
-            at,
-            fill: fill.to_owned(),
-        }),
-        (Some(_), None) | (None, Some(_)) => return Err(row.bad("fill")),
-    };
-    let released = row.opt_instant("released_at")?;
-    let failed = row.opt_instant("failed_at")?;
-    let returned = row.opt_instant("returned_at")?;
-    match (status, settlement, released, failed, returned) {
-        (TradeStatus::Reserved, None, None, None, None) => Ok(TradeState::Reserved),
-        (TradeStatus::Settled, Some(settlement), None, None, None) => {
-            Ok(TradeState::Settled(settlement))
-        }
-        (TradeStatus::Released, None, Some(at), None, None) => Ok(TradeState::Released { at }),
-        (TradeStatus::Failed, None, None, Some(at), None) => Ok(TradeState::Failed { at }),
-        (TradeStatus::Returned, Some(settlement), None, None, Some(at)) => {
-            Ok(TradeState::Returned { settlement, at })
-        }
-        _ => Err(row.bad("status")),
-    }
-}
-
-fn lease(row: &Columns<'_>) -> Result<Option<Lease>, StoreError> {
-    match (
-        row.opt_integer("lease_token")?,
-        row.opt_instant("lease_until")?,
-    ) {
-        (None, None) => Ok(None),
-        (Some(token), Some(until)) => Ok(Some(Lease {
-            token: token.cast_unsigned(),
-            until,
-        })),
-        (Some(_), None) | (None, Some(_)) => Err(row.bad("lease_until")),
-    }
+    store_rows::trades::trade(&Columns::new("trades", row), mode)
 }
 
 /// Where a page of the list begins and ends: below a pair of instant and id, and not before an
@@ -383,52 +323,4 @@ async fn count(
     .await
     .map_err(errors::statement)?;
     Ok(())
-}
-
-/// The columns of a state.
-#[derive(Default)]
-struct Facts<'s> {
-    settled_at: Option<Timestamp>,
-    fill: Option<&'s str>,
-    released_at: Option<Timestamp>,
-    failed_at: Option<Timestamp>,
-    returned_at: Option<Timestamp>,
-    /// When the state was reached.
-    reached_at: Option<Timestamp>,
-}
-
-impl<'s> Facts<'s> {
-    fn of(state: &'s TradeState) -> Self {
-        let settled_at = state.settlement().map(|settlement| settlement.at);
-        let fill = state
-            .settlement()
-            .map(|settlement| settlement.fill.as_str());
-        let facts = Self {
-            settled_at,
-            fill,
-            ..Self::default()
-        };
-        match state {
-            TradeState::Reserved => facts,
-            TradeState::Settled(settlement) => Self {
-                reached_at: Some(settlement.at),
-                ..facts
-            },
-            TradeState::Released { at } => Self {
-                released_at: Some(*at),
-                reached_at: Some(*at),
-                ..facts
-            },
-            TradeState::Failed { at } => Self {
-                failed_at: Some(*at),
-                reached_at: Some(*at),
-                ..facts
-            },
-            TradeState::Returned { at, .. } => Self {
-                returned_at: Some(*at),
-                reached_at: Some(*at),
-                ..facts
-            },
-        }
-    }
 }

@@ -3,13 +3,12 @@
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::{TransactionFilter, TransactionTx};
-use gate_core::session::Flow;
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use sqlx::PgConnection;
-use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
+use store_rows::transactions::{check_new, transaction};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};
@@ -53,7 +52,8 @@ pub(crate) async fn find(
         .fetch_optional(conn)
         .await
         .map_err(errors::statement)?;
-    row.map(|row| transaction(&row, who.mode)).transpose()
+    row.map(|row| transaction(&Columns::new("transactions", &row), who.mode))
+        .transpose()
 }
 
 pub(crate) const FIND: &str =
@@ -97,7 +97,9 @@ pub(crate) async fn page(
         query = query.bind(session);
     }
     let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
-    rows.iter().map(|row| transaction(row, who.mode)).collect()
+    rows.iter()
+        .map(|row| transaction(&Columns::new("transactions", row), who.mode))
+        .collect()
 }
 
 pub(crate) const PAGE: &str =
@@ -123,40 +125,12 @@ pub(crate) const PAGE_OF_SESSION: &str =
        AND session_id = $7
      ORDER BY created_at DESC, id DESC LIMIT $5";
 
-pub(crate) fn transaction(row: &PgRow, mode: Mode) -> Result<Transaction, StoreError> {
-    let row = Columns::new("transactions", row);
-    let text = |column| Ok::<_, StoreError>(row.opt_text(column)?.map(str::to_owned));
-    let status = row.parsed("status", TransactionStatus::parse)?;
-    let state = TransactionState::stored(status, row.opt_instant("completed_at")?);
-    Ok(Transaction {
-        refid: RefId::from(row.id("id", mode)?),
-        session: row.id("session_id", mode)?,
-        action: row.parsed("action", Flow::parse)?,
-        state: state.ok_or_else(|| row.bad("status"))?,
-        token: text("token")?,
-        network: text("network")?,
-        currency: row.text("currency")?.to_owned(),
-        payment_method: text("payment_method")?,
-        fiat_amount: text("fiat_amount")?,
-        token_amount: text("token_amount")?,
-        exchange_rate: text("exchange_rate")?,
-        total_fees: text("total_fees")?,
-        local_rail_transaction_id: text("local_rail_transaction_id")?,
-        created_at: row.instant("created_at")?,
-    })
-}
-
 async fn insert(
     conn: &mut PgConnection,
     who: &Tenant,
     transaction: &Transaction,
 ) -> Result<(), StoreError> {
-    if transaction.refid.in_mode(who.mode).is_none() {
-        return Err(StoreError::Guard(format!(
-            "transactions: {} is of another mode",
-            transaction.refid
-        )));
-    }
+    check_new(who, transaction)?;
     sqlx::query(
         "INSERT INTO transactions (mode, partner_id, id, session_id, action, status, token, network, currency,
                                    payment_method, fiat_amount, token_amount, exchange_rate, total_fees,

@@ -1,21 +1,18 @@
 //! The running velocity totals: rows in and out.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use kernel::StoreError;
 use partner_core::Tenant;
 use pools_core::ports::VelocityTx;
 use pools_core::velocity::Velocity;
+use sqlx::PgConnection;
+use store_rows::velocity::velocity_of;
 
 use crate::errors;
 use crate::row::Columns;
 use crate::tx::PgTx;
-
-pub(crate) fn velocity_of(row: &Columns<'_>) -> Result<Velocity, StoreError> {
-    Ok(Velocity {
-        total: row.parsed("total", |text| text.parse().ok())?,
-        floor: row.instant("floor")?,
-    })
-}
 
 #[async_trait]
 impl VelocityTx for PgTx {
@@ -46,4 +43,29 @@ impl VelocityTx for PgTx {
         .map_err(errors::statement)?;
         Ok(())
     }
+}
+
+/// Notes the window of the process that serves, unless it is the one noted already.
+pub(crate) async fn keep_window(
+    conn: &mut PgConnection,
+    window: Duration,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "INSERT INTO velocity_window (id, millis, since)
+         VALUES (1, $1, coalesce((
+             SELECT max(newest.created_at)
+             FROM partners AS p
+             CROSS JOIN LATERAL (
+                 SELECT t.created_at FROM trades AS t
+                 WHERE t.mode = p.mode AND t.partner_id = p.partner_id ORDER BY t.created_at DESC LIMIT 1
+             ) AS newest
+         ), 0))
+         ON CONFLICT (id) DO UPDATE SET millis = excluded.millis, since = excluded.since
+         WHERE velocity_window.millis <> excluded.millis",
+    )
+    .bind(i64::try_from(window.as_millis()).unwrap_or(i64::MAX))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?;
+    Ok(())
 }

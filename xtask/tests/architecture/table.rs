@@ -59,7 +59,7 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "store-postgres",
-        imports: Only("kernel partner-core pools-core gate-core instruments failpoints"),
+        imports: Only("kernel partner-core pools-core gate-core store-rows instruments failpoints"),
         pure: None,
         tests: "scratch store-contract",
         because: "implements the cores' ports and knows nobody who calls them",

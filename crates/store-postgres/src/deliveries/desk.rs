@@ -1,16 +1,17 @@
 //! Deliveries as the partner they are for sees them.
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
 use partner_core::ports::{DeliveryDesk, DeliveryFilter, DeliveryView};
 use partner_core::webhooks::delivery::Act;
 use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
+use store_rows::deliveries::view;
 
 use super::step::{Step, apply};
-use super::{Stored, record, stored};
+use super::{Stored, stored};
 use crate::row::{Columns, own_key};
 use crate::tx::PgTx;
 use crate::{PostgresStore, errors};
@@ -43,7 +44,9 @@ impl DeliveryDesk for PostgresStore {
             .fetch_all(&mut *conn)
             .await
             .map_err(errors::statement)?;
-        rows.iter().map(|row| view(row, who.mode)).collect()
+        rows.iter()
+            .map(|row| view(&Columns::new("deliveries", row), who.mode))
+            .collect()
     }
 
     async fn delivery_get(
@@ -54,7 +57,8 @@ impl DeliveryDesk for PostgresStore {
     ) -> Result<Option<DeliveryView>, StoreError> {
         let mut conn = self.inner.conn().await?;
         let row = find(&mut conn, FIND, who, service, id).await?;
-        row.map(|row| view(&row, who.mode)).transpose()
+        row.map(|row| view(&Columns::new("deliveries", &row), who.mode))
+            .transpose()
     }
 
     /// Under the partner's books, so that no later event of the object is queued meanwhile.
@@ -70,8 +74,8 @@ impl DeliveryDesk for PostgresStore {
             return Ok(None);
         };
         let now = tx.instant().await?;
-        let mut view = view(&row, who.mode)?;
-        let stored = stored(&Columns::new("deliveries", &row))?;
+        let row = Columns::new("deliveries", &row);
+        let (mut view, stored) = (view(&row, who.mode)?, stored(&row)?);
         let Some(next) = stored.progress.advance(Act::Replay, now) else {
             return Ok(Some((Cas::Lost, view)));
         };
@@ -172,13 +176,3 @@ const HOLD_BACK: &str = "WITH later AS (
      )
      UPDATE deliveries AS d SET next_attempt_at = $4
      FROM later WHERE d.mode = $1 AND d.partner_id = $2 AND d.id = later.id";
-
-fn view(row: &PgRow, mode: Mode) -> Result<DeliveryView, StoreError> {
-    let columns = Columns::new("deliveries", row);
-    Ok(DeliveryView {
-        record: record(row, mode)?,
-        event_kind: columns.text("event_type")?.to_owned(),
-        target_url: columns.text("target_url")?.to_owned(),
-        created_at: columns.instant("created_at")?,
-    })
-}

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::ports::Concluded;
-use partner_core::webhooks::delivery::{Act, DeliveryState, Ending, Progress};
+use partner_core::webhooks::delivery::{Act, Ending, Progress};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
+use store_rows::deliveries::Facts;
 
 use super::Stored;
 use crate::errors;
@@ -33,17 +34,8 @@ pub(super) struct Step<'c> {
 
 impl<'c> Step<'c> {
     pub(super) fn new(mode: Mode, stored: &Stored, next: Progress) -> Self {
-        let columns = |state: DeliveryState| match state {
-            DeliveryState::Pending { due } => (Some(due.millis()), None, None, None),
-            DeliveryState::InFlight(lease) => {
-                let (token, until) = (lease.token.cast_signed(), lease.until.millis());
-                (None, Some(token), Some(until), None)
-            }
-            DeliveryState::Succeeded { at } => (None, None, None, Some(at.millis())),
-            DeliveryState::DeadLettered => (None, None, None, None),
-        };
-        let (_, had, ..) = columns(stored.progress.state);
-        let (due, token, until, delivered) = columns(next.state);
+        let had = Facts::of(stored.progress.state).token;
+        let facts = Facts::of(next.state);
         Self {
             mode,
             partner: stored.partner.clone(),
@@ -52,10 +44,10 @@ impl<'c> Step<'c> {
             had,
             status: next.state.as_str(),
             attempts: next.attempts,
-            due,
-            token,
-            until,
-            delivered,
+            due: facts.due,
+            token: facts.token,
+            until: facts.until,
+            delivered: facts.delivered,
             noted: false,
             code: None,
             error: None,
@@ -151,8 +143,8 @@ pub(super) async fn follow(
     for row in &rows {
         let columns = Columns::new("deliveries", row);
         let place = (
-            columns.text("mode")?,
-            columns.text("partner_id")?,
+            columns.get::<&str>("mode")?,
+            columns.get::<&str>("partner_id")?,
             columns.get::<Uuid>("id")?,
         );
         let due = latest.entry(place).or_insert(i64::MIN);

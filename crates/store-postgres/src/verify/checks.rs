@@ -1,38 +1,34 @@
-//! The CHECKs of the schema, asked of every row: one that was left out for a while, or is not
-//! validated, may be broken by rows that are there.
+//! What the schema forbids, asked of every row: a CHECK or a reference that was left out for a
+//! while, or is not validated, may be broken by rows that are there.
 
 use kernel::StoreError;
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::AssertSqlSafe;
+use store_rows::verify::Tell;
 
-use super::{Breaches, Work, text};
+use super::Seen;
 use crate::errors;
 
-impl Work<'_> {
-    /// Each table is gone through once, with all of its CHECKs.
-    pub(super) async fn checks(&mut self) -> Result<(), StoreError> {
-        let name = "database-is-whole";
-        let mut breaches = Breaches::default();
-        let rows = sqlx::query(CHECKED)
-            .fetch_all(&mut *self.conn)
+impl Seen<'_> {
+    /// Tells what each of the statements answers that a statement makes of the catalogue.
+    pub(super) async fn made(
+        &mut self,
+        making: &'static str,
+        tell: Tell<'_>,
+    ) -> Result<(), StoreError> {
+        let statements: Vec<String> = sqlx::query_scalar(making)
+            .fetch_all(&mut *self.0)
             .await
             .map_err(errors::statement)?;
-        for row in &rows {
+        for statement in statements {
             // The names and expressions are the catalogue's own.
-            let statement = AssertSqlSafe(text(row, "statement")?);
-            self.each(name, statement, |row| {
-                let broken: String = row.try_get(0).map_err(errors::statement)?;
-                breaches.add(|| broken);
-                Ok(())
-            })
-            .await?;
+            self.said(AssertSqlSafe(statement), tell).await?;
         }
-        self.found(name, breaches);
         Ok(())
     }
 }
 
 /// One statement for each table that has CHECKs: its rows that break one, with the CHECK's name.
-const CHECKED: &str = "SELECT format(
+pub(super) const CHECKS: &str = "SELECT format(
          $$SELECT concat_ws(' ', %L, concat_ws('/', to_jsonb(t) ->> 'mode', to_jsonb(t) ->> 'partner_id',
                             coalesce(to_jsonb(t) ->> 'id', to_jsonb(t) ->> 'asset')), 'breaks', b.broken)
            FROM %I AS t CROSS JOIN LATERAL unnest(array_remove(ARRAY[%s], NULL)) AS b (broken)$$,
@@ -44,3 +40,24 @@ const CHECKED: &str = "SELECT format(
      JOIN pg_class AS r ON r.oid = c.conrelid
      WHERE c.contype = 'c' AND r.relnamespace = current_schema()::regnamespace
      GROUP BY r.relname ORDER BY r.relname";
+
+/// One statement for each reference: the rows that have it, and whose row is not there.
+pub(super) const REFERENCES: &str = "SELECT format(
+         $$SELECT concat_ws('/', to_jsonb(c) ->> 'mode', to_jsonb(c) ->> 'partner_id') || %L
+           FROM %I AS c
+           WHERE (%s) IS NOT NULL AND NOT EXISTS (SELECT FROM %I AS p WHERE (%s) = (%s))$$,
+         format(' in %s refers to no row of %s', r.relname, o.relname),
+         r.relname, k.own, o.relname, k.their, k.own
+     ) AS statement
+     FROM pg_constraint AS c
+     JOIN pg_class AS r ON r.oid = c.conrelid
+     JOIN pg_class AS o ON o.oid = c.confrelid
+     CROSS JOIN LATERAL (
+         SELECT string_agg(format('c.%I', a.attname), ', ' ORDER BY n.place) AS own,
+                string_agg(format('p.%I', b.attname), ', ' ORDER BY n.place) AS their
+         FROM unnest(c.conkey, c.confkey) WITH ORDINALITY AS n (own, their, place)
+         JOIN pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = n.own
+         JOIN pg_attribute AS b ON b.attrelid = c.confrelid AND b.attnum = n.their
+     ) AS k
+     WHERE c.contype = 'f' AND r.relnamespace = current_schema()::regnamespace
+     ORDER BY r.relname, c.conname";

@@ -3,8 +3,10 @@
 //! A session's name in events and routes is made once: made while looking for it, it would be made
 //! for each of those.
 
+use store_rows::verify::Asked;
+
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 9] = [
+pub(super) const INVARIANTS: Asked = &[
     ("session-says-it-was-made", MADE),
     ("ended-session-has-one-event", ENDED),
     ("event-has-its-session", SAID),

@@ -1,7 +1,9 @@
 //! Invariants that rows show by themselves. Each query answers one text per breach.
 
+use store_rows::verify::Asked;
+
 /// Rows of each table.
-pub(super) const FIGURES: [(&str, &str); 19] = [
+pub(super) const FIGURES: Asked = &[
     ("partners", "SELECT count(*) FROM partners"),
     ("api_keys", "SELECT count(*) FROM api_keys"),
     ("pools", "SELECT count(*) FROM pools"),
@@ -30,8 +32,7 @@ pub(super) const FIGURES: [(&str, &str); 19] = [
 ];
 
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 22] = [
-    ("rows-refer-to-rows", REFERENCES),
+pub(super) const INVARIANTS: Asked = &[
     ("consumed-quote-has-one-trade", CONSUMED_WITHOUT_TRADE),
     ("trade-has-one-consumed-quote", TRADE_WITHOUT_CONSUMED),
     ("quote-has-one-fate", TWO_FATES),
@@ -54,136 +55,6 @@ pub(super) const INVARIANTS: [(&str, &str); 22] = [
     ("idempotency-record-is-of-its-trade", ANSWERED),
     ("rows-stay-in-their-mode", MODES),
 ];
-
-/// Every reference of the schema, asked for once more.
-const REFERENCES: &str = "SELECT c.mode || '/' || c.partner_id || ' in pools_profiles refers to no row of partners'
-     FROM pools_profiles AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in api_keys refers to no row of partners'
-     FROM api_keys AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in webhook_endpoints refers to no row of partners'
-     FROM webhook_endpoints AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in webhook_secrets refers to no row of webhook_endpoints'
-     FROM webhook_secrets AS c LEFT JOIN webhook_endpoints AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.endpoint_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in books refers to no row of partners'
-     FROM books AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in quotes refers to no row of partners'
-     FROM quotes AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in trades refers to no row of quotes'
-     FROM trades AS c LEFT JOIN quotes AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.quote_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in trade_transitions refers to no row of trades'
-     FROM trade_transitions AS c LEFT JOIN trades AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.trade_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in trade_transitions refers to no row of allowed_trade_transitions'
-     FROM trade_transitions AS c LEFT JOIN allowed_trade_transitions AS p ON p.from_status = c.from_status AND p.to_status = c.to_status
-     WHERE p.from_status IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in accounts refers to no row of partners'
-     FROM accounts AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in ledger_entries refers to no row of partners'
-     FROM ledger_entries AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in ledger_entries refers to no row of trades'
-     FROM ledger_entries AS c LEFT JOIN trades AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.trade_id
-     WHERE p.mode IS NULL AND c.trade_id IS NOT NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in deposits refers to no row of ledger_entries'
-     FROM deposits AS c LEFT JOIN ledger_entries AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.entry_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in velocity refers to no row of partners'
-     FROM velocity AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in commitments refers to no row of partners'
-     FROM commitments AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in idempotency_keys refers to no row of trades'
-     FROM idempotency_keys AS c LEFT JOIN trades AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.trade_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in events refers to no row of partners'
-     FROM events AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in deliveries refers to no row of events'
-     FROM deliveries AS c LEFT JOIN events AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.event_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in deliveries refers to no row of webhook_endpoints'
-     FROM deliveries AS c LEFT JOIN webhook_endpoints AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.endpoint_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in gate_profiles refers to no row of partners'
-     FROM gate_profiles AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in answers refers to no row of partners'
-     FROM answers AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in session_tallies refers to no row of partners'
-     FROM session_tallies AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in branding refers to no row of partners'
-     FROM branding AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in sessions refers to no row of partners'
-     FROM sessions AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in quote_previews refers to no row of partners'
-     FROM quote_previews AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in quote_previews refers to no row of sessions'
-     FROM quote_previews AS c
-     LEFT JOIN sessions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.session_id
-     WHERE c.session_id IS NOT NULL AND p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in transactions refers to no row of sessions'
-     FROM transactions AS c LEFT JOIN sessions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.session_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in customers refers to no row of partners'
-     FROM customers AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in signed_quotes refers to no row of partners'
-     FROM signed_quotes AS c LEFT JOIN partners AS p ON p.mode = c.mode AND p.partner_id = c.partner_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in rail_records refers to no row of signed_quotes'
-     FROM rail_records AS c LEFT JOIN signed_quotes AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.quote_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in rail_records refers to no row of sessions'
-     FROM rail_records AS c LEFT JOIN sessions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.session_id
-     WHERE p.mode IS NULL
-     UNION ALL
-     SELECT c.mode || '/' || c.partner_id || ' in rail_records refers to no row of transactions'
-     FROM rail_records AS c LEFT JOIN transactions AS p ON p.mode = c.mode AND p.partner_id = c.partner_id AND p.id = c.transaction_id
-     WHERE p.mode IS NULL";
 
 const CONSUMED_WITHOUT_TRADE: &str =
     "SELECT q.mode || '/' || q.partner_id || ' quote ' || ulid(q.id) || ' is consumed without a trade of that instant'

@@ -1,17 +1,9 @@
-//! Invariants of signed quotes and rail records: those that rows show by themselves, and those that
-//! need a record's own arithmetic or the master key.
+//! Invariants of signed quotes and rail records that rows show by themselves.
 
-use gate_core::transaction::Transaction;
-use kernel::StoreError;
-use partner_core::audit::Breaches;
-use sqlx::postgres::PgRow;
-
-use super::{Work, named};
-use crate::row::Columns;
-use crate::{rails, signed_quotes};
+use store_rows::verify::Asked;
 
 /// The name of each invariant, with the query for the rows that break it.
-pub(super) const INVARIANTS: [(&str, &str); 4] = [
+pub(super) const INVARIANTS: Asked = &[
     ("consumed-quote-has-its-record", REDEEMED),
     ("rail-record-says-how-it-stands", SAID),
     ("event-has-its-rail-record", TOLD_OF),
@@ -70,93 +62,3 @@ const SETTLED: &str =
                 THEN (r.status, r.ended_at) IS DISTINCT FROM ('settled', s.completed_at)
                 ELSE r.status = 'settled'
                      AND coalesce(s.completed_at, s.cancelled_at, s.expired_at, r.ended_at + 1) > r.ended_at END";
-
-impl Work<'_> {
-    pub(super) async fn rails(&mut self) -> Result<(), StoreError> {
-        self.transactions_of_rails().await?;
-        self.signatures().await
-    }
-
-    /// A record's transaction has its quote's legs, rate and fees, and stands as the record does.
-    async fn transactions_of_rails(&mut self) -> Result<(), StoreError> {
-        let name = "rail-record-has-its-transaction";
-        let mut breaches = Breaches::default();
-        self.each(name, TRANSACTIONS, |row| {
-            // What cannot be read has its own name.
-            let mode = Columns::new("rail_records", row).mode()?;
-            let record = rails::record(row, mode);
-            if let Ok(record) = record
-                && !tells(row, &record.transaction())?
-            {
-                let record = named(row, "rail record")?;
-                breaches.add(|| format!("{record} has a transaction that is not its own"));
-            }
-            Ok(())
-        })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
-    }
-
-    /// A quote is what it was when it was signed.
-    async fn signatures(&mut self) -> Result<(), StoreError> {
-        let name = "signed-quote-is-as-it-was-signed";
-        let sealer = self.sealer;
-        let mut breaches = Breaches::default();
-        self.each(name, SIGNED_QUOTES, |row| {
-            let mode = Columns::new("signed_quotes", row).mode()?;
-            let quote = signed_quotes::quote(row, mode);
-            if quote.is_ok_and(|quote| !quote.is_genuine(sealer)) {
-                let quote = named(row, "signed quote")?;
-                breaches.add(|| format!("{quote} is not what was signed"));
-            }
-            Ok(())
-        })
-        .await?;
-        self.found(name, breaches);
-        Ok(())
-    }
-}
-
-pub(super) const SIGNED_QUOTES: &str =
-    "SELECT mode, partner_id, id, side, currency, asset, asset_scale, network, payment_method, fiat, crypto, rate,
-            service_fee, network_fee, signature, created_at, expires_at, consumed_at
-     FROM signed_quotes";
-
-/// Records with their quote's terms and what their transaction says.
-pub(super) const TRANSACTIONS: &str =
-    "SELECT r.mode, r.partner_id, r.id, r.kind, r.quote_id, r.session_id, r.transaction_id, r.instructions, r.status,
-            r.failure_code, r.created_at, r.ended_at, r.attempts, r.ask_token, r.ask_at, q.side, q.currency, q.asset,
-            q.asset_scale, q.network, q.payment_method, q.fiat, q.crypto, q.rate, q.service_fee, q.network_fee,
-            t.action AS t_action, t.status AS t_status, t.token AS t_token, t.network AS t_network,
-            t.currency AS t_currency, t.payment_method AS t_method, t.fiat_amount AS t_fiat, t.token_amount AS t_crypto,
-            t.exchange_rate AS t_rate, t.total_fees AS t_fees, t.local_rail_transaction_id AS t_record,
-            (t.session_id, t.created_at) IS NOT DISTINCT FROM (r.session_id, r.created_at)
-                AND t.completed_at IS NOT DISTINCT FROM CASE r.status WHEN 'settled' THEN r.ended_at END AS t_fits
-     FROM rail_records AS r
-     JOIN signed_quotes AS q ON q.mode = r.mode AND q.partner_id = r.partner_id AND q.id = r.quote_id
-     LEFT JOIN transactions AS t ON t.mode = r.mode AND t.partner_id = r.partner_id AND t.id = r.transaction_id";
-
-/// Does what is stored beside a record say what the record's transaction has to?
-fn tells(row: &PgRow, expected: &Transaction) -> Result<bool, StoreError> {
-    let row = Columns::new("transactions", row);
-    let texts = [
-        ("t_action", Some(expected.action.as_str())),
-        ("t_status", Some(expected.state.status().as_str())),
-        ("t_token", expected.token.as_deref()),
-        ("t_network", expected.network.as_deref()),
-        ("t_currency", Some(expected.currency.as_str())),
-        ("t_method", expected.payment_method.as_deref()),
-        ("t_fiat", expected.fiat_amount.as_deref()),
-        ("t_crypto", expected.token_amount.as_deref()),
-        ("t_rate", expected.exchange_rate.as_deref()),
-        ("t_fees", expected.total_fees.as_deref()),
-        ("t_record", expected.local_rail_transaction_id.as_deref()),
-    ];
-    for (column, text) in texts {
-        if row.opt_text(column)? != text {
-            return Ok(false);
-        }
-    }
-    row.flag("t_fits")
-}
