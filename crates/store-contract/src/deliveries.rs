@@ -81,12 +81,12 @@ impl<F: Fixture> World<F> {
         claimed.into_iter().map(|one| (order.token, one)).collect()
     }
 
-    async fn claim_by(&self, order: &ClaimOrder) -> Vec<Claimed> {
+    pub(crate) async fn claim_by(&self, order: &ClaimOrder) -> Vec<Claimed> {
         let port = &self.ports().deliveries;
         port.deliveries_claim(order).await.unwrap()
     }
 
-    async fn conclude(&self, token: u64, claimed: &Claimed, ending: Ending) -> Cas {
+    pub(crate) async fn conclude(&self, token: u64, claimed: &Claimed, ending: Ending) -> Cas {
         let (response_status, error) = match ending {
             Ending::Delivered => (Some(204), None),
             Ending::RetryAfter(_) => (Some(503), Some("status 503".to_owned())),

@@ -299,3 +299,62 @@ pub async fn a_dead_letter_is_replayed_and_no_other(store: impl GateFixture) {
         .collect();
     assert_eq!(ids, ["e1"]);
 }
+
+// rule: webhook.replay, webhook.one-holder
+pub async fn a_replay_beside_workers_is_delivered_once(store: impl GateFixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let endpoint = world.endpoint(Mode::Test, Service::Gate, "https://shop.example/hooks");
+    world.set_endpoint(&member, &endpoint).await;
+    let who = &member.who;
+    let event = world.gate_event(who, "a", "webhook.test", "e1");
+    world.say(&event).await.unwrap();
+    let order = |token| ClaimOrder {
+        mode: Mode::Test,
+        service: Service::Gate,
+        room: Room {
+            total: 10,
+            each: 10,
+            ..Room::default()
+        },
+        token,
+        lease: Duration::from_secs(30),
+    };
+    let desk = world.fixture.gate().desk.clone();
+    let replay = async || {
+        let replayed = desk.delivery_replay(who, Service::Gate, event.delivery);
+        replayed.await.unwrap().unwrap().0
+    };
+    for round in 0..8 {
+        let first = order(round * 10 + 1);
+        let given_up = world.claim_by(&first).await.remove(0);
+        let concluded = world.conclude(first.token, &given_up, Ending::GivenUp);
+        assert_eq!(concluded.await, Cas::Won);
+        let orders = [2, 3, 4].map(|number| order(round * 10 + number));
+        // Workers look while two ask for it again; another looks once both have had their answer.
+        let (one, two, soon, later) = tokio::join!(
+            replay(),
+            replay(),
+            world.claim_by(&orders[0]),
+            world.claim_by(&orders[1]),
+        );
+        let last = world.claim_by(&orders[2]).await;
+        let won = [one, two].into_iter().filter(|asked| *asked == Cas::Won);
+        assert_eq!(won.count(), 1);
+        let held: Vec<_> = orders
+            .iter()
+            .zip([soon, later, last])
+            .flat_map(|(order, claimed)| claimed.into_iter().map(|it| (order.token, it)))
+            .collect();
+        let [(token, claimed)] = &held[..] else {
+            panic!("{} hold it", held.len())
+        };
+        // Who gave it up has nothing more to say of it.
+        let late = world
+            .conclude(first.token, &given_up, Ending::Delivered)
+            .await;
+        assert_eq!(late, Cas::Lost);
+        let back = world.conclude(*token, claimed, Ending::HandedBack).await;
+        assert_eq!(back, Cas::Won);
+    }
+}

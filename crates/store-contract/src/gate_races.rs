@@ -48,6 +48,35 @@ pub async fn of_raced_creates_under_one_key_one_counts(store: impl GateFixture) 
     world.assert_clean().await;
 }
 
+// rule: idempotency.kept, idempotency.gate-replay
+pub async fn of_retries_beside_a_sweep_one_counts(store: impl GateFixture) {
+    let world = World::new(store);
+    let gate = world.open_gate("acme", Mode::Test, None).await;
+    gate.opened("one", draft("5")).await;
+    // In its last instant the answer counts; in the next it is written over; later it is swept meanwhile.
+    let ages = [DAY - INSTANT, INSTANT, DAY + INSTANT];
+    for (later, made) in ages.into_iter().zip(1..) {
+        world.clock().advance(later);
+        let (mut retrying, mut sweeping) = (JoinSet::new(), JoinSet::new());
+        for _ in 0..6 {
+            retrying.spawn(gate.clone().create("one".to_owned(), draft("5")));
+            let housekeeping = world.ports().housekeeping.clone();
+            sweeping.spawn(async move { housekeeping.idempotency_sweep(DAY, 10).await });
+        }
+        let given = retrying.join_all().await;
+        let newest = world.sessions(&gate.access.tenant).await;
+        assert_eq!(newest.len(), made, "{later:?} later");
+        let id = newest[0].id.to_string().into_bytes();
+        for given in given {
+            assert_eq!(given.unwrap().into_answer().body, id);
+        }
+        for swept in sweeping.join_all().await {
+            swept.unwrap();
+        }
+    }
+    world.assert_clean().await;
+}
+
 // rule: gate.quota.exact
 pub async fn raced_creates_stay_within_the_quota(store: impl GateFixture) {
     let world = World::new(store);

@@ -154,9 +154,11 @@ macro_rules! gate_contract {
                 a_dropped_gate_transaction_leaves_nothing, a_session_says_each_thing_once;
             gate: a_kept_answer_is_overwritten_once_expired,
                 a_tally_that_moved_on_is_not_written_over, an_old_revision_of_branding_is_refused,
-                a_gate_profile_comes_with_the_key, a_dead_letter_is_replayed_and_no_other;
+                a_gate_profile_comes_with_the_key, a_dead_letter_is_replayed_and_no_other,
+                a_replay_beside_workers_is_delivered_once;
             gate_races: of_raced_creates_under_one_key_one_counts,
-                raced_creates_stay_within_the_quota, of_raced_ends_one_happens,
+                raced_creates_stay_within_the_quota, of_retries_beside_a_sweep_one_counts,
+                of_raced_ends_one_happens,
                 raced_changes_of_branding_all_count;
             customers: a_customer_reads_back_as_it_was_kept,
                 what_a_customer_is_found_by_stays_its_own,
