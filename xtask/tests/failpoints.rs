@@ -119,6 +119,47 @@ fn each_step_is_in_the_code_of_an_adapter_exactly_once() {
     }
 }
 
+/// Names of transactions in a use case: given as they begin, or by the deed that is done in them.
+fn begun_in(text: &str) -> BTreeSet<String> {
+    let begun = text.split("begin(\"").skip(1);
+    let begun = begun.filter_map(|rest| rest.split('"').next());
+    let deeds = text.split("fn name(&self)").skip(1);
+    let deeds = deeds.filter_map(|rest| rest.split("\n    }").next());
+    let deeds = deeds.flat_map(|names| names.split('"').skip(1).step_by(2));
+    begun.chain(deeds).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_a_request_changes_is_committed_at_a_point_of_its_own() {
+    let workspace = Workspace::find().unwrap();
+    let of_cores = |file: &String| {
+        let cores = ["gate-core", "pools-core"].map(|core| format!("crates/{core}/src/usecases/"));
+        cores.iter().any(|core| file.starts_with(core))
+    };
+    let mut begun = BTreeSet::new();
+    for file in workspace.files().unwrap().into_iter().filter(of_cores) {
+        begun.extend(begun_in(&product_text(&workspace, &file)));
+    }
+    for known in ["customer_delete", "rail_create", "trade_apply"] {
+        assert!(begun.contains(known), "{known}: {begun:?}");
+    }
+    let named: BTreeSet<String> = commits()
+        .unwrap()
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    let nameless: Vec<&String> = begun.difference(&named).collect();
+    // Counts that are taken anew, and a read.
+    assert_eq!(nameless, ["recount", "signed_quote_read"]);
+}
+
+/// A file without its tests.
+fn product_text(workspace: &Workspace, file: &str) -> String {
+    let text = workspace.text(file).unwrap().unwrap_or_default();
+    let lines = product_code(&text).lines().count();
+    text.lines().take(lines).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn adapters_run_no_step_that_is_not_listed() {
     let steps = steps().unwrap();
