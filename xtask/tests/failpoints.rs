@@ -138,7 +138,7 @@ fn what_a_request_changes_is_committed_at_a_point_of_its_own() {
     };
     let mut begun = BTreeSet::new();
     for file in workspace.files().unwrap().into_iter().filter(of_cores) {
-        begun.extend(begun_in(&product_text(&workspace, &file)));
+        begun.extend(begun_in(&product_text(&workspace, &file).unwrap()));
     }
     for known in ["customer_delete", "rail_create", "trade_apply"] {
         assert!(begun.contains(known), "{known}: {begun:?}");
@@ -154,10 +154,10 @@ fn what_a_request_changes_is_committed_at_a_point_of_its_own() {
 }
 
 /// A file without its tests.
-fn product_text(workspace: &Workspace, file: &str) -> String {
-    let text = workspace.text(file).unwrap().unwrap_or_default();
+fn product_text(workspace: &Workspace, file: &str) -> Result<String> {
+    let text = workspace.text(file)?.unwrap_or_default();
     let lines = product_code(&text).lines().count();
-    text.lines().take(lines).collect::<Vec<_>>().join("\n")
+    Ok(text.lines().take(lines).collect::<Vec<_>>().join("\n"))
 }
 
 #[test]
