@@ -1,8 +1,10 @@
 //! `cargo xtask openapi`: the published contracts are what the services print.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
+use crate::programs::{self, PLAIN};
 use crate::workspace::Workspace;
 use crate::{Result, process};
 
@@ -38,14 +40,14 @@ const DOCUMENTS: [Document; 5] = [
 const SHOWN_LINES: usize = 12;
 
 pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<()> {
-    build(workspace)?;
+    let programs = programs::build(workspace, PLAIN, &["pools-service", "gate-service"])?;
     DOCUMENTS
         .iter()
-        .try_for_each(|document| publish(workspace, document, check))
+        .try_for_each(|document| publish(workspace, &programs, document, check))
 }
 
-fn publish(workspace: &Workspace, document: &Document, check: bool) -> Result<()> {
-    let generated = generate(workspace, document)?;
+fn publish(workspace: &Workspace, programs: &Path, document: &Document, check: bool) -> Result<()> {
+    let generated = generate(workspace, programs, document)?;
     let published = format!("docs/openapi/{}.yaml", document.name);
     let path = workspace.path(&published);
     let committed = if path.is_file() {
@@ -72,24 +74,9 @@ fn publish(workspace: &Workspace, document: &Document, check: bool) -> Result<()
     Ok(())
 }
 
-fn build(workspace: &Workspace) -> Result<()> {
-    let mut build = workspace.cargo();
-    build.args([
-        "build",
-        "--locked",
-        "--package",
-        "pools-service",
-        "--package",
-        "gate-service",
-        "--bins",
-    ]);
-    process::run(&mut build)
-}
-
-fn generate(workspace: &Workspace, document: &Document) -> Result<String> {
+fn generate(workspace: &Workspace, programs: &Path, document: &Document) -> Result<String> {
     let Document { name, program } = document;
-    let path = workspace.target()?.join("debug").join(program);
-    let mut command = Command::new(path);
+    let mut command = Command::new(programs.join(program));
     command
         .current_dir(workspace.root())
         .args(["openapi", name]);
