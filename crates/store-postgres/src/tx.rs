@@ -158,6 +158,12 @@ impl PgTx {
         committed
     }
 
+    /// Ends it without a change. Dropped, it would keep its locks until somebody comes to the connection, and who passes over
+    /// what is locked would pass over what it had.
+    pub(crate) async fn leave(self) -> Result<(), StoreError> {
+        self.tx.rollback().await.map_err(errors::statement)
+    }
+
     /// Passes the outcome of a guarded write on, and notes that a race was lost.
     pub(crate) fn noting(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {

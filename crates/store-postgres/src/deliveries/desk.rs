@@ -77,6 +77,7 @@ impl DeliveryDesk for PostgresStore {
         let row = Columns::new("deliveries", &row);
         let (mut view, stored) = (view(&row, who.mode)?, stored(&row)?);
         let Some(next) = stored.progress.advance(Act::Replay, now) else {
+            tx.leave().await?;
             return Ok(Some((Cas::Lost, view)));
         };
         apply(tx.conn(), &[Step::new(who.mode, &stored, next)]).await?;
