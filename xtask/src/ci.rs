@@ -51,7 +51,7 @@ const STEPS: [(&str, Step); 10] = [
 ];
 
 /// What cargo calls instead of the compiler for members of the workspace, and what that adds.
-const LINTING: [(&str, &str); 2] = [
+pub(crate) const LINTING: [(&str, &str); 2] = [
     ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
     (
         "CLIPPY_ARGS",
