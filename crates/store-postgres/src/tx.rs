@@ -158,8 +158,8 @@ impl PgTx {
         committed
     }
 
-    /// Ends it without a change. Dropped, it would keep its locks until somebody comes to the connection, and who passes over
-    /// what is locked would pass over what it had.
+    /// Ends it without a change. Dropped, it would let go of its locks somewhat later, behind the caller's back, and who passes
+    /// over what is locked would pass over what it had.
     pub(crate) async fn leave(self) -> Result<(), StoreError> {
         self.tx.rollback().await.map_err(errors::statement)
     }
