@@ -95,7 +95,7 @@ pub(crate) async fn live_secrets(
     Ok(found)
 }
 
-/// Replaces the partner's endpoint for a service, with all its secrets.
+/// Replaces the partner's endpoint for a service, with all its secrets. Under a new id it takes over what waits.
 pub(crate) async fn put(
     conn: &mut PgConnection,
     who: &Tenant,
@@ -103,31 +103,40 @@ pub(crate) async fn put(
 ) -> Result<(), StoreError> {
     check_mode(who, endpoint)?;
     sqlx::query(
-        "INSERT INTO webhook_endpoints (mode, partner_id, service, id, url) VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (mode, partner_id, service) DO UPDATE SET id = excluded.id, url = excluded.url",
+        "DELETE FROM webhook_secrets AS s USING webhook_endpoints AS w
+         WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3
+           AND s.mode = $1 AND s.partner_id = $2 AND s.endpoint_id = w.id",
     )
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())
     .bind(endpoint.service.as_str())
-    .bind(key(endpoint.id))
-    .bind(&endpoint.url)
     .execute(&mut *conn)
     .await
     .map_err(errors::statement)?;
-    sqlx::query(
-        "DELETE FROM webhook_secrets WHERE mode = $1 AND partner_id = $2 AND endpoint_id = $3",
-    )
-    .bind(who.mode.as_str())
-    .bind(who.partner.as_str())
-    .bind(key(endpoint.id))
-    .execute(&mut *conn)
-    .await
-    .map_err(errors::statement)?;
+    sqlx::query(PUT)
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(endpoint.service.as_str())
+        .bind(key(endpoint.id))
+        .bind(&endpoint.url)
+        .execute(&mut *conn)
+        .await
+        .map_err(errors::statement)?;
     for (place, secret) in (0_i16..).zip(&endpoint.secrets) {
         secret_insert(conn, who, endpoint.id, place, secret).await?;
     }
     Ok(())
 }
+
+/// One statement, because references are checked when a statement ends.
+const PUT: &str = "WITH followed AS (
+         UPDATE deliveries AS d SET endpoint_id = $4
+         FROM webhook_endpoints AS w
+         WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3 AND w.id <> $4
+           AND d.mode = $1 AND d.partner_id = $2 AND d.endpoint_id = w.id
+     )
+     INSERT INTO webhook_endpoints (mode, partner_id, service, id, url) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (mode, partner_id, service) DO UPDATE SET id = excluded.id, url = excluded.url";
 
 async fn secret_insert(
     conn: &mut PgConnection,

@@ -1,0 +1,2 @@
+-- An embedded database is on one machine: its references to an endpoint may move by themselves.
+SELECT 1;
