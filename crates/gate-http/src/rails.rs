@@ -54,122 +54,119 @@ pub(crate) enum PayOutStatusWord {
     Failed,
 }
 
-/// A pay-in: the user of a session pays what a quote has locked.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = PayIn)]
-pub(crate) struct PayInRecord {
-    /// Its id.
-    #[schema(example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
-    id: String,
-    /// `rail_pay_in`
-    #[schema(example = "rail_pay_in")]
-    object: &'static str,
-    /// `pay_in`
-    #[schema(example = "pay_in")]
-    kind: &'static str,
-    /// Branch on this.
-    #[schema(value_type = PayInStatusWord)]
-    status: &'static str,
-    /// What the payer needs, in the rail's own words: names and texts.
-    #[schema(required = true)]
-    instructions: Option<BTreeMap<String, String>>,
-    /// The quote it has redeemed.
-    #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
-    quote_id: String,
-    /// The session whose user pays or is paid.
-    #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
-    session_id: String,
-    /// ISO 4217 code.
-    #[schema(example = "EUR")]
-    currency: String,
-    /// The asset.
-    #[schema(example = "USDT")]
-    asset: String,
-    /// The fiat side.
-    #[schema(example = "100.00")]
-    fiat_amount: String,
-    /// The crypto side.
-    #[schema(example = "106.605318")]
-    crypto_amount: String,
-    /// Output per input before fees.
-    #[schema(example = "1.0822875")]
-    exchange_rate: String,
-    /// What it costs.
-    fees: FeesRecord,
-    /// The method paid with, or out by.
-    #[schema(example = "sepa")]
-    payment_method: String,
-    /// Why it has failed, in a word; null unless it has.
-    #[schema(required = true, example = "provider_declined")]
-    failure_code: Option<String>,
-    /// When it was made.
-    #[schema(format = DateTime)]
-    created_at: String,
-    /// When its status last changed.
-    #[schema(format = DateTime)]
-    updated_at: String,
-    /// When the money had moved; null unless it has.
-    #[schema(required = true, format = DateTime)]
-    settled_at: Option<String>,
+/// Both kinds have the same fields; what is said of them differs.
+macro_rules! records {
+    ($($(#[$about:meta])* $name:ident as $schema:ident {
+        id: $id:literal, object: $object:literal, kind: $kind:literal, status: $status:ident, $(#[$instructions:meta])* instructions
+    })*) => {$(
+        $(#[$about])*
+        #[derive(Debug, Serialize, ToSchema)]
+        #[schema(as = $schema)]
+        pub(crate) struct $name {
+            /// Its id.
+            #[schema(example = $id)]
+            id: String,
+            #[doc = concat!("`", $object, "`")]
+            #[schema(example = $object)]
+            object: &'static str,
+            #[doc = concat!("`", $kind, "`")]
+            #[schema(example = $kind)]
+            kind: &'static str,
+            /// Branch on this.
+            #[schema(value_type = $status)]
+            status: &'static str,
+            $(#[$instructions])*
+            #[schema(required = true)]
+            instructions: Option<BTreeMap<String, String>>,
+            /// The quote it has redeemed.
+            #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+            quote_id: String,
+            /// The session whose user pays or is paid.
+            #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+            session_id: String,
+            /// ISO 4217 code.
+            #[schema(example = "EUR")]
+            currency: String,
+            /// The asset.
+            #[schema(example = "USDT")]
+            asset: String,
+            /// The fiat side.
+            #[schema(example = "100.00")]
+            fiat_amount: String,
+            /// The crypto side.
+            #[schema(example = "106.605318")]
+            crypto_amount: String,
+            /// Output per input before fees.
+            #[schema(example = "1.0822875")]
+            exchange_rate: String,
+            /// What it costs.
+            fees: FeesRecord,
+            /// The method paid with, or out by.
+            #[schema(example = "sepa")]
+            payment_method: String,
+            /// Why it has failed, in a word; null unless it has.
+            #[schema(required = true, example = "provider_declined")]
+            failure_code: Option<String>,
+            /// When it was made.
+            #[schema(format = DateTime)]
+            created_at: String,
+            /// When its status last changed.
+            #[schema(format = DateTime)]
+            updated_at: String,
+            /// When the money had moved; null unless it has.
+            #[schema(required = true, format = DateTime)]
+            settled_at: Option<String>,
+        }
+
+        impl $name {
+            fn of(record: &RailRecord) -> Self {
+                let (kind, terms) = (record.id.kind(), &record.terms);
+                let priced = &terms.priced;
+                Self {
+                    id: record.id.to_string(),
+                    object: kind.object(),
+                    kind: kind.as_str(),
+                    status: record.state.status().as_str(),
+                    instructions: record.instructions.clone().map(|it| it.0),
+                    quote_id: record.quote.to_string(),
+                    session_id: record.session.to_string(),
+                    currency: terms.currency().code().to_owned(),
+                    asset: terms.asset().code().to_owned(),
+                    fiat_amount: priced.fiat.to_string(),
+                    crypto_amount: priced.crypto.to_string(),
+                    exchange_rate: priced.rate.to_string(),
+                    fees: FeesRecord::of(&priced.fees),
+                    payment_method: terms.payment_method.clone(),
+                    failure_code: record.state.failure_code().map(str::to_owned),
+                    created_at: instant(record.created_at),
+                    updated_at: instant(record.updated_at()),
+                    settled_at: record.state.settled_at().map(instant),
+                }
+            }
+        }
+    )*};
 }
 
-/// A pay-out: the user of a session is paid what a quote has locked.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = PayOut)]
-pub(crate) struct PayOutRecord {
-    /// Its id.
-    #[schema(example = "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
-    id: String,
-    /// `rail_pay_out`
-    #[schema(example = "rail_pay_out")]
-    object: &'static str,
-    /// `pay_out`
-    #[schema(example = "pay_out")]
-    kind: &'static str,
-    /// Branch on this.
-    #[schema(value_type = PayOutStatusWord)]
-    status: &'static str,
-    /// Always null: nobody has to pay anything in.
-    #[schema(required = true)]
-    instructions: Option<BTreeMap<String, String>>,
-    /// The quote it has redeemed.
-    #[schema(example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
-    quote_id: String,
-    /// The session whose user pays or is paid.
-    #[schema(example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
-    session_id: String,
-    /// ISO 4217 code.
-    #[schema(example = "EUR")]
-    currency: String,
-    /// The asset.
-    #[schema(example = "USDT")]
-    asset: String,
-    /// The fiat side.
-    #[schema(example = "100.00")]
-    fiat_amount: String,
-    /// The crypto side.
-    #[schema(example = "106.605318")]
-    crypto_amount: String,
-    /// Output per input before fees.
-    #[schema(example = "1.0822875")]
-    exchange_rate: String,
-    /// What it costs.
-    fees: FeesRecord,
-    /// The method paid with, or out by.
-    #[schema(example = "sepa")]
-    payment_method: String,
-    /// Why it has failed, in a word; null unless it has.
-    #[schema(required = true, example = "provider_declined")]
-    failure_code: Option<String>,
-    /// When it was made.
-    #[schema(format = DateTime)]
-    created_at: String,
-    /// When its status last changed.
-    #[schema(format = DateTime)]
-    updated_at: String,
-    /// When the money had moved; null unless it has.
-    #[schema(required = true, format = DateTime)]
-    settled_at: Option<String>,
+records! {
+    /// A pay-in: the user of a session pays what a quote has locked.
+    PayInRecord as PayIn {
+        id: "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        object: "rail_pay_in",
+        kind: "pay_in",
+        status: PayInStatusWord,
+        /// What the payer needs, in the rail's own words: names and texts.
+        instructions
+    }
+
+    /// A pay-out: the user of a session is paid what a quote has locked.
+    PayOutRecord as PayOut {
+        id: "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        object: "rail_pay_out",
+        kind: "pay_out",
+        status: PayOutStatusWord,
+        /// Always null: nobody has to pay anything in.
+        instructions
+    }
 }
 
 /// Create a pay-in
@@ -193,7 +190,7 @@ pub(crate) async fn create_pay_in(
     let redemption = request.of(RailKind::PayIn);
     let given = redeeming
         .redeem(who.access(), key.required()?, &redemption, &|record| {
-            pen.json(StatusCode::CREATED, &pay_in(record))
+            pen.json(StatusCode::CREATED, &PayInRecord::of(record))
         })
         .await
         .map_err(errors::redeem_error)?;
@@ -221,7 +218,7 @@ pub(crate) async fn create_pay_out(
     let redemption = request.of(RailKind::PayOut);
     let given = redeeming
         .redeem(who.access(), key.required()?, &redemption, &|record| {
-            pen.json(StatusCode::CREATED, &pay_out(record))
+            pen.json(StatusCode::CREATED, &PayOutRecord::of(record))
         })
         .await
         .map_err(errors::redeem_error)?;
@@ -242,7 +239,8 @@ pub(crate) async fn retrieve_pay_in(
 ) -> Result<Json<PayInRecord>, ApiError> {
     let id = id.parse(|text| RailId::parse(RailKind::PayIn, text))?;
     let found = app.parts().reading.rail(who.tenant(), id).await?;
-    Ok(Json(pay_in(&found.ok_or_else(ApiError::not_found)?)))
+    let found = found.ok_or_else(ApiError::not_found)?;
+    Ok(Json(PayInRecord::of(&found)))
 }
 
 /// Read a pay-out
@@ -259,7 +257,8 @@ pub(crate) async fn retrieve_pay_out(
 ) -> Result<Json<PayOutRecord>, ApiError> {
     let id = id.parse(|text| RailId::parse(RailKind::PayOut, text))?;
     let found = app.parts().reading.rail(who.tenant(), id).await?;
-    Ok(Json(pay_out(&found.ok_or_else(ApiError::not_found)?)))
+    let found = found.ok_or_else(ApiError::not_found)?;
+    Ok(Json(PayOutRecord::of(&found)))
 }
 
 impl RedeemRequest {
@@ -269,74 +268,5 @@ impl RedeemRequest {
             quote: self.quote_id,
             session: self.session_id,
         }
-    }
-}
-
-fn pay_in(record: &RailRecord) -> PayInRecord {
-    let PayOutRecord {
-        id,
-        object,
-        kind,
-        status,
-        instructions,
-        quote_id,
-        session_id,
-        currency,
-        asset,
-        fiat_amount,
-        crypto_amount,
-        exchange_rate,
-        fees,
-        payment_method,
-        failure_code,
-        created_at,
-        updated_at,
-        settled_at,
-    } = pay_out(record);
-    PayInRecord {
-        id,
-        object,
-        kind,
-        status,
-        instructions,
-        quote_id,
-        session_id,
-        currency,
-        asset,
-        fiat_amount,
-        crypto_amount,
-        exchange_rate,
-        fees,
-        payment_method,
-        failure_code,
-        created_at,
-        updated_at,
-        settled_at,
-    }
-}
-
-/// Both kinds have the same fields; a pay-out's instructions are none.
-fn pay_out(record: &RailRecord) -> PayOutRecord {
-    let (kind, terms) = (record.id.kind(), &record.terms);
-    let priced = &terms.priced;
-    PayOutRecord {
-        id: record.id.to_string(),
-        object: kind.object(),
-        kind: kind.as_str(),
-        status: record.state.status().as_str(),
-        instructions: record.instructions.clone().map(|it| it.0),
-        quote_id: record.quote.to_string(),
-        session_id: record.session.to_string(),
-        currency: terms.currency().code().to_owned(),
-        asset: terms.asset().code().to_owned(),
-        fiat_amount: priced.fiat.to_string(),
-        crypto_amount: priced.crypto.to_string(),
-        exchange_rate: priced.rate.to_string(),
-        fees: FeesRecord::of(&priced.fees),
-        payment_method: terms.payment_method.clone(),
-        failure_code: record.state.failure_code().map(str::to_owned),
-        created_at: instant(record.created_at),
-        updated_at: instant(record.updated_at()),
-        settled_at: record.state.settled_at().map(instant),
     }
 }
