@@ -147,7 +147,7 @@ async fn a_begin_that_is_dropped_leaves_no_transaction_behind() {
     assert_eq!(stored(&database).await, acknowledged);
 }
 
-/// Callers hang up wherever they are. What was acknowledged is there, and the store goes on.
+/// Callers hang up wherever they are, all but one in ten. What was acknowledged is there, and the store goes on.
 #[tokio::test]
 async fn a_storm_of_callers_who_hang_up_costs_nothing_that_was_acknowledged() {
     let database = Database::make().await;
@@ -156,12 +156,14 @@ async fn a_storm_of_callers_who_hang_up_costs_nothing_that_was_acknowledged() {
     let mut callers = Vec::new();
     for number in 0..300_u128 {
         let caller = tokio::spawn(emit(store.clone(), number));
-        let patience = Duration::from_micros(u64::try_from(number * 7919 % 20_011).unwrap());
-        let hangs_up = caller.abort_handle();
-        tokio::spawn(async move {
-            tokio::time::sleep(patience).await;
-            hangs_up.abort();
-        });
+        if number % 10 > 0 {
+            let patience = Duration::from_micros(u64::try_from(number * 7919 % 20_011).unwrap());
+            let hangs_up = caller.abort_handle();
+            tokio::spawn(async move {
+                tokio::time::sleep(patience).await;
+                hangs_up.abort();
+            });
+        }
         callers.push(caller);
         tokio::time::sleep(Duration::from_micros(500)).await;
     }
