@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use instruments::{directory, faults};
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreError, causes};
 use moka::sync::Cache;
 use partner_core::Access;
 use partner_core::key::KeyHash;
@@ -17,8 +17,6 @@ use partner_core::origin::Origin;
 use partner_core::pools::Pool;
 use partner_core::ports::Directory;
 use tokio::time::{Instant, MissedTickBehavior};
-
-use crate::causes;
 
 /// The longest life of an entry.
 pub const LONGEST_LIFE: Duration = Duration::from_secs(5);

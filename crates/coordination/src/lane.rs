@@ -15,13 +15,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use instruments::{Stopwatch, faults, lanes as measured, trace};
-use kernel::{Entropy, StoreError};
+use kernel::{Entropy, StoreError, causes};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
-
-use crate::causes;
 
 /// How often a single command is run when it loses races.
 const TRIES: u32 = 3;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use instruments::Stopwatch;
 use instruments::shared::{self as measured, Call};
-use kernel::{Entropy, Mode};
+use kernel::{Entropy, Mode, causes};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult, Script};
 use sha2::{Digest, Sha256};
@@ -24,8 +24,6 @@ use tokio::time::{Instant, sleep, timeout};
 pub use in_flight::SharedInFlight;
 pub use throttle::SharedThrottle;
 pub use url::{RedisUrl, UnreadUrl};
-
-use crate::causes;
 
 /// How long a connection that nobody uses goes unquestioned.
 const PROBE_EVERY: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use kernel::StoreError;
+use kernel::{StoreError, causes};
 use serde::Serialize;
 
 use crate::site::Site;
@@ -255,15 +255,7 @@ impl ApiError {
     /// Every cause, outermost first, in one line; `None` where nothing was kept.
     #[must_use]
     pub fn cause_chain(&self) -> Option<String> {
-        let first = self.0.cause.as_deref()?;
-        let mut line = first.to_string();
-        let mut next = first.source();
-        while let Some(cause) = next {
-            line.push_str(": ");
-            line.push_str(&cause.to_string());
-            next = cause.source();
-        }
-        Some(line)
+        Some(causes(self.0.cause.as_deref()?))
     }
 
     /// The six documented fields as bytes.

@@ -51,6 +51,20 @@ impl StoreError {
     }
 }
 
+/// A fault with every cause behind it, outermost first, in one line: what a log shows, because
+/// `Display` does not print the source.
+#[must_use]
+pub fn causes(fault: &dyn Error) -> String {
+    let mut line = fault.to_string();
+    let mut next = fault.source();
+    while let Some(cause) = next {
+        line.push_str(": ");
+        line.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    line
+}
+
 /// The outcome of a guarded write: did the precondition still hold?
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

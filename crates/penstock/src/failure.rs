@@ -48,13 +48,13 @@ impl From<OpenFault> for Failure {
     fn from(fault: OpenFault) -> Self {
         match fault {
             OpenFault::Config(faults) => faults.into(),
-            OpenFault::Store(_) => Self::Failed(runtime::causes(&fault)),
+            OpenFault::Store(_) => Self::Failed(kernel::causes(&fault)),
         }
     }
 }
 
 impl From<StoreError> for Failure {
     fn from(fault: StoreError) -> Self {
-        Self::Failed(runtime::causes(&fault))
+        Self::Failed(kernel::causes(&fault))
     }
 }

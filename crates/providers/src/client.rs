@@ -16,6 +16,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kernel::causes;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Semaphore;
 
@@ -52,7 +53,7 @@ pub(crate) struct Answer {
 pub(crate) enum CallFault {
     #[error("no answer within {0:?}")]
     Late(Duration),
-    #[error("the call failed: {}", chain(.0))]
+    #[error("the call failed: {}", causes(.0))]
     Failed(#[source] hyper_util::client::legacy::Error),
     #[error("the answer broke off: {0}")]
     Broken(#[source] Box<dyn Error + Send + Sync>),
@@ -147,18 +148,6 @@ fn tls(roots: RootCertStore) -> io::Result<ClientConfig> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(config)
-}
-
-/// A fault with its causes, on one line.
-fn chain(fault: &dyn Error) -> String {
-    let mut text = fault.to_string();
-    let mut next = fault.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

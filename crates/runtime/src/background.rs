@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordination::{DirectoryCache, causes};
+use coordination::DirectoryCache;
 use gate_core::rail::RailId;
 use gate_core::usecases::expiry::{Expiring, ExpiryError};
 use gate_core::usecases::settling::{SettleError, Settling};
 use instruments::faults;
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreError, causes};
 use partner_core::Tenant;
 use partner_core::ports::Housekeeping;
 use pools_core::usecases::recount::Recounting;

@@ -20,7 +20,6 @@ mod far_ends;
 mod sampling;
 mod shared;
 
-pub use coordination::causes;
 pub use providers::http_engine::openapi as engine_openapi;
 
 pub use config::{Config, ConfigFault, Loaded, Sources};

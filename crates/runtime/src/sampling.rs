@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordination::causes;
 use instruments::store::Disk;
 use instruments::{faults, store as of_store, trading};
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreError, causes};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 

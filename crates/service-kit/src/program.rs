@@ -186,7 +186,7 @@ impl From<OpenFault> for Failure {
     fn from(fault: OpenFault) -> Self {
         match fault {
             OpenFault::Config(faults) => Self::Config(faults),
-            OpenFault::Store(_) => Self::Other(runtime::causes(&fault)),
+            OpenFault::Store(_) => Self::Other(kernel::causes(&fault)),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Cas, Clock, Entropy, Mode, StoreError};
+use kernel::{Cas, Clock, Entropy, Mode, StoreError, causes};
 use partner_core::events::Service;
 use partner_core::ports::{ClaimOrder, Claimed, Concluded, Deliveries, QueueStanding, Wake};
 use partner_core::sealing::Sealer;
@@ -381,16 +381,4 @@ fn token(entropy: &dyn Entropy) -> u64 {
     let mut bytes = [0; 8];
     entropy.fill(&mut bytes);
     u64::from_be_bytes(bytes)
-}
-
-/// A fault with every cause behind it, in one line.
-fn causes(fault: &StoreError) -> String {
-    let mut line = fault.to_string();
-    let mut next = std::error::Error::source(fault);
-    while let Some(cause) = next {
-        line.push_str(": ");
-        line.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    line
 }

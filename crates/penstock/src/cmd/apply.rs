@@ -113,7 +113,7 @@ pub(crate) fn failed(name: &str, error: ApplyError) -> Failure {
     match error {
         ApplyError::Faults(faults) => refused(name, &faults),
         ApplyError::Store(fault) => fault.into(),
-        ApplyError::Sealed(..) => Failure::Failed(runtime::causes(&error)),
+        ApplyError::Sealed(..) => Failure::Failed(kernel::causes(&error)),
     }
 }
 

@@ -218,7 +218,7 @@ impl Listener {
                 None => "it was never attempted".to_owned(),
             },
             Ok([]) => "no delivery is queued".to_owned(),
-            Err(fault) => runtime::causes(fault),
+            Err(fault) => kernel::causes(fault),
         };
         format!("no event arrived within {PATIENCE:?}; {why}")
     }
@@ -240,5 +240,5 @@ async fn provision(installation: &Installation, file: &str) -> Result<(), String
     };
     let document = parse_document(file, setting).map_err(|faults| faults.to_string())?;
     let applied = apply::apply(installation, &document, Run::Commit).await;
-    applied.map(|_| ()).map_err(|error| runtime::causes(&error))
+    applied.map(|_| ()).map_err(|error| kernel::causes(&error))
 }
