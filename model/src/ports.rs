@@ -560,13 +560,12 @@ impl Engine for Ports {
         answer
     }
 
-    async fn let_go(&self, trade: TradeId) {
+    async fn let_go(&self, trade: TradeId) -> Option<()> {
         let (view, now) = self.0.turn(Call::LetGo).await;
         let mut far = (*view.far).clone();
-        if view.fault == Fault::None {
-            far.let_go(trade);
-        }
+        let answer = (view.fault == Fault::None).then(|| far.let_go(trade));
         self.0.leave_far(now, far);
+        answer
     }
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {

@@ -180,9 +180,9 @@ impl Engine for ScriptedEngine {
         }
     }
 
-    async fn let_go(&self, trade: TradeId) {
+    async fn let_go(&self, trade: TradeId) -> Option<()> {
         self.note(Asked::LetGo(trade)).await;
-        self.behind().let_go(trade).await;
+        self.behind().let_go(trade).await
     }
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {

@@ -25,7 +25,9 @@ impl Metrics {
             "Calls to the liquidity engine; the answer `none` means that it did not answer in time",
             ["operation", "answer"],
         );
-        engine.begin(["depth", "hold", "confirm", "report"].map(|operation| [operation, "none"]));
+        engine.begin(
+            ["depth", "hold", "confirm", "let_go", "report"].map(|operation| [operation, "none"]),
+        );
         let rates = book.counters(
             "penstock_rate_calls_total",
             "Questions to the source of rates; the answer `none` means that no rate is young enough",

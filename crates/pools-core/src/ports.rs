@@ -411,8 +411,8 @@ pub trait Engine: Send + Sync {
     /// Confirms a hold, so that the engine may deliver.
     async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
 
-    /// Gives a hold back.
-    async fn let_go(&self, trade: TradeId);
+    /// Gives a hold back. Whether the engine answered is for those who measure it.
+    async fn let_go(&self, trade: TradeId) -> Option<()>;
 
     /// What has become of a trade.
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport>;

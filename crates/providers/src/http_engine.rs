@@ -62,7 +62,8 @@ enum Silence {
     Status(StatusCode),
     #[error("the answer's body is no object")]
     NoObject,
-    #[error("the answer's body is not of the contract: {0}")]
+    // It repeats the word that is not, however long that is.
+    #[error("the answer's body is not of the contract: {:.200}", .0.to_string())]
     Body(#[from] serde_json::Error),
 }
 
@@ -184,9 +185,10 @@ impl Engine for HttpEngine {
         Some(answer.status.into())
     }
 
-    async fn let_go(&self, trade: TradeId) {
+    async fn let_go(&self, trade: TradeId) -> Option<()> {
         let asked = self.ask(Operation::Release, Some(trade), NOTHING);
-        let _: Option<wire::ReleaseAnswer> = asked.await;
+        let _: wire::ReleaseAnswer = asked.await?;
+        Some(())
     }
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
@@ -197,5 +199,22 @@ impl Engine for HttpEngine {
 
     fn timeout(&self) -> Duration {
         self.timeout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_means_nothing_is_told_but_not_at_length() {
+        let told = |word: &str| {
+            let body = format!(r#"{{"status":"{word}"}}"#);
+            let unread = serde_json::from_str::<wire::HoldAnswer>(&body).unwrap_err();
+            Silence::from(unread).to_string()
+        };
+        let wrong = told("heldd");
+        assert!(wrong.contains("unknown variant `heldd`"), "{wrong}");
+        assert!(told(&"x".repeat(60_000)).len() < 300);
     }
 }

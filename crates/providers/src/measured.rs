@@ -77,8 +77,12 @@ impl Engine for MeasuredEngine {
         .await
     }
 
-    async fn let_go(&self, trade: TradeId) {
-        measured("let_go", self.0.let_go(trade), |()| "done").await;
+    async fn let_go(&self, trade: TradeId) -> Option<()> {
+        measured("let_go", self.0.let_go(trade), |answer| match answer {
+            None => SILENCE,
+            Some(()) => "done",
+        })
+        .await
     }
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
@@ -130,5 +134,41 @@ impl RateSource for MeasuredRates {
         let answer = rate.as_ref().map_or(SILENCE, |_| "rate");
         far_end::rates(answer, watch.read());
         rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel::{Entropy, Mode, Timestamp};
+
+    use super::*;
+    use crate::NoEngine;
+
+    struct Ones;
+    impl Entropy for Ones {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill(1);
+        }
+    }
+
+    #[tokio::test]
+    async fn silence_is_counted_for_every_call_about_a_trade() {
+        instruments::install(&instruments::Program {
+            version: "1",
+            mode: "test",
+            started: 0,
+        });
+        let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
+        let trade = TradeId::new(Mode::Test, at, &Ones);
+        let engine = MeasuredEngine::new(Arc::new(NoEngine));
+        assert_eq!(engine.confirm(trade).await, None);
+        assert_eq!(engine.let_go(trade).await, None);
+        let counted = instruments::render();
+        for operation in ["confirm", "let_go"] {
+            let silent = format!(
+                "penstock_engine_calls_total{{operation=\"{operation}\",answer=\"none\"}} 1\n"
+            );
+            assert!(counted.contains(&silent), "{silent} in\n{counted}");
+        }
     }
 }

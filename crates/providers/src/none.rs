@@ -39,7 +39,9 @@ impl Engine for NoEngine {
         None
     }
 
-    async fn let_go(&self, _: TradeId) {}
+    async fn let_go(&self, _: TradeId) -> Option<()> {
+        None
+    }
 
     async fn report(&self, _: &Enquiry) -> Option<EngineReport> {
         None

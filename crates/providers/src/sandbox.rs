@@ -128,7 +128,9 @@ impl Engine for SandboxEngine {
         Some(Confirmation::Confirmed)
     }
 
-    async fn let_go(&self, _: TradeId) {}
+    async fn let_go(&self, _: TradeId) -> Option<()> {
+        Some(())
+    }
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
         let path = Path::of(enquiry.order.amount);

@@ -522,7 +522,7 @@ mod tests {
             "PENSTOCK_MASTER_KEY: expected 32 bytes in base64".to_owned(),
             "PENSTOCK_POOLS_LISTEN: expected an address and a port such as 127.0.0.1:4010, got \"4010\"".to_owned(),
             "PENSTOCK_QUOTE_TTL: expected a span greater than zero such as 500ms, 15s, 5m or 24h, got \"7 seconds\"".to_owned(),
-            format!("PENSTOCK_ENGINE (engine in {file}): expected http:<url> without credentials: what the engine is shown stands in PENSTOCK_ENGINE_SECRET"),
+            format!("PENSTOCK_ENGINE (engine in {file}): expected http:<url> without credentials and query: what the engine is shown stands in PENSTOCK_ENGINE_SECRET"),
         ];
         let mut left = faults.clone();
         for line in &expected {

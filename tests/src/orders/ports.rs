@@ -130,8 +130,8 @@ impl Engine for Ports {
         Engine::confirm(&*self.engine, trade).await
     }
 
-    async fn let_go(&self, trade: TradeId) {
-        Engine::let_go(&*self.engine, trade).await;
+    async fn let_go(&self, trade: TradeId) -> Option<()> {
+        Engine::let_go(&*self.engine, trade).await
     }
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {

@@ -185,7 +185,9 @@ impl Transacting {
                 }
             }
             Err(StoreError::CommitUnknown(_)) => {}
-            Ok(Ok(Outcome::Existing(_)) | Err(_)) | Err(_) => self.engine.let_go(trade).await,
+            Ok(Ok(Outcome::Existing(_)) | Err(_)) | Err(_) => {
+                self.engine.let_go(trade).await;
+            }
         }
     }
 }

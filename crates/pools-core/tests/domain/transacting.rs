@@ -144,9 +144,10 @@ impl Engine for Scene {
         self.confirmation
     }
 
-    async fn let_go(&self, trade: TradeId) {
+    async fn let_go(&self, trade: TradeId) -> Option<()> {
         self.journal.note("let go");
         assert_eq!(trade, self.asked.lock().unwrap()[0].0);
+        Some(())
     }
 
     async fn report(&self, _: &Enquiry) -> Option<EngineReport> {

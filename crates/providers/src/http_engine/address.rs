@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hyper::Uri;
 use hyper::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
@@ -21,7 +22,9 @@ impl EngineUrl {
             && url.password().is_none()
             && url.query().is_none()
             && url.fragment().is_none();
-        (known && bare).then_some(Self(url))
+        // What makes requests refuses hosts that a URL may have, such as `{host}`.
+        let callable = url.as_str().parse::<Uri>().is_ok();
+        (known && bare && callable).then_some(Self(url))
     }
 
     /// Is what is sent there encrypted?
@@ -86,6 +89,7 @@ mod tests {
             "http://user:hunter2@e",
             "http://e?token=x",
             "http://e#x",
+            "http://{host}:9000",
         ] {
             assert_eq!(EngineUrl::parse(bad), None, "{bad}");
         }

@@ -107,7 +107,7 @@ impl Operation {
             Self::Release => (
                 "Give a trade's hold back",
                 "There will be no such trade. An id that is not known is released all the same, and a hold that comes later is `refused`. \
-                 Nothing waits for the answer, and it is not asked again: without it the hold lapses.",
+                 Nothing depends on the answer, and it is not asked again: without it the hold lapses.",
             ),
             Self::Report => (
                 "What has become of a trade?",

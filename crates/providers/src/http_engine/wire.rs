@@ -4,6 +4,7 @@ use kernel::Amount;
 use pools_core::ports;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport;
+use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -105,6 +106,7 @@ impl Leg {
 /// Has the engine depth for an order?
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct DepthAnswer {
+    #[serde(deserialize_with = "word")]
     pub(super) status: Depth,
 }
 
@@ -119,6 +121,7 @@ pub(super) enum Depth {
 /// Is liquidity held for a trade?
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct HoldAnswer {
+    #[serde(deserialize_with = "word")]
     pub(super) status: Hold,
 }
 
@@ -133,6 +136,7 @@ pub(super) enum Hold {
 /// Does a trade's hold stand?
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ConfirmAnswer {
+    #[serde(deserialize_with = "word")]
     pub(super) status: Confirmation,
 }
 
@@ -148,7 +152,7 @@ pub(super) enum Confirmation {
 /// A hold is given back.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ReleaseAnswer {
-    #[serde(rename = "status")]
+    #[serde(rename = "status", deserialize_with = "word")]
     _status: Release,
 }
 
@@ -179,6 +183,15 @@ pub(super) enum Report {
     Released,
     /// It had been delivered, and has come back. For ever.
     Returned,
+}
+
+/// A word alone: the reader would take `{"held": null}` for it, too.
+fn word<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    T::deserialize(String::deserialize(from)?.into_deserializer())
 }
 
 fn fill<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {

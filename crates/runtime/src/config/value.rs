@@ -295,9 +295,9 @@ pub(crate) fn engine(text: &str) -> Result<EngineChoice, Unread> {
     match text.split_once(':') {
         None if text == "none" => Ok(EngineChoice::None),
         None if text == "sandbox" => Ok(EngineChoice::Sandbox),
-        // Not repeated to the operator: it may hold a password.
-        Some(("http", url)) if url.contains('@') => Err(Unread::Unsupported(
-            "expected http:<url> without credentials: what the engine is shown stands in PENSTOCK_ENGINE_SECRET",
+        // Not repeated to the operator: it may hold a password or a token.
+        _ if text.contains(['@', '?']) => Err(Unread::Unsupported(
+            "expected http:<url> without credentials and query: what the engine is shown stands in PENSTOCK_ENGINE_SECRET",
         )),
         Some(("http", url)) => EngineUrl::parse(url)
             .map(EngineChoice::Http)
@@ -572,7 +572,13 @@ mod tests {
         ] {
             assert_eq!(engine(bad), Err(Unread::Form), "{bad}");
         }
-        let secret = engine("http:http://user:hunter2@e");
-        assert!(matches!(secret, Err(Unread::Unsupported(_))));
+        for secret in [
+            "http:http://user:hunter2@e",
+            "https://user:hunter2@e",
+            "http:https://e?token=hunter2",
+        ] {
+            let unread = engine(secret);
+            assert!(matches!(unread, Err(Unread::Unsupported(_))), "{secret}");
+        }
     }
 }
