@@ -5,13 +5,15 @@
 
 use std::error::Error;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::header::{HeaderValue, USER_AGENT};
-use hyper::{Request, StatusCode};
+use hyper::{Request, StatusCode, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -19,6 +21,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kernel::causes;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Semaphore;
+use tower_service::Service;
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("Penstock/", env!("CARGO_PKG_VERSION")));
@@ -36,7 +39,7 @@ const AT_ONCE: usize = 256;
 
 /// Makes calls.
 pub(crate) struct HttpClient {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client<Patient, Full<Bytes>>,
     permits: Semaphore,
     longest: usize,
 }
@@ -74,21 +77,12 @@ impl HttpClient {
     }
 
     fn trusting(roots: RootCertStore, longest: usize) -> io::Result<Self> {
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECTS));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(roots)?)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(WAITS)
             .pool_max_idle_per_host(IDLE)
             .http1_max_buf_size(HEAD)
-            .build(connector);
+            .build(Patient::trusting(roots)?);
         Ok(Self {
             client,
             permits: Semaphore::new(AT_ONCE),
@@ -107,7 +101,7 @@ impl HttpClient {
     }
 
     async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, CallFault> {
-        request.headers_mut().insert(USER_AGENT, AGENT);
+        request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         let answer = self.client.request(request).await;
@@ -124,6 +118,42 @@ impl HttpClient {
             status: head.status,
             body: body.to_bytes(),
         })
+    }
+}
+
+/// Connects and proves who is there, and gives up in time on both: the pool goes on with it where another
+/// connection was free sooner.
+#[derive(Clone)]
+struct Patient(HttpsConnector<HttpConnector>);
+
+impl Patient {
+    fn trusting(roots: RootCertStore) -> io::Result<Self> {
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
+        connector.set_nodelay(true);
+        // Divided among the addresses of a name.
+        connector.set_connect_timeout(Some(CONNECTS));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(roots)?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
+        Ok(Self(connector))
+    }
+}
+
+impl Service<Uri> for Patient {
+    type Response = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, to: Uri) -> Self::Future {
+        let connected = tokio::time::timeout(CONNECTS, self.0.call(to));
+        Box::pin(async move { connected.await? })
     }
 }
 
@@ -152,8 +182,8 @@ fn tls(roots: RootCertStore) -> io::Result<ClientConfig> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpListener;
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::{TcpListener, TcpStream};
 
     use rcgen::generate_simple_self_signed;
     use rustls::pki_types::PrivateKeyDer;
@@ -221,5 +251,68 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(unknown.contains("certificate"), "{unknown}");
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_handshake_that_never_ends_is_given_up() {
+        // Connections are made by the system; nobody takes them.
+        let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+        let uri = format!("https://{}/", mute.local_addr().unwrap());
+        let mut connector = Patient::trusting(RootCertStore::empty()).unwrap();
+        let connected = connector.call(uri.parse().unwrap());
+        let connected = tokio::time::timeout(CONNECTS * 10, connected).await;
+        assert!(connected.expect("given up").is_err());
+    }
+
+    /// Answers each request with its path, but not in time, not wholly, or at length where the path says so.
+    fn unwell() -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for tcp in listener.incoming().flatten() {
+                std::thread::spawn(move || answer_each(tcp));
+            }
+        });
+        port
+    }
+
+    fn answer_each(mut tcp: TcpStream) {
+        let answer = |length: usize, body: &str| {
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}")
+        };
+        let reader = BufReader::new(tcp.try_clone().unwrap());
+        let mut lines = reader.lines().map_while(Result::ok);
+        let mut owed = String::new();
+        while let Some(first) = lines.next() {
+            lines
+                .by_ref()
+                .take_while(|line| !line.is_empty())
+                .for_each(drop);
+            let path = first.split(' ').nth(1).unwrap();
+            owed += &match path {
+                "/half" => answer(100, path),
+                "/long" => answer(2000, &"x".repeat(2000)),
+                _ => answer(path.len(), path),
+            };
+            if path != "/late" {
+                let _ = tcp.write_all(std::mem::take(&mut owed).as_bytes());
+            }
+        }
+    }
+
+    // rule: engine.http.silence
+    #[tokio::test]
+    async fn an_answer_that_was_given_up_is_nobody_elses() {
+        let port = unwell();
+        let client = HttpClient::trusting(RootCertStore::empty(), 1024).unwrap();
+        let asked = |path: &str, within| {
+            let request = Request::get(format!("http://127.0.0.1:{port}{path}"));
+            client.send(request.body(Full::default()).unwrap(), within)
+        };
+        for path in ["/late", "/half", "/long"] {
+            let given_up = asked(path, Duration::from_millis(100)).await;
+            assert!(given_up.is_err(), "{path}: {given_up:?}");
+            let next = asked("/next", Duration::from_secs(20)).await.unwrap();
+            assert_eq!(&next.body[..], b"/next", "after {path}");
+        }
     }
 }

@@ -24,7 +24,11 @@ spread_bps = 25
 "#;
 
 fn variable(name: &str) -> Option<String> {
-    (name == "ALPHA_TOKEN").then(|| "t0ken".to_owned())
+    match name {
+        "ALPHA_TOKEN" => Some("t0ken".to_owned()),
+        "EMPTY_TOKEN" => Some(" \n".to_owned()),
+        _ => None,
+    }
 }
 
 fn written(text: &str) -> (TempDir, PathBuf) {
@@ -393,6 +397,11 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         (
             "\"http://a\"",
             "\"http://a\"\nheaders = [{ name = \"X-Key\", env = \"NOT_SET\" }]",
+            "14: sources.headers.env: expected printable characters there, found none",
+        ),
+        (
+            "\"http://a\"",
+            "\"http://a\"\nheaders = [{ name = \"X-Key\", prefix = \"Bearer \", env = \"EMPTY_TOKEN\" }]",
             "14: sources.headers.env: expected printable characters there, found none",
         ),
         (

@@ -77,7 +77,7 @@ pub(crate) fn name_source(folder: &Path, rates: &Far) {
         [[sources]]
         name = "alpha"
         url = "{}/rates"
-        headers = [{{ name = "X-Api-Key", file = "token" }}]
+        headers = [{{ name = "X-Api-Key", file = "token" }}, {{ name = "User-Agent", value = "desk/1" }}]
         prices = [{{ pair = "EUR-USDT", mid = "/mid" }}]
         "#,
         rates.url
@@ -115,7 +115,9 @@ fn mode_live_trades_with_the_operators_own_far_ends() {
     let shown = format!("authorization: Bearer {SECRET}\r\n");
     assert!(asked.iter().all(|head| head.contains(&shown)), "{asked:#?}");
     let asked = rates.heads();
-    assert!(asked[0].contains("x-api-key: t0ken\r\n"), "{asked:#?}");
+    for header in ["x-api-key: t0ken\r\n", "user-agent: desk/1\r\n"] {
+        assert!(asked[0].contains(header), "{header} in {asked:#?}");
+    }
     let metrics = get(&served.metrics_address(), "/metrics");
     for series in [
         "penstock_rate_sources{state=\"answering\"} 1\n",

@@ -373,8 +373,8 @@ fn header(
             return None;
         }
     };
+    let value = value.filter(|value| !value.trim().is_empty());
     let value = value.map(|value| format!("{}{}", prefix.unwrap_or_default(), value.trim()));
-    let value = value.filter(|value| !value.is_empty());
     let value = value.and_then(|value| HeaderValue::from_str(&value).ok());
     let Some(mut value) = value else {
         let problem = "expected printable characters there, found none or others";

@@ -1,5 +1,7 @@
 //! Finding a value in an answer, and reading it as it is written: no number passes through a float.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use kernel::{Bound, Timestamp};
@@ -30,9 +32,9 @@ impl Pointer {
     }
 
     /// The value at this place, if there is exactly one.
-    pub(super) fn find<'d>(&self, document: &'d RawValue) -> Option<&'d RawValue> {
+    pub(super) fn find<'d>(&self, document: &Document<'d>) -> Option<&'d RawValue> {
         let mut tokens = self.tokens.iter();
-        tokens.try_fold(document, |value, token| step(value, token))
+        tokens.try_fold(document.whole, |value, token| document.step(value, token))
     }
 }
 
@@ -58,26 +60,60 @@ fn unescaped(token: &str) -> Option<String> {
     Some(name)
 }
 
-fn step<'d>(value: &'d RawValue, token: &str) -> Option<&'d RawValue> {
-    let text = value.get();
-    if text.starts_with('{') {
-        let Members(members) = serde_json::from_str(text).ok()?;
-        let mut named = members.into_iter().filter(|(name, _)| name == token);
-        let found = named.next();
-        // Readers differ on which of two would count.
-        return found
-            .filter(|_| named.next().is_none())
-            .map(|(_, value)| value);
-    }
-    let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
-    let plain = token == "0" || !token.starts_with(['0', '+']);
-    items
-        .get(token.parse::<usize>().ok().filter(|_| plain)?)
-        .copied()
+/// A document of which each object and each list is read once, however many pointers lead through it: all that
+/// a source says may be long, and be looked up in for every pair.
+pub(super) struct Document<'d> {
+    whole: &'d RawValue,
+    /// By where they begin.
+    opened: RefCell<BTreeMap<usize, Opened<'d>>>,
 }
 
-/// The members of an object, also those of the same name.
-struct Members<'d>(Vec<(String, &'d RawValue)>);
+/// What an object or a list is made of.
+enum Opened<'d> {
+    /// Of a name that stands twice there is none: readers differ on which of two would count.
+    Object(BTreeMap<String, Option<&'d RawValue>>),
+    List(Vec<&'d RawValue>),
+}
+
+impl<'d> Document<'d> {
+    pub(super) const fn new(whole: &'d RawValue) -> Self {
+        Self {
+            whole,
+            opened: RefCell::new(BTreeMap::new()),
+        }
+    }
+
+    fn step(&self, value: &'d RawValue, token: &str) -> Option<&'d RawValue> {
+        let mut opened = self.opened.borrow_mut();
+        let begins = value.get().as_ptr().addr();
+        let opened = opened.entry(begins).or_insert_with(|| Opened::of(value));
+        match opened {
+            Opened::Object(members) => *members.get(token)?,
+            Opened::List(items) => {
+                let plain = token == "0" || !token.starts_with(['0', '+']);
+                let at = token.parse::<usize>().ok().filter(|_| plain)?;
+                items.get(at).copied()
+            }
+        }
+    }
+}
+
+impl<'d> Opened<'d> {
+    /// Anything else is as a list of nothing.
+    fn of(value: &'d RawValue) -> Self {
+        let text = value.get();
+        if text.starts_with('{') {
+            let Members(members) = serde_json::from_str(text).unwrap_or_default();
+            Self::Object(members)
+        } else {
+            Self::List(serde_json::from_str(text).unwrap_or_default())
+        }
+    }
+}
+
+/// The members of an object.
+#[derive(Default)]
+struct Members<'d>(BTreeMap<String, Option<&'d RawValue>>);
 
 impl<'de: 'd, 'd> Deserialize<'de> for Members<'d> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -90,9 +126,12 @@ impl<'de: 'd, 'd> Deserialize<'de> for Members<'d> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
+                let mut members = BTreeMap::new();
+                while let Some((name, value)) = map.next_entry()? {
+                    let of_name = members.entry(name);
+                    of_name
+                        .and_modify(|twice| *twice = None)
+                        .or_insert(Some(value));
                 }
                 Ok(Members(members))
             }
@@ -173,6 +212,8 @@ impl TimeForm {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
 
     fn raw(text: &str) -> Box<RawValue> {
@@ -219,7 +260,8 @@ mod tests {
     // rule: rates.http.pointer
     #[test]
     fn a_pointer_finds_one_value_or_none() {
-        let document = raw(r#"{"a":{"b/c":[10,{"~":1.10}]},"twice":1,"twice":2,"":7,"m~n":8}"#);
+        let text = raw(r#"{"a":{"b/c":[10,{"~":1.10}]},"twice":1,"twice":2,"":7,"m~n":8}"#);
+        let document = Document::new(&text);
         for (pointer, found) in [
             ("/a/b~1c/0", Some("10")),
             ("/a/b~1c/1/~0", Some("1.10")),
@@ -238,10 +280,35 @@ mod tests {
             assert_eq!(value, found, "{pointer}");
         }
         let whole = Pointer::parse("").unwrap();
-        assert_eq!(whole.find(&raw("1.5")).map(RawValue::get), Some("1.5"));
+        let number = raw("1.5");
+        let found = whole.find(&Document::new(&number));
+        assert_eq!(found.map(RawValue::get), Some("1.5"));
         for bad in ["a", "a/b", "/~", "/~2", "/a~"] {
             assert_eq!(Pointer::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_long_answer_is_read_once_for_all_pairs() {
+        let pairs = (0..8000)
+            .map(|pair| format!(r#""P{pair}":{{"bid":["1.0849","3"],"ask":["1.0851","1"]}}"#));
+        let text = format!(
+            r#"{{"result":{{{}}}}}"#,
+            pairs.collect::<Vec<_>>().join(",")
+        );
+        let text = raw(&text);
+        let look_up = |pairs: usize| {
+            let begun = Instant::now();
+            let document = Document::new(&text);
+            for pair in 0..pairs {
+                let bid = Pointer::parse(&format!("/result/P{pair}/bid/0")).unwrap();
+                assert!(bid.find(&document).is_some());
+            }
+            begun.elapsed()
+        };
+        let quickest = |pairs| (0..3).map(|_| look_up(pairs)).min().unwrap();
+        let (one, many) = (quickest(1), quickest(64));
+        assert!(many < one * 10, "{many:?} for 64, {one:?} for one");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::json::{self, Pointer, TimeForm};
+use super::json::{self, Document, Pointer, TimeForm};
 use super::{Terms, half_of};
 use crate::client::{CallFault, HttpClient};
 
@@ -102,11 +102,13 @@ impl Fault {
     const fn answer(&self) -> SourceAnswer {
         match self {
             Self::Call(CallFault::Late(_)) => SourceAnswer::Late,
-            Self::Call(_) | Self::Unmade => SourceAnswer::Unreachable,
+            Self::Call(CallFault::Failed(_)) | Self::Unmade => SourceAnswer::Unreachable,
             Self::Status(_) => SourceAnswer::Refused,
-            Self::Unread(_) | Self::NoPrice(..) | Self::Crossed(_) | Self::NoInstant(..) => {
-                SourceAnswer::Unread
-            }
+            Self::Call(CallFault::Broken(_) | CallFault::TooLong(_))
+            | Self::Unread(_)
+            | Self::NoPrice(..)
+            | Self::Crossed(_)
+            | Self::NoInstant(..) => SourceAnswer::Unread,
             Self::Ahead(..) | Self::Old(..) => SourceAnswer::Old,
         }
     }
@@ -190,11 +192,12 @@ impl Source {
         (asked, asked_at): (Instant, Timestamp),
         terms: &Terms,
     ) -> (BTreeMap<PoolId, Price>, Option<Fault>) {
+        let document = Document::new(document);
         let mut found = BTreeMap::new();
         let mut fault = None;
         for (pair, lookup) in &self.lookups {
-            let mid = lookup.mid(*pair, document);
-            let aged = lookup.aged(*pair, document, asked_at, terms);
+            let mid = lookup.mid(*pair, &document);
+            let aged = lookup.aged(*pair, &document, asked_at, terms);
             match mid.and_then(|mid| Ok((mid, aged?))) {
                 Ok((mid, aged)) => {
                     let price = Price {
@@ -236,7 +239,7 @@ impl Source {
 }
 
 impl Lookup {
-    fn mid(&self, pair: PoolId, document: &RawValue) -> Result<Decimal, Fault> {
+    fn mid(&self, pair: PoolId, document: &Document<'_>) -> Result<Decimal, Fault> {
         let price = |at: &Pointer| {
             let price = at.find(document).and_then(json::price);
             price.ok_or_else(|| Fault::NoPrice(pair, at.clone()))
@@ -265,7 +268,7 @@ impl Lookup {
     fn aged(
         &self,
         pair: PoolId,
-        document: &RawValue,
+        document: &Document<'_>,
         asked_at: Timestamp,
         terms: &Terms,
     ) -> Result<Duration, Fault> {
@@ -283,5 +286,35 @@ impl Lookup {
             return Err(Fault::Old(pair, made));
         }
         Ok(aged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rule: rates.http.age
+    #[tokio::test(start_paused = true)]
+    async fn a_price_is_as_old_as_the_clock_says_by_which_it_is_older() {
+        let at = |millis: i64| Timestamp::from_millis(1_779_710_400_000 + millis).unwrap();
+        let price = Price {
+            mid: Decimal::ONE,
+            aged: Duration::from_secs(3),
+            asked: Instant::now(),
+            asked_at: at(0),
+        };
+        tokio::time::advance(Duration::from_secs(20)).await;
+        // The machine's clock was set back, stood still, goes right, was set ahead.
+        for (now, age) in [(-60_000, 23), (0, 23), (20_000, 23), (50_000, 53)] {
+            assert_eq!(price.age(at(now)), Duration::from_secs(age), "{now}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_used_is_not_counted_as_none_at_all() {
+        let long = Fault::Call(CallFault::TooLong(1));
+        assert_eq!(long.answer(), SourceAnswer::Unread);
+        let late = Fault::Call(CallFault::Late(Duration::ZERO));
+        assert_eq!(late.answer(), SourceAnswer::Late);
     }
 }
