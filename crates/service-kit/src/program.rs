@@ -126,7 +126,7 @@ fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(),
     }
     let tokio =
         tokio::runtime::Runtime::new().map_err(|fault| Failure::Other(fault.to_string()))?;
-    let ended = tokio.block_on(async {
+    let ended = run_on(tokio, async {
         match command {
             Command::Migrate => migrate(loaded.config).await,
             Command::Serve | Command::Openapi { .. } | Command::Config => {
@@ -135,6 +135,14 @@ fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(),
         }
     });
     telemetry.finish();
+    ended
+}
+
+/// Runs to the end, and waits for nothing else: the system's look-up of a name cannot be cancelled, and behind name
+/// servers that never answer it goes on for long.
+fn run_on<T>(tokio: tokio::runtime::Runtime, work: impl Future<Output = T>) -> T {
+    let ended = tokio.block_on(work);
+    tokio.shutdown_background();
     ended
 }
 
@@ -199,4 +207,28 @@ fn say(text: &str) {
 
 fn say_error(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn the_end_waits_for_no_look_up() {
+        let (answer, answered) = mpsc::channel::<()>();
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let look_up = async {
+            tokio::task::spawn_blocking(move || {
+                let _ = begin.send(());
+                // Nobody answers before the end.
+                let _ = answered.recv_timeout(Duration::from_secs(10));
+            });
+            begun.await
+        };
+        let tokio = tokio::runtime::Runtime::new().unwrap();
+        assert_eq!(run_on(tokio, look_up), Ok(()));
+        assert!(answer.send(()).is_ok(), "it was waited for");
+    }
 }
