@@ -74,13 +74,12 @@ impl Store for SqliteStore {
 
 #[async_trait]
 impl Store for PostgresStore {
-    /// While one waits for the server, the other works; more would make batches smaller.
     fn lanes(&self) -> usize {
-        2
+        usize::try_from(store_postgres::LANE_COUNT).unwrap_or(1)
     }
 
     fn connections(&self) -> Vec<(&'static str, u64, u64)> {
-        Self::connections(self).to_vec()
+        Self::connections(self)
     }
 
     fn clock_ahead(&self) -> Duration {

@@ -148,25 +148,29 @@ async fn read(
     partners: &[&str],
     ids: &[Uuid],
 ) -> Result<Vec<Arc<Access>>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
-                p.name AS partner_name, p.status AS partner_status,
-                a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
-                a.funding_reference, a.terms, g.enabled AS gate_enabled, g.allowed_domains, g.flow_sessions,
-                g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota
-         FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, id)
-         JOIN api_keys AS k ON k.mode = $1 AND k.partner_id = j.partner_id AND k.id = j.id
-         JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
-         LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id
-         LEFT JOIN gate_profiles AS g ON g.mode = k.mode AND g.partner_id = k.partner_id",
-    )
-    .bind(mode.as_str())
-    .bind(partners)
-    .bind(ids)
-    .fetch_all(conn)
-    .await
-    .map_err(errors::statement)?;
+    let rows = sqlx::query(READ)
+        .bind(mode.as_str())
+        .bind(partners)
+        .bind(ids)
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
     rows.iter()
         .map(|row| access(row, mode).map(Arc::new))
         .collect()
 }
+
+/// Keys with what their partners may do.
+pub(crate) const READ: &str = "WITH asked AS MATERIALIZED (
+         SELECT $1::text AS mode, j.* FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, id)
+     )
+     SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
+            p.name AS partner_name, p.status AS partner_status,
+            a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
+            a.funding_reference, a.terms, g.enabled AS gate_enabled, g.allowed_domains, g.flow_sessions,
+            g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota
+     FROM asked AS j
+     JOIN api_keys AS k ON k.mode = j.mode AND k.partner_id = j.partner_id AND k.id = j.id
+     JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
+     LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id
+     LEFT JOIN gate_profiles AS g ON g.mode = k.mode AND g.partner_id = k.partner_id";

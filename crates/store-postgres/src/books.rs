@@ -42,9 +42,12 @@ pub(crate) async fn hold(
         .collect()
 }
 
-pub(crate) const HOLD: &str = "SELECT partner_id, version, at FROM books
-     WHERE mode = $1 AND partner_id = ANY($2)
-     ORDER BY partner_id FOR NO KEY UPDATE";
+pub(crate) const HOLD: &str = "WITH asked AS MATERIALIZED (
+         SELECT $1::text AS mode, j.* FROM unnest($2::text[]) AS j (partner_id)
+     )
+     SELECT b.partner_id, b.version, b.at FROM asked AS j
+     JOIN books AS b ON b.mode = j.mode AND b.partner_id = j.partner_id
+     ORDER BY b.partner_id FOR NO KEY UPDATE OF b";
 
 /// Waits until nobody writes the partner's money, and keeps it so until the transaction ends.
 pub(crate) async fn share(conn: &mut PgConnection, who: &Tenant) -> Result<(), StoreError> {

@@ -3,9 +3,9 @@
 //! A delivery that an earlier one of its object holds back is never due before that one is: who
 //! claims then passes over few rows in vain, however much waits behind a dead endpoint.
 
-mod claim;
+pub(crate) mod claim;
 pub(crate) mod desk;
-mod step;
+pub(crate) mod step;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -219,19 +219,13 @@ async fn find(
         columns.1.push(tenant.partner.as_str());
         columns.2.push(key(*id));
     }
-    let rows = sqlx::query(
-        "SELECT j.place, d.partner_id, d.id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
-                d.delivered_at
-         FROM unnest($1::text[], $2::text[], $3::uuid[]) WITH ORDINALITY AS j (mode, partner_id, id, place)
-         JOIN deliveries AS d ON d.mode = j.mode AND d.partner_id = j.partner_id AND d.id = j.id
-         ORDER BY d.mode, d.partner_id, d.position FOR NO KEY UPDATE OF d",
-    )
-    .bind(columns.0)
-    .bind(columns.1)
-    .bind(columns.2)
-    .fetch_all(conn)
-    .await
-    .map_err(errors::statement)?;
+    let rows = sqlx::query(step::FIND)
+        .bind(columns.0)
+        .bind(columns.1)
+        .bind(columns.2)
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
     rows.iter()
         .map(|row| {
             let row = Columns::new("deliveries", row);

@@ -71,21 +71,14 @@ pub(crate) async fn live_secrets(
         .iter()
         .map(|(endpoint, partner)| (key(*endpoint), partner.as_str()))
         .unzip();
-    let rows = sqlx::query(
-        "SELECT s.partner_id, s.endpoint_id AS id, s.sealed, s.created_at, s.expires_at
-         FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, endpoint_id)
-         JOIN webhook_secrets AS s
-              ON s.mode = $1 AND s.partner_id = j.partner_id AND s.endpoint_id = j.endpoint_id
-         WHERE s.expires_at IS NULL OR s.expires_at > $4
-         ORDER BY s.endpoint_id, s.place",
-    )
-    .bind(mode.as_str())
-    .bind(partners)
-    .bind(ids)
-    .bind(now.millis())
-    .fetch_all(conn)
-    .await
-    .map_err(errors::statement)?;
+    let rows = sqlx::query(LIVE_SECRETS)
+        .bind(mode.as_str())
+        .bind(partners)
+        .bind(ids)
+        .bind(now.millis())
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
     let mut found: BTreeMap<EndpointId, Vec<EndpointSecret>> = BTreeMap::new();
     for row in &rows {
         let row = Columns::new("webhook_secrets", row);
@@ -94,6 +87,17 @@ pub(crate) async fn live_secrets(
     }
     Ok(found)
 }
+
+pub(crate) const LIVE_SECRETS: &str =
+    "WITH asked AS MATERIALIZED (
+         SELECT $1::text AS mode, j.* FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, endpoint_id)
+     )
+     SELECT s.partner_id, s.endpoint_id AS id, s.sealed, s.created_at, s.expires_at
+     FROM asked AS j
+     JOIN webhook_secrets AS s
+          ON s.mode = j.mode AND s.partner_id = j.partner_id AND s.endpoint_id = j.endpoint_id
+     WHERE s.expires_at IS NULL OR s.expires_at > $4
+     ORDER BY s.endpoint_id, s.place";
 
 /// Replaces the partner's endpoint for a service, with all its secrets. Under a new id it takes over what waits.
 pub(crate) async fn put(

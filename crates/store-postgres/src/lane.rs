@@ -63,7 +63,7 @@ impl TransactBooks for PostgresStore {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
-        let mut tx = self.inner.write().await?;
+        let mut tx = self.inner.lane().await?;
         let mut measured = Measured::begin("transact");
         let partners = load::partners(batch);
         let locking = crate::books::hold(&mut tx, mode, &partners);

@@ -49,4 +49,4 @@ mod tx;
 mod velocity;
 mod verify;
 
-pub use open::{Options, PostgresStore};
+pub use open::{LANE_COUNT, Options, PostgresStore};

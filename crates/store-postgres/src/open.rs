@@ -24,8 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const STARTING: Duration = Duration::from_secs(5);
 /// A connection that has not been used for so long is asked whether it still is one.
 const IDLE: Duration = Duration::from_secs(1);
-/// The pool's name in metrics.
+/// The pools' names in metrics.
 const POOL: &str = "server";
+const LANES: &str = "lanes";
+/// As many lanes as are worth having, each with a connection: while one waits for the server, the
+/// other works; more would make batches smaller.
+pub const LANE_COUNT: u32 = 2;
 /// Statements kept prepared on a connection: all there are.
 const STATEMENTS: usize = 256;
 /// The setting of a database URL that says otherwise.
@@ -79,6 +83,9 @@ pub struct PostgresStore {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pool: PgPool,
+    /// Connections of the lanes' own. A pool hands out its connections in turn, and on each the
+    /// lanes' statements would have to be planned, a tenth of a second while many wait.
+    lanes: Option<PgPool>,
     connect: PgConnectOptions,
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
@@ -99,9 +106,11 @@ impl PostgresStore {
         schema::check(&mut conn).await?;
         let clock = StoreClock::start(options.clock.clone(), &mut conn).await?;
         conn.close().await.map_err(errors::statement)?;
+        let (pool, lanes) = pools(&options, &connect);
         Ok(Self {
             inner: Arc::new(Inner {
-                pool: pool(&options).connect_lazy_with(connect.clone()),
+                pool,
+                lanes,
                 connect,
                 clock,
                 options,
@@ -129,10 +138,15 @@ impl PostgresStore {
 
     /// How many connections are in use, and how many are idle.
     #[must_use]
-    pub fn connections(&self) -> [(&'static str, u64, u64); 1] {
-        let pool = &self.inner.pool;
-        let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
-        [(POOL, u64::from(pool.size()).saturating_sub(idle), idle)]
+    pub fn connections(&self) -> Vec<(&'static str, u64, u64)> {
+        let Inner { pool, lanes, .. } = &*self.inner;
+        let pools = [(POOL, pool)].into_iter();
+        let pools = pools.chain(lanes.iter().map(|lanes| (LANES, lanes)));
+        let counted = pools.map(|(name, pool)| {
+            let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
+            (name, u64::from(pool.size()).saturating_sub(idle), idle)
+        });
+        counted.collect()
     }
 
     /// How far the store's clock is ahead of the server's; zero unless that one was set back.
@@ -143,6 +157,9 @@ impl PostgresStore {
 
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
+        if let Some(lanes) = &self.inner.lanes {
+            lanes.close().await;
+        }
         self.inner.pool.close().await;
     }
 }
@@ -157,6 +174,14 @@ impl Inner {
     /// A write transaction.
     pub(crate) async fn write(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
         self.begin(WRITING).await
+    }
+
+    /// A write transaction of a lane.
+    pub(crate) async fn lane(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
+        match &self.lanes {
+            Some(lanes) => begin(LANES, lanes, WRITING).await,
+            None => self.write().await,
+        }
     }
 
     /// Several reads of one snapshot.
@@ -174,19 +199,27 @@ impl Inner {
         self.connect.connect().await.map_err(errors::statement)
     }
 
-    /// Begins in a task of its own, which runs to its end whatever becomes of the caller: dropped
-    /// while the server answers, the driver would hand the connection to the next borrower inside
-    /// the open transaction, and what that one writes would never be committed.
     async fn begin(
         &self,
         opening: &'static str,
     ) -> Result<Transaction<'static, Postgres>, StoreError> {
-        let pool = self.pool.clone();
-        let beginning = tokio::spawn(async move { pool.begin_with(opening).await });
-        let begun = waiting(POOL, beginning).await;
-        let begun = begun.map_err(StoreError::unexpected)?;
-        begun.map_err(errors::statement)
+        begin(POOL, &self.pool, opening).await
     }
+}
+
+/// Begins in a task of its own, which runs to its end whatever becomes of the caller: dropped
+/// while the server answers, the driver would hand the connection to the next borrower inside
+/// the open transaction, and what that one writes would never be committed.
+async fn begin(
+    name: &'static str,
+    pool: &PgPool,
+    opening: &'static str,
+) -> Result<Transaction<'static, Postgres>, StoreError> {
+    let pool = pool.clone();
+    let beginning = tokio::spawn(async move { pool.begin_with(opening).await });
+    let begun = waiting(name, beginning).await;
+    let begun = begun.map_err(StoreError::unexpected)?;
+    begun.map_err(errors::statement)
 }
 
 pub(crate) const AUDIT: &str = LONG_SNAPSHOT;
@@ -231,9 +264,19 @@ async fn reach(to: &PgConnectOptions) -> Result<PgConnection, StoreError> {
     }
 }
 
-fn pool(options: &Options) -> PgPoolOptions {
+/// Of the connections there may be, each lane gets one for itself where as many are left for all else.
+fn pools(options: &Options, connect: &PgConnectOptions) -> (PgPool, Option<PgPool>) {
+    let of = |many| pool(many).connect_lazy_with(connect.clone());
+    let rest = options.connections.saturating_sub(LANE_COUNT);
+    if rest < LANE_COUNT {
+        return (of(options.connections), None);
+    }
+    (of(rest), Some(of(LANE_COUNT)))
+}
+
+fn pool(connections: u32) -> PgPoolOptions {
     PgPoolOptions::new()
-        .max_connections(options.connections)
+        .max_connections(connections)
         .acquire_timeout(PATIENCE)
         .test_before_acquire(false)
         .before_acquire(|conn, about| {

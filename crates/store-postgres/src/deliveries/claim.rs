@@ -227,8 +227,8 @@ pub(super) const QUEUES: &str = "WITH RECURSIVE queues AS (
 
 /// The first deliveries of each endpoint that are due and held back by no earlier one of their
 /// object, the first of every endpoint before the second of any.
-pub(super) const PICK: &str = "WITH taken AS MATERIALIZED (
-         SELECT j.number, n.partner_id, n.id, n.next_attempt_at, n.position
+pub(crate) const PICK: &str = "WITH taken AS MATERIALIZED (
+         SELECT $1::text AS mode, j.number, n.partner_id, n.id, n.next_attempt_at, n.position
          FROM unnest($2::text[], $3::uuid[], $4::bigint[]) WITH ORDINALITY AS j (partner_id, endpoint_id, take, number)
          CROSS JOIN LATERAL (
              SELECT d.partner_id, d.id, d.next_attempt_at, d.position FROM deliveries AS d
@@ -243,14 +243,14 @@ pub(super) const PICK: &str = "WITH taken AS MATERIALIZED (
              FOR NO KEY UPDATE SKIP LOCKED
          ) AS n
      ), placed AS (
-         SELECT t.partner_id, t.id,
+         SELECT t.mode, t.partner_id, t.id,
                 row_number() OVER (PARTITION BY t.number ORDER BY t.next_attempt_at, t.position) AS place
          FROM taken AS t
      )
      SELECT d.partner_id, d.id, d.endpoint_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
             d.lease_until, d.delivered_at, w.url, e.id AS event_id, e.type, e.body, e.created_at AS event_created_at
      FROM placed AS p
-     JOIN deliveries AS d ON d.mode = $1 AND d.partner_id = p.partner_id AND d.id = p.id
+     JOIN deliveries AS d ON d.mode = p.mode AND d.partner_id = p.partner_id AND d.id = p.id
      JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
      JOIN webhook_endpoints AS w ON w.mode = d.mode AND w.partner_id = d.partner_id AND w.id = d.endpoint_id
      ORDER BY p.place, d.next_attempt_at, d.position";

@@ -112,7 +112,13 @@ fn column<'s, 'c, T>(steps: &'s [Step<'c>], of: impl Fn(&'s Step<'c>) -> T) -> V
     steps.iter().map(of).collect()
 }
 
-pub(super) const APPLY: &str =
+pub(crate) const FIND: &str = "SELECT j.place, d.partner_id, d.id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
+            d.delivered_at
+     FROM unnest($1::text[], $2::text[], $3::uuid[]) WITH ORDINALITY AS j (mode, partner_id, id, place)
+     JOIN deliveries AS d ON d.mode = j.mode AND d.partner_id = j.partner_id AND d.id = j.id
+     ORDER BY d.mode, d.partner_id, d.position FOR NO KEY UPDATE OF d";
+
+pub(crate) const APPLY: &str =
     "UPDATE deliveries AS d SET status = n.status, attempts = n.attempts, next_attempt_at = n.due,
             lease_token = n.token, lease_until = n.until, delivered_at = n.delivered,
             last_response_status = CASE WHEN n.noted THEN n.code ELSE d.last_response_status END,
@@ -165,7 +171,7 @@ pub(super) async fn follow(
     Ok(())
 }
 
-pub(super) const FOLLOWERS: &str = "SELECT f.mode, f.partner_id, f.id, n.due
+pub(crate) const FOLLOWERS: &str = "SELECT f.mode, f.partner_id, f.id, n.due
      FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) AS n (mode, partner_id, id, due)
      JOIN deliveries AS d ON d.mode = n.mode AND d.partner_id = n.partner_id AND d.id = n.id
      JOIN deliveries AS f ON f.status IN ('pending', 'in_flight') AND f.mode = d.mode
@@ -174,6 +180,6 @@ pub(super) const FOLLOWERS: &str = "SELECT f.mode, f.partner_id, f.id, n.due
      WHERE f.status = 'pending' AND (f.attempts = 0 OR f.next_attempt_at < n.due)
      ORDER BY f.mode, f.partner_id, f.position FOR NO KEY UPDATE OF f";
 
-pub(super) const MOVE: &str = "UPDATE deliveries AS d SET next_attempt_at = n.due
+pub(crate) const MOVE: &str = "UPDATE deliveries AS d SET next_attempt_at = n.due
      FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) AS n (mode, partner_id, id, due)
      WHERE d.mode = n.mode AND d.partner_id = n.partner_id AND d.id = n.id AND d.status = 'pending'";

@@ -251,15 +251,18 @@ async fn existing(
 /// The instant is settled here, after the locks and before anything is judged by it: what the clock
 /// says, or the last instant stored where that is later.
 ///
-/// The plan is made once, perhaps while nothing is known of the tables. `LIMIT 1` keeps it from reading a table whole, once
-/// for all commands.
-pub(crate) const READ: &str = "WITH asked AS MATERIALIZED (
-         SELECT c.place, c.partner, c.route, c.key, c.fiat_asset, c.crypto_asset, c.first,
-                q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
-                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at
+/// The plan is made once, perhaps while nothing is known of the tables. That the mode is said of each command, and `LIMIT 1`,
+/// keep it from reading a table whole, once for all commands.
+pub(crate) const READ: &str = "WITH commands AS MATERIALIZED (
+         SELECT $1::text AS mode, c.*
          FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[])
               WITH ORDINALITY AS c (partner, quote, route, key, fiat_asset, crypto_asset, first, place)
-         LEFT JOIN quotes AS q ON q.mode = $1 AND q.partner_id = c.partner AND q.id = c.quote
+     ), asked AS MATERIALIZED (
+         SELECT c.mode, c.place, c.partner, c.route, c.key, c.fiat_asset, c.crypto_asset, c.first,
+                q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
+                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at
+         FROM commands AS c
+         LEFT JOIN quotes AS q ON q.mode = c.mode AND q.partner_id = c.partner AND q.id = c.quote
      ), clock AS MATERIALIZED (
          SELECT coalesce($9::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS base,
                 (SELECT max(created_at) FROM asked) AS newest
@@ -274,27 +277,30 @@ pub(crate) const READ: &str = "WITH asked AS MATERIALIZED (
      CROSS JOIN moment AS m
      LEFT JOIN LATERAL (
          SELECT k.fingerprint, k.created_at FROM idempotency_keys AS k
-         WHERE k.mode = $1 AND k.partner_id = a.partner AND k.route = a.route AND k.key = a.key
+         WHERE k.mode = a.mode AND k.partner_id = a.partner AND k.route = a.route AND k.key = a.key
          LIMIT 1
      ) AS i ON true
-     LEFT JOIN accounts AS f ON f.mode = $1 AND f.partner_id = a.partner AND f.asset = a.fiat_asset
-     LEFT JOIN accounts AS y ON y.mode = $1 AND y.partner_id = a.partner AND y.asset = a.crypto_asset
+     LEFT JOIN accounts AS f ON f.mode = a.mode AND f.partner_id = a.partner AND f.asset = a.fiat_asset
+     LEFT JOIN accounts AS y ON y.mode = a.mode AND y.partner_id = a.partner AND y.asset = a.crypto_asset
      LEFT JOIN LATERAL (
          SELECT k.total FROM commitments AS k
-         WHERE k.mode = $1 AND k.partner_id = a.partner AND k.asset = a.fiat_asset
+         WHERE k.mode = a.mode AND k.partner_id = a.partner AND k.asset = a.fiat_asset
          LIMIT 1
      ) AS o ON true
-     LEFT JOIN velocity AS v ON a.first AND v.mode = $1 AND v.partner_id = a.partner
+     LEFT JOIN velocity AS v ON a.first AND v.mode = a.mode AND v.partner_id = a.partner
      LEFT JOIN LATERAL (
          SELECT array_agg(t.notional) AS crossed FROM trades AS t
-         WHERE a.first AND t.mode = $1 AND t.partner_id = a.partner
+         WHERE a.first AND t.mode = a.mode AND t.partner_id = a.partner
            AND t.created_at > least(v.floor, m.now - $11) AND t.created_at <= greatest(v.floor, m.now - $11)
            AND t.status NOT IN ('released', 'failed')
      ) AS w ON v.floor IS NOT NULL";
 
 pub(crate) const TRADES: &str =
-    "SELECT t.partner_id, t.id, t.quote_id, t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps,
+    "WITH asked AS MATERIALIZED (
+         SELECT $1::text AS mode, j.* FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, quote_id)
+     )
+     SELECT t.partner_id, t.id, t.quote_id, t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps,
             t.fee_bps, t.notional, t.dest_address, t.dest_network, t.reserved, t.status, t.created_at, t.settled_at,
             t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until
-     FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, quote_id)
-     JOIN trades AS t ON t.mode = $1 AND t.partner_id = j.partner_id AND t.quote_id = j.quote_id";
+     FROM asked AS j
+     JOIN trades AS t ON t.mode = j.mode AND t.partner_id = j.partner_id AND t.quote_id = j.quote_id";

@@ -292,10 +292,21 @@ impl<'o> Commitments<'o> {
 /// Every write repeats what was decided on, and answers how many rows it has written. The terms of
 /// a trade are copied from the quote that is consumed, inside the database. An idempotency record is
 /// overwritten only where the rules let it pass: it has expired, or it is of the same request.
-pub(crate) const WRITE: &str = "WITH consumed AS (
-         UPDATE quotes AS q SET consumed_at = $2
+///
+/// The mode is said of each row that is looked for, as in the lane's read.
+pub(crate) const WRITE: &str = "WITH executed AS MATERIALIZED (
+         SELECT $1::text AS mode, n.*
          FROM unnest($5::text[], $6::uuid[], $7::uuid[], $8::bigint[]) AS n (partner_id, quote_id, trade_id, reserved)
-         WHERE q.mode = $1 AND q.partner_id = n.partner_id AND q.id = n.quote_id
+     ), touched AS MATERIALIZED (
+         SELECT $1::text AS mode, n.*
+         FROM unnest($26::text[], $27::text[], $28::bigint[], $29::bigint[], $30::bigint[])
+              AS n (partner_id, asset, before, available, sequence)
+     ), written AS MATERIALIZED (
+         SELECT $1::text AS mode, n.* FROM unnest($4::text[]) AS n (partner_id)
+     ), consumed AS (
+         UPDATE quotes AS q SET consumed_at = $2
+         FROM executed AS n
+         WHERE q.mode = n.mode AND q.partner_id = n.partner_id AND q.id = n.quote_id
            AND q.consumed_at IS NULL AND q.rejected_at IS NULL AND $2 < q.expires_at
          RETURNING q.partner_id, n.trade_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps,
                    q.fee_bps, q.notional, q.dest_address, q.dest_network, n.reserved
@@ -315,9 +326,8 @@ pub(crate) const WRITE: &str = "WITH consumed AS (
          RETURNING 1
      ), moved AS (
          UPDATE accounts AS a SET available = n.available, sequence = n.sequence
-         FROM unnest($26::text[], $27::text[], $28::bigint[], $29::bigint[], $30::bigint[])
-              AS n (partner_id, asset, before, available, sequence)
-         WHERE a.mode = $1 AND a.partner_id = n.partner_id AND a.asset = n.asset AND a.sequence = n.before
+         FROM touched AS n
+         WHERE a.mode = n.mode AND a.partner_id = n.partner_id AND a.asset = n.asset AND a.sequence = n.before
          RETURNING 1
      ), counted AS (
          INSERT INTO velocity (mode, partner_id, total, floor)
@@ -339,7 +349,9 @@ pub(crate) const WRITE: &str = "WITH consumed AS (
          WHERE idempotency_keys.created_at <= $3 OR idempotency_keys.fingerprint = excluded.fingerprint
          RETURNING 1
      ), kept AS (
-         UPDATE books SET at = $2 WHERE mode = $1 AND partner_id = ANY($4) AND at <= $2
+         UPDATE books AS b SET at = $2
+         FROM written AS n
+         WHERE b.mode = n.mode AND b.partner_id = n.partner_id AND b.at <= $2
          RETURNING 1
      )
      SELECT (SELECT count(*) FROM consumed) AS quotes, (SELECT count(*) FROM opened) AS trades,
