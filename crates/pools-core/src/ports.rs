@@ -72,8 +72,13 @@ pub trait PoolsReads: Send + Sync {
 /// The look before the engine is asked.
 #[async_trait]
 pub trait TransactLooks: Send + Sync {
-    /// What a transact needs to know before it asks the engine, as of one moment, which may be past: whatever has happened
-    /// since is found in the lane.
+    /// A quote as it was when it was made here a moment ago: each once, and only as long as it is remembered. What has
+    /// become of it since is not known.
+    fn quote_recall(&self, _who: &Tenant, _id: QuoteId) -> Option<Quote> {
+        None
+    }
+
+    /// What a transact needs to know before it asks the engine, from one snapshot.
     async fn transact_look(
         &self,
         scope: &Scope,

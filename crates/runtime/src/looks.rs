@@ -57,12 +57,6 @@ impl Looks {
             clock: Arc::clone(clock),
         }
     }
-
-    fn recall(&self, who: &Tenant, quote: QuoteId) -> Option<Quote> {
-        let quote = self.recent.0.take(&(who.clone(), quote))?;
-        let in_time = self.clock.now().plus(MARGIN) < quote.expires_at;
-        in_time.then_some(quote)
-    }
 }
 
 impl fmt::Debug for Looks {
@@ -73,24 +67,18 @@ impl fmt::Debug for Looks {
 
 #[async_trait]
 impl TransactLooks for Looks {
-    /// A quote that is remembered is as it was when it was made; that its key is used, or the quote no longer open, is found
-    /// in the lane.
+    fn quote_recall(&self, who: &Tenant, id: QuoteId) -> Option<Quote> {
+        let quote = self.recent.0.take(&(who.clone(), id))?;
+        let in_time = self.clock.now().plus(MARGIN) < quote.expires_at;
+        in_time.then_some(quote)
+    }
+
     async fn transact_look(
         &self,
         scope: &Scope,
         quote: QuoteId,
     ) -> Result<Seen<TransactLook>, StoreError> {
-        let Some(quote) = self.recall(&scope.tenant, quote) else {
-            return self.store.transact_look(scope, quote).await;
-        };
-        Ok(Seen {
-            at: quote.created_at,
-            value: TransactLook {
-                answered: None,
-                quote: Some(quote),
-                trade: None,
-            },
-        })
+        self.store.transact_look(scope, quote).await
     }
 }
 
@@ -98,7 +86,6 @@ impl TransactLooks for Looks {
 mod tests {
     use kernel::{Amount, Mode, Rate, Timestamp};
     use partner_core::PartnerId;
-    use partner_core::idempotency::IdempotencyKey;
     use partner_core::pools::{Network, PoolId};
     use pools_core::quote::{Fate, Side, Terms};
 
@@ -114,24 +101,17 @@ mod tests {
         }
     }
 
-    /// Knows no quote.
-    struct Empty;
+    /// Is not asked.
+    struct Away;
 
     #[async_trait]
-    impl TransactLooks for Empty {
+    impl TransactLooks for Away {
         async fn transact_look(
             &self,
             _: &Scope,
             _: QuoteId,
         ) -> Result<Seen<TransactLook>, StoreError> {
-            Ok(Seen {
-                at: Stopped(NOON).now(),
-                value: TransactLook {
-                    answered: None,
-                    quote: None,
-                    trade: None,
-                },
-            })
+            Err(StoreError::unavailable("away"))
         }
     }
 
@@ -166,39 +146,29 @@ mod tests {
         }
     }
 
-    /// What looks find so many milliseconds after a quote of `acme`'s was made here.
-    async fn found(partner: &str, after: i64, looks: usize) -> Vec<bool> {
+    /// What is recalled, asked for so often so many milliseconds after a quote of `acme`'s was made here.
+    fn recalled(partner: &str, after: i64, times: usize) -> Vec<Option<Quote>> {
         let recent = Arc::<RecentQuotes>::default();
         recent.put(tenant("acme"), &quote());
         let clock: Arc<dyn Clock> = Arc::new(Stopped(NOON + after));
-        let looking = Looks::new(&recent, Arc::new(Empty), &clock);
-        let scope = Scope {
-            tenant: tenant(partner),
-            route: "POST /v1/pools/EUR-USDT/transact".to_owned(),
-            key: IdempotencyKey::parse(b"first").unwrap(),
-        };
-        let mut found = Vec::new();
-        for _ in 0..looks {
-            let seen = looking.transact_look(&scope, quote().id).await.unwrap();
-            assert!(seen.at <= clock.now());
-            found.push(seen.value.quote == Some(quote()));
-        }
-        found
+        let looks = Looks::new(&recent, Arc::new(Away), &clock);
+        let recall = || looks.quote_recall(&tenant(partner), quote().id);
+        std::iter::repeat_with(recall).take(times).collect()
     }
 
-    #[tokio::test]
-    async fn a_quote_that_was_just_made_is_remembered_once() {
-        assert_eq!(found("acme", 9_999, 3).await, [true, false, false]);
+    #[test]
+    fn a_quote_that_was_just_made_is_remembered_once() {
+        assert_eq!(recalled("acme", 9_999, 3), [Some(quote()), None, None]);
     }
 
-    #[tokio::test]
-    async fn one_that_may_have_expired_by_the_stores_clock_is_looked_for() {
-        assert_eq!(found("acme", 10_000, 1).await, [false]);
+    #[test]
+    fn one_that_may_have_expired_by_the_stores_clock_is_not() {
+        assert_eq!(recalled("acme", 10_000, 1), [None]);
     }
 
     // rule: tenancy.nothing-crosses
-    #[tokio::test]
-    async fn another_partners_is_not_theirs() {
-        assert_eq!(found("umbrella", 0, 1).await, [false]);
+    #[test]
+    fn another_partners_is_not_theirs() {
+        assert_eq!(recalled("umbrella", 0, 1), [None]);
     }
 }

@@ -170,6 +170,45 @@ async fn the_existing_trade_then_everything_about_the_quote() {
     world.finish().await;
 }
 
+// rule: pools.transact.order, idempotency.reused
+#[tokio::test]
+async fn the_key_in_use_then_pool_and_side_of_a_quote_that_was_just_made() {
+    let world = World::new().await;
+    let acme = world.acme();
+    world.operator().credit(ACME, "100.00", "EUR").await;
+    let first = acme.buy("EUR-USDC", "100").await;
+    acme.transact("EUR-USDC", &first, "used").await.ok();
+    let elsewhere = acme.buy("EUR-USDT", "100").await;
+    let sale = acme.sell("EUR-USDC", "100").await;
+    for quote in [&elsewhere, &sale] {
+        acme.transact("EUR-USDC", quote, "used")
+            .await
+            .refused(409, "idempotency_key_reused");
+    }
+    world.finish().await;
+}
+
+// rule: pools.transact.order, pools.transact.idempotent
+#[tokio::test]
+async fn the_trade_that_another_process_made_then_the_side() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "100", "USDT").await;
+    let quote = world.acme().sell("EUR-USDT", "100").await;
+    let replica = world.replica().await;
+    let made = replica.acme().transact("EUR-USDT", &quote, "k").await.ok();
+    replica.close().await;
+    world
+        .operator()
+        .terms(ACME, "EUR-USDT", |terms| terms.off_ramp = false)
+        .await;
+    let repeat = world.acme().transact("EUR-USDT", &quote, "k2").await.ok();
+    assert_eq!(
+        (&repeat["transactId"], &repeat["idempotent"]),
+        (&made["transactId"], &json!(true))
+    );
+    world.finish().await;
+}
+
 // rule: pools.transact.order, pools.transact.side
 #[tokio::test]
 async fn the_side_then_rejected_then_expired() {

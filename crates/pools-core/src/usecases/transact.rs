@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Clock, Entropy, StoreError};
+use kernel::{Clock, Entropy, Seen, StoreError};
 use partner_core::Access;
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::pools::PoolId;
@@ -105,9 +105,15 @@ impl Transacting {
             .await
             .ok_or(TransactError::InProgress)?;
         let fingerprint = request.fingerprint();
-        let seen = self.looks.transact_look(&scope, request.quote).await?;
-        let quote = match self.look(access, &request, &fingerprint, &seen.value, seen.at)? {
-            Looked::Existing(trade) => return Ok(Outcome::Existing(trade.clone())),
+        let looked = match self.recall(access, &request) {
+            Some(quote) => Looked::Executable(quote),
+            None => {
+                let seen = self.looks.transact_look(&scope, request.quote).await?;
+                self.look(access, &request, &fingerprint, seen)?
+            }
+        };
+        let quote = match looked {
+            Looked::Existing(trade) => return Ok(Outcome::Existing(trade)),
             Looked::Executable(quote) => Some(quote),
             Looked::Late => None,
         };
@@ -115,7 +121,7 @@ impl Transacting {
         let asked = quote.is_some();
         let hold = match quote {
             Some(quote) => {
-                let (order, output) = (order_of(quote), quote.terms.output());
+                let (order, output) = (order_of(&quote), quote.terms.output());
                 self.engine.hold(trade, &order, output).await
             }
             None => None,
@@ -139,29 +145,35 @@ impl Transacting {
         Ok(outcome??)
     }
 
+    /// A quote that was just made, where only the lane can have anything against it. Refused on what
+    /// is remembered, it might be refused for another reason than the first.
+    fn recall(&self, access: &Access, request: &Transact) -> Option<Quote> {
+        let quote = self.looks.quote_recall(&access.tenant, request.quote)?;
+        let fits = quote.terms.pool == request.pool;
+        (fits && books::side_is_enabled(access, &quote).is_ok()).then_some(quote)
+    }
+
     /// Answers what needs no engine from what is stored already. Everything found here is final,
     /// or judged again inside the lane.
-    fn look<'l>(
+    fn look(
         &self,
         access: &Access,
         request: &Transact,
         fingerprint: &Fingerprint,
-        look: &'l TransactLook,
-        at: kernel::Timestamp,
-    ) -> Result<Looked<'l>, Refusal> {
+        Seen { value: look, at }: Seen<TransactLook>,
+    ) -> Result<Looked, Refusal> {
         let record = look.answered.map(|(fingerprint, created_at)| Answered {
             fingerprint,
             created_at,
         });
         books::key_is_free(record.as_ref(), fingerprint, at, self.idempotency_ttl)?;
         // An id of the other mode equals none that is stored here.
-        let named = |quote: &&Quote| quote.id == request.quote && quote.terms.pool == request.pool;
-        let quote = look.quote.as_ref().filter(named);
-        let quote = quote.ok_or(Refusal::QuoteUnknown)?;
-        if let Some(trade) = &look.trade {
+        let named = |quote: &Quote| quote.id == request.quote && quote.terms.pool == request.pool;
+        let quote = look.quote.filter(named).ok_or(Refusal::QuoteUnknown)?;
+        if let Some(trade) = look.trade {
             return Ok(Looked::Existing(trade));
         }
-        books::side_is_enabled(access, quote)?;
+        books::side_is_enabled(access, &quote)?;
         match (quote.fate, quote.status(at)) {
             (Fate::Rejected(_), _) => Err(QuoteClosed::Rejected.into()),
             // The look may be a moment older than the lane: the lane decides.
@@ -192,12 +204,12 @@ impl Transacting {
     }
 }
 
-/// What the look before the engine has found.
-enum Looked<'l> {
+/// What is known before the engine is asked.
+enum Looked {
     /// The quote has a trade: no engine is asked.
-    Existing(&'l Trade),
+    Existing(Trade),
     /// The engine is to be asked.
-    Executable(&'l Quote),
+    Executable(Quote),
     /// Too late by the look: the lane decides, without an engine's answer.
     Late,
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Amount, Seen, StoreError, Timestamp};
-use partner_core::Access;
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::pools::PoolId;
 use partner_core::ports::{InFlight, Ticket};
+use partner_core::{Access, Tenant};
 use pools_core::books::{Command, Outcome, Refusal};
 use pools_core::ports::{
     Confirmation, Depth, Engine, Enquiry, Hold, Order, TransactDesk, TransactLook, TransactLooks,
 };
-use pools_core::quote::{Fate, QuoteClosed, QuoteId, Side};
+use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, Side};
 use pools_core::trade::{EngineReport, Trade, TradeId};
 use pools_core::usecases::transact::{Transact, TransactError, Transacting, order_of};
 
@@ -39,6 +39,7 @@ impl Journal {
 struct Scene {
     journal: Journal,
     access: Access,
+    recalled: Option<Quote>,
     look: TransactLook,
     at: Timestamp,
     twin: bool,
@@ -54,6 +55,7 @@ fn scene(side: Side) -> Scene {
     Scene {
         journal: Journal::default(),
         access: access("acme", key_id(1), &[pool()]),
+        recalled: None,
         look: TransactLook {
             answered: None,
             quote: Some(quote(side)),
@@ -161,6 +163,11 @@ impl Engine for Scene {
 
 #[async_trait]
 impl TransactLooks for Scene {
+    fn quote_recall(&self, who: &Tenant, id: QuoteId) -> Option<Quote> {
+        assert_eq!((who, id), (&self.access.tenant, quote(Side::OnRamp).id));
+        self.recalled.clone()
+    }
+
     async fn transact_look(&self, _: &Scope, _: QuoteId) -> Result<Seen<TransactLook>, StoreError> {
         self.journal.note("look");
         Ok(Seen {
@@ -338,6 +345,56 @@ fn what_the_look_refuses_asks_no_engine() {
             matches!(outcome, Err(TransactError::Refused(refusal)) if refusal == due),
             "{outcome:?}"
         );
+    }
+}
+
+// rule: pools.engine.one-key
+#[test]
+fn a_quote_that_was_just_made_is_not_looked_for() {
+    let mut scene = scene(Side::OffRamp);
+    scene.recalled = scene.look.quote.take();
+    let asked = Arc::clone(&scene.asked);
+    let (outcome, journal) = scene.run();
+    let looked_for = through(Some(Hold::Held), Some("confirm"));
+    assert_eq!(journal, [&looked_for[..1], &looked_for[2..]].concat());
+    assert_eq!(asked.lock().unwrap()[0].1, order_of(&quote(Side::OffRamp)));
+    assert!(matches!(outcome, Ok(Outcome::Opened(_))));
+}
+
+// rule: pools.transact.order, idempotency.reused, pools.transact.idempotent
+#[test]
+fn what_is_remembered_refuses_nothing() {
+    type Bend = fn(&mut Scene);
+    let other_pool: Bend = |s| {
+        let recalled = s.recalled.as_mut().unwrap();
+        recalled.terms.pool = PoolId::parse("EUR-USDC").unwrap();
+    };
+    let side: Bend = |s| {
+        s.access
+            .pools
+            .terms
+            .values_mut()
+            .for_each(|terms| terms.off_ramp = false)
+    };
+    for bend in [other_pool, side] {
+        let remembering = || {
+            let mut scene = scene(Side::OffRamp);
+            scene.recalled = scene.look.quote.clone();
+            bend(&mut scene);
+            scene
+        };
+        let mut reused = remembering();
+        reused.look.answered = Some((Fingerprint::of(b"another"), noon()));
+        let (outcome, journal) = reused.run();
+        assert_eq!(journal, LOOKED);
+        let Err(TransactError::Refused(Refusal::KeyReused)) = outcome else {
+            panic!("{outcome:?}")
+        };
+        let mut executed = remembering();
+        executed.look.trade = Some(trade(Side::OffRamp, None));
+        let (outcome, journal) = executed.run();
+        assert_eq!(journal, LOOKED);
+        assert!(matches!(outcome, Ok(Outcome::Existing(_))), "{outcome:?}");
     }
 }
 
