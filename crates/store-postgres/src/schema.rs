@@ -1,5 +1,7 @@
 //! The schema: which version it has, and bringing it up to date.
 
+use std::collections::BTreeSet;
+
 use failpoints::{Step, around};
 use kernel::StoreError;
 use sqlx::migrate::Migrator;
@@ -57,6 +59,26 @@ pub(crate) async fn check(conn: &mut PgConnection) -> Result<(), StoreError> {
              older than the program that wrote the database; run the newer one"
         ))),
     }
+}
+
+/// The names of the constraints and unique indexes that the migrations make.
+pub(crate) fn rules() -> BTreeSet<&'static str> {
+    let mut rules = BTreeSet::new();
+    for migration in MIGRATIONS.iter() {
+        let words: Vec<&str> = migration.sql.as_str().split_whitespace().collect();
+        for three in words.windows(3) {
+            match three {
+                ["DROP", "CONSTRAINT" | "INDEX", name] => {
+                    rules.remove(name.trim_end_matches([',', ';']));
+                }
+                [_, "CONSTRAINT", name] | ["UNIQUE", "INDEX", name] => {
+                    rules.insert(*name);
+                }
+                _ => {}
+            }
+        }
+    }
+    rules
 }
 
 async fn version(conn: &mut PgConnection) -> Result<Option<i64>, StoreError> {

@@ -68,7 +68,10 @@ impl Snapshot for Seen<'_> {
 
     async fn ask(&mut self, ask: Ask, tell: Tell<'_>) -> Result<(), StoreError> {
         match ask {
-            Ask::Whole => self.made(checks::CHECKS, tell).await,
+            Ask::Whole => {
+                self.missed(tell).await?;
+                self.made(checks::CHECKS, tell).await
+            }
             Ask::References => self.made(checks::REFERENCES, tell).await,
             Ask::Statement(statement) => self.said(statement, tell).await,
         }

@@ -1,14 +1,27 @@
-//! What the schema forbids, asked of every row: a CHECK or a reference that was left out for a
-//! while, or is not validated, may be broken by rows that are there.
+//! What the schema forbids: that nothing of it is gone, and, asked of every row, that it holds. A
+//! CHECK or a reference that was left out for a while, or is not validated, may be broken by rows
+//! that are there.
 
 use kernel::StoreError;
 use sqlx::AssertSqlSafe;
 use store_rows::verify::Tell;
 
 use super::Seen;
-use crate::errors;
+use crate::{errors, schema};
 
 impl Seen<'_> {
+    /// Tells which rules of the migrations the schema has not.
+    pub(super) async fn missed(&mut self, tell: Tell<'_>) -> Result<(), StoreError> {
+        let rules: Vec<&str> = schema::rules().into_iter().collect();
+        let missed: Vec<String> = sqlx::query_scalar(MISSED)
+            .bind(rules)
+            .fetch_all(&mut *self.0)
+            .await
+            .map_err(errors::statement)?;
+        missed.into_iter().for_each(tell);
+        Ok(())
+    }
+
     /// Tells what each of the statements answers that a statement makes of the catalogue.
     pub(super) async fn made(
         &mut self,
@@ -26,6 +39,13 @@ impl Seen<'_> {
         Ok(())
     }
 }
+
+const MISSED: &str = "SELECT 'the schema has no ' || n.name FROM unnest($1::text[]) AS n (name)
+     WHERE NOT EXISTS (SELECT FROM pg_constraint AS c
+                       WHERE c.conname = n.name AND c.connamespace = current_schema()::regnamespace)
+       AND NOT EXISTS (SELECT FROM pg_class AS c
+                       WHERE c.relname = n.name AND c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace)
+     ORDER BY n.name COLLATE \"C\"";
 
 /// One statement for each table that has CHECKs: its rows that break one, with the CHECK's name.
 pub(super) const CHECKS: &str = "SELECT format(

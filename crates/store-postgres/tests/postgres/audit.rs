@@ -19,6 +19,33 @@ async fn every_invariant_is_described_and_nothing_else() {
     assert_eq!(described, checked);
 }
 
+/// A restore leaves out what its rows do not bear, and goes on.
+#[tokio::test]
+async fn what_the_schema_has_lost_is_missed() {
+    let opened = fixture::open().await;
+    let mut owner = opened.database.owner().await;
+    sqlx::raw_sql(
+        "ALTER TABLE trades DROP CONSTRAINT trades_quote;
+         ALTER TABLE accounts DROP CONSTRAINT accounts_available;
+         DROP INDEX rail_records_quote_once",
+    )
+    .execute(&mut owner)
+    .await
+    .unwrap();
+    sqlx::Connection::close(owner).await.unwrap();
+    let sealer = Sealer::new(&MasterKey::new([7; 32]));
+    let report = opened.store.audit(&sealer, &|_| ()).await.unwrap();
+    let broken = report.findings.iter().filter(|one| one.count > 0);
+    let broken: Vec<_> = broken.map(|one| (one.invariant, &*one.breaches)).collect();
+    let lost = [
+        "accounts_available",
+        "rail_records_quote_once",
+        "trades_quote",
+    ];
+    let said = lost.map(|name| format!("the schema has no {name}"));
+    assert_eq!(broken, [("database-is-whole", &said[..])]);
+}
+
 /// A reference that a migration adds is asked for too; a row that refers to nothing has none.
 #[tokio::test]
 async fn every_reference_of_the_schema_is_asked_for() {
