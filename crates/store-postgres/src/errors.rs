@@ -51,6 +51,14 @@ pub(crate) fn commit(error: sqlx::Error) -> StoreError {
 /// A fault of bringing the schema up to date.
 pub(crate) fn migration(error: MigrateError) -> StoreError {
     match error {
+        MigrateError::ExecuteMigration(error, version)
+            if code(&error).as_deref() == Some(LOCK_TIMEOUT) =>
+        {
+            StoreError::unavailable(format!(
+                "a table that schema version {version} changes is being read for long, by an audit, a backup or another \
+                 program: migrate once that is over"
+            ))
+        }
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => statement(error),
         MigrateError::VersionMissing(version) => StoreError::unexpected(format!(
             "the database has schema version {version}, which this program does not know: it is \

@@ -28,6 +28,11 @@ pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<(), StoreError> {
         .execute(&mut *tx)
         .await
         .map_err(errors::statement)?;
+    // Whoever comes after one that waits for a table waits too, so a long reader of it is not waited for.
+    sqlx::query("SET LOCAL lock_timeout = '1s'")
+        .execute(&mut *tx)
+        .await
+        .map_err(errors::statement)?;
     let migrator = Migrator {
         migrations: MIGRATIONS.migrations.clone(),
         locking: false,

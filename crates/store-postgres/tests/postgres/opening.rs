@@ -1,14 +1,19 @@
 //! Opening: what has to be there, and what is said where it is not.
 
 use std::error::Error as _;
+use std::time::Duration;
 
 use kernel::StoreError;
 use partner_core::ports::Readiness as _;
 use sqlx::Connection as _;
+use sqlx::migrate::Migrator;
 use store_contract::WINDOW;
 use store_postgres::PostgresStore;
 
 use crate::fixture::{Database, options, run};
+
+/// For what gives up by itself much sooner.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn refused(url: &str) -> String {
     let refused = PostgresStore::open(url, options(WINDOW, None)).await;
@@ -65,6 +70,31 @@ async fn an_older_and_a_newer_schema_are_told_apart() {
         matches!(refused, Err(StoreError::Unexpected(_))),
         "{refused:?}"
     );
+    owner.close().await.unwrap();
+}
+
+/// Who comes after one that waits for a table waits as well: partners, while somebody reads for long.
+#[tokio::test]
+async fn a_migration_does_not_wait_behind_a_long_reader() {
+    let database = Database::bare().await;
+    let (mut owner, mut reader) = (database.owner().await, database.owner().await);
+    let all = sqlx::migrate!("../../migrations/postgres");
+    let before = all.iter().filter(|migration| migration.version < 11);
+    let before = Migrator {
+        migrations: before.cloned().collect::<Vec<_>>().into(),
+        ..Migrator::DEFAULT
+    };
+    before.run_direct(None, &mut owner, false).await.unwrap();
+    run(&mut reader, "BEGIN; SELECT FROM commitments").await;
+    let url = database.owning();
+    let migrating = tokio::time::timeout(PATIENCE, PostgresStore::migrate(&url));
+    let refused = migrating.await.unwrap().unwrap_err();
+    let StoreError::Unavailable(said) = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(said.to_string().contains("version 11"), "{said}");
+    reader.close().await.unwrap();
+    PostgresStore::migrate(&url).await.unwrap();
     owner.close().await.unwrap();
 }
 
