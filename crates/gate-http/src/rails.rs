@@ -57,7 +57,11 @@ pub(crate) enum PayOutStatusWord {
 /// Both kinds have the same fields; what is said of them differs.
 macro_rules! records {
     ($($(#[$about:meta])* $name:ident as $schema:ident {
-        id: $id:literal, object: $object:literal, kind: $kind:literal, status: $status:ident, $(#[$instructions:meta])* instructions
+        id: $id:literal,
+        $(#[$of_object:meta])* object: $object:literal,
+        $(#[$of_kind:meta])* kind: $kind:literal,
+        status: $status:ident,
+        $(#[$of_instructions:meta])* instructions
     })*) => {$(
         $(#[$about])*
         #[derive(Debug, Serialize, ToSchema)]
@@ -66,16 +70,16 @@ macro_rules! records {
             /// Its id.
             #[schema(example = $id)]
             id: String,
-            #[doc = concat!("`", $object, "`")]
+            $(#[$of_object])*
             #[schema(example = $object)]
             object: &'static str,
-            #[doc = concat!("`", $kind, "`")]
+            $(#[$of_kind])*
             #[schema(example = $kind)]
             kind: &'static str,
             /// Branch on this.
             #[schema(value_type = $status)]
             status: &'static str,
-            $(#[$instructions])*
+            $(#[$of_instructions])*
             #[schema(required = true)]
             instructions: Option<BTreeMap<String, String>>,
             /// The quote it has redeemed.
@@ -151,7 +155,9 @@ records! {
     /// A pay-in: the user of a session pays what a quote has locked.
     PayInRecord as PayIn {
         id: "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        /// `rail_pay_in`
         object: "rail_pay_in",
+        /// `pay_in`
         kind: "pay_in",
         status: PayInStatusWord,
         /// What the payer needs, in the rail's own words: names and texts.
@@ -161,7 +167,9 @@ records! {
     /// A pay-out: the user of a session is paid what a quote has locked.
     PayOutRecord as PayOut {
         id: "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
+        /// `rail_pay_out`
         object: "rail_pay_out",
+        /// `pay_out`
         kind: "pay_out",
         status: PayOutStatusWord,
         /// Always null: nobody has to pay anything in.
