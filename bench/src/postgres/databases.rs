@@ -16,7 +16,7 @@ pub(super) const REFERENCE: &str = "reference";
 pub(super) const WEBHOOKS: &str = "webhooks";
 /// Without a trade, and with ten million.
 pub(super) const EMPTY: &str = "empty";
-pub(super) const FULL: &str = "full";
+pub(super) const FILLED: &str = "filled";
 
 /// Everything reaches the disk. What is not as it comes: memory, and checkpoints so rare that none falls into one turn
 /// and not into the one beside it.

@@ -2,7 +2,7 @@
 
 use sqlx::{Connection as _, PgConnection};
 
-use super::databases::{EMPTY, FULL};
+use super::databases::{EMPTY, FILLED};
 use super::{ON, Suite};
 use crate::Result;
 use crate::service::{CLIENTS, PARTNERS, Service, many};
@@ -47,19 +47,19 @@ impl Suite<'_> {
     /// Two databases, the service on each in turn.
     pub(super) async fn size(&mut self) -> Result<()> {
         let empty = self.databases.copy(self.bench, EMPTY).await?;
-        let full = self.databases.copy(self.bench, FULL).await?;
+        let filled = self.databases.copy(self.bench, FILLED).await?;
         self.fill(self.bench.work(TRADES)).await?;
-        let (empty, full) = (Service::start(&empty)?, Service::start(&full)?);
+        let (empty, filled) = (Service::start(&empty)?, Service::start(&filled)?);
         let mut turns = Turns::default();
         for _ in self.bench.turns("PostgreSQL: transact, many trades") {
             let count = self.bench.work(8000);
-            let (of_full, of_empty) = (
-                full.transacts(count, many).await?,
+            let (of_filled, of_empty) = (
+                filled.transacts(count, many).await?,
                 empty.transacts(count, many).await?,
             );
-            let of_full = full.load(CLIENTS, of_full).await?;
+            let of_filled = filled.load(CLIENTS, of_filled).await?;
             let of_empty = empty.load(CLIENTS, of_empty).await?;
-            turns.push(of_full.per_second(), of_empty.per_second());
+            turns.push(of_filled.per_second(), of_empty.per_second());
         }
         self.row(turns.row(&SIZE, rate));
         Ok(())
@@ -68,7 +68,7 @@ impl Suite<'_> {
     /// Settled trades of the thousand partners with their quotes and reserve entries, the newest two days old. Foreign keys
     /// are not looked up, as with a dump that is restored.
     async fn fill(&self, trades: usize) -> Result<()> {
-        let url = self.databases.server().url(FULL);
+        let url = self.databases.server().url(FILLED);
         let mut conn = PgConnection::connect(&url).await?;
         sqlx::raw_sql(include_str!("../../pgbench/history.sql"))
             .execute(&mut conn)
