@@ -64,8 +64,9 @@ pub(crate) const LINTING: [(&str, &str); 2] = [
 pub(crate) fn run(workspace: &Workspace) -> Result<ExitCode> {
     let folder = folder(workspace)?;
     let copy = folder.join(format!("xtask{}", std::env::consts::EXE_SUFFIX));
-    let this = std::env::current_exe()?;
-    if this == copy {
+    let this = std::env::current_exe()?.canonicalize()?;
+    // The folder may be named by way of a link.
+    if copy.canonicalize().is_ok_and(|copy| copy == this) {
         return steps(workspace);
     }
     std::fs::create_dir_all(&folder)?;

@@ -4,6 +4,8 @@ use sqlx::{Connection as _, PgConnection};
 
 use crate::fixture;
 
+/// Says where every table is placed.
+const PAGE: &str = include_str!("../../../../docs/scaling.md");
 /// Tables without a partner: small, hardly ever written, and to be copied to every node.
 const SHARED: [&str; 6] = [
     "_sqlx_migrations",
@@ -34,6 +36,8 @@ async fn every_table_is_a_partners_or_shared_by_all() {
     for (table, columns) in tables {
         let whose = columns == "mode,partner_id";
         assert_eq!(whose, !SHARED.contains(&table.as_str()), "{table}");
+        let is_placed = PAGE.contains(&format!("'{table}'")) || table == "_sqlx_migrations";
+        assert!(is_placed, "docs/scaling.md says nothing of {table}");
     }
     conn.close().await.unwrap();
 }
