@@ -202,10 +202,11 @@ impl UnderWay {
     async fn make(mut self) -> Option<Self> {
         let (made, manner) = self.lanes.attempts.make(self.held.as_ref()?).await;
         let ended = self.held.take()?.concluded(made);
+        let now = Instant::now();
         let mut hand = self.lanes.hand.lock();
         hand.ended.push(ended);
-        hand.slots.free(self.endpoint, Some(manner));
-        let next = hand.slots.begin_at(self.endpoint, Instant::now());
+        hand.slots.free(self.endpoint, Some(manner), now);
+        let next = hand.slots.begin_at(self.endpoint, now);
         self.lanes.ring(&hand);
         drop(hand);
         next.map(|next| self.lanes.under_way(next))
@@ -219,12 +220,13 @@ impl Drop for UnderWay {
         let Some(held) = self.held.take() else {
             return;
         };
+        let now = Instant::now();
         let mut hand = self.lanes.hand.lock();
         if thread::panicking() {
             tracing::error!(delivery.id = %held.claimed.id, "An attempt to deliver has panicked");
-            hand.slots.free(self.endpoint, Some(Manner::Failed));
+            hand.slots.free(self.endpoint, Some(Manner::Failed), now);
         } else {
-            hand.slots.free(self.endpoint, None);
+            hand.slots.free(self.endpoint, None, now);
             hand.ended.push(held.handed_back());
         }
         self.lanes.ring(&hand);

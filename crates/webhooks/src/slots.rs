@@ -19,6 +19,9 @@ const EACH_AHEAD: usize = 224;
 const TOTAL_AHEAD: usize = 512;
 /// How long one may wait its turn. Its endpoint and secrets are as old as that.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an endpoint with nothing in hand is known to be quick. What comes next is often claimed
+/// when the last has just ended.
+const REMEMBERED: Duration = Duration::from_secs(1);
 
 /// How an endpoint took the last attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +63,8 @@ impl<T> Default for Slots<T> {
 #[derive(Debug)]
 struct Standing<T> {
     manner: Manner,
+    /// When its last attempt has ended, if one has.
+    ended: Option<Instant>,
     under_way: usize,
     /// The one that was claimed first stands first; each is to begin before its time is over, or
     /// never.
@@ -71,6 +76,7 @@ impl<T> Standing<T> {
     const fn new() -> Self {
         Self {
             manner: Manner::Slow,
+            ended: None,
             under_way: 0,
             waiting: VecDeque::new(),
         }
@@ -91,8 +97,14 @@ impl<T> Standing<T> {
     }
 
     /// Is there anything to remember it for?
-    fn is_of_use(&self) -> bool {
-        self.in_hand() > 0 || self.manner == Manner::Failed
+    fn is_of_use(&self, now: Instant) -> bool {
+        let is_recent = |ended| now.saturating_duration_since(ended) < REMEMBERED;
+        self.in_hand() > 0
+            || match self.manner {
+                Manner::Quick => self.ended.is_some_and(is_recent),
+                Manner::Slow => false,
+                Manner::Failed => true,
+            }
     }
 
     /// Begins the next that waits, if there is room; one that has waited too long never is.
@@ -134,14 +146,15 @@ impl<T> Slots<T> {
     }
 
     /// One that was under way has ended, in this manner where anything was learnt of it.
-    pub(crate) fn free(&mut self, endpoint: EndpointId, manner: Option<Manner>) {
+    pub(crate) fn free(&mut self, endpoint: EndpointId, manner: Option<Manner>, now: Instant) {
         let Some(standing) = self.standings.get_mut(&endpoint) else {
             return;
         };
         standing.manner = manner.unwrap_or(standing.manner);
+        standing.ended = Some(now);
         standing.under_way = standing.under_way.saturating_sub(1);
         self.in_hand = self.in_hand.saturating_sub(1);
-        if !standing.is_of_use() {
+        if !standing.is_of_use(now) {
             self.standings.remove(&endpoint);
         }
     }
@@ -156,9 +169,11 @@ impl<T> Slots<T> {
         self.standings.values_mut().find_map(|it| it.begin(now))
     }
 
-    /// Gives up what has waited too long.
+    /// Gives up what has waited too long, and forgets whom there is nothing to remember for.
     pub(crate) fn give_up_stale(&mut self, now: Instant) -> Vec<T> {
-        self.give_up(|standing| standing.is_stale(now))
+        let given_up = self.give_up(|standing| standing.is_stale(now));
+        self.standings.retain(|_, standing| standing.is_of_use(now));
+        given_up
     }
 
     /// Gives up everything that waits.
@@ -176,16 +191,14 @@ impl<T> Slots<T> {
             }
         }
         self.in_hand = self.in_hand.saturating_sub(given_up.len());
-        self.standings.retain(|_, standing| standing.is_of_use());
         given_up
     }
 
     /// What can be taken on.
     pub(crate) fn room(&self) -> Room {
-        let (mut taken, mut taken_failing) = (0_usize, 0_usize);
+        let (mut taken, mut taken_failing, mut ahead) = (0_usize, 0_usize, 0_usize);
         let mut room = Room {
             each: count(EACH),
-            ahead: self.ahead(),
             ..Room::default()
         };
         for (endpoint, standing) in &self.standings {
@@ -194,32 +207,23 @@ impl<T> Slots<T> {
             room.less.insert(*endpoint, count(less));
             room.held.insert(*endpoint, count(standing.taken()));
             taken = taken.saturating_add(standing.taken());
-            if standing.manner == Manner::Failed {
-                room.failing.insert(*endpoint);
-                taken_failing = taken_failing.saturating_add(standing.taken());
+            ahead = ahead.saturating_add(standing.ahead());
+            match standing.manner {
+                Manner::Quick => {
+                    let more = EACH_AHEAD.saturating_sub(standing.ahead());
+                    room.ahead.insert(*endpoint, count(more));
+                }
+                Manner::Slow => {}
+                Manner::Failed => {
+                    room.failing.insert(*endpoint);
+                    taken_failing = taken_failing.saturating_add(standing.taken());
+                }
             }
         }
         room.total = count(TOTAL.saturating_sub(taken));
         room.total_failing = count(TOTAL_FAILING.saturating_sub(taken_failing));
+        room.total_ahead = count(TOTAL_AHEAD.saturating_sub(ahead));
         room
-    }
-
-    /// What the quick ones may have ahead: an equal share each, as far as nobody has more.
-    fn ahead(&self) -> BTreeMap<EndpointId, u32> {
-        let quick = self.standings.iter();
-        let quick = quick.filter(|(_, it)| it.manner == Manner::Quick);
-        let share = TOTAL_AHEAD
-            .checked_div(quick.clone().count())
-            .unwrap_or_default()
-            .min(EACH_AHEAD);
-        let taken = self.standings.values().map(Standing::ahead).sum();
-        let mut left = TOTAL_AHEAD.saturating_sub(taken);
-        let shares = quick.map(|(endpoint, standing)| {
-            let more = share.saturating_sub(standing.ahead()).min(left);
-            left = left.saturating_sub(more);
-            (*endpoint, count(more))
-        });
-        shares.collect()
     }
 }
 
@@ -264,8 +268,9 @@ mod tests {
 
     /// One ends in this manner; the one that begins instead.
     fn end(slots: &mut Slots<u32>, number: u32, manner: Manner) -> Option<u32> {
-        slots.free(endpoint(number), Some(manner));
-        slots.begin_at(endpoint(number), Instant::now())
+        let now = Instant::now();
+        slots.free(endpoint(number), Some(manner), now);
+        slots.begin_at(endpoint(number), now)
     }
 
     // rule: webhook.isolation
@@ -349,14 +354,14 @@ mod tests {
             take(&mut slots, number, 2);
             end(&mut slots, number, Manner::Quick);
         }
-        let room = slots.room();
-        assert_eq!(room.ahead.values().sum::<u32>(), 512);
-        assert_eq!(ahead(&slots, 15), Some(32));
+        assert_eq!(slots.room().total_ahead, 512);
+        assert_eq!(ahead(&slots, 15), Some(224));
         for number in 0..16 {
             take(&mut slots, number, 63);
         }
         let room = slots.room();
-        assert_eq!((room.total, room.ahead.values().sum()), (0, 0));
+        assert_eq!((room.total, room.total_ahead), (0, 0));
+        assert_eq!(ahead(&slots, 15), Some(192));
         assert_eq!(slots.in_hand(), 1024);
     }
 
@@ -371,10 +376,32 @@ mod tests {
             take(&mut slots, number, 32);
             end(&mut slots, number, Manner::Quick);
             let may = ahead(&slots, number).unwrap();
+            let may = may.min(slots.room().total_ahead);
             take(&mut slots, number, 1 + may);
         }
         assert!(slots.in_hand() <= 100 * 32 + 512, "{}", slots.in_hand());
-        assert_eq!(slots.room().ahead.values().sum::<u32>(), 0);
+        assert_eq!(slots.room().total_ahead, 0);
+    }
+
+    /// Between two claims of a burst everything may have ended.
+    // rule: webhook.isolation
+    #[test]
+    fn a_quick_one_is_known_for_a_while_with_nothing_in_hand() {
+        let mut slots = Slots::default();
+        for (number, manner) in [(1, Manner::Quick), (2, Manner::Slow), (3, Manner::Failed)] {
+            take(&mut slots, number, 1);
+            end(&mut slots, number, manner);
+        }
+        assert_eq!((slots.in_hand(), less(&slots, 1)), (0, Some(32)));
+        assert_eq!(ahead(&slots, 1), Some(224));
+        assert_eq!((less(&slots, 2), less(&slots, 3)), (None, Some(1)));
+        let soon = Instant::now() + REMEMBERED / 2;
+        assert!(slots.give_up_stale(soon).is_empty());
+        assert_eq!(ahead(&slots, 1), Some(224));
+        let later = Instant::now() + REMEMBERED;
+        assert!(slots.give_up_stale(later).is_empty());
+        assert_eq!((less(&slots, 1), ahead(&slots, 1)), (None, None));
+        assert_eq!(less(&slots, 3), Some(1));
     }
 
     /// A store that took its time over the claim has used up the lease.
@@ -396,11 +423,11 @@ mod tests {
         let mut slots = Slots::default();
         let claimed = Instant::now();
         assert_eq!(take(&mut slots, 1, 40).len(), 32);
-        slots.free(endpoint(1), None);
+        slots.free(endpoint(1), None, claimed);
         let waits = claimed + PATIENCE - Duration::from_millis(100);
         assert!(slots.give_up_stale(waits).is_empty());
         assert_eq!(slots.begin_at(endpoint(1), waits), Some(32));
-        slots.free(endpoint(1), None);
+        slots.free(endpoint(1), None, claimed);
         let waited = Instant::now() + PATIENCE;
         assert_eq!(slots.begin_at(endpoint(1), waited), None);
         assert_eq!(slots.begin(waited), None);

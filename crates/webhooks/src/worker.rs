@@ -342,7 +342,8 @@ fn is_full(room: &Room, claimed: &[Claimed]) -> bool {
         let given: &mut u32 = given.entry(claimed.endpoint.id).or_default();
         *given = given.saturating_add(1);
     }
-    let is_used_up = |(endpoint, given)| given >= room.most(endpoint);
+    let among = u32::try_from(given.len()).unwrap_or(u32::MAX);
+    let is_used_up = |(endpoint, given)| given >= room.most(endpoint, among);
     room.total == 0
         || claimed.len() >= usize::try_from(room.total).unwrap_or(usize::MAX)
         || given.into_iter().any(is_used_up)

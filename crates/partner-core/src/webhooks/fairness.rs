@@ -32,13 +32,20 @@ pub struct Room {
     pub total_failing: u32,
     /// What may be taken on ahead, beyond what is begun at once, by endpoint.
     pub ahead: BTreeMap<EndpointId, u32>,
+    /// And by all of them together.
+    pub total_ahead: u32,
 }
 
 impl Room {
-    /// The most that one endpoint can be given.
+    /// The most that one of so many endpoints can be given.
     #[must_use]
-    pub fn most(&self, endpoint: EndpointId) -> u32 {
-        self.at_once(endpoint).saturating_add(self.ahead(endpoint))
+    pub fn most(&self, endpoint: EndpointId, among: u32) -> u32 {
+        let ahead = self.ahead(endpoint).min(self.share_ahead(among));
+        self.at_once(endpoint).saturating_add(ahead)
+    }
+
+    fn share_ahead(&self, among: u32) -> u32 {
+        self.total_ahead.checked_div(among).unwrap_or_default()
     }
 
     fn at_once(&self, endpoint: EndpointId) -> u32 {
@@ -69,17 +76,24 @@ pub struct Queue {
 
 /// How many deliveries each endpoint gets. The room goes one by one to whoever has least in hand,
 /// and of those to who has waited longest; what one endpoint has no room for goes to the others.
-/// Who gets all it can begin gets what it may have ahead too.
+/// Those who get all they can begin share what may be had ahead.
 #[must_use]
 pub fn allot(queues: Vec<Queue>, room: &Room) -> Vec<(Queue, u32)> {
-    let mut takes = divide(&queues, room);
+    let takes = divide(&queues, room);
+    let take = |endpoint| takes.get(&endpoint).copied().unwrap_or_default();
+    let goes_ahead = |queue: &Queue| {
+        room.ahead(queue.endpoint) > 0 && take(queue.endpoint) == room.at_once(queue.endpoint)
+    };
+    let many = queues.iter().filter(|queue| goes_ahead(queue)).count();
+    let share = room.share_ahead(u32::try_from(many).unwrap_or(u32::MAX));
     let allotted = queues.into_iter().map(|queue| {
-        let take = takes.remove(&queue.endpoint).unwrap_or_default();
-        let ahead = match take == room.at_once(queue.endpoint) {
-            true => room.ahead(queue.endpoint),
-            false => 0,
+        let ahead = if goes_ahead(&queue) {
+            room.ahead(queue.endpoint).min(share)
+        } else {
+            0
         };
-        (queue, take.saturating_add(ahead))
+        let take = take(queue.endpoint).saturating_add(ahead);
+        (queue, take)
     });
     allotted.filter(|(_, take)| *take > 0).collect()
 }
@@ -244,14 +258,32 @@ mod tests {
         let three = [(1, 5), (2, 7), (3, 9)];
         let ahead = by_endpoint(&[(1, 40), (2, 40), (4, 40)]);
         let mut room = room(60, 32, &[(1, 0)]);
-        room.ahead = ahead;
+        (room.ahead, room.total_ahead) = (ahead, 512);
         let takes_of = |room: &Room| takes(&three, room);
         assert_eq!(takes_of(&room), [(1, 40), (2, 10), (3, 10)]);
-        assert_eq!((room.most(endpoint(1)), room.most(endpoint(2))), (40, 72));
+        let most = |number| room.most(endpoint(number), 3);
+        assert_eq!((most(1), most(2), most(3)), (40, 72, 32));
         room.total = 200;
         assert_eq!(takes_of(&room), [(1, 40), (2, 72), (3, 32)]);
         room.total = 0;
         assert_eq!(takes_of(&room), [(1, 40)]);
+    }
+
+    /// Those that have nothing due, or have not got all they can begin, have no part in it.
+    // rule: webhook.fair
+    #[test]
+    fn what_may_be_had_ahead_is_shared_by_those_who_can_use_it() {
+        let mut room = room(200, 32, &[(1, 0), (2, 0)]);
+        let quick: Vec<(u8, u32)> = (1..=20).map(|number| (number, 40)).collect();
+        (room.ahead, room.total_ahead) = (by_endpoint(&quick), 50);
+        let three = [(1, 5), (2, 7), (3, 9)];
+        assert_eq!(takes(&three, &room), [(1, 16), (2, 16), (3, 32 + 16)]);
+        assert_eq!(room.most(endpoint(3), 3), 32 + 16);
+        room.total = 0;
+        assert_eq!(takes(&three, &room), [(1, 25), (2, 25)]);
+        assert_eq!(takes(&three[..1], &room), [(1, 40)]);
+        room.total_ahead = 1;
+        assert_eq!(takes(&three, &room), []);
     }
 
     proptest! {
