@@ -169,8 +169,14 @@ impl<T> Slots<T> {
         self.standings.values_mut().find_map(|it| it.begin(now))
     }
 
-    /// Gives up what has waited too long, and forgets whom there is nothing to remember for.
+    /// Gives up what has waited too long, and forgets whom there is nothing to remember for. Whoever
+    /// has let it wait is not quick, until the next attempt shows that it is.
     pub(crate) fn give_up_stale(&mut self, now: Instant) -> Vec<T> {
+        for standing in self.standings.values_mut() {
+            if standing.manner == Manner::Quick && standing.is_stale(now) {
+                standing.manner = Manner::Slow;
+            }
+        }
         let given_up = self.give_up(|standing| standing.is_stale(now));
         self.standings.retain(|_, standing| standing.is_of_use(now));
         given_up
@@ -348,7 +354,7 @@ mod tests {
 
     // rule: webhook.fair
     #[test]
-    fn the_quick_ones_share_what_may_wait() {
+    fn what_waits_is_counted_for_all_together() {
         let mut slots = Slots::default();
         for number in 0..16 {
             take(&mut slots, number, 2);
@@ -388,20 +394,34 @@ mod tests {
     #[test]
     fn a_quick_one_is_known_for_a_while_with_nothing_in_hand() {
         let mut slots = Slots::default();
+        let now = Instant::now();
         for (number, manner) in [(1, Manner::Quick), (2, Manner::Slow), (3, Manner::Failed)] {
             take(&mut slots, number, 1);
-            end(&mut slots, number, manner);
+            slots.free(endpoint(number), Some(manner), now);
         }
         assert_eq!((slots.in_hand(), less(&slots, 1)), (0, Some(32)));
         assert_eq!(ahead(&slots, 1), Some(224));
         assert_eq!((less(&slots, 2), less(&slots, 3)), (None, Some(1)));
-        let soon = Instant::now() + REMEMBERED / 2;
-        assert!(slots.give_up_stale(soon).is_empty());
+        assert!(slots.give_up_stale(now + REMEMBERED / 2).is_empty());
         assert_eq!(ahead(&slots, 1), Some(224));
-        let later = Instant::now() + REMEMBERED;
-        assert!(slots.give_up_stale(later).is_empty());
+        assert!(slots.give_up_stale(now + REMEMBERED).is_empty());
         assert_eq!((less(&slots, 1), ahead(&slots, 1)), (None, None));
         assert_eq!(less(&slots, 3), Some(1));
+    }
+
+    /// It was quick, and falls silent: nothing more is taken on ahead for it.
+    // rule: webhook.isolation
+    #[test]
+    fn one_that_lets_something_wait_too_long_is_not_quick() {
+        let mut slots = Slots::default();
+        take(&mut slots, 1, 1);
+        end(&mut slots, 1, Manner::Quick);
+        assert_eq!(take(&mut slots, 1, 40).len(), 32);
+        assert_eq!(ahead(&slots, 1), Some(216));
+        assert_eq!(slots.give_up_stale(Instant::now() + PATIENCE).len(), 8);
+        assert_eq!((less(&slots, 1), ahead(&slots, 1)), (Some(0), None));
+        end(&mut slots, 1, Manner::Quick);
+        assert_eq!((less(&slots, 1), ahead(&slots, 1)), (Some(1), Some(224)));
     }
 
     /// A store that took its time over the claim has used up the lease.

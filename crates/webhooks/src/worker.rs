@@ -335,15 +335,14 @@ impl Worker {
     }
 }
 
-/// Was an endpoint given all that there was room for, so that more may be due for it?
+/// Was an endpoint given all that it can begin at once, or was there no room, so that more may be due?
 fn is_full(room: &Room, claimed: &[Claimed]) -> bool {
     let mut given = BTreeMap::new();
     for claimed in claimed {
         let given: &mut u32 = given.entry(claimed.endpoint.id).or_default();
         *given = given.saturating_add(1);
     }
-    let among = u32::try_from(given.len()).unwrap_or(u32::MAX);
-    let is_used_up = |(endpoint, given)| given >= room.most(endpoint, among);
+    let is_used_up = |(endpoint, given)| given >= room.at_once(endpoint);
     room.total == 0
         || claimed.len() >= usize::try_from(room.total).unwrap_or(usize::MAX)
         || given.into_iter().any(is_used_up)

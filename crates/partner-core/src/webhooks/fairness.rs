@@ -37,18 +37,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// The most that one of so many endpoints can be given.
+    /// How much of an endpoint's can be begun at once.
     #[must_use]
-    pub fn most(&self, endpoint: EndpointId, among: u32) -> u32 {
-        let ahead = self.ahead(endpoint).min(self.share_ahead(among));
-        self.at_once(endpoint).saturating_add(ahead)
-    }
-
-    fn share_ahead(&self, among: u32) -> u32 {
-        self.total_ahead.checked_div(among).unwrap_or_default()
-    }
-
-    fn at_once(&self, endpoint: EndpointId) -> u32 {
+    pub fn at_once(&self, endpoint: EndpointId) -> u32 {
         self.less
             .get(&endpoint)
             .map_or(self.each, |less| self.each.min(*less))
@@ -79,23 +70,41 @@ pub struct Queue {
 /// Those who get all they can begin share what may be had ahead.
 #[must_use]
 pub fn allot(queues: Vec<Queue>, room: &Room) -> Vec<(Queue, u32)> {
-    let takes = divide(&queues, room);
-    let take = |endpoint| takes.get(&endpoint).copied().unwrap_or_default();
-    let goes_ahead = |queue: &Queue| {
-        room.ahead(queue.endpoint) > 0 && take(queue.endpoint) == room.at_once(queue.endpoint)
-    };
-    let many = queues.iter().filter(|queue| goes_ahead(queue)).count();
-    let share = room.share_ahead(u32::try_from(many).unwrap_or(u32::MAX));
+    let mut takes = divide(&queues, room);
+    for (endpoint, ahead) in divide_ahead(&queues, &takes, room) {
+        let take = takes.entry(endpoint).or_default();
+        *take = take.saturating_add(ahead);
+    }
     let allotted = queues.into_iter().map(|queue| {
-        let ahead = if goes_ahead(&queue) {
-            room.ahead(queue.endpoint).min(share)
-        } else {
-            0
-        };
-        let take = take(queue.endpoint).saturating_add(ahead);
+        let take = takes.get(&queue.endpoint).copied().unwrap_or_default();
         (queue, take)
     });
     allotted.filter(|(_, take)| *take > 0).collect()
+}
+
+/// Divides what may be had ahead: evenly, but what one may not have goes to the others.
+fn divide_ahead(
+    queues: &[Queue],
+    takes: &BTreeMap<EndpointId, u32>,
+    room: &Room,
+) -> Vec<(EndpointId, u32)> {
+    let take = |endpoint| takes.get(&endpoint).copied().unwrap_or_default();
+    let endpoints = queues.iter().map(|queue| queue.endpoint);
+    let mut asking: Vec<(u32, EndpointId)> = endpoints
+        .filter(|endpoint| take(*endpoint) == room.at_once(*endpoint))
+        .map(|endpoint| (room.ahead(endpoint), endpoint))
+        .collect();
+    // Who may have least comes first, so the others' shares are known to be used.
+    asking.sort_unstable();
+    let mut left = room.total_ahead;
+    let mut others = u32::try_from(asking.len()).unwrap_or(u32::MAX);
+    let shares = asking.into_iter().map(|(most, endpoint)| {
+        let share = most.min(left.checked_div(others).unwrap_or_default());
+        left = left.saturating_sub(share);
+        others = others.saturating_sub(1);
+        (endpoint, share)
+    });
+    shares.collect()
 }
 
 /// Divides the room for what is begun at once.
@@ -261,8 +270,6 @@ mod tests {
         (room.ahead, room.total_ahead) = (ahead, 512);
         let takes_of = |room: &Room| takes(&three, room);
         assert_eq!(takes_of(&room), [(1, 40), (2, 10), (3, 10)]);
-        let most = |number| room.most(endpoint(number), 3);
-        assert_eq!((most(1), most(2), most(3)), (40, 72, 32));
         room.total = 200;
         assert_eq!(takes_of(&room), [(1, 40), (2, 72), (3, 32)]);
         room.total = 0;
@@ -275,15 +282,15 @@ mod tests {
     fn what_may_be_had_ahead_is_shared_by_those_who_can_use_it() {
         let mut room = room(200, 32, &[(1, 0), (2, 0)]);
         let quick: Vec<(u8, u32)> = (1..=20).map(|number| (number, 40)).collect();
-        (room.ahead, room.total_ahead) = (by_endpoint(&quick), 50);
+        (room.ahead, room.total_ahead) = (by_endpoint(&quick), 51);
         let three = [(1, 5), (2, 7), (3, 9)];
-        assert_eq!(takes(&three, &room), [(1, 16), (2, 16), (3, 32 + 16)]);
-        assert_eq!(room.most(endpoint(3), 3), 32 + 16);
+        assert_eq!(takes(&three, &room), [(1, 17), (2, 17), (3, 32 + 17)]);
+        room.ahead.insert(endpoint(1), 5);
+        assert_eq!(takes(&three, &room), [(1, 5), (2, 23), (3, 32 + 23)]);
         room.total = 0;
-        assert_eq!(takes(&three, &room), [(1, 25), (2, 25)]);
-        assert_eq!(takes(&three[..1], &room), [(1, 40)]);
+        assert_eq!(takes(&three, &room), [(1, 5), (2, 40)]);
         room.total_ahead = 1;
-        assert_eq!(takes(&three, &room), []);
+        assert_eq!(takes(&three, &room), [(2, 1)]);
     }
 
     proptest! {
@@ -292,6 +299,8 @@ mod tests {
             total in 0_u32..200,
             each in 1_u32..40,
             less in proptest::collection::vec((0_u32..50, 0_u32..40), 0..20),
+            ahead in proptest::collection::vec(0_u32..300, 0..30),
+            total_ahead in 0_u32..600,
         ) {
             let (less, held): (Vec<u32>, Vec<u32>) = less.into_iter().unzip();
             let less: Vec<(u8, u32)> = (0_u8..).zip(less).collect();
@@ -301,17 +310,32 @@ mod tests {
             let queues: Vec<Queue> = (0..30).map(|number| queue(number, i64::from(number))).collect();
             let idle = queues.iter().filter(|it| room.held(it.endpoint) == 0 && room.at_once(it.endpoint) > 0);
             let idle: Vec<EndpointId> = idle.map(|queue| queue.endpoint).collect();
-            let allotted = allot(queues, &room);
-            let taken: u32 = allotted.iter().map(|(_, take)| take).sum();
+            let at_once = allot(queues.clone(), &room);
+            let taken: u32 = at_once.iter().map(|(_, take)| take).sum();
             prop_assert!(taken <= total);
             let mut served = 0;
-            for (queue, take) in &allotted {
+            for (queue, take) in &at_once {
                 prop_assert!((1..=room.at_once(queue.endpoint)).contains(take));
                 let holds = room.held(queue.endpoint) + take;
                 prop_assert!(holds == 1 || holds <= (total - taken + 1) / SPARE);
                 served += usize::from(idle.contains(&queue.endpoint));
             }
             prop_assert_eq!(served, idle.len().min(usize::try_from(total).unwrap()));
+
+            let ahead: Vec<(u8, u32)> = (0_u8..).zip(ahead).collect();
+            (room.ahead, room.total_ahead) = (by_endpoint(&ahead), total_ahead);
+            let began: BTreeMap<EndpointId, u32> = at_once.into_iter().map(|(queue, take)| (queue.endpoint, take)).collect();
+            let (mut given, mut wanted) = (0, 0);
+            let with_ahead: BTreeMap<EndpointId, u32> = allot(queues.clone(), &room).into_iter().map(|(queue, take)| (queue.endpoint, take)).collect();
+            for queue in &queues {
+                let of = |takes: &BTreeMap<EndpointId, u32>| takes.get(&queue.endpoint).copied().unwrap_or_default();
+                let more = of(&with_ahead) - of(&began);
+                let may = if of(&began) == room.at_once(queue.endpoint) { room.ahead(queue.endpoint) } else { 0 };
+                prop_assert!(more <= may);
+                given += more;
+                wanted += may;
+            }
+            prop_assert_eq!(given, wanted.min(total_ahead), "all that is wanted and there");
         }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use partner_core::events::{Endpoint, Service};
+use partner_core::events::Endpoint;
 use partner_core::ports::Deliveries;
+use webhooks::Setup;
 
 use crate::receiver::{Receiver, Reply};
 use crate::rotation::signed_by;
@@ -71,19 +72,22 @@ async fn until_held(world: &World, wanted: impl Fn(u64) -> bool) {
 
 /// Are so many in flight within a second? Otherwise, how many are.
 async fn is_held(world: &World, wanted: impl Fn(u64) -> bool) -> Result<(), u64> {
-    let mut held = 0;
+    let mut last = 0;
     for _ in 0..100 {
-        let standing = world
-            .store
-            .deliveries_standing(world.setup.mode, Service::Pools)
-            .await;
-        held = standing.unwrap().in_flight;
-        if wanted(held) {
+        last = held(world).await;
+        if wanted(last) {
             return Ok(());
         }
         tokio::time::sleep(millis(10)).await;
     }
-    Err(held)
+    Err(last)
+}
+
+/// How many deliveries are in flight.
+async fn held(world: &World) -> u64 {
+    let Setup { mode, service, .. } = world.setup;
+    let standing = world.store.deliveries_standing(mode, service).await;
+    standing.unwrap().in_flight
 }
 
 /// How often each event has arrived.
@@ -138,6 +142,42 @@ async fn what_a_dead_worker_had_ahead_is_delivered_once_its_leases_are_over() {
     worker.stop().await;
 }
 
+/// It had taken one, and then there was nothing for it for a moment.
+// rule: webhook.at-least-once
+#[tokio::test]
+async fn a_burst_finds_a_quick_endpoint_known() {
+    // On a machine that has much else to do the one may have been taken too slowly: then once more.
+    for _ in 0..10 {
+        let mut world = World::new(&[60_000]).await;
+        world.setup.timeout = Duration::from_secs(60);
+        world.setup.grace = millis(10);
+        let silence = std::iter::repeat_n(Reply::Silence, AT_ONCE);
+        let receiver = Receiver::start([Reply::Status(200)].into_iter().chain(silence)).await;
+        let listener = world.listener("acme", &receiver.url()).await;
+        let worker = world.start();
+        world.emit(&listener, "first", "first").await;
+        until_delivered(&world, &listener, "first").await;
+        assert_eq!(held(&world).await, 0);
+        world.emit_crowd(&listener, CROWD).await;
+        let known = is_held(&world, |held| held > 100).await;
+        drop(worker);
+        if known.is_ok() {
+            return;
+        }
+    }
+    panic!("no burst is claimed ahead");
+}
+
+async fn until_delivered(world: &World, listener: &Listener, event: &str) {
+    for _ in 0..1000 {
+        if world.delivery(listener, event).await.progress.attempts > 0 {
+            return;
+        }
+        tokio::time::sleep(millis(1)).await;
+    }
+    panic!("{event} was not delivered");
+}
+
 /// Within a second or so it has no more in hand than is under way, and nobody was kept waiting.
 // rule: webhook.isolation, webhook.lease
 #[tokio::test]
@@ -156,8 +196,11 @@ async fn one_that_falls_silent_keeps_nothing_ahead() {
         calm.wait_for(number + 1).await;
     }
     until_held(&world, |held| held == 32).await;
-    tokio::time::sleep(millis(500)).await;
-    until_held(&world, |held| held == 32).await;
+    // What was handed back is not claimed again, as long as nothing is known of it.
+    for _ in 0..150 {
+        assert_eq!(held(&world).await, 32);
+        tokio::time::sleep(millis(10)).await;
+    }
     assert_eq!(receiver.received().len(), TAKEN + AT_ONCE);
     let last = world.delivery(&listener, "crowd-299").await;
     assert_eq!(last.progress.attempts, 0);
