@@ -11,6 +11,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 # A debug build on a busy machine is slow to start; nothing here measures how fast it is.
 PATIENCE = 30.0
 
@@ -59,20 +61,47 @@ def run(command, settings, timeout=PATIENCE, cwd=None):
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+# No secret: the databases of these suites hold nothing.
+MASTER_KEY = "Y29uZm9ybWFuY2UtY29uZm9ybWFuY2UtMDEyMzQ1Njc="
+
+# A server on which every installation gets a database of its own, instead of an embedded one.
+SERVER = os.environ.get("CONFORMANCE_SERVER", "").rstrip("/")
+
+
+EMBEDDED = pytest.mark.skipif(bool(SERVER), reason="this looks at the files of an embedded database, or at the key beside it")
+
+
+def on_server():
+    """The URL of a new database, brought up to date by its owner."""
+    name = f"conformance_{secrets.token_hex(8)}"
+    subprocess.run(["psql", "-qX", f"{SERVER}/postgres", "-c", f"CREATE DATABASE {name}"], check=True)
+    url = f"{SERVER}/{name}"
+    settings = {"PENSTOCK_DATABASE_URL": url, "PENSTOCK_MASTER_KEY": MASTER_KEY}
+    done = run([program("POOLS_SERVICE_BIN"), "migrate"], settings)
+    assert done.code == 0, done.out + done.err
+    return settings
+
+
 class Installation:
-    """A folder with one embedded database, and the settings that point at it."""
+    """A folder with one database, embedded unless `CONFORMANCE_SERVER` says where else, and the settings that point at it."""
 
     def __init__(self, folder, **settings):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.database = self.folder / "penstock.db"
         self.settings = {
-            "PENSTOCK_DATABASE_URL": f"sqlite://{self.database}",
+            **(on_server() if SERVER else {"PENSTOCK_DATABASE_URL": f"sqlite://{self.folder / 'penstock.db'}"}),
             "PENSTOCK_POOLS_LISTEN": "127.0.0.1:0",
             "PENSTOCK_GATE_LISTEN": "127.0.0.1:0",
             "PENSTOCK_THROTTLE": "off",
         }
         self.settings.update(settings)
+
+    @property
+    def database(self):
+        """The embedded database's file."""
+        if SERVER:
+            pytest.skip("this looks into the file of an embedded database")
+        return self.folder / "penstock.db"
 
     def penstock(self, *words, **settings):
         """Runs the operator's program; the caller judges how it ended."""

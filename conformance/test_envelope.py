@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 from client import Client
-from programs import Installation
+from programs import EMBEDDED, Installation
 from provisioning import ADDRESS, new_key, terms_for
 
 UNKNOWN_QUOTE = "pq_test_01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -367,6 +367,7 @@ def test_other_routes_ignore_the_idempotency_key(shopper):
 
 
 # rule: error.names-no-software, error.internal-generic
+@EMBEDDED
 def test_a_broken_database_is_a_generic_5xx(tmp_path, contract, partner_file):
     installation = Installation(tmp_path / "broken")
     key = new_key()

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from contract import ENVELOPE
+from programs import EMBEDDED
 from provisioning import ADDRESS
 
 HOST = b"Host: pools\r\n"
@@ -440,6 +441,7 @@ def test_large_input_does_not_grow_the_service(world, service, shopper):
 
 
 # rule: auth.key-hash-only
+@EMBEDDED
 def test_the_files_of_a_running_service_hold_no_key(world):
     """Not the database, nor the log that its last writes are still in."""
     partner = world.partner(funds="100.00")

@@ -16,7 +16,7 @@ from decimal import Decimal
 import pytest
 from client import Client
 from contract import INSTANT
-from programs import environment, program, run
+from programs import EMBEDDED, environment, program, run
 from provisioning import ADDRESS, new_key, partner_toml, pool_toml, profile, terms_for
 
 ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
@@ -452,6 +452,7 @@ def test_terms_reach_a_running_service(world):
 
 
 # rule: config.embedded-migrates
+@EMBEDDED
 def test_the_command_line_makes_an_embedded_database_where_it_is_asked_to(installation):
     nothing = installation.penstock("verify")
     assert (nothing.code, nothing.out) == (2, "") and "there is none" in nothing.err

@@ -14,7 +14,7 @@ import time
 import pytest
 from client import Client
 from contract import published
-from programs import environment, program, run
+from programs import EMBEDDED, environment, program, run
 from provisioning import ADDRESS, new_key, partner_toml, pool_toml, profile, terms_for
 
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
@@ -187,6 +187,7 @@ def test_a_setting_of_the_file_is_in_force(installation, partner_file):
 
 
 # rule: config.live-master-key, program.bad-configuration
+@EMBEDDED
 def test_live_mode_needs_a_master_key(installation):
     done = installation.pools_service(PENSTOCK_MODE="live")
     assert done.code == 2, done
@@ -220,6 +221,7 @@ def test_live_mode_without_sources_prices_nothing(installation):
 
 
 # rule: base.master-key-file
+@EMBEDDED
 def test_the_master_key_is_made_once_and_private(installation):
     first, second = installation.start(), installation.start()
     with first, second:
@@ -243,6 +245,7 @@ def test_a_master_key_that_does_not_fit_is_exit_2(installation):
 
 
 # rule: program.logs, response.client-request-id, auth.keys-never-logged, auth.secret-in-query
+@EMBEDDED
 def test_logs_are_json_and_hold_no_secret(installation, partner_file):
     secret, hook = new_key(), "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
     unknown, in_query, encoded = new_key(), new_key(), new_key()

@@ -13,6 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from conftest import make_world
+from programs import EMBEDDED
 from provisioning import ADDRESS
 from test_webhooks import SECRET, Receiver, listen
 
@@ -90,6 +91,7 @@ def assert_unsaid(found, **places):
 
 
 # rule: auth.keys-never-logged
+@EMBEDDED
 def test_a_collector_reads_every_trace_and_no_secret(traced, collector):
     receiver = Receiver()
     partner = traced.partner(funds="1000.00", iban=IBAN)
@@ -148,6 +150,7 @@ def test_a_fault_of_the_database_tells_no_secret(traced, collector):
 
 
 # rule: auth.keys-never-logged
+@EMBEDDED
 def test_a_panic_and_a_full_disk_tell_no_secret(tmp_path, contract, collector):
     broken = "QuoteInsert.before=1*panic;TransactCommit.before=1*return(full)"
     world = make_traced(tmp_path / "broken", contract, collector, FAILPOINTS=broken)

@@ -349,6 +349,7 @@ pub async fn a_busy_endpoint_leaves_room_for_others(fixture: impl Fixture) {
     assert_eq!(world.claim_by(&order).await.len(), 5);
     order.room.less = [(at_busy.id, 0)].into();
     order.room.ahead = [(at_busy.id, 7)].into();
+    order.room.total_ahead = 224;
     assert_eq!(world.claim_by(&order).await.len(), 7);
     world.assert_clean().await;
 }
