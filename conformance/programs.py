@@ -67,12 +67,11 @@ MASTER_KEY = "Y29uZm9ybWFuY2UtY29uZm9ybWFuY2UtMDEyMzQ1Njc="
 # A server on which every installation gets a database of its own, instead of an embedded one.
 SERVER = os.environ.get("CONFORMANCE_SERVER", "").rstrip("/")
 
-
 EMBEDDED = pytest.mark.skipif(bool(SERVER), reason="this looks at the files of an embedded database, or at the key beside it")
 
 
 def on_server():
-    """The URL of a new database, brought up to date by its owner."""
+    """The settings of a new database, brought up to date by its owner."""
     name = f"conformance_{secrets.token_hex(8)}"
     subprocess.run(["psql", "-qX", f"{SERVER}/postgres", "-c", f"CREATE DATABASE {name}"], check=True)
     url = f"{SERVER}/{name}"
