@@ -32,6 +32,7 @@ pub(crate) const FIGURES: &[&str] = &[
     "postgres/webhooks",
     "postgres/memory",
     "postgres/size",
+    "postgres/history",
 ];
 
 /// As the table says it.
@@ -121,6 +122,9 @@ impl Suite<'_> {
         if self.bench.options.long && self.wants("postgres/size") {
             self.size().await?;
         }
+        if self.bench.options.long && self.wants("postgres/history") {
+            self.history().await?;
+        }
         Ok(())
     }
 
@@ -130,6 +134,8 @@ impl Suite<'_> {
             velocity_window: DAY,
             idempotency_ttl: DAY,
             connections: CONNECTIONS,
+            timeouts: store_postgres::Timeouts::default(),
+            process: runtime::Ports::of_machine().clock,
             clock: None,
         };
         let url = self.databases.server().url(databases::WEBHOOKS);

@@ -11,6 +11,9 @@ use crate::programs::{Server, command, run};
 /// Deposits are made by that many programs at a time.
 const TELLERS: usize = 2;
 
+/// What every partner has to begin with, in euros.
+pub(crate) const FUNDS: &str = "1000000000";
+
 /// 32 bytes that seal what no partner here has: a database on a server asks for them.
 const MASTER_KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
 
@@ -90,21 +93,17 @@ impl Installation {
 
     fn deposit(&self, numbers: impl Iterator<Item = usize>) -> Result<()> {
         for number in numbers {
-            run(self
-                .command("penstock")
-                .args([
-                    "balance",
-                    "credit",
-                    "--currency",
-                    "EUR",
-                    "--amount",
-                    "1000000000",
-                    "--ref",
-                    "bench",
-                ])
-                .args(["--partner", &partner(number)]))?;
+            self.credit(number, FUNDS, "bench")?;
         }
         Ok(())
+    }
+
+    /// Credits euros, by the operator's command.
+    pub(crate) fn credit(&self, number: usize, amount: &str, reference: &str) -> Result<()> {
+        let name = partner(number);
+        let credit = ["balance", "credit", "--partner", &name, "--currency", "EUR"];
+        let what = ["--amount", amount, "--ref", reference];
+        run(self.command("penstock").args(credit).args(what))
     }
 
     pub(crate) fn serve(&self) -> Result<Server> {

@@ -51,17 +51,32 @@ impl Service {
         count: usize,
         whose: impl Fn(usize) -> usize,
     ) -> Result<Vec<Request>> {
-        let asks = quotes(count, &whose);
+        let quotes = self.quote_ids(count, &whose).await?;
+        Ok(executing(&quotes, whose))
+    }
+
+    /// Trades, made now, and the requests that poll them.
+    pub(crate) async fn polls(
+        &self,
+        count: usize,
+        whose: impl Fn(usize) -> usize,
+    ) -> Result<Vec<Request>> {
+        let quotes = self.quote_ids(count, &whose).await?;
+        self.load(CLIENTS, executing(&quotes, &whose)).await?;
+        let poll = |(place, quote): (usize, String)| {
+            let path = format!("/pools/transactions/{quote}");
+            request("GET", &path, &key(whose(place)), "", None)
+        };
+        Ok(quotes.into_iter().enumerate().map(poll).collect())
+    }
+
+    async fn quote_ids(&self, count: usize, whose: impl Fn(usize) -> usize) -> Result<Vec<String>> {
+        let asks = quotes(count, whose);
         let quotes = drive(self.0.address, CLIENTS, asks, Some("quoteId")).await?;
         if quotes.fields.len() != count {
             return Err("a quote without an id".into());
         }
-        let execute = |(place, quote): (usize, String)| {
-            let headers = format!("Idempotency-Key: {quote}\r\n");
-            let body = format!("{{\"quoteId\":\"{quote}\"}}");
-            request("POST", TRANSACT, &key(whose(place)), &headers, Some(&body))
-        };
-        Ok(quotes.fields.into_iter().enumerate().map(execute).collect())
+        Ok(quotes.fields)
     }
 
     /// Gives a partner the trades whose pages are read and whose window is judged.
@@ -92,6 +107,16 @@ impl Service {
         let resident = self.0.resident();
         Ok(resident.ok_or("the system does not say what memory the service occupies")?)
     }
+}
+
+/// Requests that execute quotes.
+fn executing(quotes: &[String], whose: impl Fn(usize) -> usize) -> Vec<Request> {
+    let execute = |(place, quote): (usize, &String)| {
+        let headers = format!("Idempotency-Key: {quote}\r\n");
+        let body = format!("{{\"quoteId\":\"{quote}\"}}");
+        request("POST", TRANSACT, &key(whose(place)), &headers, Some(&body))
+    };
+    quotes.iter().enumerate().map(execute).collect()
 }
 
 /// Requests for firm quotes.

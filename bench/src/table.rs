@@ -121,7 +121,7 @@ pub(crate) fn mebibytes(bytes: f64) -> String {
 }
 
 /// Seconds as people read them where they are few: `2.10 ms`.
-fn millis(seconds: f64) -> String {
+pub(crate) fn millis(seconds: f64) -> String {
     format!("{:.2} ms", seconds * 1000.0)
 }
 

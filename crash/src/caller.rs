@@ -1,5 +1,6 @@
 //! Clients of one service or of several: each with two connections, and a record of what it did.
 
+use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -49,6 +50,8 @@ pub(crate) struct Front {
     pub(crate) clients: u64,
     /// Objects of a partner that they meet on.
     pub(crate) hot: usize,
+    /// Clients beside those, each of which executes quotes of its own.
+    pub(crate) traders: u64,
 }
 
 impl Front {
@@ -58,7 +61,12 @@ impl Front {
             addresses: vec![service.address],
             clients: CLIENTS,
             hot: HOT,
+            traders: 0,
         }
+    }
+
+    fn all_clients(&self) -> u64 {
+        self.clients.saturating_add(self.traders)
     }
 }
 
@@ -66,11 +74,13 @@ impl Front {
 pub(crate) fn run(subject: &dyn Subject, front: &Front, seed: u64, run: &Run) -> Vec<Op> {
     let ops = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for place in 0..front.clients {
+        for place in 0..front.all_clients() {
             let ops = &ops;
             scope.spawn(move || {
-                let mut chance = fastrand::Rng::with_seed(seed.wrapping_mul(front.clients) + place);
+                let seed = seed.wrapping_mul(front.all_clients()) + place;
+                let mut chance = fastrand::Rng::with_seed(seed);
                 let mut caller = Caller::new(front);
+                caller.own_trades = (place >= front.clients).then(VecDeque::new);
                 while !run.stop.load(Ordering::Relaxed) && caller.goes_on(&mut chance) {
                     let before = caller.ops.len();
                     subject.visit(&mut caller, &mut chance);
@@ -92,6 +102,8 @@ pub(crate) struct Caller<'f> {
     pub(crate) other: Client,
     number: u64,
     pub(crate) ops: Vec<Op>,
+    /// The trades that a trader has not polled yet, oldest first: the number of the partner, and the quote.
+    pub(crate) own_trades: Option<VecDeque<(usize, String)>>,
     /// Is nobody there any more?
     gone: bool,
     /// How often in a row it was told that the service cannot.
@@ -152,6 +164,7 @@ impl<'f> Caller<'f> {
             other: next(),
             number: number(),
             ops: Vec::new(),
+            own_trades: None,
             gone: false,
             put_off: 0,
         }

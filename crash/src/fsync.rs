@@ -86,7 +86,7 @@ fn provision(installation: &Installation) -> Result<()> {
         "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\"]\navailable = true\n\
          [[partners]]\nid = \"synced\"\nname = \"Synced\"\nstatus = \"active\"\n\
          [partners.pools]\nenabled = true\naccess = \"active\"\nkyc = \"approved\"\nallowed = [\"EUR-USDT\"]\n\
-         balance_gate = true\n\
+         balance_gate = true\nvelocity_cap_usdt = \"none\"\n\
          [[partners.keys]]\nkind = \"secret\"\nkey = \"{KEY}\"\n"
     );
     let file = installation.folder.join("partner.toml");

@@ -61,6 +61,7 @@ const WANTED: Wanted = Wanted {
         (409, "quote_expired"),
         (409, "quote_session_mismatch"),
         (409, "session_not_open"),
+        (409, "session_payment_in_progress"),
     ],
     races: &Race::OF_GATE,
 };

@@ -107,7 +107,7 @@ impl Outcome {
             Err(_) => Self::Info,
             Ok(answer) => match (answer.status, answer.code().as_str()) {
                 (200..=299, _) => Self::Ok,
-                (409, "idempotency_in_progress") => Self::Info,
+                (409, "idempotency_in_progress" | "quote_in_progress") => Self::Info,
                 (400..=409 | 429 | 501, _) => Self::Fail,
                 _ => Self::Info,
             },

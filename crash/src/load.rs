@@ -1,5 +1,6 @@
 //! The load: several clients of several partners, on the same few quotes at once.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -10,10 +11,13 @@ use crate::history::{Kind, Outcome};
 use crate::http::{Answer, Lost, request};
 use crate::orders::{Asset, Order, Side};
 use crate::time;
-use crate::world::{Partner, World};
+use crate::world::{POOR, Partner, World};
 
 /// What the sandbox does with an order is told by the fraction of its amount; most settle at once.
 const FRACTIONS: [i64; 16] = [0, 0, 0, 0, 0, 5, 99, 11, 12, 21, 31, 32, 33, 41, 41, 51];
+
+/// A trader polls a trade after it has executed so many more: by then most have ended.
+const POLLED_AFTER: usize = 4;
 
 /// One client of the pools.
 pub(crate) struct Visitor<'w, 'c, 'f> {
@@ -28,6 +32,11 @@ fn begin(kind: Kind, partner: &Partner, object: Option<&str>) -> Begun {
 impl Visitor<'_, '_, '_> {
     pub(crate) fn act(&mut self, chance: &mut fastrand::Rng) {
         let world = self.world;
+        if let Some(own) = self.caller.own_trades.take() {
+            let own = self.trade(own, chance);
+            self.caller.own_trades = Some(own);
+            return;
+        }
         let Some(partner) = world.partners.get(chance.usize(0..world.partners.len())) else {
             return;
         };
@@ -88,7 +97,37 @@ impl Visitor<'_, '_, '_> {
         self.caller.get(begun, &partner.key, path)
     }
 
+    /// Executes a quote that no other client knows, and polls the trade that came so many before.
+    fn trade(
+        &mut self,
+        mut own: VecDeque<(usize, String)>,
+        chance: &mut fastrand::Rng,
+    ) -> VecDeque<(usize, String)> {
+        let world = self.world;
+        let number = chance.usize(0..POOR);
+        let Some(partner) = world.partners.get(number) else {
+            return own;
+        };
+        if let Some(quote) = self.open_quote(partner, chance) {
+            self.transact(partner, &quote, chance);
+            own.push_back((number, quote));
+        }
+        if own.len() > POLLED_AFTER
+            && let Some((number, quote)) = own.pop_front()
+            && let Some(partner) = world.partners.get(number)
+        {
+            self.poll(partner, &quote);
+        }
+        own
+    }
+
     fn quote(&mut self, partner: &Partner, chance: &mut fastrand::Rng) {
+        if let Some(id) = self.open_quote(partner, chance) {
+            partner.book.lock().hot.push(id);
+        }
+    }
+
+    fn open_quote(&mut self, partner: &Partner, chance: &mut fastrand::Rng) -> Option<String> {
         let fraction = chance.choice(FRACTIONS).unwrap_or_default();
         let side = match chance.u8(0..100) {
             0..=64 => Side::Purchase,
@@ -98,12 +137,9 @@ impl Visitor<'_, '_, '_> {
         let begun = begin(Kind::Quote, partner, None);
         let answer = self.caller.one.call(&quote_request(partner, order));
         let answer = self.end(begun, answer);
-        let Some((id, quote)) = answer.and_then(|answer| Quote::read(order, &answer)) else {
-            return;
-        };
-        let mut book = partner.book.lock();
-        book.quotes.insert(id.clone(), quote);
-        book.hot.push(id);
+        let (id, quote) = answer.and_then(|answer| Quote::read(order, &answer))?;
+        partner.book.lock().quotes.insert(id.clone(), quote);
+        Some(id)
     }
 
     /// Notes that a transact is being sent, and makes its bytes.

@@ -12,6 +12,8 @@
 mod book;
 mod caller;
 mod ends;
+mod engine;
+mod failover;
 mod fsync;
 mod gate;
 mod history;
@@ -95,6 +97,15 @@ enum Lane {
         /// Fresh servers after so many.
         #[arg(long, default_value_t = 25)]
         campaign: u64,
+    },
+    /// A pair of servers that Patroni keeps, and its primary taken away in every manner.
+    Failover {
+        /// Runs until this many trades were acknowledged.
+        #[arg(long, default_value_t = 100_000)]
+        trades: u64,
+        /// Every manner once.
+        #[arg(long, conflicts_with = "trades")]
+        short: bool,
     },
     /// Quotes at the instant of their expiry, on two replicas whose clocks stand four seconds apart.
     Skew {
@@ -182,6 +193,11 @@ fn main() -> ExitCode {
         plain: options.plain.clone(),
         armed: options.armed.clone(),
     };
+    if let (Some(Lane::Failover { .. }), Some(package)) = (&options.lane, failover::missing()) {
+        println!("NOT RUN: {package} is not installed, so no failover was tried.");
+        println!("0 passed, 0 failed");
+        return ExitCode::SUCCESS;
+    }
     let verdict = match options.lane {
         Some(lane) => prove(&programs, options.service, &lane, options.seed),
         None => short(&programs, options.seed),
@@ -253,6 +269,10 @@ fn of_pools(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
             };
             replicas_told(&replicas::run(rounds, campaign, seed, make, show)?)
         }
+        &Lane::Failover { trades, short } => {
+            let failover = failover::run(programs, if short { 0 } else { trades }, seed)?;
+            told("failover", &failover.tally, failover.faults)
+        }
         Lane::Skew { rounds } => {
             let skew = skew::run(programs, *rounds, seed)?;
             print!("{skew}");
@@ -295,7 +315,7 @@ fn of_gate(programs: &Programs, lane: &Lane, seed: u64) -> Result<Verdict> {
             let make = |folder: &Path| Gate::make(folder, programs, Mode::Test, seed);
             panics_told(&panics::run(seed, make)?)
         }
-        Lane::Skew { .. } | Lane::Storm { .. } | Lane::Fsync => {
+        Lane::Failover { .. } | Lane::Skew { .. } | Lane::Storm { .. } | Lane::Fsync => {
             return Err("this lane knows the pools alone".into());
         }
     })

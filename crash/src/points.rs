@@ -29,6 +29,8 @@ use roads::{Road, of_a_handler, of_the_disk, road_to};
 
 /// Load runs this long at most until a point is reached; a machine with nothing else to do needs a second or two.
 const REACHED_WITHIN: Duration = Duration::from_secs(90);
+/// The engine of a campaign loses some of its responses: at most one answer in so many says so.
+const ENGINE_FAILS_AT_MOST: usize = 20;
 /// The codes a client may see while steps fail, beside those it always sees.
 const DOCUMENTED: [&str; 4] = [
     "engine_unavailable",
@@ -485,13 +487,59 @@ fn documented(ops: &[Op], word: &str) -> Result<()> {
     slow.map_or(Ok(()), |op| Err(format!("too slow: {op:?}").into()))
 }
 
-/// After the last fault nothing fails any more, and nothing is slow for long.
+/// After the last fault nothing but the engine fails, the engine as seldom as always, and nothing is slow for long.
 fn recovered(ops: &[Op], last_fault: Duration, normal: Duration) -> Result<Recovery> {
+    let later: Vec<&Op> = ops.iter().filter(|op| op.invoked > last_fault).collect();
+    let said = |code: &str| {
+        let with_code = |op: &&&Op| op.said.as_ref().is_some_and(|(_, said)| said == code);
+        later.iter().filter(with_code).count()
+    };
     // A client that hangs up by itself has no answer; it is never answered 500 or 503.
-    let fails = |op: &&Op| matches!(op.said, Some((500 | 503, _)));
-    let later = ops.iter().filter(|op| op.invoked > last_fault);
-    match later.clone().find(fails) {
-        Some(op) => Err(format!("still failing: {op:?}").into()),
-        None => pace::recovery(ops, last_fault, normal),
+    let fails =
+        |op: &&&Op| matches!(&op.said, Some((500 | 503, code)) if code != "engine_unavailable");
+    if let Some(op) = later.iter().find(fails) {
+        return Err(format!("still failing: {op:?}").into());
+    }
+    let (silent, asked) = (said("engine_unavailable"), later.len());
+    if silent * ENGINE_FAILS_AT_MOST > asked {
+        return Err(format!("the engine still fails: {silent} of {asked} answers").into());
+    }
+    pace::recovery(ops, last_fault, normal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{Kind, Outcome};
+
+    /// So many operations after the fault, of which each with a place below `failing` is answered 503 with `code`.
+    fn recovers(failing: u64, code: &str) -> Result<Recovery> {
+        let op = |place: u64| Op {
+            client: 1,
+            kind: Kind::Transact,
+            partner: String::new(),
+            object: None,
+            key: None,
+            invoked: Duration::from_millis(10 + place),
+            completed: Duration::from_millis(12 + place),
+            outcome: Outcome::Ok,
+            said: Some(match place < failing {
+                true => (503, code.to_owned()),
+                false => (200, String::new()),
+            }),
+            seen: None,
+            repeated: false,
+            with: None,
+        };
+        let ops: Vec<Op> = (0..500).map(op).collect();
+        recovered(&ops, Duration::from_millis(1), Duration::from_millis(2))
+    }
+
+    #[test]
+    fn service_has_recovered_when_only_the_engine_fails_and_seldom() {
+        assert!(recovers(0, "").is_ok());
+        assert!(recovers(25, "engine_unavailable").is_ok());
+        assert!(recovers(26, "engine_unavailable").is_err());
+        assert!(recovers(1, "service_unavailable").is_err());
     }
 }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::Result;
+use crate::servers::{OPERATING, SERVING};
 
 /// Names the bug of a build that has them: what else of ours stands in the driver's environment is not the programs'.
 const PLANTED: &str = "PENSTOCK_PLANTED_BUG";
@@ -116,6 +117,13 @@ impl Installation {
             .envs(self.settings.iter().map(|(name, value)| (name, value)))
             .env("FAILPOINTS", points.unwrap_or_default())
             .stdin(Stdio::null());
+        if program == "penstock" {
+            let urls = self
+                .settings
+                .iter()
+                .filter(|(name, _)| *name == "PENSTOCK_DATABASE_URL");
+            command.envs(urls.map(|(name, url)| (name, url.replace(SERVING, OPERATING))));
+        }
         command
     }
 

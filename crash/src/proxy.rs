@@ -1,15 +1,21 @@
-//! Between a service and its database: passes everything on, and swallows the answer to a commit where it is told to.
+//! Between a service and its database: passes everything on, swallows the answer to a commit where it is told to, and
+//! goes silent where it is told to.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use crate::Result;
+use crate::{Result, time};
 
 /// How a commit ends on the wire, as a text of its own; `READ COMMITTED` does not.
 const COMMIT: &[u8] = b"COMMIT\0";
+
+/// A connection that met a silence stays open for at least so long, as one does whose server has vanished.
+const STAYS_OPEN: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Listens until the driver ends.
 #[derive(Debug, Clone)]
@@ -20,6 +26,7 @@ pub(crate) struct Proxy {
 
 #[derive(Debug, Default)]
 struct Answers {
+    silent: AtomicBool,
     to_lose: AtomicU64,
     lost: AtomicU64,
 }
@@ -34,6 +41,14 @@ impl Proxy {
         let answers = Arc::clone(&proxy.answers);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                if answers.is_silent() {
+                    let answers = Arc::clone(&answers);
+                    thread::spawn(move || {
+                        answers.outlast_silence();
+                        drop(client);
+                    });
+                    continue;
+                }
                 // A server that is gone refuses: so does this one, by closing.
                 if let Ok(server) = TcpStream::connect(server) {
                     let answers = Arc::clone(&answers);
@@ -42,6 +57,16 @@ impl Proxy {
             }
         });
         Ok(proxy)
+    }
+
+    /// From here on nothing passes, on old and new connections, and none is closed.
+    pub(crate) fn go_silent(&self) {
+        self.answers.silent.store(true, Ordering::SeqCst);
+    }
+
+    /// New connections pass again. Those that met the silence do not.
+    pub(crate) fn answer_again(&self) {
+        self.answers.silent.store(false, Ordering::SeqCst);
     }
 
     /// The next so many commits are carried out, and their answers lost with the connection.
@@ -61,6 +86,18 @@ impl Proxy {
 }
 
 impl Answers {
+    fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::SeqCst)
+    }
+
+    /// Keeps a connection that has met the silence.
+    fn outlast_silence(&self) {
+        let began = time::now();
+        while self.is_silent() || time::now().saturating_sub(began) < STAYS_OPEN {
+            thread::sleep(PAUSE);
+        }
+    }
+
     fn loses_this(&self) -> bool {
         let less = |left: u64| left.checked_sub(1);
         let told = self
@@ -88,8 +125,9 @@ fn pass(client: TcpStream, server: TcpStream, answers: Arc<Answers>) {
         }
         true
     };
-    thread::spawn(move || copy(from_client, to_server, requests));
-    copy(server, client, |_| {
+    let silence = Arc::clone(&counted);
+    thread::spawn(move || copy(from_client, to_server, &silence, requests));
+    copy(server, client, &counted, |_| {
         let cut = cut.load(Ordering::SeqCst);
         if cut {
             counted.lost.fetch_add(1, Ordering::Relaxed);
@@ -103,9 +141,23 @@ fn has_commit(bytes: &[u8]) -> bool {
 }
 
 /// Passes on what comes for as long as it may; then both ends are closed.
-fn copy(mut from: TcpStream, mut to: TcpStream, may_pass: impl Fn(&[u8]) -> bool) {
+fn copy(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    silence: &Answers,
+    may_pass: impl Fn(&[u8]) -> bool,
+) {
     let mut chunk = [0; 16 * 1024];
-    while let Ok(read) = from.read(&mut chunk) {
+    loop {
+        let read = from.read(&mut chunk);
+        // An end is not passed on either.
+        if silence.is_silent() {
+            silence.outlast_silence();
+            break;
+        }
+        let Ok(read) = read else {
+            break;
+        };
         let bytes = chunk.get(..read).unwrap_or_default();
         if bytes.is_empty() || !may_pass(bytes) || to.write_all(bytes).is_err() {
             break;

@@ -266,7 +266,7 @@ impl Inbox {
 }
 
 /// Path, headers, and where the body lies, once all of a request has arrived.
-fn parse(buffer: &[u8]) -> Option<(String, BTreeMap<String, String>, usize, usize)> {
+pub(crate) fn parse(buffer: &[u8]) -> Option<(String, BTreeMap<String, String>, usize, usize)> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut head = httparse::Request::new(&mut headers);
     let httparse::Status::Complete(start) = head.parse(buffer).ok()? else {

@@ -215,6 +215,7 @@ impl<S: Subject> Cluster<S> {
             addresses: self.addresses().to_vec(),
             clients: CLIENTS,
             hot: HOT,
+            traders: 0,
         }
     }
 

@@ -14,9 +14,11 @@ use crate::proxy::Proxy;
 
 const DATABASE: &str = "penstock";
 /// What the serving role may do, as it is shipped.
-const ROLES: &str = include_str!("../../deploy/postgres/roles.sql");
+pub(crate) const ROLES: &str = include_str!("../../deploy/postgres/roles.sql");
 /// As a program serves: with that role's rights.
-const SERVING: &str = "?options[role]=penstock_serve";
+pub(crate) const SERVING: &str = "?options[role]=penstock_serve";
+/// As the operator's command line works.
+pub(crate) const OPERATING: &str = "?options[role]=penstock_operate";
 /// 32 bytes: what is sealed by one program is opened by the others.
 pub(crate) const MASTER_KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 const END_SESSIONS: &str = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity

@@ -258,8 +258,10 @@ fn judge(ending: &Ending, answer: &Answer, answered: Timestamp) -> Told {
             refused: true,
             ..Told::default()
         },
-        // The other one is under way.
-        (409, "idempotency_in_progress") => Told::default(),
+        // The other one is under way, or the engine lost its response.
+        (409, "idempotency_in_progress" | "quote_in_progress") | (503, "engine_unavailable") => {
+            Told::default()
+        }
         _ => Told::broken(&format!("{}, at {answered}: {answer:?}", ending.id)),
     }
 }

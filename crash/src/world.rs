@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::book::{Book, Deposit};
 use crate::caller::{Caller, number};
+use crate::engine::Engine;
 use crate::history::{Kind, Op, Outcome, Wanted};
 use crate::http::request;
 use crate::judge::Judged;
@@ -68,6 +69,7 @@ pub(crate) struct World {
     pub(crate) installation: Installation,
     pub(crate) partners: Vec<Partner>,
     pub(crate) receiver: Receiver,
+    engine: Engine,
 }
 
 /// The one that has hardly any money.
@@ -83,7 +85,10 @@ impl World {
 
     /// The same on a database that is there.
     pub(crate) fn on(installation: Installation, seed: u64) -> Result<Self> {
+        let engine = Engine::start(seed)?;
+        let engine_setting = engine.setting();
         let settings = [
+            ("PENSTOCK_ENGINE", engine_setting.as_str()),
             ("PENSTOCK_QUOTE_TTL", QUOTE_TTL),
             ("PENSTOCK_VELOCITY_WINDOW", VELOCITY_WINDOW),
             ("PENSTOCK_WEBHOOK_TIMEOUT", "1s"),
@@ -97,6 +102,7 @@ impl World {
             installation: installation.with(&settings),
             partners: Vec::new(),
             receiver,
+            engine,
         };
         world.provision()?;
         Ok(world)
@@ -116,7 +122,7 @@ impl World {
             };
             let cap = match number {
                 CAPPED => format!("velocity_cap_usdt = \"{CAP_USDT}\"\n"),
-                _ => String::new(),
+                _ => "velocity_cap_usdt = \"none\"\n".to_owned(),
             };
             let (name, key, sells) = (&partner.name, &partner.key, number != CAPPED);
             let publishable = &partner.publishable;
@@ -173,6 +179,22 @@ impl World {
             deposit.in_doubt = false;
         }
         Ok(())
+    }
+}
+
+impl World {
+    /// Trades that ended in another way than the engine's book says.
+    fn disagreements(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for partner in &self.partners {
+            let book = partner.book.lock();
+            let ended = book.quotes.values().filter_map(|quote| {
+                let status = quote.seen.as_deref().filter(|seen| *seen != "reserved")?;
+                Some((quote.trade.as_deref()?, status))
+            });
+            found.extend(self.engine.disagreements(ended));
+        }
+        found
     }
 }
 
@@ -256,7 +278,8 @@ impl Subject for World {
     }
 
     fn end_all(&self, address: SocketAddr) -> Result<Vec<String>> {
-        ends::poll_all(self, address)
+        let open = ends::poll_all(self, address)?;
+        Ok([open, self.disagreements()].concat())
     }
 
     fn events(&self, address: SocketAddr) -> Result<Vec<String>> {
@@ -279,7 +302,9 @@ impl Subject for World {
             let traded = book.quotes.values().filter(|quote| quote.trade.is_some());
             trades += traded.count() as u64;
         }
-        vec![("firm quotes", quotes), ("trades acknowledged", trades)]
+        let mut figures = vec![("firm quotes", quotes), ("trades acknowledged", trades)];
+        figures.extend(self.engine.figures());
+        figures
     }
 }
 

@@ -1,13 +1,19 @@
--- What the serving role may do. The owner of the schema runs it after every `migrate`; running it again changes nothing.
+-- What the two roles of the programs may do. The owner of the schema runs this file after every `migrate`; running it again
+-- changes nothing.
 --
--- `penstock_serve` reads everything, writes what the programs write, and cannot change or delete what has happened: the
--- ledger, deposits, events and the steps of trades are only ever added to. It is made without a login; the operator
--- gives it one: ALTER ROLE penstock_serve LOGIN PASSWORD '...'.
+-- `penstock_serve` is the role of the services. It reads everything and writes what partners do. It cannot change what the
+-- operator provisions: partners, pools, entitlements, API keys, webhook endpoints, the installation.
+-- `penstock_operate` is the role of `penstock`, the operator's command line. It provisions too.
+-- Neither can change or delete what has happened: the ledger, deposits, events and the steps of trades are only added to.
+-- Both roles are made without a login; the operator gives them one: ALTER ROLE penstock_serve LOGIN PASSWORD '...'.
 
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'penstock_serve') THEN
         CREATE ROLE penstock_serve NOLOGIN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'penstock_operate') THEN
+        CREATE ROLE penstock_operate NOLOGIN;
     END IF;
 END
 $$;
@@ -16,21 +22,44 @@ $$;
 ALTER ROLE penstock_serve SET statement_timeout = '5s';
 ALTER ROLE penstock_serve SET lock_timeout = '1s';
 ALTER ROLE penstock_serve SET idle_in_transaction_session_timeout = '5s';
+ALTER ROLE penstock_operate SET statement_timeout = '5s';
+ALTER ROLE penstock_operate SET lock_timeout = '1s';
+ALTER ROLE penstock_operate SET idle_in_transaction_session_timeout = '5s';
 
-GRANT USAGE ON SCHEMA public TO penstock_serve;
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO penstock_serve;
+GRANT USAGE ON SCHEMA public TO penstock_serve, penstock_operate;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO penstock_serve, penstock_operate;
 
 -- What has happened stays as it was.
-GRANT INSERT ON ledger_entries, deposits, events, trade_transitions TO penstock_serve;
+GRANT INSERT ON ledger_entries, deposits, events, trade_transitions TO penstock_serve, penstock_operate;
 
+-- What partners do.
 GRANT INSERT, UPDATE ON
-    accounts, answers, api_keys, books, branding, commitments, config_version, customers, deliveries, gate_profiles,
-    idempotency_keys, installation, partners, pools, pools_profiles, quote_previews, quotes, rail_records, session_tallies,
-    sessions, signed_quotes, trades, transactions, velocity, velocity_window, webhook_endpoints, webhook_secrets
-TO penstock_serve;
+    accounts, answers, branding, clock_jump, commitments, customers, deliveries, idempotency_keys, key_uses, quote_previews,
+    quote_sweeps, quotes, rail_records, recounts, session_tallies, sessions, signed_quotes, trades, transactions, velocity,
+    velocity_window
+TO penstock_serve, penstock_operate;
+
+-- What the operator provisions. An earlier version of this file let services write it.
+REVOKE INSERT, UPDATE, DELETE ON
+    api_keys, books, config_version, deposit_claims, gate_profiles, installation, master_keys, partners, pools, pools_profiles,
+    webhook_endpoints, webhook_secrets
+FROM penstock_serve;
+GRANT INSERT, UPDATE ON
+    api_keys, books, config_version, deposit_claims, gate_profiles, installation, master_keys, partners, pools, pools_profiles,
+    webhook_endpoints, webhook_secrets
+TO penstock_operate;
+-- A rotation of the master key seals the bodies of events again.
+GRANT UPDATE (body) ON events TO penstock_operate;
+
+-- Whoever writes a partner's money holds the partner's row of `books`, and notes the instant in it.
+GRANT UPDATE ON books TO penstock_serve;
+-- The first program that opens a database stores the fingerprint of the master key.
+GRANT INSERT ON installation, master_keys TO penstock_serve;
 
 -- What the planner knows of tables that grow.
-GRANT EXECUTE ON FUNCTION gather_statistics() TO penstock_serve;
+GRANT EXECUTE ON FUNCTION gather_statistics() TO penstock_serve, penstock_operate;
 
--- Keys and previews are kept for a while; an endpoint's secrets are replaced as a whole.
-GRANT DELETE ON answers, idempotency_keys, quote_previews, webhook_secrets TO penstock_serve;
+-- Keys, previews and quotes that were never executed are kept for a while. An endpoint's secrets and a partner's deposit claims
+-- are replaced as a whole.
+GRANT DELETE ON answers, idempotency_keys, quote_previews, quotes TO penstock_serve, penstock_operate;
+GRANT DELETE ON deposit_claims, webhook_secrets TO penstock_operate;

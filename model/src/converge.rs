@@ -15,6 +15,9 @@ use crate::state::State;
 /// A copy that no scene sends.
 const RETRY: u8 = 100;
 
+/// Steps of the clock that outlast a settled trade's rest of a minute.
+const REST_TICKS: u8 = 32;
+
 /// More steps than any use case takes.
 const STEPS: usize = 40;
 
@@ -43,9 +46,9 @@ fn retried(scene: &Scene, mut state: State) -> Option<()> {
             finished(&mut state, *ask, RETRY)?;
         }
     }
-    // Leases run out; the first poll confirms what nobody has confirmed, the second hears of the end.
+    // Leases and rests run out; the first poll confirms what nobody has confirmed, the second hears of the end.
     for round in 1..=3 {
-        state.tick += 2;
+        state.tick += REST_TICKS;
         deliver(&mut state);
         for quote in 0..scene.sides.len() {
             finished(&mut state, Ask::Poll { quote }, RETRY + round)?;
@@ -101,8 +104,14 @@ fn drain(state: &mut State) {
 }
 
 fn settled(state: &State) -> bool {
-    let ended =
-        |trade: &Trade| trade.state.status() != TradeStatus::Reserved && trade.lease.is_none();
+    // A settled trade rests under the lease of its last poll, and is as far as the engine's book is.
+    let ended = |trade: &Trade| match trade.state.status() {
+        TradeStatus::Reserved => false,
+        TradeStatus::Settled => state.far.holds.get(&trade.id) == Some(&Stage::Delivered),
+        TradeStatus::Released | TradeStatus::Failed | TradeStatus::Returned => {
+            trade.lease.is_none()
+        }
+    };
     let ended = state.db.trades.values().all(ended);
     let delivered = (0..state.db.events.len()).all(|event| state.delivered(event));
     let sound = invariants::state(&state.db).is_none()

@@ -12,7 +12,7 @@ use pools_core::books::{Answered, Books, Command};
 use pools_core::ledger::{Account, AccountKind, Entry, EntryId, Mark, Part, Reason, Transfer};
 use pools_core::ports::Deposit;
 use pools_core::quote::{Fate, Quote, QuoteId, Side};
-use pools_core::trade::{Lease, Step, Trade, TradeId, TradeState, TradeStatus};
+use pools_core::trade::{Lease, Step, Trade, TradeId, TradeStatus};
 use pools_core::velocity::{Velocity, cutoff};
 
 use crate::digest::Digest;
@@ -110,28 +110,6 @@ impl Db {
         counting.map(|trade| trade.terms.notional).collect()
     }
 
-    /// What trades may still credit to an account.
-    pub(crate) fn refundable(&self, asset: Asset, settled_after: Timestamp) -> i128 {
-        let of = |amount: Option<Amount>| {
-            let own = amount.filter(|amount| amount.asset() == asset);
-            own.map_or(0, |amount| i128::from(amount.units()))
-        };
-        let credits = |trade: &Trade| match &trade.state {
-            TradeState::Reserved if trade.terms.side == Side::OffRamp => {
-                of(trade.reserved) + of(trade.return_amount())
-            }
-            TradeState::Reserved => of(trade.reserved),
-            TradeState::Settled(settlement) if settlement.at > settled_after => {
-                of(trade.return_amount())
-            }
-            TradeState::Settled(_)
-            | TradeState::Released { .. }
-            | TradeState::Failed { .. }
-            | TradeState::Returned { .. } => 0,
-        };
-        self.trades.values().map(credits).sum()
-    }
-
     // ----- the lane -----
 
     /// Loads what a batch may touch, as a store does under its locks.
@@ -192,13 +170,7 @@ impl Db {
                 return Err(guard("one trade per quote"));
             }
             self.entries.extend(opened.entry.clone());
-            self.answered.insert(
-                opened.scope.clone(),
-                Answered {
-                    fingerprint: opened.fingerprint,
-                    created_at: trade.created_at,
-                },
-            );
+            self.answered.insert(opened.scope.clone(), opened.answered);
         }
         for (_, account) in books.touched_accounts() {
             self.accounts.insert(account.asset(), *account);
@@ -242,10 +214,22 @@ impl Db {
         }
     }
 
-    pub(crate) fn apply(&mut self, before: &Trade, step: &Step, token: u64) -> Cas {
-        match self.trade_mut(before.id) {
-            Some(trade) if holds(trade, token) && trade.state.status() == before.state.status() => {
-                trade.state = step.state.clone();
+    pub(crate) fn rest(&mut self, id: TradeId, lease: Lease) -> Cas {
+        match self.trade_mut(id) {
+            Some(trade) if holds(trade, lease.token) => {
+                trade.lease = Some(lease);
+                Cas::Won
+            }
+            _ => Cas::Lost,
+        }
+    }
+
+    pub(crate) fn apply(&mut self, before: &Trade, steps: &[Step], token: u64) -> Cas {
+        match (self.trade_mut(before.id), steps.last()) {
+            (Some(trade), Some(last))
+                if holds(trade, token) && trade.state.status() == before.state.status() =>
+            {
+                trade.state = last.state.clone();
                 trade.lease = None;
                 Cas::Won
             }
@@ -309,7 +293,7 @@ impl Db {
             digest.add(&(
                 scope.key.as_str(),
                 answered.fingerprint.0,
-                answered.created_at,
+                answered.expires_at,
             ));
         }
         digest.add(&self.deposits.keys().collect::<BTreeSet<_>>());

@@ -1,9 +1,10 @@
-//! The liquidity engine, as somebody else's system: it keeps its own book, and its messages get lost.
+//! The liquidity engine, as somebody else's system: it keeps its own book and goes its own way, whatever any poll has seen. Its
+//! responses get lost, come twice, and contradict each other.
 
 use std::collections::BTreeMap;
 
-use pools_core::ports::{Confirmation, Hold};
-use pools_core::trade::{EngineReport, TradeId, TradeStatus};
+use pools_core::ports::{Confirmation, Enquiry, Hold};
+use pools_core::trade::{EngineReport, TradeId};
 
 use crate::digest::Digest;
 
@@ -44,6 +45,36 @@ impl Stage {
             Self::Lapsed | Self::LetGo | Self::CannotComplete | Self::Reversed => &[],
         }
     }
+
+    /// What a report says of it. A return names the fill in every second attempt.
+    fn report(self, attempt: u32) -> EngineReport {
+        let fill = || "fill".to_owned();
+        match self {
+            Self::Held | Self::Working => EngineReport::InProgress,
+            Self::CannotComplete => EngineReport::CannotComplete,
+            Self::Delivered => EngineReport::Delivered(fill().into()),
+            Self::Reversed => EngineReport::Reversed(attempt.is_multiple_of(2).then(fill)),
+            Self::Lapsed | Self::LetGo => EngineReport::LetGo,
+        }
+    }
+
+    /// What it was before.
+    const fn before(self) -> Self {
+        match self {
+            Self::Reversed => Self::Delivered,
+            Self::Held | Self::Lapsed => Self::Held,
+            Self::Working | Self::LetGo | Self::CannotComplete | Self::Delivered => Self::Working,
+        }
+    }
+}
+
+/// A report that contradicts a settlement: each kind in its turn.
+pub(crate) fn contradiction(attempt: u32) -> EngineReport {
+    match attempt % 3 {
+        2 => EngineReport::CannotComplete,
+        0 => EngineReport::LetGo,
+        _ => EngineReport::Delivered("another fill".into()),
+    }
 }
 
 impl Far {
@@ -72,15 +103,19 @@ impl Far {
         }
     }
 
-    /// What has become of a trade. A reversal is told once the delivery is known.
-    pub(crate) fn report(&self, trade: TradeId, known: TradeStatus) -> EngineReport {
-        match self.holds.get(&trade) {
-            Some(Stage::Held | Stage::Working) => EngineReport::InProgress,
-            Some(Stage::CannotComplete) => EngineReport::CannotComplete,
-            Some(Stage::Reversed) if known != TradeStatus::Reserved => EngineReport::Reversed,
-            Some(Stage::Delivered | Stage::Reversed) => EngineReport::Delivered("fill".to_owned()),
-            None | Some(Stage::Lapsed | Stage::LetGo) => EngineReport::LetGo,
-        }
+    /// What has become of a trade, whatever we know of it.
+    pub(crate) fn report(&self, enquiry: &Enquiry) -> EngineReport {
+        self.stage(enquiry).report(enquiry.attempt)
+    }
+
+    /// What an earlier report said.
+    pub(crate) fn earlier_report(&self, enquiry: &Enquiry) -> EngineReport {
+        self.stage(enquiry).before().report(enquiry.attempt)
+    }
+
+    fn stage(&self, enquiry: &Enquiry) -> Stage {
+        let stage = self.holds.get(&enquiry.trade).copied();
+        stage.unwrap_or(Stage::Lapsed)
     }
 
     pub(crate) fn digest(&self) -> u64 {

@@ -10,7 +10,7 @@ use pools_core::usecases::transact::Transact;
 use pools_core::velocity::cutoff;
 
 use crate::db::{Db, booked};
-use crate::far::Far;
+use crate::far::{Far, Stage};
 use crate::world::{IDEMPOTENCY_TTL, WINDOW, assets, key};
 
 /// What is broken, in words.
@@ -106,10 +106,15 @@ pub(crate) fn across(db: &Db, far: &Far) -> Option<Breach> {
                 .get(&trade.id)
                 .is_some_and(|stage| stage.delivered())
     };
-    db.trades
-        .values()
-        .any(undelivered)
-        .then_some("M6 settled, and not delivered")
+    let kept = |trade: &Trade| {
+        trade.state.status() == TradeStatus::Returned
+            && far.holds.get(&trade.id) != Some(&Stage::Reversed)
+    };
+    if db.trades.values().any(undelivered) {
+        return Some("M6 settled, and not delivered");
+    }
+    let mut trades = db.trades.values();
+    trades.any(kept).then_some("M7 returned, and not reversed")
 }
 
 fn moves(before: &Trade, after: &Trade) -> bool {
@@ -117,7 +122,9 @@ fn moves(before: &Trade, after: &Trade) -> bool {
     let settlement = before.state.settlement();
     let kept = settlement.is_none() || settlement == after.state.settlement();
     let path = match (before.state.status(), after.state.status()) {
-        (S::Reserved, S::Settled | S::Released | S::Failed) | (S::Settled, S::Returned) => true,
+        // A return is also taken with the settlement that was never seen, in one step.
+        (S::Reserved, S::Settled | S::Released | S::Failed | S::Returned)
+        | (S::Settled, S::Returned) => true,
         _ => before.state == after.state,
     };
     before.id == after.id && before.terms == after.terms && kept && path
@@ -258,8 +265,9 @@ fn recorded(db: &Db) -> bool {
     db.trades.values().all(|trade| {
         let fingerprint = fingerprint(trade);
         db.answered.values().any(|record| {
-            (record.fingerprint == fingerprint && record.created_at == trade.created_at)
-                || record.created_at >= trade.created_at.plus(IDEMPOTENCY_TTL)
+            (record.fingerprint == fingerprint
+                && record.expires_at == trade.created_at.plus(IDEMPOTENCY_TTL))
+                || record.expires_at >= trade.created_at.plus(IDEMPOTENCY_TTL * 2)
         })
     })
 }

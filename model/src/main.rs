@@ -11,6 +11,7 @@
     reason = "a fault here is a failed check, and says where; what it prints is what it is for"
 )]
 
+mod call;
 mod converge;
 mod coverage;
 mod db;

@@ -6,6 +6,8 @@
 //! the stores are serializable, and a crash within one leaves nothing. So the code that is explored is the code that runs
 //! in production, up to its ports.
 
+mod engine;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,21 +17,25 @@ use parking_lot::Mutex;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
+use partner_core::pools::PoolId;
 use partner_core::ports::{EventTx, InFlight, Ticket, Unit};
-use pools_core::books::{Command, Outcome, Refusal, decide_batch};
+use pools_core::books::{Command, Funds, Outcome, Refusal, decide_batch};
+use pools_core::commitment::{Amounts, Range, Recount};
+use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
     Confirmation, Deposit, Depth, Engine, Enquiry, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
     PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeTx, TransactDesk, TransactLook,
-    TransactLooks, VelocityTx,
+    TransactLooks, VelocityRange, VelocityTx,
 };
 use pools_core::quote::{Quote, QuoteId};
-use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
-use pools_core::velocity::Velocity;
+use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
+use pools_core::velocity::{Crossed, Velocity};
 
+pub(crate) use crate::call::{Call, Fault};
 use crate::db::{Db, facts};
 use crate::digest::Digest;
-use crate::far::Far;
+use crate::far::{Far, contradiction};
 use crate::world::at;
 
 /// What a call is shown.
@@ -41,66 +47,6 @@ pub(crate) struct View {
     /// Is the request's idempotency key in use by another request on the same server?
     pub(crate) twin: bool,
     pub(crate) fault: Fault,
-}
-
-/// How a call goes wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Fault {
-    None,
-    /// Nothing was done, and the caller knows.
-    Away,
-    /// It was done, and the answer is lost.
-    Unheard,
-    /// It was not done, and the caller cannot tell.
-    Lost,
-    /// The engine refuses.
-    Refused,
-    /// The engine tells of a reversal before we know of the delivery.
-    Early,
-}
-
-/// Where a use case waits: the call it is about to make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Call {
-    Enter,
-    Read,
-    /// A transaction, or the lane's.
-    Write,
-    Hold,
-    Confirm,
-    LetGo,
-    Report,
-}
-
-impl Call {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Enter,
-        Self::Read,
-        Self::Write,
-        Self::Hold,
-        Self::Confirm,
-        Self::LetGo,
-        Self::Report,
-    ];
-
-    /// The ways it can go wrong.
-    pub(crate) const fn faults(self) -> &'static [Fault] {
-        match self {
-            Self::Enter | Self::Read => &[],
-            Self::Write => &[Fault::Away, Fault::Unheard, Fault::Lost],
-            Self::Hold => &[Fault::Refused, Fault::Unheard, Fault::Lost],
-            Self::Confirm => &[Fault::Unheard, Fault::Lost],
-            Self::LetGo => &[Fault::Lost],
-            Self::Report => &[Fault::Lost, Fault::Early],
-        }
-    }
-
-    pub(crate) const fn to_the_engine(self) -> bool {
-        matches!(
-            self,
-            Self::Hold | Self::Confirm | Self::LetGo | Self::Report
-        )
-    }
 }
 
 /// One run of a use case over its views.
@@ -123,6 +69,8 @@ pub(crate) struct Progress {
     pub(crate) told: Digest,
     /// The scope it has entered.
     pub(crate) entered: Option<Scope>,
+    /// Was the trade that it locked last settled?
+    pub(crate) knows_settled: bool,
     /// What the last of its calls has left.
     pub(crate) db: Option<Db>,
     pub(crate) far: Option<Far>,
@@ -139,6 +87,7 @@ impl Run {
                 next: None,
                 told: Digest::new(),
                 entered: None,
+                knows_settled: false,
                 db: None,
                 far: None,
             }),
@@ -219,6 +168,11 @@ impl InFlight for Ports {
         self.0.state.lock().entered = Some(scope.clone());
         Some(Ticket(Box::new(())))
     }
+
+    /// The worst case: nothing keeps the transacts of one quote apart.
+    async fn enter_within(&self, _: &Scope, _: Duration) -> Option<Ticket> {
+        Some(Ticket(Box::new(())))
+    }
 }
 
 #[async_trait]
@@ -247,11 +201,14 @@ impl PoolsReads for Ports {
         &self,
         _: &Tenant,
         quote: QuoteId,
-    ) -> Result<Option<Trade>, StoreError> {
+    ) -> Result<Option<Seen<Trade>>, StoreError> {
         let (view, _) = self.0.turn(Call::Read).await;
         let trade = view.db.trades.get(&quote).cloned();
-        self.0.told(&trade.as_ref().map(facts));
-        Ok(trade)
+        self.0.told(&(trade.as_ref().map(facts), view.tick));
+        Ok(trade.map(|value| Seen {
+            value,
+            at: at(view.tick),
+        }))
     }
 
     async fn trade_get(&self, _: &Tenant, _: TradeId) -> Result<Option<Trade>, StoreError> {
@@ -318,7 +275,9 @@ fn commit(
         Fault::Away => (false, Err(StoreError::unavailable("the store is away"))),
         Fault::Lost => (false, Err(StoreError::CommitUnknown("no answer".into()))),
         Fault::Unheard => (true, Err(StoreError::CommitUnknown("no answer".into()))),
-        Fault::None | Fault::Refused | Fault::Early => (true, Ok(())),
+        Fault::None | Fault::Refused | Fault::Lapsed | Fault::Earlier | Fault::Contradiction => {
+            (true, Ok(()))
+        }
     };
     if kept && now {
         run.state.lock().db = Some(db);
@@ -331,17 +290,31 @@ impl TransactLooks for Ports {
     async fn transact_look(
         &self,
         scope: &Scope,
+        pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactLook>, StoreError> {
         let (view, _) = self.0.turn(Call::Read).await;
         let answered = view.db.answered.get(scope);
         let look = TransactLook {
-            answered: answered.map(|record| (record.fingerprint, record.created_at)),
+            answered: answered.copied(),
             quote: view.db.quotes.get(&quote).cloned(),
             trade: view.db.trades.get(&quote).cloned(),
+            funds: Funds {
+                accounts: [pool.fiat(), pool.crypto()]
+                    .map(|asset| view.db.account(asset))
+                    .into(),
+                velocity: view.db.velocity,
+            },
         };
+        let available = look
+            .funds
+            .accounts
+            .iter()
+            .map(|account| account.available.units());
+        self.0
+            .told(&(available.collect::<Vec<_>>(), look.funds.velocity));
         self.0.told(&(
-            answered.map(|record| (record.fingerprint.0, record.created_at)),
+            answered.map(|record| (record.fingerprint.0, record.expires_at)),
             view.tick,
         ));
         self.0.told(&(
@@ -417,6 +390,8 @@ impl TradeTx for Tx {
     async fn trade_lock(&mut self, _: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
         let trade = self.db.trade(id).cloned();
         self.run.told(&trade.as_ref().map(facts));
+        let status = trade.as_ref().map(|trade| trade.state.status());
+        self.run.state.lock().knows_settled = status == Some(TradeStatus::Settled);
         Ok(trade)
     }
 
@@ -439,14 +414,23 @@ impl TradeTx for Tx {
         Ok(self.db.unclaim(id, token))
     }
 
+    async fn trade_rest(
+        &mut self,
+        _: &Tenant,
+        id: TradeId,
+        lease: Lease,
+    ) -> Result<Cas, StoreError> {
+        Ok(self.db.rest(id, lease))
+    }
+
     async fn trade_apply(
         &mut self,
         _: &Tenant,
         before: &Trade,
-        step: &Step,
+        steps: &[Step],
         token: u64,
     ) -> Result<Cas, StoreError> {
-        Ok(self.db.apply(before, step, token))
+        Ok(self.db.apply(before, steps, token))
     }
 }
 
@@ -467,20 +451,37 @@ impl LedgerTx for Tx {
         self.db.post(before, entry)
     }
 
-    async fn refundable(
+    /// No account of the model comes near its limit: what a credit is judged by is what the account holds.
+    async fn commitment_get(
         &mut self,
         _: &Tenant,
         asset: Asset,
-        settled_after: Timestamp,
-    ) -> Result<i128, StoreError> {
-        let refundable = self.db.refundable(asset, settled_after);
-        self.run.told(&refundable);
-        Ok(refundable)
+    ) -> Result<Option<i64>, StoreError> {
+        let account = self.db.account(asset);
+        self.run.told(&account);
+        Ok(Some(account.available.units()))
     }
 
-    /// No account of the model comes near its limit, so what it is committed to is counted anew each time.
     async fn commitment_put(&mut self, _: &Tenant, _: Asset, _: i64) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn recount_get(&mut self, _: &Tenant, _: Asset) -> Result<Option<Recount>, StoreError> {
+        Err(no_lists())
+    }
+
+    async fn recount_put(&mut self, _: &Tenant, _: Asset, _: &Recount) -> Result<(), StoreError> {
+        Err(no_lists())
+    }
+
+    async fn refundable(
+        &mut self,
+        _: &Tenant,
+        _: Asset,
+        _: Range,
+        _: u32,
+    ) -> Result<Amounts, StoreError> {
+        Err(no_lists())
     }
 
     async fn deposit_find(
@@ -512,77 +513,20 @@ impl VelocityTx for Tx {
         self.db.velocity = Some(*velocity);
         Ok(())
     }
+
+    async fn velocity_read(
+        &mut self,
+        _: &Tenant,
+        _: VelocityRange,
+        _: u32,
+    ) -> Result<Crossed, StoreError> {
+        Err(no_lists())
+    }
 }
 
 #[async_trait]
 impl EventTx for Tx {
     async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
         self.db.insert_event(event)
-    }
-}
-
-#[async_trait]
-impl Engine for Ports {
-    async fn depth(&self, _: &Order) -> Option<Depth> {
-        None
-    }
-
-    async fn hold(&self, trade: TradeId, _: &Order, _: Amount) -> Option<Hold> {
-        let (view, now) = self.0.turn(Call::Hold).await;
-        let mut far = (*view.far).clone();
-        let answer = match view.fault {
-            Fault::Refused => Some(Hold::Refused),
-            Fault::Lost => None,
-            Fault::Unheard => {
-                far.hold(trade);
-                None
-            }
-            Fault::None | Fault::Away | Fault::Early => Some(far.hold(trade)),
-        };
-        self.0.leave_far(now, far);
-        self.0.told(&answer);
-        answer
-    }
-
-    async fn confirm(&self, trade: TradeId) -> Option<Confirmation> {
-        let (view, now) = self.0.turn(Call::Confirm).await;
-        let mut far = (*view.far).clone();
-        let answer = match view.fault {
-            Fault::Lost => None,
-            Fault::Unheard => {
-                far.confirm(trade);
-                None
-            }
-            Fault::None | Fault::Away | Fault::Refused | Fault::Early => Some(far.confirm(trade)),
-        };
-        self.0.leave_far(now, far);
-        self.0.told(&answer);
-        answer
-    }
-
-    async fn let_go(&self, trade: TradeId) -> Option<()> {
-        let (view, now) = self.0.turn(Call::LetGo).await;
-        let mut far = (*view.far).clone();
-        let answer = (view.fault == Fault::None).then(|| far.let_go(trade));
-        self.0.leave_far(now, far);
-        answer
-    }
-
-    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
-        let (view, _) = self.0.turn(Call::Report).await;
-        let answer = match view.fault {
-            Fault::Lost | Fault::Unheard => None,
-            Fault::Early => Some(EngineReport::Reversed),
-            Fault::None | Fault::Away | Fault::Refused => {
-                Some(view.far.report(enquiry.trade, enquiry.known))
-            }
-        };
-        self.0.told(&answer);
-        answer
-    }
-
-    /// Nothing: a lease lasts what it lasts beyond this.
-    fn timeout(&self) -> Duration {
-        Duration::ZERO
     }
 }

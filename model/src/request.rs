@@ -23,7 +23,7 @@ use crate::digest::Digest;
 use crate::far::Far;
 use crate::invariants::Breach;
 use crate::ports::{Call, Ports, Run, View};
-use crate::world::{IDEMPOTENCY_TTL, access, eur, key, pool, quote_id, who};
+use crate::world::{access, eur, key, pool, quote_id, who};
 
 /// What is asked for. Quotes and keys go by their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,6 +76,8 @@ pub(crate) struct Request {
     pub(crate) next: Call,
     /// The idempotency scope it has entered on its server.
     pub(crate) entered: Option<Scope>,
+    /// Does it ask the engine about a trade that it knows to be settled?
+    pub(crate) knows_settled: bool,
     /// Everything it has been told: two requests told the same go on the same.
     pub(crate) digest: u64,
 }
@@ -201,6 +203,7 @@ fn run(name: Name, server: u8, views: Vec<View>) -> Stepped {
             views: kept,
             next: came_to.next.expect("it waits at a call"),
             entered: came_to.entered,
+            knows_settled: came_to.knows_settled,
             digest: digest(name, server, came_to.told),
         })),
     };
@@ -257,12 +260,11 @@ async fn transact(ports: Ports, quote: usize, name: u8) -> Answer {
         in_flight: ports.clone(),
         clock: ports.clone(),
         entropy: ports,
-        idempotency_ttl: IDEMPOTENCY_TTL,
     };
     match transacting.transact(&DOOR, request).await {
         Ok(Outcome::Opened(trade)) => of_trade(Said::Opened, trade.id),
         Ok(Outcome::Existing(trade)) => of_trade(Said::Existing, trade.id),
-        Err(TransactError::InProgress) => again(Said::InProgress),
+        Err(TransactError::InProgress | TransactError::QuoteInProgress) => again(Said::InProgress),
         Err(TransactError::Refused(refusal)) => refused(refusal),
         Err(TransactError::Store(fault)) => failed(&fault),
     }
@@ -276,6 +278,7 @@ fn refused(refusal: Refusal) -> Answer {
             broken("a partner with every right is denied")
         }
         Refusal::NoRoomForReturn => broken("M1 an account that is nearly empty is full"),
+        Refusal::VelocityBehind => broken("M1 a total that is exact is behind"),
         Refusal::KeyReused => said(Said::KeyReused),
         Refusal::VelocityCapExceeded => said(Said::CapExceeded),
         Refusal::InsufficientBalance => said(Said::BalanceTooLow),
@@ -324,12 +327,7 @@ async fn read(ports: Ports, quote: usize) -> Answer {
 
 async fn poll(ports: Ports, quote: usize) -> Answer {
     let ports = Arc::new(ports);
-    let polling = Polling {
-        store: ports.clone(),
-        engine: ports.clone(),
-        sealer: Arc::clone(&SEALER),
-        entropy: ports,
-    };
+    let polling = Polling::new(ports.clone(), ports.clone(), Arc::clone(&SEALER), ports);
     match polling.poll(&who(), quote_id(quote)).await {
         Ok(trade) => of_trade(Said::Trade, trade.id),
         Err(PollError::NotFound) => said(Said::NoTrade),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pools_core::quote::{Fate, Side};
-use pools_core::trade::{TradeId, TradeStatus};
+use pools_core::trade::{Trade, TradeId, TradeStatus};
 use stateright::{Model, Property};
 
 use crate::converge;
@@ -53,6 +53,8 @@ pub(crate) enum Meets {
     Failed,
     Released,
     Returned,
+    /// The first poll of a trade finds that it was delivered and came back.
+    ReturnedUnseen,
     LeaseTaken,
     Delivered,
     TwoTrades,
@@ -91,6 +93,7 @@ impl Model for Scene {
             events.push(Event::Steps(request.name, Fault::None));
             if state.faults > 0 {
                 let faults = request.next.faults().iter();
+                let faults = faults.filter(|fault| state.can_be(request, **fault));
                 events.extend(faults.map(|fault| Event::Steps(request.name, *fault)));
             }
         }
@@ -262,6 +265,13 @@ impl Meets {
             Self::Returned => Property::sometimes("a trade is returned", |_, state: &State| {
                 any(state, TradeStatus::Returned)
             }),
+            Self::ReturnedUnseen => {
+                Property::sometimes("an unseen delivery comes back", |_, state: &State| {
+                    let returned = |trade: &Trade| trade.state.status() == TradeStatus::Returned;
+                    let mut trades = state.db.trades.values();
+                    trades.any(|trade| returned(trade) && trade.attempts == 1)
+                })
+            }
             Self::LeaseTaken => {
                 Property::sometimes("a trade is polled again", |_, state: &State| {
                     state.db.trades.values().any(|trade| trade.attempts > 1)

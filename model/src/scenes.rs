@@ -56,6 +56,7 @@ pub(crate) fn long() -> Vec<Scene> {
         Scene {
             name: "polls, long",
             asks: vec![(transact(0, 1), 1), (Ask::Poll { quote: 0 }, 4)],
+            at_once: 3,
             ..polls()
         },
         Scene {
@@ -160,7 +161,6 @@ fn cap_for_one() -> Scene {
 fn polls() -> Scene {
     Scene {
         asks: vec![(transact(0, 1), 1), (Ask::Poll { quote: 0 }, 3)],
-        at_once: 3,
         servers: 2,
         ticks: 2,
         faults: 1,
@@ -170,6 +170,7 @@ fn polls() -> Scene {
             Meets::Failed,
             Meets::Released,
             Meets::Returned,
+            Meets::ReturnedUnseen,
             Meets::LeaseTaken,
         ],
         ..quiet("polls")

@@ -122,6 +122,12 @@ impl State {
             .position(|request| request.name == name)
     }
 
+    /// Can the next call of a request go wrong in this way? An engine that denies what Penstock does not know of yet would be
+    /// believed, and rightly so: it contradicts itself of settled trades only.
+    pub(crate) fn can_be(&self, request: &Request, fault: Fault) -> bool {
+        fault != Fault::Contradiction || request.knows_settled
+    }
+
     /// What the next call of a request is shown.
     pub(crate) fn view(&self, request: &Request, fault: Fault) -> View {
         let twin = self.requests.iter().any(|other| {

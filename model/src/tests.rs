@@ -40,6 +40,22 @@ fn ask(state: &mut State, ask: Ask) {
 }
 
 #[test]
+fn unseen_return_is_settled_and_returned_by_one_poll() {
+    let mut db = Db::new(access(Some(100)), &[Side::OnRamp]);
+    db.fund((2, 0));
+    let mut state = State::new(db, Vec::new(), 0, 0);
+    ask(&mut state, Ask::Transact { quote: 0, key: 1 });
+    let trade = *state.far.holds.keys().next().unwrap();
+    state.engine(trade, Stage::Delivered);
+    state.engine(trade, Stage::Reversed);
+    ask(&mut state, Ask::Poll { quote: 0 });
+    assert_eq!(state.broken, None);
+    let trade = state.db.trade(trade).unwrap();
+    assert!(matches!(trade.state, TradeState::Returned { .. }));
+    assert_eq!(state.db.account(pool().fiat()).available, cents(20_000));
+}
+
+#[test]
 fn a_small_scene_is_visited_to_its_end() {
     let checked = check(scenes::small(), 1);
     assert_eq!(checked.fault, None);
@@ -113,6 +129,7 @@ fn every_rule_about_change_can_break() {
             let settlement = Settlement {
                 at: at(9),
                 fill: "other".to_owned(),
+                rate: None,
             };
             db.trades.get_mut(&quote_id(0)).unwrap().state = TradeState::Settled(settlement);
         }),

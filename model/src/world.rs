@@ -87,7 +87,9 @@ pub(crate) fn quote(number: usize, side: Side) -> Quote {
         Side::OffRamp => ("91.65", "100", "0.91658986"),
     };
     let destination = Destination {
-        address: EvmAddress::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed").unwrap(),
+        address: EvmAddress::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
+            .unwrap()
+            .into(),
         network: DestNetwork::Quoted(Network::Ethereum),
     };
     Quote {
@@ -99,6 +101,7 @@ pub(crate) fn quote(number: usize, side: Side) -> Quote {
             fiat: eur(fiat),
             crypto: usdt(crypto),
             rate: Rate::parse(rate).unwrap(),
+            mid: None,
             spread_bps: 25,
             fee_bps: 30,
             notional: 100,
@@ -137,6 +140,8 @@ pub(crate) fn access(velocity_cap: Option<i64>) -> Access {
         generated: true,
         created_at: at(0),
         revoked_at: None,
+        label: None,
+        expires_at: None,
     };
     let partner = Partner {
         id: who.partner,

@@ -115,7 +115,7 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
     let door = Door::new(DoorConfig {
         mode: Mode::Test,
         directory: Arc::new(DirectoryCache::new(Arc::new(store))),
-        throttle: Arc::new(MemoryThrottle::new(clock)),
+        throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
         proxies: TrustedProxies::default(),
         wording: Wording {
             test_key_on_live: "key_mode_mismatch",
@@ -125,6 +125,7 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
         },
         // Else guesses soon end in a 429, which is the point of them.
         guesses: None,
+        clock,
         entitled: Access::pools_entitled,
     });
     let inside = async |_: Secret| "in";

@@ -104,8 +104,8 @@ impl Call {
 
     /// From another address.
     #[must_use]
-    pub fn from(mut self, peer: [u8; 4]) -> Self {
-        self.peer = IpAddr::from(peer);
+    pub fn from(mut self, peer: impl Into<IpAddr>) -> Self {
+        self.peer = peer.into();
         self
     }
 

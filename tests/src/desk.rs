@@ -1,12 +1,14 @@
 //! The real lanes before the store, with faults of a commit to be played.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Clock, Entropy, StoreError};
 use parking_lot::Mutex;
 use pools_core::books::{Command, Outcome, Refusal};
-use pools_core::ports::{NewQuote, QuoteDesk, TransactDesk};
+use pools_core::ports::{DecideBatch, NewQuote, QuoteDesk, TransactBooks, TransactDesk};
 use pools_core::quote::Quote;
 use runtime::Store;
 use runtime::desk::{QuoteLanes, TransactLanes};
@@ -25,6 +27,8 @@ pub enum DeskFault {
     Away,
     /// The queue is full.
     Full,
+    /// Its batch commits, and then the program panics before anyone hears of it.
+    CommittedPanicked,
 }
 
 /// Both lanes.
@@ -33,19 +37,61 @@ pub(crate) struct Desk {
     transacts: TransactLanes,
     quotes: QuoteLanes,
     fault: Mutex<Option<DeskFault>>,
+    panics: Arc<AtomicBool>,
+}
+
+/// The store's books, whose next batch panics after its commit if it is told to.
+struct Panicking {
+    books: Arc<dyn TransactBooks>,
+    panics: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl TransactBooks for Panicking {
+    async fn transact(
+        &self,
+        batch: &[Command],
+        decide: DecideBatch,
+    ) -> Result<Vec<Decided>, StoreError> {
+        let answers = self.books.transact(batch, decide).await;
+        let panics = self.panics.swap(false, Ordering::SeqCst);
+        assert!(!panics, "between commit and response");
+        answers
+    }
+
+    async fn transact_unlocked(
+        &self,
+        batch: &[Command],
+        decide: DecideBatch,
+    ) -> Result<Vec<Option<Decided>>, StoreError> {
+        let answers = self.books.transact_unlocked(batch, decide).await;
+        let panics = self.panics.swap(false, Ordering::SeqCst);
+        assert!(!panics, "between commit and response");
+        answers
+    }
 }
 
 impl Desk {
-    pub(crate) fn new(store: &Arc<dyn Store>, entropy: &Arc<dyn Entropy>) -> Self {
+    pub(crate) fn new(
+        store: &Arc<dyn Store>,
+        window: Duration,
+        entropy: &Arc<dyn Entropy>,
+    ) -> Self {
+        let panics = Arc::<AtomicBool>::default();
+        let books = Arc::new(Panicking {
+            books: store.clone(),
+            panics: Arc::clone(&panics),
+        });
         Self {
-            transacts: TransactLanes::start(store, entropy),
+            transacts: TransactLanes::start(store, books, window, entropy),
             quotes: QuoteLanes::start(store, entropy),
             fault: Mutex::new(None),
+            panics,
         }
     }
 
     pub(crate) fn looks(&self, store: Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Looks {
-        self.quotes.looks(store, clock)
+        self.quotes.looks(&self.transacts, store, clock)
     }
 
     /// The next transact meets this fault.
@@ -74,6 +120,10 @@ impl TransactDesk for Desk {
             }
             Some(DeskFault::Away) => Err(StoreError::unavailable("the disk is away")),
             Some(DeskFault::Full) => Err(StoreError::Overloaded),
+            Some(DeskFault::CommittedPanicked) => {
+                self.panics.store(true, Ordering::SeqCst);
+                self.transacts.transact(command).await
+            }
         }
     }
 }

@@ -10,8 +10,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::Amount;
 use parking_lot::Mutex;
+use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
-use pools_core::trade::{EngineReport, TradeId};
+use pools_core::trade::{Contradiction, EngineReport, TradeId};
 use providers::SandboxEngine;
 
 /// One call the engine has received.
@@ -58,6 +59,7 @@ impl<T: Clone> Reply<T> {
 type Hook = Arc<dyn Fn(Asked) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 struct Script {
+    name: EngineName,
     behind: Arc<dyn Engine>,
     depth: Reply<Depth>,
     hold: Reply<Hold>,
@@ -65,6 +67,7 @@ struct Script {
     report: Reply<EngineReport>,
     meanwhile: Option<Hook>,
     asked: Vec<Asked>,
+    contradictions: Vec<Contradiction>,
 }
 
 /// An engine that notes every call and answers as it is told.
@@ -73,6 +76,7 @@ pub struct ScriptedEngine(Mutex<Script>);
 impl Default for ScriptedEngine {
     fn default() -> Self {
         Self(Mutex::new(Script {
+            name: EngineName::built_in("scripted"),
             behind: Arc::new(SandboxEngine),
             depth: Reply::Sandbox,
             hold: Reply::Sandbox,
@@ -80,6 +84,7 @@ impl Default for ScriptedEngine {
             report: Reply::Sandbox,
             meanwhile: None,
             asked: Vec::new(),
+            contradictions: Vec::new(),
         }))
     }
 }
@@ -94,6 +99,11 @@ impl ScriptedEngine {
     /// Puts another engine in the sandbox's place.
     pub fn becomes(&self, engine: Arc<dyn Engine>) {
         self.0.lock().behind = engine;
+    }
+
+    /// Is another engine from now on, as trades record it.
+    pub fn named(&self, name: &'static str) {
+        self.0.lock().name = EngineName::built_in(name);
     }
 
     fn behind(&self) -> Arc<dyn Engine> {
@@ -137,6 +147,11 @@ impl ScriptedEngine {
     /// Every call since this was asked last.
     pub fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.0.lock().asked)
+    }
+
+    /// Every contradiction that the rules found since this was called last.
+    pub fn contradictions(&self) -> Vec<Contradiction> {
+        std::mem::take(&mut self.0.lock().contradictions)
     }
 
     async fn note(&self, asked: Asked) {
@@ -192,6 +207,14 @@ impl Engine for ScriptedEngine {
             Some(answer) => answer,
             None => self.behind().report(enquiry).await,
         }
+    }
+
+    fn name(&self) -> EngineName {
+        self.0.lock().name.clone()
+    }
+
+    fn contradicted(&self, contradiction: &Contradiction) {
+        self.0.lock().contradictions.push(*contradiction);
     }
 
     fn timeout(&self) -> Duration {

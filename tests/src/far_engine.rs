@@ -1,5 +1,8 @@
 //! An operator's engine behind HTTP: it keeps a book of its own, holds every request and every answer
 //! of its own against the published contract, and can be made to fail.
+//!
+//! Its trades go their own way: [`FarEngine::goes`] takes them any number of steps ahead of the polls. What it
+//! says instead of its book, a test scripts with [`FarEngine::reports`] and [`FarEngine::fails`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,8 +45,44 @@ pub enum FarFault {
     Late,
     /// It acts, and its answer breaks off.
     Broken,
+    /// It acts, and answers what it answered to the same call before.
+    Repeated,
     /// It answers this without acting.
     Says(u16, String),
+}
+
+/// What the engine makes of a trade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FarStage {
+    /// Held, and not confirmed yet.
+    #[default]
+    Held,
+    /// The hold was not confirmed in time.
+    Lapsed,
+    /// The hold was given back, or the trade was given back before it was attempted.
+    Released,
+    /// Confirmed, and under way.
+    Working,
+    /// Carried out.
+    Delivered,
+    /// Attempted in vain.
+    Failed,
+    /// Carried out, and come back.
+    Returned,
+}
+
+impl FarStage {
+    fn follows(self, before: Self) -> bool {
+        matches!(
+            (before, self),
+            (Self::Held, Self::Lapsed | Self::Released | Self::Working)
+                | (
+                    Self::Working,
+                    Self::Delivered | Self::Failed | Self::Released
+                )
+                | (Self::Delivered, Self::Returned)
+        )
+    }
 }
 
 #[derive(Default)]
@@ -53,15 +92,29 @@ struct Book {
     calls: Vec<FarCall>,
     dry: bool,
     refuses: bool,
+    /// What becomes of a trade as soon as it is confirmed.
+    course: Option<Vec<FarStage>>,
     report: Option<Value>,
     fault: Option<(String, FarFault)>,
 }
 
 #[derive(Default)]
 struct Trade {
-    released: bool,
-    lapsed: bool,
+    stage: FarStage,
+    /// How often it was carried out.
     delivered: u32,
+    /// What was answered to each operation last.
+    answers: BTreeMap<String, Value>,
+    /// Was a report answered that says that it came back?
+    told_returned: bool,
+}
+
+impl Trade {
+    fn goes(&mut self, to: FarStage) {
+        assert!(to.follows(self.stage), "{to:?} after {:?}", self.stage);
+        self.delivered += u32::from(to == FarStage::Delivered);
+        self.stage = to;
+    }
 }
 
 /// The engine, listening on this machine. It ends with the value.
@@ -139,11 +192,21 @@ impl FarEngine {
     /// All unconfirmed holds lapse.
     pub fn lapse(&self) {
         let mut book = self.book.lock();
-        let open = book
-            .trades
-            .values_mut()
-            .filter(|trade| trade.delivered == 0);
-        open.for_each(|trade| trade.lapsed = true);
+        let trades = book.trades.values_mut();
+        let held = trades.filter(|trade| trade.stage == FarStage::Held);
+        held.for_each(|trade| trade.goes(FarStage::Lapsed));
+    }
+
+    /// What becomes of trades that are confirmed from now on, whoever asks meanwhile. Without this they are delivered.
+    pub fn course(&self, stages: &[FarStage]) {
+        self.book.lock().course = Some(stages.to_vec());
+    }
+
+    /// A trade goes through these stages now.
+    pub fn goes(&self, trade: &str, stages: &[FarStage]) {
+        let mut book = self.book.lock();
+        let trade = book.trades.get_mut(trade).expect("a trade that was held");
+        stages.iter().for_each(|stage| trade.goes(*stage));
     }
 
     /// It fails an operation in this way until it is mended.
@@ -171,7 +234,7 @@ impl FarEngine {
     #[must_use]
     pub fn book(&self) -> BTreeMap<String, Option<u32>> {
         let book = self.book.lock();
-        let kept = |trade: &Trade| (!trade.released).then_some(trade.delivered);
+        let kept = |trade: &Trade| (trade.stage != FarStage::Released).then_some(trade.delivered);
         let trades = book.trades.iter();
         trades
             .map(|(id, trade)| (id.clone(), kept(trade)))
@@ -233,46 +296,95 @@ async fn answer(State((book, contract)): State<Shared>, request: Request) -> Res
         let elsewhere = [(header::LOCATION, "/desk/v1/elsewhere")];
         return (status, elsewhere, text).into_response();
     }
-    let answer = book.lock().act(operation, trade);
+    let answer = book.lock().answer(operation, trade, fault.as_ref());
     judge(&contract, &documented["responses"]["200"], &answer);
     match fault {
         Some(FarFault::Late) => std::future::pending().await,
         Some(FarFault::Broken) => broken(),
-        Some(FarFault::Says(..)) | None => axum::Json(answer).into_response(),
+        Some(FarFault::Says(..) | FarFault::Repeated) | None => axum::Json(answer).into_response(),
     }
 }
 
 impl Book {
+    fn answer(&mut self, operation: &str, id: &str, fault: Option<&FarFault>) -> Value {
+        let mut answer = self.act(operation, id);
+        let Some(trade) = self.trades.get_mut(id) else {
+            return answer;
+        };
+        if matches!(fault, Some(FarFault::Late | FarFault::Broken)) {
+            return answer;
+        }
+        if matches!(fault, Some(FarFault::Repeated))
+            && let Some(before) = trade.answers.get(operation)
+        {
+            answer = before.clone();
+        }
+        if operation == "report" {
+            let status = answer["status"].as_str().expect("a status");
+            let again = trade.told_returned && status == "delivered";
+            assert!(
+                !again,
+                "{id}: the contract rules out delivered after returned"
+            );
+            trade.told_returned |= status == "returned";
+        }
+        trade.answers.insert(operation.to_owned(), answer.clone());
+        answer
+    }
+
     fn act(&mut self, operation: &str, id: &str) -> Value {
         match operation {
             "depth" => json!({ "status": if self.dry { "dry" } else { "enough" } }),
             "hold" => json!({ "status": self.hold(id) }),
             "confirm" => json!({ "status": self.confirm(id) }),
             "release" => {
-                self.trades.entry(id.to_owned()).or_default().released = true;
+                self.trades.entry(id.to_owned()).or_default().stage = FarStage::Released;
                 json!({ "status": "released" })
             }
-            "report" => self.report.clone().unwrap_or_else(
-                || json!({ "status": "delivered", "fillTxId": format!("fill-{id}"), "news": 1 }),
-            ),
+            "report" => self.report.clone().unwrap_or_else(|| self.report_of(id)),
             _ => panic!("{operation} is no operation of the contract"),
+        }
+    }
+
+    fn report_of(&self, id: &str) -> Value {
+        let stage = self
+            .trades
+            .get(id)
+            .map_or(FarStage::Lapsed, |trade| trade.stage);
+        let fill = format!("fill-{id}");
+        match stage {
+            FarStage::Held | FarStage::Working => json!({ "status": "in_progress" }),
+            FarStage::Lapsed | FarStage::Released => json!({ "status": "released" }),
+            FarStage::Failed => json!({ "status": "failed" }),
+            FarStage::Delivered => json!({ "status": "delivered", "fillTxId": fill, "news": 1 }),
+            FarStage::Returned => json!({ "status": "returned", "fillTxId": fill }),
         }
     }
 
     fn hold(&mut self, id: &str) -> &'static str {
         let trade = self.trades.entry(id.to_owned()).or_default();
-        trade.released |= self.refuses;
-        if trade.released { "refused" } else { "held" }
+        if self.refuses {
+            trade.stage = FarStage::Released;
+        }
+        match trade.stage {
+            FarStage::Released => "refused",
+            _ => "held",
+        }
     }
 
-    /// A trade is carried out when it is confirmed for the first time.
+    /// A trade takes its course when it is confirmed for the first time.
     fn confirm(&mut self, id: &str) -> &'static str {
+        let course = self.course.clone();
+        let course = course.unwrap_or_else(|| vec![FarStage::Delivered]);
         let trade = self.trades.get_mut(id).expect("a trade that was held");
-        assert!(!trade.released, "{id} was given back");
-        if trade.lapsed {
-            return "lapsed";
+        match trade.stage {
+            FarStage::Lapsed => return "lapsed",
+            FarStage::Held => {
+                trade.goes(FarStage::Working);
+                course.into_iter().for_each(|stage| trade.goes(stage));
+            }
+            _ => {}
         }
-        trade.delivered = trade.delivered.max(1);
         "confirmed"
     }
 }

@@ -37,7 +37,7 @@ pub use contract::{Contract, Operation};
 pub use database::Database;
 pub use desk::DeskFault;
 pub use engine::{Asked, Reply, ScriptedEngine};
-pub use far_engine::{FarCall, FarEngine, FarFault};
+pub use far_engine::{FarCall, FarEngine, FarFault, FarStage};
 pub use far_rates::FarRates;
 pub use gate::{Gate, GateClient, session};
 pub use logs::{Catching, Logs};
@@ -47,6 +47,6 @@ pub use rates::ScriptedRates;
 pub use scratch::StoreKind;
 pub use setup::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RIVAL, RIVAL_PUBLISHABLE,
-    RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET,
+    RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, profile,
 };
 pub use world::World;

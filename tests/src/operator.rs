@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::DirectoryCache;
-use kernel::{Amount, Asset, Clock, Mode};
+use kernel::{Amount, Asset, Clock, Mode, Timestamp};
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service, secret_place};
 use partner_core::gate::GateProfile;
-use partner_core::key::{KeyId, KeyKind, NewKey, PresentedKey};
+use partner_core::key::{KeyId, KeyKind, KeyTerms, NewKey, PresentedKey};
 use partner_core::pools::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
-use partner_core::ports::ProvisionTx;
+use partner_core::ports::{KeySweep, ProvisionTx};
 use partner_core::sealing::Sealer;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::usecases::credit::{Credit, CreditError, Credited, Crediting};
@@ -22,7 +22,10 @@ use crate::clock::{ManualClock, Seeded};
 #[derive(Debug, Clone)]
 pub struct Operator {
     pub(crate) mode: Mode,
+    /// The store of the service.
     pub(crate) store: Arc<dyn Store>,
+    /// The same database, as the operator's command line opens it.
+    pub(crate) operating: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) entropy: Arc<Seeded>,
     pub(crate) sealer: Arc<Sealer>,
@@ -45,6 +48,7 @@ impl Operator {
     /// Takes the database away.
     pub async fn close_store(&self) {
         self.store.close().await;
+        self.operating.close().await;
     }
 
     /// The tenant of a partner here.
@@ -57,7 +61,7 @@ impl Operator {
     }
 
     async fn begin(&self) -> Box<dyn ProvisionTx> {
-        self.store
+        self.operating
             .provision_begin("test")
             .await
             .expect("a transaction")
@@ -177,6 +181,22 @@ impl Operator {
         self.commit(tx).await;
     }
 
+    /// Gives a key an instant from which on it is refused.
+    pub async fn expire(&self, text: &str, expires_at: Timestamp) {
+        let mut tx = self.begin().await;
+        let hash = PresentedKey::parse(text).expect("a key").hash;
+        let owner = tx.key_owner(&hash).await.expect("a read");
+        let (partner, mode, record) = owner.expect("a known key");
+        let terms = KeyTerms {
+            label: None,
+            expires_at: Some(expires_at),
+        };
+        let who = Tenant { partner, mode };
+        let described = tx.key_describe(&who, record.id, &terms).await;
+        described.expect("a known key");
+        self.commit(tx).await;
+    }
+
     /// Inserts or replaces a partner's access to the gate.
     pub async fn put_gate_profile(&self, partner: &str, profile: &GateProfile) {
         let mut tx = self.begin().await;
@@ -222,9 +242,16 @@ impl Operator {
         self.commit(tx).await;
     }
 
-    /// Deletes what is kept under idempotency keys and is older than this.
-    pub async fn sweep_keys(&self, age: Duration) {
-        let swept = self.store.idempotency_sweep(age, 1_000).await;
+    /// Sweeps the idempotency records of a service and mode, as a process does that keeps new ones for `ttl`.
+    pub async fn sweep_keys(&self, service: Service, mode: Mode, ttl: Duration) {
+        let sweep = KeySweep {
+            mode,
+            service,
+            after: None,
+            age: ttl,
+            grace: Duration::ZERO,
+        };
+        let swept = self.store.idempotency_sweep(&sweep, 1_000).await;
         swept.expect("a sweep");
     }
 
@@ -251,7 +278,7 @@ impl Operator {
         credit: &Credit,
     ) -> Result<Credited, CreditError> {
         let crediting = Crediting {
-            store: self.store.clone(),
+            store: self.operating.clone(),
             entropy: self.entropy.clone(),
         };
         crediting.credit(&self.tenant(partner), credit).await

@@ -322,14 +322,8 @@ impl Paced {
                 in_flight,
                 clock,
                 entropy: Arc::clone(&entropy),
-                idempotency_ttl: Duration::from_secs(24 * 60 * 60),
             },
-            polling: Polling {
-                store: ports.clone(),
-                engine: ports.clone(),
-                sealer,
-                entropy: Arc::clone(&entropy),
-            },
+            polling: Polling::new(ports.clone(), ports.clone(), sealer, Arc::clone(&entropy)),
             rejecting: Rejecting::new(ports.clone()),
             reading: Reading::new(ports.clone()),
             crediting: Crediting {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kernel::Clock;
 use runtime::Store;
 use scratch::StoreKind;
+use sqlx::PgConnection;
 use store_postgres::PostgresStore;
 use store_sqlite::SqliteStore;
 use tempfile::TempDir;
@@ -31,8 +32,13 @@ impl Place {
         }
     }
 
-    /// Opens it as one process of the service does, but by a clock of the test's.
-    pub(crate) async fn open(&self, setup: &Setup, clock: Arc<dyn Clock>) -> Arc<dyn Store> {
+    /// Opens it as one process of the service does, but by a clock of the test's, and as the
+    /// operator does.
+    pub(crate) async fn open(
+        &self,
+        setup: &Setup,
+        clock: Arc<dyn Clock>,
+    ) -> (Arc<dyn Store>, Arc<dyn Store>) {
         let (velocity_window, idempotency_ttl) = (setup.velocity_window, setup.idempotency_ttl);
         match self {
             Self::File(folder) => {
@@ -41,17 +47,26 @@ impl Place {
                     idempotency_ttl,
                 };
                 let store = SqliteStore::open(&file(folder), clock, options).await;
-                Arc::new(store.expect("a store"))
+                let store = Arc::new(store.expect("a store"));
+                (store.clone(), store)
             }
             Self::Server(database) => {
                 let options = store_postgres::Options {
                     velocity_window,
                     idempotency_ttl,
                     connections: CONNECTIONS,
+                    timeouts: store_postgres::Timeouts::default(),
+                    process: Arc::clone(&clock),
                     clock: Some(clock),
                 };
+                let few = store_postgres::Options {
+                    connections: 2,
+                    ..options.clone()
+                };
                 let store = PostgresStore::open(&database.serving(), options).await;
-                Arc::new(store.expect("a store"))
+                let operating = PostgresStore::open(&database.operating(), few).await;
+                let store = Arc::new(store.expect("a store"));
+                (store, Arc::new(operating.expect("a store")))
             }
         }
     }
@@ -62,6 +77,18 @@ impl Place {
             Self::File(folder) => Database::of_file(&file(folder)).await,
             Self::Server(database) => Database::of_server(&database.owning()).await,
         }
+    }
+
+    /// Locks a partner's row as an open `psql` does, until the connection is closed. `None` where no row can be locked: an
+    /// embedded database has one lock for all.
+    pub(crate) async fn lock_partner(&self, partner: &str) -> Option<PgConnection> {
+        let Self::Server(database) = self else {
+            return None;
+        };
+        let mut owner = database.owner().await;
+        let lock = format!("BEGIN; SELECT FROM books WHERE partner_id = '{partner}' FOR UPDATE");
+        scratch::run(&mut owner, &lock).await;
+        Some(owner)
     }
 
     /// Runs SQL that no rule of ours would run.

@@ -83,6 +83,7 @@ impl Default for Setup {
             preview: short(),
             capabilities: short(),
             bootstrap: short(),
+            bootstrap_ceiling: vec![tier("medium", 60)],
             global: vec![tier("short", 10), tier("medium", 60), tier("long", 3600)],
         };
         Self {
@@ -110,10 +111,12 @@ pub(crate) fn pool(id: &str, networks: &[Network]) -> Pool {
         id,
         networks: networks.to_vec(),
         available: true,
+        native_addresses: false,
     }
 }
 
-pub(crate) fn profile(reference: &str) -> PoolsProfile {
+/// What a partner may do: buy in six pools, on a pre-funded balance, without a cap.
+pub fn profile(reference: &str) -> PoolsProfile {
     let allowed: BTreeSet<PoolId> = POOLS[..6]
         .iter()
         .filter_map(|id| PoolId::parse(id))

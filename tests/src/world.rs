@@ -25,6 +25,7 @@ use pools_core::usecases::transact::Transacting;
 use pools_http::Parts;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use sqlx::PgConnection;
 
 use crate::client::{Answer, Call, Client};
 use crate::clock::{ManualClock, Seeded};
@@ -120,13 +121,14 @@ impl World {
         Logs::start();
         let seeded = Arc::new(seeded);
         let entropy: Arc<dyn Entropy> = seeded.clone();
-        let store = place.open(&setup, clock.clone()).await;
+        let (store, operating) = place.open(&setup, clock.clone()).await;
         let sealer = Arc::new(Sealer::new(&MasterKey::new([7; 32])));
-        let desk = Arc::new(Desk::new(&store, &entropy));
+        let desk = Arc::new(Desk::new(&store, setup.velocity_window, &entropy));
         let directory = Arc::new(DirectoryCache::new(store.clone()));
         let operator = Operator {
             mode: setup.mode,
             store,
+            operating,
             clock: Arc::clone(&clock),
             entropy: seeded,
             sealer: Arc::clone(&sealer),
@@ -402,7 +404,7 @@ impl World {
         *self.0.finished.lock() = true;
         self.0.desk.shut_down().await;
         self.0.database.close().await;
-        self.0.operator.store.close().await;
+        self.0.operator.close_store().await;
     }
 
     /// Counts what accounts are committed to, as the service does now and then.
@@ -411,7 +413,14 @@ impl World {
             store: self.0.operator.store.clone(),
             mode: self.0.setup.mode,
         };
-        recounting.recount().await.expect("a count");
+        for (who, asset) in recounting.due().await.expect("the accounts to count") {
+            while recounting.advance(&who, asset).await.expect("a slice") {}
+        }
+    }
+
+    /// Locks a partner's row until the connection is closed; `None` on an embedded database, which has no such lock.
+    pub async fn lock_partner(&self, partner: &str) -> Option<PgConnection> {
+        self.0.place.lock_partner(partner).await
     }
 
     /// Runs SQL that no rule of ours would run.
@@ -465,14 +474,13 @@ fn router(
             in_flight: Arc::new(MemoryInFlight::new()),
             clock: Arc::clone(&clock),
             entropy: Arc::clone(&entropy),
-            idempotency_ttl: setup.idempotency_ttl,
         },
-        polling: Polling {
-            store: store.clone(),
-            engine: engine.clone(),
-            sealer: Arc::clone(&operator.sealer),
-            entropy: Arc::clone(&entropy),
-        },
+        polling: Polling::new(
+            store.clone(),
+            engine.clone(),
+            Arc::clone(&operator.sealer),
+            Arc::clone(&entropy),
+        ),
         rejecting: Rejecting::new(store.clone()),
         reading: Reading::new(store.clone()),
     };

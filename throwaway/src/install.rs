@@ -10,11 +10,34 @@ use rustix::process::geteuid;
 use crate::process::{find, run};
 use crate::{Doing, Error, Result};
 
-/// A program, the package that holds it on Debian, and what to say elsewhere.
-const NEEDED: [(&str, &str, &str); 3] = [
-    ("initdb", "postgresql", "PostgreSQL 15 or newer"),
-    ("pgbench", "postgresql", "PostgreSQL 15 or newer"),
-    ("redis-server", "redis-server", "Redis 7 or newer"),
+/// A program that is installed if it is missing.
+#[derive(Debug, Clone, Copy)]
+pub struct Needed {
+    /// The file that is looked for on `PATH`.
+    pub program: &'static str,
+    /// The package of Debian that holds it.
+    pub package: &'static str,
+    /// What to install elsewhere, with the version.
+    pub wanted: &'static str,
+}
+
+/// What [`crate::Postgres`] and [`crate::Redis`] run.
+const SERVERS: [Needed; 3] = [
+    Needed {
+        program: "initdb",
+        package: "postgresql",
+        wanted: "PostgreSQL 15 or newer",
+    },
+    Needed {
+        program: "pgbench",
+        package: "postgresql",
+        wanted: "PostgreSQL 15 or newer",
+    },
+    Needed {
+        program: "redis-server",
+        package: "redis-server",
+        wanted: "Redis 7 or newer",
+    },
 ];
 
 /// Denies every start of a service while packages are installed.
@@ -22,23 +45,32 @@ const POLICY: &str = "/usr/sbin/policy-rc.d";
 /// Where Debian's packages are told not to make a cluster.
 const CLUSTER: &str = "/etc/postgresql-common/createcluster.conf";
 
-/// Installs what [`crate::Postgres`] and [`crate::Redis`] need and is not there. The packages neither make nor start a
+/// Installs what [`crate::Postgres`] and [`crate::Redis`] need and is missing. The packages neither make nor start a
 /// server.
 ///
 /// # Errors
-/// Where something is missing and this is not root on Debian, saying what to install; where apt fails.
+/// As [`install`].
 pub fn missing() -> Result<()> {
-    let missing: Vec<_> = NEEDED
-        .into_iter()
-        .filter(|(program, ..)| find(program).is_none())
-        .collect();
-    let Some((program, _, package)) = missing.first().copied() else {
+    install(&SERVERS)
+}
+
+/// Installs the programs that are missing, without starting a service.
+///
+/// # Errors
+/// If a program is missing and this is not root on Debian, saying what to install; if apt fails.
+pub fn install(needed: &[Needed]) -> Result<()> {
+    let is_missing = |needed: &&Needed| find(needed.program).is_none();
+    let missing: Vec<&Needed> = needed.iter().filter(is_missing).collect();
+    let Some(first) = missing.first() else {
         return Ok(());
     };
     if !geteuid().is_root() || find("apt-get").is_none() {
-        return Err(Error::Missing { program, package });
+        return Err(Error::Missing {
+            program: first.program,
+            package: first.wanted,
+        });
     }
-    let mut packages: Vec<_> = missing.iter().map(|(_, package, _)| *package).collect();
+    let mut packages: Vec<_> = missing.iter().map(|needed| needed.package).collect();
     packages.dedup();
     without_services(|| apt(&packages))
 }

@@ -1,10 +1,11 @@
-//! Private Postgres and Redis servers for tests and benchmarks.
+//! Private Postgres and Redis servers for tests and benchmarks, alone or as a pair that Patroni keeps.
 //!
 //! Each is started from the installed programs on a free port of the loopback, in a temporary folder, as an
 //! unprivileged user, and is gone when it is dropped. Servers that were not started here are never touched.
-//! Nothing is downloaded, except by [`install::missing`], which a task calls before it needs them.
+//! Nothing is downloaded, except by [`install`], which a task calls before it needs them.
 
 pub mod install;
+mod patroni;
 mod pgbouncer;
 mod postgres;
 mod process;
@@ -12,8 +13,10 @@ mod redis;
 
 use std::io;
 
+pub use patroni::{Patroni, Route, missing_for_patroni};
 pub use pgbouncer::Pgbouncer;
 pub use postgres::{Postgres, Stop};
+pub use process::find;
 pub use redis::Redis;
 
 /// What this crate answers.

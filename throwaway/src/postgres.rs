@@ -169,7 +169,7 @@ fn program(name: &'static str) -> Result<PathBuf> {
 }
 
 /// Other users of this machine can reach the loopback too.
-fn password() -> Result<String> {
+pub(crate) fn password() -> Result<String> {
     use std::fmt::Write;
     use std::io::Read;
 

@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PORTS: u32 = 5;
 
 /// Finds a program in PATH or where Debian keeps those of Postgres, the newest version first.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut versions: Vec<_> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()

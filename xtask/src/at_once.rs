@@ -54,7 +54,7 @@ fn ended(task: &str, gives_way: bool, log: &Path) -> io::Result<Outcome> {
         Command::new(this)
     };
     let status = command
-        .arg(task)
+        .args(task.split_whitespace())
         .stdin(Stdio::null())
         .stderr(file.try_clone()?)
         .stdout(file)

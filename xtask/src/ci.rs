@@ -12,7 +12,7 @@ use crate::at_once::{self, Row};
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::Workspace;
-use crate::{Result, migrations, openapi, process, rules, suites, tidy};
+use crate::{Result, migrations, openapi, process, rules, suites, tidy, tools};
 
 /// A step that tests answers how many; the others answer nothing.
 type Step = fn(&Workspace) -> Result<Option<Outcome>>;
@@ -24,7 +24,7 @@ const AT_ONCE: [Row; 3] = [
         gives_way: false,
     },
     Row {
-        tasks: &["crash"],
+        tasks: &["crash", "failover --short"],
         gives_way: false,
     },
     Row {
@@ -33,19 +33,20 @@ const AT_ONCE: [Row; 3] = [
     },
 ];
 
-const STEPS: [(&str, Step); 10] = [
+const STEPS: [(&str, Step); 11] = [
     ("fmt", |w| {
         done(process::run(w.cargo().args(["fmt", "--all", "--check"])))
     }),
     ("clippy", |w| done(clippy(w))),
     ("deny", |w| done(deny(w))),
+    ("unused dependencies", |w| done(unused_dependencies(w))),
     ("tidy", |w| done(tidy::run(w))),
     ("architecture", |w| done(architecture(w))),
     ("migrations", |w| done(migrations::run(w, false))),
     ("openapi", |w| done(openapi::run(w, true))),
     ("rules", |w| done(rules::run(w, true))),
     ("test", |w| suites::rust(w, &[]).map(Some)),
-    ("conformance, crash, model, teeth", |w| {
+    ("conformance, crash, failover, model, teeth", |w| {
         at_once::run(&AT_ONCE, &folder(w)?).map(Some)
     }),
 ];
@@ -138,22 +139,18 @@ fn architecture(workspace: &Workspace) -> Result<()> {
     process::run(&mut command)
 }
 
-/// Runs offline: what needs a fresh database is the weekly audit's work, and what was not checked is said.
+/// Checks licences, sources and bans without a network. Advisories need a fetched database, which the weekly audit has.
 fn deny(workspace: &Workspace) -> Result<()> {
-    if !process::installed("cargo-deny") {
-        println!(
-            "NOT CHECKED: cargo-deny is not installed, so bans, licences, sources and advisories were not looked at.\n\
-             Install it with `cargo install --locked cargo-deny@0.20.2`. The import table is covered by the architecture step."
-        );
-        return Ok(());
-    }
-    process::run(deny_check(workspace).args([
-        "--allow",
-        "unused-wrapper",
-        "bans",
-        "licenses",
-        "sources",
-    ]))?;
+    let deny = tools::find_or_install(workspace, &tools::DENY)?;
+    let check = || {
+        let mut command = Command::new(&deny);
+        command.current_dir(workspace.root());
+        command.args(["--offline", "check"]);
+        command
+    };
+    // The licences of every target are read, so the crates of every target are needed.
+    process::run(workspace.cargo().args(["fetch", "--locked", "--quiet"]))?;
+    process::run(check().args(["bans", "licenses", "sources"]))?;
     if !has_advisory_database() {
         println!(
             "NOT CHECKED: there is no advisory database on this machine. \
@@ -161,13 +158,23 @@ fn deny(workspace: &Workspace) -> Result<()> {
         );
         return Ok(());
     }
-    process::run(deny_check(workspace).arg("advisories"))
+    process::run(check().arg("advisories"))
 }
 
-fn deny_check(workspace: &Workspace) -> Command {
-    let mut command = workspace.cargo();
-    command.args(["deny", "--offline", "check"]);
-    command
+/// Finds dependencies that no source file names.
+fn unused_dependencies(workspace: &Workspace) -> Result<()> {
+    let machete = tools::find_or_install(workspace, &tools::MACHETE)?;
+    let mut command = Command::new(machete);
+    command.current_dir(workspace.root());
+    process::run(command.args([
+        "bench",
+        "crash",
+        "crates",
+        "model",
+        "tests",
+        "throwaway",
+        "xtask",
+    ]))
 }
 
 fn has_advisory_database() -> bool {

@@ -9,12 +9,34 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use throwaway::install::Needed;
+
 use crate::ci::LINTING;
 use crate::programs::{self, ARMED, PLAIN, RECEIVER, SHIPPED};
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::{Workspace, sha256};
 use crate::{Result, process};
+
+const BROWSER: &str = "chromium";
+/// What the suites run besides the built programs: the shell of a Mac, a caller over HTTP, and a browser.
+const PROGRAMS: [Needed; 3] = [
+    Needed {
+        program: "zsh",
+        package: "zsh",
+        wanted: "zsh",
+    },
+    Needed {
+        program: "curl",
+        package: "curl",
+        wanted: "curl",
+    },
+    Needed {
+        program: BROWSER,
+        package: BROWSER,
+        wanted: "Chromium 110 or newer",
+    },
+];
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let requirements = workspace.path("conformance/requirements.txt");
@@ -29,6 +51,8 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let python = python_environment(&requirements, &area)?;
     let node = node_environment(workspace, &area)?;
     let prometheus = prometheus::find_or_unpack(&area)?;
+    throwaway::install::install(&PROGRAMS)?;
+    let browser = throwaway::find(BROWSER).ok_or("chromium was not installed")?;
     // The plain programs last, so that the target folder is left with them.
     let armed = programs::build(workspace, ARMED, &SHIPPED)?;
     let plain = programs::build(workspace, PLAIN, &SHIPPED)?;
@@ -40,6 +64,7 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
         .arg(prefixed("cache_dir=", &area.join("pytest-cache")))
         .args(extra)
         .env("ARMED_POOLS_SERVICE_BIN", armed.join("pools-service"))
+        .env("CHROMIUM_BIN", browser)
         .env("DEPLOY_DIR", workspace.path("deploy"))
         .env("DOCS_DIR", workspace.path("docs"))
         .env("GATE_SERVICE_BIN", plain.join("gate-service"))

@@ -9,6 +9,7 @@ mod at_once;
 mod ci;
 mod conformance;
 mod crash;
+mod failover;
 mod links;
 mod migrations;
 mod openapi;
@@ -21,6 +22,7 @@ mod suites;
 mod summary;
 mod teeth;
 mod tidy;
+mod tools;
 pub mod workspace;
 
 use std::process::{Command, ExitCode};
@@ -40,6 +42,7 @@ usage: cargo xtask <task>
   pooler [args]          the Postgres store's suite through a PgBouncer, 1.21 or newer; args go to `cargo test`
   conformance [args]     the suites in other languages under conformance/; args go to pytest
   crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
+  failover [args]        a real failover: Patroni's primary killed, frozen, cut off and switched over; --short, or --trades N
   model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
   teeth [--all | bugs]   plants bugs and demands that the tests find them; three quick ones, or all, or those named
   openapi [--check]      rewrite (or compare) the contracts in docs/openapi
@@ -74,6 +77,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "pooler" => return finish(&suites::pooler(&workspace, rest)?),
         "conformance" => return finish(&conformance::run(&workspace, rest)?),
         "crash" => return finish(&crash::run(&workspace, rest)?),
+        "failover" => return finish(&failover::run(&workspace, rest)?),
         "model" => suites::model(&workspace, rest)?,
         "teeth" => teeth::run(&workspace, rest)?,
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,

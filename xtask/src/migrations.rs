@@ -27,6 +27,7 @@ pub(crate) fn run(workspace: &Workspace, record: bool) -> Result<()> {
         &present,
         "recorded in migrations/checksums.txt",
     ));
+    faults.extend(additive_faults(workspace, present.keys())?);
     for tag in released_tags(workspace)? {
         faults.extend(edited(
             &at_tag(workspace, &tag)?,
@@ -130,6 +131,52 @@ fn version_faults<'a>(files: impl Iterator<Item = &'a String>) -> Vec<String> {
     faults
 }
 
+/// A migration whose name ends in `_additive` leaves the programs of the release before working: it makes tables and
+/// indexes, and adds columns that old programs need not know.
+fn additive_faults<'a>(
+    workspace: &Workspace,
+    files: impl Iterator<Item = &'a String>,
+) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for file in files.filter(|file| file.ends_with("_additive.sql")) {
+        let text = fs::read_to_string(workspace.path(FOLDER).join(file))?;
+        faults.extend(changing(&text).map(|statement| {
+            format!(
+                "{FOLDER}/{file} is named additive, and an old program may not bear `{statement}`"
+            )
+        }));
+    }
+    Ok(faults)
+}
+
+/// The statements of a migration that do more than add.
+fn changing(text: &str) -> impl Iterator<Item = String> {
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("--"));
+    let code = code.collect::<Vec<_>>().join(" ");
+    let statements = code
+        .split(';')
+        .map(|one| one.split_whitespace().collect::<Vec<_>>().join(" "));
+    let statements: Vec<String> = statements.filter(|one| !one.is_empty()).collect();
+    let made: BTreeSet<String> = statements
+        .iter()
+        .filter_map(|one| one.strip_prefix("CREATE TABLE "))
+        .filter_map(|rest| rest.split_once(' ').map(|(table, _)| table.to_owned()))
+        .collect();
+    statements.into_iter().filter(move |one| {
+        let fills = one.strip_prefix("INSERT INTO ");
+        let is_own = fills.is_some_and(|rest| {
+            made.iter()
+                .any(|table| rest.starts_with(&format!("{table} ")))
+        });
+        let adds_column = one.starts_with("ALTER TABLE ") && one.contains(" ADD COLUMN ");
+        let is_optional = !one.contains(" NOT NULL") || one.contains(" DEFAULT ");
+        let adds = one.starts_with("CREATE TABLE ") || one.starts_with("CREATE INDEX ");
+        !(adds || is_own || (adds_column && is_optional))
+    })
+}
+
 fn edited(kept: &Checksums, present: &Checksums, since: &str) -> Vec<String> {
     let mut faults = Vec::new();
     for (file, checksum) in kept {
@@ -208,6 +255,23 @@ fn at_tag(workspace: &Workspace, tag: &str) -> Result<Checksums> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn additive_migration_only_adds() {
+        let fine = "-- A comment; with a semicolon.\nCREATE TABLE a (id bigint);\nINSERT INTO a (id) VALUES (1);
+            CREATE INDEX a_id ON a (id);\nALTER TABLE b ADD COLUMN c text;
+            ALTER TABLE b ADD COLUMN d bigint NOT NULL DEFAULT 0;";
+        assert_eq!(changing(fine).collect::<Vec<_>>(), [""; 0]);
+        for bad in [
+            "UPDATE b SET c = 1",
+            "ALTER TABLE b DROP COLUMN c",
+            "ALTER TABLE b ADD COLUMN c bigint NOT NULL",
+            "INSERT INTO b (id) VALUES (1)",
+            "CREATE UNIQUE INDEX b_c ON b (c)",
+        ] {
+            assert_eq!(changing(bad).collect::<Vec<_>>(), [bad]);
+        }
+    }
 
     fn names(files: &[&str]) -> Vec<String> {
         files.iter().map(|file| (*file).to_owned()).collect()

@@ -58,6 +58,11 @@ impl Databases {
         Ok(self.installation(bench, name))
     }
 
+    /// Deletes a copy, whose services have ended.
+    pub(super) async fn delete(&mut self, name: &str) -> Result<()> {
+        self.run(format!("DROP DATABASE {name} WITH (FORCE)")).await
+    }
+
     /// Which server, with which settings, on what kind of disk.
     pub(super) async fn describe(&mut self) -> Result<String> {
         let (version, folder): (String, String) = sqlx::query_as(

@@ -193,6 +193,13 @@ impl Book {
         }
     }
 
+    /// Was a redemption sent for this session? Its payment holds the session open past its expiry until the payment ends.
+    pub(crate) fn may_be_paid(&self, id: &str) -> bool {
+        self.calls.values().any(|call| {
+            call.writing.kind == Kind::Redeem && call.writing.with.as_deref() == Some(id)
+        })
+    }
+
     /// The end of a session, if somebody has seen it.
     pub(crate) fn end(&self, id: &str) -> Option<String> {
         self.sessions.get(id)?.end.clone()
@@ -293,6 +300,18 @@ mod tests {
         book.saw("gs", "open", Some("expired"));
         book.saw("gs", "cancelled", None);
         assert_eq!(book.breaches.len(), 3);
+    }
+
+    #[test]
+    fn session_may_be_paid_once_a_redemption_was_sent_for_it() {
+        let mut book = book();
+        assert!(!book.may_be_paid("gs"));
+        book.doubt(&Writing {
+            kind: Kind::Redeem,
+            with: Some("gs".to_owned()),
+            ..create("redeem")
+        });
+        assert!(book.may_be_paid("gs") && !book.may_be_paid("gs_2"));
     }
 
     #[test]

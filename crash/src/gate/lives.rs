@@ -122,6 +122,14 @@ impl Object for Session {
                     .is_none_or(|key| !self.done.contains_key(key));
                 self.over().filter(|_| undone)
             }
+            // A payment is in progress: the session is open, and a quote was redeemed for it.
+            (Outcome::Fail, "session_payment_in_progress") => {
+                let known = op
+                    .key
+                    .as_ref()
+                    .is_some_and(|key| self.done.contains_key(key));
+                self.same(self.end.is_none() && self.paid_for && !known)
+            }
             _ if op.kind == Kind::Redeem => self.redeem(op),
             (Outcome::Fail, _) => self.same(true),
             _ => match op.kind {
@@ -364,6 +372,13 @@ mod tests {
             1,
             "nobody has paid"
         );
+        let paying = Op {
+            said: Some((409, "session_payment_in_progress".to_owned())),
+            ..op(Kind::Cancel, "p", (11, 12), Outcome::Fail, "")
+        };
+        let all = [redeemed.clone(), paying.clone(), completed.clone()];
+        assert_eq!(breaches(&all), 0);
+        assert_eq!(breaches(std::slice::from_ref(&paying)), 1, "nobody pays");
         let over = op(Kind::Cancel, "l", (12, 15), Outcome::Fail, "");
         assert_eq!(breaches(&[redeemed.clone(), over.clone(), completed]), 0);
         let open = read((20, 30), "open");

@@ -287,7 +287,8 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// A page shows no session as open whose time had passed when it was asked for, and each status where it belongs.
+    /// A page shows no session as open whose time had passed when it was asked for, unless a payment may hold it open, and each
+    /// status where it belongs.
     fn list(&mut self) {
         let known: Vec<(String, Option<String>)> = {
             let book = self.shop.book.lock();
@@ -314,7 +315,9 @@ impl Visitor<'_, '_, '_> {
             self.saw(session, id, ended.and_then(|(_, end)| end.as_deref()));
             let mut book = self.shop.book.lock();
             let expired = book.sessions.get(id).map(|session| session.expires_at);
-            let late = status == Some("open") && expired.is_some_and(|expires| expires <= asked);
+            let late = status == Some("open")
+                && expired.is_some_and(|expires| expires <= asked)
+                && !book.may_be_paid(id);
             if late || !wanted.is_empty() && status != Some(wanted) {
                 let breach = format!("a list of `{wanted}` asked for at {asked} shows {session}");
                 book.breaches.push(breach);

@@ -9,23 +9,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use instruments::{directory, faults};
-use kernel::{Mode, StoreError, causes};
+use kernel::{Mode, StoreError, Timestamp, causes};
 use moka::sync::Cache;
 use partner_core::Access;
 use partner_core::key::KeyHash;
 use partner_core::origin::Origin;
 use partner_core::pools::Pool;
-use partner_core::ports::Directory;
+use partner_core::ports::{Directory, LONGEST_CACHED};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// The longest life of an entry.
-pub const LONGEST_LIFE: Duration = Duration::from_secs(5);
+use crate::key_uses::KeyUses;
+
 /// How often the version of the configuration is read.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// Keys kept at most; the least used leave first.
 const MOST_KEYS: u64 = 100_000;
 
-/// Remembers known keys, the pools and the allowed origins for at most [`LONGEST_LIFE`], and forgets everything when
+/// Remembers known keys, the pools and the allowed origins for at most [`LONGEST_CACHED`], and forgets everything when
 /// the configuration changes.
 ///
 /// Unknown keys are never remembered: a key that was just made works at once, and guessing keys
@@ -38,6 +38,7 @@ pub struct DirectoryCache {
     keys: Shelf<(Mode, KeyHash), Arc<Access>>,
     pools: Shelf<Mode, Arc<[Pool]>>,
     origins: Shelf<Mode, Arc<BTreeSet<Origin>>>,
+    uses: KeyUses,
 }
 
 impl DirectoryCache {
@@ -50,7 +51,14 @@ impl DirectoryCache {
             keys: Shelf::new(MOST_KEYS),
             pools: Shelf::new(2),
             origins: Shelf::new(2),
+            uses: KeyUses::default(),
         }
+    }
+
+    /// The keys that were used, and when.
+    #[must_use]
+    pub const fn uses(&self) -> &KeyUses {
+        &self.uses
     }
 
     /// Forgets everything, also what is being looked up right now.
@@ -163,6 +171,10 @@ impl Directory for DirectoryCache {
     async fn config_version(&self) -> Result<i64, StoreError> {
         self.inner.config_version().await
     }
+
+    fn key_used(&self, access: &Access, at: Timestamp) {
+        self.uses.note(access, at);
+    }
 }
 
 /// When, and in which generation, a look-up began. The age of an entry counts from here and not
@@ -186,7 +198,7 @@ where
     fn new(most: u64) -> Self {
         let entries = Cache::builder()
             .max_capacity(most)
-            .time_to_live(LONGEST_LIFE)
+            .time_to_live(LONGEST_CACHED)
             .build();
         Self { entries }
     }
@@ -194,7 +206,7 @@ where
     fn find(&self, key: &K, now: Stamp) -> Option<V> {
         let (kept, value) = self.entries.get(key)?;
         let age = now.asked_at.saturating_duration_since(kept.asked_at);
-        (kept.generation == now.generation && age < LONGEST_LIFE).then_some(value)
+        (kept.generation == now.generation && age < LONGEST_CACHED).then_some(value)
     }
 
     fn keep(&self, key: K, value: V, stamp: Stamp) {
@@ -206,7 +218,7 @@ where
 mod tests {
     use std::sync::atomic::{AtomicI64, AtomicUsize};
 
-    use kernel::{Entropy, Timestamp};
+    use kernel::Entropy;
     use partner_core::key::{KeyKind, NewKey};
     use partner_core::pools::PoolsProfile;
     use partner_core::{Partner, PartnerId, PartnerStatus};

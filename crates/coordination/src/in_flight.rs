@@ -1,19 +1,35 @@
 //! Keys in flight: detects the concurrent twin of a write before it reaches the database.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use partner_core::idempotency::Scope;
 use partner_core::ports::{InFlight, Ticket};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-type Scopes = Arc<Mutex<HashSet<Arc<Scope>>>>;
+/// The semaphore of a scope has one permit: its holder's. A scope stays in the map as long as a
+/// request holds it or waits for it.
+type Scopes = Arc<Mutex<HashMap<Arc<Scope>, Entry>>>;
+
+struct Entry {
+    permit: Arc<Semaphore>,
+    /// Requests that hold the scope or wait for it.
+    requests: usize,
+}
 
 /// The scopes that are in flight in this process.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MemoryInFlight {
     scopes: Scopes,
+}
+
+impl std::fmt::Debug for MemoryInFlight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MemoryInFlight")
+    }
 }
 
 impl MemoryInFlight {
@@ -22,32 +38,61 @@ impl MemoryInFlight {
     pub fn new() -> Self {
         Self::default()
     }
+
+    /// Joins the requests of a scope; `None` if there are any and `alone` is asked for.
+    fn join(&self, scope: &Scope, alone: bool) -> Option<(Joined, Arc<Semaphore>)> {
+        let mut scopes = self.scopes.lock();
+        let present = scopes.get_key_value(scope).map(|(key, _)| Arc::clone(key));
+        if alone && present.is_some() {
+            return None;
+        }
+        let scope = present.unwrap_or_else(|| Arc::new(scope.clone()));
+        let entry = scopes.entry(Arc::clone(&scope)).or_insert_with(|| Entry {
+            permit: Arc::new(Semaphore::new(1)),
+            requests: 0,
+        });
+        entry.requests = entry.requests.saturating_add(1);
+        let permit = Arc::clone(&entry.permit);
+        let scopes = Arc::clone(&self.scopes);
+        Some((Joined { scopes, scope }, permit))
+    }
 }
 
 #[async_trait]
 impl InFlight for MemoryInFlight {
     async fn enter(&self, scope: &Scope) -> Option<Ticket> {
-        let scope = Arc::new(scope.clone());
-        let entered = self.scopes.lock().insert(Arc::clone(&scope));
-        // Only the one that entered may hold it: dropping what it holds frees the scope.
-        entered.then(|| {
-            Ticket(Box::new(Held {
-                scopes: Arc::clone(&self.scopes),
-                scope,
-            }))
-        })
+        let (joined, permit) = self.join(scope, true)?;
+        Some(held(permit.try_acquire_owned().ok()?, joined))
+    }
+
+    /// Requests enter in the order in which they came.
+    async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
+        let (joined, permit) = self.join(scope, false)?;
+        let entered = tokio::time::timeout(patience, permit.acquire_owned()).await;
+        Some(held(entered.ok()?.ok()?, joined))
     }
 }
 
-/// Frees its scope when it is dropped, however the request ended.
-struct Held {
+/// The permit is given back first, so that the next request enters before the scope is forgotten.
+fn held(permit: OwnedSemaphorePermit, joined: Joined) -> Ticket {
+    Ticket(Box::new((permit, joined)))
+}
+
+/// One request of a scope. Leaves when it is dropped, however the request ended.
+struct Joined {
     scopes: Scopes,
     scope: Arc<Scope>,
 }
 
-impl Drop for Held {
+impl Drop for Joined {
     fn drop(&mut self) {
-        self.scopes.lock().remove(&self.scope);
+        let mut scopes = self.scopes.lock();
+        if let Some(entry) = scopes.get_mut(&self.scope) {
+            entry.requests = entry.requests.saturating_sub(1);
+            if entry.requests == 0 {
+                scopes.remove(&self.scope);
+            }
+        }
     }
 }
 
@@ -99,5 +144,41 @@ mod tests {
         });
         assert!(panicked.await.is_err());
         assert!(in_flight.enter(&scope("acme", "k")).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn request_waits_for_the_holder_and_enters_after_it() {
+        let in_flight = Arc::new(MemoryInFlight::new());
+        let patience = Duration::from_secs(4);
+        let ticket = in_flight.enter_within(&scope("acme", "k"), patience).await;
+        let mut waiting = Vec::new();
+        for _ in 0..2 {
+            let in_flight = Arc::clone(&in_flight);
+            waiting.push(tokio::spawn(async move {
+                in_flight.enter_within(&scope("acme", "k"), patience).await
+            }));
+            tokio::task::yield_now().await;
+        }
+        assert!(in_flight.enter(&scope("acme", "k")).await.is_none());
+        drop(ticket);
+        let second = waiting.remove(0).await.unwrap();
+        assert!(second.is_some());
+        assert!(!waiting[0].is_finished());
+        // The third waits no longer than its own patience.
+        assert!(waiting.remove(0).await.unwrap().is_none());
+        drop(second);
+        assert!(in_flight.enter(&scope("acme", "k")).await.is_some());
+        assert!(in_flight.scopes.lock().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn request_that_gave_up_leaves_nothing_behind() {
+        let in_flight = MemoryInFlight::new();
+        let ticket = in_flight.enter(&scope("acme", "k")).await;
+        let patience = Duration::from_millis(10);
+        let refused = in_flight.enter_within(&scope("acme", "k"), patience).await;
+        assert!(refused.is_none());
+        drop(ticket);
+        assert!(in_flight.scopes.lock().is_empty());
     }
 }

@@ -30,7 +30,7 @@ where
         runner: &Arc<dyn BatchRunner<C, R>>,
         entropy: &Arc<dyn Entropy>,
     ) -> Self {
-        let lane = || Lane::start(options, Arc::clone(runner), Arc::clone(entropy));
+        let lane = || Lane::start(options, whose, Arc::clone(runner), Arc::clone(entropy));
         Self {
             lanes: std::iter::repeat_with(lane).take(count.max(1)).collect(),
             whose,
@@ -102,6 +102,10 @@ mod tests {
                 notes.entry(tenant.clone()).or_default().push(note);
             }
             Ok(batch.iter().map(|command| command.1).collect())
+        }
+
+        async fn run_unlocked(&self, batch: &[Numbered]) -> Result<Vec<Option<u32>>, StoreError> {
+            Ok(self.run(batch).await?.into_iter().map(Some).collect())
         }
     }
 

@@ -6,6 +6,7 @@
 
 pub mod directory_cache;
 pub mod in_flight;
+pub mod key_uses;
 pub mod lane;
 pub mod lanes;
 pub mod once;
@@ -14,6 +15,7 @@ pub mod throttle;
 
 pub use directory_cache::DirectoryCache;
 pub use in_flight::MemoryInFlight;
+pub use key_uses::KeyUses;
 pub use lane::{BatchRunner, LaneOptions};
 pub use lanes::Lanes;
 pub use once::Once;

@@ -14,8 +14,11 @@ use partner_core::throttle::{Bucket, Standing, Tier, Verdict};
 
 /// Requests of different callers rarely wait for each other.
 const SHARDS: usize = 64;
-/// The most buckets kept. Past it an arbitrary one is forgotten: a flood of addresses may soften
-/// a limit, but must not take the process's memory.
+/// The most buckets of keys kept, and the most buckets of client networks.
+///
+/// The shards of the two are separate. Past the limit a shard forgets an arbitrary bucket of its own
+/// kind: a flood of networks may soften the limits of networks, but it cannot take the process's
+/// memory and cannot push out the bucket of a key.
 const MOST_BUCKETS: usize = 1_000_000;
 /// A shard below this size is not worth sweeping for its growth.
 const SMALL: usize = 64;
@@ -29,7 +32,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 pub struct MemoryThrottle {
     clock: Arc<dyn Clock>,
     hasher: RandomState,
-    shards: Vec<Mutex<Shard>>,
+    keys: Vec<Mutex<Shard>>,
+    networks: Vec<Mutex<Shard>>,
 }
 
 impl MemoryThrottle {
@@ -42,24 +46,31 @@ impl MemoryThrottle {
     fn with_room(clock: Arc<dyn Clock>, most: usize) -> Self {
         let now = clock.now();
         let shard = || Mutex::new(Shard::new(now, (most / SHARDS).max(1)));
+        let shards = || std::iter::repeat_with(shard).take(SHARDS).collect();
         Self {
             clock,
             hasher: RandomState::new(),
-            shards: std::iter::repeat_with(shard).take(SHARDS).collect(),
+            keys: shards(),
+            networks: shards(),
         }
     }
 
     /// How many buckets are kept at the moment, expired ones included.
     #[must_use]
     pub fn buckets(&self) -> usize {
-        let sizes = self.shards.iter().map(|shard| shard.lock().windows.len());
-        sizes.sum()
+        let shards = self.keys.iter().chain(&self.networks);
+        shards.map(|shard| shard.lock().windows.len()).sum()
     }
 
     fn judge(&self, bucket: &Bucket, tiers: &[Tier], counts: Counts) -> Verdict {
         let now = self.clock.now();
         let hash = usize::try_from(self.hasher.hash_one(bucket) >> 32).unwrap_or_default();
-        let Some(shard) = self.shards.get(hash % SHARDS) else {
+        let shards = if bucket.who.is_by_network() {
+            &self.networks
+        } else {
+            &self.keys
+        };
+        let Some(shard) = shards.get(hash % SHARDS) else {
             return Verdict { standings: vec![] };
         };
         shard.lock().judge(bucket, tiers, now, counts)

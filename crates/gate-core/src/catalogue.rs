@@ -71,6 +71,8 @@ pub struct Listing {
     pub networks: Vec<Network>,
     /// What the operator advises. Nothing is refused by it.
     pub limits: Limits,
+    /// The same in further currencies, once each.
+    pub further_limits: Vec<Limits>,
 }
 
 /// A chain that an asset moves on.
@@ -205,6 +207,16 @@ impl Listing {
     #[must_use]
     pub fn default_network(&self) -> Option<&Network> {
         self.networks.first()
+    }
+
+    /// What the operator advises in a currency; the first limits where none are stated in it.
+    #[must_use]
+    pub fn limits_in(&self, currency: Option<Asset>) -> &Limits {
+        let stated = |limits: &&Limits| Some(limits.min.asset()) == currency;
+        self.further_limits
+            .iter()
+            .find(stated)
+            .unwrap_or(&self.limits)
     }
 
     /// Does it go this way for this currency? Whether it is active is another question.

@@ -376,7 +376,9 @@ impl SealedCustomer {
     }
 }
 
-fn person_place(who: &Tenant, id: CustomerId) -> String {
+/// The place a customer's personal data are sealed for.
+#[must_use]
+pub fn person_place(who: &Tenant, id: CustomerId) -> String {
     format!("customers/{}/{}/{id}/person", who.mode, who.partner)
 }
 

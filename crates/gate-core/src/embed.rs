@@ -167,12 +167,12 @@ pub(crate) fn seconds(seconds: i64) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use partner_core::sealing::MasterKey;
+    use partner_core::sealing::{DerivedKeys, MasterKey};
 
     use super::*;
 
     fn key() -> TokenKey {
-        TokenKey::new(&MasterKey::new([1; 32]), "embed")
+        TokenKey::new(&DerivedKeys::of(&MasterKey::new([1; 32])))
     }
 
     fn claims() -> Claims {

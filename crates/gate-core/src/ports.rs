@@ -12,7 +12,7 @@ use crate::preview::{Preview, PreviewId};
 use crate::quota::Tally;
 use crate::rail::{Asking, Instructions, RailId, RailRecord, RailReport, RailStep};
 use crate::session::{Session, SessionId, SessionStatus, Step};
-use crate::signed_quote::{QuoteTerms, SignedQuote, SignedQuoteId};
+use crate::signed_quote::{Installation, QuoteTerms, SignedQuote, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
 
 /// Reads that can never write. Expiry is not applied here: whoever finds a session overdue at the
@@ -21,6 +21,9 @@ use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus
 pub trait GateReads: AnswerReads {
     /// The store's instant.
     async fn gate_now(&self) -> Result<Timestamp, StoreError>;
+
+    /// The name of this installation. It never changes.
+    async fn installation_get(&self) -> Result<Installation, StoreError>;
 
     /// A session of the tenant. `Seen` carries the store's instant, taken after the row was read.
     async fn session_get(

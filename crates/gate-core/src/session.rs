@@ -95,6 +95,9 @@ pub struct Session {
     pub expires_at: Timestamp,
     /// Where it stands.
     pub state: SessionState,
+    /// Does a rail record of the session still move its money? Then only that record ends the
+    /// session, and expiry waits for it. A store derives this from the rail records.
+    pub payment_in_progress: bool,
 }
 
 /// The state of a session with the facts that belong to it.
@@ -161,12 +164,27 @@ impl SessionStatus {
 pub enum Act {
     /// Somebody reads it.
     Look,
-    /// Somebody uses it and leaves it open: a bootstrap, an attempt that fails.
-    Use,
+    /// The sandbox's attempt to pay that fails: the session stays open.
+    Fail,
+    /// A rail begins to pay it.
+    Pay,
     /// The partner calls it off.
     Cancel,
-    /// It has been paid by this transaction.
+    /// The sandbox pays it by this transaction.
     Complete(RefId),
+    /// The rail's payment has settled, by this transaction.
+    Settle(RefId),
+}
+
+/// Why an act on a session was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SessionRefusal {
+    /// The session has ended.
+    #[error(transparent)]
+    NotOpen(#[from] NotOpen),
+    /// A payment of the session is in progress.
+    #[error("a payment of the session is in progress")]
+    PaymentInProgress,
 }
 
 /// The session is not open, and what was wanted needs an open one.
@@ -220,7 +238,7 @@ pub struct Verdict {
     /// The step to be applied; `None` leaves the session as it is.
     pub step: Option<Step>,
     /// Why what was wanted did not happen.
-    pub refused: Option<NotOpen>,
+    pub refused: Option<SessionRefusal>,
 }
 
 impl SessionState {
@@ -278,10 +296,14 @@ impl SessionState {
 }
 
 impl Session {
-    /// Is its time over, with nobody having noticed?
+    /// Is its time over, with nobody having noticed? A payment in progress makes expiry wait.
     #[must_use]
     pub fn is_overdue(&self, now: Timestamp) -> bool {
-        self.state == SessionState::Open && now >= self.expires_at
+        self.state == SessionState::Open && self.is_late(now) && !self.payment_in_progress
+    }
+
+    fn is_late(&self, now: Timestamp) -> bool {
+        now >= self.expires_at
     }
 
     /// Every pair of state and act is decided here, expiry first; see `docs/state-machines.md`,
@@ -296,14 +318,20 @@ impl Session {
             };
         }
         match (&self.state, act) {
-            (S::Open, A::Look | A::Use) => Verdict::stays(None),
+            (S::Open, A::Look) => Verdict::stays(None),
+            (S::Open, A::Settle(refid)) => Verdict::moves(completed(now, refid)),
+            (S::Open, A::Cancel | A::Complete(_) | A::Pay) if self.payment_in_progress => {
+                Verdict::stays(Some(SessionRefusal::PaymentInProgress))
+            }
+            // Only the payment in progress keeps a late session open: it takes no other attempt.
+            (S::Open, A::Fail) if self.is_late(now) => {
+                Verdict::stays(Some(SessionRefusal::PaymentInProgress))
+            }
+            (S::Open, A::Fail | A::Pay) => Verdict::stays(None),
             (S::Open, A::Cancel) => {
                 Verdict::moves(step(S::Cancelled { at: now }, SessionEvent::Cancelled))
             }
-            (S::Open, A::Complete(refid)) => Verdict::moves(step(
-                S::Completed { at: now, refid },
-                SessionEvent::Completed,
-            )),
+            (S::Open, A::Complete(refid)) => Verdict::moves(completed(now, refid)),
             (S::Completed { .. } | S::Cancelled { .. } | S::Expired { .. }, act) => {
                 Verdict::stays(refused(act, self.state.status()))
             }
@@ -321,7 +349,7 @@ impl Session {
 }
 
 impl Verdict {
-    const fn stays(refused: Option<NotOpen>) -> Self {
+    const fn stays(refused: Option<SessionRefusal>) -> Self {
         Self {
             step: None,
             refused,
@@ -340,10 +368,19 @@ const fn step(state: SessionState, event: SessionEvent) -> Step {
     Step { state, event }
 }
 
+const fn completed(at: Timestamp, refid: RefId) -> Step {
+    step(
+        SessionState::Completed { at, refid },
+        SessionEvent::Completed,
+    )
+}
+
 /// A session in this status can be looked at, and nothing else.
-const fn refused(act: Act, status: SessionStatus) -> Option<NotOpen> {
+const fn refused(act: Act, status: SessionStatus) -> Option<SessionRefusal> {
     match act {
         Act::Look => None,
-        Act::Use | Act::Cancel | Act::Complete(_) => Some(NotOpen(status)),
+        Act::Fail | Act::Pay | Act::Cancel | Act::Complete(_) | Act::Settle(_) => {
+            Some(SessionRefusal::NotOpen(NotOpen(status)))
+        }
     }
 }

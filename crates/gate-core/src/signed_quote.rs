@@ -5,6 +5,7 @@
 use std::fmt;
 
 use kernel::{Asset, Id, IdKind, Timestamp};
+use partner_core::Tenant;
 use partner_core::rates::Side;
 use partner_core::sealing::{Sealer, Signature};
 use serde_json::json;
@@ -62,8 +63,21 @@ pub struct SignedQuote {
     pub expires_at: Timestamp,
     /// When it was redeemed, if it was.
     pub consumed_at: Option<Timestamp>,
-    /// Over everything above but when it was redeemed.
+    /// Covers everything above but when it was redeemed, the partner and the installation.
     pub signature: Signature,
+}
+
+/// The name of an installation, which its database keeps for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation(pub String);
+
+/// Who gave a quote to whom. A signature covers both, so that a quote is genuine nowhere else.
+#[derive(Debug, Clone, Copy)]
+pub struct Issue<'i> {
+    /// The installation that signs.
+    pub installation: &'i Installation,
+    /// The partner that the quote is for.
+    pub tenant: &'i Tenant,
 }
 
 /// A signed quote's status as a partner reads it.
@@ -115,24 +129,70 @@ impl SignedQuote {
         terms: QuoteTerms,
         created_at: Timestamp,
         expires_at: Timestamp,
+        issue: Issue<'_>,
         sealer: &Sealer,
     ) -> Result<Self, Unsigned> {
-        let canonical = canonical(id, &terms, created_at, expires_at)?;
-        Ok(Self {
+        let unsigned = Self {
             id,
             terms,
             created_at,
             expires_at,
             consumed_at: None,
-            signature: sealer.sign(&canonical),
+            signature: Signature([0; 32]),
+        };
+        let signature = sealer.sign(&unsigned.canonical(Some(issue))?);
+        Ok(Self {
+            signature,
+            ..unsigned
         })
     }
 
-    /// Is it what was signed?
+    /// Is it what was signed, by this installation for this partner? A signature of the first
+    /// version names neither. It is still good: only the master key can make one, and nothing has
+    /// made one since the second version.
     #[must_use]
-    pub fn is_genuine(&self, sealer: &Sealer) -> bool {
-        let canonical = canonical(self.id, &self.terms, self.created_at, self.expires_at);
-        canonical.is_ok_and(|canonical| sealer.sign(&canonical) == self.signature)
+    pub fn is_genuine(&self, issue: Issue<'_>, sealer: &Sealer) -> bool {
+        [Some(issue), None].into_iter().any(|issue| {
+            let canonical = self.canonical(issue);
+            canonical.is_ok_and(|canonical| sealer.sign(&canonical) == self.signature)
+        })
+    }
+
+    /// The canonical JSON (RFC 8785) of what is signed: every field that a partner reads but
+    /// `status`, `consumed_at` and `signature`. The second version of the signature adds itself, the
+    /// installation and the partner; the first version has no `issue`.
+    fn canonical(&self, issue: Option<Issue<'_>>) -> Result<Vec<u8>, serde_json::Error> {
+        let text = |shown: &dyn fmt::Display| shown.to_string();
+        let (terms, priced) = (&self.terms, &self.terms.priced);
+        let mut signed = json!({
+            "object": "signed_quote",
+            "id": text(&self.id),
+            "side": terms.side.as_str(),
+            "currency": terms.currency().code(),
+            "asset": terms.asset().code(),
+            "network": terms.network,
+            "payment_method": terms.payment_method,
+            "fiat_amount": text(&priced.fiat),
+            "crypto_amount": text(&priced.crypto),
+            "exchange_rate": text(&priced.rate),
+            "fees": {
+                "total": text(&priced.fees.total),
+                "service": text(&priced.fees.service),
+                "network": text(&priced.fees.network),
+                "currency": terms.currency().code(),
+            },
+            "created_at": text(&self.created_at),
+            "expires_at": text(&self.expires_at),
+        });
+        if let (Some(issue), Some(fields)) = (issue, signed.as_object_mut()) {
+            fields.insert("signature_version".to_owned(), json!(2));
+            let installation = json!(issue.installation.0);
+            fields.insert("installation".to_owned(), installation);
+            fields.insert("mode".to_owned(), json!(issue.tenant.mode.as_str()));
+            let partner = json!(issue.tenant.partner.as_str());
+            fields.insert("partner_id".to_owned(), partner);
+        }
+        serde_json_canonicalizer::to_vec(&signed)
     }
 
     /// The status at an instant: consumed wins over expired, which holds from `expires_at` on.
@@ -167,41 +227,10 @@ impl SignedQuote {
     }
 }
 
-/// The canonical JSON (RFC 8785) of what is signed: every field that a partner reads but `status`,
-/// `consumed_at` and `signature`.
-fn canonical(
-    id: SignedQuoteId,
-    terms: &QuoteTerms,
-    created_at: Timestamp,
-    expires_at: Timestamp,
-) -> Result<Vec<u8>, serde_json::Error> {
-    let text = |shown: &dyn fmt::Display| shown.to_string();
-    let priced = &terms.priced;
-    serde_json_canonicalizer::to_vec(&json!({
-        "object": "signed_quote",
-        "id": text(&id),
-        "side": terms.side.as_str(),
-        "currency": terms.currency().code(),
-        "asset": terms.asset().code(),
-        "network": terms.network,
-        "payment_method": terms.payment_method,
-        "fiat_amount": text(&priced.fiat),
-        "crypto_amount": text(&priced.crypto),
-        "exchange_rate": text(&priced.rate),
-        "fees": {
-            "total": text(&priced.fees.total),
-            "service": text(&priced.fees.service),
-            "network": text(&priced.fees.network),
-            "currency": terms.currency().code(),
-        },
-        "created_at": text(&created_at),
-        "expires_at": text(&expires_at),
-    }))
-}
-
 #[cfg(test)]
 mod tests {
-    use kernel::{Amount, Rate};
+    use kernel::{Amount, Mode, Rate};
+    use partner_core::PartnerId;
     use partner_core::sealing::MasterKey;
 
     use super::*;
@@ -211,7 +240,18 @@ mod tests {
         Timestamp::from_millis(1_779_710_400_000 + millis).unwrap()
     }
 
-    fn quote(sealer: &Sealer) -> SignedQuote {
+    fn here() -> Installation {
+        Installation("6f0c1b2a".repeat(4))
+    }
+
+    fn acme() -> Tenant {
+        Tenant {
+            mode: Mode::Test,
+            partner: PartnerId::parse("acme").unwrap(),
+        }
+    }
+
+    fn given(sealer: &Sealer) -> SignedQuote {
         let eur = |text| Amount::parse(text, Asset::fiat("EUR").unwrap()).unwrap();
         let priced = Priced {
             rate: Rate::parse("1.0822875").unwrap(),
@@ -226,44 +266,102 @@ mod tests {
             priced,
         };
         let id = SignedQuoteId::parse("qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap();
-        SignedQuote::give(id, terms, at(0), at(60_000), sealer).unwrap()
+        let (installation, tenant) = (&here(), &acme());
+        let issue = Issue {
+            installation,
+            tenant,
+        };
+        SignedQuote::give(id, terms, at(0), at(60_000), issue, sealer).unwrap()
+    }
+
+    fn is_genuine(quote: &SignedQuote, sealer: &Sealer) -> bool {
+        let (installation, tenant) = (&here(), &acme());
+        let issue = Issue {
+            installation,
+            tenant,
+        };
+        quote.is_genuine(issue, sealer)
     }
 
     // rule: gate.quote.signature
     #[test]
-    fn what_is_signed_is_the_canonical_form_of_what_is_read() {
-        let quote = quote(&Sealer::new(&MasterKey::new([1; 32])));
-        let canonical = canonical(quote.id, &quote.terms, quote.created_at, quote.expires_at);
-        let expected = concat!(
+    fn signature_covers_canonical_form_with_partner_and_installation() {
+        let quote = given(&Sealer::new(&MasterKey::new([1; 32])));
+        let first = concat!(
             r#"{"asset":"USDT","created_at":"2026-05-25T12:00:00.000Z","crypto_amount":"106.605318","#,
             r#""currency":"EUR","exchange_rate":"1.0822875","expires_at":"2026-05-25T12:01:00.000Z","#,
             r#""fees":{"currency":"EUR","network":"0.50","service":"1.00","total":"1.50"},"#,
             r#""fiat_amount":"100.00","id":"qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK","network":"tron","#,
             r#""object":"signed_quote","payment_method":"sepa","side":"on_ramp"}"#,
         );
-        assert_eq!(String::from_utf8(canonical.unwrap()).unwrap(), expected);
+        let text = |issue| String::from_utf8(quote.canonical(issue).unwrap()).unwrap();
+        assert_eq!(text(None), first);
+        let (installation, tenant) = (&here(), &acme());
+        let issue = Issue {
+            installation,
+            tenant,
+        };
+        let second = first
+            .replace(
+                r#","network":"tron","#,
+                r#","installation":"6f0c1b2a6f0c1b2a6f0c1b2a6f0c1b2a","mode":"test","network":"tron","#,
+            )
+            .replace(
+                r#""payment_method""#,
+                r#""partner_id":"acme","payment_method""#,
+            )
+            .replace(r#""on_ramp"}"#, r#""on_ramp","signature_version":2}"#);
+        assert_eq!(text(Some(issue)), second);
     }
 
     // rule: gate.quote.signature
     #[test]
-    fn whoever_changes_a_quote_breaks_its_signature() {
+    fn changed_quote_is_not_genuine() {
         let sealer = Sealer::new(&MasterKey::new([1; 32]));
-        let given = quote(&sealer);
-        assert!(given.is_genuine(&sealer));
-        assert!(given.clone().consumed(at(5)).is_genuine(&sealer));
-        assert!(!given.is_genuine(&Sealer::new(&MasterKey::new([2; 32]))));
-        let mut late = given.clone();
+        let quote = given(&sealer);
+        assert!(is_genuine(&quote, &sealer));
+        assert!(is_genuine(&quote.clone().consumed(at(5)), &sealer));
+        assert!(!is_genuine(&quote, &Sealer::new(&MasterKey::new([2; 32]))));
+        let mut late = quote.clone();
         late.expires_at = at(60_001);
-        assert!(!late.is_genuine(&sealer));
-        let mut dear = given;
+        assert!(!is_genuine(&late, &sealer));
+        let mut dear = quote;
         dear.terms.priced.rate = Rate::parse("1.0822876").unwrap();
-        assert!(!dear.is_genuine(&sealer));
+        assert!(!is_genuine(&dear, &sealer));
+    }
+
+    // rule: gate.quote.signature-place
+    #[test]
+    fn moved_quote_is_not_genuine() {
+        let sealer = Sealer::new(&MasterKey::new([1; 32]));
+        let quote = given(&sealer);
+        let (here, acme) = (here(), acme());
+        let (elsewhere, mut rival) = (Installation("0".repeat(32)), acme.clone());
+        rival.partner = PartnerId::parse("rival").unwrap();
+        for (installation, tenant) in [(&here, &rival), (&elsewhere, &acme)] {
+            let issue = Issue {
+                installation,
+                tenant,
+            };
+            assert!(!quote.is_genuine(issue, &sealer), "{issue:?}");
+        }
+    }
+
+    // rule: gate.quote.signature-place
+    #[test]
+    fn quote_signed_in_first_version_stays_genuine_and_tamper_evident() {
+        let sealer = Sealer::new(&MasterKey::new([1; 32]));
+        let mut quote = given(&sealer);
+        quote.signature = sealer.sign(&quote.canonical(None).unwrap());
+        assert!(is_genuine(&quote, &sealer));
+        quote.expires_at = at(60_001);
+        assert!(!is_genuine(&quote, &sealer));
     }
 
     // rule: gate.quote.status
     #[test]
     fn a_quote_is_active_until_its_instant_and_consumed_for_good() {
-        let given = quote(&Sealer::new(&MasterKey::new([1; 32])));
+        let given = given(&Sealer::new(&MasterKey::new([1; 32])));
         assert_eq!(given.status(at(59_999)), SignedQuoteStatus::Active);
         assert_eq!(given.must_be_active(at(60_000)), Err(QuoteClosed::Expired));
         let consumed = given.consumed(at(5));

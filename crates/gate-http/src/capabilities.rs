@@ -98,7 +98,7 @@ pub(crate) struct AssetRecord {
     decimals: u8,
     /// The chains it moves on.
     networks: Vec<NetworkRecord>,
-    /// Between which amounts an order makes sense.
+    /// Between which amounts an order makes sense, in the chosen currency if it is stated.
     limits: LimitsRecord,
 }
 
@@ -279,7 +279,8 @@ pub(crate) async fn list_assets(
     let currency = query.text("currency")?;
     let region = region(&app, &headers, &query)?;
     let found = app.parts().catalogue.assets_in(side, currency, &region);
-    Ok(WholeList::of("/v1/capabilities/assets", found.map(asset)))
+    let found = found.map(|(listing, currency)| asset(listing, currency));
+    Ok(WholeList::of("/v1/capabilities/assets", found))
 }
 
 /// Read an asset
@@ -295,8 +296,8 @@ pub(crate) async fn get_asset(
     symbol: PathId,
 ) -> Result<Json<AssetRecord>, ApiError> {
     let catalogue = &app.parts().catalogue;
-    let found = symbol.parse(|symbol| catalogue.asset(symbol))?;
-    Ok(Json(asset(found)))
+    let found = symbol.parse("asset", |symbol| catalogue.asset(symbol))?;
+    Ok(Json(asset(found, None)))
 }
 
 /// List payment methods
@@ -419,8 +420,8 @@ fn currency(currency: &Currency) -> CurrencyRecord {
     }
 }
 
-fn asset(listing: &Listing) -> AssetRecord {
-    let limits = &listing.limits;
+fn asset(listing: &Listing, currency: Option<kernel::Asset>) -> AssetRecord {
+    let limits = listing.limits_in(currency);
     AssetRecord {
         object: "asset",
         symbol: listing.asset.code().to_owned(),

@@ -39,6 +39,9 @@ that session's client secret. Its scopes (`session:read`, `session:pay`, `kyc:su
 const EMBED_HEADER: &str = "X-Embed-Token";
 const EMBED_TOKEN: &str = "embedToken";
 
+/// Exchanges with the service, as a test has recorded them and compares them.
+const EXAMPLES: &str = include_str!("examples.json");
+
 /// The tiers of the limits, as they stand in the headers.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
 
@@ -77,12 +80,13 @@ const HELPER_TAGS: [(&str, &str); 1] = [(
 )];
 
 /// Refusals every operation shares.
-const SHARED: [&str; 12] = [
+const SHARED: [&str; 13] = [
     "unauthorized",
     "secret_key_in_query",
     "test_key_on_live",
     "live_key_on_sandbox",
     "key_revoked",
+    "key_expired",
     "key_kind_not_allowed",
     "organization_suspended",
     "gate_not_enabled",
@@ -102,11 +106,12 @@ pub(crate) const BODY: [&str; 5] = [
 ];
 
 /// Refusals of the operations that act on a session under a key that may be left out.
-const ACT: [&str; 5] = [
+const ACT: [&str; 6] = [
     "resource_not_found",
     "idempotency_key_invalid",
     "idempotency_in_progress",
     "session_not_open",
+    "session_payment_in_progress",
     "outcome_unknown",
 ];
 
@@ -343,5 +348,5 @@ fn finished(
             .collect();
         contract = contract.errors(operation, &codes);
     }
-    contract.headers(&TIERS).finish()
+    contract.examples(EXAMPLES).headers(&TIERS).finish()
 }

@@ -247,9 +247,9 @@ pub(crate) async fn get_customer(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<CustomerRecord>, ApiError> {
-    let id = id.parse(CustomerId::parse)?;
+    let id = id.parse("customer", CustomerId::parse)?;
     let found = app.parts().customers.get(who.tenant(), id).await?;
-    let customer = found.ok_or_else(ApiError::not_found)?;
+    let customer = found.ok_or_else(|| ApiError::not_found("customer"))?;
     Ok(Json(record(who.tenant(), &customer)))
 }
 
@@ -273,7 +273,7 @@ pub(crate) async fn update_customer(
     pen: Pen,
     Body(request): Body<UpdateCustomerRequest>,
 ) -> Result<Sent, ApiError> {
-    let id = id.parse(CustomerId::parse)?;
+    let id = id.parse("customer", CustomerId::parse)?;
     let key = key.optional()?;
     let customers = &app.parts().customers;
     let given = customers
@@ -303,7 +303,7 @@ pub(crate) async fn delete_customer(
     key: IdempotencyHeader,
     pen: Pen,
 ) -> Result<Sent, ApiError> {
-    let id = id.parse(CustomerId::parse)?;
+    let id = id.parse("customer", CustomerId::parse)?;
     let key = key.optional()?;
     let customers = &app.parts().customers;
     let given = customers

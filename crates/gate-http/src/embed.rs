@@ -105,6 +105,10 @@ pub(crate) struct EmbedTokenRecord {
 /// For browsers, with a publishable key: the page's `Origin`, or without one its `Referer`, must be one of your
 /// allowed domains exactly. Gives a token for one partner, and for one session where its client
 /// secret is sent.
+///
+/// The limit counts your key together with the client's address, an IPv6 /64 as one address: tier `short`, 30 a minute. A
+/// ceiling counts your key over all addresses: tier `medium`, 6,000 a minute. Requests from pages that are not yours count
+/// apart and use up neither.
 #[utoipa::path(post, path = "/v1/embed/bootstrap", operation_id = "createEmbedToken", tag = "Embed",
     params(
         ("Origin" = Option<String>, Header, description = "Where the page is from, as browsers send it", example = "https://shop.example"),
@@ -123,16 +127,21 @@ pub(crate) async fn create_embed_token(
     let request = request.unwrap_or_default();
     let scopes = Scopes::requested(request.requested_scopes.as_deref());
     let ask = Ask {
-        stands: Stands {
-            origin: only_header(&headers, &ORIGIN),
-            referer: only_header(&headers, &REFERER),
-        },
+        stands: stands(&headers),
         client_secret: request.client_secret.as_deref(),
         scopes: scopes.map_err(|fault| ApiError::invalid_request(format!("{fault}.")))?,
     };
     let embed = app.parts().bootstrapping.bootstrap(who.access(), ask).await;
     let embed = embed.map_err(errors::bootstrap_error)?;
     Ok(Json(record(who.tenant(), embed)))
+}
+
+/// Where a browser says that its page is from.
+pub(crate) fn stands(headers: &HeaderMap) -> Stands<'_> {
+    Stands {
+        origin: only_header(headers, &ORIGIN),
+        referer: only_header(headers, &REFERER),
+    }
 }
 
 fn record(who: &Tenant, embed: Embed) -> EmbedTokenRecord {

@@ -10,7 +10,7 @@ use gate_core::amount::AmountFault;
 use gate_core::customer::Unique;
 use gate_core::draft::{DraftFault, NotEntitled};
 use gate_core::preview::PreviewFault;
-use gate_core::session::NotOpen;
+use gate_core::session::{NotOpen, SessionRefusal};
 use gate_core::usecases::acting::ActError;
 use gate_core::usecases::bootstrap::BootstrapError;
 use gate_core::usecases::branding::RebrandError;
@@ -264,6 +264,13 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "The session is completed, cancelled or expired; `message` says which. A bootstrap gives it as 403.",
             "Read the session and branch on its status.",
         ),
+        error_doc(
+            "session_payment_in_progress",
+            409,
+            Conflict,
+            "A pay-in or pay-out of the session is in progress. Until it ends, the session takes no other payment and is neither cancelled nor expired.",
+            "Wait for the record's event, or read the session; pay again only after the record is `failed` or `cancelled`.",
+        ),
     ]
 };
 
@@ -291,8 +298,8 @@ pub(crate) fn act_error(error: ActError) -> ApiError {
             "live_keys_not_allowed",
             "Live sessions are neither completed nor failed by hand.",
         ),
-        ActError::NotFound => ApiError::not_found(),
-        ActError::NotOpen(refusal) => not_open(refusal),
+        ActError::NotFound => ApiError::not_found("session"),
+        ActError::Refused(refusal) => session_refusal(refusal),
         ActError::Answer(fault) => answer_fault(fault),
         ActError::Store(fault) => fault.into(),
         ActError::Event(_) => undoable(error),
@@ -313,7 +320,7 @@ pub(crate) fn customer_error(error: CustomerError) -> ApiError {
         CustomerError::InProgress => in_progress(),
         CustomerError::Field(fault) => ApiError::invalid_request(format!("{fault}.")),
         CustomerError::Exists(unique) => already_exists(unique),
-        CustomerError::NotFound => ApiError::not_found(),
+        CustomerError::NotFound => ApiError::not_found("customer"),
         CustomerError::Answer(fault) => answer_fault(fault),
         CustomerError::Store(fault) => fault.into(),
         CustomerError::Unsealed(_) | CustomerError::Event(_) => undoable(error),
@@ -348,7 +355,7 @@ pub(crate) fn bootstrap_error(error: BootstrapError) -> ApiError {
 
 pub(crate) fn replay_error(error: ReplayError) -> ApiError {
     match error {
-        ReplayError::NotFound => ApiError::not_found(),
+        ReplayError::NotFound => ApiError::not_found("delivery"),
         ReplayError::NotDeadLettered => ApiError::invalid(
             "delivery_not_dead_lettered",
             "Only a delivery that is `dead_lettered` is replayed.",
@@ -416,11 +423,17 @@ fn already_exists(unique: Unique) -> ApiError {
     )
 }
 
-fn not_open(NotOpen(status): NotOpen) -> ApiError {
-    ApiError::conflict(
-        "session_not_open",
-        format!("The session is {}.", status.as_str()),
-    )
+fn session_refusal(refusal: SessionRefusal) -> ApiError {
+    match refusal {
+        SessionRefusal::NotOpen(NotOpen(status)) => ApiError::conflict(
+            "session_not_open",
+            format!("The session is {}.", status.as_str()),
+        ),
+        SessionRefusal::PaymentInProgress => ApiError::conflict(
+            "session_payment_in_progress",
+            "A payment of this session is in progress. Read the session once the payment has settled or failed.",
+        ),
+    }
 }
 
 fn in_progress() -> ApiError {
@@ -483,6 +496,7 @@ mod tests {
         ];
         let denials = [
             Denial::KeyRevoked,
+            Denial::KeyExpired,
             Denial::OrganizationSuspended,
             Denial::GateNotEnabled,
         ];
@@ -511,7 +525,8 @@ mod tests {
             ActError::InProgress,
             ActError::LiveMode,
             ActError::NotFound,
-            ActError::NotOpen(NotOpen(SessionStatus::Expired)),
+            ActError::Refused(NotOpen(SessionStatus::Expired).into()),
+            ActError::Refused(SessionRefusal::PaymentInProgress),
         ];
         let brandings = [
             RebrandError::InProgress,

@@ -29,9 +29,10 @@ const LOCK: [&str; 4] = [
 ];
 
 /// Refusals of the operations that redeem one.
-const REDEEM: [&str; 7] = [
+const REDEEM: [&str; 8] = [
     "resource_not_found",
     "session_not_open",
+    "session_payment_in_progress",
     "user_not_approved",
     "quote_session_mismatch",
     "quote_consumed",

@@ -245,9 +245,9 @@ pub(crate) async fn retrieve_pay_in(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<PayInRecord>, ApiError> {
-    let id = id.parse(|text| RailId::parse(RailKind::PayIn, text))?;
+    let id = id.parse("pay-in", |text| RailId::parse(RailKind::PayIn, text))?;
     let found = app.parts().reading.rail(who.tenant(), id).await?;
-    let found = found.ok_or_else(ApiError::not_found)?;
+    let found = found.ok_or_else(|| ApiError::not_found("pay-in"))?;
     Ok(Json(PayInRecord::of(&found)))
 }
 
@@ -263,9 +263,9 @@ pub(crate) async fn retrieve_pay_out(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<PayOutRecord>, ApiError> {
-    let id = id.parse(|text| RailId::parse(RailKind::PayOut, text))?;
+    let id = id.parse("pay-out", |text| RailId::parse(RailKind::PayOut, text))?;
     let found = app.parts().reading.rail(who.tenant(), id).await?;
-    let found = found.ok_or_else(ApiError::not_found)?;
+    let found = found.ok_or_else(|| ApiError::not_found("pay-out"))?;
     Ok(Json(PayOutRecord::of(&found)))
 }
 

@@ -2,9 +2,11 @@
 //! which key it takes, and every class asks whether the partner is entitled to the gate; rails ask for
 //! their own entitlement too.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use http_kit::{Browsers, Door, Limit, first_answer};
+use http_kit::{Browsers, Door, Limit, OwnPage, first_answer};
 use partner_core::Access;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -115,8 +117,11 @@ pub(crate) fn router(
     let railed = Router::from(self::rails())
         .route_layer(repeats.clone())
         .route_layer(of_rails.entitled(limit(|it| &it.global)));
+    let bootstrapping = app.parts().bootstrapping.clone();
+    let own_page: OwnPage =
+        Arc::new(move |access, headers| bootstrapping.admits_page(access, embed::stands(headers)));
     let embedded = Router::from(self::browsers())
-        .route_layer(door.publishable(limit(|it| &it.bootstrap)))
+        .route_layer(door.publishable(limit(|it| &it.bootstrap), own_page))
         .route_layer(browsers.clone());
     let helpers = Router::from(sandbox())
         .route_layer(repeats.clone())

@@ -5,23 +5,23 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use http_kit::openapi::{ContractFault, to_value};
+use http_kit::openapi::ContractFault;
 use http_kit::{
-    Browsers, Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, docs_route, finish,
-    openapi_route, probes, render_docs,
+    Browsers, Document, Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording,
+    documentation, finish, probes,
 };
 use partner_core::Access;
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
 
 use crate::app::{App, Parts};
-use crate::contract::{embed_yaml, every_error, openapi, openapi_yaml, test_helpers_yaml};
+use crate::contract::{embed, every_error, openapi, test_helpers};
 use crate::routes;
 
 /// The contract's name under `/openapi/`, and that of what stands beside it.
-const DOCUMENT: &str = "gate-v1.yaml";
-const HELPERS: &str = "gate-test-helpers-v1.yaml";
-const EMBED: &str = "gate-embed-v1.yaml";
+const DOCUMENT: &str = "gate-v1";
+const HELPERS: &str = "gate-test-helpers-v1";
+const EMBED: &str = "gate-embed-v1";
 
 /// In the gate every mistake with a key has a code of its own.
 const WORDING: Wording = Wording {
@@ -46,8 +46,10 @@ pub struct Tiers {
     pub preview: Vec<Tier>,
     /// `GET /capabilities/*`, per key, all of them together.
     pub capabilities: Vec<Tier>,
-    /// `POST /embed/bootstrap`, per key.
+    /// `POST /embed/bootstrap`, per key and client network.
     pub bootstrap: Vec<Tier>,
+    /// `POST /embed/bootstrap`, per key from all client networks together.
+    pub bootstrap_ceiling: Vec<Tier>,
     /// Every other route, and every answer of 401, per client address.
     pub global: Vec<Tier>,
 }
@@ -94,13 +96,15 @@ impl Limits {
     fn new(tiers: Tiers) -> Self {
         let per_key = |group, tiers: Vec<Tier>| Limit::new(group, Whose::Credential, tiers);
         Self {
-            create_session: per_key("create_session", tiers.create_session),
+            create_session: per_key("create_session", tiers.create_session)
+                .or_own(|access| access.gate.create_session_limit.clone()),
             cancel_session: per_key("cancel_session", tiers.cancel_session),
             list_sessions: per_key("list_sessions", tiers.list_sessions),
             list_transactions: per_key("list_transactions", tiers.list_transactions),
             preview: per_key("preview", tiers.preview),
             capabilities: per_key("capabilities", tiers.capabilities),
-            bootstrap: per_key("bootstrap", tiers.bootstrap),
+            bootstrap: Limit::new("bootstrap", Whose::CredentialFromClient, tiers.bootstrap)
+                .under_ceiling(tiers.bootstrap_ceiling),
             global: Limit::new("gate", Whose::Client, tiers.global),
         }
     }
@@ -120,6 +124,7 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
         proxies: setup.proxies,
         wording: WORDING,
         guesses: limits.as_ref().map(|limits| limits.global.clone()),
+        clock: Arc::clone(setup.site.clock()),
         entitled: Access::gate_entitled,
     });
     let home = setup.parts.bootstrapping.widget.clone();
@@ -143,10 +148,7 @@ fn pages() -> Result<Router, ContractFault> {
 
 fn write_pages() -> Result<Router, ContractFault> {
     let errors: Vec<_> = every_error().collect();
-    let page = format!("/openapi/{DOCUMENT}");
-    let page = render_docs(&to_value(&openapi()?)?, &errors, &page);
-    Ok(docs_route(page)
-        .merge(openapi_route(DOCUMENT, openapi_yaml()?))
-        .merge(openapi_route(HELPERS, test_helpers_yaml()?))
-        .merge(openapi_route(EMBED, embed_yaml()?)))
+    let document = |name, api| Document { name, api };
+    let beside = [document(HELPERS, test_helpers()?), document(EMBED, embed())];
+    documentation(&document(DOCUMENT, openapi()?), &beside, &errors)
 }

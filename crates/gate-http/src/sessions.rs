@@ -209,10 +209,10 @@ pub(crate) async fn retrieve_session(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<SessionRecord>, ApiError> {
-    let id = id.parse(SessionId::parse)?;
+    let id = id.parse("session", SessionId::parse)?;
     let found = app.parts().reading.session(who.tenant(), id).await;
     let session = found.map_err(errors::expiry_error)?;
-    let session = session.ok_or_else(ApiError::not_found)?;
+    let session = session.ok_or_else(|| ApiError::not_found("session"))?;
     Ok(Json(record(who.tenant(), &session)))
 }
 
@@ -272,7 +272,7 @@ pub(crate) async fn cancel_session(
     key: IdempotencyHeader,
     pen: Pen,
 ) -> Result<Sent, ApiError> {
-    let id = id.parse(SessionId::parse)?;
+    let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
     let given = app
         .parts()

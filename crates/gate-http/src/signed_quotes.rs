@@ -148,9 +148,9 @@ pub(crate) async fn retrieve_signed_quote(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<SignedQuoteRecord>, ApiError> {
-    let id = id.parse(SignedQuoteId::parse)?;
+    let id = id.parse("signed quote", SignedQuoteId::parse)?;
     let found = app.parts().reading.signed_quote(who.tenant(), id).await?;
-    let Seen { value, at } = found.ok_or_else(ApiError::not_found)?;
+    let Seen { value, at } = found.ok_or_else(|| ApiError::not_found("signed quote"))?;
     Ok(Json(record(&value, at)))
 }
 

@@ -77,7 +77,7 @@ pub(crate) async fn complete_session(
     key: IdempotencyHeader,
     pen: Pen,
 ) -> Result<Sent, ApiError> {
-    let id = id.parse(SessionId::parse)?;
+    let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
     let acting = &app.parts().acting;
     let given = acting
@@ -109,7 +109,7 @@ pub(crate) async fn fail_session(
     pen: Pen,
     OptionalJson(request): OptionalJson<FailSessionRequest>,
 ) -> Result<Sent, ApiError> {
-    let id = id.parse(SessionId::parse)?;
+    let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
     let FailSessionRequest { code, message } = request.unwrap_or_default();
     let acting = &app.parts().acting;

@@ -148,9 +148,11 @@ pub(crate) async fn retrieve_transaction(
     State(app): State<App>,
     refid: PathId,
 ) -> Result<Json<TransactionRecord>, ApiError> {
-    let refid = refid.parse(RefId::parse)?;
+    let refid = refid.parse("transaction", RefId::parse)?;
     let found = app.parts().reading.transaction(who.tenant(), refid).await?;
-    Ok(Json(record(found.ok_or_else(ApiError::not_found)?)))
+    Ok(Json(record(
+        found.ok_or_else(|| ApiError::not_found("transaction"))?,
+    )))
 }
 
 fn record(transaction: Transaction) -> TransactionRecord {

@@ -134,7 +134,7 @@ pub(crate) async fn replay_delivery(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<DeliveryRecord>, ApiError> {
-    let id = id.parse(DeliveryId::parse)?;
+    let id = id.parse("delivery", DeliveryId::parse)?;
     let replayed = app.parts().delivered.replay(who.tenant(), id).await;
     Ok(Json(record(replayed.map_err(errors::replay_error)?)))
 }

@@ -51,6 +51,7 @@ pub async fn start_beside(runtime: &Runtime) -> Result<Listening, StartFault> {
 fn serving(runtime: &Runtime, bound: Bound) -> Result<Listening, StartFault> {
     let router = gate_http::service(setup(runtime, &bound))?;
     runtime.deliver(Service::Gate);
+    runtime.sweep_keys(Service::Gate);
     runtime.sweep_sessions();
     runtime.settle_rails();
     Ok(bound.serve(router))
@@ -104,6 +105,7 @@ fn tiers(throttle: GateThrottle) -> Tiers {
         preview: throttle.preview,
         capabilities: throttle.capabilities,
         bootstrap: throttle.bootstrap,
+        bootstrap_ceiling: throttle.bootstrap_ceiling,
         global: throttle.global,
     }
 }

@@ -27,7 +27,8 @@ const SENT: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, x-embed-token, x-publishable-key, x-request-id",
 );
 const SEEN: HeaderValue = HeaderValue::from_static(
-    "retry-after, retry-after-short, x-ratelimit-limit-short, x-ratelimit-remaining-short, x-ratelimit-reset-short, x-request-id",
+    "retry-after, retry-after-short, retry-after-medium, x-ratelimit-limit-short, x-ratelimit-remaining-short, \
+     x-ratelimit-reset-short, x-ratelimit-limit-medium, x-ratelimit-remaining-medium, x-ratelimit-reset-medium, x-request-id",
 );
 /// Seconds for which a browser may remember a preflight: a domain that was taken away is let in no
 /// longer than this, and its calls are refused at once.

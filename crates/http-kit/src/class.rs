@@ -5,30 +5,31 @@
 //! other way to learn the tenant. A handler mounted in another class than it was written for
 //! fails on its first call instead of serving strangers.
 
+mod guard;
+
 use std::convert::Infallible;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::extract::{FromRequestParts, MatchedPath, Request};
-use axum::http::Extensions;
 use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use failpoints::Handler;
-use kernel::Mode;
-use partner_core::key::{KeyKind, PresentedKey};
+use kernel::{Clock, Mode};
+use partner_core::key::KeyKind;
 use partner_core::ports::{Directory, Throttle};
-use partner_core::throttle::{Bucket, Verdict};
 use partner_core::{Access, Denial, Tenant};
 use tower::{Layer, Service};
 
-use crate::client_ip::{Peer, TrustedProxies};
-use crate::credential::{self, Places};
+use crate::client_ip::TrustedProxies;
+use crate::credential::Places;
 use crate::error::ApiError;
-use crate::outer::{Panicked, answers_are_logged, caught};
-use crate::throttle::{Limit, Whose, rate_limited};
+use crate::outer::{Panicked, caught};
+use crate::throttle::Limit;
+use guard::{Arriving, Guard};
 
 /// The codes in which products differ.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +60,8 @@ pub struct DoorConfig {
     /// What answers of 401 count against, by client address, so that guessing keys is limited
     /// too. `None` where throttles are off.
     pub guesses: Option<Limit>,
+    /// What expiries of keys are judged by.
+    pub clock: Arc<dyn Clock>,
     /// Whether the partner is entitled to the product, for the routes that ask.
     pub entitled: fn(&Access) -> Result<(), Denial>,
 }
@@ -112,9 +115,14 @@ impl Door {
 
     /// Routes for browsers: they take a publishable key, perhaps from the query, of a partner
     /// entitled to the product; their handlers take [`Publishable`].
+    ///
+    /// Every page shows its key to strangers, so a request from a foreign page counts apart: it
+    /// uses up nothing that the partner's own pages need.
     #[must_use]
-    pub fn publishable(&self, limit: Option<Limit>) -> ClassLayer {
-        self.layer(Class::Publishable, limit)
+    pub fn publishable(&self, limit: Option<Limit>, own_page: OwnPage) -> ClassLayer {
+        let ClassLayer(mut guard) = self.layer(Class::Publishable, limit);
+        guard.own_page = Some(own_page);
+        ClassLayer(guard)
     }
 
     /// Routes of the sandbox alone, for a secret key of a partner entitled to the product; their
@@ -129,9 +137,13 @@ impl Door {
             config: Arc::clone(&self.0),
             class,
             limit,
+            own_page: None,
         })
     }
 }
+
+/// Whether the headers of a request name a page of the partner's own.
+pub type OwnPage = Arc<dyn Fn(&Access, &HeaderMap) -> bool + Send + Sync>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -314,210 +326,13 @@ fn route_of(request: &Request) -> String {
     format!("{} {path}", request.method())
 }
 
-/// What is known of a caller before anything is asked.
-struct Arriving {
-    key: Result<PresentedKey, ApiError>,
-    address: IpAddr,
-}
-
-impl Arriving {
-    fn of(request: &Request, guard: &Guard) -> Self {
-        let peer = request.extensions().get::<Peer>();
-        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-        let (query, headers) = (request.uri().query(), request.headers());
-        Self {
-            key: credential::read(query, headers, guard.class.key_places()),
-            address: guard.config.proxies.client_of(peer, headers),
-        }
-    }
-}
-
-/// Where the caller stands with the limit that was asked last.
-type Standing = Option<(Limit, Verdict)>;
-
-/// Why a caller is refused, and whose key it was if that is known.
-struct Refusal {
-    error: ApiError,
-    key: Option<Arc<Access>>,
-}
-
-#[derive(Clone)]
-struct Guard {
-    config: Arc<DoorConfig>,
-    class: Class,
-    limit: Option<Limit>,
-}
-
-impl Guard {
-    /// Says whose key it was, to the log, and to what tells browsers who may read the answer.
-    fn name(&self, access: Arc<Access>, response: &mut Response) {
-        if self.class == Class::Publishable || answers_are_logged() {
-            response.extensions_mut().insert(Caller(access));
-        }
-    }
-
-    /// The order of the checks: a limit by address, the key, a limit by credential.
-    async fn judge(&self, caller: &Arriving) -> (Standing, Result<Arc<Access>, Refusal>) {
-        let limit = self.limit.as_ref();
-        if let Some(limit) = limit.filter(|limit| limit.whose() == Whose::Client) {
-            let verdict = self.take(limit, caller.address.to_string()).await;
-            if !verdict.admitted() {
-                let refused = Refusal {
-                    error: rate_limited(limit, &verdict),
-                    key: None,
-                };
-                return (Some((limit.clone(), verdict)), Err(refused));
-            }
-            let judged = self.recognise(&caller.key).await;
-            return (Some((limit.clone(), verdict)), judged);
-        }
-        match self.recognise(&caller.key).await {
-            Ok(access) => {
-                let Some(limit) = limit else {
-                    return (None, Ok(access));
-                };
-                let verdict = self.take(limit, access.key.id.to_string()).await;
-                let judged = if verdict.admitted() {
-                    Ok(access)
-                } else {
-                    Err(Refusal {
-                        error: rate_limited(limit, &verdict),
-                        key: Some(access),
-                    })
-                };
-                (Some((limit.clone(), verdict)), judged)
-            }
-            Err(refusal) if refusal.error.status() == 401 => {
-                self.count_guess(caller.address, refusal.error).await
-            }
-            Err(refusal) => {
-                let Some(limit) = limit else {
-                    return (None, Err(refusal));
-                };
-                let who = match &refusal.key {
-                    Some(access) => access.key.id.to_string(),
-                    None => caller.address.to_string(),
-                };
-                let bucket = bucket(limit, who);
-                let verdict = self.config.throttle.peek(&bucket, limit.tiers()).await;
-                (Some((limit.clone(), verdict)), Err(refusal))
-            }
-        }
-    }
-
-    /// An answer of 401 counts against the address, and is a 429 once that is full.
-    async fn count_guess(
-        &self,
-        address: IpAddr,
-        error: ApiError,
-    ) -> (Standing, Result<Arc<Access>, Refusal>) {
-        let stranger = |error| Err(Refusal { error, key: None });
-        let Some(limit) = &self.config.guesses else {
-            return (None, stranger(error));
-        };
-        let verdict = self.take(limit, address.to_string()).await;
-        let error = if verdict.admitted() {
-            error
-        } else {
-            rate_limited(limit, &verdict)
-        };
-        (Some((limit.clone(), verdict)), stranger(error))
-    }
-
-    /// Mode, known key, revocation, kind of key, organisation, entitlement: in this order.
-    async fn recognise(
-        &self,
-        key: &Result<PresentedKey, ApiError>,
-    ) -> Result<Arc<Access>, Refusal> {
-        let stranger = |error| Refusal { error, key: None };
-        let key = key.as_ref().map_err(|error| stranger(error.clone()))?;
-        let DoorConfig { mode, wording, .. } = &*self.config;
-        if key.mode != *mode {
-            return Err(stranger(wrong_mode(*mode, wording)));
-        }
-        let found = self.config.directory.access_find(*mode, &key.hash).await;
-        let access = found
-            .map_err(|fault| stranger(fault.into()))?
-            .ok_or_else(|| stranger(credential::unknown()))?;
-        match self.permit(&access) {
-            Ok(()) => Ok(access),
-            Err(error) => Err(Refusal {
-                error,
-                key: Some(access),
-            }),
-        }
-    }
-
-    fn permit(&self, access: &Access) -> Result<(), ApiError> {
-        access.key_good()?;
-        self.permit_key(access.key.kind)?;
-        access.organization_active()?;
-        if self.class.asks_entitlement() {
-            (self.config.entitled)(access)?;
-        }
-        Ok(())
-    }
-
-    /// Does the key fit the route?
-    fn permit_key(&self, kind: KeyKind) -> Result<(), ApiError> {
-        let DoorConfig { mode, wording, .. } = &*self.config;
-        let wrong_kind = |message| Err(ApiError::forbidden(wording.wrong_kind, message));
-        match self.class.kind() {
-            Some(KeyKind::Secret) if kind == KeyKind::Publishable => {
-                wrong_kind("This route takes a secret key, not a publishable one.")
-            }
-            Some(KeyKind::Publishable) if kind == KeyKind::Secret => wrong_kind(
-                "This route takes a publishable key. A secret key must never reach a browser.",
-            ),
-            _ if self.class == Class::Sandbox && *mode == Mode::Live => Err(ApiError::forbidden(
-                wording.not_in_live,
-                "This route exists in the sandbox only; a live key cannot use it.",
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    async fn take(&self, limit: &Limit, who: String) -> Verdict {
-        let bucket = bucket(limit, who);
-        self.config.throttle.take(&bucket, limit.tiers()).await
-    }
-}
-
-impl fmt::Debug for Guard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard")
-            .field("class", &self.class)
-            .field("limit", &self.limit)
-            .finish_non_exhaustive()
-    }
-}
-
-fn bucket(limit: &Limit, who: String) -> Bucket {
-    Bucket {
-        group: limit.group(),
-        who,
-    }
-}
-
-fn wrong_mode(process: Mode, wording: &Wording) -> ApiError {
-    match process {
-        Mode::Live => ApiError::forbidden(
-            wording.test_key_on_live,
-            "This is the live environment; a test key works on the sandbox host only.",
-        ),
-        Mode::Test => ApiError::forbidden(
-            wording.live_key_on_test,
-            "This is the sandbox; a live key works on the live host only.",
-        ),
-    }
-}
-
 /// How the refusal of a known key reads from outside. Always 403; the code says what to ask
 /// the operator for.
 impl From<Denial> for ApiError {
     fn from(denial: Denial) -> Self {
         let (code, message) = match denial {
             Denial::KeyRevoked => ("key_revoked", "This API key has been revoked."),
+            Denial::KeyExpired => ("key_expired", "This API key has expired."),
             Denial::OrganizationSuspended => {
                 ("organization_suspended", "The organization is suspended.")
             }

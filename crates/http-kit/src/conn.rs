@@ -28,22 +28,27 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 
+use crate::admission::Share;
 use crate::body::{TimedBody, request_timeout};
 use crate::client_ip::Peer;
 use crate::error::ApiError;
 use crate::framing::Unclear;
 use crate::outer;
+use crate::pages::HEALTH_PATHS;
 use crate::phase::{Deadlines, Late, Progress, Watched};
 use crate::site::Site;
 
-/// The largest head that is read.
-const HEAD_LIMIT: usize = 32 * 1024;
-/// What the library may buffer of one connection.
-const BUFFER_LIMIT: usize = 64 * 1024;
+/// The largest head that is read. It is read before the key is known, so anyone can make the
+/// service hold this much for each connection.
+const HEAD_LIMIT: usize = 16 * 1024;
+/// What the library may buffer of one connection: a head, and of a body no more at a time.
+const BUFFER_LIMIT: usize = HEAD_LIMIT;
 /// How long, and how much, is read from a client that is still sending while it is being
 /// refused. Closing at once would reset the connection and take the answer with it.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 1024 * 1024;
+/// The whole time for the refusal of a connection that found no place.
+const TURN_AWAY: Duration = Duration::from_millis(500);
 
 /// What all connections of one listener share.
 #[derive(Debug)]
@@ -68,17 +73,32 @@ enum End {
 pub(crate) async fn drive(
     stream: TcpStream,
     peer: SocketAddr,
+    share: Share,
     shared: Arc<Shared>,
     shutdown: CancellationToken,
 ) {
-    let progress = Progress::new(shared.deadlines);
+    let deadlines = match share {
+        Share::Full => shared.deadlines,
+        Share::Health => shared.deadlines.reserved(),
+    };
+    let progress = Progress::new(deadlines);
+    // Until then the connection has no buffer.
+    tokio::select! {
+        () = shutdown.cancelled() => return,
+        arrived = timeout(deadlines.first_byte, stream.readable()) => {
+            if arrived.is_err() {
+                return;
+            }
+        }
+    }
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&progress)));
     let handler = Handler {
         shared: Arc::clone(&shared),
         progress: Arc::clone(&progress),
         peer: Peer(peer),
+        share,
     };
-    let mut http = protocol().serve_connection(io, handler);
+    let mut http = protocol(share).serve_connection(io, handler);
     let end = run(&mut http, &progress, &shutdown).await;
     let stream = http.into_parts().io.into_inner().into_stream();
     let refusal = match end {
@@ -94,12 +114,19 @@ pub(crate) async fn drive(
     let linger = rude && !progress.has_ended();
     let parting = part(stream, refusal, linger, &shared.site);
     // A client that does not even take its refusal is let go.
-    let _ = timeout(shared.deadlines.write, parting).await;
+    let _ = timeout(deadlines.write, parting).await;
 }
 
-fn protocol() -> http1::Builder {
+/// Refuses a connection for which there is no place.
+pub(crate) async fn turn_away(stream: TcpStream, site: Site) {
+    let parting = part(stream, Some(ApiError::connections_taken()), true, &site);
+    let _ = timeout(TURN_AWAY, parting).await;
+}
+
+fn protocol(share: Share) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
+        .keep_alive(share == Share::Full)
         .half_close(true)
         .header_read_timeout(None)
         .max_header_size(HEAD_LIMIT)
@@ -156,7 +183,7 @@ fn unreadable_head(fault: &hyper::Error) -> Option<ApiError> {
         Some(ApiError::new(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "headers_too_large",
-            "The head of the request is larger than 32 KiB or has more than 100 header fields.",
+            "The head of the request is larger than 16 KiB or has more than 100 header fields.",
         ))
     } else if fault.is_parse() {
         Some(ApiError::invalid_request(
@@ -208,12 +235,14 @@ fn bare_answer(error: &ApiError, site: &Site) -> (String, Bytes) {
         status.canonical_reason().unwrap_or_default(),
         body.len(),
     );
-    tracing::info!(
-        request.id = %id,
-        http.status = status.as_u16(),
-        error.code = error.code(),
-        "Refused a connection's unreadable request"
-    );
+    if !error.is_fault() {
+        tracing::info!(
+            request.id = %id,
+            http.status = status.as_u16(),
+            error.code = error.code(),
+            "Refused a connection's unreadable request"
+        );
+    }
     count(error);
     (head, body)
 }
@@ -235,6 +264,7 @@ struct Handler {
     shared: Arc<Shared>,
     progress: Arc<Progress>,
     peer: Peer,
+    share: Share,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Handler {
@@ -245,6 +275,9 @@ impl hyper::service::Service<Request<Incoming>> for Handler {
     fn call(&self, request: Request<Incoming>) -> Answering {
         let has_body = !request.body().is_end_stream();
         let state = match self.progress.dispatch(request.headers(), has_body) {
+            Ok(()) if !self.serves(request.uri().path()) => {
+                Answer::Ready(self.sealed(ApiError::connections_taken()))
+            }
             Ok(()) => self.handle(request, has_body),
             Err(unclear) => Answer::Ready(self.failed(refusal(unclear).closing())),
         };
@@ -257,6 +290,11 @@ impl hyper::service::Service<Request<Incoming>> for Handler {
 }
 
 impl Handler {
+    /// Whether the connection's share serves this path.
+    fn serves(&self, path: &str) -> bool {
+        self.share == Share::Full || HEALTH_PATHS.contains(&path)
+    }
+
     /// Runs the router. What answers at once is answered from here; everything else goes on in
     /// a task of its own, so that a client that hangs up cancels nothing that was begun.
     fn handle(&self, request: Request<Incoming>, has_body: bool) -> Answer {
@@ -281,6 +319,15 @@ impl Handler {
 
     fn failed(&self, error: ApiError) -> Response<Full<Bytes>> {
         failed(error, &self.shared.site)
+    }
+
+    /// An answer that is counted and not logged: a flood must not fill the log.
+    fn sealed(&self, error: ApiError) -> Response<Full<Bytes>> {
+        sealed(
+            error,
+            &self.shared.site.request_id().to_string(),
+            &self.shared.site,
+        )
     }
 }
 
@@ -316,8 +363,12 @@ fn failed(error: ApiError, site: &Site) -> Response<Full<Bytes>> {
             "Failed to answer a request"
         );
     }
+    sealed(error, &id.to_string(), site)
+}
+
+fn sealed(error: ApiError, id: &str, site: &Site) -> Response<Full<Bytes>> {
     count(&error);
-    let response = outer::seal(error.into_response(), &id.to_string(), site);
+    let response = outer::seal(error.into_response(), id, site);
     let (parts, bytes) = response.into_parts();
     Response::from_parts(parts, Full::new(bytes))
 }

@@ -8,7 +8,7 @@ mod schema;
 
 use serde_json::Value;
 
-use self::html::{code_block, escape, inline, prose};
+use self::html::{code_block, escape, inline, mark, prose, scroll};
 use self::schema::{Schemas, list};
 use crate::error_docs::ErrorDoc;
 use crate::openapi::X_CODES;
@@ -16,17 +16,24 @@ use crate::openapi::X_CODES;
 const STYLE: &str = include_str!("docs_page/style.css");
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// Renders an OpenAPI 3.1 document with the explanation of every error code. `yaml_path` is
-/// where the document itself is served.
-#[must_use]
-pub fn render_docs(document: &Value, errors: &[ErrorDoc], yaml_path: &str) -> String {
+/// A document that the service serves, as the page links it.
+#[derive(Debug, Clone)]
+pub(crate) struct Linked {
+    pub(crate) title: String,
+    pub(crate) yaml_path: String,
+    pub(crate) json_path: String,
+}
+
+/// Renders an OpenAPI 3.1 document with the explanation of every error code, and links every
+/// document that the service serves.
+pub(crate) fn render_docs(document: &Value, errors: &[ErrorDoc], linked: &[Linked]) -> String {
     let page = Page {
         document,
         schemas: Schemas::of(document),
     };
     let title = text(&page.document["info"], "title");
     let body = [
-        page.introduction(yaml_path),
+        page.introduction(linked),
         page.operations()
             .iter()
             .map(|found| page.operation(found))
@@ -70,6 +77,8 @@ impl<'a> Page<'a> {
             format!("<a href=\"#{}\">{}</a>", escape(anchor), escape(label))
         };
         let mut nav = link("introduction", "Introduction");
+        nav.push_str(&link("documents", "Documents"));
+        nav.push_str(&link("authentication", "Authentication"));
         nav.push_str("<strong>Operations</strong>");
         for operation in self.operations() {
             nav.push_str(&link(operation.id(), operation.id()));
@@ -86,7 +95,7 @@ impl<'a> Page<'a> {
         nav
     }
 
-    fn introduction(&self, yaml_path: &str) -> String {
+    fn introduction(&self, linked: &[Linked]) -> String {
         let info = &self.document["info"];
         let servers = list(self.document, "servers").iter().map(|server| {
             format!(
@@ -102,13 +111,11 @@ impl<'a> Page<'a> {
             format!("<ul>{servers}</ul>")
         };
         format!(
-            "<h1 id=\"introduction\">{}</h1><p class=\"dim\">Version {}. The machine-readable contract is \
-             <a href=\"{}\">{}</a>.</p>{}{servers}{}",
+            "<h1 id=\"introduction\">{}</h1><p class=\"dim\">Version {}</p>{}{servers}{}{}",
             escape(text(info, "title")),
             escape(text(info, "version")),
-            escape(yaml_path),
-            escape(yaml_path),
-            prose(text(info, "description")),
+            prose(text(info, "description"), 2),
+            documents(linked),
             self.credentials(),
         )
     }
@@ -122,11 +129,12 @@ impl<'a> Page<'a> {
             format!(
                 "<tr><td><code>{}</code></td><td>{}</td></tr>",
                 escape(name),
-                prose(text(scheme, "description"))
+                prose(text(scheme, "description"), 0)
             )
         });
         format!(
-            "<h2 id=\"authentication\">Authentication</h2><table><tbody>{}</tbody></table>",
+            "<h2 id=\"authentication\">Authentication</h2>{}<table><thead><tr><th>Key</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div>",
+            scroll("Authentication"),
             rows.collect::<String>()
         )
     }
@@ -147,10 +155,10 @@ impl<'a> Page<'a> {
             escape(first_of(&[text(value, "summary"), found.id()])),
             method.to_uppercase(),
             escape(path),
-            prose(text(value, "description")),
+            prose(text(value, "description"), 3),
             credentials_of(value),
-            self.parameters(value),
-            self.request(value, "Request body"),
+            self.parameters(value, 3),
+            self.request(value, "Request body", 3),
             self.call(found),
             self.responses(value),
         )
@@ -167,9 +175,9 @@ impl<'a> Page<'a> {
                 escape(event.id()),
                 escape(first_of(&[text(event.value, "summary"), event.path])),
                 escape(event.path),
-                prose(text(event.value, "description")),
-                self.parameters(event.value),
-                self.request(event.value, "Body"),
+                prose(text(event.value, "description"), 4),
+                self.parameters(event.value, 4),
+                self.request(event.value, "Body", 4),
             )
         });
         format!(
@@ -178,7 +186,7 @@ impl<'a> Page<'a> {
         )
     }
 
-    fn parameters(&self, operation: &'a Value) -> String {
+    fn parameters(&self, operation: &'a Value, level: u8) -> String {
         let rows = list(operation, "parameters").iter().map(|parameter| {
             let parameter = self.schemas.resolve(parameter);
             let schema = &parameter["schema"];
@@ -192,14 +200,10 @@ impl<'a> Page<'a> {
             format!(
                 "<tr><td><code>{}</code>{}</td><td>{}</td><td>{}</td><td>{}{}</td></tr>",
                 escape(text(parameter, "name")),
-                if required {
-                    ""
-                } else {
-                    " <span class=\"dim\">optional</span>"
-                },
+                mark(required),
                 escape(text(parameter, "in")),
                 self.schemas.type_of(schema, 0),
-                prose(text(parameter, "description")),
+                prose(text(parameter, "description"), 0),
                 default.unwrap_or_default(),
             )
         });
@@ -208,16 +212,17 @@ impl<'a> Page<'a> {
             return rows;
         }
         format!(
-            "<h4>Parameters</h4><div class=\"scroll\"><table><thead><tr><th>Name</th><th>In</th><th>Type</th><th>Meaning</th></tr></thead><tbody>{rows}</tbody></table></div>"
+            "<h{level}>Parameters</h{level}>{}<table><thead><tr><th>Name</th><th>In</th><th>Type</th><th>Meaning</th></tr></thead><tbody>{rows}</tbody></table></div>",
+            scroll("Parameters")
         )
     }
 
-    fn request(&self, operation: &'a Value, heading: &str) -> String {
+    fn request(&self, operation: &'a Value, heading: &str, level: u8) -> String {
         let Some(content) = self.json_of(&operation["requestBody"]) else {
             return String::new();
         };
         format!(
-            "<h4>{heading}</h4>{}{}",
+            "<h{level}>{heading}</h{level}>{}{}",
             self.schemas.table(&content["schema"]),
             self.example(content)
         )
@@ -267,7 +272,7 @@ impl<'a> Page<'a> {
                 " \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"
             ));
         }
-        format!("<h4>Call</h4>{}", code_block(&call))
+        format!("<h3>Call</h3>{}", code_block(&call))
     }
 
     fn responses(&self, operation: &'a Value) -> String {
@@ -287,7 +292,10 @@ impl<'a> Page<'a> {
         let refused = if refused.is_empty() {
             refused
         } else {
-            format!("<h4>Errors</h4><table><tbody>{refused}</tbody></table>")
+            format!(
+                "<h3>Errors</h3>{}<table><thead><tr><th>Status</th><th>Codes</th></tr></thead><tbody>{refused}</tbody></table></div>",
+                scroll("Errors")
+            )
         };
         format!("{}{refused}", good.collect::<String>())
     }
@@ -302,9 +310,9 @@ impl<'a> Page<'a> {
             )
         });
         format!(
-            "<h4>Response {}</h4>{}{}{}",
+            "<h3>Response {}</h3>{}{}{}",
             escape(status),
-            prose(text(response, "description")),
+            prose(text(response, "description"), 4),
             content.unwrap_or_default(),
             self.headers(response),
         )
@@ -323,7 +331,8 @@ impl<'a> Page<'a> {
             )
         });
         format!(
-            "<details><summary>Headers</summary><table><tbody>{}</tbody></table></details>",
+            "<details><summary>Headers</summary>{}<table><thead><tr><th>Header</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div></details>",
+            scroll("Headers"),
             rows.collect::<String>()
         )
     }
@@ -366,6 +375,22 @@ impl<'a> Page<'a> {
         };
         serde_json::to_string_pretty(&sample).unwrap_or_default()
     }
+}
+
+/// The documents that the service serves, for programs.
+fn documents(linked: &[Linked]) -> String {
+    let rows = linked.iter().map(|document| {
+        format!(
+            "<li>{}: <a href=\"{1}\">{1}</a>, <a href=\"{2}\">{2}</a></li>",
+            escape(&document.title),
+            escape(&document.yaml_path),
+            escape(&document.json_path),
+        )
+    });
+    format!(
+        "<h2 id=\"documents\">Documents</h2><p>The contracts for programs, as OpenAPI 3.1.</p><ul>{}</ul>",
+        rows.collect::<String>()
+    )
 }
 
 fn found_in<'a>(paths: &'a Value, methods: &[&'static str]) -> Vec<Operation<'a>> {
@@ -418,8 +443,9 @@ fn error_codes(errors: &[ErrorDoc]) -> String {
     format!(
         "<h2 id=\"errors\">Error codes</h2><p>Every error has the same six fields: <code>type</code>, <code>code</code>, \
          <code>message</code>, <code>request_id</code>, <code>doc_url</code>, <code>statusCode</code>. Branch on the status, \
-         the type and the code; the message is for people and may change.</p><div class=\"scroll\"><table><thead><tr><th>Code</th>\
-         <th>Status</th><th>Type</th><th>Meaning</th><th>What to do</th></tr></thead><tbody>{}</tbody></table></div>",
+         the type and the code; the message is for people and may change.</p><div class=\"codes\">{}<table><thead><tr><th>Code</th>\
+         <th>Status</th><th>Type</th><th>Meaning</th><th>What to do</th></tr></thead><tbody>{}</tbody></table></div></div>",
+        scroll("Error codes"),
         rows.collect::<String>()
     )
 }

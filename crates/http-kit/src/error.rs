@@ -131,11 +131,11 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
-    /// 404 `resource_not_found`. An object of another partner reads exactly like one that
-    /// never was, so the message says nothing about the id.
+    /// 404 `resource_not_found`, naming the kind of object, such as `pool`. An object of another
+    /// partner reads exactly like one that never was, so the message says nothing about the id.
     #[must_use]
-    pub fn not_found() -> Self {
-        Self::not_found_as("resource_not_found", "No such object.")
+    pub fn not_found(kind: &str) -> Self {
+        Self::not_found_as("resource_not_found", format!("No such {kind}."))
     }
 
     /// 404 with a sharper code.
@@ -187,6 +187,16 @@ impl ApiError {
             "The service is busy. Nothing was changed; retry shortly.",
             1,
         )
+    }
+
+    /// 503 `overloaded`: the connection is over a bound, and the request is not for health.
+    pub(crate) fn connections_taken() -> Self {
+        Self::unavailable(
+            "overloaded",
+            "Too many connections are open. Nothing was changed; retry shortly, over fewer connections.",
+            1,
+        )
+        .closing()
     }
 
     /// Overrides the kind that the status alone would give.

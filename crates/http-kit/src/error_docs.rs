@@ -126,6 +126,13 @@ pub const SHARED_ERRORS: &[ErrorDoc] = {
             "Use the key that replaced it.",
         ),
         error_doc(
+            "key_expired",
+            403,
+            Forbidden,
+            "The API key has expired.",
+            "Use the key that replaces it, or ask the operator for one.",
+        ),
+        error_doc(
             "organization_suspended",
             403,
             Forbidden,
@@ -185,7 +192,7 @@ pub const SHARED_ERRORS: &[ErrorDoc] = {
             "headers_too_large",
             431,
             InvalidRequest,
-            "The head of the request is larger than 32 KiB or has more than 100 fields.",
+            "The head of the request is larger than 16 KiB or has more than 100 fields.",
             FIX,
         ),
         error_doc(
@@ -199,7 +206,7 @@ pub const SHARED_ERRORS: &[ErrorDoc] = {
             "overloaded",
             503,
             ServerError,
-            "The service is busy; nothing was changed.",
+            "The service is busy, or too many connections are open; nothing was changed.",
             RETRY,
         ),
         error_doc(

@@ -2,12 +2,12 @@
 //!
 //! A head with both `Transfer-Encoding` and `Content-Length`, or with `Content-Length` twice, is
 //! read differently by different servers, which is how one request is smuggled inside another.
-//! The HTTP parser drops the second statement silently. So the bytes of each head are kept until
-//! it has been parsed, and are looked at again where a length was stated. To know where the next
-//! head begins, bodies are followed to their end, chunked ones by the grammar of RFC 9112,
-//! section 7.1, to the letter.
+//! The HTTP parser drops the second statement silently. So the lines of each head that state a
+//! length are counted as they arrive, and the count is compared with what the parser has found. To
+//! know where the next head begins, bodies are followed to their end, chunked ones by the grammar of
+//! RFC 9112, section 7.1, to the letter.
 
-use bytes::{Buf, BytesMut};
+use bytes::BytesMut;
 
 /// Why a request is refused although its head was parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +31,14 @@ pub(crate) enum Stated {
     Coded,
 }
 
-/// Where one connection's input stands: the bytes of the next head, and the body before it.
+/// Where one connection's input stands: in the next head, or in the body before it.
 ///
-/// Never holds more than the parser itself has read and not yet parsed.
+/// Of a head nothing is kept. What arrives after a head and before the parser's word on it is kept
+/// until then; it is never more than the parser has read at once.
 #[derive(Debug, Default)]
 pub(crate) struct Framing {
-    head: BytesMut,
+    head: Head,
+    unread: BytesMut,
     body: Body,
 }
 
@@ -44,17 +46,17 @@ impl Framing {
     /// Bytes have arrived.
     pub(crate) fn received(&mut self, bytes: &[u8]) {
         let rest = self.body.pass(bytes);
-        self.head.extend_from_slice(rest);
+        let rest = self.head.pass(rest);
+        self.unread.extend_from_slice(rest);
     }
 
     /// A head has been parsed from these bytes.
     pub(crate) fn parsed(&mut self, stated: Stated) -> Result<(), Unclear> {
         // The parser ends a connection on chunks it cannot read; it has not, so we two disagree.
-        if self.body != Body::Over {
+        if self.body != Body::Over || self.head.line != Line::Ended {
             return Err(Unclear::Length);
         }
-        let (end, lengths) = scan(&self.head, stated != Stated::Nothing).ok_or(Unclear::Length)?;
-        self.head.advance(end);
+        let lengths = std::mem::take(&mut self.head).lengths;
         let due = match stated {
             Stated::Nothing | Stated::Coded => 0,
             Stated::Length(length) => {
@@ -66,41 +68,87 @@ impl Framing {
                 0
             }
         };
-        let here = self.head.len() - self.body.pass(&self.head).len();
-        self.head.advance(here);
+        let unread = std::mem::take(&mut self.unread);
+        self.received(&unread);
         match stated {
             Stated::Coded => Err(Unclear::Coding),
-            _ if lengths != due => Err(Unclear::Length),
-            _ => Ok(()),
+            Stated::Nothing => Ok(()),
+            Stated::Length(_) | Stated::Chunked if lengths != due => Err(Unclear::Length),
+            Stated::Length(_) | Stated::Chunked => Ok(()),
         }
     }
 }
 
-/// The length of the first head, and, where asked for, how many of its lines are a
-/// `Content-Length`. Lines end with LF, as the parser accepts them; empty lines before the
-/// request line are skipped.
-fn scan(bytes: &[u8], count: bool) -> Option<(usize, usize)> {
-    let mut at = 0;
-    let mut lengths = 0;
-    let mut started = false;
-    loop {
-        let rest = bytes.get(at..)?;
-        let end = rest.iter().position(|byte| *byte == b'\n')?;
-        let line = rest.get(..end)?;
-        at += end + 1;
-        if !matches!(line, b"" | b"\r") {
-            started = true;
-            lengths += usize::from(count && names_length(line));
-        } else if started {
-            return Some((at, lengths));
-        }
-    }
+const LENGTH: &[u8] = b"content-length:";
+
+/// What has arrived of a head. Lines end with LF, as the parser accepts them; empty lines before
+/// the request line are skipped.
+#[derive(Debug, Default)]
+struct Head {
+    /// Whether the request line has arrived.
+    started: bool,
+    /// How many lines are a `Content-Length`.
+    lengths: usize,
+    line: Line,
 }
 
-fn names_length(line: &[u8]) -> bool {
-    const NAME: &[u8] = b"content-length";
-    line.split_at_checked(NAME.len())
-        .is_some_and(|(name, rest)| name.eq_ignore_ascii_case(NAME) && rest.starts_with(b":"))
+/// What has arrived of a head's present line.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// A CR at its begin.
+    Cr,
+    /// So many letters of [`LENGTH`].
+    Length(usize),
+    /// Something else.
+    Other,
+    /// The head has ended; this is no line of it.
+    Ended,
+}
+
+impl Head {
+    /// Goes on through these bytes; what follows the end of the head is left.
+    fn pass<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
+        while self.line != Line::Ended {
+            let Some((byte, rest)) = bytes.split_first() else {
+                break;
+            };
+            self.step(*byte);
+            bytes = rest;
+        }
+        bytes
+    }
+
+    fn step(&mut self, byte: u8) {
+        if byte == b'\n' {
+            return self.end_line();
+        }
+        let letter = |at: usize| {
+            let known = LENGTH.get(at);
+            known.is_some_and(|known| known.eq_ignore_ascii_case(&byte))
+        };
+        self.line = match self.line {
+            Line::Empty if byte == b'\r' => Line::Cr,
+            Line::Empty if letter(0) => Line::Length(1),
+            Line::Length(at) if at == LENGTH.len() => Line::Length(at),
+            Line::Length(at) if letter(at) => Line::Length(at + 1),
+            Line::Ended => Line::Ended,
+            Line::Empty | Line::Cr | Line::Length(_) | Line::Other => Line::Other,
+        };
+    }
+
+    fn end_line(&mut self) {
+        let is_blank = matches!(self.line, Line::Empty | Line::Cr);
+        self.lengths += usize::from(self.line == Line::Length(LENGTH.len()));
+        self.line = if is_blank && self.started {
+            Line::Ended
+        } else {
+            Line::Empty
+        };
+        self.started |= !is_blank;
+    }
 }
 
 /// How much of a body is still to come.
@@ -238,13 +286,14 @@ mod tests {
             framing.received(piece);
             while let Some((stated, _)) = next
                 && framing.body == Body::Over
-                && scan(&framing.head, false).is_some()
+                && framing.head.line == Line::Ended
             {
                 framing.parsed(*stated)?;
                 next = due.next();
             }
         }
-        assert!(next.is_none() && framing.head.is_empty() && framing.body == Body::Over);
+        assert!(next.is_none() && !framing.head.started && framing.body == Body::Over);
+        assert!(framing.unread.is_empty());
         Ok(())
     }
 
@@ -287,10 +336,21 @@ mod tests {
             "X-Content-Length: 4",
             "Content-Length-X: 4",
             "X: Content-Length: 4",
+            "\rContent-Length: 4",
+            "Content-Length 4",
+            "Content-Lengt",
         ] {
             let head = format!("POST / HTTP/1.1\r\n{line}\r\nContent-Length: 0\r\n\r\n");
             assert_eq!(unclear(Stated::Length(0), head.as_bytes()), None, "{line}");
         }
+    }
+
+    #[test]
+    fn head_is_not_kept() {
+        let mut framing = Framing::default();
+        framing.received(b"GET / HTTP/1.1\r\nX: ");
+        framing.received(&[b'y'; 16 * 1024]);
+        assert_eq!(framing.unread.capacity(), 0);
     }
 
     #[test]

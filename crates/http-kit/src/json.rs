@@ -1,5 +1,6 @@
 //! Request bodies as strict JSON.
 
+mod missing;
 mod read;
 mod scan;
 
@@ -7,12 +8,14 @@ use std::fmt;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Visitor};
 use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::body;
 use crate::error::ApiError;
+
+pub use missing::UnknownFields;
 
 /// A JSON body, read whole and parsed before the handler runs. Always a handler's last
 /// argument: the credential is judged first.
@@ -29,6 +32,21 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         require_json(request.headers())?;
         let bytes = body::read(request.into_body()).await?;
         parse(&bytes).map(Self)
+    }
+}
+
+/// A JSON body with the fields that its route does not read, for routes that judge by themselves
+/// which fields are missing.
+#[derive(Debug, Clone)]
+pub struct JsonWithUnknown<T>(pub T, pub UnknownFields);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonWithUnknown<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        require_json(request.headers())?;
+        let bytes = body::read(request.into_body()).await?;
+        missing::read(&bytes).map(|(value, unknown)| Self(value, unknown))
     }
 }
 
@@ -56,9 +74,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OptionalJson<T> {
 /// 400 `invalid_json` naming what is wrong with the text, or 400 `invalid_request` naming the
 /// field and what was expected of it.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    let node = scan::read_object(bytes)
-        .map_err(|fault| ApiError::invalid("invalid_json", fault.to_string()))?;
-    T::deserialize(node).map_err(|fault| ApiError::invalid_request(fault.to_string()))
+    missing::read(bytes).map(|(value, _)| value)
 }
 
 fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
@@ -121,9 +137,7 @@ impl<'de> Deserialize<'de> for RawJson {
             }
         }
 
-        deserializer
-            .deserialize_newtype_struct(read::RAW, Text)
-            .map_err(D::Error::custom)
+        deserializer.deserialize_newtype_struct(read::RAW, Text)
     }
 }
 
@@ -182,6 +196,50 @@ mod tests {
         let (code, message) = fault::<Order>(text);
         assert_eq!(code, "invalid_request", "{message}");
         message
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Whole {
+        #[serde(rename = "firstName")]
+        _first_name: String,
+        #[serde(rename = "side")]
+        _side: Side,
+        #[serde(rename = "count")]
+        _count: u32,
+        #[serde(rename = "isFast")]
+        _is_fast: bool,
+        #[serde(rename = "parts")]
+        _parts: Vec<Part>,
+        #[serde(rename = "raw")]
+        _raw: RawJson,
+        #[serde(rename = "note")]
+        _note: Option<String>,
+    }
+
+    // rule: error.all-missing
+    #[test]
+    fn parse_names_all_missing_fields_and_misspelt_ones() {
+        let whole = |text: &str| fault::<Whole>(text).1;
+        assert_eq!(
+            whole("{}"),
+            "`firstName`, `side`, `count`, `isFast`, `parts` and `raw` are required."
+        );
+        assert_eq!(
+            whole(r#"{"firstname":"a","side":null,"count":1,"isFast":true,"parts":[],"raw":1}"#),
+            "`side` and `firstName` are required. `firstname` is no field of this request: did you mean `firstName`?"
+        );
+        assert_eq!(
+            whole(
+                r#"{"first_name":"a","side":"on_ramp","count":1,"isFast":true,"parts":[],"raw":1,"x":2}"#
+            ),
+            "`firstName` is required. `first_name` is no field of this request: did you mean `firstName`?"
+        );
+        // A field that is wrong is named first, as it was read first.
+        assert_eq!(whole(r#"{"count":"x"}"#), "`count` must be an integer.");
+        // A missing field within another is named by itself.
+        let nested =
+            r#"{"firstName":"a","side":"on_ramp","count":1,"isFast":true,"parts":[{}],"raw":1}"#;
+        assert_eq!(whole(nested), "`parts[0].name` is required.");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!
 //! A service merges its routes, closes the router with [`finish`] and hands it to [`serve`].
 
+mod admission;
 mod answer;
 mod body;
 mod browsers;
@@ -29,20 +30,21 @@ mod serve;
 mod site;
 mod throttle;
 
+pub use admission::Bounds;
 pub use answer::{Pen, Sent};
 pub use body::{BODY_LIMIT, read as read_body};
 pub use browsers::{Admitting, Browsers};
 pub use class::{
-    AnyKey, ClassLayer, Door, DoorConfig, Entitled, Guarded, Publishable, Sandbox, Secret, Wording,
+    AnyKey, ClassLayer, Door, DoorConfig, Entitled, Guarded, OwnPage, Publishable, Sandbox, Secret,
+    Wording,
 };
 pub use client_ip::{Peer, TrustedProxies};
-pub use docs_page::render_docs;
 pub use error::{ApiError, Kind};
 pub use error_docs::{ErrorDoc, SHARED_ERRORS, error_doc, errors_page};
 pub use idempotency::IdempotencyHeader;
-pub use json::{Json, OptionalJson, RawJson, parse as parse_json};
+pub use json::{Json, JsonWithUnknown, OptionalJson, RawJson, UnknownFields, parse as parse_json};
 pub use outer::{X_REQUEST_ID, finish};
-pub use pages::{Check, docs_route, health_routes, metrics_router, openapi_route, probes};
+pub use pages::{Check, Document, documentation, health_routes, metrics_router, probes};
 pub use path::PathId;
 pub use phase::Deadlines;
 pub use query::Query;

@@ -5,6 +5,7 @@ mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Deserialize;
 use utoipa::openapi::extensions::ExtensionsBuilder;
 use utoipa::openapi::path::{
     HttpMethod, Operation, OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem,
@@ -184,6 +185,28 @@ impl Contract {
         self
     }
 
+    /// Gives operations an example of their answer and, if they take a body, of their request, by
+    /// operation id: `{"listThings": {"request": …, "response": …}}`. The text is a JSON object
+    /// of recorded exchanges.
+    #[must_use]
+    pub fn examples(mut self, recorded: &str) -> Self {
+        let mut recorded: BTreeMap<String, Exchange> = match serde_json::from_str(recorded) {
+            Ok(recorded) => recorded,
+            Err(fault) => {
+                self.faults
+                    .push(format!("the examples cannot be read: {fault}"));
+                return self;
+            }
+        };
+        for operation in operations(&mut self.api.paths) {
+            let id = operation.operation_id.as_deref().unwrap_or_default();
+            if let Some(exchange) = recorded.remove(id) {
+                exchange.show_in(operation);
+            }
+        }
+        self
+    }
+
     /// Adds a schema that no operation mentions, such as the body of an event.
     #[must_use]
     pub fn schema(mut self, name: &str, schema: impl Into<RefOr<Schema>>) -> Self {
@@ -266,6 +289,15 @@ pub fn to_yaml(api: &OpenApi) -> Result<String, ContractFault> {
     Ok(yaml.lines().map(with_quotes).collect())
 }
 
+/// The same document as JSON.
+///
+/// # Errors
+/// Only if the document holds something JSON cannot express.
+pub fn to_json(api: &OpenApi) -> Result<String, ContractFault> {
+    let json = api.to_pretty_json();
+    json.map_err(|fault| ContractFault(vec![fault.to_string()]))
+}
+
 /// A line with its date or hexadecimal text in quotes. Our YAML is of version 1.2, where both are
 /// texts; many readers are of version 1.1, where they are not.
 fn with_quotes(line: &str) -> String {
@@ -295,6 +327,30 @@ fn is_date(value: &str) -> bool {
 /// Only if the document holds something JSON cannot express.
 pub fn to_value(api: &OpenApi) -> Result<serde_json::Value, ContractFault> {
     serde_json::to_value(api).map_err(|fault| ContractFault(vec![fault.to_string()]))
+}
+
+/// A request as it was sent, and its answer.
+#[derive(Debug, Deserialize)]
+struct Exchange {
+    request: Option<serde_json::Value>,
+    response: serde_json::Value,
+}
+
+impl Exchange {
+    fn show_in(self, operation: &mut Operation) {
+        if let Some(RefOr::T(body)) = &mut operation.request_body
+            && let Some(RefOr::T(content)) = body.content.get_mut(JSON)
+        {
+            content.example = self.request;
+        }
+        let responses = operation.responses.responses.iter_mut();
+        let mut good = responses.filter(|(status, _)| status.starts_with('2'));
+        if let Some((_, RefOr::T(response))) = good.next()
+            && let Some(RefOr::T(content)) = response.content.get_mut(JSON)
+        {
+            content.example = Some(self.response);
+        }
+    }
 }
 
 fn name_of(tag: &Tag) -> String {
@@ -507,77 +563,4 @@ pub fn list_of(schema: &str) -> RefOr<Schema> {
 }
 
 #[cfg(test)]
-mod tests {
-    use utoipa::openapi::{InfoBuilder, OpenApiBuilder, PathsBuilder};
-
-    use super::*;
-    use crate::error_docs::SHARED_ERRORS;
-
-    #[test]
-    fn an_operation_without_documented_errors_is_noticed() {
-        let operation = |id: &str| OperationBuilder::new().operation_id(Some(id)).build();
-        for method in [HttpMethod::Get, HttpMethod::Head, HttpMethod::Trace] {
-            let mut paths = Paths::new();
-            for id in ["known", "forgotten"] {
-                let item = PathItem::new(method.clone(), operation(id));
-                paths.paths.insert(format!("/{id}"), item);
-            }
-            let api = OpenApiBuilder::new()
-                .info(InfoBuilder::new().build())
-                .paths(paths)
-                .build();
-            let contract = Contract::new(api, SHARED_ERRORS.iter().copied());
-            let fault = contract.errors("known", &["unauthorized"]).finish();
-            assert_eq!(
-                fault.err().map(|fault| fault.0),
-                Some(vec!["operation `forgotten` documents no errors".to_owned()])
-            );
-        }
-    }
-
-    #[test]
-    fn an_operation_under_an_undescribed_group_is_noticed() {
-        let operation = OperationBuilder::new()
-            .operation_id(Some("listStars"))
-            .tag("Stars")
-            .build();
-        let api = OpenApiBuilder::new()
-            .paths(PathsBuilder::new().path("/stars", PathItem::new(HttpMethod::Get, operation)))
-            .build();
-        let contract = |groups| {
-            Contract::new(api.clone(), SHARED_ERRORS.iter().copied())
-                .errors("listStars", &["unauthorized"])
-                .tags(groups)
-                .finish()
-        };
-        assert!(contract(&[("Stars", "What shines.")]).is_ok());
-        assert_eq!(
-            contract(&[("Moons", "What reflects.")])
-                .err()
-                .map(|fault| fault.0),
-            Some(vec![
-                "operation `listStars` stands under unknown `Stars`".to_owned()
-            ])
-        );
-    }
-
-    #[test]
-    fn dates_and_addresses_are_texts_to_every_reader() {
-        for (line, written) in [
-            ("  version: 2026-05-25", "  version: '2026-05-25'\n"),
-            (
-                "    example: 2026-05-25T12:00:00.000Z",
-                "    example: '2026-05-25T12:00:00.000Z'\n",
-            ),
-            ("  - 2026-05-25", "  - '2026-05-25'\n"),
-            (
-                "  description: 2026-05-25 is the version",
-                "  description: 2026-05-25 is the version\n",
-            ),
-            ("  count: 2026", "  count: 2026\n"),
-            ("  example: 0x5aAe", "  example: '0x5aAe'\n"),
-        ] {
-            assert_eq!(with_quotes(line), written);
-        }
-    }
-}
+mod tests;

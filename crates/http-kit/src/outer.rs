@@ -283,7 +283,7 @@ mod tests {
     fn app() -> Router {
         let routes = Router::new()
             .route("/v1/things/{id}", get(async || "fine"))
-            .route("/v1/refused", get(async || ApiError::not_found()))
+            .route("/v1/refused", get(async || ApiError::not_found("thing")))
             .route(
                 "/v1/panic",
                 get(async || -> &'static str { panic!("with a secret") }),

@@ -1,24 +1,94 @@
 //! Routes that need no key: the reference, the contract, and the probes.
 
+use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{HeaderName, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Counting;
 use serde::Serialize;
+use utoipa::openapi::OpenApi;
 
+use crate::docs_page::{Linked, render_docs};
 use crate::error::ApiError;
+use crate::error_docs::ErrorDoc;
+use crate::openapi::{ContractFault, to_json, to_value, to_yaml};
 
-/// The page's own rule: no script can run in it, nothing is fetched, nobody frames it.
-const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/// The page's own rule: no script can run in it, nothing is fetched but the icon, nobody frames it.
+const PAGE_POLICY: &str = "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const DOCS: &str = "/docs";
+const ICON: &str = include_str!("docs_page/icon.svg");
 
-/// `GET /docs`: the reference as HTML.
-pub fn docs_route<S: Clone + Send + Sync + 'static>(html: String) -> Router<S> {
+/// A document that a service publishes.
+#[derive(Clone)]
+pub struct Document {
+    /// Its name under `/openapi/`, without an ending, such as `pools-v1`.
+    pub name: &'static str,
+    /// The document.
+    pub api: OpenApi,
+}
+
+impl fmt::Debug for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Document({})", self.name)
+    }
+}
+
+impl Document {
+    fn path(&self, ending: &str) -> String {
+        format!("/openapi/{}.{ending}", self.name)
+    }
+}
+
+/// Everything that documents a service: the reference page of its contract at `/docs`, which `/`
+/// leads to; every document as YAML and as JSON; and an icon. The page links every document.
+///
+/// # Errors
+/// [`ContractFault`] if a document holds what YAML or JSON cannot express.
+pub fn documentation<S: Clone + Send + Sync + 'static>(
+    contract: &Document,
+    beside: &[Document],
+    errors: &[ErrorDoc],
+) -> Result<Router<S>, ContractFault> {
+    let mut router = Router::new();
+    let mut linked = Vec::new();
+    for document in std::iter::once(contract).chain(beside) {
+        let (yaml_path, json_path) = (document.path("yaml"), document.path("json"));
+        router = router
+            .route(
+                &yaml_path,
+                fixed("application/yaml", to_yaml(&document.api)?),
+            )
+            .route(
+                &json_path,
+                fixed("application/json", to_json(&document.api)?),
+            );
+        linked.push(Linked {
+            title: document.api.info.title.clone(),
+            yaml_path,
+            json_path,
+        });
+    }
+    let html = render_docs(&to_value(&contract.api)?, errors, &linked);
+    // `/` may lead elsewhere one day, so browsers are not told to remember it.
+    let to_docs = || get(|| ready(Redirect::temporary(DOCS)));
+    let json_path = contract.path("json");
+    let to_json = move || get(move || ready(Redirect::temporary(&json_path)));
+    Ok(router
+        .route(DOCS, page(html))
+        .route("/", to_docs())
+        .route("/docs/", to_docs())
+        .route("/openapi", to_json.clone()())
+        .route("/openapi.json", to_json())
+        .route("/favicon.ico", fixed("image/svg+xml", ICON.to_owned())))
+}
+
+fn page<S: Clone + Send + Sync + 'static>(html: String) -> MethodRouter<S> {
     let page = Bytes::from(html);
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
@@ -26,21 +96,18 @@ pub fn docs_route<S: Clone + Send + Sync + 'static>(html: String) -> Router<S> {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    Router::new().route("/docs", get(move || ready((headers, page.clone()))))
+    get(move || ready((headers, page.clone())))
 }
 
-/// `GET /openapi/<name>`: a published document, as YAML.
-pub fn openapi_route<S: Clone + Send + Sync + 'static>(name: &str, yaml: String) -> Router<S> {
-    let document = Bytes::from(yaml);
+/// A text that never changes while the process lives.
+fn fixed<S: Clone + Send + Sync + 'static>(kind: &'static str, text: String) -> MethodRouter<S> {
+    let text = Bytes::from(text);
     let headers: [(HeaderName, &str); 3] = [
-        (header::CONTENT_TYPE, "application/yaml"),
+        (header::CONTENT_TYPE, kind),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    Router::new().route(
-        &format!("/openapi/{name}"),
-        get(move || ready((headers, document.clone()))),
-    )
+    get(move || ready((headers, text.clone())))
 }
 
 /// `GET /metrics`, and 404 for everything else: what a private listener serves. Not to be closed with
@@ -88,6 +155,9 @@ impl Check {
     }
 }
 
+/// The paths of the probes: what the reserved share of the connections serves.
+pub(crate) const HEALTH_PATHS: [&str; 2] = ["/health", "/health/ready"];
+
 /// `GET /health` says that the process is alive; `GET /health/ready` that it can serve.
 pub fn health_routes<S, F, R>(checks: F) -> Router<S>
 where
@@ -95,10 +165,11 @@ where
     F: Fn() -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Vec<Check>> + Send,
 {
+    let [alive_path, ready_path] = HEALTH_PATHS;
     Router::new()
-        .route("/health", get(|| ready(alive())))
+        .route(alive_path, get(|| ready(alive())))
         .route(
-            "/health/ready",
+            ready_path,
             get(move || {
                 let found = checks();
                 async move { readiness(found.await) }
@@ -192,16 +263,41 @@ mod tests {
         )
     }
 
+    fn document(name: &'static str, title: &str) -> Document {
+        let info = utoipa::openapi::Info::new(title, "1");
+        let api = OpenApi::new(info, utoipa::openapi::Paths::new());
+        Document { name, api }
+    }
+
     #[tokio::test]
-    async fn serves_pages_with_their_types() {
-        let app =
-            docs_route("<p>".to_owned()).merge(openapi_route("pools-v1.yaml", "a: 1\n".to_owned()));
-        let (answer, body) = fetch(app.clone(), "/docs").await;
-        assert_eq!(body, "<p>");
-        assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
-        let (answer, body) = fetch(app, "/openapi/pools-v1.yaml").await;
-        assert_eq!(body, "a: 1\n");
-        assert_eq!(answer.headers()["content-type"], "application/yaml");
+    async fn documentation_serves_pages_and_leads_to_them() {
+        let main = document("things-v1", "Things");
+        let beside = [document("things-helpers-v1", "Helpers")];
+        let app = documentation(&main, &beside, &[]).unwrap();
+        for (path, kind, text) in [
+            ("/docs", "text/html; charset=utf-8", "<!doctype html>"),
+            ("/openapi/things-v1.yaml", "application/yaml", "openapi: 3."),
+            ("/openapi/things-v1.json", "application/json", "{\n"),
+            ("/openapi/things-helpers-v1.json", "application/json", "{\n"),
+            ("/favicon.ico", "image/svg+xml", "<svg"),
+        ] {
+            let (answer, body) = fetch(app.clone(), path).await;
+            assert_eq!(answer.headers()["content-type"], kind, "{path}");
+            assert!(body.starts_with(text), "{path}: {body}");
+        }
+        for (path, target) in [
+            ("/", "/docs"),
+            ("/docs/", "/docs"),
+            ("/openapi", "/openapi/things-v1.json"),
+            ("/openapi.json", "/openapi/things-v1.json"),
+        ] {
+            let (answer, _) = fetch(app.clone(), path).await;
+            assert_eq!(answer.status(), 307, "{path}");
+            assert_eq!(answer.headers()["location"], target, "{path}");
+        }
+        for path in ["/docs/x", "/openapi/", "/openapi/x.json", "/favicon.svg"] {
+            assert_eq!(fetch(app.clone(), path).await.0.status(), 404, "{path}");
+        }
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! Ids in paths.
 
+use std::convert::Infallible;
+
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 
@@ -10,29 +12,35 @@ use crate::error::ApiError;
 /// What cannot be an id (invalid UTF-8, a NUL) is simply not found, as is whatever the caller
 /// cannot parse.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathId(pub String);
+pub struct PathId(Option<String>);
 
 impl PathId {
-    /// Parses the id; a wrong shape is 404 `resource_not_found`.
+    /// Parses the id of a `kind` of object, such as `pool`; a wrong shape is 404
+    /// `resource_not_found`.
     ///
     /// # Errors
     /// 404 where `parse` finds nothing.
-    pub fn parse<T>(&self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, ApiError> {
-        parse(&self.0).ok_or_else(ApiError::not_found)
+    pub fn parse<T>(
+        &self,
+        kind: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ApiError> {
+        let text = self.0.as_deref();
+        text.and_then(parse)
+            .ok_or_else(|| ApiError::not_found(kind))
     }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
-    type Rejection = ApiError;
+    type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let params = RawPathParams::from_request_parts(parts, state)
-            .await
-            .map_err(|_| ApiError::not_found())?;
-        match params.iter().next() {
-            Some((_, value)) if !value.contains('\0') => Ok(Self(value.to_owned())),
-            _ => Err(ApiError::not_found()),
-        }
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let params = params.ok();
+        let first = params.as_ref().and_then(|params| params.iter().next());
+        let text = first.map(|(_, value)| value);
+        let possible = text.filter(|value| !value.contains('\0'));
+        Ok(Self(possible.map(str::to_owned)))
     }
 }
 
@@ -48,7 +56,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_impossible_id_is_not_found() {
-        let app = Router::new().route("/things/{id}/parts", get(async |id: PathId| id.0));
+        let read = async |id: PathId| id.parse("thing", |text| Some(text.to_owned()));
+        let app = Router::new().route("/things/{id}/parts", get(read));
         for (path, status) in [
             ("/things/abc/parts", 200),
             ("/things/a%20b/parts", 200),

@@ -22,11 +22,13 @@ use crate::framing::{Framing, Stated, Unclear};
 /// How long a connection may take over each thing it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
+    /// From the connection to the first byte of its first request.
+    pub first_byte: Duration,
     /// From the first byte of a request until its head is complete.
     pub header: Duration,
     /// From then until its body is complete.
     pub body: Duration,
-    /// Without any request.
+    /// Without any request, after the first.
     pub idle: Duration,
     /// From the moment an answer cannot be written on until all of it has been.
     pub write: Duration,
@@ -37,11 +39,29 @@ pub struct Deadlines {
 impl Default for Deadlines {
     fn default() -> Self {
         Self {
+            first_byte: Duration::from_secs(5),
             header: Duration::from_secs(10),
             body: Duration::from_secs(15),
             idle: Duration::from_secs(60),
             write: Duration::from_secs(15),
             shutdown: Duration::from_secs(25),
+        }
+    }
+}
+
+/// How long a connection of the reserved share may take over its head.
+const RESERVED_HEAD: Duration = Duration::from_secs(1);
+/// How long a connection of the reserved share may take to read its answer.
+const RESERVED_WRITE: Duration = Duration::from_secs(2);
+
+impl Deadlines {
+    /// The deadlines of the reserved share, whose places have to be free again soon.
+    pub(crate) fn reserved(self) -> Self {
+        Self {
+            first_byte: self.first_byte.min(RESERVED_HEAD),
+            header: self.header.min(RESERVED_HEAD),
+            write: self.write.min(RESERVED_WRITE),
+            ..self
         }
     }
 }
@@ -93,7 +113,7 @@ impl Progress {
             deadlines,
             inner: Mutex::new(Inner {
                 phase: Phase::Idle,
-                phase_due: Some(Instant::now() + deadlines.idle),
+                phase_due: Some(Instant::now() + deadlines.first_byte),
                 write_due: None,
                 framing: Framing::default(),
                 body_open: false,

@@ -1,5 +1,8 @@
 //! The listener: accepts connections, bounds their number, and stops in order.
 //!
+//! It never stops accepting while it runs, because a backlog full of silent connections would keep
+//! every other client waiting. What is over a bound is answered and closed; see `admission`.
+//!
 //! The accept loop is our own because the stock one installs no timer, so that a client could
 //! hold a connection for ever by sending its head one byte at a time.
 
@@ -11,11 +14,12 @@ use axum::Router;
 use instruments::http::{self, Connection};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::conn::{Shared, drive};
+use crate::admission::{Admission, Bounds, Place, Share};
+use crate::conn::{Shared, drive, turn_away};
 use crate::phase::Deadlines;
 use crate::site::Site;
 
@@ -28,19 +32,19 @@ pub struct Options {
     pub site: Site,
     /// How long each step of a connection may take.
     pub deadlines: Deadlines,
-    /// How many connections are served at once; further ones wait in the system's backlog.
-    pub max_connections: usize,
+    /// How many connections are served at once.
+    pub bounds: Bounds,
 }
 
 impl Options {
-    /// A public listener with the documented deadlines and room for 8,192 connections.
+    /// A public listener with the documented deadlines and bounds.
     #[must_use]
     pub fn new(site: Site) -> Self {
         Self {
             name: "public",
             site,
             deadlines: Deadlines::default(),
-            max_connections: 8192,
+            bounds: Bounds::default(),
         }
     }
 }
@@ -68,7 +72,7 @@ pub async fn serve(
     let connections = TaskTracker::new();
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = accept(&listener, &shared, &connections, &shutdown, options.max_connections) => {}
+        () = accept(&listener, &shared, &connections, &shutdown, options.bounds) => {}
     }
     drop(listener);
     connections.close();
@@ -92,10 +96,12 @@ async fn accept(
     shared: &Arc<Shared>,
     connections: &TaskTracker,
     shutdown: &CancellationToken,
-    max_connections: usize,
+    bounds: Bounds,
 ) {
-    let room = Arc::new(Semaphore::new(max_connections));
-    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
+    let admission = Admission::new(bounds);
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let mut warned = None;
+    loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(fault) if is_of_one_connection(&fault) => continue,
@@ -109,13 +115,44 @@ async fn accept(
         };
         // Answers are small and complete: waiting to fill a packet would only delay them.
         let _ = stream.set_nodelay(true);
+        let place = admission.admit(peer.ip());
+        if place.as_ref().map(Place::share) != Some(Share::Full) {
+            http::over_bound(shared.name);
+            warn_of_bounds(&mut warned);
+        }
+        let Some(place) = place else {
+            let site = shared.site.clone();
+            // If this many are being refused already, the connection is closed without an answer.
+            if let Ok(refusal) = Arc::clone(&refusals).try_acquire_owned() {
+                connections.spawn(async move {
+                    turn_away(stream, site).await;
+                    drop(refusal);
+                });
+            }
+            continue;
+        };
         let shared = Arc::clone(shared);
         let shutdown = shutdown.clone();
         let counted = Connection::accepted(shared.name);
         connections.spawn(async move {
-            drive(stream, peer, shared, shutdown).await;
+            drive(stream, peer, place.share(), shared, shutdown).await;
             drop((place, counted));
         });
+    }
+}
+
+/// How many connections without a place are told so at once.
+const REFUSALS: usize = 64;
+/// How often the log says that connections are over a bound.
+const WARN_EVERY: Duration = Duration::from_secs(60);
+
+fn warn_of_bounds(warned: &mut Option<Instant>) {
+    let now = Instant::now();
+    if warned.is_none_or(|last| now.duration_since(last) >= WARN_EVERY) {
+        *warned = Some(now);
+        tracing::warn!(
+            "Connections are over a bound. They are served health checks only. See PENSTOCK_CONNECTIONS and PENSTOCK_CONNECTIONS_PER_ADDRESS"
+        );
     }
 }
 
@@ -129,460 +166,4 @@ fn is_of_one_connection(fault: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::SocketAddr;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use axum::routing::{get, post};
-    use serde::Deserialize;
-    use serde_json::Value;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpStream;
-    use tokio::task::JoinHandle;
-    use tokio::time::Instant;
-
-    use super::*;
-    use crate::json::Json;
-    use crate::outer::finish;
-    use crate::site::testing::site;
-
-    const SHORT: Duration = Duration::from_millis(150);
-
-    #[derive(Deserialize)]
-    struct Thing {
-        name: String,
-    }
-
-    fn routes(done: Arc<AtomicU32>) -> Router {
-        Router::new()
-            .route("/fast", get(async || "fast"))
-            .route(
-                "/slow",
-                get(async move || {
-                    sleep(3 * SHORT).await;
-                    done.fetch_add(1, Ordering::SeqCst);
-                    "slow"
-                }),
-            )
-            .route(
-                "/panic",
-                get(async || -> &'static str { panic!("deliberate") }),
-            )
-            .route(
-                "/late-panic",
-                get(async || -> &'static str {
-                    sleep(Duration::from_millis(5)).await;
-                    panic!("deliberate")
-                }),
-            )
-            .route("/echo", post(async |Json(thing): Json<Thing>| thing.name))
-            .route("/ignore", post(async || "ignored"))
-            .route("/big", get(async || vec![b'x'; 32 * 1024 * 1024]))
-    }
-
-    struct Server {
-        at: SocketAddr,
-        stop: CancellationToken,
-        /// How often `/slow` has run to its end.
-        done: Arc<AtomicU32>,
-        task: JoinHandle<io::Result<()>>,
-    }
-
-    /// Listens with deadlines of [`SHORT`], except those that a test does not want to meet.
-    async fn start(change: impl FnOnce(&mut Options)) -> Server {
-        let mut options = Options::new(site());
-        options.deadlines = Deadlines {
-            header: SHORT,
-            body: SHORT,
-            idle: 4 * SHORT,
-            write: 2 * SHORT,
-            shutdown: 10 * SHORT,
-        };
-        change(&mut options);
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let at = listener.local_addr().unwrap();
-        let stop = CancellationToken::new();
-        let done = Arc::new(AtomicU32::new(0));
-        let router = finish(routes(Arc::clone(&done)), site());
-        let task = tokio::spawn(serve(listener, router, options, stop.clone()));
-        Server {
-            at,
-            stop,
-            done,
-            task,
-        }
-    }
-
-    async fn connect(server: &Server) -> TcpStream {
-        TcpStream::connect(server.at).await.unwrap()
-    }
-
-    /// Sends bytes and reads until the server closes.
-    async fn exchange(server: &Server, bytes: &[u8]) -> String {
-        let mut stream = connect(server).await;
-        stream.write_all(bytes).await.unwrap();
-        read_to_end(&mut stream).await
-    }
-
-    async fn read_to_end(stream: &mut TcpStream) -> String {
-        let mut answer = Vec::new();
-        timeout(Duration::from_secs(5), stream.read_to_end(&mut answer))
-            .await
-            .expect("the server closes")
-            .unwrap();
-        String::from_utf8(answer).unwrap()
-    }
-
-    /// Reads one answer that has a length, and leaves the connection open.
-    async fn read_answer(stream: &mut TcpStream) -> String {
-        let mut answer = Vec::new();
-        loop {
-            let text = String::from_utf8_lossy(&answer);
-            if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                let length: usize = header_of(head, "content-length").parse().unwrap();
-                if body.len() >= length {
-                    return text.into_owned();
-                }
-            }
-            let mut part = [0; 1024];
-            let read = stream.read(&mut part).await.unwrap();
-            assert_ne!(
-                read,
-                0,
-                "closed early: {}",
-                String::from_utf8_lossy(&answer)
-            );
-            answer.extend_from_slice(&part[..read]);
-        }
-    }
-
-    fn header_of<'a>(head: &'a str, name: &str) -> &'a str {
-        head.lines()
-            .filter_map(|line| line.split_once(": "))
-            .find(|(known, _)| known.eq_ignore_ascii_case(name))
-            .map_or("", |(_, value)| value)
-    }
-
-    fn assert_envelope(answer: &str, status: u16, code: &str) {
-        let (head, body) = answer.split_once("\r\n\r\n").expect(answer);
-        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-        let value: Value = serde_json::from_str(body).expect(answer);
-        assert_eq!(value["code"], code, "{answer}");
-        assert_eq!(value["statusCode"], status);
-        assert_eq!(value["request_id"], header_of(head, "x-request-id"));
-        assert_eq!(header_of(head, "content-length"), body.len().to_string());
-        assert_eq!(header_of(head, "content-type"), "application/json");
-    }
-
-    fn assert_closes(answer: &str) {
-        assert_eq!(header_of(answer, "connection"), "close", "{answer}");
-    }
-
-    #[tokio::test]
-    async fn answers_and_keeps_the_connection() {
-        let server = start(|_| {}).await;
-        let mut stream = connect(&server).await;
-        for _ in 0..3 {
-            stream
-                .write_all(b"GET /fast HTTP/1.1\r\nHost: x\r\n\r\n")
-                .await
-                .unwrap();
-            assert!(read_answer(&mut stream).await.ends_with("fast"));
-        }
-        let body = "{\"name\":\"abc\"}";
-        let request = format!(
-            "POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        assert!(read_answer(&mut stream).await.ends_with("abc"));
-        let chunked = b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"name\":\r\n6\r\n\"abc\"}\r\n0\r\n\r\n";
-        stream.write_all(chunked).await.unwrap();
-        assert!(read_answer(&mut stream).await.ends_with("abc"));
-        stream.write_all(chunked).await.unwrap();
-        assert!(read_answer(&mut stream).await.ends_with("abc"));
-    }
-
-    #[tokio::test]
-    async fn answers_pipelined_requests_in_order() {
-        let server = start(|_| {}).await;
-        let answer = exchange(
-            &server,
-            b"GET /fast HTTP/1.1\r\n\r\nGET /slow HTTP/1.1\r\n\r\nGET /panic HTTP/1.1\r\nConnection: close\r\n\r\n",
-        )
-        .await;
-        let order: Vec<&str> = answer.matches("HTTP/1.1 ").collect();
-        assert_eq!(order.len(), 3, "{answer}");
-        assert!(answer.find("fast") < answer.find("slow"));
-        assert!(answer.find("slow") < answer.find("internal_error"));
-    }
-
-    #[tokio::test]
-    async fn a_dripping_head_is_timed_out_with_an_envelope() {
-        let server = start(|_| {}).await;
-        let mut stream = connect(&server).await;
-        let begun = Instant::now();
-        for part in [&b"GET /fast"[..], b" HTTP/1.1\r\n", b"X: y\r\n"] {
-            stream.write_all(part).await.unwrap();
-            sleep(SHORT / 5).await;
-        }
-        let answer = read_to_end(&mut stream).await;
-        assert_envelope(&answer, 408, "request_timeout");
-        assert_closes(&answer);
-        assert!(begun.elapsed() < 3 * SHORT);
-    }
-
-    #[tokio::test]
-    async fn an_idle_connection_outlives_the_head_deadline_and_is_closed_silently() {
-        let server = start(|_| {}).await;
-        let mut stream = connect(&server).await;
-        sleep(2 * SHORT).await;
-        stream
-            .write_all(b"GET /fast HTTP/1.1\r\n\r\n")
-            .await
-            .unwrap();
-        assert!(read_answer(&mut stream).await.ends_with("fast"));
-        sleep(2 * SHORT).await;
-        stream
-            .write_all(b"GET /fast HTTP/1.1\r\n\r\n")
-            .await
-            .unwrap();
-        assert!(read_answer(&mut stream).await.ends_with("fast"));
-        assert_eq!(read_to_end(&mut stream).await, "");
-    }
-
-    #[tokio::test]
-    async fn a_slow_body_is_timed_out() {
-        let server = start(|_| {}).await;
-        let answer = exchange(
-            &server,
-            b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"na",
-        )
-        .await;
-        assert_envelope(&answer, 408, "request_timeout");
-        assert_closes(&answer);
-    }
-
-    #[tokio::test]
-    async fn a_body_that_breaks_off_is_refused() {
-        let server = start(|_| {}).await;
-        let mut stream = connect(&server).await;
-        stream
-            .write_all(b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
-            .await
-            .unwrap();
-        stream.shutdown().await.unwrap();
-        assert_envelope(&read_to_end(&mut stream).await, 400, "invalid_request");
-        let answer = exchange(
-            &server,
-            b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        )
-        .await;
-        assert_envelope(&answer, 400, "invalid_request");
-    }
-
-    #[tokio::test]
-    async fn a_large_body_is_refused_without_losing_the_answer() {
-        let server = start(|_| {}).await;
-        let mut request = b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n".to_vec();
-        request.resize(request.len() + 900_000, b'x');
-        let answer = exchange(&server, &request).await;
-        assert_envelope(&answer, 413, "body_too_large");
-        assert_closes(&answer);
-    }
-
-    #[tokio::test]
-    async fn a_body_that_no_handler_reads_does_no_harm() {
-        let server = start(|_| {}).await;
-        let mut stream = connect(&server).await;
-        for _ in 0..2 {
-            stream
-                .write_all(b"POST /ignore HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")
-                .await
-                .unwrap();
-            assert!(read_answer(&mut stream).await.ends_with("ignored"));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_panic_is_an_answer() {
-        let server = start(|_| {}).await;
-        let mut stream = connect(&server).await;
-        for path in ["/panic", "/late-panic"] {
-            let request = format!("GET {path} HTTP/1.1\r\n\r\n");
-            stream.write_all(request.as_bytes()).await.unwrap();
-            assert_envelope(&read_answer(&mut stream).await, 500, "internal_error");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_client_that_hangs_up_cancels_nothing() {
-        let server = start(|_| {}).await;
-        let mut stream = connect(&server).await;
-        stream
-            .write_all(b"GET /slow HTTP/1.1\r\n\r\n")
-            .await
-            .unwrap();
-        sleep(SHORT).await;
-        drop(stream);
-        sleep(4 * SHORT).await;
-        assert_eq!(server.done.load(Ordering::SeqCst), 1);
-    }
-
-    #[tokio::test]
-    async fn a_client_may_close_its_side_and_still_be_answered() {
-        let server = start(|_| {}).await;
-        let mut stream = connect(&server).await;
-        stream
-            .write_all(b"GET /slow HTTP/1.1\r\n\r\n")
-            .await
-            .unwrap();
-        stream.shutdown().await.unwrap();
-        assert!(read_to_end(&mut stream).await.ends_with("slow"));
-    }
-
-    #[tokio::test]
-    async fn heads_that_are_too_large_wear_the_envelope() {
-        let server = start(|_| {}).await;
-        let large = format!("GET /fast HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(33 * 1024));
-        let huge = format!(
-            "GET /fast HTTP/1.1\r\nX: {}\r\n\r\n",
-            "y".repeat(900 * 1024)
-        );
-        let path = format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(70 * 1024));
-        let fields = |count: usize| {
-            format!(
-                "GET /fast HTTP/1.1\r\n{}Connection: close\r\n\r\n",
-                "X: y\r\n".repeat(count - 1)
-            )
-        };
-        for request in [large, huge, path, fields(101)] {
-            let answer = exchange(&server, request.as_bytes()).await;
-            assert_envelope(&answer, 431, "headers_too_large");
-            assert_closes(&answer);
-        }
-        assert!(
-            exchange(&server, fields(100).as_bytes())
-                .await
-                .ends_with("fast")
-        );
-        let fits = format!(
-            "GET /fast HTTP/1.1\r\nConnection: close\r\nX: {}\r\n\r\n",
-            "y".repeat(31 * 1024)
-        );
-        assert!(exchange(&server, fits.as_bytes()).await.ends_with("fast"));
-    }
-
-    #[tokio::test]
-    async fn garbage_wears_the_envelope() {
-        let server = start(|_| {}).await;
-        for garbage in [
-            &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..],
-            b"hello\r\n\r\n",
-            b"GET /a b HTTP/1.1\r\n\r\n",
-            b"GET / HTTP/3.7\r\n\r\n",
-            b"GET / HTTP/1.1\r\nbad header\r\n\r\n",
-            b"GET / HTTP/1.1\r\nX : y\r\n\r\n",
-            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-            b"POST /echo HTTP/1.1\r\nContent-Length: 1, 2\r\n\r\n{}",
-            b"POST /echo HTTP/1.1\r\nContent-Length: -1\r\n\r\n{}",
-            b"POST /echo HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-            b"POST /echo HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n{}",
-        ] {
-            let answer = exchange(&server, garbage).await;
-            assert_envelope(&answer, 400, "invalid_request");
-            assert_closes(&answer);
-        }
-        let second = exchange(&server, b"GET /fast HTTP/1.1\r\n\r\nnonsense\r\n\r\n").await;
-        let (first, second) = second.split_at(second.find("fast").unwrap() + 4);
-        assert!(first.starts_with("HTTP/1.1 200"));
-        assert_envelope(second, 400, "invalid_request");
-    }
-
-    #[tokio::test]
-    async fn a_length_stated_twice_is_refused_and_nothing_is_smuggled() {
-        let server = start(|_| {}).await;
-        for request in [
-            "POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /fast HTTP/1.1\r\n\r\n",
-            "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\ncontent-length: 40\r\n\r\n0\r\n\r\nGET /fast HTTP/1.1\r\n\r\n",
-            "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
-        ] {
-            let answer = exchange(&server, request.as_bytes()).await;
-            assert_envelope(&answer, 400, "invalid_request");
-            assert_closes(&answer);
-        }
-        let answer = exchange(
-            &server,
-            b"GET /fast HTTP/1.1\r\n\r\nPOST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
-        )
-        .await;
-        assert!(answer.contains("HTTP/1.1 400 "), "{answer}");
-    }
-
-    #[tokio::test]
-    async fn an_answer_that_is_not_read_is_given_up() {
-        let server = start(|_| {}).await;
-        let mut stream = connect(&server).await;
-        stream
-            .write_all(b"GET /big HTTP/1.1\r\n\r\n")
-            .await
-            .unwrap();
-        sleep(6 * SHORT).await;
-        let mut answer = Vec::new();
-        let end = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer))
-            .await
-            .unwrap();
-        assert!(end.is_err() || answer.len() < 32 * 1024 * 1024);
-    }
-
-    #[tokio::test]
-    async fn stops_in_order() {
-        let server = start(|_| {}).await;
-        let idle = connect(&server).await;
-        let mut busy = connect(&server).await;
-        busy.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
-        let mut gone = connect(&server).await;
-        gone.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
-        sleep(SHORT).await;
-        drop(gone);
-        server.stop.cancel();
-        let answer = read_to_end(&mut busy).await;
-        assert!(answer.ends_with("slow"), "{answer}");
-        server.task.await.unwrap().unwrap();
-        assert_eq!(server.done.load(Ordering::SeqCst), 2);
-        drop(idle);
-        assert!(TcpStream::connect(server.at).await.is_err());
-    }
-
-    #[tokio::test]
-    async fn shutdown_does_not_wait_longer_than_its_grace() {
-        let server = start(|options| options.deadlines.shutdown = SHORT).await;
-        let mut busy = connect(&server).await;
-        busy.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
-        sleep(SHORT / 3).await;
-        let begun = Instant::now();
-        server.stop.cancel();
-        server.task.await.unwrap().unwrap();
-        assert!(begun.elapsed() < 2 * SHORT);
-    }
-
-    #[tokio::test]
-    async fn connections_are_bounded() {
-        let server = start(|options| options.max_connections = 1).await;
-        let mut first = connect(&server).await;
-        first
-            .write_all(b"GET /fast HTTP/1.1\r\n\r\n")
-            .await
-            .unwrap();
-        read_answer(&mut first).await;
-        let mut second = connect(&server).await;
-        second
-            .write_all(b"GET /fast HTTP/1.1\r\n\r\n")
-            .await
-            .unwrap();
-        let early = timeout(SHORT, read_answer(&mut second)).await;
-        assert!(early.is_err(), "served beyond the bound");
-        drop(first);
-        assert!(read_answer(&mut second).await.ends_with("fast"));
-    }
-}
+mod tests;

@@ -79,8 +79,8 @@ impl Site {
 
     /// The clock of the process, for what is throttled or measured here.
     #[must_use]
-    pub fn clock(&self) -> &dyn Clock {
-        &*self.0.clock
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.clock
     }
 
     /// Where an error code is explained.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use instruments::http;
+use partner_core::Access;
 use partner_core::throttle::{Tier, Verdict};
 
 use crate::error::ApiError;
@@ -14,8 +15,10 @@ use crate::error::ApiError;
 pub enum Whose {
     /// Those of one API key; judged after the key.
     Credential,
-    /// Those of one client address; judged before anything else.
+    /// Those of one client network: an IPv4 address or an IPv6 /64; judged before anything else.
     Client,
+    /// Those of one client network with one API key; judged after the key.
+    CredentialFromClient,
 }
 
 impl Whose {
@@ -24,19 +27,27 @@ impl Whose {
         match self {
             Self::Credential => "credential",
             Self::Client => "address",
+            Self::CredentialFromClient => "credential_and_address",
         }
     }
 }
 
+/// A partner's own tier in place of a route's tiers, if the partner has one.
+pub(crate) type OwnTier = fn(&Access) -> Option<Tier>;
+
 /// The limit of a route or of a group of routes.
 #[derive(Debug, Clone)]
-pub struct Limit(Arc<Fields>);
+pub struct Limit {
+    fields: Arc<Fields>,
+    own: Option<OwnTier>,
+}
 
 #[derive(Debug)]
 struct Fields {
     group: &'static str,
     whose: Whose,
     tiers: Box<[Tier]>,
+    ceiling: Box<[Tier]>,
     headers: Box<[TierHeaders]>,
 }
 
@@ -55,41 +66,106 @@ impl Limit {
     pub fn new(group: &'static str, whose: Whose, tiers: impl Into<Box<[Tier]>>) -> Self {
         let tiers = tiers.into();
         http::limited(group, whose.as_str(), tiers.iter().map(|tier| tier.name));
+        Self::of_tiers(group, whose, tiers, Box::default())
+    }
+
+    /// The same limit under a ceiling: these tiers count every admitted request of one API key,
+    /// from all clients together. Their names differ from those of the limit's own tiers.
+    #[must_use]
+    pub fn under_ceiling(&self, ceiling: impl Into<Box<[Tier]>>) -> Self {
+        let ceiling = ceiling.into();
+        let names = ceiling.iter().map(|tier| tier.name);
+        http::limited(self.group(), Whose::Credential.as_str(), names);
+        Self::of_tiers(
+            self.group(),
+            self.whose(),
+            self.fields.tiers.clone(),
+            ceiling,
+        )
+    }
+
+    fn of_tiers(
+        group: &'static str,
+        whose: Whose,
+        tiers: Box<[Tier]>,
+        ceiling: Box<[Tier]>,
+    ) -> Self {
         let headers = tiers
             .iter()
+            .chain(&ceiling)
             .filter_map(|tier| TierHeaders::of(tier.name))
             .collect();
-        Self(Arc::new(Fields {
+        let fields = Fields {
             group,
             whose,
             tiers,
+            ceiling,
             headers,
-        }))
+        };
+        Self {
+            fields: Arc::new(fields),
+            own: None,
+        }
+    }
+
+    /// The same limit, in which a partner's own tier takes the place of these.
+    #[must_use]
+    pub fn or_own(self, own: fn(&Access) -> Option<Tier>) -> Self {
+        Self {
+            own: Some(own),
+            ..self
+        }
+    }
+
+    /// The limit as it applies to a partner.
+    pub(crate) fn of(&self, access: &Access) -> Self {
+        match self.own.and_then(|own| own(access)) {
+            Some(tier) => {
+                let ceiling = self.fields.ceiling.clone();
+                Self::of_tiers(self.group(), self.whose(), [tier].into(), ceiling)
+            }
+            None => self.clone(),
+        }
     }
 
     /// The same limit counted for somebody else, as the guessing of keys is counted against
     /// the client's address under the numbers of the routes.
     #[must_use]
     pub fn counting(&self, whose: Whose) -> Self {
-        Self::new(self.0.group, whose, self.0.tiers.clone())
+        Self::new(self.fields.group, whose, self.fields.tiers.clone())
     }
 
     /// The name of the bucket.
     #[must_use]
     pub fn group(&self) -> &'static str {
-        self.0.group
+        self.fields.group
     }
 
     /// Whose requests it counts.
     #[must_use]
     pub fn whose(&self) -> Whose {
-        self.0.whose
+        self.fields.whose
     }
 
     /// Its tiers.
     #[must_use]
     pub fn tiers(&self) -> &[Tier] {
-        &self.0.tiers
+        &self.fields.tiers
+    }
+
+    /// The tiers that count all clients of one API key together.
+    #[must_use]
+    pub fn ceiling(&self) -> &[Tier] {
+        &self.fields.ceiling
+    }
+
+    /// What counts a tier: the limit's own bucket or the ceiling's.
+    fn whose_tier(&self, tier: &str) -> Whose {
+        if self.fields.ceiling.iter().any(|known| known.name == tier) {
+            Whose::Credential
+        } else {
+            self.fields.whose
+        }
     }
 
     /// Says in the headers where the caller stands in each tier; on a refusal also when to
@@ -98,7 +174,7 @@ impl Limit {
         // And room for what the outermost layer adds.
         headers.reserve(3 * verdict.standings.len() + 4);
         let mut wait = 0;
-        for (names, standing) in self.0.headers.iter().zip(&verdict.standings) {
+        for (names, standing) in self.fields.headers.iter().zip(&verdict.standings) {
             let reset = whole_seconds(standing.reset);
             headers.insert(&names.limit, number(u64::from(standing.limit)));
             headers.insert(&names.remaining, number(u64::from(standing.remaining)));
@@ -136,7 +212,11 @@ pub(crate) fn rate_limited(limit: &Limit, verdict: &Verdict) -> ApiError {
         .iter()
         .filter(|standing| standing.exhausted);
     for standing in full {
-        http::throttled(limit.group(), limit.whose().as_str(), standing.tier);
+        http::throttled(
+            limit.group(),
+            limit.whose_tier(standing.tier).as_str(),
+            standing.tier,
+        );
     }
     ApiError::rate_limited(
         "rate_limited",

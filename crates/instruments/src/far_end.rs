@@ -14,6 +14,7 @@ pub(crate) struct Metrics {
     rates: Counters<1>,
     rates_duration: Histogram,
     sources: Gauges<1>,
+    pairs: Gauges<1>,
     source_answers: Counters<1>,
     withheld: Counters<1>,
 }
@@ -41,7 +42,7 @@ impl Metrics {
         );
         let withheld = book.counters(
             "penstock_rates_withheld_total",
-            "Questions that were given no rate: too few sources had a price young enough, or their prices lay too far apart",
+            "Questions that were given no rate: too few sources had a price young enough (`too_few`), too few prices lay near their median (`too_far_apart`), or the rate moved further within a minute than the file allows (`moved_too_far`)",
             ["reason"],
         );
         Self {
@@ -61,6 +62,11 @@ impl Metrics {
             sources: book.gauges(
                 "penstock_rate_sources",
                 "Sources of `PENSTOCK_RATES=http:` by what their last answer was",
+                ["state"],
+            ),
+            pairs: book.gauges(
+                "penstock_rate_pairs",
+                "Pairs of `PENSTOCK_RATES=http:` that have a rate (`priced`), or why they have none, after the last answer of a source; reasons are those of `penstock_rates_withheld_total`",
                 ["state"],
             ),
             source_answers,
@@ -113,12 +119,14 @@ impl SourceAnswer {
 pub enum Withheld {
     /// Too few prices are young enough.
     TooFew,
-    /// The prices lie too far apart.
+    /// Too few prices lie near their median.
     TooFarApart,
+    /// The rate moved further within a minute than the operator allows.
+    MovedTooFar,
 }
 
 impl Withheld {
-    const ALL: [Self; 2] = [Self::TooFew, Self::TooFarApart];
+    const ALL: [Self; 3] = [Self::TooFew, Self::TooFarApart, Self::MovedTooFar];
 
     /// The word of the metric, and of the log.
     #[must_use]
@@ -126,6 +134,7 @@ impl Withheld {
         match self {
             Self::TooFew => "too_few",
             Self::TooFarApart => "too_far_apart",
+            Self::MovedTooFar => "moved_too_far",
         }
     }
 }
@@ -167,6 +176,21 @@ pub fn rate_sources(answering: usize, all: usize) {
         for (state, count) in [("answering", answering), ("failing", failing)] {
             let count = u64::try_from(count).unwrap_or(u64::MAX);
             metrics.far_end.sources.set([state], count);
+        }
+    }
+}
+
+/// Sets how many of `all` pairs have a rate, and how many are withheld for each reason.
+pub fn rate_pairs(all: usize, withheld: &[Withheld]) {
+    if let Some(metrics) = metrics() {
+        let set = |state, count: usize| {
+            let count = u64::try_from(count).unwrap_or(u64::MAX);
+            metrics.far_end.pairs.set([state], count);
+        };
+        set("priced", all.saturating_sub(withheld.len()));
+        for reason in Withheld::ALL {
+            let count = withheld.iter().filter(|other| **other == reason).count();
+            set(reason.as_str(), count);
         }
     }
 }

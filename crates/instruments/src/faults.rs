@@ -58,7 +58,7 @@ pub enum Violation {
     Inconsistent,
     /// The schema, or the number of rows a write changed, contradicts what the rules decided.
     Guard,
-    /// The engine reports what cannot be of a trade, such as a reversal before its delivery.
+    /// The engine's report contradicts the settlement of a trade.
     Contradiction,
     /// A step was decided whose transfer or event could not be made.
     Undoable,

@@ -23,6 +23,7 @@ pub(crate) struct Metrics {
     open: Gauges<1>,
     accepted: Counters<1>,
     unaccepted: Counters<1>,
+    over_bound: Counters<1>,
     throttled: Counters<3>,
     repeated: Counters<1>,
     pub(crate) panics: Counter,
@@ -55,6 +56,11 @@ impl Metrics {
             unaccepted: book.counters(
                 "penstock_http_accept_failures_total",
                 "Connections that could not be accepted, as when file descriptors run out",
+                ["listener"],
+            ),
+            over_bound: book.counters(
+                "penstock_http_connections_over_bound_total",
+                "Connections over a bound; they were served health checks only, or turned away",
                 ["listener"],
             ),
             throttled: book.counters(
@@ -140,6 +146,7 @@ pub fn listening(listener: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.http.accepted.begin([[listener]]);
         metrics.http.unaccepted.begin([[listener]]);
+        metrics.http.over_bound.begin([[listener]]);
         metrics.http.open.begin([[listener]]);
     }
 }
@@ -148,6 +155,13 @@ pub fn listening(listener: &'static str) {
 pub fn unaccepted(listener: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.http.unaccepted.inc([listener]);
+    }
+}
+
+/// A connection was over a bound.
+pub fn over_bound(listener: &'static str) {
+    if let Some(metrics) = metrics() {
+        metrics.http.over_bound.inc([listener]);
     }
 }
 

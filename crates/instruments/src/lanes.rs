@@ -13,6 +13,7 @@ const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 #[derive(Debug)]
 pub(crate) struct Metrics {
     depth: Gauges<1>,
+    held: Gauges<1>,
     size: Histograms<1>,
     wait: Histograms<1>,
     run: Histograms<1>,
@@ -26,6 +27,11 @@ impl Metrics {
             depth: book.gauges(
                 "penstock_lane_depth",
                 "Commands that wait in a lane now",
+                ["lane"],
+            ),
+            held: book.gauges(
+                "penstock_lane_held",
+                "Commands that wait in a lane now because their partner's row is locked",
                 ["lane"],
             ),
             size: book.histograms(
@@ -48,12 +54,12 @@ impl Metrics {
             ),
             refused: book.counters(
                 "penstock_lane_refusals_total",
-                "Commands refused because the lane was full",
+                "Commands refused because the lane was full, or their partner's share of it",
                 ["lane"],
             ),
             undone: book.counters(
                 "penstock_lane_undone_total",
-                "Batches that were undone and run one by one",
+                "Batches that were undone and run again in parts",
                 ["lane"],
             ),
         }
@@ -67,6 +73,7 @@ pub struct Lane(Option<Recorded>);
 #[derive(Debug)]
 struct Recorded {
     depth: Gauge,
+    held: Gauge,
     size: Histogram,
     wait: Histogram,
     run: Histogram,
@@ -80,6 +87,7 @@ impl Lane {
     pub fn named(lane: &'static str) -> Self {
         Self(metrics().map(|metrics| Recorded {
             depth: metrics.lanes.depth.of([lane]),
+            held: metrics.lanes.held.of([lane]),
             size: metrics.lanes.size.of([lane]),
             wait: metrics.lanes.wait.of([lane]),
             run: metrics.lanes.run.of([lane]),
@@ -102,6 +110,20 @@ impl Lane {
         if let Some(lane) = &self.0 {
             lane.depth.dec();
             lane.refused.inc();
+        }
+    }
+
+    /// A command was refused because too many of its partner's wait for the partner's row.
+    pub fn refused_held(&self) {
+        if let Some(lane) = &self.0 {
+            lane.refused.inc();
+        }
+    }
+
+    /// So many commands wait because their partners' rows are locked.
+    pub fn held(&self, count: usize) {
+        if let Some(lane) = &self.0 {
+            lane.held.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 

@@ -20,6 +20,7 @@ pub(crate) struct Metrics {
     size: Gauges<1>,
     free: Gauge,
     clock_ahead: Gauge,
+    clock_jump: Gauge,
 }
 
 impl Metrics {
@@ -59,6 +60,10 @@ impl Metrics {
             clock_ahead: book.gauge(
                 "penstock_store_clock_ahead_seconds",
                 "How far the store's clock is ahead of the machine's, sampled; 0 unless that one was set back",
+            ),
+            clock_jump: book.gauge(
+                "penstock_store_clock_jump_seconds",
+                "How far the clock jumped ahead of the time that has passed; zero unless writes are refused for it",
             ),
         }
     }
@@ -185,6 +190,13 @@ pub fn disk(disk: Disk) {
 pub fn clock_ahead(by: Duration) {
     if let Some(metrics) = metrics() {
         metrics.store.clock_ahead.set(saturated(by.as_secs()));
+    }
+}
+
+/// How far the clock jumped ahead of the time that has passed.
+pub fn clock_jump(by: Duration) {
+    if let Some(metrics) = metrics() {
+        metrics.store.clock_jump.set(saturated(by.as_secs()));
     }
 }
 

@@ -51,15 +51,18 @@ impl StoreError {
     }
 }
 
-/// A fault with every cause behind it, outermost first, in one line: what a log shows, because
-/// `Display` does not print the source.
+/// An error and its causes in one line, outermost first, each once. `Display` does not print the source, but some
+/// libraries repeat it in their own text.
 #[must_use]
 pub fn causes(fault: &dyn Error) -> String {
     let mut line = fault.to_string();
     let mut next = fault.source();
     while let Some(cause) = next {
-        line.push_str(": ");
-        line.push_str(&cause.to_string());
+        let text = cause.to_string();
+        if !line.ends_with(&text) {
+            line.push_str(": ");
+            line.push_str(&text);
+        }
         next = cause.source();
     }
     line
@@ -110,4 +113,23 @@ pub struct Seen<T> {
     pub value: T,
     /// The store's instant, taken after the read.
     pub at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the statement failed: {0}")]
+    struct Repeating(#[source] std::io::Error);
+
+    #[test]
+    fn causes_names_each_cause_once() {
+        let cause = std::io::Error::other("disk on fire");
+        let line = causes(&StoreError::unavailable(Repeating(cause)));
+        assert_eq!(
+            line,
+            "the store is unavailable: the statement failed: disk on fire"
+        );
+    }
 }

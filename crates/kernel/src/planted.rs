@@ -16,6 +16,12 @@ pub const STALE_EXPIRY: &str = "stale-expiry";
 pub const LATE_REPORT: &str = "late-report";
 /// Each poll asks the engine under an id of its own.
 pub const ENGINE_ID_PER_POLL: &str = "engine-id-per-poll";
+/// A return is believed of a settled trade only.
+pub const RETURN_NEEDS_SETTLEMENT: &str = "return-needs-settlement";
+/// A failure that is reported of a settled trade counts as its return.
+pub const FAILED_AFTER_SETTLEMENT: &str = "failed-after-settlement";
+/// A lapsed hold is believed without asking for the report.
+pub const LAPSED_UNASKED: &str = "lapsed-unasked";
 /// A velocity total is written back as it was before the lock was given up and taken again.
 pub const LOST_UPDATE: &str = "lost-update";
 /// An idempotency record still counts at the instant it ends.

@@ -26,6 +26,18 @@ impl Mid {
         (value > Decimal::ZERO).then(|| Self(value.normalize()))
     }
 
+    /// Reads a decimal greater than zero, digits with or without a point: what [`Mid`] prints.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let plain = text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let ends = |edge: Option<u8>| edge.is_some_and(|byte| byte.is_ascii_digit());
+        let whole = ends(text.bytes().next()) && ends(text.bytes().last());
+        let value = Decimal::from_str_exact(text).ok()?;
+        Self::new(value).filter(|_| plain && whole)
+    }
+
     /// The mid as an exact fraction.
     #[must_use]
     pub fn fraction(&self) -> Fraction {

@@ -38,6 +38,9 @@ const MIN: i64 = -62_167_219_200_000;
 const MAX: i64 = 253_402_300_799_999;
 
 impl Timestamp {
+    /// The earliest instant that can be printed.
+    pub const EARLIEST: Self = Self(MIN);
+
     /// From milliseconds since 1970; `None` outside the years 0000 to 9999.
     #[must_use]
     pub const fn from_millis(millis: i64) -> Option<Self> {

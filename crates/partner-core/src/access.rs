@@ -1,6 +1,6 @@
 //! Who is calling, and what the operator lets them do.
 
-use kernel::Mode;
+use kernel::{Mode, Timestamp};
 
 use crate::gate::GateProfile;
 use crate::key::KeyRecord;
@@ -29,6 +29,9 @@ pub enum Denial {
     /// The key has been revoked.
     #[error("the key has been revoked")]
     KeyRevoked,
+    /// The key has expired.
+    #[error("the key has expired")]
+    KeyExpired,
     /// The organization is suspended.
     #[error("the organization is suspended")]
     OrganizationSuspended,
@@ -78,12 +81,14 @@ impl Access {
     /// Is the key still good?
     ///
     /// # Errors
-    /// [`Denial::KeyRevoked`].
-    pub fn key_good(&self) -> Result<(), Denial> {
+    /// [`Denial::KeyRevoked`], [`Denial::KeyExpired`].
+    pub fn key_good(&self, now: Timestamp) -> Result<(), Denial> {
         if self.key.revoked_at.is_some() {
-            Err(Denial::KeyRevoked)
-        } else {
-            Ok(())
+            return Err(Denial::KeyRevoked);
+        }
+        match self.key.expires_at {
+            Some(expires_at) if now >= expires_at => Err(Denial::KeyExpired),
+            _ => Ok(()),
         }
     }
 
@@ -129,8 +134,8 @@ impl Access {
     ///
     /// # Errors
     /// The first [`Denial`] that applies.
-    pub fn may_write_to_gate(&self) -> Result<(), Denial> {
-        self.key_good()?;
+    pub fn may_write_to_gate(&self, now: Timestamp) -> Result<(), Denial> {
+        self.key_good(now)?;
         self.organization_active()?;
         self.gate_entitled()
     }
@@ -152,8 +157,8 @@ impl Access {
     ///
     /// # Errors
     /// The first [`Denial`] that applies.
-    pub fn may_use_rails(&self) -> Result<(), Denial> {
-        self.may_write_to_gate()?;
+    pub fn may_use_rails(&self, now: Timestamp) -> Result<(), Denial> {
+        self.may_write_to_gate(now)?;
         self.rails_entitled()
     }
 
@@ -173,8 +178,8 @@ impl Access {
     ///
     /// # Errors
     /// The first [`Denial`] that applies.
-    pub fn may_transact_in(&self, pool: &PoolId) -> Result<(), Denial> {
-        self.key_good()?;
+    pub fn may_transact_in(&self, pool: &PoolId, now: Timestamp) -> Result<(), Denial> {
+        self.key_good(now)?;
         self.organization_active()?;
         self.pools_entitled()?;
         self.pool_allowed(pool)

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use alloy_primitives::Address;
 use sha2::{Digest as _, Sha256};
+use sha3::Keccak256;
 
 /// An EVM address as the partner wrote it: `0x` and 40 hexadecimal digits, never zero. Mixed
 /// case has passed the EIP-55 checksum; one case alone passes on format.
@@ -20,6 +20,83 @@ pub enum AddressFault {
     /// Mixed case that does not carry the EIP-55 checksum.
     #[error("the address is mixed-case and fails its EIP-55 checksum")]
     Checksum,
+    /// Not a TRON address, or the zero address.
+    #[error("expected a TRON address: T and 33 characters in base58, not the zero address")]
+    NotTron,
+    /// A TRON address with another checksum.
+    #[error("the TRON address fails its checksum")]
+    TronChecksum,
+    /// Not a Solana address, or the zero address.
+    #[error("expected a Solana address: 32 bytes in base58, not the zero address")]
+    NotSolana,
+}
+
+impl AddressFault {
+    /// Is only the checksum wrong?
+    #[must_use]
+    pub const fn is_checksum(self) -> bool {
+        match self {
+            Self::Checksum | Self::TronChecksum => true,
+            Self::Invalid | Self::NotTron | Self::NotSolana => false,
+        }
+    }
+}
+
+/// An address that crypto is delivered to, as the partner wrote it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DeliveryAddress(String);
+
+impl DeliveryAddress {
+    /// Reads an address of TRON.
+    ///
+    /// # Errors
+    /// [`AddressFault::NotTron`], [`AddressFault::TronChecksum`].
+    pub fn tron(text: &str) -> Result<Self, AddressFault> {
+        if !is_tron_shaped(text) {
+            return Err(AddressFault::NotTron);
+        }
+        match tron(text) {
+            Ok(()) => Ok(Self(text.to_owned())),
+            Err(DepositFault::TronChecksum) => Err(AddressFault::TronChecksum),
+            Err(_) => Err(AddressFault::NotTron),
+        }
+    }
+
+    /// Reads an address of Solana.
+    ///
+    /// # Errors
+    /// [`AddressFault::NotSolana`].
+    pub fn solana(text: &str) -> Result<Self, AddressFault> {
+        match solana(text) {
+            Ok(()) => Ok(Self(text.to_owned())),
+            Err(_) => Err(AddressFault::NotSolana),
+        }
+    }
+
+    /// Reads an address of any form, as a row has it.
+    #[must_use]
+    pub fn stored(text: &str) -> Option<Self> {
+        let address = DepositAddress::parse(text).ok()?;
+        Some(Self(address.into_text()))
+    }
+
+    /// The address as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<EvmAddress> for DeliveryAddress {
+    fn from(address: EvmAddress) -> Self {
+        Self(address.0)
+    }
+}
+
+impl fmt::Debug for DeliveryAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
 impl EvmAddress {
@@ -29,13 +106,14 @@ impl EvmAddress {
     /// [`AddressFault`].
     pub fn parse(text: &str) -> Result<Self, AddressFault> {
         let digits = text.strip_prefix("0x").ok_or(AddressFault::Invalid)?;
-        let address: Address = text.parse().map_err(|_| AddressFault::Invalid)?;
-        if address.is_zero() || digits.len() != 40 {
+        let mut bytes = [0_u8; 20];
+        hex::decode_to_slice(digits, &mut bytes).map_err(|_| AddressFault::Invalid)?;
+        if bytes == [0; 20] {
             return Err(AddressFault::Invalid);
         }
         let mixed = digits.bytes().any(|byte| byte.is_ascii_lowercase())
             && digits.bytes().any(|byte| byte.is_ascii_uppercase());
-        if mixed && Address::parse_checksummed(text, None).is_err() {
+        if mixed && digits != checksummed(&bytes) {
             return Err(AddressFault::Checksum);
         }
         Ok(Self(text.to_owned()))
@@ -52,6 +130,23 @@ impl fmt::Debug for EvmAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// The 40 digits of an address in the mixed case of EIP-55: a letter is upper case if the digit of the Keccak-256 hash of the
+/// lower-case digits at its place is 8 or more.
+fn checksummed(address: &[u8; 20]) -> String {
+    let digits = hex::encode(address);
+    let hash = hex::encode(Keccak256::digest(&digits));
+    let pairs = digits.chars().zip(hash.bytes());
+    pairs
+        .map(|(digit, nibble)| {
+            if nibble >= b'8' {
+                digit.to_ascii_uppercase()
+            } else {
+                digit
+            }
+        })
+        .collect()
 }
 
 /// An address that a partner sends crypto to: of an EVM network, of TRON, or of Solana.
@@ -92,7 +187,7 @@ impl DepositAddress {
     pub fn parse(text: &str) -> Result<Self, DepositFault> {
         if text.starts_with("0x") || text.starts_with("0X") {
             EvmAddress::parse(text)?;
-        } else if text.starts_with('T') && text.len() == TRON_LENGTH {
+        } else if is_tron_shaped(text) {
             tron(text)?;
         } else {
             solana(text)?;
@@ -105,6 +200,10 @@ impl DepositAddress {
     pub fn into_text(self) -> String {
         self.0
     }
+}
+
+fn is_tron_shaped(text: &str) -> bool {
+    text.starts_with('T') && text.len() == TRON_LENGTH
 }
 
 /// A prefix, 20 bytes, and the first of a digest over both: base58check.
@@ -239,12 +338,46 @@ mod tests {
         }
     }
 
+    const TRON: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
+    const SOLANA: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+
+    // rule: pools.quote.native-addresses
+    #[test]
+    fn delivery_address_is_of_its_chain() {
+        type Reader = fn(&str) -> Result<DeliveryAddress, AddressFault>;
+        let readers: [(Reader, &str, AddressFault); 2] = [
+            (DeliveryAddress::tron, TRON, AddressFault::NotTron),
+            (DeliveryAddress::solana, SOLANA, AddressFault::NotSolana),
+        ];
+        let zero = [
+            "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+            "11111111111111111111111111111111",
+        ];
+        for (read, own, fault) in readers {
+            let address = read(own).unwrap();
+            assert_eq!(address.as_str(), own);
+            assert_eq!(DeliveryAddress::stored(own), Some(address));
+            let foreign = [TRON, SOLANA, MIXED[0], ""].into_iter().chain(zero);
+            for foreign in foreign.filter(|foreign| *foreign != own) {
+                assert_eq!(read(foreign), Err(fault), "{foreign}");
+            }
+        }
+        let slip = TRON.replace("v8", "v9");
+        let broken = Err(AddressFault::TronChecksum);
+        assert_eq!(DeliveryAddress::tron(&slip), broken);
+        assert_eq!(DeliveryAddress::stored(&slip), None);
+        let undecodable = TRON.replace('J', "0");
+        let refused = Err(AddressFault::NotTron);
+        assert_eq!(DeliveryAddress::tron(&undecodable), refused);
+    }
+
     proptest! {
         // rule: pools.quote.address-checksum, pools.quote.address-form
         #[test]
         fn an_address_reads_with_its_checksum_and_in_one_case(bytes in any::<[u8; 20]>()) {
-            let mixed = Address::from(bytes).to_checksum(None);
-            let digits = mixed.trim_start_matches("0x");
+            prop_assume!(bytes != [0; 20]);
+            let digits = checksummed(&bytes);
+            let mixed = format!("0x{digits}");
             for text in [mixed.clone(), mixed.to_lowercase(), format!("0x{}", digits.to_uppercase())] {
                 let address = EvmAddress::parse(&text).unwrap();
                 prop_assert_eq!(address.as_str(), text);
@@ -254,7 +387,8 @@ mod tests {
         // rule: pools.quote.address-checksum
         #[test]
         fn one_flipped_letter_breaks_the_checksum(bytes in any::<[u8; 20]>(), which in any::<prop::sample::Index>()) {
-            let mut text = Address::from(bytes).to_checksum(None).into_bytes();
+            prop_assume!(bytes != [0; 20]);
+            let mut text = format!("0x{}", checksummed(&bytes)).into_bytes();
             let letters: Vec<usize> = (2..42).filter(|at| text[*at].is_ascii_alphabetic()).collect();
             prop_assume!(!letters.is_empty());
             text[letters[which.index(letters.len())]] ^= 0x20;

@@ -80,6 +80,8 @@ pub struct Kept {
     pub answer: Sealed,
     /// When it was given.
     pub created_at: Timestamp,
+    /// From when on it is no longer given again.
+    pub expires_at: Timestamp,
 }
 
 /// What a write that may be repeated is answered with.
@@ -134,7 +136,7 @@ pub struct Answers {
     pub sealer: Arc<Sealer>,
     /// For sealing.
     pub entropy: Arc<dyn Entropy>,
-    /// How long answers are kept.
+    /// How long new answers are kept.
     pub ttl: Duration,
 }
 
@@ -219,7 +221,7 @@ impl Answers {
         kept: Option<&Kept>,
         now: Timestamp,
     ) -> Result<Option<Given>, AnswerFault> {
-        let Some(kept) = kept.filter(|kept| counts(kept.created_at, now, self.ttl)) else {
+        let Some(kept) = kept.filter(|kept| counts(kept.expires_at, now)) else {
             return Ok(None);
         };
         let same_request = kept.fingerprint == call.fingerprint;
@@ -257,6 +259,7 @@ impl Answers {
             fingerprint: call.fingerprint,
             answer: self.sealer.seal(&place, &answer.to_bytes(), entropy)?,
             created_at: now,
+            expires_at: now.plus(self.ttl),
         };
         let expired = expired.map(|kept| kept.created_at);
         tx.answer_put(&call.scope, &kept, expired).await?.won()?;
@@ -274,7 +277,8 @@ pub fn open(sealer: &Sealer, scope: &Scope, kept: &Sealed) -> Result<Answer, Ans
 }
 
 /// The place an answer is sealed for.
-fn place(scope: &Scope) -> String {
+#[must_use]
+pub fn place(scope: &Scope) -> String {
     let Scope { tenant, route, key } = scope;
     format!(
         "answers/{}/{}/{route}/{}",

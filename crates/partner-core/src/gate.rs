@@ -3,6 +3,16 @@
 use std::collections::BTreeSet;
 
 use crate::origin::Origin;
+use crate::throttle::Tier;
+
+/// The name of a limit of one tier in the headers.
+const TIER: &str = "short";
+
+/// Reads how often sessions may be created, such as `100/60s`.
+#[must_use]
+pub fn create_session_limit(text: &str) -> Option<Tier> {
+    Tier::parse(TIER, text)
+}
 
 /// A partner's access to the gate product.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,4 +31,6 @@ pub struct GateProfile {
     pub preview_locks: bool,
     /// The most live sessions it may create in a calendar month; `None`: unlimited.
     pub live_session_quota: Option<u64>,
+    /// How often each of its keys may create sessions; `None`: the service's limit.
+    pub create_session_limit: Option<Tier>,
 }

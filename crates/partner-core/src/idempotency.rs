@@ -56,6 +56,19 @@ pub struct Scope {
     pub key: IdempotencyKey,
 }
 
+impl Scope {
+    /// The scope of an object that one request at a time may work on. Its id stands where a request's
+    /// key does; `deed` is no method and path, so no request has this scope.
+    #[must_use]
+    pub fn of_object(tenant: Tenant, deed: &str, id: impl fmt::Display) -> Self {
+        Self {
+            tenant,
+            route: deed.to_owned(),
+            key: IdempotencyKey(id.to_string()),
+        }
+    }
+}
+
 /// SHA-256 of the canonical form of what a request asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint(pub [u8; 32]);
@@ -74,12 +87,12 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// Does a record made at an instant still count? Expiry is judged here, by whoever reads one; what
-/// sweeps them only keeps the tables small.
+/// Does a record that expires at an instant still count? Each record stores its own expiry, so a changed setting counts for new
+/// records only. The sweep only keeps the tables small.
 #[must_use]
-pub fn counts(created_at: Timestamp, now: Timestamp, ttl: Duration) -> bool {
+pub fn counts(expires_at: Timestamp, now: Timestamp) -> bool {
     let slip = Duration::from_millis(u64::from(planted(planted::TTL_OFF_BY_ONE)));
-    now < created_at.plus(ttl).plus(slip)
+    now < expires_at.plus(slip)
 }
 
 #[cfg(test)]

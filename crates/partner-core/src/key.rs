@@ -119,7 +119,34 @@ pub struct KeyRecord {
     pub created_at: Timestamp,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// What the operator calls it.
+    pub label: Option<String>,
+    /// From when on it is refused; `None`: never.
+    pub expires_at: Option<Timestamp>,
 }
+
+/// What the operator says of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeyTerms {
+    /// What it is called.
+    pub label: Option<String>,
+    /// From when on it is refused; `None`: never.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The last use of a key that a process has seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyUse {
+    /// The partner and mode of the key.
+    pub who: crate::Tenant,
+    /// The key.
+    pub key: KeyId,
+    /// When it was used.
+    pub at: Timestamp,
+}
+
+/// The longest label of a key, in characters.
+pub const LABEL_LENGTH: usize = 64;
 
 /// A key to be stored, with its hash.
 #[derive(Debug, Clone)]
@@ -131,6 +158,14 @@ pub struct NewKey {
 }
 
 impl NewKey {
+    /// The same key under a label, with an expiry.
+    #[must_use]
+    pub fn with(mut self, terms: KeyTerms) -> Self {
+        self.record.label = terms.label;
+        self.record.expires_at = terms.expires_at;
+        self
+    }
+
     /// Makes a key from the given randomness. The text is shown once and not kept.
     #[must_use]
     pub fn generate(
@@ -177,6 +212,8 @@ impl NewKey {
             generated,
             created_at: at,
             revoked_at: None,
+            label: None,
+            expires_at: None,
         };
         Self {
             record,

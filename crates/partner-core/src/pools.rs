@@ -99,6 +99,15 @@ impl Network {
         }
     }
 
+    /// Does an EVM address name an account on this network?
+    #[must_use]
+    pub const fn is_evm(self) -> bool {
+        match self {
+            Self::Ethereum | Self::Bsc | Self::Polygon => true,
+            Self::Tron | Self::Solana => false,
+        }
+    }
+
     /// Reads the identifier; case matters.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -117,6 +126,8 @@ pub struct Pool {
     pub networks: Vec<Network>,
     /// Whether partners may expect a quote: a snapshot, not a promise.
     pub available: bool,
+    /// Whether crypto is delivered only to addresses that are native to the network.
+    pub native_addresses: bool,
 }
 
 /// A partner's access to the pools product.

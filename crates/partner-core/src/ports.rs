@@ -1,7 +1,9 @@
 //! What partner-core needs of the outside, as traits.
 
+mod master_keys;
+
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +12,11 @@ use async_trait::async_trait;
 use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 
 use crate::answers::Kept;
+use crate::clock::ClockJump;
 use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
 use crate::gate::GateProfile;
 use crate::idempotency::Scope;
-use crate::key::{KeyHash, KeyId, KeyRecord, NewKey};
+use crate::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
 use crate::origin::Origin;
 use crate::pools::{Pool, PoolId, PoolsProfile};
 use crate::rates::SourceRate;
@@ -22,6 +25,16 @@ use crate::throttle::{Bucket, Counting, Tier, Verdict};
 use crate::webhooks::delivery::{Ending, Progress};
 use crate::webhooks::fairness::Room;
 use crate::{Access, Partner, PartnerId, Tenant};
+
+pub use master_keys::{
+    MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedRow, SealedValue,
+    StoredMasterKey,
+};
+
+/// The oldest that a cached key, entitlement or cap may be: every cache of them counts from the moment its read began.
+///
+/// The version of a cached value tells of a change sooner. It cannot tell of a change that a failover or a restore lost.
+pub const LONGEST_CACHED: Duration = Duration::from_secs(5);
 
 /// Who may do what: read at the door of every request, usually from a short-lived cache.
 #[async_trait]
@@ -39,8 +52,12 @@ pub trait Directory: Send + Sync {
     /// Every origin that an active partner of a mode allows.
     async fn origins_all(&self, mode: Mode) -> Result<Arc<BTreeSet<Origin>>, StoreError>;
 
-    /// A number raised by every change of configuration or keys.
+    /// The version of configuration and keys. Every change stores a random number here, so that no version returns
+    /// after a failover or a restore.
     async fn config_version(&self) -> Result<i64, StoreError>;
+
+    /// Told of every admitted request. Writes nothing by itself.
+    fn key_used(&self, _access: &Access, _at: Timestamp) {}
 }
 
 /// A source of mid-market rates.
@@ -71,6 +88,14 @@ pub trait Throttle: Send + Sync {
 pub trait InFlight: Send + Sync {
     /// Takes the scope for as long as the ticket lives; `None` where a twin holds it.
     async fn enter(&self, scope: &Scope) -> Option<Ticket>;
+
+    /// Takes the scope after its present holder has left it; `None` if the holder stays longer than
+    /// `patience`. A holder that disappears without leaving blocks the scope no longer than its own
+    /// `patience`. This default waits for no holder.
+    async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
+        let _ = patience;
+        self.enter(scope).await
+    }
 }
 
 /// Holds a scope of [`InFlight`] until it is dropped.
@@ -397,16 +422,65 @@ pub trait Audit: Send + Sync {
     async fn velocity_window_keep(&self) -> Result<(), StoreError>;
 }
 
+/// Which idempotency records a step of a sweep looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeySweep {
+    /// Only records of this mode are deleted.
+    pub mode: Mode,
+    /// Only records of this service are deleted: the pools' or the gate's.
+    pub service: Service,
+    /// Only records made after this instant; `None`: from the oldest on.
+    pub after: Option<Timestamp>,
+    /// Only records made this long ago or longer: younger ones have not expired.
+    pub age: Duration,
+    /// Only records that expired this long ago or longer.
+    pub grace: Duration,
+}
+
+/// What a step of a sweep has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeysSwept {
+    /// Records and previews deleted.
+    pub deleted: u64,
+    /// Records made at this instant or earlier have been looked at.
+    pub reached: Timestamp,
+    /// Are there more of the age?
+    pub more: bool,
+    /// Are there records left that expire later?
+    pub left: bool,
+}
+
 /// Work that keeps tables bounded and quick.
 #[async_trait]
 pub trait Housekeeping: Send + Sync {
-    /// Deletes idempotency records and kept answers older than this by the store's clock, at most `limit` of
-    /// either; how many it deleted.
-    async fn idempotency_sweep(&self, age: Duration, limit: u32) -> Result<u64, StoreError>;
+    /// One step of a sweep of idempotency records: looks at about `limit` of them, from the oldest on, and deletes those
+    /// that have expired by their own expiry, and previews that have expired.
+    async fn idempotency_sweep(
+        &self,
+        sweep: &KeySweep,
+        limit: u32,
+    ) -> Result<KeysSwept, StoreError>;
+
+    /// Stores when keys were last used; an earlier instant than the stored one changes nothing.
+    async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError>;
 
     /// Looks anew at tables that have grown much since what is known of them was gathered, so that
     /// rows go on being found by their keys; how many it looked at.
     async fn gather_statistics(&self) -> Result<u64, StoreError>;
+}
+
+/// The store's clock for operators: jumps that the store refuses.
+#[async_trait]
+pub trait ClockGuard: Send + Sync {
+    /// Compares the clock with the time that has passed, notes a jump for every process of the installation, and takes over
+    /// what an operator accepted; the jump that is refused now.
+    async fn clock_check(&self) -> Result<Option<ClockJump>, StoreError>;
+
+    /// The jump that waits for an operator.
+    async fn clock_noted(&self) -> Result<Option<ClockJump>, StoreError>;
+
+    /// Accepts the jump that waits, and every instant up to the present one; which it was.
+    async fn clock_accept(&self) -> Result<Option<ClockJump>, StoreError>;
 }
 
 /// Is the store there, and is its schema the one this program knows?
@@ -423,6 +497,10 @@ pub trait ProvisionTx: Unit {
     async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError>;
     /// Inserts or replaces a pool.
     async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError>;
+    /// The ids of at most 1,000 partners of a mode, in their order.
+    async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError>;
+    /// Every pool of a mode, ordered by id.
+    async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError>;
     /// A partner, locked.
     async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError>;
     /// Inserts or replaces a partner.
@@ -430,12 +508,21 @@ pub trait ProvisionTx: Unit {
     /// A partner's access to pools; `None` where it was never provisioned.
     async fn pools_profile_get(&mut self, who: &Tenant)
     -> Result<Option<PoolsProfile>, StoreError>;
-    /// Inserts or replaces a partner's access to pools, wholly.
+    /// Inserts or replaces a partner's access to pools, wholly, with its deposit claims
+    /// ([`PoolsProfile::deposit_claims`]). A claim of another partner of the mode is
+    /// [`StoreError::Guard`].
     async fn pools_profile_put(
         &mut self,
         who: &Tenant,
         profile: &PoolsProfile,
     ) -> Result<(), StoreError>;
+    /// Every access to pools of a mode, ordered by partner.
+    async fn pools_profiles_all(
+        &mut self,
+        mode: Mode,
+    ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError>;
+    /// Gives up a partner's deposit claims, so that partners can exchange them in one transaction.
+    async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError>;
     /// A partner's access to the gate; `None` where it was never provisioned.
     async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError>;
     /// Inserts or replaces a partner's access to the gate, wholly.
@@ -463,6 +550,15 @@ pub trait ProvisionTx: Unit {
     async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> Result<(), StoreError>;
     /// A key of this mode by its id, with its partner.
     async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError>;
+    /// When each key of the partner that was ever used was last used.
+    async fn keys_used(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Timestamp>, StoreError>;
+    /// Replaces the label and the expiry of a key.
+    async fn key_describe(
+        &mut self,
+        who: &Tenant,
+        id: KeyId,
+        terms: &KeyTerms,
+    ) -> Result<(), StoreError>;
     /// Revokes a key that is not revoked yet.
     async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError>;
     /// Raises the number that running services watch.
@@ -476,9 +572,9 @@ pub trait ProvisionStore: Send + Sync {
     async fn provision_begin(&self, name: &'static str)
     -> Result<Box<dyn ProvisionTx>, StoreError>;
 
-    /// The stored fingerprint of the master key; `None` where the database has no key yet.
+    /// The fingerprint of the current master key; `None` if the database has no key yet.
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError>;
 
-    /// The stored fingerprint of the master key; stores this one where there is none yet.
+    /// The fingerprint of the current master key; stores this one as the first if the database has none.
     async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError>;
 }

@@ -8,9 +8,11 @@
 mod document;
 mod shapes;
 mod value;
+mod written;
 
 pub use document::{
     Document, KeyEntry, Mention, PartnerEntry, Setting, WebhookEntry, parse as parse_document,
 };
+pub use written::WrittenProfile;
 
 pub use crate::tables::{Fault, Faults};

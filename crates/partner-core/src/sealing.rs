@@ -2,6 +2,7 @@
 //! store only as [`Sealed`] bytes, and are found there by a [`Mark`].
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
@@ -13,9 +14,14 @@ use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// First byte of sealed bytes: the only form there is so far.
-const VERSION: u8 = 1;
+/// First byte of bytes that the installation's first key sealed. Programs before key rotation read only these.
+const BY_FIRST_KEY: u8 = 1;
+/// First byte of bytes that name their key: its fingerprint follows.
+const BY_NAMED_KEY: u8 = 2;
 const NONCE: usize = 24;
+const FINGERPRINT: usize = 8;
+/// The bytes of [`DerivedKeys`].
+const DERIVED: usize = 3 * 32;
 
 /// The installation's 32-byte master key. Everything sealed or signed derives from it.
 #[derive(Debug)]
@@ -28,11 +34,16 @@ impl MasterKey {
         Self(SecretBox::new(Box::new(bytes)))
     }
 
-    /// Sixteen hexadecimal digits that name the key without telling it: stored in the database,
-    /// so that a program started with another key refuses to run.
+    /// Names the key without revealing it. The database stores it, so that a program started with another key refuses to
+    /// run.
     #[must_use]
-    pub fn fingerprint(&self) -> String {
-        hex::encode(&self.derive("penstock/fingerprint/v1")[..8])
+    pub fn fingerprint(&self) -> Fingerprint {
+        let derived = self.derive("penstock/fingerprint/v1");
+        let mut bytes = [0; FINGERPRINT];
+        for (to, from) in bytes.iter_mut().zip(derived) {
+            *to = from;
+        }
+        Fingerprint(bytes)
     }
 
     pub(crate) fn derive(&self, purpose: &str) -> [u8; 32] {
@@ -44,7 +55,86 @@ impl MasterKey {
     }
 }
 
-/// Encrypted and authenticated bytes: a version, a nonce, the ciphertext.
+/// The name of a master key, printed as sixteen hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fingerprint([u8; FINGERPRINT]);
+
+impl Fingerprint {
+    /// Reads sixteen lower-case hexadecimal digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; FINGERPRINT];
+        hex::decode_to_slice(text, &mut bytes).ok()?;
+        (hex::encode(bytes) == text).then_some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The keys of marks, signatures and tokens. They derive from the installation's first master key and outlive its rotation,
+/// because marks are unique in the database and signatures are published; a rotation seals them with the new key.
+pub struct DerivedKeys(Zeroizing<[u8; DERIVED]>);
+
+impl fmt::Debug for DerivedKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DerivedKeys")
+    }
+}
+
+impl DerivedKeys {
+    /// Derives them from the installation's first master key.
+    #[must_use]
+    pub fn of(first: &MasterKey) -> Self {
+        let mut bytes = Zeroizing::new([0; DERIVED]);
+        let purposes = [
+            "penstock/mark/v1",
+            "penstock/signature/v1",
+            "penstock/token/embed/v1",
+        ];
+        for (part, purpose) in bytes.chunks_exact_mut(32).zip(purposes) {
+            part.copy_from_slice(&first.derive(purpose));
+        }
+        Self(bytes)
+    }
+
+    /// The bytes, to be sealed.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+
+    /// Reads what [`DerivedKeys::as_bytes`] returned.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self(Zeroizing::new(bytes.try_into().ok()?)))
+    }
+
+    fn part(&self, number: usize) -> [u8; 32] {
+        let mut part = [0; 32];
+        if let Some(bytes) = self.0.chunks_exact(32).nth(number) {
+            part.copy_from_slice(bytes);
+        }
+        part
+    }
+
+    /// The key that signs tokens.
+    #[must_use]
+    pub fn token_key(&self) -> [u8; 32] {
+        self.part(2)
+    }
+}
+
+/// Encrypted and authenticated bytes: a version, the key's fingerprint if the version has one, a nonce, the ciphertext.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(pub Vec<u8>);
 
@@ -87,12 +177,17 @@ impl fmt::Debug for Signature {
 #[error("sealed bytes do not open: another master key, another row, or damage")]
 pub struct SealBroken;
 
-/// Seals and opens with XChaCha20-Poly1305 under a key derived from the master key.
+/// Seals and opens with XChaCha20-Poly1305 under keys derived from master keys: it seals with the current one and opens with
+/// every one that it holds.
 ///
 /// `place` names the row the bytes belong to and is authenticated with them, so that a
 /// ciphertext moved to another row does not open.
 pub struct Sealer {
-    cipher: XChaCha20Poly1305,
+    keys: Vec<(Fingerprint, XChaCha20Poly1305)>,
+    /// The key that bytes without a fingerprint are sealed with.
+    first: Fingerprint,
+    /// The place of the current key among `keys`.
+    current: AtomicUsize,
     marks: Hmac<Sha256>,
     signatures: Hmac<Sha256>,
 }
@@ -104,14 +199,71 @@ impl fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// The sealer of an installation.
+    /// The sealer of an installation with one key.
     #[must_use]
     pub fn new(master: &MasterKey) -> Self {
+        let first = master.fingerprint();
+        Self::holding(
+            std::slice::from_ref(master),
+            first,
+            &DerivedKeys::of(master),
+        )
+    }
+
+    /// The sealer that holds `keys` and seals with the first of them until [`Sealer::use_key`] says otherwise. `first` names the
+    /// installation's first key, which need not be held any more.
+    #[must_use]
+    pub fn holding(keys: &[MasterKey], first: Fingerprint, derived: &DerivedKeys) -> Self {
+        let cipher = |master: &MasterKey| {
+            let key = Key::from(master.derive("penstock/seal/v1"));
+            (master.fingerprint(), XChaCha20Poly1305::new(&key))
+        };
         Self {
-            cipher: XChaCha20Poly1305::new(&Key::from(master.derive("penstock/seal/v1"))),
-            marks: keyed(&master.derive("penstock/mark/v1")),
-            signatures: keyed(&master.derive("penstock/signature/v1")),
+            keys: keys.iter().map(cipher).collect(),
+            first,
+            current: AtomicUsize::new(0),
+            marks: keyed(&derived.part(0)),
+            signatures: keyed(&derived.part(1)),
         }
+    }
+
+    /// Seals with the key of this fingerprint from now on. False if it is not held; nothing changes then.
+    pub fn use_key(&self, fingerprint: Fingerprint) -> bool {
+        let place = self.keys.iter().position(|(held, _)| *held == fingerprint);
+        if let Some(place) = place {
+            self.current.store(place, Ordering::Relaxed);
+        }
+        place.is_some()
+    }
+
+    /// The keys that are held.
+    pub fn held(&self) -> impl Iterator<Item = Fingerprint> {
+        self.keys.iter().map(|(held, _)| *held)
+    }
+
+    /// Whether a key is held.
+    #[must_use]
+    pub fn holds(&self, fingerprint: Fingerprint) -> bool {
+        self.held().any(|held| held == fingerprint)
+    }
+
+    /// The key that sealed these bytes.
+    #[must_use]
+    pub fn key_of(&self, sealed: &Sealed) -> Option<Fingerprint> {
+        let (version, rest) = sealed.0.split_first()?;
+        match *version {
+            BY_FIRST_KEY => Some(self.first),
+            BY_NAMED_KEY => rest.first_chunk().map(|bytes| Fingerprint(*bytes)),
+            _ => None,
+        }
+    }
+
+    /// Whether the current key sealed these bytes.
+    #[must_use]
+    pub fn is_current(&self, sealed: &Sealed) -> bool {
+        let current = self.keys.get(self.current.load(Ordering::Relaxed));
+        self.key_of(sealed)
+            .is_some_and(|key| current.is_some_and(|(held, _)| *held == key))
     }
 
     /// The mark of a value among those of `place`, such as the emails of one partner: equal values
@@ -150,12 +302,20 @@ impl Sealer {
             msg: plain,
             aad: place.as_bytes(),
         };
-        let ciphertext = self
-            .cipher
+        let (fingerprint, cipher) = self
+            .keys
+            .get(self.current.load(Ordering::Relaxed))
+            .ok_or(SealBroken)?;
+        let ciphertext = cipher
             .encrypt(&XNonce::from(nonce), payload)
             .map_err(|_| SealBroken)?;
-        let mut bytes = Vec::with_capacity(1 + NONCE + ciphertext.len());
-        bytes.push(VERSION);
+        let mut bytes = Vec::with_capacity(1 + FINGERPRINT + NONCE + ciphertext.len());
+        if *fingerprint == self.first {
+            bytes.push(BY_FIRST_KEY);
+        } else {
+            bytes.push(BY_NAMED_KEY);
+            bytes.extend_from_slice(&fingerprint.0);
+        }
         bytes.extend_from_slice(&nonce);
         bytes.extend_from_slice(&ciphertext);
         Ok(Sealed(bytes))
@@ -166,16 +326,21 @@ impl Sealer {
     /// # Errors
     /// [`SealBroken`] where the bytes were sealed with another key or for another row.
     pub fn open(&self, place: &str, sealed: &Sealed) -> Result<Vec<u8>, SealBroken> {
-        let (version, rest) = sealed.0.split_first().ok_or(SealBroken)?;
+        let key = self.key_of(sealed).ok_or(SealBroken)?;
+        let (_, cipher) = self
+            .keys
+            .iter()
+            .find(|(held, _)| *held == key)
+            .ok_or(SealBroken)?;
+        let named = sealed.0.first() == Some(&BY_NAMED_KEY);
+        let header = if named { 1 + FINGERPRINT } else { 1 };
+        let rest = sealed.0.get(header..).ok_or(SealBroken)?;
         let (nonce, ciphertext) = rest.split_first_chunk::<NONCE>().ok_or(SealBroken)?;
-        if *version != VERSION {
-            return Err(SealBroken);
-        }
         let payload = Payload {
             msg: ciphertext,
             aad: place.as_bytes(),
         };
-        self.cipher
+        cipher
             .decrypt(&XNonce::from(*nonce), payload)
             .map_err(|_| SealBroken)
     }
@@ -236,6 +401,37 @@ mod tests {
             MasterKey::new([1; 32]).fingerprint(),
             MasterKey::new([2; 32]).fingerprint()
         );
-        assert_eq!(MasterKey::new([1; 32]).fingerprint().len(), 16);
+        let text = MasterKey::new([1; 32]).fingerprint().to_string();
+        assert_eq!(text.len(), 16);
+        assert_eq!(Fingerprint::parse(&text).unwrap().to_string(), text);
+        assert_eq!(Fingerprint::parse(&text.to_uppercase()), None);
+    }
+
+    // rule: base.master-key-rotation
+    #[test]
+    fn sealer_opens_with_every_held_key_and_seals_with_the_current_one() {
+        let keys = [1, 2].map(|byte| MasterKey::new([byte; 32]));
+        let [first, second] = keys.each_ref().map(MasterKey::fingerprint);
+        let derived = DerivedKeys::of(&keys[0]);
+        let sealer = Sealer::holding(&keys, first, &derived);
+        let old = sealer.seal("a", b"x", &Sevens).unwrap();
+        assert_eq!((old.0[0], sealer.key_of(&old)), (1, Some(first)));
+        assert!(sealer.is_current(&old));
+        assert!(!sealer.use_key(MasterKey::new([3; 32]).fingerprint()));
+        assert!(sealer.use_key(second));
+        let new = sealer.seal("a", b"x", &Sevens).unwrap();
+        assert_eq!((new.0[0], sealer.key_of(&new)), (2, Some(second)));
+        assert!(sealer.is_current(&new) && !sealer.is_current(&old));
+        for sealed in [&old, &new] {
+            assert_eq!(sealer.open("a", sealed).unwrap(), b"x");
+        }
+        // The old key is gone: only what names the new one opens, and marks and signatures stay.
+        let kept = DerivedKeys::from_bytes(derived.as_bytes()).unwrap();
+        let alone = Sealer::holding(&keys[1..], first, &kept);
+        assert_eq!(alone.open("a", &old), Err(SealBroken));
+        assert_eq!(alone.open("a", &new).unwrap(), b"x");
+        assert_eq!(alone.mark("p", "v"), sealer.mark("p", "v"));
+        assert_eq!(alone.sign(b"b"), Sealer::new(&keys[0]).sign(b"b"));
+        assert_eq!(alone.open("a", &Sealed(vec![2, 0])), Err(SealBroken));
     }
 }

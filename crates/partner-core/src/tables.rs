@@ -7,7 +7,7 @@ mod section;
 use toml::de::DeTable;
 
 pub use fault::{Fault, Faults, Sink};
-pub use section::{Field, Section, Shape};
+pub use section::{Field, Section, Shape, is_label};
 
 /// Reads a file whose tables are `shapes`, of which `root` is the file itself. `document` takes
 /// what it needs and notes what is wrong.
@@ -25,7 +25,8 @@ pub fn read<T>(
     if !broken.is_empty() {
         for error in &broken {
             let at = error.span().map_or(0, |span| span.start);
-            sink.add(at, "", one_line(error.message()));
+            let problem = unquoted(text, at);
+            sink.add(at, "", problem.unwrap_or_else(|| one_line(error.message())));
         }
         return Err(sink.into_faults());
     }
@@ -38,6 +39,44 @@ pub fn read<T>(
     }
 }
 
+/// The remedy for a text without quotes, which the parser takes for a boolean or a number.
+fn unquoted(text: &str, at: usize) -> Option<String> {
+    let begin = text.get(..at)?.rfind('\n').map_or(0, |before| before + 1);
+    let line = text.get(begin..)?.lines().next()?;
+    let (key, value) = line.split_once('=')?;
+    let value = value.split('#').next().unwrap_or_default().trim();
+    let is_word = value.starts_with(|first: char| first.is_ascii_alphabetic())
+        && !value.contains(['"', '\'', '[', '{']);
+    let is_keyword = ["true", "false", "inf", "nan"].contains(&value);
+    (is_word && !is_keyword).then(|| format!("a text needs quotes: {} = \"{value}\"", key.trim()))
+}
+
 fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static ROOT: Shape = Shape {
+        name: "",
+        keys: &["mode", "name"],
+    };
+
+    static SHAPES: [&Shape; 1] = [&ROOT];
+
+    fn faults(text: &str) -> String {
+        let read = read(text, &ROOT, &SHAPES, |_, _| ());
+        read.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn text_without_quotes_is_named_with_the_corrected_line() {
+        assert_eq!(
+            faults("name = \"a\"\nmode = test # the mode\n"),
+            "line 2: a text needs quotes: mode = \"test\""
+        );
+        assert!(!faults("mode = [").contains("quotes"));
+    }
 }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use sha2::Sha256;
 use signature::{Signer, Verifier};
 
-use crate::sealing::MasterKey;
+use crate::sealing::DerivedKeys;
 
 /// Signs tokens, and reads those it has signed.
 #[derive(Clone)]
@@ -40,12 +40,12 @@ impl fmt::Debug for TokenKey {
 pub struct Unsigned(#[source] Error);
 
 impl TokenKey {
-    /// The key of an installation for one purpose, such as `embed`.
+    /// The key of an installation.
     #[must_use]
-    pub fn new(master: &MasterKey, purpose: &str) -> Self {
-        // Fails where it stands already.
+    pub fn new(derived: &DerivedKeys) -> Self {
+        // Fails if a provider is installed already.
         let _ = PROVIDER.install_default();
-        let key = master.derive(&format!("penstock/token/{purpose}/v1"));
+        let key = derived.token_key();
         Self(Arc::new(Keys {
             encoding: EncodingKey::from_secret(&key),
             decoding: DecodingKey::from_secret(&key),
@@ -134,9 +134,10 @@ mod tests {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     use super::*;
+    use crate::sealing::MasterKey;
 
-    fn key(byte: u8, purpose: &str) -> TokenKey {
-        TokenKey::new(&MasterKey::new([byte; 32]), purpose)
+    fn key(byte: u8) -> TokenKey {
+        TokenKey::new(&DerivedKeys::of(&MasterKey::new([byte; 32])))
     }
 
     fn claims(text: &str) -> Map<String, Value> {
@@ -146,7 +147,7 @@ mod tests {
     // rule: gate.bootstrap.token-hs256
     #[test]
     fn a_token_is_the_digest_of_its_own_text() {
-        let token = key(1, "embed").sign(&claims(r#"{"sub":"acme"}"#)).unwrap();
+        let token = key(1).sign(&claims(r#"{"sub":"acme"}"#)).unwrap();
         let (signed, digest) = token.rsplit_once('.').unwrap();
         let (header, body) = signed.split_once('.').unwrap();
         let decoded = |part: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(part).unwrap());
@@ -163,12 +164,11 @@ mod tests {
     // rule: gate.bootstrap.token-hs256
     #[test]
     fn only_this_key_and_this_algorithm_are_read() {
-        let ours = key(1, "embed");
+        let ours = key(1);
         let token = ours.sign(&claims(r#"{"sub":"acme","exp":1}"#)).unwrap();
         let read = |key: &TokenKey, token: &str| key.open::<Map<String, Value>>(token);
         assert_eq!(read(&ours, &token).unwrap()["sub"], "acme");
-        assert_eq!(read(&key(2, "embed"), &token), None);
-        assert_eq!(read(&key(1, "other"), &token), None);
+        assert_eq!(read(&key(2), &token), None);
         let (signed, digest) = token.rsplit_once('.').unwrap();
         let body = signed.split_once('.').unwrap().1;
         for header in [

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::cmd::{apply, balance, completions, crypto, export, key, sandbox, webhook};
+use crate::cmd::{
+    apply, balance, clock, completions, crypto, export, key, master_key, sandbox, webhook,
+};
 use crate::terminal::Output;
 
 /// Operates and tries out a Penstock installation.
@@ -14,10 +16,10 @@ use crate::terminal::Output;
 #[derive(Debug, Parser)]
 #[command(name = "penstock", version)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Global options")]
     pub(crate) given: Given,
-    /// For people, or one JSON value for programs; errors are then JSON on stderr.
-    #[arg(long, global = true, value_enum, default_value_t = Output::Text)]
+    /// Output format; with `json`, errors on stderr are JSON too
+    #[arg(long, global = true, value_enum, default_value_t = Output::Text, help_heading = "Global options")]
     pub(crate) output: Output,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -26,40 +28,46 @@ pub(crate) struct Arguments {
 /// Which installation is meant.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Given {
-    /// Where the data is kept, such as sqlite://penstock-data/penstock.db.
+    /// Database, sqlite:// or postgres:// [default: sqlite://penstock-data/penstock.db]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database_url: Option<String>,
-    /// `test` or `live`.
+    /// `test` or `live` [default: test]
     #[arg(long, global = true, value_name = "MODE")]
     pub(crate) mode: Option<String>,
-    /// A TOML file of settings; variables win over it.
+    /// TOML file of settings; variables take precedence
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Runs the service with a demo partner, ready to call; or checks that everything works.
+    /// Runs both services with a demo partner, or checks that everything works
     Sandbox(sandbox::Command),
-    /// Makes the database agree with a declarative file.
+    /// Applies a declarative file of partners, pools and terms
     Apply(apply::Command),
-    /// Makes, lists and revokes API keys.
+    /// Creates, lists and revokes API keys
     #[command(subcommand)]
     Key(key::Command),
-    /// Books what partners have paid in.
+    /// Rotates the key that encrypts everything at rest
+    #[command(subcommand)]
+    MasterKey(master_key::Command),
+    /// Shows and accepts a jump of the clock
+    #[command(subcommand)]
+    Clock(clock::Command),
+    /// Credits fiat deposits to partners
     #[command(subcommand)]
     Balance(balance::Command),
-    /// Books crypto that partners have sent.
+    /// Credits crypto receipts to partners
     #[command(subcommand)]
     Crypto(crypto::Command),
-    /// Rotates the secrets that events are signed with.
+    /// Rotates the secrets that sign events
     #[command(subcommand)]
     Webhook(webhook::Command),
-    /// Checks every invariant over the whole database.
+    /// Checks every invariant over the whole database
     Verify,
-    /// Prints a window of a partner's books as CSV.
+    /// Exports a partner's trades or ledger as CSV
     #[command(subcommand)]
     Export(export::Command),
-    /// Prints what a shell needs to complete commands and flags.
+    /// Prints a completion script for a shell
     Completions(completions::Command),
 }

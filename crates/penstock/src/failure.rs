@@ -1,7 +1,6 @@
 //! How a command ends when it does not do what was asked.
 
 use kernel::StoreError;
-use partner_core::PartnerId;
 use runtime::{ConfigFault, OpenFault};
 
 /// Why, in lines for the operator.
@@ -17,10 +16,6 @@ impl Failure {
     /// Bad input with one fault.
     pub(crate) fn input(line: impl Into<String>) -> Self {
         Self::Input(vec![line.into()])
-    }
-
-    pub(crate) fn no_partner(partner: &PartnerId, mode: kernel::Mode) -> Self {
-        Self::Failed(format!("no partner `{partner}` in mode {mode}"))
     }
 
     pub(crate) const fn exit_code(&self) -> u8 {
@@ -48,7 +43,7 @@ impl From<OpenFault> for Failure {
     fn from(fault: OpenFault) -> Self {
         match fault {
             OpenFault::Config(faults) => faults.into(),
-            OpenFault::Store(_) => Self::Failed(kernel::causes(&fault)),
+            OpenFault::Store(_) => Self::Failed(fault.to_string()),
         }
     }
 }

@@ -78,8 +78,22 @@ impl Installation {
         let who = Tenant { partner, mode };
         match partners::find(&*self.base.store, &who).await? {
             Some(_) => Ok(who),
-            None => Err(Failure::no_partner(&who.partner, mode)),
+            None => Err(self.no_partner(&who).await?),
         }
+    }
+
+    /// Says where the partner was looked for, and names the one that may be meant.
+    async fn no_partner(&self, who: &Tenant) -> Result<Failure, Failure> {
+        let Tenant { partner, mode } = who;
+        let database = &self.base.config.database;
+        let nearest = partners::nearest(&*self.base.store, *mode, partner.as_str()).await?;
+        let hint = nearest.map_or_else(
+            || "; `penstock apply` creates partners".to_owned(),
+            |nearest| format!("; did you mean `{nearest}`?"),
+        );
+        Ok(Failure::Failed(format!(
+            "no partner `{partner}` in mode {mode} of {database}{hint}"
+        )))
     }
 
     /// Waits until everything is written and closed.

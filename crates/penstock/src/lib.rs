@@ -5,15 +5,17 @@
 
 mod arguments;
 mod cmd;
+mod examples;
 mod failure;
 mod installation;
 mod progress;
 mod sheet;
 mod terminal;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
 
 use arguments::{Arguments, Command};
 use failure::Failure;
@@ -23,7 +25,7 @@ use terminal::{Output, Terminal};
 /// Runs the command the process was started with: exit 0, 1 (refused or failed), 2 (bad input).
 #[must_use]
 pub fn run() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match parse(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
         Err(unread) => return unread_arguments(&unread),
     };
@@ -38,12 +40,27 @@ pub fn run() -> ExitCode {
     }
 }
 
+fn parse(mut words: Vec<OsString>) -> Result<Arguments, clap::Error> {
+    // clap takes the second word of `help --help` for a command's name.
+    if let [_, first, second, ..] = words.as_slice()
+        && first == "help"
+        && (second == "--help" || second == "-h")
+    {
+        words.remove(1);
+    }
+    let mut command = examples::add_to(Arguments::command());
+    let matches = command.try_get_matches_from_mut(words)?;
+    Arguments::from_arg_matches(&matches).map_err(|unread| unread.format(&mut command))
+}
+
 async fn dispatch(arguments: Arguments, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let given = arguments.given;
     match arguments.command {
         Command::Sandbox(command) => cmd::sandbox::run(given, command, terminal).await,
         Command::Apply(command) => cmd::apply::run(given, command, terminal).await,
         Command::Key(command) => cmd::key::run(given, command, terminal).await,
+        Command::MasterKey(command) => cmd::master_key::run(given, command, terminal).await,
+        Command::Clock(command) => cmd::clock::run(given, command, terminal).await,
         Command::Balance(command) => cmd::balance::run(given, command, terminal).await,
         Command::Crypto(command) => cmd::crypto::run(given, command, terminal).await,
         Command::Webhook(command) => cmd::webhook::run(given, command, terminal).await,

@@ -1,7 +1,7 @@
 //! What is printed, and for whom.
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -13,9 +13,9 @@ use crate::failure::Failure;
 /// For whom a command answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For people.
+    /// Text for people
     Text,
-    /// For programs.
+    /// One JSON value for programs
     Json,
 }
 
@@ -48,6 +48,17 @@ impl Terminal {
     /// For whom the command answers.
     pub(crate) const fn output(&self) -> Output {
         self.output
+    }
+
+    /// Whether a person reads the output.
+    pub(crate) fn is_for_people(&self) -> bool {
+        self.output == Output::Text
+    }
+
+    /// How text is emphasised on stdout: not at all unless it is a terminal that takes colours.
+    pub(crate) fn style(&self) -> Style {
+        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Style(self.is_for_people() && !is_plain && std::io::stdout().is_terminal())
     }
 
     /// Answers: a value on one line for programs, or text for people. The text is made only where it is shown.
@@ -89,6 +100,30 @@ impl Terminal {
             Output::Json => say_error(&serde_json::json!({ "error": text }).to_string()),
         }
         ExitCode::from(failure.exit_code())
+    }
+}
+
+/// Emphasis by ANSI codes, if it is on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style(bool);
+
+impl Style {
+    /// What a reader should see first.
+    pub(crate) fn strong(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    /// Labels beside values.
+    pub(crate) fn faint(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.0 {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 

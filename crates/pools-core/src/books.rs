@@ -15,11 +15,12 @@ use partner_core::key::KeyId;
 use partner_core::pools::PoolId;
 use partner_core::{Access, Denial, PartnerId};
 
+use crate::engine::EngineName;
 use crate::ledger::{Account, BALANCE_LIMIT, Entry, EntryId, Part, PostFault};
 use crate::ports::Hold;
 use crate::quote::{Quote, QuoteClosed, QuoteId, Side};
 use crate::trade::{Trade, TradeId, TradeState};
-use crate::velocity::{self, Velocity};
+use crate::velocity::{self, Unfit, Velocity};
 
 /// One transact, with everything that had to be known before its turn.
 #[derive(Debug, Clone)]
@@ -38,6 +39,8 @@ pub struct Command {
     pub trade: TradeId,
     /// The id of its ledger entry.
     pub entry: EntryId,
+    /// The engine that is asked, and holds the trade.
+    pub engine: EngineName,
     /// The engine's answer, judged last; `None`: it did not answer, or was not asked.
     pub hold: Option<Hold>,
 }
@@ -72,6 +75,10 @@ pub enum Refusal {
     /// The trade would pass the velocity cap.
     #[error("the velocity cap would be passed")]
     VelocityCapExceeded,
+    /// The trade would pass the velocity cap by a running total that has not caught up with the window. The use case
+    /// lets the total catch up and hands the command in again.
+    #[error("the running total has not caught up with the velocity window")]
+    VelocityBehind,
     /// The balance does not cover the reservation.
     #[error("the balance does not cover the reservation")]
     InsufficientBalance,
@@ -100,17 +107,52 @@ pub struct Books {
     /// The partners' accounts in both currencies of the pools named.
     pub accounts: BTreeMap<(PartnerId, Asset), Account>,
     /// Of the fiat accounts that sales of the batch may be returned to: what the account holds
-    /// with all that trades may still credit to it, or more. Credits and sales add to it; it is
-    /// counted anew at a credit and now and then, so that no transact pays for that.
+    /// with all that trades may still credit to it, or more. Credits and sales add to it. A recount
+    /// lowers it now and then, in slices ([`crate::commitment`]), so that no transact pays for that.
     pub commitments: BTreeMap<(PartnerId, Asset), i64>,
-    /// The partners' running totals, slid to [`Books::window`] before `now`.
+    /// The partners' running totals. Those of partners with a cap have moved towards the start of
+    /// [`Books::window`] before `now`, by a bounded number of trades.
     pub velocity: BTreeMap<PartnerId, Velocity>,
     /// The velocity window.
     pub window: Duration,
-    /// How long idempotency records count.
+    /// How long new idempotency records count.
     pub idempotency_ttl: Duration,
     /// What the batch has opened: what the store has to write.
     pub opened: Vec<Opened>,
+}
+
+/// What a partner could spend in a pool when it was read: its accounts in the pool's currencies and
+/// its velocity total, outside any transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Funds {
+    /// The accounts that exist.
+    pub accounts: Vec<Account>,
+    /// The running total as stored; `None` before the first trade.
+    pub velocity: Option<Velocity>,
+}
+
+impl Funds {
+    fn account(&self, asset: Asset) -> Option<Account> {
+        let mut accounts = self.accounts.iter().copied();
+        accounts.find(|account| account.asset() == asset)
+    }
+
+    /// The funds after one more trade; `None` if they do not cover it.
+    #[must_use]
+    pub fn after(&self, trade: &Trade) -> Option<Self> {
+        let total = self.velocity.unwrap_or(Velocity::new(trade.created_at));
+        let velocity = total.admit(trade.terms.notional, None, total.floor).ok()?;
+        let mut accounts = self.accounts.clone();
+        if let Some(transfer) = trade.reserve_transfer() {
+            let asset = transfer.amount.asset();
+            let account = accounts.iter_mut().find(|one| one.asset() == asset)?;
+            *account = account.post(&transfer).ok()?.0;
+        }
+        Some(Self {
+            accounts,
+            velocity: Some(velocity),
+        })
+    }
 }
 
 /// An idempotency record.
@@ -118,8 +160,8 @@ pub struct Books {
 pub struct Answered {
     /// What the request asked for.
     pub fingerprint: Fingerprint,
-    /// When it was answered.
-    pub created_at: Timestamp,
+    /// From when on it no longer counts.
+    pub expires_at: Timestamp,
 }
 
 /// One trade the batch has opened, with all rows that go with it. The accounts and totals after
@@ -132,10 +174,19 @@ pub struct Opened {
     pub partner: PartnerId,
     /// The entry of its reserve, where something was reserved.
     pub entry: Option<Entry>,
-    /// The idempotency record.
+    /// What its idempotency key is unique within.
     pub scope: Scope,
-    /// What the request asked for.
-    pub fingerprint: Fingerprint,
+    /// Its idempotency record.
+    pub answered: Answered,
+}
+
+/// The partners that have a velocity cap. The running totals of the others are added to, and never moved: nothing is refused
+/// by them.
+#[must_use]
+pub fn capped(access: &BTreeMap<KeyId, Arc<Access>>) -> BTreeSet<&PartnerId> {
+    let with_cap = |access: &&Arc<Access>| access.pools.velocity_cap.is_some();
+    let capped = access.values().filter(with_cap);
+    capped.map(|access| &access.partner.id).collect()
 }
 
 impl Books {
@@ -202,30 +253,34 @@ pub fn decide_batch(
 
 /// Judges one command in the order of the contract; nothing changes before the last refusal.
 fn decide(books: &mut Books, command: &Command, now: Timestamp) -> Result<Outcome, Refusal> {
+    let partner = command.scope.tenant.partner.clone();
+    let at = (partner.clone(), command.quote);
+    let existing = books.trades.get(&at);
+    // Ids of trades are random: an earlier run of this command made the trade and was committed.
+    // Whatever has changed since, the trade stands.
+    if let Some(own) = existing.filter(|trade| trade.id == command.trade) {
+        return Ok(Outcome::Existing(own.clone()));
+    }
     let access = books
         .access
         .get(&command.key)
         .cloned()
         .ok_or(Denial::KeyRevoked)?;
-    access.may_transact_in(&command.pool)?;
+    access.may_transact_in(&command.pool, now)?;
     let record = books.answered.get(&command.scope);
-    key_is_free(record, &command.fingerprint, now, books.idempotency_ttl)?;
+    key_is_free(record, &command.fingerprint, now)?;
 
-    let partner = access.partner.id.clone();
-    let at = (partner.clone(), command.quote);
     let quote = books
         .quotes
         .get(&at)
         .filter(|quote| quote.terms.pool == command.pool)
         .ok_or(Refusal::QuoteUnknown)?;
-    if let Some(trade) = books.trades.get(&at) {
+    if let Some(trade) = existing {
         return Ok(Outcome::Existing(trade.clone()));
     }
-    side_is_enabled(&access, quote)?;
-    let consumed = quote.consume(now)?;
-
+    let cutoff = velocity::cutoff(now, books.window);
     let total = books.velocity.get(&partner).copied();
-    let total = total.unwrap_or_else(|| Velocity::new(velocity::cutoff(now, books.window)));
+    let total = total.unwrap_or_else(|| Velocity::new(cutoff));
     let mut cap = access.pools.velocity_cap;
     if planted(planted::CAP_WITHOUT_LOCK) {
         let batch = books
@@ -234,18 +289,21 @@ fn decide(books: &mut Books, command: &Command, now: Timestamp) -> Result<Outcom
             .map(|opened| opened.trade.terms.notional);
         cap = cap.map(|cap| cap.saturating_add(batch.sum()));
     }
-    let total = total
-        .admit(quote.terms.notional, cap)
-        .ok_or(Refusal::VelocityCapExceeded)?;
-
-    let trade = new_trade(command, quote, &access, now);
-    let posted = post_reserve(books, &partner, command, &trade)?;
-    let committed = commit_return(books, &partner, &trade)?;
+    let account = |asset| books.accounts.get(&(partner.clone(), asset)).copied();
+    let velocity = (total, cap, cutoff);
+    let draft = draft(&access, command, quote, velocity, account, now)?;
+    let committed = commit_return(books, &partner, &draft.trade)?;
     match command.hold {
         Some(Hold::Held) => {}
         Some(Hold::Refused) => return Err(Refusal::ReservationFailed),
         None => return Err(Refusal::EngineUnavailable),
     }
+    let Draft {
+        consumed,
+        total,
+        trade,
+        posted,
+    } = draft;
     let (entry, account) = posted.unzip();
     if let Some(account) = account {
         books
@@ -259,21 +317,75 @@ fn decide(books: &mut Books, command: &Command, now: Timestamp) -> Result<Outcom
     books.velocity.insert(partner.clone(), total);
     books.quotes.insert(at.clone(), consumed);
     books.trades.insert(at, trade.clone());
-    books.answered.insert(
-        command.scope.clone(),
-        Answered {
-            fingerprint: command.fingerprint,
-            created_at: now,
-        },
-    );
+    let answered = Answered {
+        fingerprint: command.fingerprint,
+        expires_at: now.plus(books.idempotency_ttl),
+    };
+    books.answered.insert(command.scope.clone(), answered);
     books.opened.push(Opened {
         trade: trade.clone(),
         partner,
         entry,
         scope: command.scope.clone(),
-        fingerprint: command.fingerprint,
+        answered,
     });
     Ok(Outcome::Opened(trade))
+}
+
+/// What a command would change.
+struct Draft {
+    consumed: Quote,
+    total: Velocity,
+    trade: Trade,
+    /// The entry of its reserve and the account after it.
+    posted: Option<(Entry, Account)>,
+}
+
+/// Judges side, quote, velocity and balance of a command, in this order.
+fn draft(
+    access: &Access,
+    command: &Command,
+    quote: &Quote,
+    (total, cap, cutoff): (Velocity, Option<i64>, Timestamp),
+    account: impl Fn(Asset) -> Option<Account>,
+    now: Timestamp,
+) -> Result<Draft, Refusal> {
+    side_is_enabled(access, quote)?;
+    let consumed = quote.consume(now)?;
+    let total = total
+        .admit(quote.terms.notional, cap, cutoff)
+        .map_err(|unfit| match unfit {
+            Unfit::Exceeded => Refusal::VelocityCapExceeded,
+            Unfit::Behind => Refusal::VelocityBehind,
+        })?;
+    let trade = new_trade(command, quote, access, now);
+    let posted = post_reserve(account, command, &trade)?;
+    Ok(Draft {
+        consumed,
+        total,
+        trade,
+        posted,
+    })
+}
+
+/// What speaks against a command, short of the engine's answer, judged by figures that were read
+/// outside the transaction. Advisory: the transaction decides.
+///
+/// # Errors
+/// What [`decide_batch`] would refuse the command for on these figures.
+pub fn forecast(
+    access: &Access,
+    command: &Command,
+    quote: &Quote,
+    funds: &Funds,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    access.may_transact_in(&command.pool, now)?;
+    let total = funds.velocity.unwrap_or(Velocity::new(now));
+    // Read outside any transaction, the total may lag: a refusal by it sends the command to the lane, which decides.
+    let velocity = (total, access.pools.velocity_cap, total.floor);
+    let account = |asset| funds.account(asset);
+    draft(access, command, quote, velocity, account, now).map(drop)
 }
 
 /// Refuses a key that was used for another request and has not expired.
@@ -284,12 +396,9 @@ pub fn key_is_free(
     record: Option<&Answered>,
     fingerprint: &Fingerprint,
     now: Timestamp,
-    ttl: Duration,
 ) -> Result<(), Refusal> {
     match record {
-        Some(record)
-            if record.fingerprint != *fingerprint && counts(record.created_at, now, ttl) =>
-        {
+        Some(record) if record.fingerprint != *fingerprint && counts(record.expires_at, now) => {
             Err(Refusal::KeyReused)
         }
         _ => Ok(()),
@@ -319,6 +428,7 @@ fn new_trade(command: &Command, quote: &Quote, access: &Access, now: Timestamp) 
         id: command.trade,
         quote: quote.id,
         terms: quote.terms.clone(),
+        engine: Some(command.engine.clone()),
         reserved,
         created_at: now,
         state: TradeState::Reserved,
@@ -328,8 +438,7 @@ fn new_trade(command: &Command, quote: &Quote, access: &Access, now: Timestamp) 
 }
 
 fn post_reserve(
-    books: &Books,
-    partner: &PartnerId,
+    account: impl Fn(Asset) -> Option<Account>,
     command: &Command,
     trade: &Trade,
 ) -> Result<Option<(Entry, Account)>, Refusal> {
@@ -337,11 +446,7 @@ fn post_reserve(
         return Ok(None);
     };
     let asset = transfer.amount.asset();
-    let account = books
-        .accounts
-        .get(&(partner.clone(), asset))
-        .copied()
-        .unwrap_or(Account::empty(asset));
+    let account = account(asset).unwrap_or(Account::empty(asset));
     let (account, mark) = account.post(&transfer).map_err(|fault| match fault {
         PostFault::Insufficient
         | PostFault::TooLarge

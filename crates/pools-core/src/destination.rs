@@ -1,6 +1,6 @@
-//! Where the crypto of a purchase is delivered: an EVM address and a network.
+//! Where the crypto of a purchase is delivered: an address and a network.
 
-pub use partner_core::address::{AddressFault, EvmAddress};
+pub use partner_core::address::{AddressFault, DeliveryAddress, EvmAddress};
 use partner_core::pools::Network;
 
 /// A network crypto can be delivered on. Written in lower case, and only so.
@@ -8,12 +8,25 @@ use partner_core::pools::Network;
 pub enum DestNetwork {
     /// One from the delivery allowlist, named in the request.
     Named(EvmNetwork),
-    /// The quote's own network, where the request named none. On TRON the engine pays the
-    /// T-address of the same key.
+    /// A network of the pool: the quoted one if the request named none, or one with native
+    /// addresses. An EVM address on TRON stands for the T-address of the same key.
     Quoted(Network),
 }
 
 impl DestNetwork {
+    /// Reads an address to deliver to. A pool with native addresses takes those of the network;
+    /// any other pool takes EVM addresses on every network.
+    ///
+    /// # Errors
+    /// [`AddressFault`].
+    pub fn address(self, native: bool, text: &str) -> Result<DeliveryAddress, AddressFault> {
+        match self {
+            Self::Quoted(Network::Tron) if native => DeliveryAddress::tron(text),
+            Self::Quoted(Network::Solana) if native => DeliveryAddress::solana(text),
+            Self::Quoted(_) | Self::Named(_) => EvmAddress::parse(text).map(DeliveryAddress::from),
+        }
+    }
+
     /// The identifier used in rows and exports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -82,7 +95,7 @@ impl EvmNetwork {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// The address.
-    pub address: EvmAddress,
+    pub address: DeliveryAddress,
     /// The network.
     pub network: DestNetwork,
 }

@@ -5,7 +5,9 @@
 
 pub mod audit;
 pub mod books;
+pub mod commitment;
 pub mod destination;
+pub mod engine;
 pub mod events;
 pub mod export;
 pub mod ledger;

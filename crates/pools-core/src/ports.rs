@@ -5,17 +5,19 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, Scope};
+use partner_core::idempotency::Scope;
 use partner_core::pools::{Network, PoolId};
 use partner_core::ports::{EventTx, Unit};
 
-use crate::books::{Books, Command, Outcome, Refusal};
+use crate::books::{Answered, Books, Command, Funds, Outcome, Refusal};
+use crate::commitment::{Amounts, Range, Recount};
 use crate::destination::Destination;
+use crate::engine::EngineName;
 use crate::export::{Booked, Window};
 use crate::ledger::{Account, Entry, EntryId};
 use crate::quote::{Quote, QuoteId, Side, Terms};
-use crate::trade::{EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
-use crate::velocity::Velocity;
+use crate::trade::{Contradiction, EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
+use crate::velocity::{Crossed, Velocity};
 
 // ---------------------------------------------------------------------------------------------
 // Reads
@@ -36,12 +38,12 @@ pub trait PoolsReads: Send + Sync {
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError>;
 
-    /// The trade of a quote.
+    /// The trade of a quote. `Seen` carries the store's instant, taken after the row was read.
     async fn trade_by_quote(
         &self,
         who: &Tenant,
         quote: QuoteId,
-    ) -> Result<Option<Trade>, StoreError>;
+    ) -> Result<Option<Seen<Trade>>, StoreError>;
 
     /// A trade.
     async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError>;
@@ -72,18 +74,30 @@ pub trait PoolsReads: Send + Sync {
 /// The look before the engine is asked.
 #[async_trait]
 pub trait TransactLooks: Send + Sync {
-    /// A quote as it was when it was made here a moment ago: each once, and only as long as it is remembered. What has
-    /// become of it since is not known.
-    fn quote_recall(&self, _who: &Tenant, _id: QuoteId) -> Option<Quote> {
+    /// A quote as it was when it was made here a moment ago, with the partner's funds: each quote once, and only as long
+    /// as it is remembered. What has become of it since is not known.
+    fn quote_recall(&self, _who: &Tenant, _id: QuoteId) -> Option<Recalled> {
         None
     }
 
-    /// What a transact needs to know before it asks the engine, from one snapshot.
+    /// What a transact in a pool needs to know before it asks the engine, from one snapshot.
     async fn transact_look(
         &self,
         scope: &Scope,
+        pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactLook>, StoreError>;
+}
+
+/// What this process remembers of a quote that it made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recalled {
+    /// The quote.
+    pub quote: Quote,
+    /// The partner's funds in the quote's pool, at most a few seconds old.
+    pub funds: Funds,
+    /// The process's clock.
+    pub at: Timestamp,
 }
 
 /// What narrows a page of trades.
@@ -124,12 +138,14 @@ pub struct LedgerPage {
 /// What is known of a transact before the engine is asked.
 #[derive(Debug, Clone)]
 pub struct TransactLook {
-    /// What the idempotency key was last used for, and when.
-    pub answered: Option<(Fingerprint, Timestamp)>,
+    /// What the idempotency key was last used for.
+    pub answered: Option<Answered>,
     /// The tenant's quote.
     pub quote: Option<Quote>,
     /// The quote's trade.
     pub trade: Option<Trade>,
+    /// The tenant's funds in the pool.
+    pub funds: Funds,
 }
 
 /// A partner's books for the operator: whole windows, each from one snapshot.
@@ -164,6 +180,14 @@ pub trait Pages<T>: Send {
 pub trait Figures: Send + Sync {
     /// How the trades of a mode stand, over all partners.
     async fn trades_standing(&self, mode: Mode) -> Result<TradesStanding, StoreError>;
+
+    /// How many reserved trades of a mode other engines than this one hold, by their names. Trades that
+    /// name no engine are not among them.
+    async fn trades_held_elsewhere(
+        &self,
+        mode: Mode,
+        engine: &EngineName,
+    ) -> Result<Vec<(EngineName, u64)>, StoreError>;
 }
 
 /// How trades stand.
@@ -173,6 +197,38 @@ pub struct TradesStanding {
     pub by_status: [(TradeStatus, u64); 5],
     /// How long the oldest reserved one has been reserved.
     pub oldest_reserved: Option<Duration>,
+}
+
+/// Keeps the table of quotes bounded: a quote that was never executed is deleted some time after it expired, and is unknown
+/// from then on.
+#[async_trait]
+pub trait QuoteRetention: Send + Sync {
+    /// Partners of a mode that have quotes to be looked at: the oldest one after those that have been looked at expired this
+    /// long ago. At most `limit` partners.
+    async fn quotes_overdue(
+        &self,
+        mode: Mode,
+        expired_for: Duration,
+        limit: u32,
+    ) -> Result<Vec<Tenant>, StoreError>;
+
+    /// Looks at the next `limit` quotes of a partner, and deletes those that expired this long ago and were never executed.
+    /// How far it has come is stored, so that no quote is looked at twice.
+    async fn quotes_forget(
+        &self,
+        who: &Tenant,
+        expired_for: Duration,
+        limit: u32,
+    ) -> Result<Forgotten, StoreError>;
+}
+
+/// What one step of forgetting quotes has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forgotten {
+    /// Quotes deleted.
+    pub deleted: u64,
+    /// Are there more to be looked at?
+    pub more: bool,
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -201,6 +257,17 @@ pub trait TransactBooks: Send + Sync {
         batch: &[Command],
         decide: DecideBatch,
     ) -> Result<Vec<Result<Outcome, Refusal>>, StoreError>;
+
+    /// As [`TransactBooks::transact`], but waits for no partner's lock: `None` for each command of a partner whose row
+    /// another transaction holds. A store with one lock for all waits for that one.
+    async fn transact_unlocked(
+        &self,
+        batch: &[Command],
+        decide: DecideBatch,
+    ) -> Result<Vec<Option<Result<Outcome, Refusal>>>, StoreError> {
+        let decided = self.transact(batch, decide).await?;
+        Ok(decided.into_iter().map(Some).collect())
+    }
 }
 
 /// A store's side of the quote lane.
@@ -301,13 +368,22 @@ pub trait TradeTx: Send {
         token: u64,
     ) -> Result<Cas, StoreError>;
 
-    /// Applies a step, notes the transition and ends the lease of `token`. Guard: the trade still
-    /// has the status of `before`, and the lease is still that one.
+    /// Prolongs the lease of a token. Guard: the lease is still that one.
+    async fn trade_rest(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        lease: Lease,
+    ) -> Result<Cas, StoreError>;
+
+    /// Applies steps in their order, notes a transition for each and ends the lease of `token`. No
+    /// steps change nothing. Guard: the trade still has the status of `before`, and the lease is
+    /// still that one.
     async fn trade_apply(
         &mut self,
         who: &Tenant,
         before: &Trade,
-        step: &Step,
+        steps: &[Step],
         token: u64,
     ) -> Result<Cas, StoreError>;
 }
@@ -327,23 +403,46 @@ pub trait LedgerTx: Send {
         entry: &Entry,
     ) -> Result<(), StoreError>;
 
-    /// What trades may still credit to the account of a currency, in units of 10^-8: what open
-    /// ones have reserved of it; the fiat of open sales, which may settle and be returned; and
-    /// what a return would credit of those that settled after an instant.
-    async fn refundable(
+    /// An account's contingent credits as stored; see [`Books::commitments`]. `None` before the first.
+    async fn commitment_get(
         &mut self,
         who: &Tenant,
         asset: Asset,
-        settled_after: Timestamp,
-    ) -> Result<i128, StoreError>;
+    ) -> Result<Option<i64>, StoreError>;
 
-    /// Stores an account's commitment; see [`Books::commitments`].
+    /// Stores an account's contingent credits; see [`Books::commitments`].
     async fn commitment_put(
         &mut self,
         who: &Tenant,
         asset: Asset,
         total: i64,
     ) -> Result<(), StoreError>;
+
+    /// The recount of an account that goes on, or the last one that has ended.
+    async fn recount_get(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+    ) -> Result<Option<Recount>, StoreError>;
+
+    /// Stores how far the recount of an account has come.
+    async fn recount_put(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        recount: &Recount,
+    ) -> Result<(), StoreError>;
+
+    /// What trades of a range may still credit to the account of a currency: reserved ones what they have reserved of it, and
+    /// sales their fiat, which may settle and be returned; settled ones what a return would credit. Reads the trades up to the
+    /// `limit`-th of the range, with all that share its instant, and no others.
+    async fn refundable(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        range: Range,
+        limit: u32,
+    ) -> Result<Amounts, StoreError>;
 
     /// An earlier deposit under the operator's reference.
     async fn deposit_find(
@@ -379,6 +478,26 @@ pub trait VelocityTx: Send {
 
     /// Stores the total.
     async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError>;
+
+    /// The counting trades made after `after` and up to `up_to`: those up to the `limit`-th trade of the range,
+    /// with all that share its instant. Reads no more trades than that.
+    async fn velocity_read(
+        &mut self,
+        who: &Tenant,
+        range: VelocityRange,
+        limit: u32,
+    ) -> Result<Crossed, StoreError>;
+}
+
+/// Trades that a velocity total is about to lose or to gain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VelocityRange {
+    /// Only trades made after this instant.
+    pub after: Timestamp,
+    /// Only trades made at this instant or earlier.
+    pub up_to: Timestamp,
+    /// From the newest trade to the oldest, instead of the other way.
+    pub newest_first: bool,
 }
 
 // ---------------------------------------------------------------------------------------------
@@ -421,6 +540,13 @@ pub trait Engine: Send + Sync {
 
     /// What has become of a trade.
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport>;
+
+    /// Which engine it is: what trades record, and what decides whether it may be asked about one.
+    fn name(&self) -> EngineName;
+
+    /// The rules found that a report of the engine contradicts what it reported before. An engine
+    /// ignores it; whoever measures the engine counts it.
+    fn contradicted(&self, _: &Contradiction) {}
 
     /// How long a call may take: what a poll's lease is measured by.
     fn timeout(&self) -> Duration;

@@ -24,6 +24,8 @@ pub struct Mids {
 pub struct Priced {
     /// Output per unit of input, all-in.
     pub rate: Rate,
+    /// The mid rate it was priced with, in units of the pool's crypto per unit of its fiat.
+    pub mid: Mid,
     /// The spread in the rate.
     pub spread_bps: u16,
     /// The draw fee in the rate.
@@ -82,6 +84,7 @@ pub fn price(
         .ok_or(PriceFault::OutOfRange)?;
     Ok(Priced {
         rate,
+        mid: mids.pair.mid,
         spread_bps,
         fee_bps,
         fiat,

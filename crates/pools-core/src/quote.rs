@@ -1,6 +1,6 @@
 //! Firm quotes: executable once, for a short time.
 
-use kernel::{Amount, Id, IdKind, Rate, Timestamp};
+use kernel::{Amount, Id, IdKind, Mid, Rate, Timestamp};
 use partner_core::pools::{Network, PoolId};
 pub use partner_core::rates::Side;
 
@@ -32,6 +32,9 @@ pub struct Terms {
     pub crypto: Amount,
     /// Output per unit of input, all-in.
     pub rate: Rate,
+    /// The mid rate that the order was priced with, in units of the pool's crypto per unit of its fiat;
+    /// `None` on quotes from before it was kept.
+    pub mid: Option<Mid>,
     /// The spread in the rate, in basis points.
     pub spread_bps: u16,
     /// The draw fee in the rate, in basis points.

@@ -3,8 +3,10 @@
 //! A trade is made `reserved` and moves only by what the engine reports to a status poll. Every
 //! pair of state and report is decided in [`Trade::advance`].
 
-use kernel::{Amount, Id, IdKind, Timestamp};
+use kernel::planted::{self, planted};
+use kernel::{Amount, Id, IdKind, Mid, Timestamp};
 
+use crate::engine::EngineName;
 use crate::ledger::{AccountKind, Part, Reason, Transfer};
 use crate::quote::{QuoteId, Side, Terms};
 
@@ -28,6 +30,8 @@ pub struct Trade {
     pub quote: QuoteId,
     /// Everything the quote locked.
     pub terms: Terms,
+    /// The engine that holds it; `None` on trades from before that was recorded.
+    pub engine: Option<EngineName>,
     /// What was reserved on the partner's account: the fiat leg of a purchase under the balance
     /// gate, the crypto leg of a sale, nothing for a purchase without the gate.
     pub reserved: Option<Amount>,
@@ -81,8 +85,36 @@ pub enum TradeState {
 pub struct Settlement {
     /// When; it never changes.
     pub at: Timestamp,
-    /// The engine's opaque fill reference.
+    /// The engine's opaque fill reference; `unknown:<transactId>` if the engine reported the return
+    /// of an unseen delivery without one.
     pub fill: String,
+    /// The rate at which the engine filled the trade, if it has reported one.
+    pub rate: Option<Mid>,
+}
+
+/// What the engine says of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fill {
+    /// Its opaque reference.
+    pub reference: String,
+    /// The rate at which the trade was filled, in units of the pool's crypto per unit of its fiat, if
+    /// the engine tells.
+    pub rate: Option<Mid>,
+}
+
+impl From<String> for Fill {
+    fn from(reference: String) -> Self {
+        Self {
+            reference,
+            rate: None,
+        }
+    }
+}
+
+impl From<&str> for Fill {
+    fn from(reference: &str) -> Self {
+        reference.to_owned().into()
+    }
 }
 
 /// A trade's status as a partner reads it.
@@ -134,21 +166,26 @@ impl TradeStatus {
 pub enum EngineReport {
     /// Still at work.
     InProgress,
-    /// Delivered or paid out, with the fill's reference.
-    Delivered(String),
+    /// Delivered or paid out.
+    Delivered(Fill),
     /// Attempted, and it cannot complete.
     CannotComplete,
     /// The hold was given back, or has lapsed, before anything was attempted.
     LetGo,
-    /// What was delivered has been reversed downstream.
-    Reversed,
+    /// What was delivered has been reversed downstream, with the fill's reference if the engine
+    /// names it.
+    Reversed(Option<String>),
 }
 
-/// The engine claims that something was reversed which it never delivered: nothing is decided on
-/// such an answer.
+/// The engine's report contradicts the settlement that it reported before. The trade stays settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the engine reports trade {0} reversed before it was delivered")]
-pub struct Contradiction(pub TradeId);
+#[error("the engine reports trade {trade} {report} although the trade is settled")]
+pub struct Contradiction {
+    /// The settled trade.
+    pub trade: TradeId,
+    /// What the engine reports of it.
+    pub report: &'static str,
+}
 
 /// One step of a trade, as data: its next state, the transfer that goes with it and the event it
 /// emits. The use case applies all of it in one transaction.
@@ -162,6 +199,20 @@ pub struct Step {
     pub event: Option<TradeEvent>,
     /// Does the trade stop counting for velocity?
     pub uncounts: bool,
+}
+
+impl Step {
+    /// When the step's state is reached.
+    #[must_use]
+    pub const fn reached_at(&self, before: &Trade) -> Timestamp {
+        match &self.state {
+            TradeState::Reserved => before.created_at,
+            TradeState::Settled(Settlement { at, .. })
+            | TradeState::Released { at }
+            | TradeState::Failed { at }
+            | TradeState::Returned { at, .. } => *at,
+        }
+    }
 }
 
 /// The events of terminal trades.
@@ -211,11 +262,28 @@ impl TradeState {
 }
 
 impl Trade {
-    /// Every pair of state and report is decided here; see `docs/state-machines.md`, table Trade.
-    /// `None` leaves the trade as it is: a report that has been applied already changes nothing.
+    /// Every step that a report takes the trade, in order; none if it changes nothing.
+    ///
+    /// A return that is reported of a reserved trade takes two: the trade settles, then it returns.
     ///
     /// # Errors
-    /// [`Contradiction`] when the engine reports a reversal of what it has not delivered.
+    /// [`Contradiction`]
+    pub fn steps(&self, report: &EngineReport, now: Timestamp) -> Result<Vec<Step>, Contradiction> {
+        let mut trade = self.clone();
+        let mut steps = Vec::new();
+        while let Some(step) = trade.advance(report.clone(), now)? {
+            trade.state = step.state.clone();
+            steps.push(step);
+        }
+        Ok(steps)
+    }
+
+    /// Every pair of state and report is decided here; see `docs/state-machines.md`, table Trade.
+    /// `None` leaves the trade as it is: a report that has been applied already changes nothing.
+    /// [`Trade::steps`] applies a report until it changes nothing more.
+    ///
+    /// # Errors
+    /// [`Contradiction`] if the report contradicts the trade's settlement.
     pub fn advance(
         &self,
         report: EngineReport,
@@ -232,11 +300,43 @@ impl Trade {
             (S::Reserved, R::LetGo) => {
                 Some(self.give_back(S::Released { at: now }, TradeEvent::Released))
             }
-            (S::Reserved, R::Reversed) => return Err(Contradiction(self.id)),
-            (S::Settled(settlement), R::Reversed) => Some(self.refund(settlement, now)),
-            (S::Settled(_), R::InProgress | R::Delivered(_) | R::CannotComplete | R::LetGo) => None,
+            (S::Reserved, R::Reversed(_)) if planted(planted::RETURN_NEEDS_SETTLEMENT) => None,
+            (S::Reserved, R::Reversed(fill)) => {
+                Some(self.settle(fill.unwrap_or_else(|| self.unknown_fill()).into(), now))
+            }
+            (S::Settled(settlement), R::Reversed(_)) => Some(self.refund(settlement, now)),
+            (S::Settled(settlement), R::CannotComplete)
+                if planted(planted::FAILED_AFTER_SETTLEMENT) =>
+            {
+                Some(self.refund(settlement, now))
+            }
+            (S::Settled(settlement), R::Delivered(fill)) if fill.reference != settlement.fill => {
+                return Err(self.contradiction("delivered under another fill id"));
+            }
+            (S::Settled(_), R::CannotComplete) => return Err(self.contradiction("failed")),
+            (S::Settled(_), R::LetGo) => return Err(self.contradiction("released")),
+            (S::Settled(_), R::InProgress | R::Delivered(_)) => None,
             (S::Released { .. } | S::Failed { .. } | S::Returned { .. }, _) => None,
         })
+    }
+
+    /// May an engine be asked about the trade? Only the engine that holds it; a trade that names none
+    /// is held by the configured one.
+    #[must_use]
+    pub fn is_held_by(&self, engine: &EngineName) -> bool {
+        self.engine.as_ref().is_none_or(|own| own == engine)
+    }
+
+    const fn contradiction(&self, report: &'static str) -> Contradiction {
+        Contradiction {
+            trade: self.id,
+            report,
+        }
+    }
+
+    /// The fill reference of a trade whose return is reported without one.
+    fn unknown_fill(&self) -> String {
+        format!("unknown:{}", self.id)
     }
 
     /// The transfer that made the trade: partner to reserved.
@@ -264,7 +364,7 @@ impl Trade {
         }
     }
 
-    fn settle(&self, fill: String, now: Timestamp) -> Step {
+    fn settle(&self, fill: Fill, now: Timestamp) -> Step {
         let transfer = self.reserved.map(|amount| {
             let transfer = Transfer {
                 debit: AccountKind::Reserved,
@@ -274,7 +374,11 @@ impl Trade {
             };
             (transfer, Part::Close)
         });
-        let state = TradeState::Settled(Settlement { at: now, fill });
+        let state = TradeState::Settled(Settlement {
+            at: now,
+            fill: fill.reference,
+            rate: fill.rate,
+        });
         Step {
             state,
             transfer,

@@ -184,7 +184,7 @@ pub(crate) async fn get_balance(
     id: PathId,
 ) -> Result<Json<BalanceView>, ApiError> {
     let access = who.access();
-    let pool = app.allowed_pool(access, &id.0).await?;
+    let pool = app.allowed_pool(access, &id).await?;
     let known = app.pools().await?;
     let balance = if access.pools.balance_gate {
         let fiat = pool.id.fiat();

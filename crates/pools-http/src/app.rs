@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_kit::ApiError;
+use http_kit::{ApiError, PathId};
 use kernel::Mode;
 use parking_lot::RwLock;
 use partner_core::pools::{Pool, PoolId};
@@ -79,18 +79,22 @@ impl App {
     }
 
     /// A pool by its id; 404 where there is none.
-    pub(crate) async fn pool(&self, id: &str) -> Result<Pool, ApiError> {
-        let id = PoolId::parse(id).ok_or_else(ApiError::not_found)?;
+    pub(crate) async fn pool(&self, id: &PathId) -> Result<Pool, ApiError> {
+        let id = id.parse("pool", PoolId::parse)?;
         let pools = self.pools().await?;
         pools
             .iter()
             .find(|pool| pool.id == id)
             .cloned()
-            .ok_or_else(ApiError::not_found)
+            .ok_or_else(|| ApiError::not_found("pool"))
     }
 
     /// A pool the partner is allowed in: 404 where there is none, 403 where it is not allowed.
-    pub(crate) async fn allowed_pool(&self, access: &Access, id: &str) -> Result<Pool, ApiError> {
+    pub(crate) async fn allowed_pool(
+        &self,
+        access: &Access,
+        id: &PathId,
+    ) -> Result<Pool, ApiError> {
         let pool = self.pool(id).await?;
         access.pool_allowed(&pool.id)?;
         Ok(pool)

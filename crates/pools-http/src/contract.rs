@@ -23,6 +23,9 @@ Money and rates are decimal strings, never floats; every `*Bps` field is an inte
 instants are RFC 3339 in UTC. Clients ignore fields they do not know. Another partner's object reads \
 exactly like one that does not exist: 404.";
 
+/// Exchanges with the service, as a test has recorded them and compares them.
+const EXAMPLES: &str = include_str!("examples.json");
+
 /// The tiers of the limits, as they stand in the headers.
 const TIERS: [&str; 2] = ["short", "medium"];
 
@@ -44,11 +47,12 @@ const TAGS: [(&str, &str); 4] = [
 ];
 
 /// Refusals every operation shares.
-const SHARED: [&str; 9] = [
+const SHARED: [&str; 10] = [
     "unauthorized",
     "secret_key_in_query",
     "key_mode_mismatch",
     "key_revoked",
+    "key_expired",
     "organization_suspended",
     "rate_limited",
     "internal_error",
@@ -113,6 +117,7 @@ const OPERATIONS: [(&str, &[&[&str]]); 12] = [
                 "resource_not_found",
                 "idempotency_in_progress",
                 "idempotency_key_reused",
+                "quote_in_progress",
                 "quote_rejected",
                 "quote_expired",
                 "reservation_failed",
@@ -212,6 +217,7 @@ pub fn openapi() -> Result<OpenApi, ContractFault> {
     let mut contract = Contract::new(api, every_error())
         .schema("TradeEvent", TradeEvent::schema())
         .tags(&TAGS)
+        .examples(EXAMPLES)
         .webhooks(&webhooks());
     for (operation, codes) in OPERATIONS {
         let codes: Vec<&str> = SHARED

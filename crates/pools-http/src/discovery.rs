@@ -109,7 +109,7 @@ pub(crate) async fn get_capabilities(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<Capabilities>, ApiError> {
-    let pool = app.allowed_pool(who.access(), &id.0).await?;
+    let pool = app.allowed_pool(who.access(), &id).await?;
     Ok(Json(capabilities(who.access(), &pool)))
 }
 

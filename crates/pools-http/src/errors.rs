@@ -3,11 +3,10 @@
 //! Every match is exhaustive: a new refusal does not compile until it has its row here, and a test
 //! holds [`ERROR_DOCS`] to the same codes.
 
-use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
+use http_kit::{ApiError, ErrorDoc, Kind, UnknownFields, error_doc};
 use instruments::faults::{Violation, violated};
 use kernel::AmountFault;
 use pools_core::books::Refusal;
-use pools_core::destination::AddressFault;
 use pools_core::pricing::PriceFault;
 use pools_core::quote::QuoteClosed;
 use pools_core::usecases::poll::PollError;
@@ -76,14 +75,14 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             "invalid_address",
             400,
             InvalidRequest,
-            "`destAddress` is missing on a purchase, malformed, or the zero address.",
+            "`destAddress` is missing on a purchase, malformed, the zero address, or not an address of the delivery network.",
             FIX,
         ),
         error_doc(
             "address_checksum_mismatch",
             400,
             InvalidRequest,
-            "`destAddress` is mixed-case and fails its EIP-55 checksum: a digit is probably mistyped.",
+            "`destAddress` fails the checksum of its chain, EIP-55 for a mixed-case EVM address: a character is probably mistyped.",
             "Check the address with its owner.",
         ),
         error_doc(
@@ -141,6 +140,13 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
             Conflict,
             "Another request with the same Idempotency-Key is being worked on.",
             "Retry in a moment with the same key, or read the trade.",
+        ),
+        error_doc(
+            "quote_in_progress",
+            409,
+            Conflict,
+            "Another transact of the quote is being worked on, under another Idempotency-Key, and took longer than this one could wait.",
+            "Retry in a moment, or read the trade by its quote.",
         ),
         error_doc(
             "idempotency_key_reused",
@@ -201,19 +207,25 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
     ]
 };
 
-pub(crate) fn ask_fault(fault: AskFault) -> ApiError {
+pub(crate) fn ask_fault(fault: AskFault, unknown: &UnknownFields) -> ApiError {
+    let message = match &fault {
+        AskFault::Missing(fields) => unknown.explain(fields),
+        AskFault::MissingAddress => unknown.explain(&["destAddress"]),
+        other => format!("{other}."),
+    };
     let code = match &fault {
         AskFault::Missing(_) | AskFault::NotAllowed(_, _) => "invalid_request",
         AskFault::Amount(fault) => amount_code(*fault),
         AskFault::UnknownCurrency(_) => "unknown_currency",
         AskFault::CurrencyMismatch(_) => "currency_mismatch",
-        AskFault::NetworkNotSupported { .. } | AskFault::DestNetworkNotSupported => {
+        AskFault::NetworkNotSupported { .. } | AskFault::DestNetworkNotSupported { .. } => {
             "network_not_supported"
         }
-        AskFault::Address(AddressFault::Invalid) => "invalid_address",
-        AskFault::Address(AddressFault::Checksum) => "address_checksum_mismatch",
+        AskFault::MissingAddress => "invalid_address",
+        AskFault::Address(fault) if fault.is_checksum() => "address_checksum_mismatch",
+        AskFault::Address(_) => "invalid_address",
     };
-    ApiError::invalid(code, format!("{fault}."))
+    ApiError::invalid(code, message)
 }
 
 const fn amount_code(fault: AmountFault) -> &'static str {
@@ -242,9 +254,9 @@ pub(crate) fn price_fault(fault: PriceFault) -> ApiError {
     ApiError::invalid(code, message)
 }
 
-pub(crate) fn quote_error(error: QuoteError) -> ApiError {
+pub(crate) fn quote_error(error: QuoteError, unknown: &UnknownFields) -> ApiError {
     match error {
-        QuoteError::Ask(fault) => ask_fault(fault),
+        QuoteError::Ask(fault) => ask_fault(fault, unknown),
         QuoteError::Price(fault) => price_fault(fault),
         QuoteError::Store(fault) => fault.into(),
     }
@@ -252,7 +264,7 @@ pub(crate) fn quote_error(error: QuoteError) -> ApiError {
 
 pub(crate) fn reject_error(error: RejectError) -> ApiError {
     match error {
-        RejectError::NotFound => ApiError::not_found(),
+        RejectError::NotFound => ApiError::not_found("quote"),
         RejectError::Closed(closed) => quote_closed(closed),
         RejectError::Store(fault) => fault.into(),
     }
@@ -264,6 +276,10 @@ pub(crate) fn transact_error(error: TransactError) -> ApiError {
             "idempotency_in_progress",
             "A request with this `Idempotency-Key` is being worked on. Retry it, or read the trade.",
         ),
+        TransactError::QuoteInProgress => ApiError::conflict(
+            "quote_in_progress",
+            "Another transact of this quote is being worked on. Retry it, or read the trade by its quote.",
+        ),
         TransactError::Refused(refusal) => transact_refusal(refusal),
         TransactError::Store(fault) => fault.into(),
     }
@@ -271,7 +287,7 @@ pub(crate) fn transact_error(error: TransactError) -> ApiError {
 
 pub(crate) fn poll_error(error: PollError) -> ApiError {
     match error {
-        PollError::NotFound => ApiError::not_found(),
+        PollError::NotFound => ApiError::not_found("trade"),
         PollError::Store(fault) => fault.into(),
         PollError::Post(_) | PollError::Event(_) => {
             violated(Violation::Undoable);
@@ -287,7 +303,7 @@ fn transact_refusal(refusal: Refusal) -> ApiError {
             "idempotency_key_reused",
             "This `Idempotency-Key` was used for another request.",
         ),
-        Refusal::QuoteUnknown => ApiError::not_found(),
+        Refusal::QuoteUnknown => ApiError::not_found("quote"),
         Refusal::SideNotEnabled => ApiError::not_implemented(
             "side_not_enabled",
             "Selling is not enabled for you in this pool. Do not retry.",
@@ -297,6 +313,7 @@ fn transact_refusal(refusal: Refusal) -> ApiError {
             "velocity_cap_exceeded",
             "The trade would take you past your rolling notional cap.",
         ),
+        Refusal::VelocityBehind => kernel::StoreError::unavailable(refusal).into(),
         Refusal::InsufficientBalance => ApiError::payment_required(
             "insufficient_balance",
             "The balance does not cover the reservation.",
@@ -333,6 +350,8 @@ mod tests {
     use partner_core::pools::PoolId;
     use pools_core::usecases::quoting::Leg;
 
+    use pools_core::destination::AddressFault;
+
     use super::*;
 
     /// Every refusal of the domain, as it reads from outside.
@@ -344,7 +363,7 @@ mod tests {
             pool,
         };
         let asks = [
-            AskFault::Missing("side"),
+            AskFault::Missing(vec!["side"]),
             AskFault::NotAllowed("side", "on_ramp, off_ramp"),
             AskFault::Amount(AmountFault::Malformed),
             AskFault::Amount(AmountFault::Zero),
@@ -356,9 +375,15 @@ mod tests {
                 pool,
                 networks: "tron".to_owned(),
             },
-            AskFault::DestNetworkNotSupported,
+            AskFault::DestNetworkNotSupported {
+                networks: "ethereum".to_owned(),
+            },
+            AskFault::MissingAddress,
             AskFault::Address(AddressFault::Invalid),
             AskFault::Address(AddressFault::Checksum),
+            AskFault::Address(AddressFault::NotTron),
+            AskFault::Address(AddressFault::TronChecksum),
+            AskFault::Address(AddressFault::NotSolana),
         ];
         let prices = [
             PriceFault::OutOfRange,
@@ -372,6 +397,7 @@ mod tests {
         ];
         let denials = [
             Denial::KeyRevoked,
+            Denial::KeyExpired,
             Denial::OrganizationSuspended,
             Denial::PoolsNotEnabled,
             Denial::PoolAccessSuspended,
@@ -383,12 +409,15 @@ mod tests {
             Refusal::QuoteUnknown,
             Refusal::SideNotEnabled,
             Refusal::VelocityCapExceeded,
+            Refusal::VelocityBehind,
             Refusal::InsufficientBalance,
             Refusal::NoRoomForReturn,
             Refusal::ReservationFailed,
             Refusal::EngineUnavailable,
         ];
-        let asks = asks.into_iter().map(ask_fault);
+        let asks = asks
+            .into_iter()
+            .map(|fault| ask_fault(fault, &UnknownFields::default()));
         let prices = prices.into_iter().map(price_fault);
         let closed = closed.into_iter().map(quote_closed);
         let refusals = refusals
@@ -398,7 +427,7 @@ mod tests {
         asks.chain(prices)
             .chain(closed)
             .chain(refusals)
-            .chain([transact_error(TransactError::InProgress)])
+            .chain([TransactError::InProgress, TransactError::QuoteInProgress].map(transact_error))
             .collect()
     }
 

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
-use http_kit::{ApiError, Entitled, Json as Body, PathId, Secret};
+use http_kit::{ApiError, Entitled, JsonWithUnknown as Body, PathId, Secret};
 use partner_core::pools::PoolTerms;
 use pools_core::quote::{Fate, Quote, QuoteId, QuoteStatus};
 use pools_core::usecases::quoting::{Ask, Offer};
@@ -18,34 +18,41 @@ use crate::{errors, measured};
 #[serde(rename_all = "camelCase")]
 pub(crate) struct QuoteRequest {
     /// `on_ramp`: fiat paid in, crypto delivered. `off_ramp`: crypto sold, fiat paid out.
-    #[schema(value_type = Side)]
-    side: String,
+    #[schema(value_type = Side, required = true)]
+    side: Option<String>,
     /// ISO 4217 code of the pool's fiat.
-    #[schema(example = "EUR")]
-    fiat_currency: String,
+    #[schema(value_type = String, required = true, example = "EUR")]
+    fiat_currency: Option<String>,
     /// Symbol of the pool's crypto asset.
-    #[schema(example = "USDT")]
-    crypto_currency: String,
+    #[schema(value_type = String, required = true, example = "USDT")]
+    crypto_currency: Option<String>,
     /// The input leg, greater than zero: fiat paid in, or crypto sold. A decimal string without
     /// sign, exponent or leading zeros, with at most the digits of its currency.
-    #[schema(example = "100.00", pattern = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$")]
-    amount: String,
+    #[schema(
+        value_type = String,
+        required = true,
+        example = "100.00",
+        pattern = r"^(0|[1-9][0-9]*)(\.[0-9]+)?$"
+    )]
+    amount: Option<String>,
     /// The chain the crypto leg moves on; locked on the quote. Defaults to `tron`.
-    #[schema(value_type = Option<CryptoNetwork>, default = "tron")]
+    #[schema(value_type = Option<CryptoNetwork>, default = "tron", example = "ethereum")]
     crypto_network: Option<String>,
     /// `firm`: executable once, for a short time. `indicative`: a price only.
     #[serde(rename = "type")]
     #[schema(value_type = Option<QuoteType>, default = "firm")]
     kind: Option<String>,
     /// Where a purchase is delivered: an EVM address. Mixed case must carry the EIP-55 checksum.
-    /// Required on `on_ramp`; locked on the quote.
+    /// A pool with native addresses takes an address of the delivery network instead: on `tron` a
+    /// T-address, on `solana` 32 bytes in base58. Required on `on_ramp`; locked on the quote.
     #[schema(
         example = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
-        pattern = "^0x[0-9a-fA-F]{40}$"
+        pattern = "^(0x[0-9a-fA-F]{40}|[1-9A-HJ-NP-Za-km-z]{32,44})$"
     )]
     dest_address: Option<String>,
-    /// Delivery network; defaults to the quoted `cryptoNetwork`.
-    #[schema(value_type = Option<DestNetwork>)]
+    /// Delivery network; defaults to the quoted `cryptoNetwork`. `tron` and `solana` can be named
+    /// in a pool with native addresses only.
+    #[schema(value_type = Option<DestNetwork>, example = "ethereum")]
     dest_network: Option<String>,
 }
 
@@ -101,6 +108,8 @@ pub(crate) enum DestNetwork {
     Bsc,
     Optimism,
     Polygon,
+    Tron,
+    Solana,
 }
 
 /// Why an order cannot be priced at the moment.
@@ -246,17 +255,17 @@ pub(crate) async fn create_quote(
     id: PathId,
     request: Request,
 ) -> Result<Json<QuoteResponse>, ApiError> {
-    let pool = app.pool(&id.0).await?;
+    let pool = app.pool(&id).await?;
     who.access()
         .pool_allowed(&pool.id)
-        .map_err(|_| ApiError::not_found())?;
-    let Body(request) = Body::<QuoteRequest>::from_request(request, &()).await?;
+        .map_err(|_| ApiError::not_found("pool"))?;
+    let Body(request, unknown) = Body::<QuoteRequest>::from_request(request, &()).await?;
     let offer = app
         .parts()
         .quoting
         .quote(who.access(), &pool, &request.into())
         .await
-        .map_err(errors::quote_error);
+        .map_err(|error| errors::quote_error(error, &unknown));
     Ok(Json(measured::quote(offer)?.into()))
 }
 
@@ -272,9 +281,9 @@ pub(crate) async fn get_quote(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<QuoteRecord>, ApiError> {
-    let id = id.parse(QuoteId::parse)?;
+    let id = id.parse("quote", QuoteId::parse)?;
     let found = app.parts().reading.quote(who.tenant(), id).await?;
-    let (quote, status) = found.ok_or_else(ApiError::not_found)?;
+    let (quote, status) = found.ok_or_else(|| ApiError::not_found("quote"))?;
     Ok(Json(record(&quote, status)))
 }
 
@@ -290,7 +299,7 @@ pub(crate) async fn reject_quote(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<QuoteRecord>, ApiError> {
-    let id = id.parse(QuoteId::parse)?;
+    let id = id.parse("quote", QuoteId::parse)?;
     let quote = app
         .parts()
         .rejecting
@@ -303,10 +312,10 @@ pub(crate) async fn reject_quote(
 impl From<QuoteRequest> for Ask {
     fn from(request: QuoteRequest) -> Self {
         Self {
-            side: Some(request.side),
-            fiat_currency: Some(request.fiat_currency),
-            crypto_currency: Some(request.crypto_currency),
-            amount: Some(request.amount),
+            side: request.side,
+            fiat_currency: request.fiat_currency,
+            crypto_currency: request.crypto_currency,
+            amount: request.amount,
             crypto_network: request.crypto_network,
             kind: request.kind,
             dest_address: request.dest_address,

@@ -5,21 +5,21 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use http_kit::openapi::{ContractFault, to_value};
+use http_kit::openapi::ContractFault;
 use http_kit::{
-    Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, docs_route, finish,
-    openapi_route, probes, render_docs,
+    Document, Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, documentation, finish,
+    probes,
 };
 use partner_core::Access;
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
 
 use crate::app::{App, Parts};
-use crate::contract::{every_error, openapi, openapi_yaml};
+use crate::contract::{every_error, openapi};
 use crate::routes;
 
 /// The contract's name under `/openapi/`.
-const DOCUMENT: &str = "pools-v1.yaml";
+const DOCUMENT: &str = "pools-v1";
 
 /// In pools, a key of the wrong mode or kind always reads the same.
 const WORDING: Wording = Wording {
@@ -71,6 +71,7 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
         proxies: setup.proxies,
         wording: WORDING,
         guesses: limit.as_ref().map(|limit| limit.counting(Whose::Client)),
+        clock: Arc::clone(setup.site.clock()),
         entitled: Access::pools_entitled,
     });
     let routes = routes::router(App::new(setup.parts), &door, limit.as_ref());
@@ -90,10 +91,9 @@ fn pages() -> Result<Router, ContractFault> {
 
 fn write_pages() -> Result<Router, ContractFault> {
     let errors: Vec<_> = every_error().collect();
-    let page = render_docs(
-        &to_value(&openapi()?)?,
-        &errors,
-        &format!("/openapi/{DOCUMENT}"),
-    );
-    Ok(docs_route(page).merge(openapi_route(DOCUMENT, openapi_yaml()?)))
+    let contract = Document {
+        name: DOCUMENT,
+        api: openapi()?,
+    };
+    documentation(&contract, &[], &errors)
 }

@@ -220,7 +220,7 @@ pub(crate) async fn transact(
     key: IdempotencyHeader,
     request: Request,
 ) -> Result<Json<TransactAck>, ApiError> {
-    let pool = app.allowed_pool(who.access(), &id.0).await?;
+    let pool = app.allowed_pool(who.access(), &id).await?;
     let Body(body) = Body::<TransactRequest>::from_request(request, &()).await?;
     let key = key.required()?;
     let quote = body.quote().ok_or_else(|| {
@@ -253,7 +253,7 @@ pub(crate) async fn get_transaction_by_quote(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<StatusView>, ApiError> {
-    let id = id.parse(QuoteId::parse)?;
+    let id = id.parse("trade", QuoteId::parse)?;
     let trade = app
         .parts()
         .polling
@@ -324,9 +324,11 @@ pub(crate) async fn get_trade(
     State(app): State<App>,
     id: PathId,
 ) -> Result<Json<TradeRecord>, ApiError> {
-    let id = id.parse(TradeId::parse)?;
+    let id = id.parse("trade", TradeId::parse)?;
     let trade = app.parts().reading.trade(who.tenant(), id).await?;
-    Ok(Json(record(&trade.ok_or_else(ApiError::not_found)?)))
+    Ok(Json(record(
+        &trade.ok_or_else(|| ApiError::not_found("trade"))?,
+    )))
 }
 
 /// The filters of the list; `None` where they ask for `quoted`, a status the contract lists and

@@ -23,10 +23,13 @@ pub use service_kit::{Listening, StartFault};
 /// # Errors
 /// [`StartFault`]; nothing listens then.
 pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
+    runtime.check_engine().await?;
     let wanted = runtime.base.config.pools_listen;
     let bound = Bound::bind(runtime, "PENSTOCK_POOLS_LISTEN", wanted).await?;
     let router = pools_http::service(setup(runtime, bound.site().clone()))?;
     runtime.deliver(Service::Pools);
+    runtime.sweep_keys(Service::Pools);
+    runtime.forget_quotes();
     Ok(bound.serve(router))
 }
 
@@ -79,14 +82,13 @@ fn parts(runtime: &Runtime) -> Parts {
             in_flight: Arc::clone(&runtime.in_flight),
             clock: Arc::clone(&base.clock),
             entropy: Arc::clone(&base.entropy),
-            idempotency_ttl: base.config.idempotency_ttl,
         },
-        polling: Polling {
-            store: base.store.clone(),
-            engine: Arc::clone(&runtime.engine),
-            sealer: Arc::clone(&base.sealer),
-            entropy: Arc::clone(&base.entropy),
-        },
+        polling: Polling::new(
+            base.store.clone(),
+            Arc::clone(&runtime.engine),
+            Arc::clone(&base.sealer),
+            Arc::clone(&base.entropy),
+        ),
         rejecting: Rejecting::new(base.store.clone()),
         reading: Reading::new(base.store.clone()),
     }

@@ -18,6 +18,7 @@ use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 use kernel::Amount;
+use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
 use pools_core::trade::{EngineReport, TradeId};
 use serde::Serialize;
@@ -39,6 +40,7 @@ const LONGEST: usize = 64 * 1024;
 pub struct HttpEngine {
     client: HttpClient,
     url: EngineUrl,
+    name: EngineName,
     bearer: Option<HeaderValue>,
     timeout: Duration,
     /// Did the last call get an answer?
@@ -79,11 +81,19 @@ impl HttpEngine {
     ) -> io::Result<Self> {
         Ok(Self {
             client: HttpClient::new(url.is_encrypted(), LONGEST)?,
+            name: url.name(),
             url,
             bearer: secret.map(EngineSecret::bearer),
             timeout,
             answering: AtomicBool::new(true),
         })
+    }
+
+    /// The same engine under another name than its URL's.
+    #[must_use]
+    pub fn named(mut self, name: EngineName) -> Self {
+        self.name = name;
+        self
     }
 
     /// Asks, and notes whether there was an answer.
@@ -195,6 +205,10 @@ impl Engine for HttpEngine {
         let asked = self.ask(Operation::Report, Some(enquiry.trade), NOTHING);
         let answer: wire::Report = asked.await?;
         Some(answer.into())
+    }
+
+    fn name(&self) -> EngineName {
+        self.name.clone()
     }
 
     fn timeout(&self) -> Duration {

@@ -1,12 +1,14 @@
 //! Rates from sources over HTTP: `http:<file>`. Each source is asked again and again in the background;
 //! a question is answered at once from what they said last.
 //!
-//! A pair is priced by the median of the prices young enough, if there are enough of them and they
-//! agree: a price that is too old, too few sources, or prices too far apart, and there is none. An
-//! answer that is late or means nothing changes nothing: what the source said before grows old.
+//! The rate of a pair takes three steps. The median of the prices that are young enough is taken, and prices
+//! too far from it are dropped. The rate is the median of the rest, if the rest is large enough. If the file
+//! bounds how far a rate may move in a minute ([`moves`]), a rate beyond the bound is withheld. An answer
+//! that is late or malformed changes nothing: the price before it stays in use until it is too old.
 
 mod file;
 mod json;
+mod moves;
 mod source;
 
 use std::collections::BTreeMap;
@@ -18,13 +20,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use instruments::far_end::{self, Withheld};
 use kernel::{Amount, Asset, Clock, Mid};
+use parking_lot::Mutex;
 use partner_core::pools::PoolId;
 use partner_core::ports::RateSource;
 use partner_core::rates::{SourceRate, WHOLE_BPS};
 use rust_decimal::Decimal;
+use tokio::time::Instant;
 
 use crate::client::HttpClient;
 use crate::static_rates::RatesFault;
+use moves::{Bound, Judgement, Moves};
 use source::Source;
 
 /// An answer is at most this long: some sources tell all they know at once.
@@ -33,10 +38,27 @@ const LONGEST: usize = 1024 * 1024;
 /// The rates of several sources.
 pub struct HttpRates {
     sources: Vec<Source>,
-    pairs: BTreeMap<PoolId, u16>,
+    pairs: BTreeMap<PoolId, Pair>,
     terms: Terms,
     client: HttpClient,
     clock: Arc<dyn Clock>,
+}
+
+/// A pair of the file.
+struct Pair {
+    /// The spread that is quoted.
+    spread_bps: u16,
+    /// The rates of the last minute.
+    moves: Mutex<Moves>,
+}
+
+impl Pair {
+    fn new(spread_bps: u16) -> Self {
+        Self {
+            spread_bps,
+            moves: Mutex::default(),
+        }
+    }
 }
 
 /// What is demanded of sources.
@@ -44,10 +66,12 @@ pub struct HttpRates {
 struct Terms {
     /// No price older than this is used.
     max_age: Duration,
-    /// How far the highest price may lie above the lowest.
+    /// A price further from the median is dropped.
     max_spread_bps: u16,
-    /// So many prices, at least.
+    /// A rate needs this many prices near the median.
     min_sources: usize,
+    /// How far a rate may move within a minute, if that is bounded.
+    max_move_bps: Option<u16>,
     /// How long a source rests between two answers.
     refresh: Duration,
     /// How long one answer may take.
@@ -117,75 +141,137 @@ impl HttpRates {
         }
     }
 
+    /// Updates the metrics of sources and pairs, and judges every pair's move also while no quote asks.
     fn count(&self) {
         let answering = self.sources.iter().filter(|source| source.is_answering());
         far_end::rate_sources(answering.count(), self.sources.len());
+        // After the start, a pair waits for every source's first answer or timeout: otherwise the fastest
+        // source alone would decide what later rates are compared with.
+        let judged = self.pairs.iter().filter(|(id, _)| {
+            let mut serving = self.sources.iter().filter(|source| source.serves(**id));
+            serving.all(Source::has_been_asked)
+        });
+        let rates: Vec<_> = judged.map(|(id, pair)| self.mid(*id, pair)).collect();
+        let withheld: Vec<_> = rates.iter().filter_map(|rate| rate.err()).collect();
+        far_end::rate_pairs(rates.len(), &withheld);
     }
 
-    /// The median of the prices of a pair that are young enough.
-    fn mid(&self, pair: PoolId) -> Result<Mid, Withheld> {
-        let now = self.clock.now();
-        let prices = self.sources.iter().filter_map(|source| source.price(pair));
-        let young = prices.filter(|price| price.age(now) <= self.terms.max_age);
-        let mut young: Vec<Decimal> = young.map(|price| price.mid).collect();
-        young.sort_unstable();
-        let (Some(lowest), Some(highest)) = (young.first(), young.last()) else {
-            return Err(Withheld::TooFew);
+    /// The rate of a pair now.
+    fn mid(&self, id: PoolId, pair: &Pair) -> Result<Mid, Withheld> {
+        // Rates are judged in the order in which they are computed.
+        let mut moves = pair.moves.lock();
+        let agreed = self.agreed(id, self.terms.max_age);
+        let rate = agreed.inspect_err(|_| moves.interrupt())?;
+        let Some(max_move_bps) = self.terms.max_move_bps else {
+            return to_mid(rate);
         };
-        if young.len() < self.terms.min_sources {
-            return Err(Withheld::TooFew);
+        let bound = Bound {
+            max_move_bps,
+            max_age: self.terms.max_age,
+        };
+        let confirmed = |age| self.agreed(id, age).ok();
+        let judgement = moves.judge(rate, Instant::now(), bound, confirmed);
+        note(id, rate, judgement);
+        if judgement.is_accepted() {
+            to_mid(rate)
+        } else {
+            Err(Withheld::MovedTooFar)
         }
-        if !is_near(lowest, highest, self.terms.max_spread_bps) {
-            return Err(Withheld::TooFarApart);
-        }
-        median(&young).ok_or(Withheld::TooFarApart)
+    }
+
+    /// The median of the prices of at most this age, without those too far from the median of all.
+    fn agreed(&self, id: PoolId, max_age: Duration) -> Result<Decimal, Withheld> {
+        let now = self.clock.now();
+        let prices = self.sources.iter().filter_map(|source| source.price(id));
+        let young = prices.filter(|price| price.age(now) <= max_age);
+        median_of_near(young.map(|price| price.mid).collect(), &self.terms)
+    }
+}
+
+/// Logs when a pair's rate jumps, and when the jump becomes the rate.
+fn note(id: PoolId, rate: Decimal, judgement: Judgement) {
+    match judgement {
+        Judgement::JumpBegins => tracing::warn!(
+            pair = %id,
+            rate = %rate,
+            "A rate moved further than max_move_bps within a minute. The pair has no rate until the rate \
+             returns or holds for a minute. Compare the sources with the market"
+        ),
+        Judgement::JumpAccepted => tracing::warn!(
+            pair = %id,
+            rate = %rate,
+            "A rate that moved further than max_move_bps held for a minute. It is quoted from now on"
+        ),
+        Judgement::Near | Judgement::JumpLasts => {}
     }
 }
 
 #[async_trait]
 impl RateSource for HttpRates {
     async fn rate(&self, fiat: Asset, crypto: Asset, _: Amount) -> Option<SourceRate> {
-        let pair = PoolId::of(fiat, crypto);
-        let spread_bps = *self.pairs.get(&pair)?;
+        let id = PoolId::of(fiat, crypto);
+        let pair = self.pairs.get(&id)?;
         // Right after the start nobody has been asked yet: that is waited for, once.
-        let serving = self.sources.iter().filter(|source| source.serves(pair));
+        let serving = self.sources.iter().filter(|source| source.serves(id));
         let asked = async {
             for source in serving {
                 source.was_asked().await;
             }
         };
         let _ = tokio::time::timeout(self.terms.timeout, asked).await;
-        match self.mid(pair) {
-            Ok(mid) => Some(SourceRate { mid, spread_bps }),
+        match self.mid(id, pair) {
+            Ok(mid) => Some(SourceRate {
+                mid,
+                spread_bps: pair.spread_bps,
+            }),
             Err(reason) => {
                 far_end::rate_withheld(reason);
-                tracing::debug!(pair = %pair, reason = reason.as_str(), "A pair has no rate");
+                tracing::debug!(pair = %id, reason = reason.as_str(), "A pair has no rate");
                 None
             }
         }
     }
 }
 
-/// Lies the highest price at most so far above the lowest? Exact.
-fn is_near(lowest: &Decimal, highest: &Decimal, most_bps: u16) -> bool {
+/// The median of the prices that are near the median of all.
+fn median_of_near(mut prices: Vec<Decimal>, terms: &Terms) -> Result<Decimal, Withheld> {
+    if prices.len() < terms.min_sources {
+        return Err(Withheld::TooFew);
+    }
+    prices.sort_unstable();
+    let middle = median(&prices).ok_or(Withheld::TooFarApart)?;
+    prices.retain(|price| is_near(*price, middle, terms.max_spread_bps));
+    if prices.len() < terms.min_sources {
+        return Err(Withheld::TooFarApart);
+    }
+    median(&prices).ok_or(Withheld::TooFarApart)
+}
+
+fn to_mid(rate: Decimal) -> Result<Mid, Withheld> {
+    Mid::new(rate).ok_or(Withheld::TooFarApart)
+}
+
+/// Whether the higher of two prices lies at most `max_bps` above the lower. Exact.
+fn is_near(one: Decimal, other: Decimal, max_bps: u16) -> bool {
     let fraction = |price| Mid::new(price).map(|mid| mid.fraction());
-    let (Some(lowest), Some(highest)) = (fraction(*lowest), fraction(*highest)) else {
+    let (lower, higher) = (one.min(other), one.max(other));
+    let (Some(lower), Some(higher)) = (fraction(lower), fraction(higher)) else {
         return false;
     };
-    let most = Decimal::new(i64::from(WHOLE_BPS) + i64::from(most_bps), 4);
-    let over = highest.over(&lowest);
+    let most = Decimal::new(i64::from(WHOLE_BPS) + i64::from(max_bps), 4);
+    let over = higher.over(&lower);
     over.and_then(|over| over.compare(&most))
         .is_some_and(|order| order.is_le())
 }
 
-/// The middle one of prices in order; between two, half of what they add up to.
-fn median(sorted: &[Decimal]) -> Option<Mid> {
+/// The middle one of sorted prices, or half of the sum of the middle two.
+fn median(sorted: &[Decimal]) -> Option<Decimal> {
     let upper = *sorted.get(sorted.len() / 2)?;
     if sorted.len() % 2 == 1 {
-        return Mid::new(upper);
+        return Some(upper);
     }
     let lower = *sorted.get((sorted.len() / 2).checked_sub(1)?)?;
-    Mid::new(half_of(lower, upper)?)
+    half_of(lower, upper)
 }
 
 /// Half of what two prices add up to.
@@ -194,47 +280,4 @@ fn half_of(one: Decimal, other: Decimal) -> Option<Decimal> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn decimals(texts: &[&str]) -> Vec<Decimal> {
-        let read = |text: &&str| Decimal::from_str_exact(text).unwrap();
-        texts.iter().map(read).collect()
-    }
-
-    #[test]
-    fn the_median_is_exact() {
-        for (prices, middle) in [
-            (&["1.0850"][..], "1.085"),
-            (&["0.1", "0.2"], "0.15"),
-            (&["1.0849", "1.0850", "9"], "1.085"),
-            (&["1", "1.0849", "1.0852", "9"], "1.08505"),
-            (
-                &["1.0000000000000000000000001", "1.0000000000000000000000003"],
-                "1.0000000000000000000000002",
-            ),
-        ] {
-            let found = median(&decimals(prices)).unwrap().to_string();
-            assert_eq!(found, middle);
-        }
-        assert_eq!(median(&[]), None);
-    }
-
-    #[test]
-    fn prices_are_near_up_to_the_last_digit() {
-        for (lowest, highest, bps, near) in [
-            ("1", "1.0050", 50, true),
-            ("1", "1.0050000000000000000000001", 50, false),
-            ("1.0850", "1.0850", 0, true),
-            ("0.00001", "0.0000101", 99, false),
-            ("0.00001", "0.0000101", 100, true),
-        ] {
-            let prices = decimals(&[lowest, highest]);
-            assert_eq!(
-                is_near(&prices[0], &prices[1], bps),
-                near,
-                "{lowest} {highest}"
-            );
-        }
-    }
-}
+mod tests;

@@ -10,8 +10,9 @@ use instruments::{Stopwatch, far_end, trace};
 use kernel::{Amount, Asset};
 use partner_core::ports::RateSource;
 use partner_core::rates::SourceRate;
+use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
-use pools_core::trade::{EngineReport, TradeId, TradeStatus};
+use pools_core::trade::{Contradiction, EngineReport, TradeId};
 use tracing::Instrument;
 
 /// What is counted where the far end did not answer.
@@ -87,20 +88,24 @@ impl Engine for MeasuredEngine {
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
         let report = around(Step::EngineReport, self.0.report(enquiry));
-        let report = measured("report", report, |answer| match answer {
+        measured("report", report, |answer| match answer {
             None => SILENCE,
             Some(EngineReport::InProgress) => "in_progress",
             Some(EngineReport::Delivered(_)) => "delivered",
             Some(EngineReport::CannotComplete) => "cannot_complete",
             Some(EngineReport::LetGo) => "let_go",
-            Some(EngineReport::Reversed) => "reversed",
+            Some(EngineReport::Reversed(_)) => "reversed",
         })
-        .await;
-        // The rules change nothing on such an answer; what the engine believes is wrong all the same.
-        if enquiry.known == TradeStatus::Reserved && report == Some(EngineReport::Reversed) {
-            violated(Violation::Contradiction);
-        }
-        report
+        .await
+    }
+
+    fn contradicted(&self, contradiction: &Contradiction) {
+        violated(Violation::Contradiction);
+        self.0.contradicted(contradiction);
+    }
+
+    fn name(&self) -> EngineName {
+        self.0.name()
     }
 
     fn timeout(&self) -> Duration {
@@ -148,6 +153,28 @@ mod tests {
     impl Entropy for Ones {
         fn fill(&self, buffer: &mut [u8]) {
             buffer.fill(1);
+        }
+    }
+
+    // rule: pools.trade.contradiction
+    #[tokio::test]
+    async fn contradiction_is_counted_once_each_time() {
+        instruments::install(&instruments::Program {
+            version: "1",
+            mode: "test",
+            started: 0,
+        });
+        let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
+        let contradiction = Contradiction {
+            trade: TradeId::new(Mode::Test, at, &Ones),
+            report: "failed",
+        };
+        let engine = MeasuredEngine::new(Arc::new(NoEngine));
+        for count in 1..=2 {
+            engine.contradicted(&contradiction);
+            let counted = instruments::render();
+            let series = format!("invariant_violations_total{{kind=\"contradiction\"}} {count}\n");
+            assert!(counted.contains(&series), "{series} in\n{counted}");
         }
     }
 

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use kernel::{Amount, Asset};
 use partner_core::ports::RateSource;
 use partner_core::rates::SourceRate;
+use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
 use pools_core::trade::{EngineReport, TradeId};
 
@@ -45,6 +46,10 @@ impl Engine for NoEngine {
 
     async fn report(&self, _: &Enquiry) -> Option<EngineReport> {
         None
+    }
+
+    fn name(&self) -> EngineName {
+        EngineName::built_in("none")
     }
 
     fn timeout(&self) -> Duration {

@@ -3,7 +3,9 @@
 //! Rates are fixed. What happens to an order is chosen by the fractional part of its amount, by
 //! value: two decimals and nothing behind, so `10.11` and `10.110` choose the same and `10.115`
 //! chooses nothing. Every outcome is a function of the amount, the number of the attempt and the
-//! trade's known status alone, so it is the same after a restart and on every replica.
+//! trade's known status alone, so it is the same after a restart and on every replica. What happens
+//! after a delivery does not wait until the delivery is known: a poll whose answer was lost counts
+//! as an attempt, and the next one finds what comes after it.
 //!
 //! | fraction | what happens |
 //! |---|---|
@@ -24,6 +26,7 @@ use async_trait::async_trait;
 use kernel::{Amount, Asset, Mid};
 use partner_core::ports::RateSource;
 use partner_core::rates::SourceRate;
+use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
 use pools_core::trade::{EngineReport, TradeId, TradeStatus};
 use rust_decimal::Decimal;
@@ -135,14 +138,17 @@ impl Engine for SandboxEngine {
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
         let path = Path::of(enquiry.order.amount);
         match enquiry.known {
-            TradeStatus::Reserved => of_reserved(path, enquiry),
-            TradeStatus::Settled if path == Path::Returns => Some(EngineReport::Reversed),
-            TradeStatus::Settled => Some(delivered(enquiry)),
+            TradeStatus::Reserved => at_work(path, enquiry),
+            TradeStatus::Settled => Some(delivered(path, enquiry)),
             // What is over stays as it is known.
             TradeStatus::Released => Some(EngineReport::LetGo),
             TradeStatus::Failed => Some(EngineReport::CannotComplete),
-            TradeStatus::Returned => Some(EngineReport::Reversed),
+            TradeStatus::Returned => Some(EngineReport::Reversed(Some(fill(enquiry)))),
         }
+    }
+
+    fn name(&self) -> EngineName {
+        EngineName::built_in("sandbox")
     }
 
     fn timeout(&self) -> Duration {
@@ -150,7 +156,7 @@ impl Engine for SandboxEngine {
     }
 }
 
-fn of_reserved(path: Path, enquiry: &Enquiry) -> Option<EngineReport> {
+fn at_work(path: Path, enquiry: &Enquiry) -> Option<EngineReport> {
     let first = enquiry.attempt <= 1;
     match path {
         Path::SlowDelivery if first => Some(EngineReport::InProgress),
@@ -164,13 +170,23 @@ fn of_reserved(path: Path, enquiry: &Enquiry) -> Option<EngineReport> {
         | Path::NoRate
         | Path::Returns
         | Path::HoldRefused
-        | Path::Settles => Some(delivered(enquiry)),
+        | Path::Settles => Some(delivered(path, enquiry)),
+    }
+}
+
+/// The first attempt finds the delivery. Any later one finds what came after it, whatever became of
+/// the first.
+fn delivered(path: Path, enquiry: &Enquiry) -> EngineReport {
+    if path == Path::Returns && enquiry.attempt > 1 {
+        EngineReport::Reversed(Some(fill(enquiry)))
+    } else {
+        EngineReport::Delivered(fill(enquiry).into())
     }
 }
 
 /// A trade has one fill, so its reference follows from the trade's id.
-fn delivered(enquiry: &Enquiry) -> EngineReport {
-    EngineReport::Delivered(format!("sbx_{}", enquiry.trade.ulid()))
+fn fill(enquiry: &Enquiry) -> String {
+    format!("sbx_{}", enquiry.trade.ulid())
 }
 
 #[cfg(test)]
@@ -218,8 +234,12 @@ mod tests {
         match report {
             None => "silence".to_owned(),
             Some(EngineReport::Delivered(fill)) => {
-                assert_eq!(fill, format!("sbx_{}", trade().ulid()));
+                assert_eq!(fill.reference, format!("sbx_{}", trade().ulid()));
                 "Delivered".to_owned()
+            }
+            Some(EngineReport::Reversed(fill)) => {
+                assert_eq!(fill, Some(format!("sbx_{}", trade().ulid())));
+                "Reversed".to_owned()
             }
             Some(other) => format!("{other:?}"),
         }
@@ -238,15 +258,45 @@ mod tests {
             ("0.31", "CannotComplete", "CannotComplete", "Delivered"),
             ("0.32", "LetGo", "LetGo", "Delivered"),
             ("7.33", "silence", "Delivered", "Delivered"),
-            ("7.41", "Delivered", "Delivered", "Reversed"),
+            ("7.41", "Delivered", "Reversed", "Reversed"),
             ("7.51", "Delivered", "Delivered", "Delivered"),
         ] {
             assert_eq!(report(amount, 1, Reserved).await, first, "{amount}");
-            assert_eq!(report(amount, 2, Reserved).await, second, "{amount}");
-            assert_eq!(report(amount, 9, Reserved).await, second, "{amount}");
-            for attempt in [1, 2, 9] {
+            for attempt in [2, 9] {
+                let told = report(amount, attempt, Reserved).await;
+                assert_eq!(told, second, "{amount}");
                 let told = report(amount, attempt, Settled).await;
                 assert_eq!(told, once_settled, "{amount}");
+            }
+        }
+    }
+
+    // rule: sandbox.returned, sandbox.ahead
+    #[tokio::test]
+    async fn outcome_is_the_same_whichever_attempts_are_answered() {
+        for (amount, end) in [
+            ("100", TradeStatus::Settled),
+            ("100.21", TradeStatus::Settled),
+            ("100.31", TradeStatus::Failed),
+            ("100.32", TradeStatus::Released),
+            ("100.33", TradeStatus::Settled),
+            ("100.41", TradeStatus::Returned),
+        ] {
+            // Each bit says whether the answer to an attempt is heard; the last two always are.
+            for heard in 0..1_u32 << 5 {
+                let mut known = TradeStatus::Reserved;
+                for attempt in 1..=7 {
+                    let is_heard = attempt > 5 || heard & (1 << (attempt - 1)) != 0;
+                    let said = report(amount, attempt, known).await;
+                    known = match (is_heard, said.as_str(), known) {
+                        (true, "Delivered", TradeStatus::Reserved) => TradeStatus::Settled,
+                        (true, "CannotComplete", TradeStatus::Reserved) => TradeStatus::Failed,
+                        (true, "LetGo", TradeStatus::Reserved) => TradeStatus::Released,
+                        (true, "Reversed", _) => TradeStatus::Returned,
+                        _ => known,
+                    };
+                }
+                assert_eq!(known, end, "{amount}, answers heard: {heard:05b}");
             }
         }
     }

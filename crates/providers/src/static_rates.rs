@@ -1,19 +1,26 @@
 //! Rates from a file the operator writes: `static:<file>`, read once at start.
 //!
 //! ```toml
+//! valid_until = "2026-06-01T00:00:00Z"    # of every pair; a pair may have its own
+//!
 //! [[rates]]
 //! pair = "EUR-USDT"
 //! mid = "1.0850"        # crypto per fiat
 //! spread_bps = 25
 //! ```
+//!
+//! From `valid_until` on a pair has no rate. In mode live every pair needs one: a file that is
+//! forgotten would be a free option for partners.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Mid};
+
+use kernel::{Amount, Asset, Bound, Clock, Mid, Mode, Timestamp};
 use partner_core::pools::PoolId;
 use partner_core::ports::RateSource;
 use partner_core::rates::SourceRate;
@@ -25,9 +32,24 @@ use toml::Spanned;
 const MOST_BPS: u16 = 10_000;
 
 /// The rates of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticRates {
-    rates: BTreeMap<PoolId, SourceRate>,
+    rates: BTreeMap<PoolId, Written>,
+    clock: Arc<dyn Clock>,
+}
+
+/// A rate with the instant from which on it is none.
+#[derive(Debug, Clone, Copy)]
+struct Written {
+    rate: SourceRate,
+    valid_until: Option<Timestamp>,
+}
+
+impl fmt::Debug for StaticRates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticRates")
+            .field("rates", &self.rates)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A fault of the file: where it is and what was expected there.
@@ -55,6 +77,7 @@ impl std::error::Error for RatesFault {}
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    valid_until: Option<Spanned<toml::Value>>,
     #[serde(default)]
     rates: Vec<Row>,
 }
@@ -65,17 +88,18 @@ struct Row {
     pair: Spanned<String>,
     mid: Spanned<toml::Value>,
     spread_bps: Spanned<u16>,
+    valid_until: Option<Spanned<toml::Value>>,
 }
 
 impl StaticRates {
-    /// Reads a file.
+    /// Reads a file. In mode live every pair needs `valid_until`.
     ///
     /// # Errors
     /// Every fault of the file, in the order of its lines.
-    pub fn read(path: &Path) -> Result<Self, Vec<RatesFault>> {
+    pub fn read(path: &Path, mode: Mode, clock: Arc<dyn Clock>) -> Result<Self, Vec<RatesFault>> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&file, &text),
+            Ok(text) => Self::parse(&file, &text, mode, clock),
             Err(fault) => Err(vec![RatesFault {
                 file,
                 line: None,
@@ -88,7 +112,12 @@ impl StaticRates {
     ///
     /// # Errors
     /// As [`StaticRates::read`].
-    pub fn parse(file: &str, text: &str) -> Result<Self, Vec<RatesFault>> {
+    pub fn parse(
+        file: &str,
+        text: &str,
+        mode: Mode,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Vec<RatesFault>> {
         let fault = |at: Option<Range<usize>>, expected: String| RatesFault {
             file: file.to_owned(),
             line: at.map(|at| line_of(text, at.start)),
@@ -97,11 +126,22 @@ impl StaticRates {
         let rows: File = toml::from_str(text)
             .map_err(|unread| vec![fault(unread.span(), one_line(unread.message()))])?;
         let mut faults = Vec::new();
+        let of_all = instant(rows.valid_until.as_ref()).unwrap_or_else(|(at, expected)| {
+            faults.push(fault(Some(at), expected));
+            None
+        });
+        let needed = mode == Mode::Live && rows.valid_until.is_none();
         let mut rates = BTreeMap::new();
         let mut first_lines = BTreeMap::new();
         for row in &rows.rates {
-            match row.read(text) {
+            match row.read(text, of_all) {
                 Ok((pair, rate)) => {
+                    if needed && rate.valid_until.is_none() {
+                        let expected = format!(
+                            "valid_until: missing for {pair}; expected an instant, of the pair or before the first [[rates]]: mode live prices nothing without an end"
+                        );
+                        faults.push(fault(Some(row.pair.span()), expected));
+                    }
                     let line = line_of(text, row.pair.span().start);
                     if let Some(first) = first_lines.insert(pair, line) {
                         let expected = format!("{pair} has a rate already, on line {first}");
@@ -118,7 +158,7 @@ impl StaticRates {
             faults.push(fault(None, "expected at least one [[rates]]".to_owned()));
         }
         if faults.is_empty() {
-            Ok(Self { rates })
+            Ok(Self { rates, clock })
         } else {
             Err(faults)
         }
@@ -128,7 +168,12 @@ impl StaticRates {
 #[async_trait]
 impl RateSource for StaticRates {
     async fn rate(&self, fiat: Asset, crypto: Asset, _: Amount) -> Option<SourceRate> {
-        self.rates.get(&PoolId::of(fiat, crypto)).copied()
+        let written = self.rates.get(&PoolId::of(fiat, crypto))?;
+        let stands = |until| self.clock.now() < until;
+        written
+            .valid_until
+            .is_none_or(stands)
+            .then_some(written.rate)
     }
 }
 
@@ -136,8 +181,16 @@ impl RateSource for StaticRates {
 type Unread = (Range<usize>, String);
 
 impl Row {
-    fn read(&self, text: &str) -> Result<(PoolId, SourceRate), Vec<Unread>> {
+    fn read(
+        &self,
+        text: &str,
+        of_all: Option<Timestamp>,
+    ) -> Result<(PoolId, Written), Vec<Unread>> {
         let mut faults = Vec::new();
+        let valid_until = instant(self.valid_until.as_ref()).unwrap_or_else(|unread| {
+            faults.push(unread);
+            None
+        });
         let pair = PoolId::parse(self.pair.get_ref());
         if pair.is_none() {
             let expected = "pair: expected a fiat and a crypto code such as \"EUR-USDT\"";
@@ -156,7 +209,9 @@ impl Row {
         }
         match (pair, mid) {
             (Some(pair), Some(mid)) if faults.is_empty() => {
-                Ok((pair, SourceRate { mid, spread_bps }))
+                let rate = SourceRate { mid, spread_bps };
+                let valid_until = valid_until.or(of_all);
+                Ok((pair, Written { rate, valid_until }))
             }
             _ => Err(faults),
         }
@@ -177,6 +232,22 @@ impl Row {
     }
 }
 
+/// Reads an instant, if one is written, as a text or as a date of TOML with an offset.
+fn instant(written: Option<&Spanned<toml::Value>>) -> Result<Option<Timestamp>, Unread> {
+    let Some(written) = written else {
+        return Ok(None);
+    };
+    let text = match written.get_ref() {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Datetime(date) if date.offset.is_some() => Some(date.to_string()),
+        _ => None,
+    };
+    let read = text.and_then(|text| Timestamp::parse(&text, Bound::Upper).ok());
+    let expected = "valid_until: expected an instant such as \"2026-06-01T00:00:00Z\"";
+    read.map(Some)
+        .ok_or_else(|| (written.span(), expected.to_owned()))
+}
+
 /// The line, from one, that a byte of a text stands on.
 fn line_of(text: &str, at: usize) -> usize {
     let before = text.bytes().take(at);
@@ -191,9 +262,97 @@ fn one_line(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn faults(text: &str) -> Vec<String> {
-        let faults = StaticRates::parse("rates.toml", text).unwrap_err();
+    /// A clock that stands at noon.
+    struct Noon;
+    impl Clock for Noon {
+        fn now(&self) -> Timestamp {
+            Timestamp::parse("2026-05-25T12:00:00Z", Bound::Upper).unwrap()
+        }
+    }
+
+    fn parsed(text: &str, mode: Mode) -> Result<StaticRates, Vec<RatesFault>> {
+        StaticRates::parse("rates.toml", text, mode, Arc::new(Noon))
+    }
+
+    fn faults_in(text: &str, mode: Mode) -> Vec<String> {
+        let faults = parsed(text, mode).unwrap_err();
         faults.iter().map(RatesFault::to_string).collect()
+    }
+
+    fn faults(text: &str) -> Vec<String> {
+        faults_in(text, Mode::Test)
+    }
+
+    const EUR: &str = "[[rates]]\npair = \"EUR-USDT\"\nmid = \"1\"\nspread_bps = 1\n";
+    const GBP: &str = "[[rates]]\npair = \"GBP-USDT\"\nmid = \"1\"\nspread_bps = 1\n";
+
+    // rule: config.static-rates-expire
+    #[tokio::test]
+    async fn rates_end_at_valid_until() {
+        let priced = async |text: &str, fiat: &str| {
+            let rates = parsed(text, Mode::Live).unwrap();
+            let fiat = Asset::fiat(fiat).unwrap();
+            let usdt = Asset::crypto("USDT").unwrap();
+            rates.rate(fiat, usdt, Amount::zero(fiat)).await.is_some()
+        };
+        let until = |instant: &str| format!("valid_until = {instant}\n");
+        for (instant, stands) in [
+            ("\"2026-05-25T12:00:00.001Z\"", true),
+            ("\"2026-05-25T14:00:00+01:00\"", true),
+            ("2026-05-25T12:00:01Z", true),
+            ("\"2026-05-26\"", true),
+            ("\"2026-05-25T12:00:00Z\"", false),
+            ("2020-01-01T00:00:00Z", false),
+        ] {
+            assert_eq!(
+                priced(&format!("{}{EUR}", until(instant)), "EUR").await,
+                stands,
+                "{instant}"
+            );
+            assert_eq!(
+                priced(&format!("{EUR}{}", until(instant)), "EUR").await,
+                stands,
+                "{instant}"
+            );
+        }
+        let (over, ahead) = (until("2026-05-25T11:00:00Z"), until("2026-05-25T13:00:00Z"));
+        let text = format!("{over}{EUR}{ahead}{GBP}");
+        assert!(priced(&text, "EUR").await, "a pair's own instant counts");
+        assert!(!priced(&text, "GBP").await);
+    }
+
+    // rule: config.static-rates-expire
+    #[test]
+    fn mode_live_needs_an_end_of_every_rate() {
+        let text = format!("{EUR}valid_until = \"2026-06-01\"\n{GBP}");
+        let found = faults_in(&text, Mode::Live);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].starts_with(
+                "rates.toml:7: valid_until: missing for GBP-USDT; expected an instant"
+            ),
+            "{found:?}"
+        );
+        assert!(parsed(&text, Mode::Test).is_ok());
+        for bad in [
+            "\"tomorrow\"",
+            "5",
+            "2026-05-25",
+            "2026-05-25T12:00:00",
+            "\"\"",
+        ] {
+            let found = faults(&format!("valid_until = {bad}\n{EUR}"));
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert!(
+                found[0].starts_with("rates.toml:1: valid_until: expected"),
+                "{found:?}"
+            );
+            let found = faults(&format!("{EUR}valid_until = {bad}\n"));
+            assert!(
+                found[0].starts_with("rates.toml:5: valid_until: expected"),
+                "{found:?}"
+            );
+        }
     }
 
     #[tokio::test]
@@ -212,7 +371,7 @@ mod tests {
             mid = 2
             spread_bps = 10000
         "#;
-        let rates = StaticRates::parse("rates.toml", text).unwrap();
+        let rates = parsed(text, Mode::Test).unwrap();
         for (fiat, mid, bps) in [
             ("EUR", Some("1.085"), 25),
             ("GBP", Some("1.2600000000000000000000001"), 0),
@@ -298,7 +457,8 @@ spread_bps = 25
 
     #[test]
     fn a_file_that_is_not_there_is_named() {
-        let faults = StaticRates::read(Path::new("no/such/rates.toml")).unwrap_err();
+        let path = Path::new("no/such/rates.toml");
+        let faults = StaticRates::read(path, Mode::Test, Arc::new(Noon)).unwrap_err();
         assert!(
             faults[0]
                 .to_string()

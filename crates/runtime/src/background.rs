@@ -3,14 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordination::DirectoryCache;
+use coordination::{DirectoryCache, KeyUses};
 use gate_core::rail::RailId;
 use gate_core::usecases::expiry::{Expiring, ExpiryError};
 use gate_core::usecases::settling::{SettleError, Settling};
 use instruments::faults;
-use kernel::{Mode, StoreError, causes};
+use kernel::{Asset, Clock, Mode, StoreError, causes};
 use partner_core::Tenant;
-use partner_core::ports::Housekeeping;
+use partner_core::clock::ClockJump;
+use partner_core::events::Service;
+use partner_core::ports::{ClockGuard, Housekeeping, KeySweep, ProvisionStore};
+use partner_core::sealing::{Fingerprint, Sealer};
+use pools_core::ports::QuoteRetention;
 use pools_core::usecases::recount::Recounting;
 use providers::HttpRates;
 use tokio::task::JoinSet;
@@ -24,6 +28,10 @@ use crate::sampling::sample;
 use crate::supervise::supervised;
 
 const EVERY: Duration = Duration::from_secs(60);
+/// How soon a process seals with a new master key.
+const MASTER_KEY_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the store's clock is compared with the time that has passed.
+const CLOCK: Duration = Duration::from_secs(1);
 /// A table can grow much in this time.
 const GROWTH: Duration = Duration::from_secs(2);
 /// Records are kept this much longer than they count, so that the sweep never races a look-up.
@@ -36,6 +44,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 const RAILS: Duration = Duration::from_millis(200);
 const RAILS_A_LOOK: u32 = 128;
 const RAILS_AT_ONCE: usize = 16;
+/// Sweeps of idempotency records until one looks at those again that an earlier one has left: they expired later than others
+/// of their age, because the setting was longer then.
+const SWEEPS_UNTIL_ANEW: u64 = 60;
+/// How often the uses of keys that are due are stored; each key's are at most once a minute.
+const KEY_USES_EVERY: Duration = Duration::from_secs(2);
 /// Transactions in one sweep; what is left waits for the next.
 const ROUNDS: u32 = 2000;
 
@@ -51,14 +64,28 @@ pub(crate) fn keep_house(
         let (watched, stopping) = (Arc::clone(&watched), stopping.clone());
         async move { watched.watch(stopping.cancelled()).await }
     }));
-    let (store, stopping) = (base.store.clone(), stop.clone());
-    let kept = base.config.idempotency_ttl;
-    background.spawn(supervised("idempotency_sweep", stop.clone(), move || {
-        sweep_idempotency(store.clone(), kept, stopping.clone())
+    let (store, sealer, stopping) = (base.store.clone(), base.sealer.clone(), stop.clone());
+    background.spawn(supervised("master_key", stop.clone(), move || {
+        follow_master_key(store.clone(), sealer.clone(), stopping.clone())
+    }));
+    let (store, cache, clock) = (
+        base.store.clone(),
+        Arc::clone(cache),
+        Arc::clone(&base.clock),
+    );
+    let stopping = stop.clone();
+    background.spawn(supervised("key_uses", stop.clone(), move || {
+        let (store, cache, clock) = (store.clone(), Arc::clone(&cache), Arc::clone(&clock));
+        let stopping = stopping.clone();
+        async move { record_key_uses(&*store, cache.uses(), &*clock, stopping).await }
     }));
     let (store, stopping) = (base.store.clone(), stop.clone());
     background.spawn(supervised("statistics", stop.clone(), move || {
         gather_statistics(store.clone(), stopping.clone())
+    }));
+    let (store, stopping) = (base.store.clone(), stop.clone());
+    background.spawn(supervised("clock", stop.clone(), move || {
+        watch_clock(store.clone(), stopping.clone())
     }));
     let (store, mode, stopping) = (base.store.clone(), base.config.mode, stop.clone());
     background.spawn(supervised("commitments", stop.clone(), move || {
@@ -92,16 +119,64 @@ pub(crate) fn follow_rates(
     }
 }
 
-/// Deletes idempotency records that no longer count, each minute, until `stop`.
-async fn sweep_idempotency(store: Arc<dyn Housekeeping>, kept: Duration, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(EVERY);
+/// Seals with the key that the database calls current, as soon as a rotation changes it.
+async fn follow_master_key(
+    store: Arc<dyn ProvisionStore>,
+    sealer: Arc<Sealer>,
+    stop: CancellationToken,
+) {
+    let mut known = None;
+    let mut ticks = tokio::time::interval(MASTER_KEY_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        match sweep(&*store, kept, &stop).await {
+        // A store that is away is reported by the watch of the configuration.
+        let Ok(Some(current)) = store.master_key_fingerprint().await else {
+            continue;
+        };
+        if known.as_deref() == Some(current.as_str()) {
+            continue;
+        }
+        if !Fingerprint::parse(&current).is_some_and(|key| sealer.use_key(key)) {
+            tracing::error!(
+                master_key.fingerprint = current,
+                "The current master key is not configured. Add it to PENSTOCK_MASTER_KEY and restart: \
+                 values that other processes seal cannot be opened here"
+            );
+        }
+        known = Some(current);
+    }
+}
+
+/// Deletes idempotency records of a mode and service that have expired, each minute, until `stop`.
+pub(crate) async fn sweep_idempotency(
+    store: Arc<dyn Housekeeping>,
+    (mode, service): (Mode, Service),
+    ttl: Duration,
+    stop: CancellationToken,
+) {
+    let mut sweep = KeySweep {
+        mode,
+        service,
+        after: None,
+        age: ttl.saturating_add(MARGIN),
+        grace: MARGIN,
+    };
+    let mut left = false;
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for tick in 0_u64.. {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        if left && tick.is_multiple_of(SWEEPS_UNTIL_ANEW) {
+            (sweep.after, left) = (None, false);
+        }
+        match sweep_keys(&*store, &mut sweep, &mut left, &stop).await {
             Ok(0) => {}
             Ok(deleted) => {
                 tracing::debug!(idempotency.swept = deleted, "Idempotency records swept");
@@ -115,6 +190,87 @@ async fn sweep_idempotency(store: Arc<dyn Housekeeping>, kept: Duration, stop: C
             }
         }
     }
+}
+
+/// Deletes quotes that were never executed, some time after they expired, each minute, until `stop`.
+pub(crate) async fn forget_quotes(
+    store: Arc<dyn QuoteRetention>,
+    mode: Mode,
+    retention: Duration,
+    stop: CancellationToken,
+) {
+    let mut ticks = tokio::time::interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        match forget(&*store, mode, retention, &stop).await {
+            Ok(0) => {}
+            Ok(deleted) => tracing::debug!(quotes.deleted = deleted, "Old quotes deleted"),
+            Err(fault) => {
+                faults::of_store(&fault);
+                tracing::warn!(error.chain = causes(&fault), "Failed to delete old quotes");
+            }
+        }
+    }
+}
+
+/// Stores when keys were last used, until `stop`, and what is left then.
+async fn record_key_uses(
+    store: &dyn Housekeeping,
+    uses: &KeyUses,
+    clock: &dyn Clock,
+    stop: CancellationToken,
+) {
+    let mut ticks = tokio::time::interval(KEY_USES_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let stopped = tokio::select! {
+            () = stop.cancelled() => true,
+            _ = ticks.tick() => false,
+        };
+        let due = uses.due(clock.now());
+        if !due.is_empty()
+            && let Err(fault) = store.key_uses_record(&due).await
+        {
+            uses.restore(&due);
+            faults::of_store(&fault);
+            tracing::warn!(
+                error.chain = causes(&fault),
+                "Failed to store the last use of keys"
+            );
+        }
+        if stopped {
+            return;
+        }
+    }
+}
+
+/// One round over the partners that have old quotes. It stops between transactions, never in the middle of one.
+async fn forget(
+    store: &dyn QuoteRetention,
+    mode: Mode,
+    retention: Duration,
+    stop: &CancellationToken,
+) -> Result<u64, StoreError> {
+    let mut deleted = 0_u64;
+    for _ in 0..ROUNDS {
+        let overdue = store.quotes_overdue(mode, retention, AT_ONCE).await?;
+        for who in &overdue {
+            if stop.is_cancelled() {
+                return Ok(deleted);
+            }
+            let forgotten = store.quotes_forget(who, retention, AT_ONCE).await?;
+            deleted = deleted.saturating_add(forgotten.deleted);
+            tokio::time::sleep(PAUSE).await;
+        }
+        if overdue.is_empty() {
+            break;
+        }
+    }
+    Ok(deleted)
 }
 
 /// Has the store look again at tables that have grown, every few seconds, until `stop`.
@@ -137,7 +293,45 @@ async fn gather_statistics(store: Arc<dyn Housekeeping>, stop: CancellationToken
     }
 }
 
-/// Counts anew what accounts are committed to, each minute, until `stop`.
+/// Compares the store's clock with the time that has passed, each second, until `stop`.
+async fn watch_clock(store: Arc<dyn ClockGuard>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(CLOCK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut is_refused, mut is_failing) = (false, false);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        match store.clock_check().await {
+            Ok(jump) => {
+                log_jump(jump, is_refused);
+                (is_refused, is_failing) = (jump.is_some(), false);
+            }
+            Err(fault) if !is_failing => {
+                is_failing = true;
+                faults::of_store(&fault);
+                tracing::warn!(error.chain = causes(&fault), "Failed to check the clock");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Logs that a jump of the clock is refused, or that it no longer is.
+fn log_jump(jump: Option<ClockJump>, was_refused: bool) {
+    match jump {
+        Some(jump) if !was_refused => tracing::error!(
+            clock.expected = %jump.expected,
+            clock.found = %jump.found,
+            "The clock jumped ahead. Nothing is stored until it is set right or `penstock clock accept` is run"
+        ),
+        None if was_refused => tracing::warn!("The clock is believed again"),
+        _ => {}
+    }
+}
+
+/// Recounts contingent credits, each minute, until `stop`.
 async fn recount_commitments(recounting: Recounting, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -146,17 +340,48 @@ async fn recount_commitments(recounting: Recounting, stop: CancellationToken) {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        match recounting.recount().await {
-            Ok(0) => {}
-            Ok(counted) => {
-                tracing::debug!(accounts.counted = counted, "Commitments counted anew");
-            }
+        let due = match recounting.due().await {
+            Ok(due) => due,
             Err(fault) => {
-                faults::of_store(&fault);
-                tracing::warn!(error.chain = causes(&fault), "Failed to count commitments");
+                uncounted(&fault);
+                continue;
+            }
+        };
+        for (who, asset) in due {
+            match recount(&recounting, &who, asset, &stop).await {
+                Ok(0) => {}
+                Ok(slices) => tracing::debug!(
+                    partner.id = %who.partner,
+                    recount.slices = slices,
+                    "Contingent credits recounted"
+                ),
+                Err(fault) => uncounted(&fault),
             }
         }
     }
+}
+
+/// The slices of one account's recount. It stops between two of them, and goes on there later.
+async fn recount(
+    recounting: &Recounting,
+    who: &Tenant,
+    asset: Asset,
+    stop: &CancellationToken,
+) -> Result<u64, StoreError> {
+    let mut slices = 0_u64;
+    while !stop.is_cancelled() && recounting.advance(who, asset).await? {
+        slices = slices.saturating_add(1);
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(slices)
+}
+
+fn uncounted(fault: &StoreError) {
+    faults::of_store(fault);
+    tracing::warn!(
+        error.chain = causes(fault),
+        "Failed to recount contingent credits"
+    );
 }
 
 /// Expires gate sessions that nobody has read since they were due, until `stop`.
@@ -256,18 +481,20 @@ fn unsettled(fault: &SettleError) {
     );
 }
 
-/// One sweep. It stops between transactions, never in the middle of one.
-async fn sweep(
+/// One sweep of idempotency records, from where the last one stopped. It stops between transactions, never in the middle of one.
+async fn sweep_keys(
     store: &dyn Housekeeping,
-    kept: Duration,
+    sweep: &mut KeySweep,
+    left: &mut bool,
     stop: &CancellationToken,
 ) -> Result<u64, StoreError> {
-    let age = kept.saturating_add(MARGIN);
     let mut deleted = 0_u64;
     for _ in 0..ROUNDS {
-        let now = store.idempotency_sweep(age, AT_ONCE).await?;
-        deleted = deleted.saturating_add(now);
-        if now < u64::from(AT_ONCE) || stop.is_cancelled() {
+        let swept = store.idempotency_sweep(sweep, AT_ONCE).await?;
+        deleted = deleted.saturating_add(swept.deleted);
+        sweep.after = Some(swept.reached);
+        *left |= swept.left;
+        if !swept.more || stop.is_cancelled() {
             break;
         }
         tokio::time::sleep(PAUSE).await;
@@ -280,25 +507,49 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use async_trait::async_trait;
+    use kernel::Timestamp;
+    use partner_core::key::KeyUse;
+    use partner_core::ports::KeysSwept;
 
     use super::*;
 
-    /// Holds this many records that are due.
+    /// Holds this many records that are due, and one that expires later.
     struct Records(AtomicU64);
+
+    const START: i64 = 1_779_710_400_000;
 
     #[async_trait]
     impl Housekeeping for Records {
-        async fn idempotency_sweep(&self, age: Duration, limit: u32) -> Result<u64, StoreError> {
-            let due = Duration::from_secs(3660);
-            assert_eq!(age, due, "an hour kept, a minute's margin");
-            let left = self.0.load(Ordering::SeqCst);
-            let deleted = left.min(u64::from(limit));
-            self.0.store(left - deleted, Ordering::SeqCst);
-            Ok(deleted)
+        async fn idempotency_sweep(
+            &self,
+            sweep: &KeySweep,
+            limit: u32,
+        ) -> Result<KeysSwept, StoreError> {
+            assert_eq!(
+                sweep.age,
+                Duration::from_secs(3660),
+                "an hour, and a minute's margin"
+            );
+            assert_eq!((sweep.mode, sweep.service), (Mode::Test, Service::Gate));
+            let due = self.0.load(Ordering::SeqCst);
+            let deleted = due.min(u64::from(limit));
+            self.0.store(due - deleted, Ordering::SeqCst);
+            let start = Timestamp::from_millis(START).unwrap();
+            let after = sweep.after.unwrap_or(start);
+            Ok(KeysSwept {
+                deleted,
+                reached: after.plus(Duration::from_millis(1)),
+                more: due > deleted,
+                left: sweep.after.is_none(),
+            })
         }
 
         async fn gather_statistics(&self) -> Result<u64, StoreError> {
             Ok(0)
+        }
+
+        async fn key_uses_record(&self, _: &[KeyUse]) -> Result<(), StoreError> {
+            Ok(())
         }
     }
 
@@ -306,8 +557,8 @@ mod tests {
     async fn everything_due_goes_and_stopping_is_orderly() {
         let records = Arc::new(Records(AtomicU64::new(1200)));
         let stop = CancellationToken::new();
-        let hour = Duration::from_secs(3600);
-        let sweeping = sweep_idempotency(records.clone(), hour, stop.clone());
+        let (of, hour) = ((Mode::Test, Service::Gate), Duration::from_secs(3600));
+        let sweeping = sweep_idempotency(records.clone(), of, hour, stop.clone());
         let sweeping = tokio::spawn(sweeping);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(records.0.load(Ordering::SeqCst), 0);
@@ -316,5 +567,26 @@ mod tests {
         assert_eq!(records.0.load(Ordering::SeqCst), 0);
         stop.cancel();
         sweeping.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn sweep_continues_where_it_stopped_and_notes_what_is_left() {
+        let records = Records(AtomicU64::new(1200));
+        let mut sweep = KeySweep {
+            mode: Mode::Test,
+            service: Service::Gate,
+            after: None,
+            age: Duration::from_secs(3660),
+            grace: MARGIN,
+        };
+        let (mut left, stop) = (false, CancellationToken::new());
+        let swept = sweep_keys(&records, &mut sweep, &mut left, &stop).await;
+        assert_eq!(swept.unwrap(), 1200);
+        assert!(left, "a record that expires later is noted");
+        assert_eq!(
+            sweep.after,
+            Timestamp::from_millis(START + 3),
+            "three steps"
+        );
     }
 }

@@ -2,49 +2,75 @@
 //! it has use for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use coordination::{BatchRunner, LaneOptions, Lanes};
 use kernel::{Clock, Entropy, StoreError};
 use pools_core::books::{Command, Outcome, Refusal, decide_batch};
-use pools_core::ports::{
-    NewQuote, QuoteBooks, QuoteDesk, TransactBooks, TransactDesk, TransactLooks,
-};
+use pools_core::ports::{NewQuote, QuoteDesk, TransactBooks, TransactDesk, TransactLooks};
 use pools_core::quote::Quote;
+use pools_core::usecases::catch_up::CatchUpVelocity;
 
-use crate::looks::{Looks, RecentQuotes};
+use crate::looks::{Looks, RecentFunds, RecentQuotes};
 use crate::store::Store;
 
 type Decision = Result<Outcome, Refusal>;
 
-/// Executes commands in lanes.
+/// Executes commands in lanes, and remembers what they spend.
 #[derive(Debug)]
-pub struct TransactLanes(Lanes<Command, Decision>);
+pub struct TransactLanes {
+    lanes: Lanes<Command, Decision>,
+    catch_up: CatchUpVelocity,
+    funds: Arc<RecentFunds>,
+}
 
 impl TransactLanes {
-    /// Starts the lanes. Must be called within a tokio runtime.
-    pub fn start(store: &Arc<dyn Store>, entropy: &Arc<dyn Entropy>) -> Self {
-        let runner: Arc<dyn BatchRunner<Command, Decision>> = Arc::new(Transacts(store.clone()));
-        let options = LaneOptions::new("transact");
-        Self(Lanes::start(
+    /// Starts as many lanes as `store` has use for, before `books`. Must be called within a tokio runtime.
+    pub fn start(
+        store: &Arc<dyn Store>,
+        books: Arc<dyn TransactBooks>,
+        window: Duration,
+        entropy: &Arc<dyn Entropy>,
+    ) -> Self {
+        let runner: Arc<dyn BatchRunner<Command, Decision>> = Arc::new(Transacts {
+            store: store.clone(),
+            books,
+        });
+        // A command finds the trade that an earlier run of it has made.
+        let options = LaneOptions::new("transact").repeatable();
+        let lanes = Lanes::start(
             store.lanes(),
             options,
             |command| &command.scope.tenant,
             &runner,
             entropy,
-        ))
+        );
+        let catch_up = CatchUpVelocity {
+            store: store.clone(),
+            window,
+        };
+        Self {
+            lanes,
+            catch_up,
+            funds: Arc::default(),
+        }
     }
 
     /// Runs what has queued and refuses the rest.
     pub async fn shut_down(&self) {
-        self.0.shut_down().await;
+        self.lanes.shut_down().await;
     }
 }
 
 #[async_trait]
 impl TransactDesk for TransactLanes {
     async fn transact(&self, command: Command) -> Result<Decision, StoreError> {
-        self.0.submit(command).await
+        let who = command.scope.tenant.clone();
+        let queue = |command| self.lanes.submit(command);
+        let decided = self.catch_up.submit(command, queue).await?;
+        self.funds.note(&who, &decided);
+        Ok(decided)
     }
 }
 
@@ -68,8 +94,13 @@ impl QuoteLanes {
     }
 
     /// Where transacts look for quotes: among those stored here lately, then in the store.
-    pub fn looks(&self, store: Arc<dyn TransactLooks>, clock: &Arc<dyn Clock>) -> Looks {
-        Looks::new(&self.recent, store, clock)
+    pub fn looks(
+        &self,
+        transacts: &TransactLanes,
+        store: Arc<dyn TransactLooks>,
+        clock: &Arc<dyn Clock>,
+    ) -> Looks {
+        Looks::new(&self.recent, &transacts.funds, store, clock)
     }
 
     /// Runs what has queued and refuses the rest.
@@ -88,20 +119,41 @@ impl QuoteDesk for QuoteLanes {
     }
 }
 
-struct Transacts(Arc<dyn TransactBooks>);
+struct Transacts {
+    store: Arc<dyn Store>,
+    books: Arc<dyn TransactBooks>,
+}
 
 #[async_trait]
 impl BatchRunner<Command, Decision> for Transacts {
     async fn run(&self, batch: &[Command]) -> Result<Vec<Decision>, StoreError> {
-        self.0.transact(batch, decide_batch).await
+        self.books.transact(batch, decide_batch).await
+    }
+
+    async fn run_unlocked(&self, batch: &[Command]) -> Result<Vec<Option<Decision>>, StoreError> {
+        self.books.transact_unlocked(batch, decide_batch).await
+    }
+
+    async fn is_reachable(&self) -> bool {
+        self.store.ready().await.is_ok()
     }
 }
 
-struct Quotes(Arc<dyn QuoteBooks>);
+struct Quotes(Arc<dyn Store>);
 
 #[async_trait]
 impl BatchRunner<NewQuote, Quote> for Quotes {
     async fn run(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
         self.0.quotes_open(batch).await
+    }
+
+    /// A quote needs no partner's lock.
+    async fn run_unlocked(&self, batch: &[NewQuote]) -> Result<Vec<Option<Quote>>, StoreError> {
+        let opened = self.0.quotes_open(batch).await?;
+        Ok(opened.into_iter().map(Some).collect())
+    }
+
+    async fn is_reachable(&self) -> bool {
+        self.0.ready().await.is_ok()
     }
 }

@@ -18,12 +18,13 @@ use crate::open::OpenFault;
 /// Where rates come from, and what has to be followed for it.
 pub(crate) type Rates = (Arc<dyn RateSource>, Option<Arc<HttpRates>>);
 
-pub(crate) fn rates(choice: &RatesChoice, clock: &Arc<dyn Clock>) -> Result<Rates, OpenFault> {
-    match choice {
+pub(crate) fn rates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Rates, OpenFault> {
+    match &config.rates {
         RatesChoice::None => Ok((Arc::new(NoRates), None)),
         RatesChoice::Sandbox => Ok((Arc::new(SandboxRates), None)),
         RatesChoice::Static(file) => {
-            let rates = StaticRates::read(file).map_err(of_rates)?;
+            let rates = StaticRates::read(file, config.mode, Arc::clone(clock));
+            let rates = rates.map_err(of_rates)?;
             Ok((Arc::new(rates), None))
         }
         RatesChoice::Http(file) => {
@@ -62,7 +63,10 @@ pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenFault> {
             let secret = config.engine_secret.as_ref();
             let engine = HttpEngine::new(url.clone(), secret, http_engine::TIMEOUT);
             let engine = engine.map_err(|fault| refusal_of("PENSTOCK_ENGINE", &fault))?;
-            Ok(Arc::new(engine))
+            Ok(match &config.engine_name {
+                Some(name) => Arc::new(engine.named(name.clone())),
+                None => Arc::new(engine),
+            })
         }
     }
 }

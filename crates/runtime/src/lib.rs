@@ -16,6 +16,7 @@ pub mod telemetry;
 
 mod background;
 mod catalogue;
+mod engine_check;
 mod far_ends;
 mod sampling;
 mod shared;

@@ -1,7 +1,8 @@
 //! The look before the engine is asked, saved where the quote was made here a moment ago.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,8 +10,12 @@ use coordination::Once;
 use kernel::{Clock, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
-use pools_core::ports::{TransactLook, TransactLooks};
+use partner_core::pools::PoolId;
+use pools_core::books::{Funds, Outcome, Refusal};
+use pools_core::ports::{Recalled, TransactLook, TransactLooks};
 use pools_core::quote::{Quote, QuoteId};
+use pools_core::trade::Trade;
+use tokio::time::Instant;
 
 /// Quotes remembered at most: some ten megabytes of them.
 const MOST: u64 = 32_768;
@@ -37,22 +42,86 @@ impl RecentQuotes {
     }
 }
 
-/// Answers from the recent quotes, or from the store.
+/// Partners whose funds are remembered at most; one more, and all are forgotten.
+const MOST_PARTNERS: usize = 10_000;
+/// Funds that were read longer ago are read again.
+const FUNDS_LIFE: Duration = Duration::from_secs(5);
+
+/// The funds that this process has read lately, less what it has spent of them since. Of each partner
+/// only those of the pool that it traded in last. What other processes and credits have changed is
+/// missing, so funds only ever save a read: they refuse nothing.
+#[derive(Debug, Default)]
+pub(crate) struct RecentFunds(Mutex<HashMap<Tenant, Known>>);
+
+#[derive(Debug)]
+struct Known {
+    pool: PoolId,
+    funds: Funds,
+    read: Instant,
+}
+
+impl RecentFunds {
+    fn get(&self, who: &Tenant, pool: &PoolId) -> Option<Funds> {
+        let known = self.lock();
+        let known = known.get(who).filter(|known| known.pool == *pool)?;
+        (known.read.elapsed() < FUNDS_LIFE).then(|| known.funds.clone())
+    }
+
+    fn put(&self, who: Tenant, pool: PoolId, funds: Funds, read: Instant) {
+        let mut all = self.lock();
+        if all.len() >= MOST_PARTNERS {
+            all.clear();
+        }
+        all.insert(who, Known { pool, funds, read });
+    }
+
+    /// Notes what has become of a command of the partner.
+    pub(crate) fn note(&self, who: &Tenant, decided: &Result<Outcome, Refusal>) {
+        match decided {
+            Ok(Outcome::Opened(trade)) => self.spend(who, trade),
+            Err(Refusal::VelocityCapExceeded | Refusal::InsufficientBalance) => {
+                self.lock().remove(who);
+            }
+            Ok(Outcome::Existing(_)) | Err(_) => {}
+        }
+    }
+
+    fn spend(&self, who: &Tenant, trade: &Trade) {
+        let mut all = self.lock();
+        let Some(known) = all.get_mut(who) else {
+            return;
+        };
+        let left = known.funds.after(trade);
+        match left.filter(|_| known.pool == trade.terms.pool) {
+            Some(left) => known.funds = left,
+            None => drop(all.remove(who)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Tenant, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers from the recent quotes and funds, or from the store.
 pub struct Looks {
     recent: Arc<RecentQuotes>,
+    funds: Arc<RecentFunds>,
     store: Arc<dyn TransactLooks>,
     clock: Arc<dyn Clock>,
 }
 
 impl Looks {
-    /// The looks of a process; `recent` is what its lanes have stored.
+    /// The looks of a process; `recent` and `funds` are what its lanes have stored and spent.
     pub(crate) fn new(
         recent: &Arc<RecentQuotes>,
+        funds: &Arc<RecentFunds>,
         store: Arc<dyn TransactLooks>,
         clock: &Arc<dyn Clock>,
     ) -> Self {
         Self {
             recent: Arc::clone(recent),
+            funds: Arc::clone(funds),
             store,
             clock: Arc::clone(clock),
         }
@@ -67,18 +136,25 @@ impl fmt::Debug for Looks {
 
 #[async_trait]
 impl TransactLooks for Looks {
-    fn quote_recall(&self, who: &Tenant, id: QuoteId) -> Option<Quote> {
+    fn quote_recall(&self, who: &Tenant, id: QuoteId) -> Option<Recalled> {
         let quote = self.recent.0.take(&(who.clone(), id))?;
-        let in_time = self.clock.now().plus(MARGIN) < quote.expires_at;
-        in_time.then_some(quote)
+        let at = self.clock.now();
+        let in_time = at.plus(MARGIN) < quote.expires_at;
+        let funds = self.funds.get(who, &quote.terms.pool).filter(|_| in_time)?;
+        Some(Recalled { quote, funds, at })
     }
 
     async fn transact_look(
         &self,
         scope: &Scope,
+        pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactLook>, StoreError> {
-        self.store.transact_look(scope, quote).await
+        let read = Instant::now();
+        let seen = self.store.transact_look(scope, pool, quote).await?;
+        let funds = seen.value.funds.clone();
+        self.funds.put(scope.tenant.clone(), *pool, funds, read);
+        Ok(seen)
     }
 }
 
@@ -87,7 +163,9 @@ mod tests {
     use kernel::{Amount, Mode, Rate, Timestamp};
     use partner_core::PartnerId;
     use partner_core::pools::{Network, PoolId};
+    use pools_core::ledger::Account;
     use pools_core::quote::{Fate, Side, Terms};
+    use pools_core::trade::{TradeId, TradeState};
 
     use super::*;
 
@@ -109,6 +187,7 @@ mod tests {
         async fn transact_look(
             &self,
             _: &Scope,
+            _: &PoolId,
             _: QuoteId,
         ) -> Result<Seen<TransactLook>, StoreError> {
             Err(StoreError::unavailable("away"))
@@ -128,6 +207,7 @@ mod tests {
                 fiat: Amount::parse("91.65", pool.fiat()).unwrap(),
                 crypto: Amount::parse("100", pool.crypto()).unwrap(),
                 rate: Rate::parse("0.91658986").unwrap(),
+                mid: None,
                 spread_bps: 25,
                 fee_bps: 30,
                 notional: 10_000_000_000,
@@ -146,14 +226,123 @@ mod tests {
         }
     }
 
-    /// What is recalled, asked for so often so many milliseconds after a quote of `acme`'s was made here.
-    fn recalled(partner: &str, after: i64, times: usize) -> Vec<Option<Quote>> {
-        let recent = Arc::<RecentQuotes>::default();
+    fn funds() -> Funds {
+        let crypto = Amount::parse("300", quote().terms.pool.crypto()).unwrap();
+        Funds {
+            accounts: vec![Account {
+                available: crypto,
+                sequence: 7,
+            }],
+            velocity: None,
+        }
+    }
+
+    struct Remembered {
+        looks: Looks,
+        recent: Arc<RecentQuotes>,
+        funds: Arc<RecentFunds>,
+    }
+
+    /// A quote of `acme`'s was made here so many milliseconds ago.
+    fn remembered(after: i64) -> Remembered {
+        let (recent, funds) = (Arc::<RecentQuotes>::default(), Arc::default());
         recent.put(tenant("acme"), &quote());
         let clock: Arc<dyn Clock> = Arc::new(Stopped(NOON + after));
-        let looks = Looks::new(&recent, Arc::new(Away), &clock);
-        let recall = || looks.quote_recall(&tenant(partner), quote().id);
+        let looks = Looks::new(&recent, &funds, Arc::new(Away), &clock);
+        Remembered {
+            looks,
+            recent,
+            funds,
+        }
+    }
+
+    /// What is recalled, asked for so often so many milliseconds after a quote of `acme`'s was made here.
+    fn recalled(partner: &str, after: i64, times: usize) -> Vec<Option<Quote>> {
+        let Remembered { looks, funds, .. } = remembered(after);
+        funds.put(
+            tenant(partner),
+            quote().terms.pool,
+            self::funds(),
+            Instant::now(),
+        );
+        let recall = || {
+            let recalled = looks.quote_recall(&tenant(partner), quote().id)?;
+            assert_eq!(recalled.funds, self::funds());
+            Some(recalled.quote)
+        };
         std::iter::repeat_with(recall).take(times).collect()
+    }
+
+    /// A trade of that quote.
+    fn trade() -> Trade {
+        let Quote {
+            id,
+            terms,
+            created_at,
+            ..
+        } = quote();
+        Trade {
+            id: TradeId::parse("txn_test_01KSFVT4Z2V6B9C1D3F5G7H8JK").unwrap(),
+            quote: id,
+            engine: None,
+            reserved: Some(terms.crypto),
+            terms,
+            created_at,
+            state: TradeState::Reserved,
+            attempts: 0,
+            lease: None,
+        }
+    }
+
+    /// The funds recalled with the quote, as balance and velocity total.
+    fn recalled_funds(remembered: &Remembered) -> Option<(String, Option<i128>)> {
+        remembered.recent.put(tenant("acme"), &quote());
+        let recalled = remembered.looks.quote_recall(&tenant("acme"), quote().id)?;
+        let available = recalled.funds.accounts[0].available.to_string();
+        Some((available, recalled.funds.velocity.map(|it| it.total)))
+    }
+
+    #[test]
+    fn quote_is_not_recalled_without_recent_funds() {
+        let remembered = remembered(0);
+        assert_eq!(recalled_funds(&remembered), None);
+        let old = Instant::now().checked_sub(FUNDS_LIFE).unwrap();
+        let pool = quote().terms.pool;
+        remembered.funds.put(tenant("acme"), pool, funds(), old);
+        assert_eq!(recalled_funds(&remembered), None);
+        let elsewhere = PoolId::parse("EUR-USDC").unwrap();
+        let now = Instant::now();
+        remembered
+            .funds
+            .put(tenant("acme"), elsewhere, funds(), now);
+        assert_eq!(recalled_funds(&remembered), None);
+    }
+
+    #[test]
+    fn funds_are_less_what_was_spent_of_them() {
+        let remembered = remembered(0);
+        let put = || {
+            let pool = quote().terms.pool;
+            remembered
+                .funds
+                .put(tenant("acme"), pool, funds(), Instant::now());
+        };
+        put();
+        let opened = Ok(Outcome::Opened(trade()));
+        for (left, total) in [("200", 10_000_000_000), ("100", 20_000_000_000)] {
+            remembered.funds.note(&tenant("acme"), &opened);
+            let expected = Some((left.to_owned(), Some(total)));
+            assert_eq!(recalled_funds(&remembered), expected);
+        }
+        remembered
+            .funds
+            .note(&tenant("acme"), &Ok(Outcome::Existing(trade())));
+        assert!(recalled_funds(&remembered).is_some());
+        for refusal in [Refusal::VelocityCapExceeded, Refusal::InsufficientBalance] {
+            put();
+            remembered.funds.note(&tenant("acme"), &Err(refusal));
+            assert_eq!(recalled_funds(&remembered), None, "{refusal}");
+        }
     }
 
     #[test]

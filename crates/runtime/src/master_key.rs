@@ -12,7 +12,7 @@ use kernel::Entropy;
 use partner_core::sealing::MasterKey;
 use zeroize::Zeroizing;
 
-use crate::config::{ConfigFault, read_master_key};
+use crate::config::{ConfigFault, read_master_keys};
 
 /// The key's name beside the database.
 const FILE: &str = "master.key";
@@ -25,28 +25,50 @@ pub fn file_beside(database: &Path) -> PathBuf {
     database.with_file_name(FILE)
 }
 
-/// The key kept in a file; `None` where there is no file.
+/// The keys kept in a file, one a line; `None` if there is no file.
 ///
 /// # Errors
-/// A fault that names the file, where it cannot be read or holds no key.
-pub fn read(file: &Path) -> Result<Option<MasterKey>, ConfigFault> {
+/// A fault that names the file, if it cannot be read or holds no key.
+pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigFault> {
     let text = match std::fs::read_to_string(file) {
         Err(absent) if absent.kind() == ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(fault(file, &format!("cannot be read ({cause})"))),
         Ok(text) => Zeroizing::new(text),
     };
     warn_if_shared(file);
-    match read_master_key(text.trim()) {
-        Some(key) => Ok(Some(key)),
+    match read_master_keys(&text) {
+        Some(keys) => Ok(Some(keys)),
         None => Err(fault(file, "holds no key: expected 32 bytes in base64")),
     }
 }
 
-/// Makes a key in a file; the key that stands there then, which may be another program's.
+/// Appends a fresh key to the keys of a file.
+///
+/// # Errors
+/// A fault that names the file, if it cannot be read or written.
+pub fn append(file: &Path, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFault> {
+    let written = || -> io::Result<MasterKey> {
+        let mut text = Zeroizing::new(std::fs::read_to_string(file)?);
+        let mut bytes = Zeroizing::new([0; 32]);
+        entropy.fill(bytes.as_mut_slice());
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&STANDARD.encode(bytes.as_slice()));
+        text.push('\n');
+        let draft = file.with_file_name(format!("{FILE}.draft"));
+        write_new(&draft, text.as_bytes())?;
+        std::fs::rename(&draft, file)?;
+        Ok(MasterKey::new(*bytes))
+    };
+    written().map_err(|cause| fault(file, &format!("cannot be written ({cause})")))
+}
+
+/// Makes a key in a file, and returns the keys of the file, which another program may have made first.
 ///
 /// # Errors
 /// A fault that names the file, where it cannot be made or read.
-pub fn make(file: &Path, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFault> {
+pub fn make(file: &Path, entropy: &dyn Entropy) -> Result<Vec<MasterKey>, ConfigFault> {
     write(file, entropy).map_err(|cause| fault(file, &format!("cannot be made ({cause})")))?;
     read(file)?.ok_or_else(|| fault(file, "was removed as soon as it was made"))
 }
@@ -111,7 +133,7 @@ mod tests {
         assert!(read(&file).unwrap().is_none());
         let made = make(&file, &OsEntropy).unwrap();
         let again = make(&file, &OsEntropy).unwrap();
-        assert_eq!(made.fingerprint(), again.fingerprint());
+        assert_eq!(made[0].fingerprint(), again[0].fingerprint());
         let mode = std::fs::metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let beside: Vec<_> = std::fs::read_dir(file.parent().unwrap()).unwrap().collect();
@@ -124,10 +146,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
         let start = std::sync::Barrier::new(8);
-        let fingerprints: Vec<String> = std::thread::scope(|scope| {
+        let fingerprints: Vec<_> = std::thread::scope(|scope| {
             let program = || {
                 start.wait();
-                make(&file, &OsEntropy).unwrap().fingerprint()
+                make(&file, &OsEntropy).unwrap()[0].fingerprint()
             };
             let programs: Vec<_> = (0..8).map(|_| scope.spawn(program)).collect();
             programs

@@ -14,9 +14,10 @@ use gate_core::usecases::settling::Settling;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
-use partner_core::ports::{Directory, InFlight, RateSource, Throttle};
-use partner_core::sealing::{MasterKey, Sealer};
+use partner_core::ports::{Directory, InFlight, MasterKeyState, RateSource, Throttle};
+use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
 use partner_core::token::TokenKey;
+use partner_core::usecases::master_keys::unlock;
 use partner_core::webhooks::schedule::Schedule;
 use pools_core::ports::Engine;
 use providers::{MeasuredEngine, MeasuredRates};
@@ -24,7 +25,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use webhooks::{Setup, SystemResolver, Trust, Worker};
 
-use crate::background::{follow_rates, keep_house, settle_rails, sweep_sessions};
+use crate::background::{
+    follow_rates, forget_quotes, keep_house, settle_rails, sweep_idempotency, sweep_sessions,
+};
 use crate::catalogue;
 use crate::config::{Config, ConfigFault, Database};
 use crate::desk::{QuoteLanes, TransactLanes};
@@ -46,9 +49,29 @@ pub enum OpenFault {
     /// The configuration cannot be: exit 2.
     #[error("the configuration cannot be used")]
     Config(Vec<ConfigFault>),
-    /// The database cannot be: exit 1.
-    #[error("the database cannot be opened")]
-    Store(#[from] StoreError),
+    /// The database cannot be opened: exit 1.
+    #[error("{}", explained(.0))]
+    Store(StoreError),
+}
+
+/// The point first: what a store reports about itself needs no introduction.
+fn explained(fault: &StoreError) -> String {
+    match fault {
+        StoreError::Unexpected(point) => kernel::causes(&**point),
+        StoreError::Unavailable(cause) => {
+            format!(
+                "the database cannot be opened: {}",
+                kernel::causes(&**cause)
+            )
+        }
+        other => kernel::causes(other),
+    }
+}
+
+impl From<StoreError> for OpenFault {
+    fn from(fault: StoreError) -> Self {
+        Self::Store(fault)
+    }
 }
 
 impl From<ConfigFault> for OpenFault {
@@ -68,6 +91,8 @@ pub struct Foundation {
     pub sealer: Arc<Sealer>,
     /// Signs embed tokens.
     pub embed_tokens: TokenKey,
+    /// The keys that a rotation of the master key keeps.
+    pub derived: Arc<DerivedKeys>,
     /// The process's clock.
     pub clock: Arc<dyn Clock>,
     /// The process's randomness.
@@ -83,8 +108,8 @@ impl Foundation {
     pub async fn open(mut config: Config, ports: Ports) -> Result<Self, OpenFault> {
         let keys = KeySource::of(&mut config)?;
         let store = store::open(&config, &ports).await?;
-        let key = match keys.key_of(&*store, &*ports.entropy).await {
-            Ok(key) => key,
+        let (sealer, derived) = match keys.unlock(&*store, &*ports.entropy).await {
+            Ok(unlocked) => unlocked,
             Err(fault) => {
                 store.close().await;
                 return Err(fault);
@@ -93,8 +118,9 @@ impl Foundation {
         Ok(Self {
             config: Arc::new(config),
             store,
-            sealer: Arc::new(Sealer::new(&key)),
-            embed_tokens: TokenKey::new(&key, "embed"),
+            sealer: Arc::new(sealer),
+            embed_tokens: TokenKey::new(&derived),
+            derived: Arc::new(derived),
             clock: ports.clock,
             entropy: ports.entropy,
         })
@@ -131,19 +157,19 @@ impl fmt::Debug for Foundation {
     }
 }
 
-/// Where a database's master key comes from.
+/// Where a database's master keys come from.
 enum KeySource {
-    Given(MasterKey),
+    Given(Vec<MasterKey>),
     /// The file beside an embedded database.
     Beside(PathBuf),
 }
 
 impl KeySource {
-    /// The key that is given; or the file beside the database, whose content is judged before
-    /// anything is made. A server has no place for one.
+    /// The keys that are given, or the file beside the database, which is read before anything is made. A server has no place
+    /// for one.
     fn of(config: &mut Config) -> Result<Self, ConfigFault> {
-        match (config.master_key.take(), &config.database) {
-            (Some(key), _) => Ok(Self::Given(key)),
+        match (config.master_keys.take(), &config.database) {
+            (Some(keys), _) => Ok(Self::Given(keys)),
             (None, Database::Sqlite(database)) => {
                 let file = master_key::file_beside(database);
                 master_key::read(&file)?;
@@ -157,35 +183,63 @@ impl KeySource {
         }
     }
 
-    /// The key of a database. Any other is refused.
-    async fn key_of(
+    /// The sealer of a database, which must be one of these keys.
+    async fn unlock(
         self,
         store: &dyn Store,
         entropy: &dyn Entropy,
-    ) -> Result<MasterKey, OpenFault> {
-        let (key, origin) = match self {
-            Self::Given(key) => (key, "PENSTOCK_MASTER_KEY".to_owned()),
+    ) -> Result<(Sealer, DerivedKeys), OpenFault> {
+        let (held, origin) = match self {
+            Self::Given(keys) => (keys, "PENSTOCK_MASTER_KEY".to_owned()),
             Self::Beside(file) => (
-                kept_key(store, &file, entropy).await?,
+                kept_keys(store, &file, entropy).await?,
                 file.display().to_string(),
             ),
         };
-        check_key(store, &key, origin).await?;
-        Ok(key)
+        if let Some(first) = held.first() {
+            store
+                .master_key_check(&first.fingerprint().to_string())
+                .await?;
+        }
+        let known = store.master_keys().await?;
+        for key in known
+            .iter()
+            .filter(|key| key.state == MasterKeyState::Retired)
+        {
+            if held
+                .iter()
+                .any(|held| held.fingerprint() == key.fingerprint)
+            {
+                tracing::info!(
+                    master_key.fingerprint = %key.fingerprint,
+                    "A retired master key is still configured; no value needs it, so it can be removed"
+                );
+            }
+        }
+        unlock(&held, &known).map_err(|missing| {
+            let held: Vec<String> = held
+                .iter()
+                .map(|key| key.fingerprint().to_string())
+                .collect();
+            OpenFault::from(ConfigFault {
+                setting: origin,
+                expected: format!("{missing}; found {}", held.join(", ")),
+            })
+        })
     }
 }
 
-/// The key kept beside a database. One is made only for a database that has none: with another
-/// key than its own nothing sealed in it would open.
-async fn kept_key(
+/// The keys kept beside a database. One is made only for a database that has none: with another key than its own nothing sealed
+/// in it would open.
+async fn kept_keys(
     store: &dyn Store,
     file: &Path,
     entropy: &dyn Entropy,
-) -> Result<MasterKey, OpenFault> {
+) -> Result<Vec<MasterKey>, OpenFault> {
     let stored = store.master_key_fingerprint().await?;
-    // Read only now: who stores a fingerprint has made the file before.
+    // Read only now: a program that stores a fingerprint has made the file before.
     match (master_key::read(file)?, stored) {
-        (Some(key), _) => Ok(key),
+        (Some(keys), _) => Ok(keys),
         (None, None) => Ok(master_key::make(file, entropy)?),
         (None, Some(stored)) => Err(OpenFault::from(lost_key(file, &stored))),
     }
@@ -201,22 +255,6 @@ fn lost_key(file: &Path, fingerprint: &str) -> ConfigFault {
         setting: "PENSTOCK_MASTER_KEY".to_owned(),
         expected,
     }
-}
-
-/// A database belongs to the key it was first opened with: with another one nothing sealed in it
-/// would open.
-async fn check_key(store: &dyn Store, key: &MasterKey, origin: String) -> Result<(), OpenFault> {
-    let ours = key.fingerprint();
-    let stored = store.master_key_check(&ours).await?;
-    if stored == ours {
-        return Ok(());
-    }
-    let expected =
-        format!("expected the database's master key, fingerprint {stored}; this one has {ours}");
-    Err(OpenFault::from(ConfigFault {
-        setting: origin,
-        expected,
-    }))
 }
 
 /// Everything a service runs on.
@@ -259,11 +297,11 @@ impl Runtime {
         if config.metrics_listen.is_some() {
             measure(&config, &ports);
         }
-        let (rates, followed) = far_ends::rates(&config.rates, &ports.clock)?;
+        let (rates, followed) = far_ends::rates(&config, &ports.clock)?;
         let engine = Arc::new(MeasuredEngine::new(far_ends::engine(&config)?));
         let catalogue = catalogue::read(config.catalogue.as_deref());
         let catalogue = Arc::new(catalogue.map_err(OpenFault::Config)?);
-        store::migrate_to_serve(&config, &ports).await?;
+        store::migrate_to_serve(&config).await?;
         let base = Foundation::open(config, ports).await?;
         base.store.velocity_window_keep().await?;
         let cache = Arc::new(DirectoryCache::new(base.store.clone()));
@@ -276,6 +314,13 @@ impl Runtime {
         let (throttle, in_flight) = shared::open(&base, &background, &shutdown).await;
         background.close();
         let quote_desk = Arc::new(QuoteLanes::start(&base.store, &base.entropy));
+        let transact_desk = Arc::new(TransactLanes::start(
+            &base.store,
+            base.store.clone(),
+            base.config.velocity_window,
+            &base.entropy,
+        ));
+        let looks = quote_desk.looks(&transact_desk, base.store.clone(), &base.clock);
         Ok(Self {
             directory: cache,
             throttle,
@@ -284,8 +329,8 @@ impl Runtime {
             catalogue,
             engine,
             rail: far_ends::rail(base.config.mode),
-            transact_desk: Arc::new(TransactLanes::start(&base.store, &base.entropy)),
-            looks: Arc::new(quote_desk.looks(base.store.clone(), &base.clock)),
+            transact_desk,
+            looks: Arc::new(looks),
             quote_desk,
             shutdown,
             background,
@@ -316,6 +361,30 @@ impl Runtime {
         self.background
             .spawn(supervised("deliveries", stop, move || {
                 Worker::new(setup.clone()).run(stopping.clone().cancelled_owned())
+            }));
+    }
+
+    /// Starts deleting expired idempotency records of a service, until the runtime is told to stop.
+    pub fn sweep_keys(&self, service: Service) {
+        let (store, config) = (self.base.store.clone(), &self.base.config);
+        let (of, ttl) = ((config.mode, service), config.idempotency_ttl);
+        let stop = self.shutdown.clone();
+        let stopping = stop.clone();
+        self.background
+            .spawn(supervised("idempotency_sweep", stop, move || {
+                sweep_idempotency(store.clone(), of, ttl, stopping.clone())
+            }));
+    }
+
+    /// Starts deleting old quotes that were never executed, until the runtime is told to stop.
+    pub fn forget_quotes(&self) {
+        let (store, config) = (self.base.store.clone(), &self.base.config);
+        let (mode, retention) = (config.mode, config.quote_retention);
+        let stop = self.shutdown.clone();
+        let stopping = stop.clone();
+        self.background
+            .spawn(supervised("quote_retention", stop, move || {
+                forget_quotes(store.clone(), mode, retention, stopping.clone())
             }));
     }
 
@@ -387,193 +456,4 @@ fn measure(config: &Config, ports: &Ports) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use kernel::Mode;
-
-    use crate::config::Sources;
-
-    use super::*;
-
-    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-
-    fn config(folder: &Path, pairs: &[(&str, &str)]) -> Config {
-        let database = format!("sqlite://{}/data/penstock.db", folder.display());
-        let given = [("DATABASE_URL", database.as_str())];
-        let variable =
-            |(name, text): (&str, &str)| (format!("PENSTOCK_{name}").into(), text.into());
-        let pairs = given.into_iter().chain(pairs.iter().copied());
-        let sources = Sources {
-            environment: pairs.map(variable).collect(),
-            ..Sources::default()
-        };
-        Config::load(&sources).unwrap().config
-    }
-
-    #[tokio::test]
-    async fn opens_twice_and_ends_in_order() {
-        let folder = tempfile::tempdir().unwrap();
-        for _ in 0..2 {
-            let config = config(folder.path(), &[]);
-            let runtime = Runtime::open(config, Ports::of_machine()).await.unwrap();
-            runtime.base.store.ready().await.unwrap();
-            let pools = runtime.directory.pools_all(Mode::Test).await.unwrap();
-            assert!(pools.is_empty());
-            runtime.close().await;
-            assert!(runtime.base.store.ready().await.is_err());
-        }
-        assert!(folder.path().join("data/master.key").exists());
-    }
-
-    /// Panics when the worker draws the first token of a lease, eight bytes long.
-    struct Shaky(AtomicUsize);
-    impl Entropy for Shaky {
-        fn fill(&self, buffer: &mut [u8]) {
-            buffer.fill(7);
-            let tokens = usize::from(buffer.len() == 8);
-            let drawn = self.0.fetch_add(tokens, Ordering::SeqCst);
-            assert!(tokens == 0 || drawn > 0, "this one panics");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_worker_that_panics_begins_anew() {
-        let folder = tempfile::tempdir().unwrap();
-        let entropy = Arc::new(Shaky(AtomicUsize::new(0)));
-        let ports = Ports {
-            entropy: entropy.clone(),
-            ..Ports::of_machine()
-        };
-        let runtime = Runtime::open(config(folder.path(), &[]), ports).await;
-        let runtime = runtime.unwrap();
-        runtime.deliver(Service::Pools);
-        for _ in 0..500 {
-            if entropy.0.load(Ordering::SeqCst) > 1 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        assert!(entropy.0.load(Ordering::SeqCst) > 1);
-        runtime.close().await;
-    }
-
-    #[tokio::test]
-    async fn another_master_key_is_refused_without_being_shown() {
-        let folder = tempfile::tempdir().unwrap();
-        let first = config(folder.path(), &[]);
-        let first = Foundation::open(first, Ports::of_machine()).await.unwrap();
-        first.store.close().await;
-        let other = config(folder.path(), &[("MASTER_KEY", KEY)]);
-        let refused = Foundation::open(other, Ports::of_machine()).await;
-        let Err(OpenFault::Config(faults)) = refused else {
-            panic!("{refused:?}");
-        };
-        let line = faults[0].to_string();
-        let told = "PENSTOCK_MASTER_KEY: expected the database's master key, fingerprint ";
-        assert!(line.starts_with(told) && !line.contains(KEY), "{line}");
-    }
-
-    fn refusal<T: fmt::Debug>(refused: Result<T, OpenFault>) -> String {
-        let Err(OpenFault::Config(faults)) = refused else {
-            panic!("{refused:?}");
-        };
-        faults[0].to_string()
-    }
-
-    // rule: base.master-key-lost
-    #[tokio::test]
-    async fn a_lost_master_key_is_asked_for_and_never_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let again = || Foundation::open(config(folder.path(), &[]), Ports::of_machine());
-        again().await.unwrap().store.close().await;
-        let file = folder.path().join("data/master.key");
-        let key = std::fs::read(&file).unwrap();
-        std::fs::remove_file(&file).unwrap();
-        let line = refusal(again().await);
-        assert!(line.contains("master.key is missing: restore"), "{line}");
-        let beside: Vec<_> = std::fs::read_dir(file.parent().unwrap())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .filter(|name| name.to_str().unwrap().starts_with("master"))
-            .collect();
-        assert!(beside.is_empty(), "{beside:?}");
-        std::fs::write(&file, key).unwrap();
-        again().await.unwrap();
-    }
-
-    // rule: base.master-key-file, base.database-file
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn programs_that_start_at_once_open_one_database_with_one_key() {
-        let folder = tempfile::tempdir().unwrap();
-        let opening: Vec<_> = (0..4)
-            .map(|_| {
-                let config = config(folder.path(), &[]);
-                tokio::spawn(Foundation::open(config, Ports::of_machine()))
-            })
-            .collect();
-        for one in opening {
-            one.await.unwrap().unwrap();
-        }
-    }
-
-    #[tokio::test]
-    async fn a_broken_key_file_stops_before_a_database_is_made() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("data")).unwrap();
-        std::fs::write(folder.path().join("data/master.key"), "hunter2").unwrap();
-        let opened = Foundation::open(config(folder.path(), &[]), Ports::of_machine()).await;
-        let line = refusal(opened);
-        assert!(line.contains("holds no key"), "{line}");
-        assert!(!folder.path().join("data/penstock.db").exists());
-    }
-
-    #[tokio::test]
-    async fn work_on_an_existing_database_makes_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let existing =
-            || Foundation::open_existing(config(folder.path(), &[]), Ports::of_machine());
-        let line = refusal(existing().await);
-        assert!(line.contains("there is none at"), "{line}");
-        assert!(!folder.path().join("data").exists());
-        // What a program leaves that was stopped at its first step is no database either.
-        std::fs::create_dir(folder.path().join("data")).unwrap();
-        std::fs::write(folder.path().join("data/penstock.db"), "").unwrap();
-        refusal(existing().await);
-        let config = config(folder.path(), &[]);
-        store::migrate(&config, &Ports::of_machine()).await.unwrap();
-        existing().await.unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_faulty_rate_file_stops_before_anything_is_made() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("rates.toml");
-        std::fs::write(
-            &file,
-            "[[rates]]\npair = \"EUR\"\nmid = \"1\"\nspread_bps = 1",
-        )
-        .unwrap();
-        let rates = format!("static:{}", file.display());
-        let config = config(folder.path(), &[("RATES", &rates)]);
-        let refused = Runtime::open(config, Ports::of_machine()).await;
-        let Err(OpenFault::Config(faults)) = refused else {
-            panic!("{refused:?}");
-        };
-        let line = faults[0].to_string();
-        assert!(
-            line.starts_with("PENSTOCK_RATES: ") && line.contains("rates.toml:2: pair"),
-            "{line}"
-        );
-        assert!(!folder.path().join("data").exists());
-    }
-
-    #[tokio::test]
-    async fn migrating_needs_no_key() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = config(folder.path(), &[]);
-        store::migrate(&config, &Ports::of_machine()).await.unwrap();
-        assert!(folder.path().join("data/penstock.db").exists());
-        assert!(!folder.path().join("data/master.key").exists());
-    }
-}
+mod tests;

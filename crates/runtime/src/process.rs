@@ -3,9 +3,16 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use kernel::{Clock, Entropy, Timestamp};
+use rustix::time::{ClockId, clock_gettime};
+
+/// On Linux the monotonic clock stops while the machine is suspended, and this one does not.
+#[cfg(target_os = "linux")]
+const STEADY: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const STEADY: ClockId = ClockId::Monotonic;
 
 /// The sources a program runs on; tests bring their own.
 #[derive(Clone)]
@@ -44,6 +51,14 @@ impl Clock for SystemClock {
     )]
     fn now(&self) -> Timestamp {
         Timestamp::from_utc(failpoints::by_own_clock(SystemTime::now()).into())
+    }
+
+    /// The kernel's clock that counts the time a machine was suspended and that nobody can set.
+    fn elapsed(&self) -> Duration {
+        let read = clock_gettime(STEADY);
+        let seconds = u64::try_from(read.tv_sec).unwrap_or_default();
+        let nanos = u32::try_from(read.tv_nsec).unwrap_or_default();
+        Duration::new(seconds, nanos)
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) async fn sample(
             of_store::connections(pool, in_use, idle);
         }
         of_store::clock_ahead(store.clock_ahead());
+        of_store::clock_jump(store.clock_jump());
         if let Some(file) = file.clone() {
             measure(file).await;
         }

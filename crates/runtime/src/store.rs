@@ -9,10 +9,11 @@ use async_trait::async_trait;
 use gate_core::ports::GateStore;
 use kernel::StoreError;
 use partner_core::ports::{
-    Audit, Deliveries, DeliveryDesk, Directory, EventReads, Housekeeping, ProvisionStore, Readiness,
+    Audit, ClockGuard, Deliveries, DeliveryDesk, Directory, EventReads, Housekeeping,
+    MasterKeyStore, ProvisionStore, Readiness,
 };
-use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, TransactBooks};
-use store_postgres::PostgresStore;
+use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, QuoteRetention, TransactBooks};
+use store_postgres::{Migrated, PostgresStore};
 use store_sqlite::SqliteStore;
 
 use crate::config::{Config, ConfigFault, Database};
@@ -26,6 +27,7 @@ pub trait Store:
     PoolsStore
     + TransactBooks
     + QuoteBooks
+    + QuoteRetention
     + Exports
     + Figures
     + GateStore
@@ -35,8 +37,10 @@ pub trait Store:
     + DeliveryDesk
     + Audit
     + Housekeeping
+    + ClockGuard
     + Readiness
     + ProvisionStore
+    + MasterKeyStore
     + fmt::Debug
 {
     /// How many lanes of writes are worth having beside each other.
@@ -47,6 +51,9 @@ pub trait Store:
 
     /// How far the store's clock is ahead of the one it follows; zero unless that was set back.
     fn clock_ahead(&self) -> Duration;
+
+    /// How far the clock that the store follows jumped ahead of the time that has passed; zero unless that is refused.
+    fn clock_jump(&self) -> Duration;
 
     /// Closes every connection, waiting for those in use.
     async fn close(&self);
@@ -65,6 +72,10 @@ impl Store for SqliteStore {
 
     fn clock_ahead(&self) -> Duration {
         Self::clock_ahead(self)
+    }
+
+    fn clock_jump(&self) -> Duration {
+        Self::clock_jump(self)
     }
 
     async fn close(&self) {
@@ -86,6 +97,10 @@ impl Store for PostgresStore {
         Self::clock_ahead(self)
     }
 
+    fn clock_jump(&self) -> Duration {
+        Self::clock_jump(self)
+    }
+
     async fn close(&self) {
         Self::close(self).await;
     }
@@ -104,20 +119,19 @@ pub fn is_there(database: &Database) -> bool {
 ///
 /// # Errors
 /// [`OpenFault::Store`].
-pub async fn migrate(config: &Config, ports: &Ports) -> Result<(), OpenFault> {
-    match &config.migrate_database {
-        Database::Sqlite(file) => open_file(file, config, ports).await?.close().await,
+pub async fn migrate(config: &Config) -> Result<Migrated, OpenFault> {
+    Ok(match &config.migrate_database {
+        Database::Sqlite(file) => SqliteStore::migrate(file).await?,
         Database::Postgres(url) => PostgresStore::migrate(url.as_str()).await?,
-    }
-    Ok(())
+    })
 }
 
 /// What a service does before it opens its store: the schema of a server is changed only by who
 /// asks for it. A file's is by whoever opens it.
-pub(crate) async fn migrate_to_serve(config: &Config, ports: &Ports) -> Result<(), OpenFault> {
+pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenFault> {
     match (&config.database, &config.migrate_database) {
         (Database::Postgres(_), Database::Postgres(_)) if config.auto_migrate => {
-            migrate(config, ports).await
+            migrate(config).await.map(drop)
         }
         (Database::Postgres(_), Database::Sqlite(_)) if config.auto_migrate => {
             Err(OpenFault::from(ConfigFault {
@@ -140,6 +154,11 @@ pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store
                 velocity_window: config.velocity_window,
                 idempotency_ttl: config.idempotency_ttl,
                 connections: config.database_pool,
+                timeouts: store_postgres::Timeouts {
+                    connect: config.database_connect_timeout,
+                    statement: config.database_timeout,
+                },
+                process: Arc::clone(&ports.clock),
                 clock: None,
             };
             Arc::new(PostgresStore::open(url.as_str(), options).await?)

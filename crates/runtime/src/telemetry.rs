@@ -2,6 +2,7 @@
 
 mod export;
 mod lines;
+mod text;
 
 use std::io::IsTerminal;
 use std::panic::PanicHookInfo;
@@ -17,6 +18,7 @@ use tracing_subscriber::{Layer, Registry};
 use crate::config::{ConfigFault, LogFormat, TraceExport};
 use export::Exporting;
 use lines::Lines;
+use text::TextLines;
 
 /// The variable that chooses levels, as everywhere in Rust.
 const LEVELS: &str = "RUST_LOG";
@@ -70,7 +72,10 @@ fn printing(format: LogFormat) -> Printing {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     match format {
         LogFormat::Json => Box::new(lines.fmt_fields(JsonFields::new()).event_format(Lines)),
-        LogFormat::Text => Box::new(lines.with_ansi(std::io::stderr().is_terminal())),
+        LogFormat::Text => {
+            let lines = lines.with_ansi(std::io::stderr().is_terminal());
+            Box::new(lines.event_format(TextLines))
+        }
     }
 }
 
@@ -110,4 +115,31 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
         panic.location = location.as_deref(),
         "A task panicked"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    /// Collects what a layer writes.
+    #[derive(Clone, Default)]
+    pub(super) struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Written {
+        pub(super) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 }

@@ -24,6 +24,8 @@ const SERVER: &str = "PENSTOCK_TEST_POSTGRES_URL";
 const POOLER: &str = "PENSTOCK_TEST_POOLER_PORT";
 /// The role that serves, and its password: a pooler lets in only who can log in.
 const SERVING: &str = "penstock_serve";
+/// The role that operates.
+const OPERATING: &str = "penstock_operate";
 /// Makes the template while nobody else does.
 const LOCK: &str = "SELECT pg_advisory_lock(7061)";
 
@@ -69,6 +71,8 @@ impl Database {
 
     /// One with nothing in it, not even a schema.
     pub async fn bare() -> Self {
+        // The server's roles come with it, whichever test is first.
+        template().await;
         let database = Self::named();
         admin(&format!("CREATE DATABASE {}", database.name)).await;
         database
@@ -109,6 +113,12 @@ impl Database {
             }
             Err(_) => format!("{}?options[role]={SERVING}", self.owning()),
         }
+    }
+
+    /// Its URL, as the role that operates; past any pooler.
+    #[must_use]
+    pub fn operating(&self) -> String {
+        format!("{}?options[role]={OPERATING}", self.owning())
     }
 
     /// A connection, as its owner.

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http_kit::openapi::ContractFault;
-use http_kit::{Options, Router, Site};
+use http_kit::{Bounds, Options, Router, Site, TrustedProxies};
 use kernel::Mode;
-use runtime::{Foundation, Runtime};
+use runtime::config::Config;
+use runtime::{Foundation, OpenFault, Runtime};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +34,9 @@ pub enum StartFault {
         /// What the system says.
         cause: io::Error,
     },
+    /// What the runtime has opened cannot be served.
+    #[error(transparent)]
+    Open(#[from] OpenFault),
     /// The published contract does not hold together.
     #[error("the published contract cannot be made ({0})")]
     Contract(#[from] ContractFault),
@@ -74,6 +78,7 @@ pub struct Bound {
     listener: TcpListener,
     metrics: Option<(TcpListener, SocketAddr)>,
     site: Site,
+    bounds: Bounds,
     stop: CancellationToken,
 }
 
@@ -109,6 +114,7 @@ impl Bound {
             listener,
             metrics: None,
             site: site(&runtime.base, address),
+            bounds: bounds(&runtime.base.config),
             stop: runtime.shutdown.clone(),
         })
     }
@@ -130,6 +136,7 @@ impl Bound {
     pub fn serve(self, router: Router) -> Listening {
         let mut options = Options::new(self.site.clone());
         options.deadlines.shutdown = DRAIN;
+        options.bounds = self.bounds;
         let serving = http_kit::serve(self.listener, router, options, self.stop);
         Listening {
             address: self.address,
@@ -167,7 +174,12 @@ async fn beside_metrics(
 ) -> io::Result<()> {
     let mut options = Options::new(site);
     options.name = "metrics";
-    options.max_connections = METRICS_CONNECTIONS;
+    options.bounds = Bounds {
+        connections: METRICS_CONNECTIONS,
+        per_network: METRICS_CONNECTIONS,
+        reserved: 0,
+        ..Bounds::default()
+    };
     options.deadlines.shutdown = Duration::from_secs(1);
     let done = CancellationToken::new();
     let router = http_kit::metrics_router(instruments::render);
@@ -179,6 +191,15 @@ async fn beside_metrics(
     };
     let (served, measured) = tokio::join!(serving, metrics);
     served.and(measured)
+}
+
+fn bounds(config: &Config) -> Bounds {
+    Bounds {
+        connections: config.connections,
+        per_network: config.connections_per_address,
+        proxies: TrustedProxies::new(config.trusted_proxies.iter().copied()),
+        ..Bounds::default()
+    }
 }
 
 fn site(base: &Foundation, address: SocketAddr) -> Site {

@@ -159,7 +159,10 @@ async fn serve(program: &Program, config: Config) -> Result<(), Failure> {
 async fn serve_on(program: &Program, runtime: &Runtime) -> Result<(), Failure> {
     let failed = |fault: &dyn std::error::Error| Failure::Other(fault.to_string());
     let listening = (program.start)(runtime).await;
-    let listening = listening.map_err(|fault| failed(&fault))?;
+    let listening = listening.map_err(|fault| match fault {
+        StartFault::Open(fault) => fault.into(),
+        fault => failed(&fault),
+    })?;
     runtime::shutdown::on_signal(&runtime.shutdown).map_err(|fault| failed(&fault))?;
     say(&format!(
         "{} listening on http://{}\n",
@@ -170,8 +173,8 @@ async fn serve_on(program: &Program, runtime: &Runtime) -> Result<(), Failure> {
 }
 
 async fn migrate(config: Config) -> Result<(), Failure> {
-    runtime::store::migrate(&config, &Ports::of_machine()).await?;
-    say("the schema is up to date\n");
+    let migrated = runtime::store::migrate(&config).await?;
+    say(&format!("{migrated}\n"));
     Ok(())
 }
 
@@ -194,7 +197,7 @@ impl From<OpenFault> for Failure {
     fn from(fault: OpenFault) -> Self {
         match fault {
             OpenFault::Config(faults) => Self::Config(faults),
-            OpenFault::Store(_) => Self::Other(kernel::causes(&fault)),
+            OpenFault::Store(_) => Self::Other(fault.to_string()),
         }
     }
 }

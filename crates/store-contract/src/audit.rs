@@ -29,13 +29,13 @@ impl<F: Fixture> World<F> {
         )
         .await;
         self.trade(&live, Side::OnRamp, ONE).await;
-        let delivered = || EngineReport::Delivered("fill".to_owned());
+        let delivered = || EngineReport::Delivered("fill".into());
         let ends = [
             vec![],
             vec![EngineReport::LetGo],
             vec![EngineReport::CannotComplete],
             vec![delivered()],
-            vec![delivered(), EngineReport::Reversed],
+            vec![delivered(), EngineReport::Reversed(None)],
         ];
         for side in [Side::OnRamp, Side::OffRamp] {
             for end in &ends {
@@ -105,7 +105,7 @@ pub async fn what_the_cap_allowed_then_is_no_breach(store: impl Fixture) {
     // Another window, under which twice as much was traded as the cap allows.
     world.clock().advance(WINDOW);
     world.trade(&member, Side::OnRamp, 10 * ONE).await;
-    world.fixture.reopen(WINDOW * 4).await;
+    world.reopen(WINDOW * 4).await;
     world.ports().audit.velocity_window_keep().await.unwrap();
     world.assert_clean().await;
     // A cap that is less than what was traded.

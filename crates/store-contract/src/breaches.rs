@@ -42,13 +42,13 @@ impl<F: Fixture> World<F> {
             rejected: rejected.id.ulid().to_string(),
             reserved: self.ended(&member, &[]).await,
             settled: self
-                .ended(&member, &[EngineReport::Delivered("fill".to_owned())])
+                .ended(&member, &[EngineReport::Delivered("fill".into())])
                 .await,
             failed: self.ended(&member, &[EngineReport::CannotComplete]).await,
             returned: {
                 let reports = [
-                    EngineReport::Delivered("fill".to_owned()),
-                    EngineReport::Reversed,
+                    EngineReport::Delivered("fill".into()),
+                    EngineReport::Reversed(None),
                 ];
                 self.ended(&member, &reports).await
             },
@@ -377,6 +377,10 @@ const BREACHES: &[Breach] = &[
     breach("velocity-floor-has-passed", |rows| {
         let later = "floor = 9000000000000, total = '0'";
         update(rows, "velocity", later, "TRUE")
+    }),
+    breach("deposits-have-one-owner", |rows| {
+        let shared = "funding_reference = 'VICTIM-0'";
+        update(rows, "pools_profiles", shared, "TRUE")
     }),
     breach("velocity-stays-within-cap", |rows| {
         update(rows, "pools_profiles", "velocity_cap = 1", "TRUE")

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Clock as _, Mode, StoreError, Timestamp};
+use partner_core::clock::LARGEST_JUMP;
 use partner_core::events::Service;
 use pools_core::books::decide_batch;
 use pools_core::ports::CLOCK_TOLERANCE;
-use pools_core::quote::Side;
+use pools_core::quote::{Quote, QuoteStatus, Side};
 use pools_core::trade::EngineReport;
 
 use crate::fixture::{Fixture, ManualClock, WINDOW};
@@ -82,10 +83,10 @@ impl<F: Fixture> World<F> {
             }
             7 => {
                 let trade = self.trade(member, Side::OnRamp, ONE).await;
-                let delivered = EngineReport::Delivered("fill".to_owned());
+                let delivered = EngineReport::Delivered("fill".into());
                 self.report(&member.who, trade.id, delivered).await;
                 self.clock().advance(HOUR);
-                self.report(&member.who, trade.id, EngineReport::Reversed)
+                self.report(&member.who, trade.id, EngineReport::Reversed(None))
                     .await;
             }
             _ => {
@@ -199,7 +200,7 @@ pub async fn nothing_is_traded_on_a_clock_that_stands_still(store: impl Fixture)
     world
         .report(&member.who, trade.id, EngineReport::LetGo)
         .await;
-    let delivered = EngineReport::Delivered("fill".to_owned());
+    let delivered = EngineReport::Delivered("fill".into());
     world.report(&member.who, settled.id, delivered).await;
     world
         .fund(&member.who, amount("1", eur()), "meanwhile")
@@ -211,5 +212,109 @@ pub async fn nothing_is_traded_on_a_clock_that_stands_still(store: impl Fixture)
     let quote = world.buy(&member, 1).await;
     let command = world.command(&member, quote.id);
     world.transact_one(command).await.unwrap();
+    world.assert_clean().await;
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl<F: Fixture> World<F> {
+    /// Nothing that would be dated is written; everything can be read.
+    async fn writes_are_refused(&self, member: &Member, quote: &Quote) {
+        let before = self.standing(&member.who).await;
+        let new = self.new_quote(&member.who, terms(Side::OnRamp, ONE));
+        let refused = self.ports().quotes.quotes_open(&[new]).await;
+        assert_unavailable(refused);
+        let batch = [self.command(member, quote.id)];
+        let transact = &self.ports().transact;
+        let unlocked = transact.transact_unlocked(&batch, decide_batch);
+        assert_unavailable(unlocked.await);
+        assert_unavailable(transact.transact(&batch, decide_batch).await);
+        let mut tx = self.ports().store.begin("refused").await.unwrap();
+        assert_unavailable(tx.now().await);
+        drop(tx);
+        assert_eq!(self.standing(&member.who).await, before);
+        let seen = self.ports().store.quote_get(&member.who, quote.id).await;
+        let seen = seen.unwrap().unwrap();
+        assert_eq!(
+            seen.value.status(seen.at),
+            QuoteStatus::Active,
+            "{}",
+            seen.at
+        );
+    }
+
+    async fn writes_go_through(&self, member: &Member) {
+        self.trade(member, Side::OnRamp, ONE).await;
+        let reference = format!("after-{}", self.entropy.below(1_000_000));
+        self.fund(&member.who, amount("1", eur()), &reference).await;
+    }
+}
+
+fn assert_unavailable<T: std::fmt::Debug>(outcome: Result<T, StoreError>) {
+    assert!(
+        matches!(outcome, Err(StoreError::Unavailable(_))),
+        "{outcome:?}"
+    );
+}
+
+/// A machine that resumes a day ahead.
+// rule: base.clock-jump
+pub async fn jump_of_the_clock_stores_nothing_until_it_is_accepted(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let guard = world.ports().clock.clone();
+    assert_eq!(guard.clock_check().await.unwrap(), None);
+    assert_eq!(guard.clock_accept().await.unwrap(), None);
+
+    world.clock().jump(LARGEST_JUMP);
+    world.writes_go_through(&member).await;
+    world.clock().jump(DAY);
+    let mut tx = world.ports().store.begin("refused").await.unwrap();
+    assert_unavailable(tx.now().await);
+    drop(tx);
+    let jump = guard.clock_check().await.unwrap().unwrap();
+    assert_eq!(jump.found, world.now());
+    assert_eq!(jump.span(), DAY + LARGEST_JUMP);
+    assert_eq!(guard.clock_noted().await.unwrap(), Some(jump));
+
+    assert_eq!(guard.clock_accept().await.unwrap(), Some(jump));
+    assert_eq!(guard.clock_check().await.unwrap(), None);
+    assert_eq!(guard.clock_noted().await.unwrap(), None);
+    world.writes_go_through(&member).await;
+    world.assert_clean().await;
+}
+
+// rule: base.clock-jump
+pub async fn restart_does_not_accept_a_jump_of_the_clock(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member = world.rich("acme").await;
+    world.clock().jump(DAY);
+    let noted = world.ports().clock.clock_check().await.unwrap();
+    world.fixture.reopen(WINDOW).await;
+    let mut tx = world.ports().store.begin("refused").await.unwrap();
+    assert_unavailable(tx.now().await);
+    drop(tx);
+    assert_eq!(world.ports().clock.clock_noted().await.unwrap(), noted);
+    world.ports().clock.clock_accept().await.unwrap();
+    world.ports().clock.clock_check().await.unwrap();
+    world.writes_go_through(&member).await;
+}
+
+/// The clock is set right before anybody accepts the jump: nothing was stored a day ahead, so trading goes on at once.
+// rule: base.clock-jump
+pub async fn jump_that_was_corrected_leaves_no_trace(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let quote = world.buy(&member, 1).await;
+    world.clock().jump(DAY);
+    world.writes_are_refused(&member, &quote).await;
+    world.ports().clock.clock_check().await.unwrap().unwrap();
+    world.writes_are_refused(&member, &quote).await;
+    world.clock().go_back(DAY);
+    assert_eq!(world.ports().clock.clock_check().await.unwrap(), None);
+    assert_eq!(world.ports().clock.clock_noted().await.unwrap(), None);
+    let command = world.command(&member, quote.id);
+    world.transact_one(command).await.unwrap();
+    world.writes_go_through(&member).await;
     world.assert_clean().await;
 }

@@ -26,7 +26,7 @@ pub async fn an_end_is_reported_once(store: impl Fixture) {
         .report(
             &member.who,
             trade.id,
-            EngineReport::Delivered("fill".to_owned()),
+            EngineReport::Delivered("fill".into()),
         )
         .await;
     let found = events.events_of(&member.who, &object).await.unwrap();
@@ -37,7 +37,7 @@ pub async fn an_end_is_reported_once(store: impl Fixture) {
     assert_eq!(body, body_text(&object, kind, &found[0].id).as_bytes());
     assert_eq!(found[0].created_at, world.now());
     world
-        .report(&member.who, trade.id, EngineReport::Reversed)
+        .report(&member.who, trade.id, EngineReport::Reversed(None))
         .await;
     assert_eq!(
         events.events_of(&member.who, &object).await.unwrap().len(),
@@ -134,14 +134,14 @@ impl<F: Fixture> World<F> {
 pub async fn every_end_says_so_and_nothing_else_does(store: impl Fixture) {
     let world = World::new(store);
     let member = world.funded("acme").await;
-    let delivered = || EngineReport::Delivered("fill".to_owned());
+    let delivered = || EngineReport::Delivered("fill".into());
     let ends = [
         (vec![EngineReport::InProgress], None),
         (vec![delivered()], Some(TradeEvent::Settled)),
         (vec![EngineReport::CannotComplete], Some(TradeEvent::Failed)),
         (vec![EngineReport::LetGo], Some(TradeEvent::Released)),
         (
-            vec![delivered(), EngineReport::Reversed],
+            vec![delivered(), EngineReport::Reversed(None)],
             Some(TradeEvent::Settled),
         ),
     ];

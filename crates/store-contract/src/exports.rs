@@ -62,7 +62,7 @@ impl<F: Fixture> World<F> {
             let side = [Side::OnRamp, Side::OffRamp][round % 2];
             let mut trade = self.trade(member, side, ONE).await;
             if round % 3 == 0 {
-                let fill = EngineReport::Delivered(format!("fill {round}"));
+                let fill = EngineReport::Delivered(format!("fill {round}").into());
                 trade = self.report(&member.who, trade.id, fill).await;
             }
             trades.push(trade);

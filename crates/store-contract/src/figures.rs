@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use kernel::Mode;
+use pools_core::books::{Command, Outcome};
+use pools_core::engine::EngineName;
 use pools_core::ports::TradesStanding;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, TradeStatus};
 
 use crate::fixture::{Fixture, WINDOW};
-use crate::world::{ONE, World, amount, eur, profile};
+use crate::world::{ONE, World, amount, eur, profile, terms};
 
 impl<F: Fixture> World<F> {
     async fn trades_standing(&self, mode: Mode) -> TradesStanding {
@@ -40,7 +42,7 @@ pub async fn trades_are_counted_by_where_they_stand(store: impl Fixture) {
     let both = standing([2, 0, 0, 0, 0], Some(10));
     assert_eq!(world.trades_standing(Mode::Test).await, both);
 
-    let delivered = EngineReport::Delivered("fill".to_owned());
+    let delivered = EngineReport::Delivered("fill".into());
     world.report(&member.who, first.id, delivered).await;
     let one = standing([1, 1, 0, 0, 0], Some(3));
     assert_eq!(world.trades_standing(Mode::Test).await, one);
@@ -52,7 +54,7 @@ pub async fn trades_are_counted_by_where_they_stand(store: impl Fixture) {
         .report(&other.who, third.id, EngineReport::CannotComplete)
         .await;
     world
-        .report(&member.who, first.id, EngineReport::Reversed)
+        .report(&member.who, first.id, EngineReport::Reversed(None))
         .await;
     let ended = standing([0, 0, 1, 1, 1], None);
     assert_eq!(world.trades_standing(Mode::Test).await, ended);
@@ -65,4 +67,46 @@ pub async fn trades_are_counted_by_where_they_stand(store: impl Fixture) {
     assert_eq!(world.trades_standing(Mode::Live).await, other_mode);
     world.fixture.reopen(WINDOW).await;
     assert_eq!(world.trades_standing(Mode::Test).await, ended);
+}
+
+// rule: pools.engine.which
+pub async fn reserved_trades_of_other_engines_are_counted(store: impl Fixture) {
+    let world = World::new(store);
+    let (member, other) = (world.rich("acme").await, world.rich("other").await);
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    world.fund(&live.who, amount("5", eur()), "start").await;
+    let held = async |world: &World<_>, mode, engine| {
+        let engine = EngineName::built_in(engine);
+        let figures = &world.ports().figures;
+        let held = figures.trades_held_elsewhere(mode, &engine).await.unwrap();
+        let held = held
+            .iter()
+            .map(|(engine, trades)| format!("{engine} {trades}"));
+        held.collect::<Vec<_>>()
+    };
+    let nothing: [&str; 0] = [];
+    assert_eq!(held(&world, Mode::Test, "engine-b").await, nothing);
+    for member in [&member, &member, &other, &live] {
+        world.trade(member, Side::OnRamp, ONE).await;
+    }
+    let quote = world.quote(&other.who, terms(Side::OnRamp, ONE)).await;
+    let elsewhere = Command {
+        engine: EngineName::built_in("https://engine.example:8443/a"),
+        ..world.command(&other, quote.id)
+    };
+    let opened = world.transact(&[elsewhere]).await;
+    assert!(
+        matches!(&opened[..], [Ok(Outcome::Opened(_))]),
+        "{opened:?}"
+    );
+    let (a, c) = ("engine-a 3", "https://engine.example:8443/a 1");
+    assert_eq!(held(&world, Mode::Test, "engine-b").await, [a, c]);
+    assert_eq!(held(&world, Mode::Test, "engine-a").await, [c]);
+    assert_eq!(held(&world, Mode::Live, "engine-a").await, nothing);
+    assert_eq!(held(&world, Mode::Live, "engine-b").await, ["engine-a 1"]);
+    // A trade that has settled is open no more.
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let delivered = EngineReport::Delivered("fill".into());
+    world.report(&member.who, trade.id, delivered).await;
+    assert_eq!(held(&world, Mode::Test, "engine-b").await, [a, c]);
 }

@@ -10,9 +10,10 @@ use async_trait::async_trait;
 use gate_core::ports::GateStore;
 use kernel::{Clock, Timestamp};
 use partner_core::ports::{
-    Audit, Deliveries, DeliveryDesk, Directory, EventReads, Housekeeping, ProvisionStore, Readiness,
+    Audit, ClockGuard, Deliveries, DeliveryDesk, Directory, EventReads, Housekeeping,
+    ProvisionStore, Readiness,
 };
-use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, TransactBooks};
+use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, QuoteRetention, TransactBooks};
 
 /// The velocity window every fixture opens with.
 pub const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
@@ -35,9 +36,16 @@ pub trait Fixture: Send + Sync {
     /// Opens the same database as another process would, whose clock is its own.
     async fn beside(&self, clock: Arc<ManualClock>) -> Ports;
 
+    /// Gives the configuration, and on a server every partner's row, this version: what a database holds that lost the
+    /// newest changes in a failover or a restore.
+    async fn set_versions(&self, version: i64);
+
     /// Runs SQL that no rule of ours would run, with every constraint out of the way. The tables
     /// and columns named in cases are those of every store.
     async fn damage(&self, sql: &str);
+
+    /// SQL for an id made of a number, which is an expression of SQL too.
+    fn id(&self, number: &str) -> String;
 }
 
 /// A store that keeps the gate too.
@@ -84,6 +92,8 @@ pub struct Ports {
     pub transact: Arc<dyn TransactBooks>,
     /// The quote lane.
     pub quotes: Arc<dyn QuoteBooks>,
+    /// Old quotes.
+    pub retention: Arc<dyn QuoteRetention>,
     /// Keys with their partners.
     pub directory: Arc<dyn Directory>,
     /// The operator's side.
@@ -94,6 +104,8 @@ pub struct Ports {
     pub deliveries: Arc<dyn Deliveries>,
     /// Bounded tables.
     pub housekeeping: Arc<dyn Housekeeping>,
+    /// Jumps of the clock.
+    pub clock: Arc<dyn ClockGuard>,
     /// Is the store there?
     pub readiness: Arc<dyn Readiness>,
     /// A partner's books for the operator.
@@ -117,11 +129,13 @@ impl Ports {
         S: PoolsStore
             + TransactBooks
             + QuoteBooks
+            + QuoteRetention
             + Directory
             + ProvisionStore
             + EventReads
             + Deliveries
             + Housekeeping
+            + ClockGuard
             + Readiness
             + Exports
             + Figures
@@ -133,11 +147,13 @@ impl Ports {
             store: store.clone(),
             transact: store.clone(),
             quotes: store.clone(),
+            retention: store.clone(),
             directory: store.clone(),
             provision: store.clone(),
             events: store.clone(),
             deliveries: store.clone(),
             housekeeping: store.clone(),
+            clock: store.clone(),
             readiness: store.clone(),
             exports: store.clone(),
             figures: store.clone(),
@@ -148,12 +164,19 @@ impl Ports {
 
 /// A clock that stands still until it is moved.
 #[derive(Debug)]
-pub struct ManualClock(AtomicI64);
+pub struct ManualClock {
+    millis: AtomicI64,
+    /// How much of it no time has passed for.
+    jumped: AtomicI64,
+}
 
 impl Default for ManualClock {
     /// A day in May 2026, at noon.
     fn default() -> Self {
-        Self(AtomicI64::new(1_779_710_400_000))
+        Self {
+            millis: AtomicI64::new(1_779_710_400_000),
+            jumped: AtomicI64::new(0),
+        }
     }
 }
 
@@ -168,14 +191,27 @@ impl ManualClock {
         self.set(self.now().minus(span));
     }
 
+    /// Sets the clock ahead while no time passes.
+    pub fn jump(&self, span: Duration) {
+        let millis = i64::try_from(span.as_millis()).expect("a span of a test");
+        self.jumped.fetch_add(millis, Ordering::AcqRel);
+        self.millis.fetch_add(millis, Ordering::AcqRel);
+    }
+
     /// Sets the clock.
     pub fn set(&self, at: Timestamp) {
-        self.0.store(at.millis(), Ordering::Release);
+        self.millis.store(at.millis(), Ordering::Release);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Acquire)).expect("a clock set by a test")
+        let millis = self.millis.load(Ordering::Acquire);
+        Timestamp::from_millis(millis).expect("a clock set by a test")
+    }
+
+    fn elapsed(&self) -> Duration {
+        let passed = self.millis.load(Ordering::Acquire) - self.jumped.load(Ordering::Acquire);
+        Duration::from_millis(passed.max(0).unsigned_abs())
     }
 }

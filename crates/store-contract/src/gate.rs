@@ -9,18 +9,19 @@ use kernel::{Cas, Mode, Timestamp};
 use partner_core::Tenant;
 use partner_core::answers::Kept;
 use partner_core::events::Service;
-use partner_core::gate::GateProfile;
+use partner_core::gate::{GateProfile, create_session_limit};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::origin::Origin;
-use partner_core::ports::{ClaimOrder, Concluded, DeliveryFilter};
+use partner_core::ports::{ClaimOrder, Concluded, DeliveryFilter, KeySweep};
 use partner_core::sealing::Sealed;
 use partner_core::webhooks::delivery::{DeliveryState, Ending};
 use partner_core::webhooks::fairness::Room;
 
 use crate::fixture::GateFixture;
-use crate::world::{World, profile};
+use crate::world::{World, expired_keys, profile};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const MILLI: Duration = Duration::from_millis(1);
 
 // rule: idempotency.gate-replay, idempotency.scope, idempotency.kept
 pub async fn a_kept_answer_is_overwritten_once_expired(store: impl GateFixture) {
@@ -36,6 +37,7 @@ pub async fn a_kept_answer_is_overwritten_once_expired(store: impl GateFixture) 
         fingerprint: Fingerprint([byte; 32]),
         answer: Sealed(vec![byte; 40]),
         created_at: at,
+        expires_at: at.plus(DAY),
     };
     let (scope_a, first) = (scope(&who, "POST /a"), kept(1, world.now()));
     let put = async |scope: &Scope, kept: &Kept, expired: Option<Timestamp>| {
@@ -67,10 +69,36 @@ pub async fn a_kept_answer_is_overwritten_once_expired(store: impl GateFixture) 
         assert_eq!(get(&elsewhere).await, None);
     }
     assert_eq!(get(&scope_a).await, Some(second.clone()));
-    assert_eq!(world.sweep_keys(second.created_at, 10).await, 0);
-    let over = second.created_at.plus(Duration::from_millis(1));
-    assert_eq!(world.sweep_keys(over, 10).await, 1);
+    let gate = expired_keys(Service::Gate);
+    world.clock().set(second.expires_at.minus(MILLI));
+    assert_eq!(world.sweep_keys(gate, 10).await.deleted, 0);
+    world.clock().advance(MILLI);
+    for foreign in [
+        expired_keys(Service::Pools),
+        KeySweep {
+            mode: Mode::Live,
+            ..gate
+        },
+    ] {
+        assert_eq!(
+            world.sweep_keys(foreign, 10).await.deleted,
+            0,
+            "{foreign:?}"
+        );
+    }
+    assert_eq!(get(&scope_a).await, Some(second));
+    assert_eq!(world.sweep_keys(gate, 10).await.deleted, 1);
     assert_eq!(get(&scope_a).await, None);
+    // A row that a program without the column has written or overwritten counts for a day.
+    for held in ["NULL", "created_at"] {
+        let again = kept(3, world.now());
+        assert_eq!(put(&scope_a, &again, None).await, Cas::Won);
+        let sql = format!("UPDATE answers SET expires_at = {held}");
+        world.fixture.damage(&sql).await;
+        assert_eq!(get(&scope_a).await, Some(again));
+        world.clock().advance(DAY);
+        assert_eq!(world.sweep_keys(gate, 10).await.deleted, 1, "{held}");
+    }
 }
 
 // rule: gate.quota.exact
@@ -158,6 +186,7 @@ pub async fn a_gate_profile_comes_with_the_key(store: impl GateFixture) {
         rails: true,
         preview_locks: false,
         live_session_quota: Some(1_000),
+        create_session_limit: create_session_limit("90/45s"),
     };
     let mut tx = world
         .ports()

@@ -152,7 +152,7 @@ pub async fn pages_follow_the_accounts_numbers(store: impl Fixture) {
             .report(
                 &member.who,
                 trade.id,
-                EngineReport::Delivered("fill".to_owned()),
+                EngineReport::Delivered("fill".into()),
             )
             .await;
     }
@@ -384,7 +384,7 @@ pub async fn a_dropped_transaction_leaves_nothing(store: impl Fixture) {
         .advance(EngineReport::CannotComplete, world.now())
         .unwrap()
         .unwrap();
-    tx.trade_apply(&member.who, &trade, &step, 5)
+    tx.trade_apply(&member.who, &trade, std::slice::from_ref(&step), 5)
         .await
         .unwrap()
         .won()
@@ -437,12 +437,12 @@ pub async fn an_entry_needs_a_partner(store: impl Fixture) {
 // rule: pools.trade.return
 pub async fn every_end_of_a_trade_moves_its_value_once(store: impl Fixture) {
     let world = World::new(store);
-    let delivered = || EngineReport::Delivered("fill".to_owned());
+    let delivered = || EngineReport::Delivered("fill".into());
     let ends = [
         vec![delivered()],
         vec![EngineReport::CannotComplete],
         vec![EngineReport::LetGo],
-        vec![delivered(), EngineReport::Reversed],
+        vec![delivered(), EngineReport::Reversed(None)],
     ];
     let mut ungated = profile();
     ungated.balance_gate = false;

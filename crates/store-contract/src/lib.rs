@@ -13,6 +13,7 @@
 
 pub mod audit;
 pub mod breaches;
+pub mod caches;
 pub mod clock;
 pub mod commitments;
 pub mod customer_breaches;
@@ -24,12 +25,16 @@ pub mod figures;
 pub mod fixture;
 pub mod gate;
 pub mod gate_breaches;
+pub mod gate_caches;
 pub mod gate_races;
 mod gate_world;
+pub mod history;
 pub mod idempotency;
 pub mod lane;
 pub mod ledger;
 pub mod lists;
+pub mod outages;
+pub mod owners;
 pub mod previews;
 pub mod provisioning;
 pub mod quotes;
@@ -37,10 +42,12 @@ pub mod races;
 pub mod rail_breaches;
 pub mod rails;
 pub mod refusals;
+mod seeded;
 pub mod sessions;
 mod standing;
 pub mod throughput;
 pub mod trades;
+pub mod upgrades;
 pub mod velocity;
 mod world;
 
@@ -55,6 +62,7 @@ macro_rules! store_contract {
                 a_foreign_quote_is_absent, reject_succeeds_once, a_consumed_quote_is_not_rejected,
                 consume_and_reject_have_one_winner, expired_is_refused_at_the_exact_millisecond,
                 behind_writes_waits_for_them, a_quote_needs_a_partner,
+                old_quotes_that_were_never_executed_are_forgotten,
                 a_batch_of_quotes_is_all_or_none, every_field_of_a_quote_reads_back;
             lane: a_purchase_reserves_fiat_and_a_sale_crypto,
                 a_consumed_quote_has_its_trade_under_every_key,
@@ -68,14 +76,16 @@ macro_rules! store_contract {
                 the_same_key_for_another_request_is_refused,
                 a_key_used_twice_in_one_batch_counts_once, keys_never_meet_across_partners,
                 an_expired_record_is_overwritten, a_refusal_leaves_its_key_free,
-                a_sweep_takes_the_oldest;
+                a_sweep_deletes_expired_records_of_its_own, a_record_counts_as_long_as_it_says;
             velocity: the_cap_may_be_reached_and_not_passed, one_batch_never_passes_the_cap,
                 a_trade_leaves_with_the_window, what_never_settled_stops_counting,
                 what_had_left_the_window_is_not_subtracted_twice, a_longer_window_counts_again,
                 a_cap_set_later_finds_what_was_traded, a_total_reads_back,
                 a_shorter_window_lets_trades_go_at_the_millisecond, refusals_move_the_window_too,
                 what_fails_before_the_total_moves_on_is_taken_off_once,
-                the_cap_is_exact_to_the_last_unit, partners_and_modes_have_totals_of_their_own;
+                the_cap_is_exact_to_the_last_unit, partners_and_modes_have_totals_of_their_own,
+                a_lagging_total_moves_on_and_refuses_nothing,
+                a_cap_set_after_a_pause_counts_the_window_alone, a_step_reads_no_more_than_its_limit;
             trades: a_trade_reads_back_in_every_state, a_foreign_trade_is_absent,
                 a_claim_needs_the_attempt_before, a_stale_token_changes_nothing,
                 a_step_happens_once, concurrent_reports_have_one_winner,
@@ -108,6 +118,8 @@ macro_rules! store_contract {
             exports: trades_come_in_their_order_and_once, a_window_has_its_start_and_not_its_end,
                 entries_of_every_currency_come_in_their_order, a_receipt_says_where_it_came_in,
                 an_export_is_of_one_moment, exports_are_each_partners_and_modes;
+            owners: deposits_have_one_owner_per_mode, deposits_can_be_exchanged,
+                a_keys_label_and_expiry_read_back, last_uses_only_move_forward;
             provisioning: pools_read_back_in_order, partners_read_back,
                 profiles_are_replaced_wholly, origins_are_those_of_active_partners,
                 endpoints_are_replaced_with_their_secrets,
@@ -116,17 +128,28 @@ macro_rules! store_contract {
                 a_partner_without_pools_has_an_absent_profile, every_change_raises_the_version,
                 dropped_provisioning_leaves_nothing, the_first_master_key_stays,
                 an_open_store_is_ready, a_reopened_store_has_everything;
+            caches: versions_never_return_after_a_restore,
+                transact_uses_new_cap_after_five_seconds_under_a_repeated_version;
             clock: the_clock_never_runs_backwards, the_clock_goes_on_where_it_stopped,
                 what_has_expired_stays_expired_when_the_clock_is_set_back,
-                no_process_precedes_another, nothing_is_traded_on_a_clock_that_stands_still;
+                no_process_precedes_another, nothing_is_traded_on_a_clock_that_stands_still,
+                jump_of_the_clock_stores_nothing_until_it_is_accepted,
+                restart_does_not_accept_a_jump_of_the_clock,
+                jump_that_was_corrected_leaves_no_trace;
             commitments: what_may_come_back_is_counted,
-                more_than_an_account_could_hold_is_counted, a_sale_takes_its_room;
+                more_than_an_account_could_hold_is_counted, a_sale_takes_its_room,
+                a_slice_reads_no_more_than_its_limit, a_recount_keeps_its_progress,
+                a_recount_among_moving_trades_stays_an_upper_bound;
+            history: the_first_transact_after_a_pause_takes_one_step,
+                catching_up_goes_on_in_bounded_steps, a_partner_without_a_cap_forgets_nothing,
+                a_credit_reads_no_trade_while_there_is_room;
             audit: a_fresh_database_is_clean, everything_the_rules_do_is_clean,
                 what_the_cap_allowed_then_is_no_breach;
             breaches: every_planted_breach_is_found_under_its_name,
                 every_invariant_has_a_planted_breach, a_breach_is_described_with_its_row,
                 many_breaches_are_counted_and_twenty_described;
-            figures: trades_are_counted_by_where_they_stand;
+            figures: trades_are_counted_by_where_they_stand,
+                reserved_trades_of_other_engines_are_counted;
             races: raced_batches_spend_no_more_than_there_is, raced_batches_never_pass_the_cap,
                 of_raced_rejections_one_wins, of_raced_claims_of_one_attempt_one_wins,
                 raced_credits_all_count, of_raced_deposits_under_one_reference_one_counts,
@@ -160,6 +183,7 @@ macro_rules! gate_contract {
                 raced_creates_stay_within_the_quota, of_retries_beside_a_sweep_one_counts,
                 of_raced_ends_one_happens,
                 raced_changes_of_branding_all_count;
+            gate_caches: gate_uses_new_entitlements_after_five_seconds_under_a_repeated_version;
             customers: a_customer_reads_back_as_it_was_kept,
                 what_a_customer_is_found_by_stays_its_own,
                 an_old_revision_of_a_customer_is_refused, pages_of_customers_follow_each_other,
@@ -170,7 +194,11 @@ macro_rules! gate_contract {
             customer_breaches: every_breach_of_customers_is_found_under_its_name;
             rails: a_signed_quote_reads_back_and_is_consumed_once_and_in_time,
                 a_rail_record_reads_back_and_ends_once, of_raced_redemptions_one_counts,
-                of_raced_settlements_one_happens;
+                of_raced_settlements_one_happens,
+                concurrent_redemptions_of_one_session_have_one_winner,
+                session_waits_for_its_payment_and_completes_after_its_deadline,
+                concurrent_redemption_and_end_of_one_session_have_one_winner,
+                payments_from_before_the_rule_settle_and_their_session_completes_once;
             rail_breaches: every_breach_of_rails_is_found_under_its_name;
             gate_breaches: every_breach_of_the_gate_is_found_under_its_name;
         }

@@ -52,10 +52,10 @@ impl<F: Fixture> World<F> {
             &[],
             &[EngineReport::LetGo],
             &[EngineReport::CannotComplete],
-            &[EngineReport::Delivered(String::new())],
+            &[EngineReport::Delivered("".into())],
             &[
-                EngineReport::Delivered(String::new()),
-                EngineReport::Reversed,
+                EngineReport::Delivered("".into()),
+                EngineReport::Reversed(None),
             ],
         ];
         let mut trades = Vec::new();

@@ -126,7 +126,7 @@ pub async fn a_foreign_quote_is_absent(store: impl Fixture) {
         let look = world
             .ports()
             .store
-            .transact_look(&command.scope, id)
+            .transact_look(&command.scope, &command.pool, id)
             .await
             .unwrap();
         assert!(look.value.quote.is_none());
@@ -302,7 +302,7 @@ pub async fn every_field_of_a_quote_reads_back(store: impl Fixture) {
     for (at, network) in quoted.into_iter().chain(named).enumerate() {
         let pool = PoolId::parse(["EUR-USDT", "GBP-BTC", "JPY-ETH"][at % 3]).unwrap();
         let destination = Destination {
-            address: EvmAddress::parse(addresses[at % 2]).unwrap(),
+            address: EvmAddress::parse(addresses[at % 2]).unwrap().into(),
             network,
         };
         batch.push(world.new_quote(
@@ -343,4 +343,62 @@ pub async fn every_field_of_a_quote_reads_back(store: impl Fixture) {
             }
         );
     }
+}
+
+/// Quotes that were never executed are deleted some time after they expired and are unknown from then on; a trade keeps its quote.
+/// Each step looks at a bounded number of quotes, and none is looked at twice.
+// rule: pools.quote.retention
+pub async fn old_quotes_that_were_never_executed_are_forgotten(store: impl Fixture) {
+    const KEPT: Duration = Duration::from_secs(3600);
+    let world = World::new(store);
+    let (member, other) = (world.funded("acme").await, world.funded("other").await);
+    let (who, retention) = (&member.who, &world.ports().retention);
+    let overdue = async || {
+        retention
+            .quotes_overdue(Mode::Test, KEPT, 10)
+            .await
+            .unwrap()
+    };
+    let forget = async |limit| {
+        let forgotten = retention.quotes_forget(who, KEPT, limit).await.unwrap();
+        (forgotten.deleted, forgotten.more)
+    };
+    let mut old = Vec::new();
+    for _ in 0..5 {
+        old.push(world.buy(&member, 1).await.id);
+        world.clock().advance(MILLI);
+    }
+    assert!(
+        world
+            .transact_one(world.command(&member, old[1]))
+            .await
+            .is_ok()
+    );
+    assert!(world.reject(who, old[2]).await == Cas::Won);
+    let expired = world.seen(who, old[0]).await.expires_at;
+    world.clock().set(expired.plus(KEPT).minus(MILLI));
+    assert_eq!(overdue().await, []);
+    assert_eq!(forget(10).await, (0, false));
+    world.clock().set(expired.plus(KEPT).plus(MILLI * 3));
+    let young = world.buy(&member, 1).await.id;
+    world.buy(&other, 1).await;
+    assert_eq!(overdue().await, std::slice::from_ref(who));
+    let live = retention.quotes_overdue(Mode::Live, KEPT, 10).await;
+    assert_eq!(live.unwrap(), []);
+    // Four of the five are overdue: one is executed, one rejected.
+    assert_eq!(forget(2).await, (1, true));
+    assert_eq!(forget(2).await, (2, true));
+    assert_eq!(forget(2).await, (0, false));
+    let mut there = Vec::new();
+    for id in old.iter().chain([&young]) {
+        let found = world.ports().store.quote_get(who, *id).await.unwrap();
+        there.push(found.is_some());
+    }
+    assert_eq!(there, [false, true, false, false, true, true]);
+    let gone = world.transact_one(world.command(&member, old[0])).await;
+    assert_eq!(gone, Err(Refusal::QuoteUnknown));
+    world.clock().advance(MILLI);
+    assert_eq!(forget(2).await, (1, false));
+    assert_eq!(overdue().await, []);
+    world.assert_clean().await;
 }

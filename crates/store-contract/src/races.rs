@@ -181,7 +181,10 @@ pub async fn readers_see_whole_states(store: impl Fixture) {
             assert_eq!(mark.sequence, page.account.sequence);
             assert_eq!(mark.balance_after, page.account.available);
             let look = world.command(&member, *quote);
-            let look = port.transact_look(&look.scope, *quote).await.unwrap();
+            let look = port
+                .transact_look(&look.scope, &look.pool, *quote)
+                .await
+                .unwrap();
             let consumed = look.value.quote.unwrap().fate != pools_core::quote::Fate::Open;
             assert_eq!(look.value.trade.is_some(), consumed);
         }

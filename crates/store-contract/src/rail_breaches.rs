@@ -21,6 +21,7 @@ pub(crate) struct Rows {
     settled: RailId,
     failed: RailId,
     completed: SessionId,
+    paying: SessionId,
 }
 
 impl<F: GateFixture> World<F> {
@@ -40,7 +41,7 @@ impl<F: GateFixture> World<F> {
             let who = &rails.gate.access.tenant;
             rails.settling.pursue(who, id).await.unwrap();
         }
-        let (_, processing) = rails.redeemed("processing", "100.00").await;
+        let (paying, processing) = rails.redeemed("processing", "100.00").await;
         Rows {
             partner: name.to_owned(),
             open,
@@ -48,6 +49,7 @@ impl<F: GateFixture> World<F> {
             settled,
             failed,
             completed,
+            paying,
         }
     }
 }
@@ -109,6 +111,28 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
         update(rows, "sessions", open, &row)
     })
     .with(&["event-has-its-session"]),
+    breach("session-has-one-payment", |rows| {
+        let row = format!("id = '{}'", rows.paying.ulid());
+        update(
+            rows,
+            "sessions",
+            "status = 'expired', expired_at = expires_at",
+            &row,
+        )
+    })
+    .with(&["ended-session-has-one-event"]),
+    breach("session-has-one-payment", |rows| {
+        let other = format!("session_id = '{}'", rows.paying.ulid());
+        let again = record(rows, &other, rows.settled);
+        format!(
+            "DROP INDEX rail_records_session_once; {again};
+             CREATE UNIQUE INDEX rail_records_session_once ON rail_records (mode, partner_id, id)"
+        )
+    })
+    .with(&[
+        "rail-record-has-its-transaction",
+        "settled-record-completes-its-session",
+    ]),
     breach("rail-record-has-its-transaction", |rows| {
         transaction(rows, "fiat_amount = '99.00'", rows.processing)
     }),
@@ -123,6 +147,9 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
     }),
     breach("signed-quote-is-as-it-was-signed", |rows| {
         quote(rows, "expires_at = expires_at + 1")
+    }),
+    breach("signed-quote-is-as-it-was-signed", |rows| {
+        quote(rows, "partner_id = 'victim-0'")
     }),
     breach("answer-is-of-what-was-done", |rows| {
         update(rows, "answers", EARLIER, "key = 'open'")
@@ -139,6 +166,10 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
         quote(rows, "service_fee = -1000000")
     })
     .with(&["rows-can-be-read"]),
+    // Every quote is from another installation then, so this breach comes last.
+    breach("signed-quote-is-as-it-was-signed", |_| {
+        "UPDATE installation_identity SET identity = '00000000000000000000000000000000'".to_owned()
+    }),
 ];
 
 // rule: cli.verify

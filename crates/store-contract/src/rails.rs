@@ -12,8 +12,11 @@ use gate_core::ports::{Rail, RailOrder};
 use gate_core::rail::{
     Asking, Instructions, RailId, RailKind, RailRecord, RailReport, RailState, RailStep,
 };
-use gate_core::session::SessionId;
-use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
+use gate_core::session::{
+    SessionEvent, SessionId, SessionRefusal, SessionState, SessionStatus, Step,
+};
+use gate_core::signed_quote::{Issue, SignedQuote, SignedQuoteId};
+use gate_core::usecases::acting::{ActError, Deed};
 use gate_core::usecases::locking::{LockDraft, Locking};
 use gate_core::usecases::redeeming::{RedeemError, Redeeming, Redemption};
 use gate_core::usecases::settling::Settling;
@@ -26,7 +29,7 @@ use rust_decimal::Decimal;
 use tokio::task::JoinSet;
 
 use crate::fixture::GateFixture;
-use crate::gate_world::{Gate, answer, draft, key};
+use crate::gate_world::{DAY, Gate, answer, draft, key};
 use crate::world::World;
 
 pub(crate) const TTL: Duration = Duration::from_secs(60);
@@ -192,7 +195,12 @@ pub async fn a_signed_quote_reads_back_and_is_consumed_once_and_in_time(store: i
     let gate = world.fixture.gate().store.clone();
     let seen = gate.signed_quote_get(&who, id).await.unwrap().unwrap();
     let quote = seen.value;
-    assert!(quote.is_genuine(&crate::world::sealer()));
+    let installation = gate.installation_get().await.unwrap();
+    let issue = |tenant| Issue {
+        installation: &installation,
+        tenant,
+    };
+    assert!(quote.is_genuine(issue(&who), &crate::world::sealer()));
     assert_eq!(quote.terms.priced.fiat.to_string(), "100.00");
     assert_eq!(quote.consumed_at, None);
     let rival = world.open_rails("rival").await;
@@ -295,7 +303,11 @@ pub async fn of_raced_redemptions_one_counts(store: impl GateFixture) {
         panic!("{outcomes:?}")
     };
     let closed = |outcome: &Result<RailId, RedeemError>| {
-        matches!(outcome, Ok(_) | Err(RedeemError::Closed(_)))
+        let refused = matches!(
+            outcome,
+            Err(RedeemError::Session(SessionRefusal::PaymentInProgress))
+        );
+        outcome.is_ok() || refused
     };
     assert!(outcomes.iter().all(closed), "{outcomes:?}");
     let who = rails.who();
@@ -332,5 +344,147 @@ pub async fn of_raced_settlements_one_happens(store: impl GateFixture) {
     let completed = ["gate_session.created", "gate_session.completed"];
     assert_eq!(world.said(&who, session).await, completed);
     assert_eq!(world.said(&who, open).await, completed[..1]);
+    world.assert_clean().await;
+}
+
+const PAYMENT_IN_PROGRESS: SessionRefusal = SessionRefusal::PaymentInProgress;
+
+// rule: gate.session.one-payment
+pub async fn concurrent_redemptions_of_one_session_have_one_winner(store: impl GateFixture) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let session = rails.gate.opened("session", draft("100.05")).await;
+    // The first payment fails, so the session is paid again.
+    for round in 0..2 {
+        let mut racing = JoinSet::new();
+        for number in 0..8 {
+            let name = format!("key-{round}-{number}");
+            let quote = rails.locked(&format!("{name}-quote"), "100.05").await;
+            racing.spawn(rails.clone().redeem(name, quote, session));
+        }
+        let outcomes = racing.join_all().await;
+        let won: Vec<RailId> = outcomes.iter().flatten().copied().collect();
+        let [record] = won[..] else {
+            panic!("{outcomes:?}")
+        };
+        let refused = outcomes
+            .iter()
+            .filter(|it| matches!(it, Err(RedeemError::Session(PAYMENT_IN_PROGRESS))));
+        assert_eq!(refused.count(), 7, "{outcomes:?}");
+        rails.settling.pursue(&who, record).await.unwrap();
+        let ended = world.record(&who, record).await.unwrap();
+        assert!(matches!(ended.state, RailState::Failed { .. }));
+    }
+    assert_eq!(world.said(&who, session).await, ["gate_session.created"]);
+    world.assert_clean().await;
+}
+
+// rule: gate.session.one-payment, gate.session.payment-waits, gate.rail.completes
+pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
+    store: impl GateFixture,
+) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let gate = world.fixture.gate().store.clone();
+    let (paid, settles) = rails.redeemed("settles", "100.00").await;
+    let (unpaid, fails) = rails.redeemed("fails", "100.05").await;
+    let refused =
+        |done: Result<(), ActError>| matches!(done, Err(ActError::Refused(PAYMENT_IN_PROGRESS)));
+    for deed in [Deed::Cancel, Deed::Complete] {
+        assert!(refused(
+            rails.gate.clone().act(paid, None, Some(deed)).await
+        ));
+    }
+    world.clock().advance(DAY);
+    assert!(gate.sessions_overdue(&who, 9).await.unwrap().is_empty());
+    let swept = gate.sessions_overdue_in(Mode::Test, 9).await;
+    assert!(swept.unwrap().is_empty());
+    rails.gate.clone().act(paid, None, None).await.unwrap();
+    let seen = gate.session_get(&who, paid).await.unwrap().unwrap();
+    assert!(seen.value.payment_in_progress && !seen.value.is_overdue(seen.at));
+    // The store refuses every other end, too.
+    let at = world.now();
+    let event = SessionEvent::Expired;
+    for state in [SessionState::Cancelled { at }, SessionState::Expired { at }] {
+        let step = Step { state, event };
+        let mut tx = world.gate_begin().await;
+        assert_eq!(
+            tx.session_apply(&who, paid, &step).await.unwrap(),
+            Cas::Lost
+        );
+        drop(tx);
+    }
+    for id in [settles, fails] {
+        rails.settling.pursue(&who, id).await.unwrap();
+    }
+    let said = world.said(&who, paid).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
+    // Nothing holds the other session open any longer.
+    let overdue = gate.sessions_overdue(&who, 9).await.unwrap();
+    assert_eq!(overdue, [unpaid]);
+    rails.gate.clone().act(unpaid, None, None).await.unwrap();
+    let said = world.said(&who, unpaid).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.expired"]);
+    world.assert_clean().await;
+}
+
+// rule: gate.session.one-payment, gate.session.one-end
+pub async fn concurrent_redemption_and_end_of_one_session_have_one_winner(store: impl GateFixture) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let gate = world.fixture.gate().store.clone();
+    for round in 0..8_u32 {
+        let name = format!("round-{round}");
+        let session = rails.gate.opened(&name, draft("100.00")).await;
+        let quote = rails.locked(&format!("{name}-quote"), "100.00").await;
+        let (mut paying, mut ending) = (JoinSet::new(), JoinSet::new());
+        paying.spawn(rails.clone().redeem(format!("{name}-pay"), quote, session));
+        for deed in [Deed::Cancel, Deed::Complete] {
+            ending.spawn(rails.gate.clone().act(session, None, Some(deed)));
+        }
+        let paid: Vec<_> = paying.join_all().await;
+        let ended: Vec<_> = ending.join_all().await;
+        let won = paid.iter().filter(|it| it.is_ok()).count()
+            + ended.iter().filter(|it| it.is_ok()).count();
+        assert_eq!(won, 1, "{paid:?} {ended:?}");
+        for record in paid.into_iter().flatten() {
+            rails.settling.pursue(&who, record).await.unwrap();
+            let seen = gate.session_get(&who, session).await.unwrap().unwrap();
+            assert_eq!(seen.value.state.status(), SessionStatus::Completed);
+        }
+    }
+    world.assert_clean().await;
+}
+
+// rule: gate.rail.settles-late, gate.session.one-payment
+pub async fn payments_from_before_the_rule_settle_and_their_session_completes_once(
+    store: impl GateFixture,
+) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let (session, first) = rails.redeemed("one", "100.00").await;
+    let (_, second) = rails.redeemed("two", "100.00").await;
+    let shared = session.ulid();
+    let damage = format!(
+        "UPDATE rail_records SET session_id = '{shared}', predates_rule = (1 = 1);
+         UPDATE transactions SET session_id = '{shared}'"
+    );
+    world.fixture.damage(&damage).await;
+    world.assert_clean().await;
+    let quote = rails.locked("third-quote", "100.00").await;
+    let further = rails.clone().redeem("third".to_owned(), quote, session);
+    let refused = further.await.unwrap_err();
+    assert!(matches!(refused, RedeemError::Session(PAYMENT_IN_PROGRESS)));
+    for id in [first, second] {
+        rails.settling.pursue(&who, id).await.unwrap();
+        let ended = world.record(&who, id).await.unwrap();
+        assert!(matches!(ended.state, RailState::Settled { .. }));
+    }
+    let said = world.said(&who, session).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
     world.assert_clean().await;
 }

@@ -46,6 +46,7 @@ impl<F: GateFixture> World<F> {
             created_at: at,
             expires_at: at.plus(DAY),
             state: SessionState::Open,
+            payment_in_progress: false,
         }
     }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, Mid, Mode, StoreError, Timestamp};
 use pools_core::ports::TradeFilter;
 use pools_core::quote::Side;
-use pools_core::trade::{EngineReport, Lease, Settlement, Step, Trade, TradeId, TradeState};
+use pools_core::trade::{EngineReport, Fill, Lease, Settlement, Step, Trade, TradeId, TradeState};
 
 use crate::fixture::Fixture;
 use crate::world::{Member, ONE, World, amount, eur, profile, usdt};
@@ -36,14 +36,18 @@ impl<F: Fixture> World<F> {
         token: u64,
     ) -> Result<Cas, StoreError> {
         let mut tx = self.ports().store.begin("apply").await?;
-        let outcome = tx.trade_apply(&member.who, before, step, token).await?;
+        let steps = std::slice::from_ref(step);
+        let outcome = tx.trade_apply(&member.who, before, steps, token).await?;
         tx.commit().await?;
         Ok(outcome)
     }
 }
 
 fn delivered() -> EngineReport {
-    EngineReport::Delivered("fill-1".to_owned())
+    EngineReport::Delivered(Fill {
+        reference: "fill-1".to_owned(),
+        rate: Mid::parse("1.0849"),
+    })
 }
 
 fn settle(trade: &Trade, now: Timestamp) -> Step {
@@ -60,7 +64,10 @@ pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
         vec![delivered()],
         vec![EngineReport::LetGo],
         vec![EngineReport::CannotComplete],
-        vec![delivered(), EngineReport::Reversed],
+        vec![EngineReport::Delivered("without a rate".into())],
+        vec![delivered(), EngineReport::Reversed(None)],
+        vec![EngineReport::Reversed(None)],
+        vec![EngineReport::Reversed(Some("fill-1".to_owned()))],
         vec![
             EngineReport::InProgress,
             delivered(),
@@ -83,7 +90,8 @@ pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
                 .trade_by_quote(&member.who, trade.quote)
                 .await
                 .unwrap();
-            assert_eq!(of_quote, Some(trade));
+            let of_quote = of_quote.unwrap();
+            assert_eq!((of_quote.value, of_quote.at), (trade, world.now()));
         }
     }
     world.assert_clean().await;
@@ -114,13 +122,17 @@ pub async fn a_foreign_trade_is_absent(store: impl Fixture) {
         };
         assert_eq!(tx.trade_claim(who, id, 2, lease).await.unwrap(), Cas::Lost);
         assert_eq!(tx.trade_unclaim(who, id, token).await.unwrap(), Cas::Lost);
+        let rest = Lease { token, ..lease };
+        assert_eq!(tx.trade_rest(who, id, rest).await.unwrap(), Cas::Lost);
         let before = Trade {
             id,
             ..trade.clone()
         };
         let step = settle(&trade, world.now());
         assert_eq!(
-            tx.trade_apply(who, &before, &step, token).await.unwrap(),
+            tx.trade_apply(who, &before, std::slice::from_ref(&step), token)
+                .await
+                .unwrap(),
             Cas::Lost
         );
         drop(tx);
@@ -285,6 +297,7 @@ pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
     let settlement = Settlement {
         at: world.now(),
         fill: "fill".to_owned(),
+        rate: None,
     };
     let state = TradeState::Returned {
         settlement,
@@ -315,6 +328,7 @@ pub async fn a_settlement_never_changes(store: impl Fixture) {
     let settlement = Settlement {
         at: world.now(),
         fill: "another".to_owned(),
+        rate: None,
     };
     let state = TradeState::Returned {
         settlement,
@@ -361,7 +375,7 @@ pub async fn a_purchase_without_the_gate_reserves_nothing(store: impl Fixture) {
     );
     world.report(&member.who, trade.id, delivered()).await;
     world
-        .report(&member.who, trade.id, EngineReport::Reversed)
+        .report(&member.who, trade.id, EngineReport::Reversed(None))
         .await;
     assert!(
         world

@@ -5,9 +5,10 @@ use std::time::Duration;
 use partner_core::Tenant;
 use partner_core::pools::PoolsProfile;
 use pools_core::books::{Outcome, Refusal};
+use pools_core::ports::VelocityRange;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Trade};
-use pools_core::velocity::Velocity;
+use pools_core::velocity::{Crossed, Velocity};
 
 use crate::fixture::{Fixture, WINDOW};
 use crate::world::{Decided, Member, ONE, World, amount, eur, profile};
@@ -126,12 +127,12 @@ pub async fn what_never_settled_stops_counting(store: impl Fixture) {
         .report(
             &member.who,
             trade.id,
-            EngineReport::Delivered("fill".to_owned()),
+            EngineReport::Delivered("fill".into()),
         )
         .await;
     world.refused(&member, 1).await;
     world
-        .report(&member.who, trade.id, EngineReport::Reversed)
+        .report(&member.who, trade.id, EngineReport::Reversed(None))
         .await;
     world.refused(&member, 1).await;
     world.assert_clean().await;
@@ -165,10 +166,10 @@ pub async fn a_longer_window_counts_again(store: impl Fixture) {
         .await;
     world.clock().advance(WINDOW);
     world.admitted(&member, 1).await;
-    world.fixture.reopen(WINDOW * 2).await;
+    world.reopen(WINDOW * 2).await;
     world.refused(&member, 40).await;
     world.admitted(&member, 39).await;
-    world.fixture.reopen(WINDOW).await;
+    world.reopen(WINDOW).await;
     world.admitted(&member, 60).await;
     world.refused(&member, 1).await;
     world.assert_clean().await;
@@ -220,13 +221,13 @@ pub async fn a_shorter_window_lets_trades_go_at_the_millisecond(store: impl Fixt
     world.admitted(&member, 4).await;
     world.clock().advance(ten);
     world.admitted(&member, 6).await;
-    world.fixture.reopen(ten + MILLI).await;
+    world.reopen(ten + MILLI).await;
     world.refused(&member, 1).await;
-    world.fixture.reopen(ten).await;
+    world.reopen(ten).await;
     world.refused(&member, 5).await;
     world.admitted(&member, 4).await;
     world.assert_clean().await;
-    world.fixture.reopen(WINDOW).await;
+    world.reopen(WINDOW).await;
     world.refused(&member, 1).await;
     let total = world.total(&member.who).await.unwrap().total;
     assert_eq!(total, i128::from(14 * ONE), "all three count again");
@@ -305,4 +306,98 @@ pub async fn partners_and_modes_have_totals_of_their_own(store: impl Fixture) {
         world.refused(member, 1).await;
     }
     world.assert_clean().await;
+}
+
+/// The floor moves on in steps, each stored whatever becomes of the trade, and a total that lags refuses nothing.
+// rule: pools.velocity.bounded
+pub async fn a_lagging_total_moves_on_and_refuses_nothing(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    world.admitted(&member, 60).await;
+    world.clock().advance(MILLI);
+    world.admitted(&member, 40).await;
+    let before = world.total(&member.who).await.unwrap();
+    // Three windows later the first trade finds nothing in the way, and none of the old ones is counted.
+    world.clock().advance(WINDOW * 3);
+    world.admitted(&member, 100).await;
+    let after = world.total(&member.who).await.unwrap();
+    assert_eq!(after.total, i128::from(100 * ONE));
+    assert!(after.floor > before.floor);
+    world.refused(&member, 1).await;
+    world.assert_clean().await;
+}
+
+/// A partner without a cap adds to its total and never moves it: the cap that it is given later is judged by the trades of the
+/// window alone.
+// rule: pools.velocity.bounded, pools.velocity.off
+pub async fn a_cap_set_after_a_pause_counts_the_window_alone(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    for _ in 0..3 {
+        world.trade(&member, Side::OnRamp, 90 * ONE).await;
+        world.clock().advance(WINDOW);
+    }
+    let floor = world.total(&member.who).await.unwrap().floor;
+    world.trade(&member, Side::OnRamp, 30 * ONE).await;
+    let total = world.total(&member.who).await.unwrap();
+    assert_eq!((total.floor, total.total), (floor, i128::from(300 * ONE)));
+    world
+        .reprofile(
+            &member,
+            &PoolsProfile {
+                velocity_cap: Some(100 * ONE),
+                ..profile()
+            },
+        )
+        .await;
+    world.refused(&member, 71).await;
+    world.admitted(&member, 70).await;
+    let total = world.total(&member.who).await.unwrap().total;
+    assert_eq!(total, i128::from(100 * ONE));
+    world.assert_clean().await;
+}
+
+/// What a step reads ends with the trades of one instant, from either end.
+pub async fn a_step_reads_no_more_than_its_limit(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let mut made = Vec::new();
+    for (euros, later) in [(1, 0), (2, 1), (4, 0), (8, 1), (16, 1)] {
+        world.clock().advance(MILLI * later);
+        made.push(world.trade(&member, Side::OnRamp, euros * ONE).await);
+    }
+    let gone = world.trade(&member, Side::OnRamp, 32 * ONE).await;
+    world
+        .report(&member.who, gone.id, EngineReport::LetGo)
+        .await;
+    let at = |place: usize| made[place].created_at;
+    let all = VelocityRange {
+        after: at(0).minus(MILLI),
+        up_to: at(4),
+        newest_first: false,
+    };
+    for (newest_first, limit, euros, reached) in [
+        (false, 1, vec![1], Some(at(0))),
+        (false, 2, vec![1, 2, 4], Some(at(1))),
+        (false, 3, vec![1, 2, 4], Some(at(2))),
+        (false, 7, vec![1, 2, 4, 8, 16], None),
+        (true, 1, vec![16], Some(at(4))),
+        (true, 3, vec![8, 16], Some(at(3))),
+        (true, 4, vec![2, 4, 8, 16], Some(at(1))),
+        (true, 7, vec![1, 2, 4, 8, 16], None),
+    ] {
+        let mut tx = world.ports().store.begin("read").await.unwrap();
+        let range = VelocityRange {
+            newest_first,
+            ..all
+        };
+        let mut read = tx.velocity_read(&member.who, range, limit).await.unwrap();
+        read.notionals.sort_unstable();
+        let notionals = euros.iter().map(|euros| euros * ONE).collect();
+        assert_eq!(
+            read,
+            Crossed { notionals, reached },
+            "{newest_first} {limit}"
+        );
+    }
 }

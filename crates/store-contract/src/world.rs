@@ -3,28 +3,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kernel::{Amount, Asset, AssetKind, Clock as _, Entropy, Mode, Rate, StoreError, Timestamp};
+use kernel::{Amount, Asset, AssetKind, Clock as _, Mid, Mode, Rate, StoreError, Timestamp};
 use partner_core::events::{
     DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service, seal_body, secret_place,
 };
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
 use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
-use partner_core::ports::{AuditReport, AuditStep};
+use partner_core::ports::{AuditReport, AuditStep, KeySweep, KeysSwept};
 use partner_core::sealing::{MasterKey, Sealed, Sealer};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::books::{Command, Outcome, Refusal, decide_batch};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
+use pools_core::engine::EngineName;
 use pools_core::events::event_id;
 use pools_core::ledger::{Account, AccountKind, Entry, EntryId, Reason, Transfer};
 use pools_core::ports::{Deposit, Hold, NewQuote, PoolsTx};
 use pools_core::quote::{Quote, QuoteId, Side, Terms};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
+use pools_core::usecases::catch_up::CatchUpVelocity;
 
 use crate::fixture::{Fixture, ManualClock, Ports, WINDOW};
+pub(crate) use crate::seeded::Seeded;
 
 /// How long quotes are executable here.
 pub(crate) const QUOTE_TTL: Duration = Duration::from_secs(15);
@@ -32,43 +34,11 @@ pub(crate) const QUOTE_TTL: Duration = Duration::from_secs(15);
 /// What one command of a batch has come to.
 pub(crate) type Decided = Result<Outcome, Refusal>;
 
-/// Random bytes that are the same in every run.
-#[derive(Debug)]
-pub(crate) struct Seeded(AtomicU64);
-
-impl Seeded {
-    pub(crate) const fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
-    }
-
-    /// The next 64 bits of SplitMix64.
-    pub(crate) fn next(&self) -> u64 {
-        let step = 0x9e37_79b9_7f4a_7c15;
-        let mut bits = self.0.fetch_add(step, Ordering::Relaxed).wrapping_add(step);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    /// A number below `end`.
-    pub(crate) fn below(&self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
-
-impl Entropy for Seeded {
-    fn fill(&self, buffer: &mut [u8]) {
-        for chunk in buffer.chunks_mut(8) {
-            let bytes = self.next().to_le_bytes();
-            chunk.copy_from_slice(&bytes[..chunk.len()]);
-        }
-    }
-}
-
 /// A store with partners in it.
 pub(crate) struct World<F> {
     pub(crate) fixture: F,
     pub(crate) entropy: Seeded,
+    window: Duration,
 }
 
 /// A partner with one secret key.
@@ -77,6 +47,17 @@ pub(crate) struct Member {
     pub(crate) who: Tenant,
     pub(crate) key: KeyId,
     pub(crate) hash: KeyHash,
+}
+
+/// A sweep, from the oldest record on, of everything of mode test that has expired.
+pub(crate) const fn expired_keys(service: Service) -> KeySweep {
+    KeySweep {
+        mode: Mode::Test,
+        service,
+        after: None,
+        age: Duration::ZERO,
+        grace: Duration::ZERO,
+    }
 }
 
 /// What everything in a contract's database is sealed with.
@@ -138,10 +119,21 @@ pub(crate) fn profile() -> PoolsProfile {
     }
 }
 
+/// A profile with a funding reference of the partner's own; `acme` keeps the one that is written.
+pub(crate) fn own(who: &Tenant, profile: &PoolsProfile) -> PoolsProfile {
+    let mut profile = profile.clone();
+    if who.partner.as_str() != "acme" {
+        profile.funding_reference = who.partner.as_str().to_owned();
+    }
+    profile
+}
+
 /// Terms of an order; its value in USDT is the crypto leg.
 pub(crate) fn terms(side: Side, units: i64) -> Terms {
     let destination = Destination {
-        address: EvmAddress::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed").unwrap(),
+        address: EvmAddress::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
+            .unwrap()
+            .into(),
         network: DestNetwork::Named(EvmNetwork::Ethereum),
     };
     Terms {
@@ -151,6 +143,7 @@ pub(crate) fn terms(side: Side, units: i64) -> Terms {
         fiat: Amount::from_units(units, eur()).unwrap(),
         crypto: Amount::from_units(units, usdt()).unwrap(),
         rate: Rate::parse("1").unwrap(),
+        mid: Mid::parse("1.085"),
         spread_bps: 25,
         fee_bps: 30,
         notional: units,
@@ -166,6 +159,7 @@ impl<F: Fixture> World<F> {
         Self {
             fixture,
             entropy: Seeded::new(7),
+            window: WINDOW,
         }
     }
 
@@ -181,13 +175,17 @@ impl<F: Fixture> World<F> {
         self.clock().now()
     }
 
-    /// Sweeps what was kept under keys before an instant; a later one than now comes about first.
-    pub(crate) async fn sweep_keys(&self, before: Timestamp, limit: u32) -> u64 {
-        let now = self.now().max(before);
-        self.clock().set(now);
+    /// One step of a sweep.
+    pub(crate) async fn sweep_keys(&self, sweep: KeySweep, limit: u32) -> KeysSwept {
         let housekeeping = &self.ports().housekeeping;
-        let swept = housekeeping.idempotency_sweep(now.since(before), limit);
-        swept.await.unwrap()
+        let swept = housekeeping.idempotency_sweep(&sweep, limit).await;
+        swept.unwrap()
+    }
+
+    /// Opens the database again with another velocity window.
+    pub(crate) async fn reopen(&mut self, window: Duration) {
+        self.window = window;
+        self.fixture.reopen(window).await;
     }
 
     // ---- the operator ------------------------------------------------------------------------
@@ -204,11 +202,13 @@ impl<F: Fixture> World<F> {
         profile: &PoolsProfile,
     ) -> Member {
         let who = tenant(name, mode);
+        let profile = &own(&who, profile);
         let (key, _) = NewKey::generate(KeyKind::Secret, mode, self.now(), &self.entropy);
         let listed = Pool {
             id: pool(),
             networks: vec![Network::Ethereum, Network::Tron],
             available: true,
+            native_addresses: false,
         };
         let mut tx = self
             .ports()
@@ -238,7 +238,8 @@ impl<F: Fixture> World<F> {
             .provision_begin("reprofile")
             .await
             .unwrap();
-        tx.pools_profile_put(&member.who, profile).await.unwrap();
+        let profile = own(&member.who, profile);
+        tx.pools_profile_put(&member.who, &profile).await.unwrap();
         tx.config_version_raise().await.unwrap();
         tx.commit().await.unwrap();
     }
@@ -296,9 +297,8 @@ impl<F: Fixture> World<F> {
             created_at: now,
         };
         tx.deposit_insert(who, &deposit).await.unwrap();
-        let back = tx.refundable(who, amount.asset(), now.minus(WINDOW * 30));
-        let committed = back.await.unwrap() + i128::from(after.available.units());
-        let committed = i64::try_from(committed).unwrap_or(i64::MAX);
+        let stored = tx.commitment_get(who, amount.asset()).await.unwrap();
+        let committed = stored.unwrap_or_default().saturating_add(amount.units());
         tx.commitment_put(who, amount.asset(), committed)
             .await
             .unwrap();
@@ -391,6 +391,7 @@ impl<F: Fixture> World<F> {
             quote,
             trade: TradeId::new(member.who.mode, self.now(), &self.entropy),
             entry: EntryId::new(member.who.mode, self.now(), &self.entropy),
+            engine: EngineName::built_in("engine-a"),
             hold: Some(Hold::Held),
         }
     }
@@ -403,8 +404,18 @@ impl<F: Fixture> World<F> {
             .unwrap()
     }
 
+    /// Runs one command, again after its running total has caught up if that was behind.
     pub(crate) async fn transact_one(&self, command: Command) -> Decided {
-        self.transact(&[command]).await.remove(0)
+        let queue = |command| async move { Ok(self.transact(&[command]).await.remove(0)) };
+        self.catch_up().submit(command, queue).await.unwrap()
+    }
+
+    /// Lets running totals catch up with the window.
+    pub(crate) fn catch_up(&self) -> CatchUpVelocity {
+        CatchUpVelocity {
+            store: self.ports().store.clone(),
+            window: self.window,
+        }
     }
 
     /// Quotes and executes a purchase; the balance must cover it.
@@ -425,7 +436,8 @@ impl<F: Fixture> World<F> {
         let velocity = tx.velocity_lock(who).await.unwrap();
         let trade = tx.trade_lock(who, id).await.unwrap().unwrap();
         let now = tx.now().await.unwrap();
-        let Some(step) = trade.advance(report, now).unwrap() else {
+        let steps = trade.steps(&report, now).unwrap();
+        let Some(last) = steps.last() else {
             tx.trade_unclaim(who, id, token)
                 .await
                 .unwrap()
@@ -434,21 +446,23 @@ impl<F: Fixture> World<F> {
             tx.commit().await.unwrap();
             return trade;
         };
-        tx.trade_apply(who, &trade, &step, token)
+        tx.trade_apply(who, &trade, &steps, token)
             .await
             .unwrap()
             .won()
             .unwrap();
-        self.follow(tx.as_mut(), who, &trade, &step, now)
-            .await
-            .unwrap();
-        if let (true, Some(velocity)) = (step.uncounts, velocity) {
+        for step in &steps {
+            self.follow(tx.as_mut(), who, &trade, step, now)
+                .await
+                .unwrap();
+        }
+        if let (true, Some(velocity)) = (last.uncounts, velocity) {
             let without = velocity.forget(trade.terms.notional, trade.created_at);
             tx.velocity_put(who, &without).await.unwrap();
         }
         tx.commit().await.unwrap();
         Trade {
-            state: step.state,
+            state: last.state.clone(),
             attempts: trade.attempts,
             lease: None,
             ..trade

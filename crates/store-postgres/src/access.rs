@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use kernel::{Mode, StoreError};
 use partner_core::key::{KeyHash, KeyId};
 use partner_core::origin::Origin;
 use partner_core::pools::Pool;
-use partner_core::ports::Directory;
+use partner_core::ports::{Directory, LONGEST_CACHED};
 use partner_core::{Access, PartnerId};
-use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 use store_rows::gate::opt_profile;
@@ -26,13 +27,29 @@ use crate::{PostgresStore, config, errors, gate, pools};
 /// Accesses kept for the lane; past this many all are dropped.
 const CACHED: usize = 10_000;
 
-/// Accesses as of the versions of their partners' books.
+/// Accesses as of the versions of their partners' books, none older than [`LONGEST_CACHED`].
 ///
 /// The lane reads a version with the books it takes. While it holds them nobody changes what the
 /// partner may do, so while the version stands, so does what is cached under it.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    by_key: HashMap<KeyId, (i64, Arc<Access>)>,
+    by_key: HashMap<KeyId, Cached>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    version: i64,
+    /// When the read began, on the process's monotonic clock.
+    read_at: Duration,
+    access: Arc<Access>,
+}
+
+impl Cached {
+    /// Is it still what the partner `held` may do?
+    fn is_valid(&self, partner: &PartnerId, held: Held, now: Duration) -> bool {
+        let is_young = now.saturating_sub(self.read_at) < LONGEST_CACHED;
+        is_young && held.version == self.version && self.access.partner.id == *partner
+    }
 }
 
 #[async_trait]
@@ -44,11 +61,13 @@ impl Directory for PostgresStore {
     ) -> Result<Option<Arc<Access>>, StoreError> {
         let mut conn = self.inner.conn().await?;
         let row = sqlx::query(
-            "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
+            "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at, k.label,
+                    k.expires_at,
                     p.name AS partner_name, p.status AS partner_status,
                     a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
                     a.funding_reference, a.terms, g.enabled AS gate_enabled, g.allowed_domains, g.flow_sessions,
-                    g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota
+                    g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota,
+                    g.create_session_limit
              FROM api_keys AS k
              JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
              LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id
@@ -92,12 +111,13 @@ impl Inner {
     /// partner does not have is left out.
     pub(crate) async fn access_of(
         &self,
-        conn: &mut PgConnection,
+        conn: &mut Conn,
         mode: Mode,
         wanted: &BTreeMap<KeyId, PartnerId>,
         held: &BTreeMap<PartnerId, Held>,
     ) -> Result<BTreeMap<KeyId, Arc<Access>>, StoreError> {
-        let mut found = self.cached(wanted, held);
+        let now = self.clock.elapsed();
+        let mut found = self.cached(wanted, held, now);
         let (ids, partners): (Vec<Uuid>, Vec<&str>) = wanted
             .iter()
             .filter(|(id, _)| id.mode() == mode && !found.contains_key(*id))
@@ -105,7 +125,7 @@ impl Inner {
             .unzip();
         if !ids.is_empty() {
             let read = read(conn, mode, &partners, &ids).await?;
-            self.remember(&read, held);
+            self.remember(&read, held, now);
             found.extend(read.into_iter().map(|access| (access.key.id, access)));
         }
         Ok(found)
@@ -115,24 +135,29 @@ impl Inner {
         &self,
         wanted: &BTreeMap<KeyId, PartnerId>,
         held: &BTreeMap<PartnerId, Held>,
+        now: Duration,
     ) -> BTreeMap<KeyId, Arc<Access>> {
         let cache = self.lock_cache();
         let current = |(id, partner): (&KeyId, &PartnerId)| {
-            let (version, access) = cache.by_key.get(id)?;
-            let stands = held.get(partner)?.version == *version && access.partner.id == *partner;
-            stands.then(|| (*id, Arc::clone(access)))
+            let cached = cache.by_key.get(id)?;
+            let is_valid = cached.is_valid(partner, *held.get(partner)?, now);
+            is_valid.then(|| (*id, Arc::clone(&cached.access)))
         };
         wanted.iter().filter_map(current).collect()
     }
 
-    fn remember(&self, read: &[Arc<Access>], held: &BTreeMap<PartnerId, Held>) {
+    fn remember(&self, read: &[Arc<Access>], held: &BTreeMap<PartnerId, Held>, read_at: Duration) {
         let mut cache = self.lock_cache();
         if cache.by_key.len() > CACHED {
             cache.by_key.clear();
         }
         let versioned = |access: &Arc<Access>| {
-            let version = held.get(&access.partner.id)?.version;
-            Some((access.key.id, (version, Arc::clone(access))))
+            let cached = Cached {
+                version: held.get(&access.partner.id)?.version,
+                read_at,
+                access: Arc::clone(access),
+            };
+            Some((access.key.id, cached))
         };
         cache.by_key.extend(read.iter().filter_map(versioned));
     }
@@ -143,7 +168,7 @@ impl Inner {
 }
 
 async fn read(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     partners: &[&str],
     ids: &[Uuid],
@@ -164,13 +189,17 @@ async fn read(
 pub(crate) const READ: &str = "WITH asked AS MATERIALIZED (
          SELECT $1::text AS mode, j.* FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, id)
      )
-     SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
+     SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at, k.label, k.expires_at,
             p.name AS partner_name, p.status AS partner_status,
             a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
             a.funding_reference, a.terms, g.enabled AS gate_enabled, g.allowed_domains, g.flow_sessions,
-            g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota
+            g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota, g.create_session_limit
      FROM asked AS j
-     JOIN api_keys AS k ON k.mode = j.mode AND k.partner_id = j.partner_id AND k.id = j.id
+     CROSS JOIN LATERAL (
+         SELECT * FROM api_keys AS k
+         WHERE k.mode = j.mode AND k.partner_id = j.partner_id AND k.id = j.id
+         LIMIT 1
+     ) AS k
      JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
      LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id
      LEFT JOIN gate_profiles AS g ON g.mode = k.mode AND g.partner_id = k.partner_id";

@@ -1,12 +1,12 @@
 //! Kept answers: found and overwritten by their scope.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use kernel::{Cas, Seen, StoreError, Timestamp};
 use partner_core::answers::Kept;
 use partner_core::idempotency::Scope;
 use partner_core::ports::{AnswerReads, AnswerTx};
-use sqlx::PgConnection;
 use store_rows::answers::kept;
 
 use crate::row::Columns;
@@ -40,7 +40,7 @@ impl AnswerTx for PgTx {
     }
 }
 
-async fn find(conn: &mut PgConnection, scope: &Scope) -> Result<Option<Kept>, StoreError> {
+async fn find(conn: &mut Conn, scope: &Scope) -> Result<Option<Kept>, StoreError> {
     let row = sqlx::query(FIND)
         .bind(scope.tenant.mode.as_str())
         .bind(scope.tenant.partner.as_str())
@@ -53,20 +53,23 @@ async fn find(conn: &mut PgConnection, scope: &Scope) -> Result<Option<Kept>, St
         .transpose()
 }
 
-pub(crate) const FIND: &str = "SELECT partner_id, key, fingerprint, answer, created_at FROM answers
+pub(crate) const FIND: &str = "SELECT partner_id, key, fingerprint, answer, created_at,
+            CASE WHEN expires_at > created_at THEN expires_at ELSE created_at + 86400000 END AS answered_until
+     FROM answers
      WHERE mode = $1 AND partner_id = $2 AND route = $3 AND key = $4";
 
 async fn put(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     scope: &Scope,
     kept: &Kept,
     expired: Option<Timestamp>,
 ) -> Result<Cas, StoreError> {
     let written = sqlx::query(
-        "INSERT INTO answers (mode, partner_id, route, key, fingerprint, answer, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)
+        "INSERT INTO answers (mode, partner_id, route, key, fingerprint, answer, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $9)
          ON CONFLICT (mode, partner_id, route, key) DO UPDATE SET
-             fingerprint = excluded.fingerprint, answer = excluded.answer, created_at = excluded.created_at
+             fingerprint = excluded.fingerprint, answer = excluded.answer, created_at = excluded.created_at,
+             expires_at = excluded.expires_at
          WHERE answers.created_at = $8",
     )
     .bind(scope.tenant.mode.as_str())
@@ -77,28 +80,9 @@ async fn put(
     .bind(&kept.answer.0)
     .bind(kept.created_at.millis())
     .bind(expired.map(Timestamp::millis))
+    .bind(kept.expires_at.millis())
     .execute(conn)
     .await
     .map_err(errors::statement)?;
     Cas::from_rows(written.rows_affected())
 }
-
-/// Deletes the oldest answers made before an instant; how many.
-pub(crate) async fn sweep(
-    conn: &mut PgConnection,
-    before: Timestamp,
-    limit: u32,
-) -> Result<u64, StoreError> {
-    let swept = sqlx::query(SWEEP)
-        .bind(before.millis())
-        .bind(i64::from(limit))
-        .execute(conn)
-        .await
-        .map_err(errors::statement)?;
-    Ok(swept.rows_affected())
-}
-
-pub(crate) const SWEEP: &str = "DELETE FROM answers WHERE (mode, partner_id, route, key) IN (
-         SELECT mode, partner_id, route, key FROM answers
-         WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
-     )";

@@ -1,12 +1,12 @@
 //! Branding, one row a partner.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::branding::Branding;
 use gate_core::ports::BrandingTx;
 use kernel::{Cas, StoreError};
 use partner_core::Tenant;
-use sqlx::PgConnection;
 use store_rows::branding::branding;
 
 use crate::errors;
@@ -26,7 +26,7 @@ impl BrandingTx for PgTx {
     }
 }
 
-pub(crate) async fn find(conn: &mut PgConnection, who: &Tenant) -> Result<Branding, StoreError> {
+pub(crate) async fn find(conn: &mut Conn, who: &Tenant) -> Result<Branding, StoreError> {
     let row = sqlx::query(
         "SELECT partner_id, logo_url, primary_color, secondary_color, accent_color, brand_name, revision
          FROM branding WHERE mode = $1 AND partner_id = $2",
@@ -43,11 +43,7 @@ pub(crate) async fn find(conn: &mut PgConnection, who: &Tenant) -> Result<Brandi
 }
 
 /// Of the first revision nothing may be stored yet, of another one the revision before it must be.
-async fn put(
-    conn: &mut PgConnection,
-    who: &Tenant,
-    branding: &Branding,
-) -> Result<Cas, StoreError> {
+async fn put(conn: &mut Conn, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError> {
     let written = sqlx::query(
         "INSERT INTO branding (mode, partner_id, logo_url, primary_color, secondary_color, accent_color, brand_name,
                                revision)

@@ -5,21 +5,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use crate::conn::Conn;
 use kernel::{Clock, StoreError, Timestamp};
+use partner_core::clock::{ClockJump, ClockWatch};
 use pools_core::ports::CLOCK_TOLERANCE;
-use sqlx::PgConnection;
 
-use crate::errors;
+use crate::quotes::Instants;
+use crate::{errors, jumps};
 
 /// The server's clock, held back from ever going backwards: the largest of what it says, the last
 /// instant used here, and the last one written to the books that are held. Servers' clocks step,
 /// and after a failover it is another server's.
+///
+/// A jump ahead of the time that has passed here is not believed: what would write is refused, and reads go by the time
+/// passed.
 ///
 /// Tests give it a clock of theirs, which then counts instead of the server's.
 pub(crate) struct StoreClock {
     given: Option<Arc<dyn Clock>>,
     last: AtomicI64,
     ahead: AtomicI64,
+    /// Tells how much time has passed.
+    process: Arc<dyn Clock>,
+    watch: ClockWatch,
 }
 
 impl fmt::Debug for StoreClock {
@@ -34,8 +42,15 @@ impl StoreClock {
     /// A clock that starts no earlier than the newest instant stored.
     pub(crate) async fn start(
         given: Option<Arc<dyn Clock>>,
-        conn: &mut PgConnection,
+        process: Arc<dyn Clock>,
+        conn: &mut Conn,
     ) -> Result<Self, StoreError> {
+        let noted = jumps::read(conn).await?;
+        let elapsed = process.elapsed();
+        let now = match &given {
+            Some(clock) => clock.now(),
+            None => instant(server(conn).await?)?,
+        };
         let newest: i64 = sqlx::query_scalar(NEWEST)
             .fetch_one(conn)
             .await
@@ -44,6 +59,8 @@ impl StoreClock {
             given,
             last: AtomicI64::new(newest),
             ahead: AtomicI64::new(0),
+            process,
+            watch: ClockWatch::start(now, elapsed, noted.jump),
         })
     }
 
@@ -57,7 +74,46 @@ impl StoreClock {
         self.last.load(Ordering::Acquire)
     }
 
-    /// The instant at which the server's clock said `server`, no earlier than `floor`.
+    /// The process's monotonic time.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.process.elapsed()
+    }
+
+    pub(crate) const fn watch(&self) -> &ClockWatch {
+        &self.watch
+    }
+
+    /// What counts where the server's clock said `server`.
+    pub(crate) fn read(&self, server: i64) -> Result<Timestamp, StoreError> {
+        instant(self.given().unwrap_or(server))
+    }
+
+    /// Is the clock believed?
+    pub(crate) fn judge(&self, now: Timestamp) -> Result<(), ClockJump> {
+        let last = Timestamp::from_millis(self.last()).unwrap_or(Timestamp::EARLIEST);
+        self.watch.judge(now, self.elapsed(), last)
+    }
+
+    /// The bounds of the instant of a statement that commits by itself.
+    pub(crate) fn instants(&self) -> Instants {
+        let last = Timestamp::from_millis(self.last()).unwrap_or(Timestamp::EARLIEST);
+        Instants {
+            given: self.given(),
+            last: self.last(),
+            latest: self.watch.latest(self.elapsed(), last).millis(),
+        }
+    }
+
+    /// The instant of a read at which the server's clock said `server`. While the clock is not believed, reads go by the
+    /// time that has passed.
+    pub(crate) fn seen(&self, server: i64, floor: i64) -> Result<Timestamp, StoreError> {
+        match self.judge(self.read(server)?) {
+            Ok(()) => self.settle(server, floor),
+            Err(jump) => instant(jump.expected.millis().max(floor).max(self.last())),
+        }
+    }
+
+    /// The instant of something that is written, at which the server's clock said `server`, no earlier than `floor`.
     pub(crate) fn settle(&self, server: i64, floor: i64) -> Result<Timestamp, StoreError> {
         let base = self.given().unwrap_or(server);
         self.take(base, base.max(floor).max(self.last()))
@@ -65,13 +121,10 @@ impl StoreClock {
 
     /// Takes an instant that was settled in a statement, where the clock said `base`.
     pub(crate) fn take(&self, base: i64, at: i64) -> Result<Timestamp, StoreError> {
+        self.judge(instant(base)?).map_err(|jump| refused(&jump))?;
         self.last.fetch_max(at, Ordering::AcqRel);
         self.ahead.store(at.saturating_sub(base), Ordering::Release);
-        Timestamp::from_millis(at).ok_or_else(|| StoreError::Inconsistent {
-            table: "books",
-            column: "at",
-            row: at.to_string(),
-        })
+        instant(at)
     }
 
     /// Refuses to trade at an instant that is not the clock's, `base`, because that one stands
@@ -93,8 +146,24 @@ impl StoreClock {
     }
 }
 
+fn instant(millis: i64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_millis(millis).ok_or_else(|| StoreError::Inconsistent {
+        table: "books",
+        column: "at",
+        row: millis.to_string(),
+    })
+}
+
+/// Nothing is stored at an instant that nobody believes.
+fn refused(jump: &ClockJump) -> StoreError {
+    StoreError::unavailable(format!(
+        "the database's clock jumped {} s ahead of the time that has passed; nothing is stored until it is set right, or an operator runs `penstock clock accept`",
+        jump.span().as_secs()
+    ))
+}
+
 /// Asks the server, in a statement of its own: one that also locks would say when it began to wait.
-pub(crate) async fn server(conn: &mut PgConnection) -> Result<i64, StoreError> {
+pub(crate) async fn server(conn: &mut Conn) -> Result<i64, StoreError> {
     sqlx::query_scalar("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
         .fetch_one(conn)
         .await
@@ -115,11 +184,21 @@ const NEWEST: &str = "SELECT greatest(0, (SELECT max(at) FROM books), (
 mod tests {
     use super::*;
 
+    struct Noon;
+
+    impl Clock for Noon {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(1_780_000_000_000).unwrap()
+        }
+    }
+
     fn clock() -> StoreClock {
         StoreClock {
             given: None,
             last: AtomicI64::new(0),
             ahead: AtomicI64::new(0),
+            process: Arc::new(Noon),
+            watch: ClockWatch::start(Noon.now(), Noon.elapsed(), None),
         }
     }
 

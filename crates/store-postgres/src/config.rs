@@ -1,11 +1,11 @@
 //! The two single rows: the installation, and the number of the configuration.
 
+use crate::conn::Conn;
 use kernel::StoreError;
-use sqlx::PgConnection;
 
 use crate::errors;
 
-pub(crate) async fn version(conn: &mut PgConnection) -> Result<i64, StoreError> {
+pub(crate) async fn version(conn: &mut Conn) -> Result<i64, StoreError> {
     sqlx::query_scalar("SELECT version FROM config_version WHERE id = 1")
         .fetch_one(conn)
         .await
@@ -13,7 +13,7 @@ pub(crate) async fn version(conn: &mut PgConnection) -> Result<i64, StoreError> 
 }
 
 /// Takes the number until the transaction ends.
-pub(crate) async fn hold(conn: &mut PgConnection) -> Result<(), StoreError> {
+pub(crate) async fn hold(conn: &mut Conn) -> Result<(), StoreError> {
     sqlx::query("SELECT version FROM config_version WHERE id = 1 FOR UPDATE")
         .fetch_one(conn)
         .await
@@ -21,8 +21,20 @@ pub(crate) async fn hold(conn: &mut PgConnection) -> Result<(), StoreError> {
     Ok(())
 }
 
-pub(crate) async fn raise(conn: &mut PgConnection) -> Result<(), StoreError> {
-    let raised = sqlx::query("UPDATE config_version SET version = version + 1 WHERE id = 1")
+/// Draws a version that no process has seen: one of 2^52, so that a database which lost the last change in a failover or
+/// a restore does not give its version to another. It is a statement of its own, because a distributed table takes no
+/// random value in an update. A replica of an older release adds one instead, which is another version too.
+pub(crate) async fn draw(conn: &mut Conn) -> Result<i64, StoreError> {
+    sqlx::query_scalar("SELECT 1 + floor(random() * 4503599627370496)::bigint")
+        .fetch_one(conn)
+        .await
+        .map_err(errors::statement)
+}
+
+/// Stores a version that [`draw`] has given.
+pub(crate) async fn put(conn: &mut Conn, version: i64) -> Result<(), StoreError> {
+    let raised = sqlx::query("UPDATE config_version SET version = $1 WHERE id = 1")
+        .bind(version)
         .execute(conn)
         .await
         .map_err(errors::statement)?
@@ -34,28 +46,41 @@ pub(crate) async fn raise(conn: &mut PgConnection) -> Result<(), StoreError> {
     }
 }
 
-/// Keeps the first fingerprint ever given; answers the one kept.
-pub(crate) async fn master_key(
-    conn: &mut PgConnection,
-    fingerprint: &str,
-) -> Result<String, StoreError> {
-    sqlx::query(
+/// Stores the first fingerprint ever given and returns that of the current key.
+pub(crate) async fn master_key(conn: &mut Conn, fingerprint: &str) -> Result<String, StoreError> {
+    let stored = sqlx::query(
         "INSERT INTO installation (id, master_key_fingerprint) VALUES (1, $1) ON CONFLICT (id) DO NOTHING",
     )
     .bind(fingerprint)
     .execute(&mut *conn)
     .await
-    .map_err(errors::statement)?;
+    .map_err(errors::statement)?
+    .rows_affected();
+    if stored == 1 {
+        sqlx::query(
+            "INSERT INTO master_keys (fingerprint, number, state) VALUES ($1, 1, 'current')",
+        )
+        .bind(fingerprint)
+        .execute(&mut *conn)
+        .await
+        .map_err(errors::statement)?;
+    }
     let kept = fingerprint_kept(conn).await?;
     kept.ok_or_else(|| errors::rows("installation", 1, 0))
 }
 
-/// The fingerprint kept, where there is one.
-pub(crate) async fn fingerprint_kept(
-    conn: &mut PgConnection,
-) -> Result<Option<String>, StoreError> {
+/// The fingerprint of the current key, if there is one.
+pub(crate) async fn fingerprint_kept(conn: &mut Conn) -> Result<Option<String>, StoreError> {
     sqlx::query_scalar("SELECT master_key_fingerprint FROM installation WHERE id = 1")
         .fetch_optional(conn)
+        .await
+        .map_err(errors::statement)
+}
+
+/// What names this installation.
+pub(crate) async fn identity(conn: &mut Conn) -> Result<String, StoreError> {
+    sqlx::query_scalar("SELECT identity FROM installation_identity WHERE id = 1")
+        .fetch_one(conn)
         .await
         .map_err(errors::statement)
 }

@@ -1,12 +1,12 @@
 //! Customers: rows in and out, found by their marks.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
 use gate_core::ports::{CustomerFilter, CustomerTx};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use sqlx::PgConnection;
 use sqlx::types::Uuid;
 use store_rows::customers::{check_new, customer};
 
@@ -53,7 +53,7 @@ impl CustomerTx for PgTx {
 }
 
 pub(crate) async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: CustomerId,
 ) -> Result<Option<SealedCustomer>, StoreError> {
@@ -77,7 +77,7 @@ pub(crate) const FIND: &str =
 
 /// A page by (`created_at`, id) descending, after a customer of the tenant's.
 pub(crate) async fn page(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     filter: &CustomerFilter,
     limit: u32,
@@ -132,11 +132,7 @@ pub(crate) const PAGE_OF_EXTERNAL_ID: &str =
      WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND deleted_at IS NULL AND external_id_mark = $6
      LIMIT $5";
 
-async fn taken(
-    conn: &mut PgConnection,
-    who: &Tenant,
-    marks: &Marks,
-) -> Result<Option<Unique>, StoreError> {
+async fn taken(conn: &mut Conn, who: &Tenant, marks: &Marks) -> Result<Option<Unique>, StoreError> {
     let external_id = marks.external_id.map(|mark| mark.0.to_vec());
     let [email, external_id]: [bool; 2] = sqlx::query_as(TAKEN)
         .bind(who.mode.as_str())
@@ -159,7 +155,7 @@ pub(crate) const TAKEN: &str =
             EXISTS (SELECT FROM customers WHERE mode = $1 AND partner_id = $2 AND external_id_mark = $4)";
 
 async fn insert(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     customer: &SealedCustomer,
 ) -> Result<(), StoreError> {
@@ -185,11 +181,7 @@ async fn insert(
     Ok(())
 }
 
-async fn put(
-    conn: &mut PgConnection,
-    who: &Tenant,
-    customer: &SealedCustomer,
-) -> Result<Cas, StoreError> {
+async fn put(conn: &mut Conn, who: &Tenant, customer: &SealedCustomer) -> Result<Cas, StoreError> {
     let Some(key) = own_key(who, customer.id) else {
         return Ok(Cas::Lost);
     };

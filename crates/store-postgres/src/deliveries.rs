@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
@@ -21,7 +22,6 @@ use partner_core::ports::{
 };
 use partner_core::webhooks::delivery::{Act, Lease, Progress};
 use partner_core::webhooks::fairness::allot;
-use sqlx::PgConnection;
 use sqlx::types::Uuid;
 use store_rows::deliveries::{progress, record, standing};
 
@@ -92,7 +92,7 @@ impl Deliveries for PostgresStore {
     ) -> Result<Option<Duration>, StoreError> {
         let mut conn = self.inner.conn().await?;
         let server = clock::server(&mut conn).await?;
-        let now = self.inner.clock.settle(server, 0)?;
+        let now = self.inner.clock.seen(server, 0)?;
         let lease = first_lease(&mut conn, mode).await?;
         let queues = queues(&mut conn, mode, service).await?;
         let next = queues.iter().map(|queue| queue.since).chain(lease).min();
@@ -131,7 +131,7 @@ impl Deliveries for PostgresStore {
     ) -> Result<QueueStanding, StoreError> {
         let mut conn = self.inner.conn().await?;
         let server = clock::server(&mut conn).await?;
-        let now = self.inner.clock.settle(server, 0)?;
+        let now = self.inner.clock.seen(server, 0)?;
         let row = sqlx::query(STANDING)
             .bind(mode.as_str())
             .bind(service.as_str())
@@ -209,10 +209,7 @@ fn stored(row: &Columns<'_>) -> Result<Stored, StoreError> {
 }
 
 /// Takes the deliveries of a batch; by their place in it.
-async fn find(
-    conn: &mut PgConnection,
-    batch: &[Concluded],
-) -> Result<BTreeMap<usize, Stored>, StoreError> {
+async fn find(conn: &mut Conn, batch: &[Concluded]) -> Result<BTreeMap<usize, Stored>, StoreError> {
     let mut columns = (Vec::new(), Vec::new(), Vec::new());
     for Concluded { tenant, id, .. } in batch {
         columns.0.push(tenant.mode.as_str());

@@ -1,10 +1,10 @@
 //! Deposits: once per reference of the operator's.
 
+use crate::conn::Conn;
 use kernel::StoreError;
 use partner_core::Tenant;
 use partner_core::pools::Network;
 use pools_core::ports::Deposit;
-use sqlx::PgConnection;
 use store_rows::deposits::deposit;
 
 use crate::errors;
@@ -14,7 +14,7 @@ use crate::row::{Columns, key};
 const PRODUCT: &str = "pools";
 
 pub(crate) async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     reference: &str,
 ) -> Result<Option<Deposit>, StoreError> {
@@ -34,7 +34,7 @@ pub(crate) async fn find(
 }
 
 pub(crate) async fn insert(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     deposit: &Deposit,
 ) -> Result<(), StoreError> {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::conn::Conn;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service};
 use partner_core::{PartnerId, Tenant};
-use sqlx::PgConnection;
 use sqlx::types::Uuid;
 use store_rows::endpoints::{check_mode, secret};
 
@@ -13,7 +13,7 @@ use crate::errors;
 use crate::row::{Columns, key};
 
 pub(crate) async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     service: Service,
 ) -> Result<Option<Endpoint>, StoreError> {
@@ -41,7 +41,7 @@ pub(crate) async fn find(
 }
 
 async fn secrets(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     endpoint: EndpointId,
 ) -> Result<Vec<EndpointSecret>, StoreError> {
@@ -62,7 +62,7 @@ async fn secrets(
 
 /// The secrets of several endpoints that have not expired, the newest of each first.
 pub(crate) async fn live_secrets(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     endpoints: &BTreeMap<EndpointId, &PartnerId>,
     now: Timestamp,
@@ -101,7 +101,7 @@ pub(crate) const LIVE_SECRETS: &str =
 
 /// Replaces the partner's endpoint for a service, with all its secrets. Under a new id it takes over what waits.
 pub(crate) async fn put(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     endpoint: &Endpoint,
 ) -> Result<(), StoreError> {
@@ -143,7 +143,7 @@ const PUT: &str = "WITH followed AS (
      ON CONFLICT (mode, partner_id, service) DO UPDATE SET id = excluded.id, url = excluded.url";
 
 async fn secret_insert(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     endpoint: EndpointId,
     place: i16,

@@ -1,10 +1,11 @@
 //! What the driver reports, as the cores know it. Judged by code, never by text.
 
 use std::borrow::Cow;
+use std::error::Error;
 
 use kernel::StoreError;
 use sqlx::migrate::MigrateError;
-use sqlx::postgres::PgDatabaseError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK: &str = "40P01";
@@ -12,7 +13,12 @@ const LOCK_TIMEOUT: &str = "55P03";
 const QUERY_CANCELED: &str = "57014";
 const NO_SUCH_TABLE: &str = "42P01";
 const READ_ONLY: &str = "25006";
+const NOT_ALLOWED: &str = "42501";
 const IDLE_TOO_LONG: &str = "25P03";
+const ADMIN_SHUTDOWN: &str = "57P01";
+const CANNOT_CONNECT_NOW: &str = "57P03";
+const DATABASE_DROPPED: &str = "57P04";
+const IDLE_SESSION: &str = "57P05";
 
 /// Classes of codes: the first two characters.
 const CONSTRAINT: &str = "23";
@@ -22,29 +28,54 @@ const NOT_LET_IN: &str = "28";
 const NO_RESOURCES: &str = "53";
 const SHUTTING_DOWN: &str = "57";
 const SYSTEM: &str = "58";
+const FORBIDDEN: &str = "42";
 
 /// A fault of a statement inside a transaction or of a read.
 pub(crate) fn statement(error: sqlx::Error) -> StoreError {
     match code(&error).as_deref() {
         Some(SERIALIZATION_FAILURE | DEADLOCK) => StoreError::Retry,
         Some(code) if code.starts_with(CONSTRAINT) => guard(&error),
-        Some(code) if is_away(code) => StoreError::unavailable(error),
+        Some(code) if is_away(code) => StoreError::unavailable(said(error)),
+        Some(NOT_ALLOWED) => StoreError::unexpected(format!(
+            "the database role may not do this ({}): services connect as penstock_serve, `penstock` as \
+             penstock_operate, both as deploy/postgres/roles.sql makes them",
+            said(error)
+        )),
         None if is_broken(&error) => StoreError::unavailable(error),
-        _ => StoreError::unexpected(error),
+        _ => StoreError::unexpected(said(error)),
     }
 }
 
-/// A fault of a commit. Where the server says that it did not commit, nothing was written; anything
-/// else leaves the outcome open, and so does a statement that commits by itself.
+/// An error of a commit, or of a statement that commits by itself. The server reports an error only while it
+/// can still roll back, and nothing was written then; a server that breaks down may have written before. So
+/// may one whose answer is lost, and a pooler reports a lost answer with a code of class 08.
 pub(crate) fn commit(error: sqlx::Error) -> StoreError {
     match code(&error).as_deref() {
+        Some(_) if breaks_down(&error) => StoreError::CommitUnknown(said(error)),
         Some(SERIALIZATION_FAILURE | DEADLOCK) => StoreError::Retry,
         Some(code) if code.starts_with(CONSTRAINT) => guard(&error),
-        Some(LOCK_TIMEOUT | QUERY_CANCELED) => StoreError::unavailable(error),
+        Some(code) if is_rolled_back(code) => StoreError::unavailable(said(error)),
         None if matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed) => {
             StoreError::unavailable(error)
         }
-        _ => StoreError::CommitUnknown(error.into()),
+        _ => StoreError::CommitUnknown(said(error)),
+    }
+}
+
+/// Can the session take another statement after this error, and should it?
+pub(crate) fn leaves_session(error: &sqlx::Error) -> bool {
+    match code(error).as_deref() {
+        Some(QUERY_CANCELED) => true,
+        Some(READ_ONLY | IDLE_TOO_LONG) => false,
+        Some(code) if code.starts_with(CONNECTION) || code.starts_with(SHUTTING_DOWN) => false,
+        Some(_) => matches!(severity(error), Some(PgSeverity::Error)),
+        None => matches!(
+            error,
+            sqlx::Error::RowNotFound
+                | sqlx::Error::Encode(_)
+                | sqlx::Error::Decode(_)
+                | sqlx::Error::ColumnDecode { .. }
+        ),
     }
 }
 
@@ -81,12 +112,46 @@ pub(crate) fn is_no_table(error: &sqlx::Error) -> bool {
     code(error).as_deref() == Some(NO_SUCH_TABLE)
 }
 
+/// May this role not do it, or does the server not know it?
+pub(crate) fn is_forbidden(error: &sqlx::Error) -> bool {
+    code(error).is_some_and(|code| code.starts_with(FORBIDDEN))
+}
+
 /// The server, or a lock of it, cannot be had now; it has rolled back.
 fn is_away(code: &str) -> bool {
     [CONNECTION, NOT_LET_IN, NO_RESOURCES, SHUTTING_DOWN, SYSTEM]
         .iter()
         .any(|class| code.starts_with(class))
         || [LOCK_TIMEOUT, READ_ONLY, IDLE_TOO_LONG].contains(&code)
+}
+
+/// Codes that the server reports instead of committing.
+fn is_rolled_back(code: &str) -> bool {
+    [NOT_LET_IN, NO_RESOURCES]
+        .iter()
+        .any(|class| code.starts_with(class))
+        || [
+            LOCK_TIMEOUT,
+            QUERY_CANCELED,
+            READ_ONLY,
+            IDLE_TOO_LONG,
+            ADMIN_SHUTDOWN,
+            CANNOT_CONNECT_NOW,
+            DATABASE_DROPPED,
+            IDLE_SESSION,
+        ]
+        .contains(&code)
+}
+
+fn breaks_down(error: &sqlx::Error) -> bool {
+    matches!(severity(error), Some(PgSeverity::Panic))
+}
+
+fn severity(error: &sqlx::Error) -> Option<PgSeverity> {
+    let error = error.as_database_error()?;
+    error
+        .try_downcast_ref::<PgDatabaseError>()
+        .map(PgDatabaseError::severity)
 }
 
 fn is_broken(error: &sqlx::Error) -> bool {
@@ -100,6 +165,14 @@ fn is_broken(error: &sqlx::Error) -> bool {
             | sqlx::Error::WorkerCrashed
             | sqlx::Error::BeginFailed
     )
+}
+
+/// What the server reports, with its code. The driver's own text adds a line of the server's source.
+fn said(error: sqlx::Error) -> Box<dyn Error + Send + Sync> {
+    match (error.as_database_error(), code(&error)) {
+        (Some(reported), Some(code)) => format!("{} (SQLSTATE {code})", reported.message()).into(),
+        _ => error.into(),
+    }
 }
 
 /// Postgres names the constraint.
@@ -155,14 +228,14 @@ mod tests {
             ("23503", "guard", "guard"),
             ("55P03", "unavailable", "unavailable"),
             ("57014", "unavailable", "unavailable"),
-            ("57P01", "unavailable", "commit unknown"),
-            ("57P03", "unavailable", "commit unknown"),
-            ("25P03", "unavailable", "commit unknown"),
-            ("25006", "unavailable", "commit unknown"),
-            ("53300", "unavailable", "commit unknown"),
-            ("53100", "unavailable", "commit unknown"),
+            ("57P01", "unavailable", "unavailable"),
+            ("57P03", "unavailable", "unavailable"),
+            ("25P03", "unavailable", "unavailable"),
+            ("25006", "unavailable", "unavailable"),
+            ("53300", "unavailable", "unavailable"),
+            ("53100", "unavailable", "unavailable"),
             ("08006", "unavailable", "commit unknown"),
-            ("28P01", "unavailable", "commit unknown"),
+            ("28P01", "unavailable", "unavailable"),
             ("58030", "unavailable", "commit unknown"),
             ("42501", "unexpected", "commit unknown"),
             ("XX000", "unexpected", "commit unknown"),
@@ -172,6 +245,21 @@ mod tests {
             let fault = raised(&mut conn, code).await;
             assert_eq!(kind(&commit(fault)), at_commit, "{code}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_the_server_reports_is_told_with_its_code_alone() {
+        let server = std::env::var("PENSTOCK_TEST_POSTGRES_URL")
+            .expect("PENSTOCK_TEST_POSTGRES_URL: run `cargo xtask test`, which starts a server");
+        let mut conn = PgConnection::connect(&server).await.unwrap();
+        let fault = sqlx::query("SELECT * FROM nowhere")
+            .execute(&mut conn)
+            .await;
+        let told = kernel::causes(&statement(fault.unwrap_err()));
+        assert!(
+            told.ends_with("relation \"nowhere\" does not exist (SQLSTATE 42P01)"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Events, and the delivery that goes with one.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use kernel::StoreError;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::ports::{EventReads, EventTx, StoredEvent};
-use sqlx::PgConnection;
 use store_rows::events::stored;
 
 use crate::row::{Columns, key};
@@ -24,7 +24,7 @@ impl EventTx for PgTx {
 }
 
 /// Under the partner's books, so that the numbers of an object's events have no gaps.
-async fn insert(conn: &mut PgConnection, event: &NewEvent) -> Result<(), StoreError> {
+async fn insert(conn: &mut Conn, event: &NewEvent) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at, position)
          SELECT $1, $2, $3, $4, $5, $6, $7, $8, 1 + coalesce((
@@ -48,7 +48,7 @@ async fn insert(conn: &mut PgConnection, event: &NewEvent) -> Result<(), StoreEr
 /// One delivery where the partner has an endpoint for the service now, none otherwise: was there
 /// one? Behind an earlier one of its object it is due no sooner than that; who concludes that one
 /// meanwhile is waited for, or waits and then finds this one.
-async fn queue(conn: &mut PgConnection, event: &NewEvent) -> Result<bool, StoreError> {
+async fn queue(conn: &mut Conn, event: &NewEvent) -> Result<bool, StoreError> {
     sqlx::query(EARLIER)
         .bind(event.tenant.mode.as_str())
         .bind(event.tenant.partner.as_str())

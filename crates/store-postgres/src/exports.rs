@@ -12,9 +12,11 @@ use pools_core::ports::{Exports, Pages};
 use pools_core::trade::Trade;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
-use sqlx::{PgConnection, Postgres, Transaction};
+
 use store_rows::deposits::network;
 
+use crate::conn::Conn;
+use crate::pool::Tx;
 use crate::row::{Columns, key};
 use crate::{PostgresStore, errors, ledger, trades};
 
@@ -57,7 +59,7 @@ impl Exports for PostgresStore {
 }
 
 struct Trades {
-    snapshot: Transaction<'static, Postgres>,
+    snapshot: Tx,
     who: Tenant,
     window: Window,
     /// The instant and the id of the last one read; before the first, of none.
@@ -91,7 +93,7 @@ impl Pages<Trade> for Trades {
 pub(crate) const TRADES: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades
      WHERE mode = $1 AND partner_id = $2 AND (created_at, id) > ($3, $4) AND created_at < $5
      ORDER BY created_at, id LIMIT $6";
@@ -99,7 +101,7 @@ pub(crate) const TRADES: &str =
 /// The entries of all currencies, merged from runs that are each in their order: no index has all
 /// of them by time, and sorting a whole window would hold it in memory.
 struct Ledger {
-    snapshot: Transaction<'static, Postgres>,
+    snapshot: Tx,
     who: Tenant,
     window: Window,
     runs: Vec<Run>,
@@ -147,7 +149,7 @@ enum Place {
 impl Run {
     /// Numbers follow the instants, so the window is a range of them.
     async fn numbered(
-        conn: &mut PgConnection,
+        conn: &mut Conn,
         who: &Tenant,
         account: &Account,
         window: Window,
@@ -180,7 +182,7 @@ impl Run {
 
     async fn read_ahead(
         &mut self,
-        conn: &mut PgConnection,
+        conn: &mut Conn,
         who: &Tenant,
         window: Window,
     ) -> Result<(), StoreError> {
@@ -253,7 +255,7 @@ fn booked(row: &PgRow, who: &Tenant) -> Result<Booked, StoreError> {
     })
 }
 
-async fn accounts(conn: &mut PgConnection, who: &Tenant) -> Result<Vec<Account>, StoreError> {
+async fn accounts(conn: &mut Conn, who: &Tenant) -> Result<Vec<Account>, StoreError> {
     let rows = sqlx::query(ACCOUNTS)
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())

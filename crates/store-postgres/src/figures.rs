@@ -5,8 +5,11 @@
 
 use async_trait::async_trait;
 use kernel::{Mode, StoreError};
+use pools_core::engine::EngineName;
 use pools_core::ports::{Figures, TradesStanding};
 use pools_core::trade::TradeStatus;
+
+use store_rows::trades::held;
 
 use crate::row::Columns;
 use crate::{PostgresStore, clock, errors};
@@ -21,7 +24,7 @@ impl Figures for PostgresStore {
             .await
             .map_err(errors::statement)?;
         let server = clock::server(&mut conn).await?;
-        let now = self.inner.clock.settle(server, 0)?;
+        let now = self.inner.clock.seen(server, 0)?;
         let row = Columns::new("books", &row);
         let mut by_status = TradeStatus::ALL.map(|status| (status, 0));
         for (status, count) in &mut by_status {
@@ -32,7 +35,34 @@ impl Figures for PostgresStore {
             oldest_reserved: row.opt_instant("oldest")?.map(|at| now.since(at)),
         })
     }
+
+    async fn trades_held_elsewhere(
+        &self,
+        mode: Mode,
+        engine: &EngineName,
+    ) -> Result<Vec<(EngineName, u64)>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let rows = sqlx::query(ELSEWHERE)
+            .bind(mode.as_str())
+            .bind(engine.as_str())
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let held = rows.iter().map(|row| held(&Columns::new("trades", row)));
+        held.collect()
+    }
 }
+
+/// The reserved trades of each partner, found in the list's index.
+pub(crate) const ELSEWHERE: &str = "SELECT open.engine, sum(open.trades)::bigint AS trades
+     FROM books AS b
+     CROSS JOIN LATERAL (
+         SELECT t.engine, count(*) AS trades FROM trades AS t
+         WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved' AND t.engine <> $2
+         GROUP BY t.engine
+     ) AS open
+     WHERE b.mode = $1
+     GROUP BY open.engine ORDER BY open.engine";
 
 /// Two look-ups in the list's index for each partner, instead of a scan of all trades.
 pub(crate) const STANDING: &str = "SELECT coalesce(sum(open.reserved), 0)::bigint AS reserved, min(open.oldest) AS oldest,

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeSet;
 
+use crate::conn::Conn;
 use kernel::{Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::gate::GateProfile;
 use partner_core::origin::Origin;
-use sqlx::PgConnection;
 use store_rows::gate::{domains, domains_document, profile};
 
 use crate::errors;
 use crate::row::Columns;
 
 pub(crate) async fn profile_find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
 ) -> Result<Option<GateProfile>, StoreError> {
     let row = sqlx::query(
         "SELECT partner_id, enabled AS gate_enabled, allowed_domains, flow_sessions, kyc_trusted, rails, preview_locks,
-                live_session_quota
+                live_session_quota, create_session_limit
          FROM gate_profiles WHERE mode = $1 AND partner_id = $2",
     )
     .bind(who.mode.as_str())
@@ -32,7 +32,7 @@ pub(crate) async fn profile_find(
 
 /// Every origin that an active partner of a mode allows.
 pub(crate) async fn origins_all(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
 ) -> Result<BTreeSet<Origin>, StoreError> {
     let rows = sqlx::query(
@@ -53,19 +53,20 @@ pub(crate) async fn origins_all(
 }
 
 pub(crate) async fn profile_put(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     profile: &GateProfile,
 ) -> Result<(), StoreError> {
     let quota = profile.live_session_quota.map(i64::try_from).transpose();
     sqlx::query(
         "INSERT INTO gate_profiles (mode, partner_id, enabled, allowed_domains, flow_sessions, kyc_trusted, rails,
-                                    preview_locks, live_session_quota)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                                    preview_locks, live_session_quota, create_session_limit)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
          ON CONFLICT (mode, partner_id) DO UPDATE SET
              enabled = excluded.enabled, allowed_domains = excluded.allowed_domains,
              flow_sessions = excluded.flow_sessions, kyc_trusted = excluded.kyc_trusted, rails = excluded.rails,
-             preview_locks = excluded.preview_locks, live_session_quota = excluded.live_session_quota",
+             preview_locks = excluded.preview_locks, live_session_quota = excluded.live_session_quota,
+             create_session_limit = excluded.create_session_limit",
     )
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())
@@ -76,6 +77,7 @@ pub(crate) async fn profile_put(
     .bind(profile.rails)
     .bind(profile.preview_locks)
     .bind(quota.map_err(StoreError::unexpected)?)
+    .bind(profile.create_session_limit.as_ref().map(ToString::to_string))
     .execute(conn)
     .await
     .map_err(errors::statement)?;

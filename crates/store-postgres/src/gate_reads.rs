@@ -11,7 +11,7 @@ use gate_core::ports::{
 use gate_core::quota::Tally;
 use gate_core::rail::{RailId, RailRecord};
 use gate_core::session::{Session, SessionId};
-use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
+use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction};
 use kernel::{Mode, Seen, StoreError, Timestamp};
 use partner_core::events::Service;
@@ -21,7 +21,7 @@ use partner_core::{Access, Tenant};
 
 use crate::tx::PgTx;
 use crate::{
-    PostgresStore, branding, customers, endpoints, rails, sessions, signed_quotes, tallies,
+    PostgresStore, branding, config, customers, endpoints, rails, sessions, signed_quotes, tallies,
     transactions,
 };
 
@@ -30,6 +30,17 @@ impl GateReads for PostgresStore {
     async fn gate_now(&self) -> Result<Timestamp, StoreError> {
         let mut conn = self.inner.conn().await?;
         self.instant(&mut conn).await
+    }
+
+    async fn installation_get(&self) -> Result<Installation, StoreError> {
+        if let Some(known) = self.inner.identity.get() {
+            return Ok(Installation(known.clone()));
+        }
+        let mut conn = self.inner.conn().await?;
+        let identity = config::identity(&mut conn).await?;
+        Ok(Installation(
+            self.inner.identity.get_or_init(|| identity).clone(),
+        ))
     }
 
     async fn session_get(

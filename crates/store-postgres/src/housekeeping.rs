@@ -1,30 +1,39 @@
 //! What keeps tables bounded, and rows found by their keys.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use kernel::StoreError;
-use partner_core::ports::Housekeeping;
+use partner_core::events::Service;
+use partner_core::key::KeyUse;
+use partner_core::ports::{Housekeeping, KeySweep, KeysSwept};
 
+use crate::idempotency::Sweep;
 use crate::tx::PgTx;
-use crate::{PostgresStore, answers, errors, idempotency, previews};
+use crate::{PostgresStore, errors, keys, previews};
 
 #[async_trait]
 impl Housekeeping for PostgresStore {
-    async fn idempotency_sweep(&self, age: Duration, limit: u32) -> Result<u64, StoreError> {
+    async fn idempotency_sweep(
+        &self,
+        sweep: &KeySweep,
+        limit: u32,
+    ) -> Result<KeysSwept, StoreError> {
         let mut tx = PgTx::begin(self, "idempotency_sweep").await?;
-        let before = tx.instant().await?.minus(age);
-        let sweeping = sqlx::query(idempotency::SWEEP)
-            .bind(before.millis())
-            .bind(i64::from(limit))
-            .execute(tx.conn());
-        let sweeping = async { sweeping.await.map_err(errors::statement) };
-        let swept = around(Step::SweepDelete, sweeping).await?.rows_affected();
-        let answers = answers::sweep(tx.conn(), before, limit).await?;
-        let previews = previews::sweep(tx.conn(), before, limit).await?;
+        let now = tx.instant().await?;
+        let step = Sweep::of(sweep.service);
+        let mut swept = step.step(tx.conn(), sweep, limit, now).await?;
+        if sweep.service == Service::Gate {
+            let previews = previews::sweep(tx.conn(), now.minus(sweep.age), limit).await?;
+            swept.deleted = swept.deleted.saturating_add(previews);
+            swept.more |= previews >= u64::from(limit);
+        }
         tx.finish().await?;
-        Ok(swept.saturating_add(answers).saturating_add(previews))
+        Ok(swept)
+    }
+
+    async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+        let mut tx = PgTx::begin(self, "key_uses_record").await?;
+        keys::record_uses(tx.conn(), uses).await?;
+        tx.finish().await
     }
 
     async fn gather_statistics(&self) -> Result<u64, StoreError> {

@@ -1,9 +1,96 @@
-//! Idempotency records: found by their scope, swept by their age. The lane writes them.
+//! Idempotency records and stored answers: found by their scope, swept by their expiry. The batch queue writes the former.
+
+use crate::conn::Conn;
+use failpoints::{Step, around};
+use kernel::{StoreError, Timestamp};
+use partner_core::events::Service;
+use partner_core::ports::{KeySweep, KeysSwept};
+
+use crate::errors;
 
 pub(crate) use store_rows::idempotency::opt_answered;
 
-pub(crate) const SWEEP: &str =
-    "DELETE FROM idempotency_keys WHERE (mode, partner_id, route, key) IN (
-         SELECT mode, partner_id, route, key FROM idempotency_keys
-         WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
-     )";
+/// The statements of a sweep over one table. It goes along the instants at which records were made, a bounded number of records at a
+/// time, because what expires is not in the order of any index: settings change.
+pub(crate) struct Sweep {
+    /// The instant of one of the records: that after the first $3.
+    pub(crate) reached: &'static str,
+    pub(crate) delete: &'static str,
+    pub(crate) left: &'static str,
+}
+
+macro_rules! sweep_of {
+    ($table:literal) => {
+        Sweep {
+            reached: concat!(
+                "SELECT created_at FROM ", $table, "
+         WHERE created_at > $1 AND created_at <= $2 ORDER BY created_at LIMIT 1 OFFSET $3"
+            ),
+            delete: concat!(
+                "DELETE FROM ", $table, " WHERE (mode, partner_id, route, key) IN (
+         SELECT mode, partner_id, route, key FROM ", $table, "
+         WHERE created_at > $2 AND created_at <= $3 AND mode = $1 AND CASE WHEN expires_at > created_at THEN expires_at ELSE created_at + 86400000 END <= $4
+         FOR UPDATE SKIP LOCKED
+     )"
+            ),
+            left: concat!(
+                "SELECT EXISTS (SELECT 1 FROM ", $table, "
+         WHERE created_at > $2 AND created_at <= $3 AND mode = $1)"
+            ),
+        }
+    };
+}
+
+pub(crate) const KEYS: Sweep = sweep_of!("idempotency_keys");
+pub(crate) const ANSWERS: Sweep = sweep_of!("answers");
+
+impl Sweep {
+    pub(crate) const fn of(service: Service) -> Self {
+        match service {
+            Service::Pools => KEYS,
+            Service::Gate => ANSWERS,
+        }
+    }
+
+    pub(crate) async fn step(
+        &self,
+        conn: &mut Conn,
+        sweep: &KeySweep,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<KeysSwept, StoreError> {
+        let after = sweep.after.map_or(i64::MIN, Timestamp::millis);
+        let up_to = now
+            .minus(sweep.age)
+            .max(sweep.after.unwrap_or(now.minus(sweep.age)));
+        let reached: Option<i64> = sqlx::query_scalar(self.reached)
+            .bind(after)
+            .bind(up_to.millis())
+            .bind(i64::from(limit.saturating_sub(1)))
+            .fetch_optional(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let reached_at = reached.and_then(Timestamp::from_millis).unwrap_or(up_to);
+        let deleting = sqlx::query(self.delete)
+            .bind(sweep.mode.as_str())
+            .bind(after)
+            .bind(reached_at.millis())
+            .bind(now.minus(sweep.grace).millis())
+            .execute(&mut *conn);
+        let deleting = async { deleting.await.map_err(errors::statement) };
+        let deleted = around(Step::SweepDelete, deleting).await?.rows_affected();
+        let left: bool = sqlx::query_scalar(self.left)
+            .bind(sweep.mode.as_str())
+            .bind(after)
+            .bind(reached_at.millis())
+            .fetch_one(conn)
+            .await
+            .map_err(errors::statement)?;
+        Ok(KeysSwept {
+            deleted,
+            reached: reached_at,
+            more: reached.is_some(),
+            left,
+        })
+    }
+}

@@ -1,5 +1,7 @@
 //! The batched writes: five exchanges with the server, whatever the batch's size.
 //!
+//! A batch of the lane leaves out partners whose books another transaction holds, so that nobody waits for them but they.
+//!
 //! Begin; take the books of the batch's partners; read everything with the clock, one row for each
 //! command; decide; write everything that was opened, and count it; commit. Sets travel as arrays,
 //! one for each column.
@@ -7,19 +9,22 @@
 pub(crate) mod load;
 pub(crate) mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
+use partner_core::PartnerId;
 use pools_core::books::{Command, Outcome, Refusal};
 use pools_core::ports::{CLOCK_TOLERANCE, DecideBatch, NewQuote, QuoteBooks, TransactBooks};
 use pools_core::quote::Quote;
-use sqlx::{Postgres, Transaction};
 
+use crate::books::{Held, Locks};
 use crate::clock::StoreClock;
-use crate::{PostgresStore, errors, quotes};
+use crate::conn::Conn;
+use crate::pool::Tx;
+use crate::{PostgresStore, books, errors, quotes};
 
 #[async_trait]
 impl QuoteBooks for PostgresStore {
@@ -29,15 +34,9 @@ impl QuoteBooks for PostgresStore {
             return Ok(Vec::new());
         }
         let clock = &self.inner.clock;
-        let mut conn = self.inner.conn().await?;
+        let mut conn = self.inner.writing_conn().await?;
         let measured = Measured::begin("quotes_open");
-        let inserting = quotes::insert_all(
-            &mut conn,
-            batch,
-            clock.given(),
-            clock.last(),
-            CLOCK_TOLERANCE,
-        );
+        let inserting = quotes::insert_all(&mut conn, batch, clock.instants(), CLOCK_TOLERANCE);
         let mut opened = None;
         let committing = async {
             opened = Some(around(Step::QuoteInsert, inserting).await?);
@@ -63,17 +62,62 @@ impl TransactBooks for PostgresStore {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
+        let mut tx = self.inner.write().await?;
+        let measured = Measured::begin("transact");
+        let held = lock(&mut tx, mode, batch, Locks::Wait).await?;
+        self.transact_held(tx, measured, (mode, batch, &held), decide)
+            .await
+    }
+
+    async fn transact_unlocked(
+        &self,
+        batch: &[Command],
+        decide: DecideBatch,
+    ) -> Result<Vec<Option<Result<Outcome, Refusal>>>, StoreError> {
+        let Some(mode) = one_mode(batch)? else {
+            return Ok(Vec::new());
+        };
         let mut tx = self.inner.lane().await?;
-        let mut measured = Measured::begin("transact");
-        let partners = load::partners(batch);
-        let locking = crate::books::hold(&mut tx, mode, &partners);
-        let held = around(Step::TransactLock, locking).await?;
-        let loading = load::load(&self.inner, &mut tx, mode, batch, &held);
+        let measured = Measured::begin("transact");
+        let held = lock(&mut tx, mode, batch, Locks::Skip).await?;
+        let locked = locked(&mut tx, mode, batch, &held).await?;
+        if locked.is_empty() {
+            let decided = self.transact_held(tx, measured, (mode, batch, &held), decide);
+            return Ok(decided.await?.into_iter().map(Some).collect());
+        }
+        let is_locked = |command: &&Command| locked.contains(&command.scope.tenant.partner);
+        let free: Vec<Command> = batch
+            .iter()
+            .filter(|one| !is_locked(one))
+            .cloned()
+            .collect();
+        if free.is_empty() {
+            tx.rollback().await.map_err(errors::statement)?;
+            return Ok(batch.iter().map(|_| None).collect());
+        }
+        let decided = self.transact_held(tx, measured, (mode, &free, &held), decide);
+        let mut decided = decided.await?.into_iter();
+        let each = batch
+            .iter()
+            .map(|one| (!is_locked(&one)).then(|| decided.next()));
+        Ok(each.map(Option::flatten).collect())
+    }
+}
+
+impl PostgresStore {
+    /// The rest of a batch whose partners' books are held.
+    async fn transact_held(
+        &self,
+        mut tx: Tx,
+        mut measured: Measured,
+        (mode, batch, held): (Mode, &[Command], &BTreeMap<PartnerId, Held>),
+        decide: DecideBatch,
+    ) -> Result<Vec<Result<Outcome, Refusal>>, StoreError> {
+        let loading = load::load(&self.inner, &mut tx, mode, batch, held);
         let mut loaded = around(Step::TransactLoad, loading).await?;
         let lane = Lane {
             mode,
             now: loaded.now,
-            expired: loaded.now.minus(self.inner.options.idempotency_ttl),
         };
         let judging = async { Ok::<_, StoreError>(decide(&mut loaded.books, batch, lane.now)) };
         let outcomes = around(Step::TransactChecks, judging).await?;
@@ -91,7 +135,34 @@ impl TransactBooks for PostgresStore {
     }
 }
 
-async fn committing(tx: Transaction<'static, Postgres>) -> Result<(), StoreError> {
+async fn lock(
+    tx: &mut Conn,
+    mode: Mode,
+    batch: &[Command],
+    locks: Locks,
+) -> Result<BTreeMap<PartnerId, Held>, StoreError> {
+    let partners = load::partners(batch);
+    let locking = books::hold(tx, mode, &partners, locks);
+    around(Step::TransactLock, locking).await
+}
+
+/// The partners of a batch whose books another transaction holds. Only a batch that did not get all of its books asks.
+async fn locked(
+    tx: &mut Conn,
+    mode: Mode,
+    batch: &[Command],
+    held: &BTreeMap<PartnerId, Held>,
+) -> Result<BTreeSet<PartnerId>, StoreError> {
+    let is_held = |name: &str| held.keys().any(|partner| partner.as_str() == name);
+    let mut missing = load::partners(batch);
+    missing.retain(|name| !is_held(name));
+    if missing.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    books::existing(tx, mode, &missing).await
+}
+
+async fn committing(tx: Tx) -> Result<(), StoreError> {
     let committing = async { tx.commit().await.map_err(errors::commit) };
     around(Step::TransactCommit, committing).await
 }
@@ -112,6 +183,4 @@ fn one_mode(batch: &[Command]) -> Result<Option<Mode>, StoreError> {
 struct Lane {
     mode: Mode,
     now: Timestamp,
-    /// Idempotency records made at this instant or earlier no longer count.
-    expired: Timestamp,
 }

@@ -1,12 +1,13 @@
 //! Accounts and entries: rows in and out.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use kernel::{Asset, Cas, StoreError, Timestamp};
 use partner_core::Tenant;
+use pools_core::commitment::{Amounts, Range, Recount};
 use pools_core::ledger::{Account, Entry, Mark};
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage, LedgerTx};
-use sqlx::PgConnection;
 
 use crate::row::{Columns, key};
 use crate::tx::PgTx;
@@ -15,7 +16,7 @@ use crate::{commitments, deposits, errors};
 pub(crate) use store_rows::ledger::{account_of, entry_of};
 
 pub(crate) async fn account(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     asset: Asset,
 ) -> Result<Option<Account>, StoreError> {
@@ -35,7 +36,7 @@ pub(crate) async fn account(
 
 /// An account and a page of its entries. To be called within one snapshot.
 pub(crate) async fn page(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     asset: Asset,
     filter: &LedgerFilter,
@@ -90,7 +91,7 @@ pub(crate) const PAGE: &str =
 /// The last entry made at an instant or earlier; zero where there is none. Instants never
 /// decrease along the sequence, which has no gaps, so it is found by halving.
 pub(crate) async fn last_up_to(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     account: &Account,
     at: Timestamp,
@@ -146,9 +147,35 @@ impl LedgerTx for PgTx {
         &mut self,
         who: &Tenant,
         asset: Asset,
-        settled_after: Timestamp,
-    ) -> Result<i128, StoreError> {
-        commitments::refundable(self.holding(who).await?, who, asset, settled_after).await
+        range: Range,
+        limit: u32,
+    ) -> Result<Amounts, StoreError> {
+        commitments::refundable(self.holding(who).await?, who, asset, range, limit).await
+    }
+
+    async fn recount_get(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+    ) -> Result<Option<Recount>, StoreError> {
+        commitments::recount(self.holding(who).await?, who, asset).await
+    }
+
+    async fn recount_put(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        recount: &Recount,
+    ) -> Result<(), StoreError> {
+        commitments::put_recount(self.holding(who).await?, who, asset, recount).await
+    }
+
+    async fn commitment_get(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+    ) -> Result<Option<i64>, StoreError> {
+        commitments::get(self.holding(who).await?, who, asset).await
     }
 
     async fn commitment_put(
@@ -176,7 +203,7 @@ impl LedgerTx for PgTx {
 
 /// Moves an account on from where the rules saw it, or makes it with its first entry.
 async fn put_account(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     before: &Account,
     mark: &Mark,
@@ -207,7 +234,7 @@ const FIRST_ENTRY: &str =
 const NEXT_ENTRY: &str = "UPDATE accounts SET available = $4, sequence = $5
      WHERE mode = $1 AND partner_id = $2 AND asset = $3 AND sequence = $6";
 
-async fn insert(conn: &mut PgConnection, who: &Tenant, entry: &Entry) -> Result<(), StoreError> {
+async fn insert(conn: &mut Conn, who: &Tenant, entry: &Entry) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO ledger_entries (mode, partner_id, id, asset, debit, credit, amount, reason, account_sequence,
                                      balance_after, reference, trade_id, part, created_at)

@@ -1,39 +1,33 @@
 //! Opening a database: connections, clock, the schema's version.
 
 use std::fmt;
-use std::str::FromStr as _;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use instruments::store::waiting;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::{ConnectOptions as _, Connection as _, PgConnection, Postgres, Transaction};
+use store_rows::schema::Migrated;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use crate::access::Cache;
 use crate::clock::StoreClock;
+use crate::conn::Conn;
 use crate::deliveries::Watchers;
-use crate::{errors, schema};
+use crate::health::{Alarm, Prober};
+use crate::hosts::{Hosts, Timeouts, UnreadUrl};
+use crate::pool::{Pool, Pooled, Tx};
+use crate::schema;
 
-/// How long a caller waits for a connection: as long as for a statement.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a program that starts waits for the server.
-const STARTING: Duration = Duration::from_secs(5);
-/// A connection that has not been used for so long is asked whether it still is one.
-const IDLE: Duration = Duration::from_secs(1);
 /// The pools' names in metrics.
 const POOL: &str = "server";
 const LANES: &str = "lanes";
 /// As many lanes as are worth having, each with a connection: while one waits for the server, the
 /// other works; more would make batches smaller.
 pub const LANE_COUNT: u32 = 2;
-/// Statements kept prepared on a connection: all there are.
-const STATEMENTS: usize = 256;
-/// The setting of a database URL that says otherwise.
-const STATEMENTS_SETTING: &str = "statement-cache-capacity";
+/// Audits and exports are waited for so long: a statement of theirs may read the whole database.
+const LONG_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// What a transaction begins with, in one exchange. Set for the transaction alone, so that it holds
 /// behind a pooler that hands out connections by transaction. Writes look up what they touch, by
@@ -60,6 +54,10 @@ pub struct Options {
     pub idempotency_ttl: Duration,
     /// How many connections are held at most.
     pub connections: u32,
+    /// How long the server is waited for.
+    pub timeouts: Timeouts,
+    /// The process's clock: how much time has passed here, by which ages are counted and jumps of the server's clock found.
+    pub process: Arc<dyn Clock>,
     /// For tests: what counts instead of the server's clock.
     pub clock: Option<Arc<dyn Clock>>,
 }
@@ -70,6 +68,7 @@ impl fmt::Debug for Options {
             .field("velocity_window", &self.velocity_window)
             .field("idempotency_ttl", &self.idempotency_ttl)
             .field("connections", &self.connections)
+            .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()
     }
 }
@@ -82,15 +81,19 @@ pub struct PostgresStore {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pool: PgPool,
-    /// Connections of the lanes' own. A pool hands out its connections in turn, and on each the
-    /// lanes' statements would have to be planned, a tenth of a second while many wait.
-    lanes: Option<PgPool>,
-    connect: PgConnectOptions,
+    pool: Pool,
+    /// Connections of the lanes' own. On every other one the lanes' statements would have to be planned
+    /// first, a tenth of a second while many wait.
+    lanes: Option<Pool>,
+    hosts: Hosts,
+    alarm: Arc<Alarm>,
+    prober: AbortHandle,
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
     pub(crate) access: Mutex<Cache>,
     pub(crate) watchers: Watchers,
+    /// What names the installation, once it was read.
+    pub(crate) identity: OnceLock<String>,
 }
 
 impl PostgresStore {
@@ -101,21 +104,36 @@ impl PostgresStore {
     /// where the URL is none, or where the schema is another than this program's: it says what to
     /// run.
     pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
-        let connect = connect(url)?;
-        let mut conn = reach(&connect).await?;
+        let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
+        let alarm = Alarm::new();
+        let mut conn = hosts.connect(options.timeouts, &alarm).await?;
         schema::check(&mut conn).await?;
-        let clock = StoreClock::start(options.clock.clone(), &mut conn).await?;
-        conn.close().await.map_err(errors::statement)?;
-        let (pool, lanes) = pools(&options, &connect);
+        let clock = StoreClock::start(
+            options.clock.clone(),
+            Arc::clone(&options.process),
+            &mut conn,
+        )
+        .await?;
+        conn.close().await;
+        let (pool, lanes) = pools(&options, &hosts, &alarm);
+        let prober = Prober {
+            hosts: hosts.clone(),
+            timeouts: options.timeouts,
+            alarm: Arc::clone(&alarm),
+            pools: std::iter::once(&pool).chain(&lanes).cloned().collect(),
+        };
         Ok(Self {
             inner: Arc::new(Inner {
                 pool,
                 lanes,
-                connect,
+                hosts,
+                prober: tokio::spawn(prober.run()).abort_handle(),
+                alarm,
                 clock,
                 options,
                 access: Mutex::default(),
                 watchers: Watchers::default(),
+                identity: OnceLock::new(),
             }),
         })
     }
@@ -124,29 +142,33 @@ impl PostgresStore {
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
-    pub async fn migrate(url: &str) -> Result<(), StoreError> {
-        let mut conn = reach(&connect(url)?).await?;
-        schema::migrate(&mut conn).await?;
-        conn.close().await.map_err(errors::statement)
+    pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
+        let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
+        let mut conn = hosts.connect(Timeouts::default(), &Alarm::new()).await?;
+        let link = conn.link()?;
+        // A migration may rebuild a table.
+        let migrated = timeout(LONG_TIMEOUT, schema::migrate(link)).await;
+        let migrated = migrated.map_err(StoreError::unavailable)??;
+        conn.close().await;
+        Ok(migrated)
     }
 
-    /// Can the driver read this URL? Whether a server is there is found by opening.
-    #[must_use]
-    pub fn reads(url: &str) -> bool {
-        connect(url).is_ok()
+    /// Can this URL be used? Whether a server is there is found by opening.
+    ///
+    /// # Errors
+    /// [`UnreadUrl`], which says what is wrong with it and repeats nothing of it.
+    pub fn check_url(url: &str) -> Result<(), UnreadUrl> {
+        Hosts::parse(url).map(drop)
     }
 
     /// How many connections are in use, and how many are idle.
     #[must_use]
     pub fn connections(&self) -> Vec<(&'static str, u64, u64)> {
         let Inner { pool, lanes, .. } = &*self.inner;
-        let pools = [(POOL, pool)].into_iter();
-        let pools = pools.chain(lanes.iter().map(|lanes| (LANES, lanes)));
-        let counted = pools.map(|(name, pool)| {
-            let idle = u64::try_from(pool.num_idle()).unwrap_or(u64::MAX);
-            (name, u64::from(pool.size()).saturating_sub(idle), idle)
-        });
-        counted.collect()
+        std::iter::once(pool)
+            .chain(lanes)
+            .map(Pool::figures)
+            .collect()
     }
 
     /// How far the store's clock is ahead of the server's; zero unless that one was set back.
@@ -155,8 +177,16 @@ impl PostgresStore {
         self.inner.clock.ahead()
     }
 
+    /// How far the server's clock jumped ahead of the time that has passed; zero unless that is being refused.
+    #[must_use]
+    pub fn clock_jump(&self) -> Duration {
+        let jump = self.inner.clock.watch().jump();
+        jump.map_or(Duration::ZERO, |jump| jump.span())
+    }
+
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
+        self.inner.prober.abort();
         if let Some(lanes) = &self.inner.lanes {
             lanes.close().await;
         }
@@ -164,62 +194,57 @@ impl PostgresStore {
     }
 }
 
-impl Inner {
-    /// A connection for a statement of its own.
-    pub(crate) async fn conn(&self) -> Result<PoolConnection<Postgres>, StoreError> {
-        let conn = waiting(POOL, self.pool.acquire()).await;
-        conn.map_err(errors::statement)
-    }
-
-    /// A write transaction.
-    pub(crate) async fn write(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
-        self.begin(WRITING).await
-    }
-
-    /// A write transaction of a lane.
-    pub(crate) async fn lane(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
-        match &self.lanes {
-            Some(lanes) => begin(LANES, lanes, WRITING).await,
-            None => self.write().await,
-        }
-    }
-
-    /// Several reads of one snapshot.
-    pub(crate) async fn snapshot(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
-        self.begin(SNAPSHOT).await
-    }
-
-    /// The same for a reader who takes long.
-    pub(crate) async fn long_snapshot(&self) -> Result<Transaction<'static, Postgres>, StoreError> {
-        self.begin(LONG_SNAPSHOT).await
-    }
-
-    /// A connection for a long look at everything, beside the pool.
-    pub(crate) async fn auditor(&self) -> Result<PgConnection, StoreError> {
-        self.connect.connect().await.map_err(errors::statement)
-    }
-
-    async fn begin(
-        &self,
-        opening: &'static str,
-    ) -> Result<Transaction<'static, Postgres>, StoreError> {
-        begin(POOL, &self.pool, opening).await
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.prober.abort();
     }
 }
 
-/// Begins in a task of its own, which runs to its end whatever becomes of the caller: dropped
-/// while the server answers, the driver would hand the connection to the next borrower inside
-/// the open transaction, and what that one writes would never be committed.
-async fn begin(
-    name: &'static str,
-    pool: &PgPool,
-    opening: &'static str,
-) -> Result<Transaction<'static, Postgres>, StoreError> {
-    let pool = pool.clone();
-    let beginning = tokio::spawn(async move { pool.begin_with(opening).await });
-    let begun = waiting(name, beginning).await;
-    let begun = begun.map_err(StoreError::unexpected)?;
-    begun.map_err(errors::statement)
+impl Inner {
+    /// A connection for a statement of its own.
+    pub(crate) async fn conn(&self) -> Result<Pooled, StoreError> {
+        self.pool.acquire().await
+    }
+
+    /// A connection for a write that commits by itself.
+    pub(crate) async fn writing_conn(&self) -> Result<Pooled, StoreError> {
+        self.alarm.admit()?;
+        self.conn().await
+    }
+
+    /// A write transaction.
+    pub(crate) async fn write(&self) -> Result<Tx, StoreError> {
+        self.alarm.admit()?;
+        Tx::begin(&self.pool, WRITING).await
+    }
+
+    /// A write transaction of a lane.
+    pub(crate) async fn lane(&self) -> Result<Tx, StoreError> {
+        self.alarm.admit()?;
+        Tx::begin(self.lanes.as_ref().unwrap_or(&self.pool), WRITING).await
+    }
+
+    /// Several reads of one snapshot.
+    pub(crate) async fn snapshot(&self) -> Result<Tx, StoreError> {
+        Tx::begin(&self.pool, SNAPSHOT).await
+    }
+
+    /// The same for a reader who takes long.
+    pub(crate) async fn long_snapshot(&self) -> Result<Tx, StoreError> {
+        let mut snapshot = Tx::begin(&self.pool, LONG_SNAPSHOT).await?;
+        snapshot.wait_at_most(LONG_TIMEOUT);
+        Ok(snapshot)
+    }
+
+    /// A connection for a long look at everything, beside the pool.
+    pub(crate) async fn auditor(&self) -> Result<Conn, StoreError> {
+        let mut conn = self
+            .hosts
+            .connect(self.options.timeouts, &self.alarm)
+            .await?;
+        conn.wait_at_most(LONG_TIMEOUT);
+        Ok(conn)
+    }
 }
 
 pub(crate) const AUDIT: &str = LONG_SNAPSHOT;
@@ -227,73 +252,16 @@ pub(crate) const AUDIT: &str = LONG_SNAPSHOT;
 #[async_trait]
 impl Readiness for PostgresStore {
     async fn ready(&self) -> Result<(), StoreError> {
-        let mut conn = self.inner.conn().await?;
-        schema::check(&mut conn).await.map_err(|fault| match fault {
-            StoreError::Unexpected(source) => StoreError::Unavailable(source),
-            fault => fault,
-        })
-    }
-}
-
-fn connect(url: &str) -> Result<PgConnectOptions, StoreError> {
-    let options = PgConnectOptions::from_str(url).map_err(StoreError::unexpected)?;
-    // Nothing here is a float, and a pooler knows that parameter only when told.
-    let options = options
-        .application_name("penstock")
-        .extra_float_digits(None);
-    Ok(if url.contains(STATEMENTS_SETTING) {
-        options
-    } else {
-        options.statement_cache_capacity(STATEMENTS)
-    })
-}
-
-/// A connection beside the pool, which would try again and again and not say why there is none.
-async fn reach(to: &PgConnectOptions) -> Result<PgConnection, StoreError> {
-    let away = |why: &dyn fmt::Display| {
-        let (host, port) = (to.get_host(), to.get_port());
-        StoreError::unavailable(format!("the server at {host}:{port}: {why}"))
-    };
-    match tokio::time::timeout(STARTING, to.connect()).await {
-        Err(late) => Err(away(&late)),
-        Ok(Ok(conn)) => Ok(conn),
-        Ok(Err(error)) => match errors::statement(error) {
-            StoreError::Unavailable(source) => Err(away(&source)),
-            fault => Err(fault),
-        },
+        self.inner.alarm.ready().await
     }
 }
 
 /// Of the connections there may be, each lane gets one for itself where as many are left for all else.
-fn pools(options: &Options, connect: &PgConnectOptions) -> (PgPool, Option<PgPool>) {
-    let of = |many| pool(many).connect_lazy_with(connect.clone());
+fn pools(options: &Options, hosts: &Hosts, alarm: &Arc<Alarm>) -> (Pool, Option<Pool>) {
+    let of = |name, size| Pool::new(name, size, hosts, options.timeouts, alarm);
     let rest = options.connections.saturating_sub(LANE_COUNT);
     if rest < LANE_COUNT {
-        return (of(options.connections), None);
+        return (of(POOL, options.connections), None);
     }
-    (of(rest), Some(of(LANE_COUNT)))
-}
-
-fn pool(connections: u32) -> PgPoolOptions {
-    PgPoolOptions::new()
-        .max_connections(connections)
-        .acquire_timeout(PATIENCE)
-        .test_before_acquire(false)
-        .before_acquire(|conn, about| {
-            Box::pin(async move {
-                if about.idle_for < IDLE {
-                    return Ok(true);
-                }
-                is_fresh(conn).await
-            })
-        })
-}
-
-/// Does the connection answer, outside any transaction? Inside one the two would differ.
-async fn is_fresh(conn: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    use sqlx::{Executor as _, Row as _};
-    let row = conn
-        .fetch_one(sqlx::raw_sql("SELECT now() = statement_timestamp()"))
-        .await?;
-    row.try_get(0)
+    (of(POOL, rest), Some(of(LANES, LANE_COUNT)))
 }

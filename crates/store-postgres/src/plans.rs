@@ -137,21 +137,8 @@ async fn assert_touches_little(
     statement: &str,
     parameters: &str,
 ) {
-    run(conn, &format!("{opening}; PREPARE planned AS {statement}")).await;
-    let explaining = format!("EXPLAIN (ANALYZE, BUFFERS) EXECUTE planned({parameters})");
-    let lines: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explaining))
-        .fetch_all(&mut *conn)
-        .await
-        .unwrap();
-    run(conn, "ROLLBACK; DEALLOCATE planned").await;
-    let plan = lines.join("\n");
-    let touched = lines.iter().find(|line| line.contains("Buffers: "));
-    let touched: u64 = touched
-        .unwrap()
-        .split([' ', '='])
-        .filter_map(|word| word.parse::<u64>().ok())
-        .sum();
-    assert!(touched <= TOUCHED, "{touched}\n{statement}\n{plan}");
+    let touched = touched(conn, opening, statement, parameters).await;
+    assert!(touched <= TOUCHED, "{touched}\n{statement}");
 }
 
 #[tokio::test]
@@ -195,6 +182,8 @@ async fn whole_keys_are_looked_up_before_anything_is_known() {
         run(&mut conn, crate::open::WRITING).await;
         for statement in [
             books::HOLD,
+            books::HOLD_UNLOCKED,
+            books::EXISTING,
             load::READ,
             load::TRADES,
             write::WRITE,
@@ -337,10 +326,13 @@ async fn reads(conn: &mut PgConnection) {
 }
 
 async fn writes(conn: &mut PgConnection) {
+    use crate::idempotency::Sweep;
     use crate::lane::{load, write};
     use crate::{
-        answers, books, commitments, customers, idempotency, quotes, sessions, transactions,
+        answers, books, commitments, customers, quote_retention, quotes, sessions, transactions,
+        velocity,
     };
+    use partner_core::events::Service;
     let loaded = [
         "quotes_key",
         "idempotency_keys_key",
@@ -351,14 +343,19 @@ async fn writes(conn: &mut PgConnection) {
     ];
     for (statement, indexes) in [
         (books::HOLD, &["books_key"][..]),
+        (books::HOLD_UNLOCKED, &["books_key"][..]),
+        (books::EXISTING, &["books_key"][..]),
         (quotes::FIND, &["quotes_key"]),
         (load::READ, &loaded),
         (load::TRADES, &["trades_one_per_quote"]),
         (write::WRITE, &["quotes_key", "accounts_key", "books_key"]),
-        (
-            commitments::REFUNDABLE_FIAT,
-            &["trades_settled", "trades_list_status"],
-        ),
+        (commitments::SETTLED_FIAT, &["trades_settled"]),
+        (commitments::RESERVED_FIAT, &["trades_list_status"]),
+        (commitments::RESERVED_CRYPTO, &["trades_list_status"]),
+        (velocity::OLDEST, &["trades_list"]),
+        (velocity::NEWEST, &["trades_list"]),
+        (quote_retention::NEXT, &["quotes_key"]),
+        (quote_retention::DELETE, &["quotes_key"]),
         (sessions::FIND, &["sessions_key"]),
         (sessions::APPLY, &["sessions_key"]),
         (transactions::FIND, &["transactions_key"]),
@@ -371,17 +368,65 @@ async fn writes(conn: &mut PgConnection) {
         assert_looked_up(conn, statement, indexes).await;
     }
     run(conn, "COMMIT").await;
-    for (statement, indexes) in [
+    for (service, table) in [
+        (Service::Pools, "idempotency_keys"),
+        (Service::Gate, "answers"),
+    ] {
+        let sweep = Sweep::of(service);
+        let created = format!("{table}_created_at");
+        for (statement, parameters) in [
+            (sweep.reached, "0, 9000000, 99"),
+            (sweep.delete, "'test', 0, 100100, 9000000"),
+            (sweep.left, "'test', 0, 100100"),
+        ] {
+            let opening = crate::open::WRITING;
+            run(conn, opening).await;
+            assert_looked_up(conn, statement, &[&created]).await;
+            run(conn, "ROLLBACK").await;
+            assert_touches_little(conn, opening, statement, parameters).await;
+        }
+    }
+    steps(conn).await;
+}
+
+/// Of ten thousand trades of a partner that a step could read, it touches those that it is allowed.
+async fn steps(conn: &mut PgConnection) {
+    use crate::lane::load;
+    use crate::{commitments, velocity};
+    const PAGES_OF_A_HUNDRED: u64 = 150;
+    let trades = "'test', 'p050'";
+    let read = "'test', ARRAY['p050'], ARRAY[NULL::uuid], ARRAY['r'], ARRAY['k'], ARRAY['EUR'], ARRAY['USDT'], ARRAY[true], \
+         9000000, 0, 0, ARRAY[true]";
+    for (statement, parameters) in [
+        (velocity::OLDEST, format!("{trades}, 0, 9000000")),
+        (velocity::NEWEST, format!("{trades}, 0, 9000000")),
         (
-            idempotency::SWEEP,
-            ["idempotency_keys_created_at", "idempotency_keys_key"],
+            commitments::SETTLED_FIAT,
+            format!("{trades}, 'EUR-', 0, 9000000, 0"),
         ),
-        (answers::SWEEP, ["answers_created_at", "answers_key"]),
+        (load::READ, read.to_owned()),
     ] {
         let opening = crate::open::WRITING;
-        run(conn, opening).await;
-        assert_looked_up(conn, statement, &indexes).await;
-        run(conn, "ROLLBACK").await;
-        assert_touches_little(conn, opening, statement, "9000000, 100").await;
+        let few = touched(conn, opening, statement, &format!("{parameters}, 99")).await;
+        let many = touched(conn, opening, statement, &format!("{parameters}, 99999")).await;
+        assert!(few <= PAGES_OF_A_HUNDRED, "{few}\n{statement}");
+        assert!(
+            many > few * 2,
+            "all of them are more: {many}, {few}\n{statement}"
+        );
     }
+}
+
+/// The pages that a statement touches.
+async fn touched(conn: &mut PgConnection, opening: &str, statement: &str, parameters: &str) -> u64 {
+    run(conn, &format!("{opening}; PREPARE planned AS {statement}")).await;
+    let explaining = format!("EXPLAIN (ANALYZE, BUFFERS) EXECUTE planned({parameters})");
+    let lines: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explaining))
+        .fetch_all(&mut *conn)
+        .await
+        .unwrap();
+    run(conn, "ROLLBACK; DEALLOCATE planned").await;
+    let touched = lines.iter().find(|line| line.contains("Buffers: "));
+    let numbers = touched.unwrap().split([' ', '=']);
+    numbers.filter_map(|word| word.parse::<u64>().ok()).sum()
 }

@@ -1,5 +1,6 @@
 //! Locked previews: rows in and out.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::PreviewTx;
@@ -7,7 +8,6 @@ use gate_core::preview::{Preview, PreviewId};
 use gate_core::session::SessionId;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use sqlx::PgConnection;
 use store_rows::previews::preview;
 
 use crate::errors;
@@ -42,11 +42,7 @@ impl PreviewTx for PgTx {
     }
 }
 
-async fn find(
-    conn: &mut PgConnection,
-    who: &Tenant,
-    id: PreviewId,
-) -> Result<Option<Preview>, StoreError> {
+async fn find(conn: &mut Conn, who: &Tenant, id: PreviewId) -> Result<Option<Preview>, StoreError> {
     let row = sqlx::query(
         "SELECT partner_id, id, side, currency, asset, amount, created_at, expires_at, session_id, used_at
          FROM quote_previews WHERE mode = $1 AND partner_id = $2 AND id = $3",
@@ -61,11 +57,7 @@ async fn find(
         .transpose()
 }
 
-async fn insert(
-    conn: &mut PgConnection,
-    who: &Tenant,
-    preview: &Preview,
-) -> Result<(), StoreError> {
+async fn insert(conn: &mut Conn, who: &Tenant, preview: &Preview) -> Result<(), StoreError> {
     let bound = &preview.bound;
     sqlx::query(
         "INSERT INTO quote_previews (mode, partner_id, id, side, currency, asset, amount, created_at, expires_at)
@@ -87,7 +79,7 @@ async fn insert(
 }
 
 async fn note(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: PreviewId,
     session: SessionId,
@@ -110,7 +102,7 @@ async fn note(
 
 /// Deletes the oldest previews that were made, and have expired, before an instant; how many.
 pub(crate) async fn sweep(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     before: Timestamp,
     limit: u32,
 ) -> Result<u64, StoreError> {

@@ -1,17 +1,19 @@
 //! What the operator's tools read and write in one transaction.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, Service};
 use partner_core::gate::GateProfile;
-use partner_core::key::{KeyHash, KeyId, KeyRecord, NewKey};
+use partner_core::key::{KeyHash, KeyId, KeyRecord, KeyTerms, NewKey};
 use partner_core::pools::{Pool, PoolId, PoolsProfile};
 use partner_core::ports::ProvisionTx;
 use partner_core::{Partner, PartnerId, Tenant};
 
 use crate::tx::PgTx;
-use crate::{endpoints, gate, keys, partners, pools};
+use crate::{deposit_claims, endpoints, gate, keys, partners, pools};
 
 #[async_trait]
 impl ProvisionTx for PgTx {
@@ -22,6 +24,14 @@ impl ProvisionTx for PgTx {
     async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError> {
         self.reconfigured = true;
         pools::put(self.conn(), mode, pool).await
+    }
+
+    async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError> {
+        partners::ids(self.conn(), mode).await
+    }
+
+    async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError> {
+        pools::all(self.conn(), mode).await
     }
 
     async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError> {
@@ -50,6 +60,17 @@ impl ProvisionTx for PgTx {
         self.reconfigured = true;
         self.hold_known(who).await?;
         pools::profile_put(self.conn(), who, profile).await
+    }
+
+    async fn pools_profiles_all(
+        &mut self,
+        mode: Mode,
+    ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError> {
+        pools::profiles_all(self.conn(), mode).await
+    }
+
+    async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        deposit_claims::release(self.conn(), who).await
     }
 
     async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError> {
@@ -99,6 +120,21 @@ impl ProvisionTx for PgTx {
 
     async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError> {
         keys::find(self.conn(), id).await
+    }
+
+    async fn keys_used(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Timestamp>, StoreError> {
+        keys::used(self.conn(), who).await
+    }
+
+    async fn key_describe(
+        &mut self,
+        who: &Tenant,
+        id: KeyId,
+        terms: &KeyTerms,
+    ) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        self.hold_known(who).await?;
+        keys::describe(self.conn(), who, id, terms).await
     }
 
     async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError> {

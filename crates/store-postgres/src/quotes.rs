@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{NewQuote, QuoteTx};
 use pools_core::quote::{Fate, Quote, QuoteId};
-use sqlx::PgConnection;
 use sqlx::types::Uuid;
 use store_rows::quotes::check_new;
 
@@ -19,7 +19,7 @@ use crate::tx::PgTx;
 pub(crate) use store_rows::quotes::{opt_quote, quote};
 
 pub(crate) async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: QuoteId,
 ) -> Result<Option<Quote>, StoreError> {
@@ -29,7 +29,7 @@ pub(crate) async fn find(
 
 /// A quote, and what the server's clock said after it was read.
 pub(crate) async fn find_at(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: QuoteId,
 ) -> Result<Option<(Quote, i64)>, StoreError> {
@@ -53,7 +53,7 @@ pub(crate) async fn find_at(
 /// The clock is read as the row is given out, after the statement's snapshot was taken.
 pub(crate) const FIND: &str =
     "SELECT partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional, dest_address,
-            dest_network, created_at, expires_at, consumed_at, rejected_at,
+            dest_network, created_at, expires_at, consumed_at, rejected_at, mid,
             (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
      FROM quotes WHERE mode = $1 AND partner_id = $2 AND id = $3";
 
@@ -75,6 +75,7 @@ struct Batch<'b> {
     addresses: Vec<Option<&'b str>>,
     dest_networks: Vec<Option<&'static str>>,
     ttls: Vec<i64>,
+    mids: Vec<Option<String>>,
 }
 
 impl<'b> Batch<'b> {
@@ -108,8 +109,19 @@ impl<'b> Batch<'b> {
             .push(destination.map(|at| at.network.as_str()));
         let ttl = i64::try_from(new.ttl.as_millis()).unwrap_or(i64::MAX);
         self.ttls.push(ttl);
+        self.mids.push(terms.mid.map(|mid| mid.to_string()));
         Ok(())
     }
+}
+
+/// The instants that bound the one of a batch.
+pub(crate) struct Instants {
+    /// What counts instead of the server's clock, in tests.
+    pub(crate) given: Option<i64>,
+    /// The last instant used.
+    pub(crate) last: i64,
+    /// The latest instant of the clock that is believed.
+    pub(crate) latest: i64,
 }
 
 /// What inserting a batch has come to.
@@ -122,18 +134,18 @@ pub(crate) struct Opened {
 }
 
 /// Inserts a batch of quotes with one statement that commits by itself, all of them at its instant:
-/// the clock's, or `last` where that is later. Where it is so by more than `tolerance` none is.
+/// the clock's, or `last` where that is later. Inserts nothing if `last` is later by more than `tolerance`, or if the
+/// clock says more than `latest`.
 pub(crate) async fn insert_all(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     batch: &[NewQuote],
-    given: Option<i64>,
-    last: i64,
+    instants: Instants,
     tolerance: Duration,
 ) -> Result<Opened, StoreError> {
     let columns = Batch::of(batch)?;
     let row = sqlx::query(INSERT)
-        .bind(given)
-        .bind(last)
+        .bind(instants.given)
+        .bind(instants.last)
         .bind(i64::try_from(tolerance.as_millis()).unwrap_or(i64::MAX))
         .bind(columns.modes)
         .bind(columns.partners)
@@ -150,6 +162,8 @@ pub(crate) async fn insert_all(
         .bind(columns.addresses)
         .bind(columns.dest_networks)
         .bind(columns.ttls)
+        .bind(columns.mids)
+        .bind(instants.latest)
         .fetch_one(conn)
         .await
         .map_err(errors::commit)?;
@@ -189,16 +203,16 @@ pub(crate) const INSERT: &str = "WITH clock AS MATERIALIZED (
          SELECT base, greatest(base, $2::bigint) AS at FROM clock
      ), written AS (
          INSERT INTO quotes (mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps,
-                             notional, dest_address, dest_network, created_at, expires_at)
+                             notional, dest_address, dest_network, created_at, expires_at, mid)
          SELECT n.mode, n.partner_id, n.id, n.pool, n.side, n.network, n.fiat, n.crypto, n.rate, n.spread_bps,
-                n.fee_bps, n.notional, n.dest_address, n.dest_network, m.at, m.at + n.ttl
+                n.fee_bps, n.notional, n.dest_address, n.dest_network, m.at, m.at + n.ttl, n.mid
          FROM moment AS m
          CROSS JOIN unnest($4::text[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::text[], $10::bigint[],
                            $11::bigint[], $12::text[], $13::smallint[], $14::smallint[], $15::bigint[], $16::text[],
-                           $17::text[], $18::bigint[])
+                           $17::text[], $18::bigint[], $19::text[])
               AS n (mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-                    dest_address, dest_network, ttl)
-         WHERE m.at - m.base <= $3
+                    dest_address, dest_network, ttl, mid)
+         WHERE m.at - m.base <= $3 AND m.base <= $20
          RETURNING 1
      )
      SELECT base, at, (SELECT count(*) FROM written) AS written FROM moment";

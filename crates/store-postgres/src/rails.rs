@@ -1,12 +1,12 @@
 //! Rail records: rows in and out, and the steps of one record.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::RailTx;
 use gate_core::rail::{Asking, RailId, RailRecord, RailStep};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
-use sqlx::PgConnection;
 use store_rows::rails::{check_new, id, record};
 
 use crate::errors;
@@ -54,7 +54,7 @@ impl RailTx for PgTx {
 }
 
 pub(crate) async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: RailId,
 ) -> Result<Option<RailRecord>, StoreError> {
@@ -83,7 +83,7 @@ pub(crate) async fn find(
 
 /// Records that are due, the longest overdue first.
 pub(crate) async fn due(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     now: Timestamp,
     limit: u32,
@@ -107,11 +107,7 @@ pub(crate) async fn due(
 pub(crate) const DUE: &str = "SELECT partner_id, id, kind FROM rail_records
      WHERE mode = $1 AND status = 'processing' AND ask_at <= $2 ORDER BY ask_at LIMIT $3";
 
-async fn insert(
-    conn: &mut PgConnection,
-    who: &Tenant,
-    record: &RailRecord,
-) -> Result<(), StoreError> {
+async fn insert(conn: &mut Conn, who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
     check_new(who, record)?;
     let instructions = record.instructions.as_ref();
     let instructions = instructions.map(|it| json(&it.0)).transpose()?;
@@ -139,7 +135,7 @@ async fn insert(
 }
 
 async fn ask(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: RailId,
     before: &Asking,
@@ -168,7 +164,7 @@ async fn ask(
 }
 
 async fn apply(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: RailId,
     before: &Asking,

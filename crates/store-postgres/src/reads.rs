@@ -1,17 +1,18 @@
 //! Reads that can never write.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use kernel::{Asset, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, Scope};
-use pools_core::books::Answered;
+use partner_core::idempotency::Scope;
+use partner_core::pools::PoolId;
 use pools_core::ledger::Account;
 use pools_core::ports::{
     LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactLook, TransactLooks,
 };
 use pools_core::quote::{Fate, Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
-use sqlx::PgConnection;
+use store_rows::ledger::funds;
 
 use crate::row::{Columns, own_key};
 use crate::{PostgresStore, books, clock, errors, idempotency, ledger, quotes, trades};
@@ -46,9 +47,10 @@ impl PoolsReads for PostgresStore {
         &self,
         who: &Tenant,
         quote: QuoteId,
-    ) -> Result<Option<Trade>, StoreError> {
+    ) -> Result<Option<Seen<Trade>>, StoreError> {
         let mut conn = self.inner.conn().await?;
-        trades::find_by_quote(&mut conn, who, quote).await
+        let found = trades::find_by_quote_at(&mut conn, who, quote).await?;
+        found.map(|(trade, at)| self.seen(trade, at)).transpose()
     }
 
     async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
@@ -92,10 +94,11 @@ impl TransactLooks for PostgresStore {
     async fn transact_look(
         &self,
         scope: &Scope,
+        pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactLook>, StoreError> {
         let mut conn = self.inner.conn().await?;
-        let (mut look, mut at) = look(&mut conn, scope, quote).await?;
+        let (mut look, mut at) = look(&mut conn, scope, pool, quote).await?;
         let consumed = |quote: &Quote| matches!(quote.fate, Fate::Consumed(_));
         if look.quote.as_ref().is_some_and(consumed) {
             look.trade = trades::find_by_quote(&mut conn, &scope.tenant, quote).await?;
@@ -108,14 +111,14 @@ impl TransactLooks for PostgresStore {
 impl PostgresStore {
     /// What was seen when the server's clock said `server`.
     pub(crate) fn seen<T>(&self, value: T, server: i64) -> Result<Seen<T>, StoreError> {
-        let at = self.inner.clock.settle(server, 0)?;
+        let at = self.inner.clock.seen(server, 0)?;
         Ok(Seen { value, at })
     }
 
     /// What has just been seen on a connection, whose server is asked for its clock.
     pub(crate) async fn seen_now<T>(
         &self,
-        conn: &mut PgConnection,
+        conn: &mut Conn,
         value: T,
     ) -> Result<Seen<T>, StoreError> {
         let at = self.instant(conn).await?;
@@ -123,45 +126,51 @@ impl PostgresStore {
     }
 
     /// The instant outside any transaction.
-    pub(crate) async fn instant(&self, conn: &mut PgConnection) -> Result<Timestamp, StoreError> {
+    pub(crate) async fn instant(&self, conn: &mut Conn) -> Result<Timestamp, StoreError> {
         let server = clock::server(conn).await?;
-        self.inner.clock.settle(server, 0)
+        self.inner.clock.seen(server, 0)
     }
 }
 
-/// What the idempotency key was used for, and the quote, from one statement; and what the server's
+/// What the idempotency key was used for, the quote, and the partner's funds in the pool, from one statement; and what the server's
 /// clock said then.
 async fn look(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     scope: &Scope,
+    pool: &PoolId,
     quote: QuoteId,
 ) -> Result<(TransactLook, i64), StoreError> {
     let row = sqlx::query(
-        "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock, i.fingerprint, i.created_at AS answered_at,
+        "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock, i.fingerprint,
+                CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until,
                 q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
-                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at
+                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at, q.mid,
+                f.available AS fiat_available, f.sequence AS fiat_sequence,
+                y.available AS crypto_available, y.sequence AS crypto_sequence, v.total, v.floor
          FROM (SELECT 1) AS one
          LEFT JOIN idempotency_keys AS i ON i.mode = $1 AND i.partner_id = $2 AND i.route = $3 AND i.key = $4
-         LEFT JOIN quotes AS q ON q.mode = $1 AND q.partner_id = $2 AND q.id = $5",
+         LEFT JOIN quotes AS q ON q.mode = $1 AND q.partner_id = $2 AND q.id = $5
+         LEFT JOIN accounts AS f ON f.mode = $1 AND f.partner_id = $2 AND f.asset = $6
+         LEFT JOIN accounts AS y ON y.mode = $1 AND y.partner_id = $2 AND y.asset = $7
+         LEFT JOIN velocity AS v ON v.mode = $1 AND v.partner_id = $2",
     )
     .bind(scope.tenant.mode.as_str())
     .bind(scope.tenant.partner.as_str())
     .bind(&scope.route)
     .bind(scope.key.as_str())
     .bind(own_key(&scope.tenant, quote))
+    .bind(pool.fiat().code())
+    .bind(pool.crypto().code())
     .fetch_one(conn)
     .await
     .map_err(errors::statement)?;
     let answered = idempotency::opt_answered(&Columns::new("idempotency_keys", &row))?;
     let quote = quotes::opt_quote(&Columns::new("quotes", &row), scope.tenant.mode)?;
     let look = TransactLook {
-        answered: answered.map(pair),
+        answered,
         quote,
         trade: None,
+        funds: funds(&Columns::new("accounts", &row), pool)?,
     };
     Ok((look, Columns::new("quotes", &row).integer("clock")?))
-}
-
-fn pair(record: Answered) -> (Fingerprint, Timestamp) {
-    (record.fingerprint, record.created_at)
 }

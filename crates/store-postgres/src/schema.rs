@@ -4,19 +4,27 @@ use std::collections::BTreeSet;
 
 use failpoints::{Step, around};
 use kernel::StoreError;
-use sqlx::migrate::Migrator;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{Connection as _, Executor, PgConnection, Postgres};
+use store_rows::schema::{Applied, Migrated, Standing};
 
+use crate::conn::Conn;
 use crate::errors;
-
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/postgres");
+use crate::migrations::{self, MIGRATOR};
 
 /// Names the lock that migrations hold: "penstock" in a number.
 const LOCK: i64 = 0x7065_6e73_746f_636b;
 
 /// In one transaction, and one after the other: two programs starting at once do not both migrate.
 /// The lock is the transaction's, so it needs no session of its own.
-pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<(), StoreError> {
+pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<Migrated, StoreError> {
+    let applied = applied(&mut *conn).await?;
+    let migrated = migrations::migrated(&applied);
+    match migrations::compare(&applied) {
+        // A program of the release before finds nothing to do.
+        Standing::OneAhead => return Ok(migrated),
+        newer @ Standing::Unknown { .. } => check_standing(newer)?,
+        Standing::Current | Standing::Missing | Standing::Behind { .. } => {}
+    }
     let mut tx = conn.begin().await.map_err(errors::statement)?;
     // What is there already is no news.
     sqlx::query("SET LOCAL client_min_messages = warning")
@@ -33,43 +41,32 @@ pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<(), StoreError> {
         .execute(&mut *tx)
         .await
         .map_err(errors::statement)?;
-    let migrator = Migrator {
-        migrations: MIGRATIONS.migrations.clone(),
-        locking: false,
-        ..Migrator::DEFAULT
-    };
     // `run` itself takes anything that hands out connections, which hides from the compiler that
     // this future can move between threads.
-    let running = migrator.run_direct(None, &mut *tx, false);
+    let running = MIGRATOR.run_direct(None, &mut *tx, false);
     let running = async { running.await.map_err(errors::migration) };
     around(Step::MigrationRun, running).await?;
     let committing = async { tx.commit().await.map_err(errors::commit) };
-    around(Step::MigrationCommit, committing).await
+    around(Step::MigrationCommit, committing).await?;
+    Ok(migrated)
 }
 
-/// Is the schema the one this program knows? Says what to do where it is not.
-pub(crate) async fn check(conn: &mut PgConnection) -> Result<(), StoreError> {
-    let known = MIGRATIONS.iter().map(|migration| migration.version).max();
-    let found = version(conn).await?;
-    match (found, known) {
-        (found, known) if found == known => Ok(()),
-        (None, _) => Err(StoreError::unexpected(
-            "the database has no schema: run `pools-service migrate` first",
-        )),
-        (Some(found), Some(known)) if found < known => Err(StoreError::unexpected(format!(
-            "the database has schema version {found}, this program needs {known}: run `pools-service migrate` first"
-        ))),
-        (Some(found), _) => Err(StoreError::unexpected(format!(
-            "the database has schema version {found}, which this program does not know: it is \
-             older than the program that wrote the database; run the newer one"
-        ))),
+/// May this program work on the schema? Says what to do if it may not.
+pub(crate) async fn check(conn: &mut Conn) -> Result<(), StoreError> {
+    check_standing(migrations::compare(&applied(conn).await?))
+}
+
+fn check_standing(standing: Standing) -> Result<(), StoreError> {
+    match standing.refusal("pools-service migrate") {
+        None => Ok(()),
+        Some(why) => Err(StoreError::unexpected(why)),
     }
 }
 
 /// The names of the constraints and unique indexes that the migrations make.
 pub(crate) fn rules() -> BTreeSet<&'static str> {
     let mut rules = BTreeSet::new();
-    for migration in MIGRATIONS.iter() {
+    for migration in MIGRATOR.iter() {
         let words: Vec<&str> = migration.sql.as_str().split_whitespace().collect();
         for three in words.windows(3) {
             match three {
@@ -86,12 +83,20 @@ pub(crate) fn rules() -> BTreeSet<&'static str> {
     rules
 }
 
-async fn version(conn: &mut PgConnection) -> Result<Option<i64>, StoreError> {
-    let found = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
-        .fetch_one(conn)
+/// The migrations that the database has had.
+async fn applied<'c>(
+    conn: impl Executor<'c, Database = Postgres>,
+) -> Result<Vec<Applied>, StoreError> {
+    let found = sqlx::query_as("SELECT version, description FROM _sqlx_migrations WHERE success")
+        .fetch_all(conn)
         .await;
-    match found {
-        Err(error) if errors::is_no_table(&error) => Ok(None),
-        found => found.map_err(errors::statement),
-    }
+    let found: Vec<(i64, String)> = match found {
+        Err(error) if errors::is_no_table(&error) => Vec::new(),
+        found => found.map_err(errors::statement)?,
+    };
+    let applied = |(version, description)| Applied {
+        version,
+        description,
+    };
+    Ok(found.into_iter().map(applied).collect())
 }

@@ -1,5 +1,6 @@
 //! Sessions: rows in and out, and the steps of one session.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step as Failpoint, around};
 use gate_core::ports::{SessionFilter, SessionTx};
@@ -7,7 +8,6 @@ use gate_core::session::{Flow, Session, SessionId, SessionState, Step};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
-use sqlx::PgConnection;
 use sqlx::types::Uuid;
 use store_rows::sessions::{check_new, session};
 
@@ -48,7 +48,7 @@ impl SessionTx for PgTx {
 }
 
 pub(crate) async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: SessionId,
 ) -> Result<Option<Session>, StoreError> {
@@ -58,7 +58,7 @@ pub(crate) async fn find(
 
 /// A session, and what the server's clock said after it was read.
 pub(crate) async fn find_at(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: SessionId,
 ) -> Result<Option<(Session, i64)>, StoreError> {
@@ -84,12 +84,15 @@ pub(crate) const FIND: &str =
     "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
             user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
             cancelled_at, expired_at, transaction_id,
+            EXISTS (SELECT 1 FROM rail_records AS r
+                    WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                      AND r.status = 'processing') AS payment_in_progress,
             (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
      FROM sessions WHERE mode = $1 AND partner_id = $2 AND id = $3";
 
 /// A page by (`created_at`, id) descending, after a session of the tenant's.
 pub(crate) async fn page(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     filter: &SessionFilter,
     limit: u32,
@@ -124,7 +127,10 @@ pub(crate) async fn page(
 pub(crate) const PAGE: &str =
     "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
             user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
-            cancelled_at, expired_at, transaction_id
+            cancelled_at, expired_at, transaction_id,
+            EXISTS (SELECT 1 FROM rail_records AS r
+                    WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                      AND r.status = 'processing') AS payment_in_progress
      FROM sessions
      WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)
      ORDER BY created_at DESC, id DESC LIMIT $5";
@@ -132,13 +138,16 @@ pub(crate) const PAGE: &str =
 pub(crate) const PAGE_OF_STATUS: &str =
     "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
             user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
-            cancelled_at, expired_at, transaction_id
+            cancelled_at, expired_at, transaction_id,
+            EXISTS (SELECT 1 FROM rail_records AS r
+                    WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                      AND r.status = 'processing') AS payment_in_progress
      FROM sessions
      WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND status = $6
      ORDER BY created_at DESC, id DESC LIMIT $5";
 
 pub(crate) async fn overdue(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     now: Timestamp,
     limit: u32,
@@ -157,10 +166,14 @@ pub(crate) async fn overdue(
 }
 
 pub(crate) const OVERDUE: &str = "SELECT partner_id, id FROM sessions
-     WHERE mode = $1 AND partner_id = $2 AND status = 'open' AND expires_at <= $3 ORDER BY expires_at LIMIT $4";
+     WHERE mode = $1 AND partner_id = $2 AND status = 'open' AND expires_at <= $3
+       AND NOT EXISTS (SELECT 1 FROM rail_records AS r
+                       WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                         AND r.status = 'processing')
+     ORDER BY expires_at LIMIT $4";
 
 pub(crate) async fn overdue_in(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     now: Timestamp,
     limit: u32,
@@ -182,10 +195,14 @@ pub(crate) async fn overdue_in(
 }
 
 pub(crate) const OVERDUE_IN: &str = "SELECT partner_id, id FROM sessions
-     WHERE mode = $1 AND status = 'open' AND expires_at <= $2 ORDER BY expires_at LIMIT $3";
+     WHERE mode = $1 AND status = 'open' AND expires_at <= $2
+       AND NOT EXISTS (SELECT 1 FROM rail_records AS r
+                       WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                         AND r.status = 'processing')
+     ORDER BY expires_at LIMIT $3";
 
 async fn insert(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     session: &Session,
     kyc_package: Option<&Sealed>,
@@ -223,7 +240,7 @@ async fn insert(
 }
 
 async fn apply(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: SessionId,
     step: &Step,
@@ -254,4 +271,9 @@ async fn apply(
 pub(crate) const APPLY: &str =
     "UPDATE sessions SET status = $4, completed_at = $5, cancelled_at = $6, expired_at = $7, transaction_id = $8
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'open'
-       AND coalesce(expires_at > $5, expires_at > $6, expires_at <= $7)";
+       AND (coalesce(expires_at > $5, expires_at > $6, expires_at <= $7)
+                AND NOT EXISTS (SELECT 1 FROM rail_records AS r
+                                WHERE r.mode = $1 AND r.partner_id = $2 AND r.session_id = $3 AND r.status = 'processing')
+            OR EXISTS (SELECT 1 FROM rail_records AS r
+                       WHERE r.mode = $1 AND r.partner_id = $2 AND r.session_id = $3 AND r.transaction_id = $8
+                         AND r.status = 'settled'))";

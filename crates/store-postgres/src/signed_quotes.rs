@@ -1,12 +1,12 @@
 //! Signed quotes: rows in and out.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::SignedQuoteTx;
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use sqlx::PgConnection;
 use store_rows::signed_quotes::{check_new, quote};
 
 use crate::errors;
@@ -45,7 +45,7 @@ impl SignedQuoteTx for PgTx {
 }
 
 pub(crate) async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: SignedQuoteId,
 ) -> Result<Option<SignedQuote>, StoreError> {
@@ -67,11 +67,7 @@ pub(crate) async fn find(
         .transpose()
 }
 
-async fn insert(
-    conn: &mut PgConnection,
-    who: &Tenant,
-    quote: &SignedQuote,
-) -> Result<(), StoreError> {
+async fn insert(conn: &mut Conn, who: &Tenant, quote: &SignedQuote) -> Result<(), StoreError> {
     check_new(who, quote)?;
     let (terms, priced) = (&quote.terms, &quote.terms.priced);
     sqlx::query(
@@ -103,7 +99,7 @@ async fn insert(
 }
 
 async fn consume(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: SignedQuoteId,
     now: Timestamp,

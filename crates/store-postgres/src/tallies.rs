@@ -1,12 +1,12 @@
 //! Tallies of live sessions, one row a partner.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::TallyTx;
 use gate_core::quota::Tally;
 use kernel::{Cas, StoreError};
 use partner_core::Tenant;
-use sqlx::PgConnection;
 use store_rows::tallies::tally;
 
 use crate::errors;
@@ -31,10 +31,7 @@ impl TallyTx for PgTx {
     }
 }
 
-pub(crate) async fn find(
-    conn: &mut PgConnection,
-    who: &Tenant,
-) -> Result<Option<Tally>, StoreError> {
+pub(crate) async fn find(conn: &mut Conn, who: &Tenant) -> Result<Option<Tally>, StoreError> {
     let row = sqlx::query(
         "SELECT partner_id, month, created FROM session_tallies WHERE mode = $1 AND partner_id = $2",
     )
@@ -48,7 +45,7 @@ pub(crate) async fn find(
 }
 
 async fn put(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     before: Option<&Tally>,
     after: &Tally,

@@ -1,5 +1,6 @@
 //! Trades: rows in and out, and the steps of one trade.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step as Failpoint, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
@@ -7,7 +8,6 @@ use partner_core::Tenant;
 use pools_core::ports::{TradeFilter, TradeTx};
 use pools_core::quote::{QuoteId, Side};
 use pools_core::trade::{Lease, Step, Trade, TradeId, TradeStatus};
-use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 use store_rows::trades::Facts;
@@ -17,7 +17,7 @@ use crate::row::{Columns, key, own_key};
 use crate::tx::PgTx;
 
 pub(crate) async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     id: TradeId,
 ) -> Result<Option<Trade>, StoreError> {
@@ -37,21 +37,32 @@ pub(crate) async fn find(
 const FIND: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades WHERE mode = $1 AND partner_id = $2 AND id = $3";
 
 pub(crate) async fn find_by_quote(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     quote: QuoteId,
 ) -> Result<Option<Trade>, StoreError> {
+    let found = find_by_quote_at(conn, who, quote).await?;
+    Ok(found.map(|(trade, _)| trade))
+}
+
+/// Finds a trade with the server's instant, which is read after the statement's snapshot was taken.
+pub(crate) async fn find_by_quote_at(
+    conn: &mut Conn,
+    who: &Tenant,
+    quote: QuoteId,
+) -> Result<Option<(Trade, i64)>, StoreError> {
     let Some(key) = own_key(who, quote) else {
         return Ok(None);
     };
     let row = sqlx::query(
         "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
                 dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-                returned_at, attempts, lease_token, lease_until
+                returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate,
+                (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
          FROM trades WHERE mode = $1 AND partner_id = $2 AND quote_id = $3",
     )
     .bind(who.mode.as_str())
@@ -60,7 +71,11 @@ pub(crate) async fn find_by_quote(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| trade(&row, who.mode)).transpose()
+    let Some(row) = row else {
+        return Ok(None);
+    };
+    let clock = Columns::new("trades", &row).integer("clock")?;
+    Ok(Some((trade(&row, who.mode)?, clock)))
 }
 
 pub(crate) fn trade(row: &PgRow, mode: Mode) -> Result<Trade, StoreError> {
@@ -76,7 +91,7 @@ struct Range {
 
 /// A cursor and an upper bound are both an exclusive upper pair; the smaller one holds.
 async fn range(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     filter: &TradeFilter,
 ) -> Result<Option<Range>, StoreError> {
@@ -98,7 +113,7 @@ async fn range(
 
 /// A page by (`created_at`, id) descending: one statement and one index per combination of filters.
 pub(crate) async fn page(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     filter: &TradeFilter,
     limit: u32,
@@ -133,7 +148,7 @@ pub(crate) async fn page(
 pub(crate) const PAGE: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades
      WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND created_at >= $5
      ORDER BY created_at DESC, id DESC LIMIT $6";
@@ -141,7 +156,7 @@ pub(crate) const PAGE: &str =
 pub(crate) const PAGE_OF_SIDE: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades
      WHERE mode = $1 AND partner_id = $2 AND side = $7 AND (created_at, id) < ($3, $4) AND created_at >= $5
      ORDER BY created_at DESC, id DESC LIMIT $6";
@@ -149,7 +164,7 @@ pub(crate) const PAGE_OF_SIDE: &str =
 pub(crate) const PAGE_OF_STATUS: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades
      WHERE mode = $1 AND partner_id = $2 AND status = $7 AND (created_at, id) < ($3, $4) AND created_at >= $5
      ORDER BY created_at DESC, id DESC LIMIT $6";
@@ -157,7 +172,7 @@ pub(crate) const PAGE_OF_STATUS: &str =
 pub(crate) const PAGE_OF_SIDE_AND_STATUS: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades
      WHERE mode = $1 AND partner_id = $2 AND side = $7 AND status = $8
        AND (created_at, id) < ($3, $4) AND created_at >= $5
@@ -220,43 +235,72 @@ impl TradeTx for PgTx {
         Ok(self.noting(Cas::from_rows(rows)?))
     }
 
+    async fn trade_rest(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        lease: Lease,
+    ) -> Result<Cas, StoreError> {
+        let Some(key) = own_key(who, id) else {
+            return Ok(Cas::Lost);
+        };
+        let rows = sqlx::query(
+            "UPDATE trades SET lease_until = $5
+             WHERE mode = $1 AND partner_id = $2 AND id = $3 AND lease_token = $4",
+        )
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .bind(lease.token.cast_signed())
+        .bind(lease.until.millis())
+        .execute(self.holding(who).await?)
+        .await
+        .map_err(errors::statement)?
+        .rows_affected();
+        Ok(self.noting(Cas::from_rows(rows)?))
+    }
+
     async fn trade_apply(
         &mut self,
         who: &Tenant,
         before: &Trade,
-        step: &Step,
+        steps: &[Step],
         token: u64,
     ) -> Result<Cas, StoreError> {
-        let Some(key) = own_key(who, before.id) else {
+        let (Some(key), Some(last)) = (own_key(who, before.id), steps.last()) else {
             return Ok(Cas::Lost);
         };
-        let applying = apply(self.holding(who).await?, who, key, before, step, token);
+        let applying = apply(self.holding(who).await?, who, key, before, last, token);
         let applied = around(Failpoint::TradeApply, applying).await?;
         if self.noting(applied) == Cas::Lost {
             return Ok(Cas::Lost);
         }
-        log_transition(self.conn(), who, key, before, step).await?;
-        count(self.conn(), who, before.state.status(), step.state.status()).await?;
-        let (from, to) = (before.state.status(), step.state.status());
-        self.measured.step(from.as_str(), to.as_str(), 1);
+        let mut from = before.state.status();
+        for step in steps {
+            let to = step.state.status();
+            log_transition(self.conn(), who, key, (from, to), step.reached_at(before)).await?;
+            self.measured.step(from.as_str(), to.as_str(), 1);
+            from = to;
+        }
+        count(self.conn(), who, before.state.status(), from).await?;
         Ok(Cas::Won)
     }
 }
 
 /// Repeats in its WHERE what the rules decided on; a settlement, once written, stays.
 async fn apply(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     key: Uuid,
     before: &Trade,
-    step: &Step,
+    last: &Step,
     token: u64,
 ) -> Result<Cas, StoreError> {
-    let facts = Facts::of(&step.state);
+    let facts = Facts::of(&last.state);
     let rows = sqlx::query(
         "UPDATE trades
          SET status = $6, settled_at = $7, fill = $8, released_at = $9, failed_at = $10, returned_at = $11,
-             lease_token = NULL, lease_until = NULL
+             fill_rate = $12, lease_token = NULL, lease_until = NULL
          WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = $4 AND lease_token = $5
            AND (settled_at IS NULL OR settled_at = $7)",
     )
@@ -265,12 +309,13 @@ async fn apply(
     .bind(key)
     .bind(before.state.status().as_str())
     .bind(token.cast_signed())
-    .bind(step.state.status().as_str())
+    .bind(last.state.status().as_str())
     .bind(facts.settled_at.map(Timestamp::millis))
     .bind(facts.fill)
     .bind(facts.released_at.map(Timestamp::millis))
     .bind(facts.failed_at.map(Timestamp::millis))
     .bind(facts.returned_at.map(Timestamp::millis))
+    .bind(facts.fill_rate)
     .execute(conn)
     .await
     .map_err(errors::statement)?
@@ -279,11 +324,11 @@ async fn apply(
 }
 
 async fn log_transition(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     key: Uuid,
-    before: &Trade,
-    step: &Step,
+    (from, to): (TradeStatus, TradeStatus),
+    at: Timestamp,
 ) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO trade_transitions (mode, partner_id, trade_id, from_status, to_status, created_at)
@@ -292,9 +337,9 @@ async fn log_transition(
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())
     .bind(key)
-    .bind(before.state.status().as_str())
-    .bind(step.state.status().as_str())
-    .bind(Facts::of(&step.state).reached_at.unwrap_or(before.created_at).millis())
+    .bind(from.as_str())
+    .bind(to.as_str())
+    .bind(at.millis())
     .execute(conn)
     .await
     .map_err(errors::statement)?;
@@ -303,7 +348,7 @@ async fn log_transition(
 
 /// Counts the step in the partner's books, which are held.
 async fn count(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     from: TradeStatus,
     to: TradeStatus,

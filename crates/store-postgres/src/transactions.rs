@@ -1,12 +1,12 @@
 //! Transactions: rows in and out.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use failpoints::{Step, around};
 use gate_core::ports::{TransactionFilter, TransactionTx};
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use sqlx::PgConnection;
 use sqlx::types::Uuid;
 use store_rows::transactions::{check_new, transaction};
 
@@ -38,7 +38,7 @@ impl TransactionTx for PgTx {
 }
 
 pub(crate) async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     refid: RefId,
 ) -> Result<Option<Transaction>, StoreError> {
@@ -63,7 +63,7 @@ pub(crate) const FIND: &str =
 
 /// A page by (`created_at`, id) descending, after a transaction of the tenant's.
 pub(crate) async fn page(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     filter: &TransactionFilter,
     limit: u32,
@@ -126,7 +126,7 @@ pub(crate) const PAGE_OF_SESSION: &str =
      ORDER BY created_at DESC, id DESC LIMIT $5";
 
 async fn insert(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     transaction: &Transaction,
 ) -> Result<(), StoreError> {
@@ -161,7 +161,7 @@ async fn insert(
 }
 
 async fn end(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     refid: RefId,
     state: TransactionState,

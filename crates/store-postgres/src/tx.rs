@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use failpoints::{Step, around};
@@ -12,15 +13,20 @@ use partner_core::key::KeyId;
 use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
 use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
-use sqlx::{PgConnection, Postgres, Transaction};
 
-use crate::books::{self, Held};
+use crate::books::{self, Held, Locks};
+use crate::conn::Conn;
 use crate::open::Inner;
+use crate::pool::Tx;
 use crate::{PostgresStore, clock, commitments, config, errors};
+
+/// How often a transaction that holds one partner's books tries to take another's, and the wait after each try.
+const TRIES_FOR_ANOTHER: u32 = 10;
+const WAIT_FOR_ANOTHER: Duration = Duration::from_millis(10);
 
 /// Dropped without commit, it rolls back.
 pub(crate) struct PgTx {
-    tx: Transaction<'static, Postgres>,
+    tx: Tx,
     inner: Arc<Inner>,
     name: &'static str,
     /// The books it holds, or has looked for in vain.
@@ -64,13 +70,13 @@ impl PgTx {
         })
     }
 
-    pub(crate) fn conn(&mut self) -> &mut PgConnection {
+    pub(crate) fn conn(&mut self) -> &mut Conn {
         &mut self.tx
     }
 
     /// The connection, holding the partner's books from here to the end: nobody else writes the
     /// partner's money, or changes what the partner may do, meanwhile.
-    pub(crate) async fn holding(&mut self, who: &Tenant) -> Result<&mut PgConnection, StoreError> {
+    pub(crate) async fn holding(&mut self, who: &Tenant) -> Result<&mut Conn, StoreError> {
         self.hold(who).await?;
         Ok(&mut self.tx)
     }
@@ -80,11 +86,34 @@ impl PgTx {
         if let Some(held) = self.held.get(who) {
             return Ok(held.is_some());
         }
-        let mut found = books::hold(&mut self.tx, who.mode, &[who.partner.as_str()]).await?;
-        let held = found.remove(&who.partner);
+        let held = if self.held.values().any(Option::is_some) {
+            self.hold_another(who).await?
+        } else {
+            let partners = [who.partner.as_str()];
+            let found = books::hold(&mut self.tx, who.mode, &partners, Locks::Wait);
+            found.await?.remove(&who.partner)
+        };
         self.floor = self.floor.max(held.map_or(0, |held| held.at));
         self.held.insert(who.clone(), held);
         Ok(held.is_some())
+    }
+
+    /// Takes the books of one more partner. It waits a moment only, because the partners whose books it holds already wait
+    /// with it; then the whole transaction is to be run again.
+    async fn hold_another(&mut self, who: &Tenant) -> Result<Option<Held>, StoreError> {
+        let partners = [who.partner.as_str()];
+        for _ in 0..TRIES_FOR_ANOTHER {
+            let found = books::hold(&mut self.tx, who.mode, &partners, Locks::Skip);
+            if let Some(held) = found.await?.remove(&who.partner) {
+                return Ok(Some(held));
+            }
+            let existing = books::existing(&mut self.tx, who.mode, &partners);
+            if existing.await?.is_empty() {
+                return Ok(None);
+            }
+            tokio::time::sleep(WAIT_FOR_ANOTHER).await;
+        }
+        Err(StoreError::Retry)
     }
 
     /// Opens the books of a partner who may be new, and takes them.
@@ -140,13 +169,22 @@ impl PgTx {
     pub(crate) async fn finish(mut self) -> Result<(), StoreError> {
         let now = match self.used {
             Some(now) => now,
-            None => self.instant().await?,
+            // It has dated nothing, so it goes through while the clock is not believed.
+            None => {
+                let server = clock::server(&mut self.tx).await?;
+                self.inner.clock.seen(server, self.floor)?
+            }
+        };
+        let version = if self.reconfigured {
+            Some(config::draw(&mut self.tx).await?)
+        } else {
+            None
         };
         for (who, _) in self.held.iter().filter(|(_, held)| held.is_some()) {
-            books::keep(&mut self.tx, who, now, self.reconfigured).await?;
+            books::keep(&mut self.tx, who, now, version).await?;
         }
-        if self.reconfigured {
-            config::raise(&mut self.tx).await?;
+        if let Some(version) = version {
+            config::put(&mut self.tx, version).await?;
         }
         let (queued, inner, tx) = (self.queued, self.inner, self.tx);
         let committing = async { tx.commit().await.map_err(errors::commit) };

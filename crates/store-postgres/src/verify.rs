@@ -15,9 +15,10 @@ use futures_util::TryStreamExt as _;
 use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
-use sqlx::{Connection as _, PgConnection, SqlSafeStr};
+use sqlx::SqlSafeStr;
 use store_rows::verify::{self, Ask, Look, Snapshot, Statements, Tell};
 
+use crate::conn::Conn;
 use crate::open::AUDIT;
 use crate::row::Columns;
 use crate::tx::PgTx;
@@ -37,13 +38,13 @@ impl Audit for PostgresStore {
         progress: &AuditProgress<'_>,
     ) -> Result<AuditReport, StoreError> {
         let mut conn = self.inner.auditor().await?;
-        let mut snapshot = conn.begin_with(AUDIT).await.map_err(errors::statement)?;
-        let server = clock::server(&mut snapshot).await?;
-        let now = self.inner.clock.settle(server, 0)?;
-        let mut seen = Seen(&mut snapshot);
+        conn.run(AUDIT).await.map_err(errors::statement)?;
+        let server = clock::server(&mut conn).await?;
+        let now = self.inner.clock.seen(server, 0)?;
+        let mut seen = Seen(&mut conn);
         let report = verify::audit(&mut seen, &STATEMENTS, sealer, progress, now).await?;
-        snapshot.rollback().await.map_err(errors::statement)?;
-        conn.close().await.map_err(errors::statement)?;
+        conn.run("ROLLBACK").await.map_err(errors::statement)?;
+        conn.close().await;
         Ok(report)
     }
 
@@ -55,7 +56,7 @@ impl Audit for PostgresStore {
 }
 
 /// The database as the snapshot of a connection has it.
-struct Seen<'c>(&'c mut PgConnection);
+struct Seen<'c>(&'c mut Conn);
 
 #[async_trait]
 impl Snapshot for Seen<'_> {

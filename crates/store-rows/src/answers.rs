@@ -12,5 +12,6 @@ pub fn kept(row: &dyn Row) -> Result<Kept, StoreError> {
         fingerprint: Fingerprint(row.digest("fingerprint")?),
         answer: Sealed(row.bytes("answer")?.to_vec()),
         created_at: row.instant("created_at")?,
+        expires_at: row.instant("answered_until")?,
     })
 }

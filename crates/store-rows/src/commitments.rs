@@ -1,6 +1,7 @@
-//! What accounts are committed to.
+//! Contingent credits.
 
 use kernel::StoreError;
+use pools_core::commitment::{Amounts, Recount};
 
 use crate::Row;
 
@@ -8,8 +9,22 @@ use crate::Row;
 const WHOLE: i128 = 100_000_000;
 
 /// A sum of amounts whose wholes and rests were summed apart: together they might not fit.
-pub fn refundable(row: &dyn Row) -> Result<i128, StoreError> {
+pub fn amounts(row: &dyn Row) -> Result<Amounts, StoreError> {
     let (whole, rest) = (row.integer("whole")?, row.integer("rest")?);
     let units = i128::from(whole).saturating_mul(WHOLE);
-    Ok(units.saturating_add(rest.into()))
+    Ok(Amounts {
+        amount: units.saturating_add(rest.into()),
+        reached: row.opt_instant("reached")?,
+    })
+}
+
+/// How far a recount has come.
+pub fn recount(row: &dyn Row) -> Result<Recount, StoreError> {
+    Ok(Recount {
+        begun_at: row.instant("begun_at")?,
+        ended_at: row.opt_instant("ended_at")?,
+        settled: row.instant("settled")?,
+        reserved: row.instant("reserved")?,
+        total: row.integer("total")?,
+    })
 }

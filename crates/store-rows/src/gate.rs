@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kernel::StoreError;
-use partner_core::gate::GateProfile;
+use partner_core::gate::{GateProfile, create_session_limit};
 use partner_core::origin::Origin;
 
 use crate::{Row, json};
@@ -25,6 +25,7 @@ pub fn profile(row: &dyn Row) -> Result<GateProfile, StoreError> {
         rails: row.flag("rails")?,
         preview_locks: row.flag("preview_locks")?,
         live_session_quota: row.opt_count("live_session_quota")?,
+        create_session_limit: row.opt_parsed("create_session_limit", create_session_limit)?,
     })
 }
 

@@ -14,5 +14,7 @@ pub fn record(row: &dyn Row, mode: Mode) -> Result<KeyRecord, StoreError> {
         generated: row.flag("generated")?,
         created_at: row.instant("created_at")?,
         revoked_at: row.opt_instant("revoked_at")?,
+        label: row.opt_string("label")?,
+        expires_at: row.opt_instant("expires_at")?,
     })
 }

@@ -1,15 +1,49 @@
 //! Accounts and entries.
 
-use kernel::{Mode, StoreError};
+use kernel::{Asset, Mode, StoreError};
+use partner_core::pools::PoolId;
+use pools_core::books::Funds;
 use pools_core::ledger::{Account, AccountKind, Entry, Mark, Part, Reason, Transfer};
 
 use crate::Row;
+use crate::velocity::opt_velocity;
 
 pub fn account_of(row: &dyn Row) -> Result<Account, StoreError> {
     let asset = row.asset("asset")?;
     Ok(Account {
         available: row.amount("available", asset)?,
         sequence: row.integer("sequence")?,
+    })
+}
+
+/// The columns of a pool's accounts, where a row shows both beside something else: balance and
+/// sequence number.
+pub const FIAT: (&str, &str) = ("fiat_available", "fiat_sequence");
+pub const CRYPTO: (&str, &str) = ("crypto_available", "crypto_sequence");
+
+/// An account of such columns, if the outer join has found one.
+pub fn opt_account(
+    row: &dyn Row,
+    asset: Asset,
+    (available, sequence): (&'static str, &'static str),
+) -> Result<Option<Account>, StoreError> {
+    let Some(available) = row.opt_amount(available, asset)? else {
+        return Ok(None);
+    };
+    let sequence = row.integer(sequence)?;
+    Ok(Some(Account {
+        available,
+        sequence,
+    }))
+}
+
+/// What a partner could spend in a pool, from a row that shows both accounts and the running total.
+pub fn funds(row: &dyn Row, pool: &PoolId) -> Result<Funds, StoreError> {
+    let fiat = opt_account(row, pool.fiat(), FIAT)?;
+    let crypto = opt_account(row, pool.crypto(), CRYPTO)?;
+    Ok(Funds {
+        accounts: fiat.into_iter().chain(crypto).collect(),
+        velocity: opt_velocity(row)?,
     })
 }
 

@@ -20,6 +20,7 @@ pub fn pool(row: &dyn Row) -> Result<Pool, StoreError> {
         id: row.parsed("id", PoolId::parse)?,
         networks: row.parsed("networks", networks)?,
         available: row.flag("available")?,
+        native_addresses: row.flag("native_addresses")?,
     })
 }
 

@@ -1,8 +1,8 @@
 //! Quotes, and the terms that stand on quotes and trades alike.
 
-use kernel::{Mode, Rate, StoreError};
+use kernel::{Mid, Mode, Rate, StoreError};
 use partner_core::pools::{Network, PoolId};
-use pools_core::destination::{DestNetwork, Destination, EvmAddress};
+use pools_core::destination::{DeliveryAddress, DestNetwork, Destination};
 use pools_core::ports::NewQuote;
 use pools_core::quote::{Fate, Quote, Side, Terms};
 
@@ -45,6 +45,7 @@ pub fn terms(row: &dyn Row) -> Result<Terms, StoreError> {
         fiat: row.amount("fiat", pool.fiat())?,
         crypto: row.amount("crypto", pool.crypto())?,
         rate: row.parsed("rate", Rate::parse)?,
+        mid: row.opt_parsed("mid", Mid::parse)?,
         spread_bps: row.small("spread_bps")?,
         fee_bps: row.small("fee_bps")?,
         notional: row.integer("notional")?,
@@ -53,7 +54,7 @@ pub fn terms(row: &dyn Row) -> Result<Terms, StoreError> {
 }
 
 fn destination(row: &dyn Row) -> Result<Option<Destination>, StoreError> {
-    let address = row.opt_parsed("dest_address", |text| EvmAddress::parse(text).ok())?;
+    let address = row.opt_parsed("dest_address", DeliveryAddress::stored)?;
     let network = row.opt_parsed("dest_network", DestNetwork::parse)?;
     match (address, network) {
         (None, None) => Ok(None),

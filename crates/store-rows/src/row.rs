@@ -108,6 +108,10 @@ impl dyn Row + '_ {
         self.opt_digest(column)?.ok_or_else(|| self.bad(column))
     }
 
+    pub fn opt_bytes(&self, column: &'static str) -> Result<Option<&[u8]>, StoreError> {
+        self.opt(column, self.as_bytes(column))
+    }
+
     pub fn opt_digest(&self, column: &'static str) -> Result<Option<[u8; 32]>, StoreError> {
         self.opt(column, self.as_bytes(column))?
             .map(|bytes| bytes.try_into().map_err(|_| self.bad(column)))

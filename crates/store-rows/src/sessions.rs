@@ -30,6 +30,7 @@ pub fn session(row: &dyn Row, mode: Mode) -> Result<Session, StoreError> {
         created_at: row.instant("created_at")?,
         expires_at: row.instant("expires_at")?,
         state: state(row, mode)?,
+        payment_in_progress: row.flag("payment_in_progress")?,
     })
 }
 

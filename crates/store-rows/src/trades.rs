@@ -1,6 +1,7 @@
 //! Trades: what their rows say, and the columns that a state stands in.
 
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mid, Mode, StoreError, Timestamp};
+use pools_core::engine::EngineName;
 use pools_core::quote::Side;
 use pools_core::trade::{Lease, Settlement, Trade, TradeState, TradeStatus};
 
@@ -21,6 +22,7 @@ pub fn trade(row: &dyn Row, mode: Mode) -> Result<Trade, StoreError> {
         id: row.id("id", mode)?,
         quote: row.id("quote_id", mode)?,
         terms,
+        engine: row.opt_parsed("engine", EngineName::parse)?,
         reserved,
         created_at: row.instant("created_at")?,
         state: state(row)?,
@@ -29,11 +31,21 @@ pub fn trade(row: &dyn Row, mode: Mode) -> Result<Trade, StoreError> {
     })
 }
 
+/// How many trades an engine holds.
+pub fn held(row: &dyn Row) -> Result<(EngineName, u64), StoreError> {
+    Ok((
+        row.parsed("engine", EngineName::parse)?,
+        row.count("trades")?,
+    ))
+}
+
 fn state(row: &dyn Row) -> Result<TradeState, StoreError> {
     let status = row.parsed("status", TradeStatus::parse)?;
+    let rate = row.opt_parsed("fill_rate", Mid::parse)?;
     let settlement = match (row.opt_instant("settled_at")?, row.opt_string("fill")?) {
-        (None, None) => None,
-        (Some(at), Some(fill)) => Some(Settlement { at, fill }),
+        (None, None) if rate.is_none() => None,
+        (None, None) => return Err(row.bad("fill_rate")),
+        (Some(at), Some(fill)) => Some(Settlement { at, fill, rate }),
         (Some(_), None) | (None, Some(_)) => return Err(row.bad("fill")),
     };
     let released = row.opt_instant("released_at")?;
@@ -72,6 +84,7 @@ fn lease(row: &dyn Row) -> Result<Option<Lease>, StoreError> {
 pub struct Facts<'s> {
     pub settled_at: Option<Timestamp>,
     pub fill: Option<&'s str>,
+    pub fill_rate: Option<String>,
     pub released_at: Option<Timestamp>,
     pub failed_at: Option<Timestamp>,
     pub returned_at: Option<Timestamp>,
@@ -86,9 +99,11 @@ impl<'s> Facts<'s> {
         let fill = state
             .settlement()
             .map(|settlement| settlement.fill.as_str());
+        let rate = state.settlement().and_then(|settlement| settlement.rate);
         let facts = Self {
             settled_at,
             fill,
+            fill_rate: rate.map(|rate| rate.to_string()),
             ..Self::default()
         };
         match state {

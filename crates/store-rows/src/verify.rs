@@ -174,6 +174,7 @@ pub async fn audit(
         sealer,
         progress,
         now,
+        older_seals: 0,
         report: AuditReport::default(),
     };
     work.run().await?;
@@ -188,6 +189,8 @@ struct Work<'a> {
     progress: &'a AuditProgress<'a>,
     /// The store's clock when the audit began.
     now: Timestamp,
+    /// Sealed values that another key than the current one sealed.
+    older_seals: u64,
     report: AuditReport,
 }
 
@@ -205,7 +208,10 @@ impl<'a> Work<'a> {
         self.rows().await?;
         self.previews().await?;
         self.rails().await?;
-        self.seals().await
+        self.seals().await?;
+        let figure = ("sealed_with_older_keys", self.older_seals.to_string());
+        self.report.figures.push(figure);
+        Ok(())
     }
 
     async fn ask(&mut self, invariant: &'static str, ask: Ask) -> Result<(), StoreError> {

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Mode, StoreError};
 use partner_core::key::{KeyHash, KeyId};
 use partner_core::origin::Origin;
 use partner_core::pools::Pool;
-use partner_core::ports::Directory;
+use partner_core::ports::{Directory, LONGEST_CACHED};
 use partner_core::{Access, PartnerId};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -24,14 +25,21 @@ use crate::{SqliteStore, config, errors, gate, pools};
 /// Accesses kept for the lane; past this many all are dropped.
 const CACHED: usize = 10_000;
 
-/// Accesses as of one number of the configuration.
+/// Accesses as of one version of the configuration, none older than [`LONGEST_CACHED`].
 ///
 /// The lane reads that number inside its transaction. Nobody else can write meanwhile, so while
 /// it stands, so does everything cached under it.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     version: i64,
-    by_key: HashMap<KeyId, Arc<Access>>,
+    by_key: HashMap<KeyId, Cached>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    /// When the read began, on the process's monotonic clock.
+    read_at: Duration,
+    access: Arc<Access>,
 }
 
 #[async_trait]
@@ -43,11 +51,13 @@ impl Directory for SqliteStore {
     ) -> Result<Option<Arc<Access>>, StoreError> {
         let mut conn = self.inner.reader().await?;
         let row = sqlx::query(
-            "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
+            "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at, k.label,
+                    k.expires_at,
                     p.name AS partner_name, p.status AS partner_status,
                     a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
                     a.funding_reference, a.terms, g.enabled AS gate_enabled, g.allowed_domains, g.flow_sessions,
-                    g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota
+                    g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota,
+                    g.create_session_limit
              FROM api_keys AS k
              JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id
              LEFT JOIN pools_profiles AS a ON a.mode = k.mode AND a.partner_id = k.partner_id
@@ -94,8 +104,9 @@ impl Inner {
         mode: Mode,
         wanted: &BTreeSet<KeyId>,
     ) -> Result<BTreeMap<KeyId, Arc<Access>>, StoreError> {
+        let now = self.clock.elapsed();
         let version = config::version(conn).await?;
-        let mut found = self.cached(version, wanted);
+        let mut found = self.cached(version, wanted, now);
         let missing: Vec<String> = wanted
             .iter()
             .filter(|id| id.mode() == mode && !found.contains_key(*id))
@@ -103,13 +114,18 @@ impl Inner {
             .collect();
         if !missing.is_empty() {
             let read = read(conn, mode, &missing).await?;
-            self.remember(version, &read);
+            self.remember(version, &read, now);
             found.extend(read.into_iter().map(|access| (access.key.id, access)));
         }
         Ok(found)
     }
 
-    fn cached(&self, version: i64, wanted: &BTreeSet<KeyId>) -> BTreeMap<KeyId, Arc<Access>> {
+    fn cached(
+        &self,
+        version: i64,
+        wanted: &BTreeSet<KeyId>,
+        now: Duration,
+    ) -> BTreeMap<KeyId, Arc<Access>> {
         let mut cache = self.lock_cache();
         if cache.version != version || cache.by_key.len() > CACHED {
             *cache = Cache {
@@ -117,19 +133,22 @@ impl Inner {
                 by_key: HashMap::new(),
             };
         }
-        wanted
-            .iter()
-            .filter_map(|id| Some((*id, Arc::clone(cache.by_key.get(id)?))))
-            .collect()
+        let current = |id: &KeyId| {
+            let cached = cache.by_key.get(id)?;
+            let is_young = now.saturating_sub(cached.read_at) < LONGEST_CACHED;
+            is_young.then(|| (*id, Arc::clone(&cached.access)))
+        };
+        wanted.iter().filter_map(current).collect()
     }
 
-    fn remember(&self, version: i64, read: &[Arc<Access>]) {
+    fn remember(&self, version: i64, read: &[Arc<Access>], read_at: Duration) {
         let mut cache = self.lock_cache();
         if cache.version == version {
-            cache.by_key.extend(
-                read.iter()
-                    .map(|access| (access.key.id, Arc::clone(access))),
-            );
+            let cached = |access: &Arc<Access>| {
+                let access = Arc::clone(access);
+                (access.key.id, Cached { read_at, access })
+            };
+            cache.by_key.extend(read.iter().map(cached));
         }
     }
 
@@ -144,11 +163,13 @@ async fn read(
     ids: &[String],
 ) -> Result<Vec<Arc<Access>>, StoreError> {
     let rows = sqlx::query(
-        "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at,
+        "SELECT k.partner_id, k.id, k.kind, k.prefix, k.last4, k.generated, k.created_at, k.revoked_at, k.label,
+                    k.expires_at,
                 p.name AS partner_name, p.status AS partner_status,
                 a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban,
                 a.funding_reference, a.terms, g.enabled AS gate_enabled, g.allowed_domains, g.flow_sessions,
-                g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota
+                g.kyc_trusted, g.rails, g.preview_locks, g.live_session_quota,
+                    g.create_session_limit
          FROM json_each(?2) AS j
          CROSS JOIN api_keys AS k ON k.mode = ?1 AND k.id = j.value
          CROSS JOIN partners AS p ON p.mode = k.mode AND p.partner_id = k.partner_id

@@ -42,7 +42,9 @@ impl AnswerTx for SqliteTx {
 
 async fn find(conn: &mut SqliteConnection, scope: &Scope) -> Result<Option<Kept>, StoreError> {
     let row = sqlx::query(
-        "SELECT partner_id, key, fingerprint, answer, created_at FROM answers
+        "SELECT partner_id, key, fingerprint, answer, created_at,
+            CASE WHEN expires_at > created_at THEN expires_at ELSE created_at + 86400000 END AS answered_until
+     FROM answers
          WHERE mode = ?1 AND partner_id = ?2 AND route = ?3 AND key = ?4",
     )
     .bind(scope.tenant.mode.as_str())
@@ -63,10 +65,11 @@ async fn put(
     expired: Option<Timestamp>,
 ) -> Result<Cas, StoreError> {
     let written = sqlx::query(
-        "INSERT INTO answers (mode, partner_id, route, key, fingerprint, answer, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+        "INSERT INTO answers (mode, partner_id, route, key, fingerprint, answer, created_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?9)
          ON CONFLICT (mode, partner_id, route, key) DO UPDATE SET
-             fingerprint = excluded.fingerprint, answer = excluded.answer, created_at = excluded.created_at
+             fingerprint = excluded.fingerprint, answer = excluded.answer, created_at = excluded.created_at,
+             expires_at = excluded.expires_at
          WHERE answers.created_at = ?8",
     )
     .bind(scope.tenant.mode.as_str())
@@ -77,27 +80,9 @@ async fn put(
     .bind(&kept.answer.0)
     .bind(kept.created_at.millis())
     .bind(expired.map(Timestamp::millis))
+    .bind(kept.expires_at.millis())
     .execute(conn)
     .await
     .map_err(errors::statement)?;
     Cas::from_rows(written.rows_affected())
-}
-
-/// Deletes the oldest answers made before an instant; how many.
-pub(crate) async fn sweep(
-    conn: &mut SqliteConnection,
-    before: Timestamp,
-    limit: u32,
-) -> Result<u64, StoreError> {
-    let swept = sqlx::query(
-        "DELETE FROM answers WHERE rowid IN (
-             SELECT rowid FROM answers WHERE created_at < ?1 ORDER BY created_at LIMIT +?2
-         )",
-    )
-    .bind(before.millis())
-    .bind(limit)
-    .execute(conn)
-    .await
-    .map_err(errors::statement)?;
-    Ok(swept.rows_affected())
 }

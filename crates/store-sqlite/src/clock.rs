@@ -6,16 +6,20 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use kernel::{Clock, StoreError, Timestamp};
+use partner_core::clock::{ClockJump, ClockWatch};
 use pools_core::ports::CLOCK_TOLERANCE;
 use sqlx::SqliteConnection;
 
-use crate::errors;
+use crate::{errors, jumps};
 
 /// The process's clock, held back from ever going backwards: the largest of what it says, the last
 /// instant used, and the last one that any process has stored in this database.
+///
+/// A jump ahead of the time that has passed is not believed: what would write is refused, and reads go by the time passed.
 pub(crate) struct StoreClock {
     process: Arc<dyn Clock>,
     last: AtomicI64,
+    watch: ClockWatch,
 }
 
 impl fmt::Debug for StoreClock {
@@ -32,9 +36,12 @@ impl StoreClock {
         process: Arc<dyn Clock>,
         conn: &mut SqliteConnection,
     ) -> Result<Self, StoreError> {
+        let noted = jumps::read(conn).await?;
+        let watch = ClockWatch::start(process.now(), process.elapsed(), noted.jump);
         Ok(Self {
-            process,
             last: AtomicI64::new(stored(conn).await?),
+            process,
+            watch,
         })
     }
 
@@ -44,14 +51,58 @@ impl StoreClock {
         conn: &mut SqliteConnection,
     ) -> Result<Timestamp, StoreError> {
         self.last.fetch_max(stored(conn).await?, Ordering::AcqRel);
+        self.settle()
+    }
+
+    /// The instant of a transaction that holds the lock and dates nothing.
+    pub(crate) async fn seen(&self, conn: &mut SqliteConnection) -> Result<Timestamp, StoreError> {
+        self.last.fetch_max(stored(conn).await?, Ordering::AcqRel);
         Ok(self.now())
+    }
+
+    /// The instant of something that is written.
+    pub(crate) fn settle(&self) -> Result<Timestamp, StoreError> {
+        let process = self.process.now();
+        self.judge(process).map_err(|jump| refused(&jump))?;
+        Ok(self.take(process))
+    }
+
+    /// Is the process's clock believed?
+    pub(crate) fn judge(&self, process: Timestamp) -> Result<(), ClockJump> {
+        self.watch.judge(process, self.elapsed(), self.last())
+    }
+
+    /// What the process's clock says.
+    pub(crate) fn process(&self) -> Timestamp {
+        self.process.now()
+    }
+
+    pub(crate) const fn watch(&self) -> &ClockWatch {
+        &self.watch
+    }
+
+    fn last(&self) -> Timestamp {
+        let last = self.last.load(Ordering::Acquire);
+        Timestamp::from_millis(last).unwrap_or(Timestamp::EARLIEST)
+    }
+
+    fn take(&self, process: Timestamp) -> Timestamp {
+        let last = self.last.fetch_max(process.millis(), Ordering::AcqRel);
+        Timestamp::from_millis(last).map_or(process, |last| last.max(process))
+    }
+
+    /// The process's monotonic time.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.process.elapsed()
     }
 
     /// The instant of a read.
     pub(crate) fn now(&self) -> Timestamp {
         let process = self.process.now();
-        let last = self.last.fetch_max(process.millis(), Ordering::AcqRel);
-        Timestamp::from_millis(last).map_or(process, |last| last.max(process))
+        match self.judge(process) {
+            Ok(()) => self.take(process),
+            Err(jump) => jump.expected.max(self.last()),
+        }
     }
 
     /// Refuses to trade on a clock that stands still.
@@ -73,6 +124,14 @@ impl StoreClock {
         let last = Timestamp::from_millis(self.last.load(Ordering::Acquire));
         last.map_or(Duration::ZERO, |last| last.since(process))
     }
+}
+
+/// Nothing is stored at an instant that nobody believes.
+pub(crate) fn refused(jump: &ClockJump) -> StoreError {
+    StoreError::unavailable(format!(
+        "the clock jumped {} s ahead of the time that has passed; nothing is stored until it is set right, or an operator runs `penstock clock accept`",
+        jump.span().as_secs()
+    ))
 }
 
 async fn stored(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
@@ -111,6 +170,7 @@ mod tests {
         let clock = StoreClock {
             process: Arc::clone(&machine) as Arc<dyn Clock>,
             last: AtomicI64::new(i64::MIN),
+            watch: ClockWatch::start(machine.now(), machine.elapsed(), None),
         };
         assert_eq!(clock.ahead(), Duration::ZERO, "nothing was asked yet");
         let before = clock.now();

@@ -8,9 +8,11 @@ use std::sync::PoisonError;
 
 use async_trait::async_trait;
 use kernel::{Mode, StoreError};
+use pools_core::engine::EngineName;
 use pools_core::ports::{Figures, TradesStanding};
 use pools_core::trade::TradeStatus;
 use sqlx::SqliteConnection;
+use store_rows::trades::held;
 
 use crate::row::Columns;
 use crate::{SqliteStore, errors};
@@ -51,6 +53,22 @@ impl Figures for SqliteStore {
         };
         *self.lock_tally() = tally;
         Ok(standing)
+    }
+
+    async fn trades_held_elsewhere(
+        &self,
+        mode: Mode,
+        engine: &EngineName,
+    ) -> Result<Vec<(EngineName, u64)>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        let rows = sqlx::query(ELSEWHERE)
+            .bind(mode.as_str())
+            .bind(engine.as_str())
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let held = rows.iter().map(|row| held(&Columns::new("trades", row)));
+        held.collect()
     }
 }
 
@@ -121,6 +139,13 @@ pub(crate) const TRANSITIONS: &str =
          FROM trade_transitions WHERE rowid > ?1 ORDER BY rowid LIMIT +?2
      )
      GROUP BY mode, from_status, to_status";
+
+/// The reserved trades of each partner, found in the list's index.
+pub(crate) const ELSEWHERE: &str = "SELECT t.engine, count(*) AS trades
+     FROM partners AS p
+     CROSS JOIN trades AS t ON t.mode = p.mode AND t.partner_id = p.partner_id AND t.status = 'reserved'
+     WHERE p.mode = ?1 AND t.engine <> ?2
+     GROUP BY t.engine ORDER BY t.engine";
 
 /// Two look-ups in the list's index for each partner, instead of a scan of all trades.
 pub(crate) const OPEN: &str =

@@ -1,7 +1,9 @@
 //! API keys: rows in and out. A key's own text is nowhere.
 
+use std::collections::BTreeMap;
+
 use kernel::{Cas, Mode, StoreError, Timestamp};
-use partner_core::key::{KeyHash, KeyId, KeyRecord, NewKey};
+use partner_core::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
 use partner_core::{PartnerId, Tenant};
 use sqlx::SqliteConnection;
 use store_rows::keys::record;
@@ -14,7 +16,9 @@ pub(crate) async fn list(
     who: &Tenant,
 ) -> Result<Vec<KeyRecord>, StoreError> {
     let rows = sqlx::query(
-        "SELECT partner_id, id, kind, prefix, last4, generated, created_at, revoked_at FROM api_keys
+        "SELECT partner_id, id, kind, prefix, last4, generated, created_at, revoked_at, label,
+                expires_at
+         FROM api_keys
          WHERE mode = ?1 AND partner_id = ?2 ORDER BY created_at, id",
     )
     .bind(who.mode.as_str())
@@ -32,7 +36,9 @@ pub(crate) async fn owner(
     hash: &KeyHash,
 ) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError> {
     let row = sqlx::query(
-        "SELECT mode, partner_id, id, kind, prefix, last4, generated, created_at, revoked_at FROM api_keys
+        "SELECT mode, partner_id, id, kind, prefix, last4, generated, created_at, revoked_at, label,
+                expires_at
+         FROM api_keys
          WHERE hash = ?1",
     )
     .bind(hash.0.as_slice())
@@ -52,7 +58,9 @@ pub(crate) async fn find(
     id: KeyId,
 ) -> Result<Option<(PartnerId, KeyRecord)>, StoreError> {
     let row = sqlx::query(
-        "SELECT partner_id, id, kind, prefix, last4, generated, created_at, revoked_at FROM api_keys
+        "SELECT partner_id, id, kind, prefix, last4, generated, created_at, revoked_at, label,
+                expires_at
+         FROM api_keys
          WHERE mode = ?1 AND id = ?2",
     )
     .bind(id.mode().as_str())
@@ -79,8 +87,9 @@ pub(crate) async fn insert(
         )));
     }
     sqlx::query(
-        "INSERT INTO api_keys (mode, partner_id, id, hash, kind, prefix, last4, generated, created_at, revoked_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO api_keys (mode, partner_id, id, hash, kind, prefix, last4, generated, created_at, revoked_at,
+                               label, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())
@@ -92,6 +101,8 @@ pub(crate) async fn insert(
     .bind(new.record.generated)
     .bind(new.record.created_at.millis())
     .bind(new.record.revoked_at.map(Timestamp::millis))
+    .bind(&new.record.label)
+    .bind(new.record.expires_at.map(Timestamp::millis))
     .execute(conn)
     .await
     .map_err(errors::statement)?;
@@ -114,4 +125,71 @@ pub(crate) async fn revoke(
     .map_err(errors::statement)?
     .rows_affected();
     Cas::from_rows(rows)
+}
+
+/// Replaces the label and the expiry of a key.
+pub(crate) async fn describe(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+    id: KeyId,
+    terms: &KeyTerms,
+) -> Result<(), StoreError> {
+    let described = sqlx::query(
+        "UPDATE api_keys SET label = ?4, expires_at = ?5
+         WHERE mode = ?1 AND partner_id = ?2 AND id = ?3",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .bind(key(id))
+    .bind(&terms.label)
+    .bind(terms.expires_at.map(Timestamp::millis))
+    .execute(conn)
+    .await
+    .map_err(errors::statement)?
+    .rows_affected();
+    if described == 1 {
+        Ok(())
+    } else {
+        Err(errors::rows("api_keys", 1, described))
+    }
+}
+
+/// When the partner's keys were last used.
+pub(crate) async fn used(
+    conn: &mut SqliteConnection,
+    who: &Tenant,
+) -> Result<BTreeMap<KeyId, Timestamp>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT key_id, last_used_at FROM key_uses WHERE mode = ?1 AND partner_id = ?2",
+    )
+    .bind(who.mode.as_str())
+    .bind(who.partner.as_str())
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
+    let rows = rows.iter().map(|row| Columns::new("key_uses", row));
+    rows.map(|row| Ok((row.id("key_id", who.mode)?, row.instant("last_used_at")?)))
+        .collect()
+}
+
+/// Stores last uses.
+pub(crate) async fn record_uses(
+    conn: &mut SqliteConnection,
+    uses: &[KeyUse],
+) -> Result<(), StoreError> {
+    for one in uses {
+        sqlx::query(
+            "INSERT INTO key_uses (mode, partner_id, key_id, last_used_at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (mode, partner_id, key_id)
+             DO UPDATE SET last_used_at = max(last_used_at, excluded.last_used_at)",
+        )
+        .bind(one.who.mode.as_str())
+        .bind(one.who.partner.as_str())
+        .bind(key(one.key))
+        .bind(one.at.millis())
+        .execute(&mut *conn)
+        .await
+        .map_err(errors::statement)?;
+    }
+    Ok(())
 }

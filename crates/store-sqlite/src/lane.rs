@@ -52,8 +52,7 @@ impl TransactBooks for SqliteStore {
         let mut tx = around(Step::TransactLock, self.inner.write()).await?;
         let mut measured = Measured::begin("transact");
         let now = stale.unwrap_or(self.inner.clock.locked(&mut tx).await?);
-        let expired = now.minus(self.inner.options.idempotency_ttl);
-        let lane = Lane { mode, now, expired };
+        let lane = Lane { mode, now };
         let loading = lane.load(&self.inner, &mut tx, batch);
         let mut loaded = around(Step::TransactLoad, loading).await?;
         let judging = async { Ok::<_, StoreError>(decide(&mut loaded.books, batch, lane.now)) };
@@ -87,6 +86,4 @@ fn one_mode(batch: &[Command]) -> Result<Option<Mode>, StoreError> {
 struct Lane {
     mode: Mode,
     now: Timestamp,
-    /// Idempotency records made at this instant or earlier no longer count.
-    expired: Timestamp,
 }

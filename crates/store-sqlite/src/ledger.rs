@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use failpoints::{Step, around};
 use kernel::{Asset, Cas, StoreError, Timestamp};
 use partner_core::Tenant;
+use pools_core::commitment::{Amounts, Range, Recount};
 use pools_core::ledger::{Account, Entry, Mark};
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage, LedgerTx};
 use sqlx::SqliteConnection;
@@ -144,9 +145,35 @@ impl LedgerTx for SqliteTx {
         &mut self,
         who: &Tenant,
         asset: Asset,
-        settled_after: Timestamp,
-    ) -> Result<i128, StoreError> {
-        commitments::refundable(self.conn(), who, asset, settled_after).await
+        range: Range,
+        limit: u32,
+    ) -> Result<Amounts, StoreError> {
+        commitments::refundable(self.conn(), who, asset, range, limit).await
+    }
+
+    async fn recount_get(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+    ) -> Result<Option<Recount>, StoreError> {
+        commitments::recount(self.conn(), who, asset).await
+    }
+
+    async fn recount_put(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        recount: &Recount,
+    ) -> Result<(), StoreError> {
+        commitments::put_recount(self.conn(), who, asset, recount).await
+    }
+
+    async fn commitment_get(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+    ) -> Result<Option<i64>, StoreError> {
+        commitments::get(self.conn(), who, asset).await
     }
 
     async fn commitment_put(

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,18 +12,17 @@ use failpoints::{Step, around};
 use instruments::store::waiting;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
-use sqlx::migrate::Migrator;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
+use store_rows::schema::{Applied, Migrated, Standing};
 
 use crate::access::Cache;
 use crate::clock::StoreClock;
 use crate::deliveries::Watchers;
 use crate::errors;
 use crate::figures::Tally;
-
-static MIGRATOR: Migrator = sqlx::migrate!("../../migrations/sqlite");
+use crate::migrations::{self, MIGRATOR};
 
 /// How long a statement waits for another process's lock, and a caller for a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -63,6 +62,8 @@ pub(crate) struct Inner {
     pub(crate) access: Mutex<Cache>,
     pub(crate) tally: Mutex<Tally>,
     pub(crate) watchers: Watchers,
+    /// What names the installation, once it was read.
+    pub(crate) identity: OnceLock<String>,
 }
 
 impl SqliteStore {
@@ -83,11 +84,8 @@ impl SqliteStore {
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, StoreError> {
-        make_file(path).map_err(StoreError::unavailable)?;
-        let writer = writer(path).await?;
+        let (writer, _) = migrated(path).await?;
         let mut conn = writer.acquire().await.map_err(errors::begin)?;
-        switch_to_log(&mut conn).await?;
-        migrate(&mut conn).await?;
         let clock = StoreClock::start(clock, &mut conn).await?;
         drop(conn);
         let readers = readers(path).await?;
@@ -102,8 +100,19 @@ impl SqliteStore {
                 access,
                 tally: Mutex::default(),
                 watchers: Watchers::default(),
+                identity: OnceLock::new(),
             }),
         })
+    }
+
+    /// Creates the database in a file where there is none, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// As [`SqliteStore::open`].
+    pub async fn migrate(path: &Path) -> Result<Migrated, StoreError> {
+        let (writer, migrated) = migrated(path).await?;
+        writer.close().await;
+        Ok(migrated)
     }
 
     /// How many connections of each pool are in use, and how many are idle.
@@ -123,6 +132,13 @@ impl SqliteStore {
     #[must_use]
     pub fn clock_ahead(&self) -> Duration {
         self.inner.clock.ahead()
+    }
+
+    /// How far the process's clock jumped ahead of the time that has passed; zero unless that is being refused.
+    #[must_use]
+    pub fn clock_jump(&self) -> Duration {
+        let jump = self.inner.clock.watch().jump();
+        jump.map_or(Duration::ZERO, |jump| jump.span())
     }
 
     /// Closes every connection, waiting for those in use.
@@ -173,20 +189,44 @@ impl Inner {
 impl Readiness for SqliteStore {
     async fn ready(&self) -> Result<(), StoreError> {
         let mut conn = self.inner.reader().await?;
-        let found: Option<i64> =
-            sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
-                .fetch_one(&mut *conn)
-                .await
-                .map_err(errors::statement)?;
-        let known = MIGRATOR.iter().map(|migration| migration.version).max();
-        if found == known {
-            Ok(())
-        } else {
-            Err(StoreError::unavailable(format!(
-                "schema version {found:?}, expected {known:?}"
-            )))
-        }
+        let standing = migrations::compare(&applied(&mut conn).await?);
+        check(standing).map_err(StoreError::unavailable)
     }
+}
+
+/// May this program work on the schema? Says what to do if it may not.
+fn check(standing: Standing) -> Result<(), String> {
+    standing.refusal("penstock verify").map_or(Ok(()), Err)
+}
+
+fn not_made(path: &Path, fault: &io::Error) -> StoreError {
+    StoreError::unavailable(format!(
+        "{}: {fault}. Choose a folder that this user may write to, with --dir, --database-url or PENSTOCK_DATABASE_URL",
+        path.display()
+    ))
+}
+
+/// The migrations that the database has had.
+async fn applied(conn: &mut SqliteConnection) -> Result<Vec<Applied>, StoreError> {
+    let is_there: bool = sqlx::query_scalar(
+        "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = '_sqlx_migrations'",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .map_err(errors::statement)?;
+    if !is_there {
+        return Ok(Vec::new());
+    }
+    let found: Vec<(i64, String)> =
+        sqlx::query_as("SELECT version, description FROM _sqlx_migrations WHERE success")
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+    let applied = |(version, description)| Applied {
+        version,
+        description,
+    };
+    Ok(found.into_iter().map(applied).collect())
 }
 
 /// Makes an empty file, and its folder, where there is none. What is there stays as it is.
@@ -275,17 +315,38 @@ async fn wait_for_others(conn: &mut SqliteConnection) -> Result<(), StoreError> 
     held.rollback().await.map_err(errors::statement)
 }
 
+/// A connection that writes to a file whose schema is up to date.
+async fn migrated(path: &Path) -> Result<(SqlitePool, Migrated), StoreError> {
+    make_file(path).map_err(|fault| not_made(path, &fault))?;
+    let writer = writer(path).await?;
+    let mut conn = writer.acquire().await.map_err(errors::begin)?;
+    switch_to_log(&mut conn).await?;
+    let migrated = migrate(&mut conn).await?;
+    drop(conn);
+    Ok((writer, migrated))
+}
+
 /// In one transaction, so that two programs starting at once do not both migrate.
-async fn migrate(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+async fn migrate(conn: &mut SqliteConnection) -> Result<Migrated, StoreError> {
     let mut tx = conn
         .begin_with("BEGIN IMMEDIATE")
         .await
         .map_err(errors::begin)?;
+    // The release after this one migrated it; this program finds nothing to do.
+    let applied = applied(&mut tx).await?;
+    let migrated = migrations::migrated(&applied);
+    let standing = migrations::compare(&applied);
+    if matches!(standing, Standing::OneAhead | Standing::Unknown { .. }) {
+        tx.rollback().await.map_err(errors::statement)?;
+        check(standing).map_err(StoreError::unexpected)?;
+        return Ok(migrated);
+    }
     // `run` itself takes anything that hands out connections, which hides from the compiler that
     // this future can move between threads.
     let running = MIGRATOR.run_direct(None, &mut *tx, false);
     let running = async { running.await.map_err(errors::migration) };
     around(Step::MigrationRun, running).await?;
     let committing = async { tx.commit().await.map_err(errors::commit) };
-    around(Step::MigrationCommit, committing).await
+    around(Step::MigrationCommit, committing).await?;
+    Ok(migrated)
 }

@@ -1,7 +1,7 @@
 //! Partners: rows in and out.
 
 use kernel::{Mode, StoreError};
-use partner_core::{Partner, Tenant};
+use partner_core::{Partner, PartnerId, Tenant};
 use sqlx::SqliteConnection;
 use store_rows::partners::partner;
 
@@ -23,6 +23,24 @@ pub(crate) async fn find(
     .map_err(errors::statement)?;
     row.map(|row| partner(&Columns::new("partners", &row)))
         .transpose()
+}
+
+/// The ids of at most 1,000 partners.
+pub(crate) async fn ids(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+) -> Result<Vec<PartnerId>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT partner_id FROM partners WHERE mode = ?1 ORDER BY partner_id LIMIT 1000",
+    )
+    .bind(mode.as_str())
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
+    let ids = rows
+        .iter()
+        .map(|row| Columns::new("partners", row).partner());
+    ids.collect()
 }
 
 pub(crate) async fn put(

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use kernel::{Clock, Timestamp};
+use partner_core::events::Service;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::{
-    Options, SqliteStore, commitments, customers, lane, ledger, rails, sessions, trades,
-    transactions, verify,
+    Options, SqliteStore, commitments, customers, lane, ledger, quote_retention, rails, sessions,
+    trades, transactions, velocity, verify,
 };
 
 struct Still;
@@ -21,11 +22,12 @@ impl Clock for Still {
 
 /// Sets that travel as JSON are gone through row by row, and the halving steps of a search and what
 /// was looked up to be summed are their own; everything else is looked up.
-const MAY_BE_SCANNED: [&str; 4] = [
+const MAY_BE_SCANNED: [&str; 5] = [
     "SCAN j VIRTUAL TABLE",
     "SCAN CONSTANT ROW",
     "SCAN halves",
     "SCAN back",
+    "SCAN b",
 ];
 
 /// A step of a plan, and the one it is part of.
@@ -140,10 +142,32 @@ async fn pages_of_the_ledger_follow_its_numbers() {
 
 #[tokio::test]
 async fn the_velocity_window_is_read_from_the_index_alone() {
-    let plan = assert_cheap(lane::load::CROSSED).await.concat();
-    assert!(plan.contains(
-        "COVERING INDEX trades_list (mode=? AND partner_id=? AND created_at>? AND created_at<?)"
-    ));
+    for statement in [lane::load::CROSSED, velocity::OLDEST, velocity::NEWEST] {
+        let plan = assert_cheap(statement).await.concat();
+        let range = "COVERING INDEX trades_list (mode=? AND partner_id=? AND created_at>? AND created_at<?)";
+        // Once for the instant that the step ends at, and once for the trades up to it.
+        assert_eq!(plan.matches(range).count(), 2, "{plan}");
+    }
+}
+
+#[tokio::test]
+async fn sweeps_go_along_an_index() {
+    use crate::idempotency::Sweep;
+    for (service, table) in [
+        (Service::Pools, "idempotency_keys"),
+        (Service::Gate, "answers"),
+    ] {
+        let sweep = Sweep::of(service);
+        for statement in [sweep.reached, sweep.delete, sweep.left] {
+            let plan = assert_cheap(statement).await.concat();
+            let range = format!("{table}_created_at (created_at>? AND created_at<?)");
+            assert!(plan.contains(&range), "{plan}");
+        }
+    }
+    for statement in [quote_retention::NEXT, quote_retention::DELETE] {
+        let plan = assert_cheap(statement).await.concat();
+        assert!(plan.contains("(mode=? AND partner_id=? AND id>?"), "{plan}");
+    }
 }
 
 #[tokio::test]
@@ -163,16 +187,20 @@ async fn an_export_reads_the_rows_of_its_partner() {
 
 #[tokio::test]
 async fn a_count_of_what_may_come_back_reads_the_open_and_the_lately_settled() {
-    let plan = assert_cheap(commitments::REFUNDABLE_FIAT).await.concat();
-    assert!(
-        plan.contains("trades_settled (mode=? AND partner_id=? AND settled_at>?)"),
-        "{plan}"
-    );
-    assert!(
-        plan.contains("trades_list_status (mode=? AND partner_id=? AND status=?)"),
-        "{plan}"
-    );
-    assert_cheap(commitments::REFUNDABLE_CRYPTO).await;
+    let settled = "trades_settled (mode=? AND partner_id=? AND settled_at>? AND settled_at<?)";
+    let reserved = "trades_list_status (mode=? AND partner_id=? AND status=? AND created_at>?";
+    let sales =
+        "trades_list_side_status (mode=? AND partner_id=? AND side=? AND status=? AND created_at>?";
+    // Once for the instant that the slice ends at, and once for the trades up to it.
+    for (statement, bound, range) in [
+        (commitments::SETTLED_FIAT, settled, settled),
+        (commitments::RESERVED_FIAT, reserved, reserved),
+        (commitments::RESERVED_CRYPTO, reserved, sales),
+    ] {
+        let plan = assert_cheap(statement).await.concat();
+        let found = plan.matches(bound).count() + plan.matches(range).count();
+        assert_eq!(found, if bound == range { 4 } else { 2 }, "{plan}");
+    }
     assert_cheap(commitments::ABOVE).await;
 }
 

@@ -1,20 +1,22 @@
 //! Pools, and partners' access to them: rows in and out.
 
 use kernel::{Mode, StoreError};
-use partner_core::Tenant;
 use partner_core::pools::{Pool, PoolId, PoolsProfile};
+use partner_core::{PartnerId, Tenant};
 use sqlx::SqliteConnection;
 use store_rows::pools::{allowed_document, networks_document, pool, profile, terms_document};
 
-use crate::errors;
 use crate::row::Columns;
+use crate::{deposit_claims, errors};
 
 pub(crate) async fn all(conn: &mut SqliteConnection, mode: Mode) -> Result<Vec<Pool>, StoreError> {
-    let rows = sqlx::query("SELECT id, networks, available FROM pools WHERE mode = ?1 ORDER BY id")
-        .bind(mode.as_str())
-        .fetch_all(conn)
-        .await
-        .map_err(errors::statement)?;
+    let rows = sqlx::query(
+        "SELECT id, networks, available, native_addresses FROM pools WHERE mode = ?1 ORDER BY id",
+    )
+    .bind(mode.as_str())
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
     rows.iter()
         .map(|row| pool(&Columns::new("pools", row)))
         .collect()
@@ -25,12 +27,14 @@ pub(crate) async fn find(
     mode: Mode,
     id: PoolId,
 ) -> Result<Option<Pool>, StoreError> {
-    let row = sqlx::query("SELECT id, networks, available FROM pools WHERE mode = ?1 AND id = ?2")
-        .bind(mode.as_str())
-        .bind(id.to_string())
-        .fetch_optional(conn)
-        .await
-        .map_err(errors::statement)?;
+    let row = sqlx::query(
+        "SELECT id, networks, available, native_addresses FROM pools WHERE mode = ?1 AND id = ?2",
+    )
+    .bind(mode.as_str())
+    .bind(id.to_string())
+    .fetch_optional(conn)
+    .await
+    .map_err(errors::statement)?;
     row.map(|row| pool(&Columns::new("pools", &row)))
         .transpose()
 }
@@ -41,13 +45,15 @@ pub(crate) async fn put(
     pool: &Pool,
 ) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO pools (mode, id, networks, available) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (mode, id) DO UPDATE SET networks = excluded.networks, available = excluded.available",
+        "INSERT INTO pools (mode, id, networks, available, native_addresses) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (mode, id) DO UPDATE SET networks = excluded.networks, available = excluded.available,
+             native_addresses = excluded.native_addresses",
     )
     .bind(mode.as_str())
     .bind(pool.id.to_string())
     .bind(networks_document(pool)?)
     .bind(pool.available)
+    .bind(pool.native_addresses)
     .execute(conn)
     .await
     .map_err(errors::statement)?;
@@ -70,6 +76,25 @@ pub(crate) async fn profile_find(
     .map_err(errors::statement)?;
     row.map(|row| profile(&Columns::new("pools_profiles", &row)))
         .transpose()
+}
+
+/// Every profile of a mode, by partner.
+pub(crate) async fn profiles_all(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT partner_id, enabled, access, kyc, tier, allowed, balance_gate, velocity_cap, iban,
+                funding_reference, terms
+         FROM pools_profiles WHERE mode = ?1 ORDER BY partner_id",
+    )
+    .bind(mode.as_str())
+    .fetch_all(conn)
+    .await
+    .map_err(errors::statement)?;
+    let rows = rows.iter().map(|row| Columns::new("pools_profiles", row));
+    rows.map(|row| Ok((row.partner()?, profile(&row)?)))
+        .collect()
 }
 
 pub(crate) async fn profile_put(
@@ -102,8 +127,8 @@ pub(crate) async fn profile_put(
     .bind(&profile.iban)
     .bind(&profile.funding_reference)
     .bind(terms_document(profile)?)
-    .execute(conn)
+    .execute(&mut *conn)
     .await
     .map_err(errors::statement)?;
-    Ok(())
+    deposit_claims::claim(conn, who, profile).await
 }

@@ -26,7 +26,7 @@ pub(crate) async fn find(
     };
     let row = sqlx::query(
         "SELECT partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-                dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at
+                dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at, mid
          FROM quotes WHERE mode = ?1 AND partner_id = ?2 AND id = ?3",
     )
     .bind(who.mode.as_str())
@@ -60,6 +60,7 @@ fn new_row(new: &NewQuote, at: Timestamp) -> Result<impl Serialize, StoreError> 
         destination.map(|destination| destination.address.as_str()),
         destination.map(|destination| destination.network.as_str()),
         at.plus(new.ttl).millis(),
+        terms.mid.map(|mid| mid.to_string()),
     ))
 }
 
@@ -75,10 +76,10 @@ pub(crate) async fn insert_all(
         .collect::<Result<Vec<_>, _>>()?;
     let written = sqlx::query(
         "INSERT INTO quotes (mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps,
-                             notional, dest_address, dest_network, created_at, expires_at)
+                             notional, dest_address, dest_network, created_at, expires_at, mid)
          SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
                 value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, ?1,
-                value ->> 14
+                value ->> 14, value ->> 15
          FROM json_each(?2)",
     )
     .bind(at.millis())

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use kernel::{Asset, Seen, StoreError};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, Scope};
-use pools_core::books::Answered;
+use partner_core::idempotency::Scope;
+use partner_core::pools::PoolId;
 use pools_core::ledger::Account;
 use pools_core::ports::{
     LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactLook, TransactLooks,
@@ -12,6 +12,7 @@ use pools_core::ports::{
 use pools_core::quote::{Fate, Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
 use sqlx::{Row as _, SqliteConnection};
+use store_rows::ledger::funds;
 
 use crate::row::{Columns, own_key};
 use crate::{SqliteStore, errors, idempotency, ledger, quotes, trades};
@@ -42,9 +43,10 @@ impl PoolsReads for SqliteStore {
         &self,
         who: &Tenant,
         quote: QuoteId,
-    ) -> Result<Option<Trade>, StoreError> {
+    ) -> Result<Option<Seen<Trade>>, StoreError> {
         let mut conn = self.inner.reader().await?;
-        trades::find_by_quote(&mut conn, who, quote).await
+        let trade = trades::find_by_quote(&mut conn, who, quote).await?;
+        Ok(trade.map(|value| self.seen(value)))
     }
 
     async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
@@ -88,10 +90,11 @@ impl TransactLooks for SqliteStore {
     async fn transact_look(
         &self,
         scope: &Scope,
+        pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactLook>, StoreError> {
         let mut conn = self.inner.reader().await?;
-        let look = look(&mut conn, scope, quote).await?;
+        let look = look(&mut conn, scope, pool, quote).await?;
         drop(conn);
         match &look.quote {
             Some(Quote {
@@ -101,7 +104,7 @@ impl TransactLooks for SqliteStore {
             _ => return Ok(self.seen(look)),
         }
         let mut snapshot = self.inner.snapshot().await?;
-        let mut look = self::look(&mut snapshot, scope, quote).await?;
+        let mut look = self::look(&mut snapshot, scope, pool, quote).await?;
         look.trade = trades::find_by_quote(&mut snapshot, &scope.tenant, quote).await?;
         snapshot.rollback().await.map_err(errors::statement)?;
         Ok(self.seen(look))
@@ -118,30 +121,39 @@ impl SqliteStore {
     }
 }
 
-/// What the idempotency key was used for, and the quote, from one statement.
+/// What the idempotency key was used for, the quote, and the partner's funds in the pool, from one statement.
 async fn look(
     conn: &mut SqliteConnection,
     scope: &Scope,
+    pool: &PoolId,
     quote: QuoteId,
 ) -> Result<TransactLook, StoreError> {
     let row = sqlx::query(
-        "SELECT i.fingerprint, i.created_at AS answered_at,
+        "SELECT i.fingerprint,
+                CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until,
                 q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
-                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at
+                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at, q.mid,
+                f.available AS fiat_available, f.sequence AS fiat_sequence,
+                y.available AS crypto_available, y.sequence AS crypto_sequence, v.total, v.floor
          FROM (SELECT 1)
          LEFT JOIN idempotency_keys AS i ON i.mode = ?1 AND i.partner_id = ?2 AND i.route = ?3 AND i.key = ?4
-         LEFT JOIN quotes AS q ON q.mode = ?1 AND q.partner_id = ?2 AND q.id = ?5",
+         LEFT JOIN quotes AS q ON q.mode = ?1 AND q.partner_id = ?2 AND q.id = ?5
+         LEFT JOIN accounts AS f ON f.mode = ?1 AND f.partner_id = ?2 AND f.asset = ?6
+         LEFT JOIN accounts AS y ON y.mode = ?1 AND y.partner_id = ?2 AND y.asset = ?7
+         LEFT JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = ?2",
     )
     .bind(scope.tenant.mode.as_str())
     .bind(scope.tenant.partner.as_str())
     .bind(&scope.route)
     .bind(scope.key.as_str())
     .bind(own_key(&scope.tenant, quote))
+    .bind(pool.fiat().code())
+    .bind(pool.crypto().code())
     .fetch_one(conn)
     .await
     .map_err(errors::statement)?;
     let answered = row
-        .try_get::<Option<i64>, _>("answered_at")
+        .try_get::<Option<i64>, _>("answered_until")
         .map_err(errors::statement)?
         .map(|_| idempotency::answered(&Columns::new("idempotency_keys", &row)))
         .transpose()?;
@@ -151,12 +163,9 @@ async fn look(
         .map(|_| quotes::quote(&Columns::new("quotes", &row), scope.tenant.mode))
         .transpose()?;
     Ok(TransactLook {
-        answered: answered.map(pair),
+        answered,
         quote,
         trade: None,
+        funds: funds(&Columns::new("accounts", &row), pool)?,
     })
-}
-
-fn pair(record: Answered) -> (Fingerprint, kernel::Timestamp) {
-    (record.fingerprint, record.created_at)
 }

@@ -57,7 +57,10 @@ pub(crate) async fn find(
     let row = sqlx::query(
         "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network,
                 wallet_address, user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at,
-                completed_at, cancelled_at, expired_at, transaction_id
+                completed_at, cancelled_at, expired_at, transaction_id,
+                EXISTS (SELECT 1 FROM rail_records AS r
+                        WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                          AND r.status = 'processing') AS payment_in_progress
          FROM sessions WHERE mode = ?1 AND partner_id = ?2 AND id = ?3",
     )
     .bind(who.mode.as_str())
@@ -107,7 +110,10 @@ pub(crate) async fn page(
 pub(crate) const PAGE: &str =
     "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
             user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
-            cancelled_at, expired_at, transaction_id
+            cancelled_at, expired_at, transaction_id,
+            EXISTS (SELECT 1 FROM rail_records AS r
+                    WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                      AND r.status = 'processing') AS payment_in_progress
      FROM sessions
      WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) < (?3, ?4)
      ORDER BY created_at DESC, id DESC LIMIT +?5";
@@ -115,7 +121,10 @@ pub(crate) const PAGE: &str =
 pub(crate) const PAGE_OF_STATUS: &str =
     "SELECT partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
             user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at,
-            cancelled_at, expired_at, transaction_id
+            cancelled_at, expired_at, transaction_id,
+            EXISTS (SELECT 1 FROM rail_records AS r
+                    WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                      AND r.status = 'processing') AS payment_in_progress
      FROM sessions
      WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) < (?3, ?4) AND status = ?6
      ORDER BY created_at DESC, id DESC LIMIT +?5";
@@ -140,7 +149,11 @@ pub(crate) async fn overdue(
 }
 
 pub(crate) const OVERDUE: &str = "SELECT partner_id, id FROM sessions
-     WHERE mode = ?1 AND partner_id = ?2 AND status = 'open' AND expires_at <= ?3 ORDER BY expires_at LIMIT +?4";
+     WHERE mode = ?1 AND partner_id = ?2 AND status = 'open' AND expires_at <= ?3
+       AND NOT EXISTS (SELECT 1 FROM rail_records AS r
+                       WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                         AND r.status = 'processing')
+     ORDER BY expires_at LIMIT +?4";
 
 pub(crate) async fn overdue_in(
     conn: &mut SqliteConnection,
@@ -165,7 +178,11 @@ pub(crate) async fn overdue_in(
 }
 
 pub(crate) const OVERDUE_IN: &str = "SELECT partner_id, id FROM sessions
-     WHERE mode = ?1 AND status = 'open' AND expires_at <= ?2 ORDER BY expires_at LIMIT +?3";
+     WHERE mode = ?1 AND status = 'open' AND expires_at <= ?2
+       AND NOT EXISTS (SELECT 1 FROM rail_records AS r
+                       WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                         AND r.status = 'processing')
+     ORDER BY expires_at LIMIT +?3";
 
 async fn insert(
     conn: &mut SqliteConnection,
@@ -222,7 +239,12 @@ async fn apply(
     let written = sqlx::query(
         "UPDATE sessions SET status = ?4, completed_at = ?5, cancelled_at = ?6, expired_at = ?7, transaction_id = ?8
          WHERE mode = ?1 AND partner_id = ?2 AND id = ?3 AND status = 'open'
-           AND coalesce(expires_at > ?5, expires_at > ?6, expires_at <= ?7)",
+           AND (coalesce(expires_at > ?5, expires_at > ?6, expires_at <= ?7)
+                    AND NOT EXISTS (SELECT 1 FROM rail_records AS r
+                                    WHERE r.mode = ?1 AND r.partner_id = ?2 AND r.session_id = ?3 AND r.status = 'processing')
+                OR EXISTS (SELECT 1 FROM rail_records AS r
+                           WHERE r.mode = ?1 AND r.partner_id = ?2 AND r.session_id = ?3 AND r.transaction_id = ?8
+                             AND r.status = 'settled'))",
     )
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())

@@ -42,14 +42,14 @@ pub(crate) async fn find(
 const FIND: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades WHERE mode = ?1 AND partner_id = ?2 AND id = ?3";
 
 /// What [`planted::TENANT_FILTER_MISSING`] reads with.
 const FIND_ANYBODYS: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades WHERE mode = ?1 AND id = ?3";
 
 pub(crate) async fn find_by_quote(
@@ -63,7 +63,7 @@ pub(crate) async fn find_by_quote(
     let row = sqlx::query(
         "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
                 dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-                returned_at, attempts, lease_token, lease_until
+                returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
          FROM trades WHERE mode = ?1 AND partner_id = ?2 AND quote_id = ?3",
     )
     .bind(who.mode.as_str())
@@ -145,7 +145,7 @@ pub(crate) async fn page(
 pub(crate) const PAGE: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades
      WHERE mode = ?1 AND partner_id = ?2 AND (created_at, id) < (?3, ?4) AND created_at >= ?5
      ORDER BY created_at DESC, id DESC LIMIT +?6";
@@ -153,7 +153,7 @@ pub(crate) const PAGE: &str =
 pub(crate) const PAGE_OF_SIDE: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades
      WHERE mode = ?1 AND partner_id = ?2 AND side = ?7 AND (created_at, id) < (?3, ?4) AND created_at >= ?5
      ORDER BY created_at DESC, id DESC LIMIT +?6";
@@ -161,7 +161,7 @@ pub(crate) const PAGE_OF_SIDE: &str =
 pub(crate) const PAGE_OF_STATUS: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades
      WHERE mode = ?1 AND partner_id = ?2 AND status = ?8 AND (created_at, id) < (?3, ?4) AND created_at >= ?5
      ORDER BY created_at DESC, id DESC LIMIT +?6";
@@ -170,7 +170,7 @@ pub(crate) const PAGE_OF_STATUS: &str =
 pub(crate) const PAGE_OF_SIDE_AND_STATUS: &str =
     "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until
+            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades INDEXED BY trades_list_side_status
      WHERE mode = ?1 AND partner_id = ?2 AND side = ?7 AND status = ?8
        AND (created_at, id) < (?3, ?4) AND created_at >= ?5
@@ -233,24 +233,53 @@ impl TradeTx for SqliteTx {
         Ok(self.noting(Cas::from_rows(rows)?))
     }
 
+    async fn trade_rest(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        lease: Lease,
+    ) -> Result<Cas, StoreError> {
+        let Some(key) = own_key(who, id) else {
+            return Ok(Cas::Lost);
+        };
+        let rows = sqlx::query(
+            "UPDATE trades SET lease_until = ?5
+             WHERE mode = ?1 AND partner_id = ?2 AND id = ?3 AND lease_token = ?4",
+        )
+        .bind(who.mode.as_str())
+        .bind(who.partner.as_str())
+        .bind(key)
+        .bind(lease.token.cast_signed())
+        .bind(lease.until.millis())
+        .execute(self.conn())
+        .await
+        .map_err(errors::statement)?
+        .rows_affected();
+        Ok(self.noting(Cas::from_rows(rows)?))
+    }
+
     async fn trade_apply(
         &mut self,
         who: &Tenant,
         before: &Trade,
-        step: &Step,
+        steps: &[Step],
         token: u64,
     ) -> Result<Cas, StoreError> {
-        let Some(key) = own_key(who, before.id) else {
+        let (Some(key), Some(last)) = (own_key(who, before.id), steps.last()) else {
             return Ok(Cas::Lost);
         };
-        let applying = apply(self.conn(), who, &key, before, step, token);
+        let applying = apply(self.conn(), who, &key, before, last, token);
         let applied = around(Failpoint::TradeApply, applying).await?;
         if self.noting(applied) == Cas::Lost {
             return Ok(Cas::Lost);
         }
-        log_transition(self.conn(), who, &key, before, step).await?;
-        let (from, to) = (before.state.status(), step.state.status());
-        self.measured.step(from.as_str(), to.as_str(), 1);
+        let mut from = before.state.status();
+        for step in steps {
+            let to = step.state.status();
+            log_transition(self.conn(), who, &key, (from, to), step.reached_at(before)).await?;
+            self.measured.step(from.as_str(), to.as_str(), 1);
+            from = to;
+        }
         Ok(Cas::Won)
     }
 }
@@ -261,14 +290,14 @@ async fn apply(
     who: &Tenant,
     key: &str,
     before: &Trade,
-    step: &Step,
+    last: &Step,
     token: u64,
 ) -> Result<Cas, StoreError> {
-    let facts = Facts::of(&step.state);
+    let facts = Facts::of(&last.state);
     let rows = sqlx::query(
         "UPDATE trades
          SET status = ?6, settled_at = ?7, fill = ?8, released_at = ?9, failed_at = ?10, returned_at = ?11,
-             lease_token = NULL, lease_until = NULL
+             fill_rate = ?12, lease_token = NULL, lease_until = NULL
          WHERE mode = ?1 AND partner_id = ?2 AND id = ?3 AND status = ?4 AND lease_token = ?5
            AND (settled_at IS NULL OR settled_at = ?7)",
     )
@@ -277,12 +306,13 @@ async fn apply(
     .bind(key)
     .bind(before.state.status().as_str())
     .bind(token.cast_signed())
-    .bind(step.state.status().as_str())
+    .bind(last.state.status().as_str())
     .bind(facts.settled_at.map(Timestamp::millis))
     .bind(facts.fill)
     .bind(facts.released_at.map(Timestamp::millis))
     .bind(facts.failed_at.map(Timestamp::millis))
     .bind(facts.returned_at.map(Timestamp::millis))
+    .bind(facts.fill_rate)
     .execute(conn)
     .await
     .map_err(errors::statement)?
@@ -294,8 +324,8 @@ async fn log_transition(
     conn: &mut SqliteConnection,
     who: &Tenant,
     key: &str,
-    before: &Trade,
-    step: &Step,
+    (from, to): (TradeStatus, TradeStatus),
+    at: Timestamp,
 ) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO trade_transitions (mode, partner_id, trade_id, from_status, to_status, created_at)
@@ -304,9 +334,9 @@ async fn log_transition(
     .bind(who.mode.as_str())
     .bind(who.partner.as_str())
     .bind(key)
-    .bind(before.state.status().as_str())
-    .bind(step.state.status().as_str())
-    .bind(Facts::of(&step.state).reached_at.unwrap_or(before.created_at).millis())
+    .bind(from.as_str())
+    .bind(to.as_str())
+    .bind(at.millis())
     .execute(conn)
     .await
     .map_err(errors::statement)?;

@@ -31,7 +31,11 @@ const STATEMENTS: Statements = Statements {
 #[cfg(test)]
 pub(crate) fn statements() -> impl Iterator<Item = &'static str> {
     let schema = [queries::WHOLE, queries::REFERENCES];
-    schema.into_iter().chain(STATEMENTS.all())
+    // What the operator provisions is small: this one sorts it.
+    let growing = STATEMENTS
+        .all()
+        .filter(|one| *one != queries::SHARED_DEPOSITS);
+    schema.into_iter().chain(growing)
 }
 
 #[async_trait]

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Mode, StoreError};
-use partner_core::ports::{Directory as _, ProvisionStore as _, Readiness as _};
+use partner_core::ports::{Audit as _, Directory as _, ProvisionStore as _, Readiness as _};
+use partner_core::sealing::{MasterKey, Sealer};
+use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
-use store_contract::ManualClock;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
+use store_contract::{ManualClock, upgrades};
 use store_sqlite::{Options, SqliteStore};
 
 async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
@@ -141,4 +143,160 @@ async fn a_foreign_writer_makes_the_store_unavailable() {
     let mut tx = store.provision_begin("free").await.unwrap();
     tx.config_version_raise().await.unwrap();
     tx.commit().await.unwrap();
+}
+
+/// What the next release does to the schema: a table, and a line that says so.
+fn next_release(version: i64, description: &str) -> String {
+    format!(
+        "CREATE TABLE labels_{version} (id INTEGER PRIMARY KEY) STRICT;
+         INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES ({version}, '{description}', TRUE, x'00', 0)"
+    )
+}
+
+// rule: base.schema-one-ahead
+#[tokio::test]
+async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("penstock.db");
+    let store = open(&path).await.unwrap();
+    run(&path, &next_release(9000, "labels additive")).await;
+    store.ready().await.unwrap();
+    open(&path).await.unwrap().ready().await.unwrap();
+    for next in [
+        "UPDATE _sqlx_migrations SET description = 'labels' WHERE version = 9000",
+        "UPDATE _sqlx_migrations SET description = 'labels additive' WHERE version = 9000;
+         INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (9001, 'names additive', TRUE, x'00', 0)",
+    ] {
+        run(&path, next).await;
+        let away = store.ready().await.unwrap_err();
+        assert!(matches!(away, StoreError::Unavailable(_)), "{away:?}");
+        let refused = open(&path).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Unexpected(_)), "{refused:?}");
+    }
+}
+
+// rule: gate.session.one-payment
+#[tokio::test]
+async fn migration_keeps_sessions_that_were_paid_more_than_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("penstock.db");
+    let options = SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true)
+        .foreign_keys(false);
+    let mut conn = options.connect().await.unwrap();
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/sqlite");
+    let all = Migrator::new(all.as_path()).await.unwrap();
+    let before = all.iter().filter(|migration| migration.version < 18);
+    let before = Migrator {
+        migrations: before.cloned().collect::<Vec<_>>().into(),
+        ..Migrator::DEFAULT
+    };
+    before.run_direct(None, &mut conn, false).await.unwrap();
+    let execute = async |conn: &mut SqliteConnection, sql: String| {
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(conn).await
+    };
+    execute(&mut conn, upgrades::sessions_paid_more_than_once())
+        .await
+        .unwrap();
+    drop(open(&path).await.unwrap());
+    let wrong = AssertSqlSafe(upgrades::wrong_marks());
+    let wrong: i64 = sqlx::query_scalar(wrong)
+        .fetch_one(&mut conn)
+        .await
+        .unwrap();
+    assert_eq!(wrong, 0);
+    let further = execute(&mut conn, upgrades::further_payment()).await;
+    let refused = further.unwrap_err().to_string();
+    assert!(refused.contains("rail_records.session_id"), "{refused}");
+    execute(&mut conn, upgrades::late_settlement())
+        .await
+        .unwrap();
+    let whole: String = sqlx::query_scalar("PRAGMA integrity_check")
+        .fetch_one(&mut conn)
+        .await
+        .unwrap();
+    assert_eq!(whole, "ok");
+    conn.close().await.unwrap();
+}
+
+/// A database from before a deposit had one owner.
+// rule: apply.deposits-of-one-partner
+#[tokio::test]
+async fn shared_deposits_outlive_the_migration_and_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("older.db");
+    let connect = SqliteConnectOptions::new().filename(&path);
+    let mut conn = connect.create_if_missing(true).connect().await.unwrap();
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/sqlite");
+    let all = Migrator::new(files.as_path()).await.unwrap();
+    let before = all.iter().filter(|migration| migration.version < 19);
+    let before = Migrator {
+        migrations: before.cloned().collect::<Vec<_>>().into(),
+        ..Migrator::DEFAULT
+    };
+    before.run_direct(None, &mut conn, false).await.unwrap();
+    let profile = |partner: &str, reference: &str, address: &str| {
+        format!(
+            "INSERT INTO partners (mode, partner_id, name, status) VALUES ('test', '{partner}', 'P', 'active');
+             INSERT INTO pools_profiles (mode, partner_id, enabled, access, kyc, tier, allowed, balance_gate, funding_reference, terms)
+             VALUES ('test', '{partner}', 0, 'active', 'pending', 't', '[]', 0, '{reference}', '{address}');"
+        )
+    };
+    let terms = |address: &str| {
+        format!(
+            "{{\"EUR-USDT\":{{\"draw_fee_bps\":0,\"spread_cap_bps\":0,\"min_order_usdt\":\"1\",\"max_order_usdt\":null,\"off_ramp\":false,\"crypto_deposit_address\":{address}}}}}"
+        )
+    };
+    let evm = "0x52908400098527886E0F7030069857D2E4169EE7";
+    let (mixed, lower) = (format!("\"{evm}\""), format!("\"{}\"", evm.to_lowercase()));
+    let profiles = [
+        profile("b", "Shared", &terms(&lower)),
+        profile("a", "sharED", &terms(&mixed)),
+        profile("c", "C", &terms("null")),
+        profile("d", "D", "{}"),
+    ];
+    conn.close().await.unwrap();
+    run(&path, &profiles.concat()).await;
+    let store = open(&path).await.unwrap();
+    let mut conn = SqliteConnectOptions::new()
+        .filename(&path)
+        .connect()
+        .await
+        .unwrap();
+    let owners: Vec<(String, String, String)> = sqlx::query_as(
+        "SELECT kind, claim, owner FROM deposit_claims WHERE mode = 'test' ORDER BY kind, claim",
+    )
+    .fetch_all(&mut conn)
+    .await
+    .unwrap();
+    conn.close().await.unwrap();
+    let row = |kind: &str, claim: &str, owner: &str| {
+        (kind.to_owned(), claim.to_owned(), owner.to_owned())
+    };
+    let expected = [
+        row("address", &evm.to_lowercase(), "a"),
+        row("reference", "C", "c"),
+        row("reference", "D", "d"),
+        row("reference", "SHARED", "a"),
+    ];
+    assert_eq!(owners, expected, "the first partner by id");
+    let sealer = Sealer::new(&MasterKey::new([7; 32]));
+    let report = store.audit(&sealer, &|_| ()).await.unwrap();
+    let found = report
+        .findings
+        .iter()
+        .find(|one| one.invariant == "deposits-have-one-owner");
+    let mut named = found.unwrap().breaches.clone();
+    named.sort();
+    let address = format!("test address {} is of partners a, b", evm.to_lowercase());
+    assert_eq!(
+        named,
+        [
+            address.as_str(),
+            "test reference SHARED is of partners a, b"
+        ]
+    );
 }

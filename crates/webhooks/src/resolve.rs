@@ -9,6 +9,7 @@ use hickory_resolver::config::{
     ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts,
 };
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::Name;
 use hickory_resolver::system_conf::read_system_conf;
 use hickory_resolver::{Resolver, TokioResolver};
 
@@ -78,8 +79,120 @@ fn resolver(config: ResolverConfig, mut options: ResolverOpts) -> io::Result<Tok
         .map_err(io::Error::other)
 }
 
-/// Dropped, it asks nothing more.
+/// Asks for the absolute name only. The machine's search list would make other names of it, and a
+/// wildcard below one of them would receive the deliveries. Dropped, it asks nothing more.
 async fn look_up(resolver: &TokioResolver, name: &str) -> io::Result<Vec<IpAddr>> {
-    let found = resolver.lookup_ip(name).await.map_err(io::Error::other)?;
+    let mut absolute = Name::from_str_relaxed(name).map_err(io::Error::other)?;
+    absolute.set_fqdn(true);
+    let found = resolver
+        .lookup_ip(absolute)
+        .await
+        .map_err(io::Error::other)?;
     Ok(found.iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::{Arc, Mutex};
+
+    use hickory_resolver::proto::op::{Message, ResponseCode};
+    use hickory_resolver::proto::rr::{RData, Record, RecordType};
+    use hickory_resolver::system_conf::parse_resolv_conf;
+    use kernel::Mode;
+    use partner_core::webhooks::target::{AllowPrivate, Target};
+    use tokio::net::{TcpListener, UdpSocket};
+
+    use super::*;
+    use crate::connect::Connector;
+    use crate::tls::{Tls, Trust};
+
+    const SYSTEM: &str = "nameserver 127.0.0.1\n\
+                          search shop.svc.cluster.local svc.cluster.local cluster.local\n\
+                          options ndots:5\n";
+
+    /// A machine under Kubernetes, with a name server on another port.
+    struct Kubernetes(SocketAddr);
+
+    #[async_trait]
+    impl Resolve for Kubernetes {
+        async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+            let (system, options) = parse_resolv_conf(SYSTEM).unwrap();
+            assert_eq!((options.ndots, system.search().len()), (5, 3));
+            let (domain, search, _) = system.into_parts();
+            let (_, _, servers) = only(self.0).into_parts();
+            let config = ResolverConfig::from_parts(domain, search, servers);
+            look_up(&resolver(config, options)?, name).await
+        }
+    }
+
+    /// A name server that knows one name, and a wildcard below `cluster.local`; the names it was
+    /// asked for.
+    async fn name_server(known: Ipv4Addr) -> (SocketAddr, Arc<Mutex<BTreeSet<String>>>) {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let asked = Arc::<Mutex<BTreeSet<String>>>::default();
+        let noted = Arc::clone(&asked);
+        tokio::spawn(async move {
+            let mut buffer = [0; 4096];
+            loop {
+                let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
+                let mut message = Message::from_vec(&buffer[..length])
+                    .unwrap()
+                    .into_response();
+                let query = message.queries[0].clone();
+                let name = query.name.to_string();
+                let found = match &*name {
+                    "hooks.partner.example." => Some(known),
+                    _ if name.ends_with(".cluster.local.") => Some(Ipv4Addr::LOCALHOST),
+                    _ => None,
+                };
+                message.metadata.response_code = match found {
+                    Some(_) => ResponseCode::NoError,
+                    None => ResponseCode::NXDomain,
+                };
+                if let (Some(found), RecordType::A) = (found, query.query_type) {
+                    let data = RData::A(found.into());
+                    message.add_answer(Record::from_rdata(query.name, 0, data));
+                }
+                noted.lock().unwrap().insert(name);
+                let answer = message.to_vec().unwrap();
+                socket.send_to(&answer, from).await.unwrap();
+            }
+        });
+        (address, asked)
+    }
+
+    // rule: webhook.absolute-name
+    #[tokio::test]
+    async fn delivery_asks_for_absolute_name_only_despite_search_list_and_wildcard() {
+        let real = Ipv4Addr::new(127, 0, 0, 2);
+        let wildcard = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = wildcard.local_addr().unwrap().port();
+        let endpoint = TcpListener::bind((real, port)).await.unwrap();
+        let (server, asked) = name_server(real).await;
+        let connector = Connector {
+            resolver: Arc::new(Kubernetes(server)),
+            allow: AllowPrivate::Loopback,
+            tls: Tls::new(Trust::Only(Vec::new())),
+        };
+        let target = |host: &str| {
+            let url = format!("http://{host}:{port}/");
+            Target::parse(&url, Mode::Test, AllowPrivate::Loopback).unwrap()
+        };
+        let reached = connector.connect(&target("hooks.partner.example")).await;
+        assert!(reached.is_ok());
+        endpoint.accept().await.unwrap();
+        // A name that does not exist is not looked for elsewhere, nor is one of a single label.
+        for host in ["gone.partner.example", "gone"] {
+            assert!(connector.connect(&target(host)).await.is_err(), "{host}");
+        }
+        let asked: Vec<String> = asked.lock().unwrap().iter().cloned().collect();
+        assert_eq!(
+            asked,
+            ["gone.", "gone.partner.example.", "hooks.partner.example."]
+        );
+        let waiting = tokio::time::timeout(Duration::from_millis(50), wildcard.accept());
+        assert!(waiting.await.is_err(), "the wildcard was connected to");
+    }
 }

@@ -8,17 +8,20 @@ use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
+use partner_core::pools::PoolId;
 use partner_core::ports::{EventTx, Unit};
 use pools_core::books::{Command, Outcome, Refusal};
+use pools_core::commitment::{Amounts, Range, Recount};
+use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
     Confirmation, Deposit, Depth, Engine, Enquiry, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
     PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeTx, TransactDesk, TransactLook,
-    TransactLooks, VelocityTx,
+    TransactLooks, VelocityRange, VelocityTx,
 };
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
-use pools_core::velocity::Velocity;
+use pools_core::velocity::{Crossed, Velocity};
 use runtime::Store;
 
 use super::Pace;
@@ -56,7 +59,7 @@ impl PoolsReads for Ports {
         &self,
         who: &Tenant,
         quote: QuoteId,
-    ) -> Result<Option<Trade>, StoreError> {
+    ) -> Result<Option<Seen<Trade>>, StoreError> {
         self.pace.turn(false).await;
         self.store.trade_by_quote(who, quote).await
     }
@@ -98,10 +101,11 @@ impl TransactLooks for Ports {
     async fn transact_look(
         &self,
         scope: &Scope,
+        pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactLook>, StoreError> {
         self.pace.turn(false).await;
-        self.store.transact_look(scope, quote).await
+        self.store.transact_look(scope, pool, quote).await
     }
 }
 
@@ -136,6 +140,10 @@ impl Engine for Ports {
 
     async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
         Engine::report(&*self.engine, enquiry).await
+    }
+
+    fn name(&self) -> EngineName {
+        Engine::name(&*self.engine)
     }
 
     fn timeout(&self) -> Duration {
@@ -228,14 +236,23 @@ impl TradeTx for Tx {
         self.tx.trade_unclaim(who, id, token).await
     }
 
+    async fn trade_rest(
+        &mut self,
+        who: &Tenant,
+        id: TradeId,
+        lease: Lease,
+    ) -> Result<Cas, StoreError> {
+        self.tx.trade_rest(who, id, lease).await
+    }
+
     async fn trade_apply(
         &mut self,
         who: &Tenant,
         before: &Trade,
-        step: &Step,
+        steps: &[Step],
         token: u64,
     ) -> Result<Cas, StoreError> {
-        self.tx.trade_apply(who, before, step, token).await
+        self.tx.trade_apply(who, before, steps, token).await
     }
 }
 
@@ -258,9 +275,35 @@ impl LedgerTx for Tx {
         &mut self,
         who: &Tenant,
         asset: Asset,
-        settled_after: Timestamp,
-    ) -> Result<i128, StoreError> {
-        self.tx.refundable(who, asset, settled_after).await
+        range: Range,
+        limit: u32,
+    ) -> Result<Amounts, StoreError> {
+        self.tx.refundable(who, asset, range, limit).await
+    }
+
+    async fn recount_get(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+    ) -> Result<Option<Recount>, StoreError> {
+        self.tx.recount_get(who, asset).await
+    }
+
+    async fn recount_put(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+        recount: &Recount,
+    ) -> Result<(), StoreError> {
+        self.tx.recount_put(who, asset, recount).await
+    }
+
+    async fn commitment_get(
+        &mut self,
+        who: &Tenant,
+        asset: Asset,
+    ) -> Result<Option<i64>, StoreError> {
+        self.tx.commitment_get(who, asset).await
     }
 
     async fn commitment_put(
@@ -293,6 +336,15 @@ impl VelocityTx for Tx {
 
     async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError> {
         self.tx.velocity_put(who, velocity).await
+    }
+
+    async fn velocity_read(
+        &mut self,
+        who: &Tenant,
+        range: VelocityRange,
+        limit: u32,
+    ) -> Result<Crossed, StoreError> {
+        self.tx.velocity_read(who, range, limit).await
     }
 }
 

@@ -4,7 +4,9 @@ use acceptance::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, RIVAL, RIVAL_PUBLISHABLE,
     RIVAL_SECRET, World,
 };
-use kernel::Mode;
+use std::time::Duration;
+
+use kernel::{Clock as _, Mode};
 use partner_core::PartnerStatus;
 
 use crate::routes::{self, Class, Ids};
@@ -207,6 +209,25 @@ async fn a_revoked_key_is_told_so_and_the_others_go_on() {
         .get("/v1/pools/funding")
         .await
         .ok();
+    world.finish().await;
+}
+
+// rule: auth.expired
+#[tokio::test]
+async fn expired_key_is_refused_on_every_route_from_its_instant() {
+    let world = World::new().await;
+    let end = world.clock().now().plus(Duration::from_secs(1));
+    for key in [ACME_SECRET, ACME_PUBLISHABLE] {
+        world.operator().expire(key, end).await;
+    }
+    world.clock().advance(Duration::from_millis(999));
+    world.acme().get("/v1/pools/funding").await.ok();
+    world.clock().advance(Duration::from_millis(1));
+    for key in [ACME_SECRET, ACME_PUBLISHABLE] {
+        every_route_refuses(&world, 403, "key_expired", |call| call.bearer(key)).await;
+    }
+    let other = world.client(ACME_SECRET_2);
+    other.get("/v1/pools/funding").await.ok();
     world.finish().await;
 }
 

@@ -214,6 +214,7 @@ async fn networks_show_in_the_operators_order() {
         id: PoolId::parse("GBP-USDT").unwrap(),
         networks: vec![Network::Solana, Network::Bsc],
         available: false,
+        native_addresses: false,
     };
     world.operator().put_pool(&pool).await;
     let found = world

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use acceptance::{ACME, ADDRESS, FarEngine, FarFault, World, purchase};
+use acceptance::{ACME, ADDRESS, FarEngine, FarFault, FarStage, World, purchase};
 use serde_json::json;
 
 const SECRET: &str = "a-secret-of-the-engine";
@@ -40,6 +40,8 @@ fn faults() -> Vec<FarFault> {
         (200, r#"{"status":"delivered"}"#),
         (200, r#"{"status":"delivered","fillTxId":""}"#),
         (200, r#"{"status":"delivered","fillTxId":"a b"}"#),
+        (200, r#"{"status":"returned","fillTxId":"a b"}"#),
+        (200, r#"{"status":"returned","fillTxId":7}"#),
     ] {
         faults.push(FarFault::Says(status, body.to_owned()));
     }
@@ -104,8 +106,11 @@ async fn each_report_moves_the_trade_as_it_says() {
             ["settled", "returned"],
         ),
         (
-            [json!({ "status": "returned" }), delivered.clone()],
-            ["reserved", "settled"],
+            [
+                json!({ "status": "returned" }),
+                json!({ "status": "returned" }),
+            ],
+            ["returned", "returned"],
         ),
     ] {
         let (quote, _) = acme.trade("EUR-USDT", "10.00").await;
@@ -125,6 +130,67 @@ async fn each_report_moves_the_trade_as_it_says() {
     let (quote, _) = sold(&world).await;
     assert_eq!(acme.status(&quote).await, "settled");
     world.notice_all().await;
+    world.finish().await;
+}
+
+// rule: pools.trade.returned-unseen, engine.http.reports
+#[tokio::test]
+async fn poll_returns_trade_that_came_back_before_any_poll() {
+    let (world, far) = far().await;
+    let acme = world.acme();
+    far.course(&[FarStage::Delivered, FarStage::Returned]);
+    for (report, names_fill) in [(None, true), (Some(json!({ "status": "returned" })), false)] {
+        let (quote, trade) = acme.trade("EUR-USDT", "100.00").await;
+        far.reports(report);
+        assert_eq!(acme.status(&quote).await, "returned");
+        let fill = match names_fill {
+            true => format!("fill-{trade}"),
+            false => format!("unknown:{trade}"),
+        };
+        assert_eq!(acme.read(&trade).await["engineFillTxId"], fill);
+        assert_eq!(acme.balance("EUR-USDT").await, "1000.00");
+        assert_eq!(
+            world.notice(ACME, &trade).await,
+            ["pool.transaction.settled"]
+        );
+    }
+    world.finish().await;
+}
+
+// rule: pools.trade.returned-unseen, pools.trade.converge, engine.http.once
+#[tokio::test]
+async fn engine_ahead_of_polls_ends_trade_as_its_book_says() {
+    use FarStage::{Delivered, Failed, Released, Returned};
+    let (world, far) = far().await;
+    let acme = world.acme();
+    far.course(&[]);
+    for (steps, end, costs) in [
+        (vec![Delivered], "settled", true),
+        (vec![Delivered, Returned], "returned", false),
+        (vec![Failed], "failed", false),
+        (vec![Released], "released", false),
+    ] {
+        for fault in [FarFault::Broken, FarFault::Repeated] {
+            let before = acme.balance("EUR-USDT").await;
+            let (quote, trade) = acme.trade("EUR-USDT", "10.00").await;
+            let debited = acme.balance("EUR-USDT").await;
+            assert_eq!(acme.status(&quote).await, "reserved");
+            far.goes(&trade, &steps);
+            // The engine is as far as it goes, and its responses are lost or are those of earlier calls.
+            for operation in ["confirm", "report"] {
+                far.fails(operation, FarFault::Broken);
+                assert_eq!(acme.status(&quote).await, "reserved");
+            }
+            far.fails("report", fault);
+            assert_eq!(acme.status(&quote).await, "reserved");
+            far.mended();
+            assert_eq!(acme.status(&quote).await, end);
+            let wanted = if costs { debited } else { before };
+            assert_eq!(acme.balance("EUR-USDT").await, wanted);
+            world.notice(ACME, &trade).await;
+        }
+    }
+    assert_eq!(world.engine().contradictions(), []);
     world.finish().await;
 }
 
@@ -264,5 +330,70 @@ async fn an_answer_that_is_lost_after_the_act_is_asked_for_again_and_acts_once()
     );
     assert_eq!(acme.status(&quote).await, "settled");
     world.notice_all().await;
+    world.finish().await;
+}
+
+/// Mid rate and fill rate of a trade, as stored.
+async fn rates(world: &World, trade: &str) -> String {
+    let id = pools_core::trade::TradeId::parse(trade).unwrap().ulid();
+    let rates = format!(
+        "SELECT coalesce(mid, 'none') || ' ' || coalesce(fill_rate, 'none') FROM trades WHERE id = '{id}'"
+    );
+    world.database().texts(&rates).await.remove(0)
+}
+
+// rule: engine.http.fill-rate, engine.http.silence
+#[tokio::test]
+async fn delivered_report_may_carry_a_fill_rate_and_never_a_bad_one() {
+    let (world, far) = far().await;
+    let acme = world.acme();
+    let mut trades = Vec::new();
+    for (rate, stored) in [
+        (json!("1.0849"), "1.085 1.0849"),
+        (json!("1"), "1.085 1"),
+        (
+            json!("0.000000000000000000000001"),
+            "1.085 0.000000000000000000000001",
+        ),
+        (json!("2.50"), "1.085 2.5"),
+        (json!(null), "1.085 none"),
+    ] {
+        let (quote, trade) = acme.trade("EUR-USDT", "10.00").await;
+        assert_eq!(rates(&world, &trade).await, "1.085 none");
+        for bad in [
+            json!("-1"),
+            json!("+1"),
+            json!("0"),
+            json!("0.000"),
+            json!("1e3"),
+            json!("1,5"),
+            json!(".5"),
+            json!("5."),
+            json!(""),
+            json!("NaN"),
+            json!(1.0849),
+            json!(["1"]),
+            json!("1".repeat(40)),
+        ] {
+            far.reports(Some(
+                json!({ "status": "delivered", "fillTxId": "f", "fillRate": bad }),
+            ));
+            assert_eq!(acme.status(&quote).await, "reserved", "{bad}");
+        }
+        far.reports(Some(
+            json!({ "status": "delivered", "fillTxId": "f", "fillRate": rate }),
+        ));
+        assert_eq!(acme.status(&quote).await, "settled", "{rate}");
+        assert_eq!(rates(&world, &trade).await, stored, "{rate}");
+        // A return keeps it.
+        far.reports(Some(json!({ "status": "returned" })));
+        assert_eq!(acme.status(&quote).await, "returned");
+        assert_eq!(rates(&world, &trade).await, stored, "{rate}");
+        trades.push(trade);
+    }
+    far.reports(None);
+    for trade in &trades {
+        world.notice(ACME, trade).await;
+    }
     world.finish().await;
 }

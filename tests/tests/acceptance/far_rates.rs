@@ -118,7 +118,19 @@ async fn the_median_of_those_who_answer_and_agree() {
         ),
         ([r#"{"mid":1.0850}"#, "[]", "{}"], "rate_unavailable"),
         (
-            [r#"{"mid":1.0850}"#, r#"{"mid":1.0851}"#, r#"{"mid":1.1}"#],
+            [r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, r#"{"mid":1.1}"#],
+            "1.0790325",
+        ),
+        (
+            [
+                r#"{"mid":0.1085}"#,
+                r#"{"mid":1.0849}"#,
+                r#"{"mid":1.0851}"#,
+            ],
+            "1.0790325",
+        ),
+        (
+            [r#"{"mid":1.0850}"#, r#"{"mid":9}"#, "no JSON"],
             "rate_unavailable",
         ),
         (
@@ -130,6 +142,14 @@ async fn the_median_of_those_who_answer_and_agree() {
                 r#"{"mid":1}"#,
                 r#"{"mid":1.005}"#,
                 r#"{"mid":1.0050000001}"#,
+            ],
+            "0.9994725",
+        ),
+        (
+            [
+                r#"{"mid":1}"#,
+                r#"{"mid":1.0050000001}"#,
+                r#"{"mid":1.0101}"#,
             ],
             "rate_unavailable",
         ),
@@ -147,7 +167,7 @@ async fn the_median_of_those_who_answer_and_agree() {
         assert_eq!(told(&world).await, rate, "{bodies:?}");
     }
     let sources = three([r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, r#"{"mid":9}"#]).await;
-    for status in [500, 302, 404, 204] {
+    for status in [200, 500, 302, 404, 204] {
         sources[2].says(status, r#"{"mid":9}"#);
         opens(&world, &all_of(&sources)).await;
         assert_eq!(told(&world).await, "1.0790325", "{status}");
@@ -162,6 +182,44 @@ async fn the_median_of_those_who_answer_and_agree() {
     );
     opens(&world, &impatient).await;
     assert_eq!(told(&world).await, "rate_unavailable");
+    world.finish().await;
+}
+
+/// Asks for quotes until one tells this, for a few seconds at most.
+async fn tells_soon(world: &World, expected: &str) {
+    let until = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        let found = told(world).await;
+        if found == expected {
+            return;
+        }
+        assert!(tokio::time::Instant::now() < until, "{expected}: {found}");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+// rule: rates.http.move
+#[tokio::test]
+async fn quotes_stop_while_all_sources_are_a_decimal_point_off() {
+    let world = World::new().await;
+    let sources = three([r#"{"mid":1.0850}"#; 3]).await;
+    let bounded = all_of(&sources)
+        .replace("min_sources = 2", "min_sources = 2\nmax_move_bps = 200")
+        .replace("40000", "50")
+        .replace("20000", "5000");
+    opens(&world, &bounded).await;
+    assert_eq!(told(&world).await, "1.0790325");
+    for (mid, rate) in [
+        ("10.850", "rate_unavailable"),
+        ("1.0950", "1.0889775"),
+        ("0.1085", "rate_unavailable"),
+        ("1.0850", "1.0790325"),
+    ] {
+        for source in &sources {
+            source.says(200, &format!("{{\"mid\":{mid}}}"));
+        }
+        tells_soon(&world, rate).await;
+    }
     world.finish().await;
 }
 
@@ -343,6 +401,16 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
             "min_sources = 2",
             "min_sources = 3",
             "9: pairs.pair: expected 3 sources (min_sources) of EUR-USDT at least, found 2",
+        ),
+        (
+            "min_sources = 2",
+            "min_sources = 2\nmax_move_bps = 0",
+            "5: max_move_bps: expected 1 at least; leave the key out",
+        ),
+        (
+            "min_sources = 2",
+            "min_sources = 2\nmax_move_bps = 10001",
+            "5: max_move_bps: expected a whole number from 0 to 10000",
         ),
         (
             "timeout_ms",

@@ -9,6 +9,7 @@ mod customers;
 mod idempotency;
 mod keys;
 mod logs;
+mod payments;
 mod previews;
 mod races;
 mod rails;

@@ -111,6 +111,7 @@ async fn transact(
         Ok(Outcome::Opened(_)) => "opened".to_owned(),
         Ok(Outcome::Existing(_)) => "existing".to_owned(),
         Err(TransactError::InProgress) => "in progress".to_owned(),
+        Err(TransactError::QuoteInProgress) => "quote in progress".to_owned(),
         Err(TransactError::Refused(refusal)) => refused(refusal).to_owned(),
         Err(TransactError::Store(fault)) => panic!("{fault:?}"),
     }
@@ -125,6 +126,7 @@ fn refused(refusal: Refusal) -> &'static str {
         Refusal::KeyReused => "reused",
         Refusal::QuoteUnknown
         | Refusal::SideNotEnabled
+        | Refusal::VelocityBehind
         | Refusal::ReservationFailed
         | Refusal::NoRoomForReturn
         | Refusal::EngineUnavailable => panic!("{refusal}"),

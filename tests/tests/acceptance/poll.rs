@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-async fn funded() -> World {
+pub(crate) async fn funded() -> World {
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     world.operator().credit(ACME, "1000", "USDT").await;
@@ -16,7 +16,7 @@ async fn funded() -> World {
 }
 
 /// The attempts the engine was asked with, and what was known at each.
-fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
+pub(crate) fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
     let asked = world.engine().asked().into_iter();
     asked
         .filter_map(|asked| match asked {
@@ -234,10 +234,9 @@ async fn what_is_over_stays_over_whatever_the_engine_says() {
         world.engine().asked();
         let before = world.database().digest().await;
         for report in [
-            EngineReport::Delivered("x".into()),
-            EngineReport::Reversed,
             EngineReport::CannotComplete,
             EngineReport::LetGo,
+            EngineReport::Reversed(None),
         ] {
             world.engine().report(Reply::Says(report));
             assert_eq!(acme.status(&quote).await, end);
@@ -251,7 +250,7 @@ async fn what_is_over_stays_over_whatever_the_engine_says() {
     }
 }
 
-// rule: pools.trade.terminal, pools.trade.settled-at
+// rule: pools.trade.terminal, pools.trade.settled-at, pools.trade.contradiction
 #[tokio::test]
 async fn a_settled_trade_only_ever_returns() {
     let world = funded().await;
@@ -260,17 +259,19 @@ async fn a_settled_trade_only_ever_returns() {
     acme.poll(&quote).await.ok();
     let settled = acme.read(&trade).await.ok();
     for report in [
-        EngineReport::InProgress,
         EngineReport::CannotComplete,
         EngineReport::LetGo,
         EngineReport::Delivered("another".into()),
+        EngineReport::InProgress,
     ] {
-        world.after(1_000);
         world.engine().report(Reply::Says(report));
         assert_eq!(acme.status(&quote).await, "settled");
         assert_eq!(acme.read(&trade).await.ok(), settled);
     }
-    world.engine().report(Reply::Says(EngineReport::Reversed));
+    world.after(60_000);
+    world
+        .engine()
+        .report(Reply::Says(EngineReport::Reversed(Some("another".into()))));
     assert_eq!(acme.status(&quote).await, "returned");
     let returned = acme.read(&trade).await.ok();
     assert_eq!(
@@ -282,21 +283,6 @@ async fn a_settled_trade_only_ever_returns() {
         world.notice(ACME, &trade).await,
         ["pool.transaction.settled"]
     );
-    world.finish().await;
-}
-
-// rule: pools.trade.return, pools.trade.terminal
-#[tokio::test]
-async fn a_return_of_what_was_never_delivered_decides_nothing() {
-    let world = funded().await;
-    let acme = world.acme();
-    let (quote, trade) = acme.trade("EUR-USDT", "100").await;
-    world.engine().report(Reply::Says(EngineReport::Reversed));
-    assert_eq!(acme.status(&quote).await, "reserved");
-    assert_eq!(acme.balance("EUR-USDT").await, "900.00");
-    world.engine().report(Reply::Sandbox);
-    assert_eq!(acme.status(&quote).await, "settled");
-    world.notice(ACME, &trade).await;
     world.finish().await;
 }
 
@@ -359,7 +345,9 @@ async fn a_settled_trade_is_asked_about_for_thirty_days() {
         world.after(5_000);
         assert_eq!(acme.status(&quote).await, "settled");
         world.engine().asked();
-        world.engine().report(Reply::Says(EngineReport::Reversed));
+        world
+            .engine()
+            .report(Reply::Says(EngineReport::Reversed(None)));
         world.after(wait);
         assert_eq!(
             acme.status(&quote).await,

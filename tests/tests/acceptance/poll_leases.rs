@@ -15,7 +15,7 @@ async fn funded() -> World {
 }
 
 fn fill(reference: &str) -> Option<EngineReport> {
-    Some(EngineReport::Delivered(reference.to_owned()))
+    Some(EngineReport::Delivered(reference.into()))
 }
 
 /// The attempts the engine was asked with, and what was known at each.

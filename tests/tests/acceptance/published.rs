@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acceptance::{Call, Contract, World};
+use acceptance::{Answer, Call, Contract, Gate, World};
 use serde_json::Value;
 
 /// The twelve operations as the contract's table has them.
@@ -106,6 +106,112 @@ async fn the_document_is_served_as_it_is_published() {
         "docs/openapi/pools-v1.yaml is stale"
     );
     world.finish().await;
+}
+
+// rule: openapi.json
+#[tokio::test]
+async fn every_document_is_served_as_json_too() {
+    let gate = Gate::new().await;
+    let get = |path: &'static str| Call::get(path);
+    let pools = gate.world().send(get("/openapi/pools-v1.json")).await;
+    assert_eq!(pools.header("content-type"), Some("application/json"));
+    assert_eq!(pools.body, Contract::published().document);
+    let contract = gate.send(get("/openapi/gate-v1.json")).await;
+    assert_eq!(contract.body, Contract::gate().document);
+    for path in [
+        "/openapi/gate-test-helpers-v1.json",
+        "/openapi/gate-embed-v1.json",
+    ] {
+        let answer = gate.send(get(path)).await;
+        assert_eq!(answer["openapi"], "3.1.0", "{path}");
+    }
+    gate.finish().await;
+}
+
+// rule: docs.entrance
+#[tokio::test]
+async fn browser_finds_the_reference_from_the_root() {
+    let gate = Gate::new().await;
+    let led = |answer: Answer| {
+        let target = answer.header("location").map(str::to_owned);
+        (answer.status, target)
+    };
+    for (path, pools, ramp) in [
+        ("/", "/docs", "/docs"),
+        ("/docs/", "/docs", "/docs"),
+        (
+            "/openapi",
+            "/openapi/pools-v1.json",
+            "/openapi/gate-v1.json",
+        ),
+        (
+            "/openapi.json",
+            "/openapi/pools-v1.json",
+            "/openapi/gate-v1.json",
+        ),
+    ] {
+        let found = led(gate.world().send(Call::get(path)).await);
+        assert_eq!(found, (307, Some(pools.to_owned())), "{path}");
+        let found = led(gate.send(Call::get(path)).await);
+        assert_eq!(found, (307, Some(ramp.to_owned())), "{path}");
+    }
+    let icon = gate.send(Call::get("/favicon.ico")).await;
+    assert_eq!(
+        (icon.status, icon.header("content-type")),
+        (200, Some("image/svg+xml"))
+    );
+    gate.finish().await;
+}
+
+async fn page_of(answer: Answer) -> String {
+    assert_eq!(answer.status, 200);
+    String::from_utf8(answer.bytes.to_vec()).unwrap()
+}
+
+// rule: docs.links
+#[tokio::test]
+async fn page_links_every_document_that_its_service_serves() {
+    let gate = Gate::new().await;
+    let names = ["gate-v1", "gate-test-helpers-v1", "gate-embed-v1"];
+    let page = page_of(gate.send(Call::get("/docs")).await).await;
+    for name in names {
+        for ending in ["yaml", "json"] {
+            let path = format!("/openapi/{name}.{ending}");
+            assert!(page.contains(&format!("href=\"{path}\"")), "{path}");
+            assert_eq!(gate.send(Call::get(&path)).await.status, 200, "{path}");
+        }
+    }
+    assert_eq!(page.matches("href=\"/openapi/").count(), 2 * names.len());
+    let page = page_of(gate.world().send(Call::get("/docs")).await).await;
+    assert_eq!(page.matches("href=\"/openapi/").count(), 2);
+    gate.finish().await;
+}
+
+// rule: docs.meanings
+#[tokio::test]
+async fn every_field_and_parameter_has_a_meaning_on_the_page() {
+    let gate = Gate::new().await;
+    let pools = gate.world().send(Call::get("/docs")).await;
+    let ramp = gate.send(Call::get("/docs")).await;
+    let mut rows = 0;
+    for answer in [pools, ramp] {
+        for row in page_of(answer).await.split("<tr>").skip(1) {
+            let cells: Vec<&str> = row.split("<td>").skip(1).collect();
+            rows += 1;
+            for cell in &cells {
+                let text = cell.split("</td>").next().unwrap();
+                assert!(!text.trim().is_empty(), "an empty cell: {row}");
+            }
+            if let Some(last) = cells.last().filter(|_| cells.len() > 2) {
+                assert!(
+                    !last.starts_with("<p class=\"dim\">"),
+                    "constraints without a meaning: {row}"
+                );
+            }
+        }
+    }
+    assert!(rows > 500, "{rows}");
+    gate.finish().await;
 }
 
 // rule: openapi.operations, response.camel-case

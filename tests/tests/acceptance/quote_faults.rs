@@ -1,6 +1,6 @@
 //! Every fault of a quote request, its code, and the order in which faults are found.
 
-use acceptance::{ADDRESS, World, purchase, sale};
+use acceptance::{ACME, ADDRESS, Answer, World, purchase, sale};
 use serde_json::{Value, json};
 
 /// A purchase with some fields replaced, or taken out where the value is null.
@@ -303,6 +303,7 @@ async fn networks() {
         id: partner_core::pools::PoolId::parse("EUR-USDT").unwrap(),
         networks: vec![partner_core::pools::Network::Bsc],
         available: true,
+        native_addresses: false,
     };
     world.operator().put_pool(&pool).await;
     let words = "`cryptoNetwork` (`tron` where absent) must be one of bsc for pool EUR-USDT";
@@ -317,6 +318,84 @@ async fn networks() {
     refuse(&world, &body, "network_not_supported", delivery).await;
     let body = changed(body, &[("destNetwork", Value::Null)]);
     world.acme().ask("EUR-USDT", &body).await.ok();
+    world.finish().await;
+}
+
+const T_ADDRESS: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
+const SOLANA_ADDRESS: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+
+// rule: pools.quote.native-addresses
+#[tokio::test]
+async fn native_pool_delivers_to_addresses_of_the_network_only() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let pool = partner_core::pools::Pool {
+        id: partner_core::pools::PoolId::parse("EUR-USDT").unwrap(),
+        networks: partner_core::pools::Network::ALL.to_vec(),
+        available: true,
+        native_addresses: true,
+    };
+    world.operator().put_pool(&pool).await;
+    let slip = T_ADDRESS.replace("v8", "v9");
+    let flipped = ADDRESS.replace("aAeb", "AAeb");
+    let (good, invalid, checksum) = ("", "invalid_address", "address_checksum_mismatch");
+    let mut expected = Vec::new();
+    for (quoted, named, address, code) in [
+        (None, None, T_ADDRESS, good),
+        (None, None, ADDRESS, invalid),
+        (None, None, SOLANA_ADDRESS, invalid),
+        (None, None, slip.as_str(), checksum),
+        (Some("tron"), Some("tron"), T_ADDRESS, good),
+        (Some("tron"), Some("tron"), ADDRESS, invalid),
+        (Some("tron"), Some("ethereum"), ADDRESS, good),
+        (Some("tron"), Some("ethereum"), T_ADDRESS, invalid),
+        (Some("tron"), Some("arbitrum"), flipped.as_str(), checksum),
+        (Some("solana"), None, SOLANA_ADDRESS, good),
+        (Some("solana"), None, T_ADDRESS, invalid),
+        (Some("solana"), None, ADDRESS, invalid),
+        (Some("ethereum"), Some("solana"), SOLANA_ADDRESS, good),
+        (Some("ethereum"), Some("solana"), ADDRESS, invalid),
+        (Some("ethereum"), None, ADDRESS, good),
+        (Some("ethereum"), None, T_ADDRESS, invalid),
+        (Some("ethereum"), None, SOLANA_ADDRESS, invalid),
+        (Some("bsc"), None, flipped.as_str(), checksum),
+    ] {
+        let body = body(&[
+            ("cryptoNetwork", json!(quoted)),
+            ("destNetwork", json!(named)),
+            ("destAddress", json!(address)),
+        ]);
+        if code.is_empty() {
+            let quote = world.acme().ask("EUR-USDT", &body).await.ok();
+            let id = quote["quoteId"].as_str().unwrap().to_owned();
+            let network = named.or(quoted).unwrap_or("tron");
+            expected.push(format!("{address} {network}"));
+            let key = format!("k{}", expected.len());
+            world.acme().transact("EUR-USDT", &id, &key).await.ok();
+        } else {
+            refuse(&world, &body, code, "destAddress").await;
+        }
+    }
+    expected.sort();
+    for table in ["quotes", "trades"] {
+        let told = format!("SELECT dest_address || ' ' || dest_network FROM {table}");
+        let mut told = world.database().texts(&told).await;
+        told.sort();
+        assert_eq!(told, expected, "{table}: as they were written");
+    }
+    let mut held: Vec<String> = Vec::new();
+    for asked in world.engine().asked() {
+        if let acceptance::Asked::Hold(_, order) = asked {
+            let to = order.destination.unwrap();
+            held.push(format!("{} {}", to.address.as_str(), to.network.as_str()));
+        }
+    }
+    held.sort();
+    assert_eq!(held, expected, "the engine is told the same");
+    let allowed =
+        "`destNetwork` must be one of arbitrum, ethereum, bsc, optimism, polygon, tron, solana";
+    let unknown = body(&[("destNetwork", json!("avalanche"))]);
+    refuse(&world, &unknown, "network_not_supported", allowed).await;
     world.finish().await;
 }
 
@@ -453,5 +532,69 @@ async fn the_shape_of_every_field_comes_before_what_any_of_them_means() {
     ] {
         refuse(&world, &body(&changes), "invalid_request", changes[0].0).await;
     }
+    world.finish().await;
+}
+
+fn message(answer: Answer) -> String {
+    answer["message"].as_str().unwrap().to_owned()
+}
+
+// rule: error.all-missing
+#[tokio::test]
+async fn quote_request_names_every_missing_field() {
+    let world = World::new().await;
+    let acme = world.acme();
+    for (body, code, expected) in [
+        (
+            json!({}),
+            "invalid_request",
+            "`side`, `fiatCurrency`, `cryptoCurrency` and `amount` are required.",
+        ),
+        (
+            json!({ "side": "on_ramp", "fiatCurrency": null, "cryptoCurrency": "USDT" }),
+            "invalid_request",
+            "`fiatCurrency`, `amount` and `destAddress` are required.",
+        ),
+        (
+            json!({ "side": "off_ramp", "fiatCurrency": "EUR", "cryptoCurrency": "USDT" }),
+            "invalid_request",
+            "`amount` is required.",
+        ),
+        (
+            json!({ "side": "on_ramp", "fiatcurrency": "EUR", "crypto_currency": "USDT", "ammount": "100", "other": 1 }),
+            "invalid_request",
+            "`fiatCurrency`, `cryptoCurrency`, `amount` and `destAddress` are required. \
+             `fiatcurrency` is no field of this request: did you mean `fiatCurrency`? \
+             `crypto_currency` is no field of this request: did you mean `cryptoCurrency`? \
+             `ammount` is no field of this request: did you mean `amount`?",
+        ),
+    ] {
+        let answer = acme.ask("EUR-USDT", &body).await.refused(400, code);
+        assert_eq!(message(answer), expected, "{body}");
+    }
+    world.finish().await;
+}
+
+// rule: error.all-missing
+#[tokio::test]
+async fn missing_address_is_called_missing() {
+    let world = World::new().await;
+    let acme = world.acme();
+    let mut order = json!({
+        "side": "on_ramp", "fiatCurrency": "EUR", "cryptoCurrency": "USDT", "amount": "100.00",
+    });
+    let answer = acme.ask("EUR-USDT", &order).await;
+    let answer = answer.refused(400, "invalid_address");
+    assert_eq!(message(answer), "`destAddress` is required.");
+    order["destaddress"] = json!(ADDRESS);
+    let answer = acme.ask("EUR-USDT", &order).await;
+    let answer = answer.refused(400, "invalid_address");
+    assert_eq!(
+        message(answer),
+        "`destAddress` is required. `destaddress` is no field of this request: did you mean `destAddress`?"
+    );
+    order["destAddress"] = json!("0x1");
+    let answer = acme.ask("EUR-USDT", &order).await;
+    assert!(!message(answer.refused(400, "invalid_address")).contains("required"));
     world.finish().await;
 }

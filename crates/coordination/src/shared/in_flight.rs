@@ -49,25 +49,54 @@ impl SharedInFlight {
         }
     }
 
-    /// Did the claim succeed?
-    async fn claim(&self, claim: &Claim) -> Result<bool, Unanswered> {
-        if self.try_claim(claim).await? {
-            return Ok(true);
+    /// Did the claim succeed? Tries once more after the second look, and then until `patience` is
+    /// over.
+    async fn claim(&self, claim: &Claim, patience: Duration) -> Result<bool, Unanswered> {
+        let until = Instant::now() + patience;
+        let mut tries = 0_u32;
+        loop {
+            if self.try_claim(claim).await? {
+                return Ok(true);
+            }
+            tries = tries.saturating_add(1);
+            if tries > 1 && Instant::now() >= until {
+                return Ok(false);
+            }
+            sleep(SECOND_LOOK).await;
         }
-        sleep(SECOND_LOOK).await;
-        self.try_claim(claim).await
     }
 
     async fn try_claim(&self, claim: &Claim) -> Result<bool, Unanswered> {
         let mut question = redis::cmd("SET");
         question.arg(&claim.name).arg(&claim.token).arg("NX");
-        question.arg("PX").arg(millis(self.shared.patience.claim));
+        question.arg("PX").arg(millis(claim.life));
         let asked = self.shared.ask(Call::Claim, |mut connection| async move {
             question
                 .query_async::<Option<String>>(&mut connection)
                 .await
         });
         Ok(asked.await?.is_some())
+    }
+
+    /// Claims in Redis a scope that this process holds already.
+    async fn share(
+        &self,
+        scope: &Scope,
+        alone: Ticket,
+        life: Duration,
+        patience: Duration,
+    ) -> Option<Ticket> {
+        let claim = Claim::new(&self.shared, scope, life);
+        match self.claim(&claim, patience).await {
+            Ok(false) => None,
+            Err(Unanswered::Away) => Some(alone),
+            // A claim whose answer was lost may stand: it is freed like any other.
+            Ok(true) | Err(Unanswered::Lost) => Some(Ticket(Box::new(Held {
+                claim: Some(claim),
+                releases: self.releases.clone(),
+                _alone: alone,
+            }))),
+        }
     }
 }
 
@@ -81,18 +110,17 @@ impl fmt::Debug for SharedInFlight {
 impl InFlight for SharedInFlight {
     async fn enter(&self, scope: &Scope) -> Option<Ticket> {
         let alone = self.alone.enter(scope).await?;
-        let claim = Claim::new(&self.shared, scope);
-        match self.claim(&claim).await {
-            Ok(false) => None,
-            Err(Unanswered::Away) => Some(alone),
-            // A claim whose answer was lost may stand: it is freed like any other.
-            Ok(true) | Err(Unanswered::Lost) => Some(Ticket(Box::new(Held {
-                claim: Some(claim),
-                life: self.shared.patience.claim,
-                releases: self.releases.clone(),
-                _alone: alone,
-            }))),
-        }
+        let life = self.shared.patience.claim;
+        self.share(scope, alone, life, Duration::ZERO).await
+    }
+
+    /// Requests of this process enter in the order in which they came; among replicas, whichever
+    /// asks first after the claim was freed.
+    async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
+        let until = Instant::now() + patience;
+        let alone = self.alone.enter_within(scope, patience).await?;
+        let rest = until.saturating_duration_since(Instant::now());
+        self.share(scope, alone, patience, rest).await
     }
 }
 
@@ -100,14 +128,17 @@ impl InFlight for SharedInFlight {
 struct Claim {
     name: String,
     token: String,
+    /// How long it stands if it is never freed.
+    life: Duration,
 }
 
 impl Claim {
-    fn new(shared: &Shared, scope: &Scope) -> Self {
+    fn new(shared: &Shared, scope: &Scope, life: Duration) -> Self {
         let partner = scope.tenant.partner.as_str();
         Self {
             name: shared.name("in-flight", &[partner, &scope.route, scope.key.as_str()]),
             token: token(&*shared.entropy),
+            life,
         }
     }
 }
@@ -121,7 +152,6 @@ fn token(entropy: &dyn Entropy) -> String {
 /// Frees its claim when it is dropped, however the request ended.
 struct Held {
     claim: Option<Claim>,
-    life: Duration,
     releases: mpsc::Sender<Release>,
     _alone: Ticket,
 }
@@ -129,7 +159,7 @@ struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
-            let lapses = Instant::now() + self.life;
+            let lapses = Instant::now() + claim.life;
             // One that finds no room lapses by itself.
             drop(self.releases.try_send(Release { claim, lapses }));
         }

@@ -193,6 +193,38 @@ async fn a_clock_set_back_locks_nobody_out_for_hours() {
     suite::a_clock_set_back_locks_nobody_out_for_hours(rig(&server).await).await;
 }
 
+// rule: throttle.network
+#[tokio::test]
+async fn addresses_of_one_ipv6_network_share_a_bucket() {
+    let server = Server::start().unwrap();
+    suite::addresses_of_one_ipv6_network_share_a_bucket(rig(&server).await).await;
+}
+
+#[tokio::test]
+async fn key_with_network_is_counted_apart_from_both() {
+    let server = Server::start().unwrap();
+    suite::key_with_network_is_counted_apart_from_both(rig(&server).await).await;
+}
+
+// rule: throttle.network, throttle.shared-secrets
+#[tokio::test]
+async fn names_of_networks_expire_with_their_windows() {
+    let server = Server::start().unwrap();
+    let replica = Replica::of(&server, PATIENT).await;
+    let tiers = [tier("short", 2, 60)];
+    for at in 0..50 {
+        // Ten networks, five addresses each.
+        let bucket = suite::network_bucket(&format!("2001:db8:0:{:x}::{:x}", at / 5, at % 5));
+        replica.throttle.take(&bucket, &tiers).await;
+    }
+    let names: Vec<String> = say(&server, &["KEYS", "*:throttle:*"]);
+    assert_eq!(names.len(), 10, "{names:?}");
+    for name in names {
+        let expires_in: i64 = say(&server, &["PTTL", &name]);
+        assert!((1..=60_000).contains(&expires_in), "{name}: {expires_in}");
+    }
+}
+
 // rule: throttle.exact
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_at_once_are_counted_exactly() {

@@ -44,7 +44,9 @@ impl SharedThrottle {
         tiers: &[Tier],
         counts: Counts,
     ) -> Result<Verdict, Unanswered> {
-        let name = self.shared.name("throttle", &[bucket.group, &bucket.who]);
+        let name = self
+            .shared
+            .name("throttle", &[bucket.group, &bucket.who.to_string()]);
         let mut question = self.shared.windows.key(name);
         question.arg(u8::from(counts == Counts::Yes));
         for tier in tiers {

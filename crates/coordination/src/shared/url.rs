@@ -1,9 +1,23 @@
 //! Where the shared Redis is.
 
 use std::fmt;
+use std::time::Duration;
 
 use redis::io::tcp::TcpSettings;
+use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{Client, IntoConnectionInfo};
+
+/// A Redis that has been silent for so long is asked whether it is there, and then every so often.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Bytes that nobody has acknowledged for so long end the connection.
+const USER_TIMEOUT: Duration = Duration::from_secs(20);
+
+fn keepalive() -> TcpKeepalive {
+    TcpKeepalive::new()
+        .with_time(KEEPALIVE_AFTER)
+        .with_interval(KEEPALIVE_INTERVAL)
+}
 
 /// Where the shared Redis is, with the password to it: `redis://` or, over TLS, `rediss://`.
 #[derive(Clone)]
@@ -33,8 +47,12 @@ impl RedisUrl {
             return Err(UnreadUrl);
         }
         // A question is one small write that must not wait for the last one's acknowledgement.
-        let at_once = TcpSettings::default().set_nodelay(true);
-        let client = Client::open(connection.set_tcp_settings(at_once));
+        let settings = TcpSettings::default()
+            .set_nodelay(true)
+            .set_keepalive(keepalive());
+        #[cfg(target_os = "linux")]
+        let settings = settings.set_user_timeout(USER_TIMEOUT);
+        let client = Client::open(connection.set_tcp_settings(settings));
         client.map(Self).map_err(|_| UnreadUrl)
     }
 
@@ -67,6 +85,17 @@ mod tests {
             let url = RedisUrl::parse(text).unwrap();
             assert_eq!(format!("{url:?}"), format!("RedisUrl({address})"));
         }
+    }
+
+    // rule: base.database-deadline
+    #[test]
+    fn redis_socket_has_keepalive_and_user_timeout() {
+        let url = RedisUrl::parse("redis://cache.internal").unwrap();
+        let settings = url.0.get_connection_info().tcp_settings().clone();
+        assert!(settings.nodelay());
+        assert!(settings.keepalive().is_some());
+        #[cfg(target_os = "linux")]
+        assert_eq!(settings.user_timeout(), Some(USER_TIMEOUT));
     }
 
     #[test]

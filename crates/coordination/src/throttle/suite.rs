@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use partner_core::ports::Throttle;
-use partner_core::throttle::{Bucket, Standing, Tier, Verdict};
+use partner_core::throttle::{Bucket, ClientNetwork, Counted, Standing, Tier, Verdict};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::task::JoinSet;
@@ -37,7 +37,14 @@ pub(crate) fn tiers() -> Vec<Tier> {
 pub(crate) fn bucket(who: &str) -> Bucket {
     Bucket {
         group: "pools",
-        who: who.to_owned(),
+        who: Counted::Credential(who.to_owned()),
+    }
+}
+
+pub(crate) fn network_bucket(address: &str) -> Bucket {
+    Bucket {
+        group: "pools",
+        who: Counted::Network(ClientNetwork::of(address.parse().unwrap())),
     }
 }
 
@@ -118,6 +125,42 @@ pub(crate) async fn a_clock_set_back_locks_nobody_out_for_hours(rig: Rig) {
     clock.wait(-30_000);
     let refused = throttle.take(&bucket("a"), &minute).await;
     assert_eq!(figures(&refused), [(0, 60_000, true)]);
+}
+
+/// Takes twice, so that the third request of the same caller is refused.
+async fn is_full_after_two(throttle: &dyn Throttle, three: [Bucket; 3]) -> bool {
+    let tiers = [tier("short", 2, 60)];
+    let mut admitted = [false; 3];
+    for (at, bucket) in three.iter().enumerate() {
+        admitted[at] = throttle.take(bucket, &tiers).await.admitted();
+    }
+    assert_eq!(admitted[..2], [true; 2]);
+    !admitted[2]
+}
+
+pub(crate) async fn addresses_of_one_ipv6_network_share_a_bucket(rig: Rig) {
+    let throttle = &*rig.throttle;
+    let one = ["2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:f::3"];
+    assert!(is_full_after_two(throttle, one.map(network_bucket)).await);
+    let two = ["2001:db8:0:2::1", "2001:db8:0:2::1", "2001:db8:0:3::1"];
+    assert!(!is_full_after_two(throttle, two.map(network_bucket)).await);
+    let ipv4 = ["203.0.113.9", "::ffff:203.0.113.9", "::ffff:cb00:7109"];
+    assert!(is_full_after_two(throttle, ipv4.map(network_bucket)).await);
+    let mixed = ["198.51.100.1", "198.51.100.1", "198.51.100.2"];
+    assert!(!is_full_after_two(throttle, mixed.map(network_bucket)).await);
+}
+
+pub(crate) async fn key_with_network_is_counted_apart_from_both(rig: Rig) {
+    let throttle = &*rig.throttle;
+    let key = bucket("a");
+    let network = network_bucket("2001:db8::1");
+    let network_of = ClientNetwork::of("2001:db8::2".parse().unwrap());
+    let both = |key: &str| Bucket {
+        group: "pools",
+        who: Counted::CredentialFrom(key.to_owned(), network_of),
+    };
+    assert!(is_full_after_two(throttle, [both("a"), both("a"), both("a")]).await);
+    assert!(!is_full_after_two(throttle, [both("b"), key, network]).await);
 }
 
 pub(crate) async fn many_at_once_are_counted_exactly(rig: Rig) {

@@ -52,6 +52,17 @@ async fn a_clock_set_back_locks_nobody_out_for_hours() {
     suite::a_clock_set_back_locks_nobody_out_for_hours(rig()).await;
 }
 
+// rule: throttle.network
+#[tokio::test]
+async fn addresses_of_one_ipv6_network_share_a_bucket() {
+    suite::addresses_of_one_ipv6_network_share_a_bucket(rig()).await;
+}
+
+#[tokio::test]
+async fn key_with_network_is_counted_apart_from_both() {
+    suite::key_with_network_is_counted_apart_from_both(rig()).await;
+}
+
 // rule: throttle.exact
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_at_once_are_counted_exactly() {
@@ -100,4 +111,18 @@ async fn a_flood_of_callers_cannot_take_the_memory() {
         throttle.take(&bucket(&caller.to_string()), &tiers()).await;
     }
     assert!(throttle.buckets() <= 640);
+}
+
+// rule: throttle.network
+#[tokio::test]
+async fn flood_of_networks_pushes_out_no_key() {
+    let throttle = MemoryThrottle::with_room(Arc::new(clock()), 640);
+    let one = [suite::tier("short", 1, 60)];
+    throttle.take(&bucket("key"), &one).await;
+    for at in 0..20_000_u32 {
+        let address = format!("2001:db8:{:x}:{:x}::1", at >> 16, at & 0xffff);
+        throttle.take(&suite::network_bucket(&address), &one).await;
+    }
+    assert!(throttle.buckets() <= 641);
+    assert!(!throttle.take(&bucket("key"), &one).await.admitted());
 }

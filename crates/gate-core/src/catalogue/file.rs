@@ -169,7 +169,8 @@ impl Reading {
             let currencies = self.list_of_currencies(sink, &table);
             let networks = self.networks(sink, &table);
             let limits = self.limits(sink, &table);
-            if let (Some(asset), Some(name), Some(limits)) = (asset, name, limits) {
+            if let (Some(asset), Some(name), Some((limits, further_limits))) = (asset, name, limits)
+            {
                 assets.push(Listing {
                     asset,
                     name,
@@ -178,6 +179,7 @@ impl Reading {
                     currencies,
                     networks,
                     limits,
+                    further_limits,
                 });
             }
         }
@@ -195,11 +197,40 @@ impl Reading {
         Some(found.into_iter().map(|(_, currency)| currency).collect())
     }
 
-    fn limits(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<Limits> {
+    /// One table of limits, or a list of them, one per currency. `None`: there is none.
+    fn limits(
+        &self,
+        sink: &mut Sink<'_>,
+        table: &Section<'_, '_>,
+    ) -> Option<(Limits, Vec<Limits>)> {
         let expected = "{ currency = \"EUR\", min_amount = \"10.00\", max_amount = \"50000.00\" }";
-        table.required(sink, "limits", expected)?;
-        let table = table.section(sink, "limits", &LIMITS)?;
-        let currency = self.currency(sink, &table);
+        let field = table.required(sink, "limits", expected)?;
+        let tables = if field.is_list() {
+            table.sections(sink, "limits", &LIMITS)
+        } else {
+            table.section(sink, "limits", &LIMITS).into_iter().collect()
+        };
+        if field.is_list() && tables.is_empty() {
+            sink.add(field.at, &field.path, format!("expected {expected}"));
+        }
+        let mut found: Vec<Limits> = Vec::new();
+        for table in tables {
+            let Some(limits) = self.limits_of_currency(sink, &table) else {
+                continue;
+            };
+            if let Some(field) = table.field("currency") {
+                let currency = limits.min.asset();
+                let earlier = found.iter().any(|it| it.min.asset() == currency);
+                once(sink, &field, earlier, "currency of limits");
+            }
+            found.push(limits);
+        }
+        let mut found = found.into_iter();
+        found.next().map(|first| (first, found.collect()))
+    }
+
+    fn limits_of_currency(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<Limits> {
+        let currency = self.currency(sink, table);
         let least = table.required(sink, "min_amount", AMOUNT);
         let most = table.required(sink, "max_amount", AMOUNT);
         let currency = currency?;

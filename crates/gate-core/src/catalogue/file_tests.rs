@@ -213,3 +213,52 @@ fn what_stands_twice_or_not_at_all_is_refused() {
         ["line 16: assets.decimals: expected 8, the digits of ETH, found \"6\""]
     );
 }
+
+const TWO_CURRENCIES: &str = "[{ currency = \"CHF\", min_amount = 1, max_amount = 9 }, \
+                               { currency = \"CHF\", min_amount = 2, max_amount = 8 }]";
+
+// rule: gate.catalogue.limits
+#[test]
+fn limits_may_be_stated_once_per_currency() {
+    let one = "{ currency = \"CHF\", min_amount = 0, max_amount = \"100.5\" }";
+    let listed = with(one, &format!("[{one}]"));
+    assert_eq!(parse(&listed).unwrap(), parse(WHOLE).unwrap());
+    let limits = "limits = [\n  { currency = \"CHF\", min_amount = 1, max_amount = 9 },\n  \
+                  { currency = \"EUR\", min_amount = 2, max_amount = 8 },\n]";
+    let euro = "[[currencies]]\ncode = \"EUR\"\nsymbol = \"€\"\nname = \"Euro\"\n\n[[assets]]";
+    let two = with(&format!("limits = {one}"), limits).replace("[[assets]]", euro);
+    let catalogue = parse(&two).unwrap();
+    let sol = catalogue.asset("SOL").unwrap();
+    let least = |code: Option<&str>| {
+        let currency = code.and_then(Asset::fiat);
+        sol.limits_in(currency).min.to_string()
+    };
+    assert_eq!(least(Some("EUR")), "2.00");
+    for code in [None, Some("CHF"), Some("USD")] {
+        assert_eq!(least(code), "1.00", "{code:?}");
+    }
+    for (limits, told) in [
+        (
+            TWO_CURRENCIES,
+            "line 20: assets.limits.currency: expected every currency of limits once",
+        ),
+        ("[]", "line 20: assets.limits: expected { currency ="),
+        ("[5]", "line 20: assets.limits: expected an array of tables"),
+        ("5", "line 20: assets.limits: expected a table"),
+        (
+            "[{ currency = \"CHF\", min_amount = 9, max_amount = 1 }]",
+            "line 20: assets.limits.max_amount: expected at least min_amount",
+        ),
+        (
+            "[{ currency = \"GBP\", min_amount = 1, max_amount = 9 }]",
+            "line 20: assets.limits.currency: expected a currency of [[currencies]], found \"GBP\"",
+        ),
+        (
+            "[{ currency = \"CHF\", max_amount = 9 }]",
+            "line 20: assets.limits.min_amount: missing",
+        ),
+    ] {
+        let faults = faults(&with(one, limits));
+        assert!(faults[0].starts_with(told), "{told}: {faults:#?}");
+    }
+}

@@ -184,14 +184,15 @@ impl Catalogue {
             .filter(move |method| wanted.has(method.currency))
     }
 
-    /// The assets that go a way, for a currency, for people of a region. A currency that is named
-    /// is enough: only then the edge is not asked where the user is.
+    /// The assets that go a way, for a currency, for people of a region, each with the currency that
+    /// chooses its limits. A currency that is named is enough: only then the edge is not asked where
+    /// the user is.
     pub fn assets_in<'c>(
         &'c self,
         side: Option<Side>,
         currency: Option<&str>,
         region: &Region,
-    ) -> impl Iterator<Item = &'c Listing> + use<'c> {
+    ) -> impl Iterator<Item = (&'c Listing, Option<Asset>)> + use<'c> {
         let wanted = match currency {
             None => Wanted::by(self.audience(region)),
             Some(code) => {
@@ -199,13 +200,18 @@ impl Catalogue {
                 Wanted::of(self.currency(code).filter(|it| audience.pays_in(it.asset)))
             }
         };
-        self.assets().iter().filter(move |listing| match wanted {
+        let chosen = match wanted {
+            Wanted::One(currency) => Some(currency),
+            Wanted::All | Wanted::None => None,
+        };
+        let found = self.assets().iter().filter(move |listing| match wanted {
             Wanted::All => sides(side).any(|side| listing.sides.contains(&side)),
             Wanted::One(currency) => {
                 sides(side).any(|side| self.is_corridor(side, currency, listing))
             }
             Wanted::None => false,
-        })
+        });
+        found.map(move |listing| (listing, chosen))
     }
 
     /// Can somebody be served?

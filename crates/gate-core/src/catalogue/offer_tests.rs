@@ -147,7 +147,7 @@ fn assets_are_of_a_corridor() {
     let catalogue = Catalogue::parse(&text).unwrap();
     let assets = |side, currency, region: &Region| {
         let found = catalogue.assets_in(side, currency, region);
-        joined(found.map(|it| it.asset.code()))
+        joined(found.map(|(it, _)| it.asset.code()))
     };
     let (on, off) = (Some(Side::OnRamp), Some(Side::OffRamp));
     for (side, currency, region, expected) in [

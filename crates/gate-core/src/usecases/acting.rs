@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::expiry::{Expiring, ExpiryError};
 use crate::events::EventFault;
-use crate::session::{Act, NotOpen, Session, SessionId};
+use crate::session::{Act, Session, SessionId, SessionRefusal};
 use crate::transaction::{RefId, Transaction, TransactionState};
 
 /// Names a payment intent of the sandbox.
@@ -98,9 +98,9 @@ pub enum ActError {
     /// No such session of this partner.
     #[error("no such session")]
     NotFound,
-    /// The session has ended.
+    /// The session has ended, or a payment of it is in progress.
     #[error(transparent)]
-    NotOpen(#[from] NotOpen),
+    Refused(#[from] SessionRefusal),
     /// The answer could not be given or kept.
     #[error(transparent)]
     Answer(#[from] AnswerFault),
@@ -129,7 +129,7 @@ impl LostRace for ActError {
             Self::InProgress
             | Self::LiveMode
             | Self::NotFound
-            | Self::NotOpen(_)
+            | Self::Refused(_)
             | Self::Event(_) => false,
         }
     }
@@ -239,7 +239,7 @@ impl Acting {
         let act = match deed {
             Deed::Cancel => Act::Cancel,
             Deed::Complete => Act::Complete(refid),
-            Deed::Fail { .. } => Act::Use,
+            Deed::Fail { .. } => Act::Fail,
         };
         let moved = self.sessions.act(tx.as_mut(), who, session, act, now);
         let moved = moved.await?;

@@ -160,6 +160,12 @@ impl Bootstrapping {
         })
     }
 
+    /// Whether a page may start widgets of this partner.
+    #[must_use]
+    pub fn admits_page(&self, access: &Access, stands: Stands<'_>) -> bool {
+        self.judge_origin(access, stands).is_ok()
+    }
+
     /// Whether the page is the widget's own, where the partner's list is not asked.
     fn judge_origin(&self, access: &Access, stands: Stands<'_>) -> Result<bool, BootstrapError> {
         let allowed = &access.gate.allowed_domains;

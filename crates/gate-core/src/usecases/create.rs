@@ -160,7 +160,7 @@ impl Creating {
         if let Some(given) = self.answers.given(call, kept.as_ref(), now)? {
             return Ok(given);
         }
-        access.may_write_to_gate()?;
+        access.may_write_to_gate(now)?;
         fits(judged, preview.as_ref(), now)?;
         judged.package_is_trusted(&access.gate)?;
         let counted = match who.mode {
@@ -202,6 +202,7 @@ impl Creating {
             created_at: now,
             expires_at: now.plus(self.ttl),
             state: SessionState::Open,
+            payment_in_progress: false,
         };
         Created {
             session,

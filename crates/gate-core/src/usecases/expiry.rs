@@ -12,7 +12,7 @@ use partner_core::sealing::Sealer;
 
 use crate::events::{EventFault, Ink};
 use crate::ports::{GateStore, GateTx};
-use crate::session::{Act, NotOpen, Session, SessionId};
+use crate::session::{Act, Session, SessionId, SessionRefusal};
 
 /// Sessions expired in one transaction.
 const BATCH: u32 = 100;
@@ -80,7 +80,7 @@ pub(super) struct Moved {
     /// Was a step written?
     pub(super) changed: bool,
     /// Why what was wanted did not happen.
-    pub(super) refused: Option<NotOpen>,
+    pub(super) refused: Option<SessionRefusal>,
 }
 
 impl Expiring {

@@ -19,7 +19,7 @@ use super::expiry::Expiring;
 use crate::catalogue::{Catalogue, Ineligible};
 use crate::order::{OrderDraft, OrderFault};
 use crate::pricing::OutOfRange;
-use crate::signed_quote::{QuoteTerms, SignedQuote, SignedQuoteId, Unsigned};
+use crate::signed_quote::{Issue, QuoteTerms, SignedQuote, SignedQuoteId, Unsigned};
 
 /// The route an idempotency key is scoped by.
 pub const ROUTE: &str = "POST /v1/quotes";
@@ -179,6 +179,7 @@ impl Locking {
         render: &Render<'_, SignedQuote>,
     ) -> Result<Given, LockError> {
         let who = &access.tenant;
+        let installation = self.sessions.store.installation_get().await?;
         let mut tx = self.sessions.store.gate_begin("signed_quote_lock").await?;
         let kept = self.answers.lock(tx.as_mut(), Some(call)).await?;
         let access = tx.access_get(who, access.key.id).await?;
@@ -188,12 +189,17 @@ impl Locking {
         if let Some(given) = self.answers.given(call, kept.as_ref(), now)? {
             return Ok(given);
         }
-        access.may_use_rails()?;
+        access.may_use_rails(now)?;
         let Expiring {
             sealer, entropy, ..
         } = &self.sessions;
         let id = SignedQuoteId::new(who.mode, now, entropy.as_ref());
-        let quote = SignedQuote::give(id, terms.clone(), now, now.plus(self.ttl), sealer)?;
+        let issue = Issue {
+            installation: &installation,
+            tenant: who,
+        };
+        let expires_at = now.plus(self.ttl);
+        let quote = SignedQuote::give(id, terms.clone(), now, expires_at, issue, sealer)?;
         tx.signed_quote_insert(who, &quote).await?;
         let answer = render(&quote).map_err(AnswerFault::from)?;
         self.answers

@@ -20,7 +20,7 @@ use crate::ports::{GateTx, Rail, RailOrder};
 use crate::rail::{
     Asking, Instructions, Mismatch, RailId, RailKind, RailRecord, RailState, fits, user_is_approved,
 };
-use crate::session::{Act, NotOpen, SessionId};
+use crate::session::{Act, SessionId, SessionRefusal};
 use crate::signed_quote::{QuoteClosed, SignedQuote, SignedQuoteId};
 use crate::transaction::RefId;
 
@@ -75,9 +75,9 @@ pub enum RedeemError {
     /// No such session or quote of this partner.
     #[error("no such session or quote")]
     NotFound,
-    /// The session has ended.
+    /// The session has ended, or a payment of it is in progress.
     #[error(transparent)]
-    NotOpen(#[from] NotOpen),
+    Session(#[from] SessionRefusal),
     /// Nobody has approved the session's user.
     #[error("the session's user is not approved")]
     UserNotApproved,
@@ -117,7 +117,7 @@ impl LostRace for RedeemError {
             | Self::RailSilent
             | Self::Denied(_)
             | Self::NotFound
-            | Self::NotOpen(_)
+            | Self::Session(_)
             | Self::UserNotApproved
             | Self::Mismatch(_)
             | Self::Closed(_)
@@ -218,9 +218,9 @@ impl Redeeming {
         if let Some(given) = self.answers.given(call, kept.as_ref(), now)? {
             return Ok(given);
         }
-        access.may_use_rails()?;
+        access.may_use_rails(now)?;
         let session = session.ok_or(RedeemError::NotFound)?;
-        let used = self.sessions.act(tx.as_mut(), who, session, Act::Use, now);
+        let used = self.sessions.act(tx.as_mut(), who, session, Act::Pay, now);
         let used = used.await?;
         if let Some(refused) = used.refused {
             if used.changed {

@@ -142,9 +142,10 @@ impl Settling {
         ending.await?.won()?;
         tx.event_insert(&self.sessions.ink().rail(who, &record, now)?)
             .await?;
-        // A session that has ended meanwhile stays as it is: the money has moved all the same.
+        // Only sessions from before the rule of one payment can have ended meanwhile. They stay as
+        // they are: the money has moved all the same.
         if let (RailState::Settled { .. }, Some(session)) = (&record.state, session) {
-            let paid = Act::Complete(record.refid);
+            let paid = Act::Settle(record.refid);
             self.sessions
                 .act(tx.as_mut(), who, session, paid, now)
                 .await?;

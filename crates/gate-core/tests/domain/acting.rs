@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gate_core::session::{NotOpen, SessionId, SessionState, SessionStatus};
+use gate_core::session::{NotOpen, SessionId, SessionRefusal, SessionState, SessionStatus};
 use gate_core::transaction::TransactionStatus;
 use gate_core::usecases::acting::{ActError, Deed};
 use kernel::Mode;
@@ -37,7 +37,7 @@ fn body(given: Result<Given, ActError>) -> String {
 
 fn ended(outcome: Result<Given, ActError>) -> SessionStatus {
     match outcome {
-        Err(ActError::NotOpen(NotOpen(status))) => status,
+        Err(ActError::Refused(SessionRefusal::NotOpen(NotOpen(status)))) => status,
         other => panic!("{other:?}"),
     }
 }
@@ -238,4 +238,35 @@ fn the_sweep_expires_what_nobody_reads() {
         .collect();
     assert_eq!(swept, [100, 20, 0]);
     assert_eq!(gate.memory.rows().events.len(), 240);
+}
+
+// rule: gate.session.one-payment, gate.session.payment-waits
+#[test]
+fn session_refuses_cancel_complete_and_expiry_while_payment_is_in_progress() {
+    let gate = Gate::new(&[acme()]);
+    let (id, _) = gate.open(&acme(), "a");
+    let paying = |on: bool| {
+        let mut rows = gate.memory.rows();
+        let session = rows.sessions.get_mut(&(acme().tenant, id)).unwrap();
+        session.payment_in_progress = on;
+    };
+    paying(true);
+    let refused = |deed: &Deed| {
+        let outcome = act(&gate, &acme(), id, None, deed);
+        matches!(
+            outcome,
+            Err(ActError::Refused(SessionRefusal::PaymentInProgress))
+        )
+    };
+    assert!(refused(&Deed::Cancel) && refused(&Deed::Complete));
+    // An attempt of the sandbox that fails changes nothing of the session.
+    assert!(!refused(&fail()));
+    gate.memory.pass(DAY);
+    assert!(refused(&Deed::Cancel) && refused(&Deed::Complete) && refused(&fail()));
+    assert_eq!(ready(gate.sessions.sweep(Mode::Test)).unwrap(), 0);
+    paying(false);
+    assert_eq!(
+        ended(act(&gate, &acme(), id, None, &Deed::Cancel)),
+        SessionStatus::Expired
+    );
 }

@@ -29,7 +29,7 @@ use partner_core::idempotency::IdempotencyKey;
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::origin::Origin;
 use partner_core::pools::PoolsProfile;
-use partner_core::sealing::{MasterKey, Sealer};
+use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
 use partner_core::token::TokenKey;
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use secrecy::ExposeSecret as _;
@@ -88,6 +88,8 @@ pub(crate) fn access(partner: &str, mode: Mode) -> Access {
         generated: true,
         created_at: noon(),
         revoked_at: None,
+        label: None,
+        expires_at: None,
     };
     let id = PartnerId::parse(partner).unwrap();
     let pools = PoolsProfile::absent(&id);
@@ -140,6 +142,7 @@ pub(crate) fn session_at(state: SessionState) -> Session {
         created_at: noon(),
         expires_at: noon().plus(DAY),
         state,
+        payment_in_progress: false,
     }
 }
 
@@ -173,7 +176,7 @@ impl Gate {
         let master = MasterKey::new([1; 32]);
         let sealer = Arc::new(Sealer::new(&master));
         let entropy: Arc<dyn Entropy> = Arc::new(Counter::default());
-        let tokens = TokenKey::new(&master, "embed");
+        let tokens = TokenKey::new(&DerivedKeys::of(&master));
         let sessions = Expiring {
             store: store.clone(),
             sealer: sealer.clone(),

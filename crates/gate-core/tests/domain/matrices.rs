@@ -1,7 +1,7 @@
 //! The session's state machine as one table, written out. `docs/state-machines.md` shows the same
 //! table, and is compared with it here.
 
-use gate_core::session::{Act, SessionState, Verdict};
+use gate_core::session::{Act, Session, SessionState, Verdict};
 
 use crate::fixtures::{DAY, after, noon, refid, session_at};
 
@@ -23,21 +23,23 @@ fn shown(verdict: &Verdict) -> [String; 3] {
     [next.to_owned(), event, outcome]
 }
 
-// rule: gate.session.one-end, gate.session.lazy-expiry, gate.session.cancel, gate.session.not-open, gate.event.once, gate.helper.fail, time.deadline-exclusive
+// rule: gate.session.one-end, gate.session.lazy-expiry, gate.session.cancel, gate.session.not-open, gate.event.once, gate.helper.fail, time.deadline-exclusive, gate.session.one-payment, gate.session.payment-waits
 #[test]
 fn every_act_in_every_state_at_every_instant() {
     let long_ago = after(1_000);
     let states = [
-        ("open", SessionState::Open),
+        ("open", SessionState::Open, false),
+        ("open, payment in progress", SessionState::Open, true),
         (
             "completed",
             SessionState::Completed {
                 at: long_ago,
                 refid: refid(),
             },
+            false,
         ),
-        ("cancelled", SessionState::Cancelled { at: long_ago }),
-        ("expired", SessionState::Expired { at: long_ago }),
+        ("cancelled", SessionState::Cancelled { at: long_ago }, false),
+        ("expired", SessionState::Expired { at: long_ago }, false),
     ];
     let deadline = noon().plus(DAY).millis();
     let instants = [
@@ -47,19 +49,25 @@ fn every_act_in_every_state_at_every_instant() {
     ];
     let acts = [
         ("look", Act::Look),
-        ("use", Act::Use),
+        ("fail", Act::Fail),
+        ("pay", Act::Pay),
         ("cancel", Act::Cancel),
         ("complete", Act::Complete(refid())),
+        ("settle", Act::Settle(refid())),
     ];
     let mut lines = vec![
         "| stored | now | act | next | event | act is |".to_owned(),
         "| --- | --- | --- | --- | --- | --- |".to_owned(),
     ];
-    for (state_name, state) in states {
+    for (state_name, state, payment_in_progress) in states {
         for (instant_name, millis) in instants {
             for (act_name, act) in acts {
                 let now = kernel::Timestamp::from_millis(millis).unwrap();
-                let verdict = session_at(state).advance(act, now);
+                let session = Session {
+                    payment_in_progress,
+                    ..session_at(state)
+                };
+                let verdict = session.advance(act, now);
                 let [next, event, outcome] = shown(&verdict);
                 lines.push(format!(
                     "| {state_name} | {instant_name} | {act_name} | {next} | {event} | {outcome} |"

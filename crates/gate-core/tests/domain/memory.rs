@@ -20,7 +20,7 @@ use gate_core::preview::{Preview, PreviewId};
 use gate_core::quota::Tally;
 use gate_core::rail::{RailId, RailRecord};
 use gate_core::session::{Session, SessionId, SessionState, Step};
-use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
+use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction};
 use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::answers::Kept;
@@ -167,6 +167,10 @@ fn page<K: Ord + Copy, T: Clone>(
 impl GateReads for Memory {
     async fn gate_now(&self) -> Result<Timestamp, StoreError> {
         Ok(self.seen(|_| ()).at)
+    }
+
+    async fn installation_get(&self) -> Result<Installation, StoreError> {
+        Ok(Installation("0".repeat(32)))
     }
 
     async fn session_get(
@@ -445,11 +449,12 @@ impl SessionTx for MemoryTx {
         step: &Step,
     ) -> Result<Cas, StoreError> {
         let session = self.rows.sessions.get_mut(&(who.clone(), id)).unwrap();
+        let free = !session.payment_in_progress;
         let in_time = match step.state {
             SessionState::Completed { at, .. } | SessionState::Cancelled { at } => {
-                at < session.expires_at
+                free && at < session.expires_at
             }
-            SessionState::Expired { at } => at >= session.expires_at,
+            SessionState::Expired { at } => free && at >= session.expires_at,
             SessionState::Open => false,
         };
         let holds = session.state == SessionState::Open && in_time;

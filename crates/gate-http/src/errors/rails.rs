@@ -8,7 +8,7 @@ use gate_core::usecases::redeeming::RedeemError;
 use http_kit::ApiError;
 
 use super::orders::{order_fault, out_of_range};
-use super::{answer_fault, in_progress, not_open, undoable};
+use super::{answer_fault, in_progress, session_refusal, undoable};
 
 pub(crate) fn lock_error(error: LockError) -> ApiError {
     match error {
@@ -38,8 +38,8 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
             1,
         ),
         RedeemError::Denied(denial) => denial.into(),
-        RedeemError::NotFound => ApiError::not_found(),
-        RedeemError::NotOpen(refusal) => not_open(refusal),
+        RedeemError::NotFound => ApiError::not_found("signed quote or session"),
+        RedeemError::Session(refusal) => session_refusal(refusal),
         RedeemError::UserNotApproved => {
             ApiError::forbidden("user_not_approved", "The session's user is not approved.")
         }
@@ -88,7 +88,7 @@ fn no_rail() -> ApiError {
 #[cfg(test)]
 pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
     use gate_core::pricing::OutOfRange;
-    use gate_core::session::{NotOpen, SessionStatus};
+    use gate_core::session::{NotOpen, SessionRefusal, SessionStatus};
     use gate_core::usecases::redeeming::NoRail;
     use partner_core::Denial;
 
@@ -108,7 +108,8 @@ pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
         RedeemError::RailSilent,
         RedeemError::Denied(Denial::RailsNotEnabled),
         RedeemError::NotFound,
-        RedeemError::NotOpen(NotOpen(SessionStatus::Expired)),
+        RedeemError::Session(NotOpen(SessionStatus::Expired).into()),
+        RedeemError::Session(SessionRefusal::PaymentInProgress),
         RedeemError::UserNotApproved,
         RedeemError::Mismatch(Mismatch("amount")),
         RedeemError::Closed(QuoteClosed::Consumed),

@@ -11,10 +11,10 @@ use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kernel::{Id, StoreError, Timestamp};
 use parking_lot::Mutex;
-use partner_core::key::{KeyHash, KeyRecord};
+use partner_core::key::{KeyHash, KeyRecord, PresentedKey};
 use partner_core::origin::Origin;
 use partner_core::pools::{Kyc, Pool, PoolsAccess, PoolsProfile};
-use partner_core::throttle::{Standing as TierStanding, Tier};
+use partner_core::throttle::{Bucket, Standing as TierStanding, Tier, Verdict};
 use partner_core::{Partner, PartnerId, PartnerStatus};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -23,6 +23,7 @@ use super::*;
 use crate::json::Json;
 use crate::outer::finish;
 use crate::site::testing::site;
+use crate::throttle::Whose;
 
 const LIMIT: u32 = 3;
 
@@ -95,6 +96,14 @@ fn text_of(kind: &str, name: char) -> String {
     format!("{kind}_test_{}", name.to_string().repeat(32))
 }
 
+/// A clock that stands.
+struct Midnight;
+impl kernel::Clock for Midnight {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(0).unwrap()
+    }
+}
+
 fn access(text: &str, change: impl FnOnce(&mut Access)) -> ([u8; 32], Arc<Access>) {
     let presented = PresentedKey::parse(text).unwrap();
     let at = Timestamp::from_millis(0).unwrap();
@@ -107,6 +116,8 @@ fn access(text: &str, change: impl FnOnce(&mut Access)) -> ([u8; 32], Arc<Access
         generated: true,
         created_at: at,
         revoked_at: None,
+        label: None,
+        expires_at: None,
     };
     let mut pools = PoolsProfile::absent(&partner);
     pools.enabled = true;
@@ -184,6 +195,7 @@ fn app_in(mode: Mode, directory: Keys, whose: Whose) -> Router {
             not_in_live: "live_keys_not_allowed",
         },
         guesses: Some(limit.counting(Whose::Client)),
+        clock: Arc::new(Midnight),
         entitled: Access::pools_entitled,
     });
     let any = Router::new().route(
@@ -196,7 +208,10 @@ fn app_in(mode: Mode, directory: Keys, whose: Whose) -> Router {
             "/v1/panic",
             get(async |_: Secret| -> &'static str { panic!("deliberate") }),
         )
-        .route("/v1/missing", get(async |_: Secret| ApiError::not_found()))
+        .route(
+            "/v1/missing",
+            get(async |_: Secret| ApiError::not_found("thing")),
+        )
         .route("/v1/astray", get(async |_: Entitled| "never"));
     let entitled = Router::new().route(
         "/v1/entitled",
@@ -208,7 +223,9 @@ fn app_in(mode: Mode, directory: Keys, whose: Whose) -> Router {
     );
     let sandbox = Router::new().route("/v1/sandbox", get(async |_: Sandbox| "sandbox"));
     let routes = Router::new()
-        .merge(publishable.route_layer(door.publishable(Some(limit.clone()))))
+        .merge(
+            publishable.route_layer(door.publishable(Some(limit.clone()), Arc::new(|_, _| true))),
+        )
         .merge(sandbox.route_layer(door.sandbox(Some(limit.clone()))))
         .merge(any.route_layer(door.any_key(Some(limit.clone()))))
         .merge(secret.route_layer(door.secret(Some(limit.clone()))))

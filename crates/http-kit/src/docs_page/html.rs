@@ -16,9 +16,26 @@ pub(super) fn escape(text: &str) -> String {
     safe
 }
 
+/// Says whether a field or parameter is required.
+pub(super) const fn mark(required: bool) -> &'static str {
+    if required {
+        " <span class=\"required\">required</span>"
+    } else {
+        " <span class=\"dim\">optional</span>"
+    }
+}
+
+/// Begins a region that scrolls sideways by itself, with the keyboard too.
+pub(super) fn scroll(label: &str) -> String {
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">",
+        escape(label)
+    )
+}
+
 /// A description: paragraphs, `- ` lists, `#` headings, code spans and fenced code. Everything
-/// else is text.
-pub(super) fn prose(text: &str) -> String {
+/// else is text. Its headings stand at this level; at 0 they are bold paragraphs, as in a table.
+pub(super) fn prose(text: &str, heading_level: u8) -> String {
     let mut html = String::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -35,7 +52,10 @@ pub(super) fn prose(text: &str) -> String {
         } else if let Some(heading) = line.trim_start_matches('#').strip_prefix(' ')
             && line.starts_with('#')
         {
-            html.push_str(&format!("<h4>{}</h4>", inline(heading)));
+            html.push_str(&match heading_level {
+                0 => format!("<p><strong>{}</strong></p>", inline(heading)),
+                level => format!("<h{level}>{}</h{level}>", inline(heading)),
+            });
         } else if line.starts_with("- ") {
             let mut items = vec![line.to_owned()];
             while let Some(next) = lines.next_if(|next| !next.trim().is_empty()) {
@@ -82,7 +102,7 @@ pub(super) fn inline(text: &str) -> String {
 }
 
 pub(super) fn code_block(code: &str) -> String {
-    format!("<pre><code>{}</code></pre>", escape(code))
+    format!("<pre tabindex=\"0\"><code>{}</code></pre>", escape(code))
 }
 
 #[cfg(test)]
@@ -93,7 +113,7 @@ mod tests {
     fn nothing_in_a_description_becomes_markup() {
         assert_eq!(escape("<a href=\"'&"), "&lt;a href=&quot;&#39;&amp;");
         assert_eq!(
-            prose("<script>`<b>`"),
+            prose("<script>`<b>`", 2),
             "<p>&lt;script&gt;<code>&lt;b&gt;</code></p>"
         );
         assert_eq!(inline("a ` b"), "a ` b");
@@ -104,9 +124,9 @@ mod tests {
         let text =
             "# Title\n\nOne\ntwo.\n\n- `a`: first\n  goes on\n- second\n\n```\n<x>\n```\nEnd";
         assert_eq!(
-            prose(text),
-            "<h4>Title</h4><p>One two.</p><ul><li><code>a</code>: first goes on</li>\
-             <li>second</li></ul><pre><code>&lt;x&gt;</code></pre><p>End</p>"
+            prose(text, 2),
+            "<h2>Title</h2><p>One two.</p><ul><li><code>a</code>: first goes on</li>\
+             <li>second</li></ul><pre tabindex=\"0\"><code>&lt;x&gt;</code></pre><p>End</p>"
         );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::html::{escape, inline, prose};
+use super::html::{escape, inline, mark, prose, scroll};
 
 /// How deep a schema is followed; a document that refers to itself ends here.
 const DEPTH: usize = 6;
@@ -36,7 +36,8 @@ impl<'a> Schemas<'a> {
             return format!("<p>{}</p>", self.type_of(schema, 0));
         }
         format!(
-            "<div class=\"scroll\"><table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div>",
+            "{}<table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div>",
+            scroll("Fields"),
             rows.concat()
         )
     }
@@ -70,21 +71,30 @@ impl<'a> Schemas<'a> {
 
     fn row(&self, path: &str, field: &'a Value, required: bool) -> String {
         let resolved = self.resolve(field);
-        let own = field
-            .get("description")
-            .or_else(|| resolved.get("description"));
-        let mut meaning = own.and_then(Value::as_str).map(prose).unwrap_or_default();
+        let mut meaning = prose(self.description(field), 0);
         meaning.push_str(&constraints(resolved));
         format!(
             "<tr><td><code>{}</code>{}</td><td>{}</td><td>{meaning}</td></tr>",
             escape(path),
-            if required {
-                ""
-            } else {
-                " <span class=\"dim\">optional</span>"
-            },
+            mark(required),
             self.type_of(field, 0),
         )
+    }
+
+    /// What a field means. Its own words come before those of the type it refers to; a field that
+    /// may be null has them in one of its alternatives.
+    pub(super) fn description(&self, field: &'a Value) -> &'a str {
+        let of = |value: &'a Value| value.get("description").and_then(Value::as_str);
+        let parts = || {
+            self.alternatives(field)
+                .into_iter()
+                .chain(list(field, "allOf"))
+        };
+        of(field)
+            .or_else(|| parts().find_map(of))
+            .or_else(|| of(self.resolve(field)))
+            .or_else(|| parts().find_map(|part| of(self.resolve(part))))
+            .unwrap_or_default()
     }
 
     /// The branches of a choice that are not `null`.

@@ -119,7 +119,11 @@ fn the_page_is_whole_and_fetches_nothing() {
     let html = render_docs(
         &to_value(&complete()).unwrap(),
         SHARED_ERRORS,
-        "/openapi/things-v1.yaml",
+        &[Linked {
+            title: "Things API".to_owned(),
+            yaml_path: "/openapi/things-v1.yaml".to_owned(),
+            json_path: "/openapi/things-v1.json".to_owned(),
+        }],
     );
     for needed in [
         "<title>Things API</title>",
@@ -131,6 +135,8 @@ fn the_page_is_whole_and_fetches_nothing() {
         "Things-Signature",
         "<code>[].id</code>",
         "href=\"/openapi/things-v1.yaml\"",
+        "href=\"/openapi/things-v1.json\"",
+        "<code>[].id</code> <span class=\"required\">required</span>",
         "prefers-color-scheme:dark",
         "curl -X GET &quot;$BASE_URL/things/",
     ] {

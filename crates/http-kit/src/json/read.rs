@@ -61,6 +61,14 @@ impl FieldFault {
     }
 }
 
+impl FieldFault {
+    /// The body's own field that is missing, if that is the fault.
+    pub(super) fn missing_field(&self) -> Option<&str> {
+        let own = !self.path.is_empty() && !self.path.contains(['.', '[']);
+        (self.what == What::Missing && own).then_some(self.path.as_str())
+    }
+}
+
 impl fmt::Display for FieldFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.is_empty() {
@@ -175,10 +183,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
             Value::Array(items) => visitor.visit_seq(Items {
                 items: items.into_iter().enumerate(),
             }),
-            Value::Object(members) => visitor.visit_map(Members {
-                members: members.into_iter(),
-                value: None,
-            }),
+            Value::Object(members) => visitor.visit_map(Members::new(members)),
         }
     }
 
@@ -306,9 +311,23 @@ impl<'de> SeqAccess<'de> for Items<'de> {
 
 type Member<'de> = (Cow<'de, str>, Node<'de>);
 
-struct Members<'de> {
+pub(super) struct Members<'de> {
     members: std::vec::IntoIter<Member<'de>>,
     value: Option<Member<'de>>,
+}
+
+impl<'de> Members<'de> {
+    pub(super) fn new(members: Vec<Member<'de>>) -> Self {
+        Self {
+            members: members.into_iter(),
+            value: None,
+        }
+    }
+
+    /// Whether every key has been read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.len() == 0
+    }
 }
 
 impl<'de> MapAccess<'de> for Members<'de> {

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use kernel::Mode;
+use kernel::{Bound, Mode, Timestamp};
 use secrecy::SecretString;
 
+use super::written::WrittenProfile;
 use super::{shapes, value};
 use crate::address::DepositAddress;
+use crate::deposits::DepositClaim;
 use crate::events::{self, Service};
-use crate::gate::GateProfile;
-use crate::key::{KeyHash, KeyKind, PresentedKey};
+use crate::gate::{GateProfile, create_session_limit};
+use crate::key::{KeyHash, KeyKind, KeyTerms, LABEL_LENGTH, PresentedKey};
 use crate::origin::Origin;
 use crate::pools::{
     Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS,
@@ -46,10 +48,12 @@ pub struct Document {
 /// One `[[partners]]` table and the tables below it.
 #[derive(Debug, Clone)]
 pub struct PartnerEntry {
+    /// The line of its table.
+    pub line: usize,
     /// The partner itself.
     pub partner: Partner,
     /// The `[partners.pools]` table, if it is written; its terms are in `terms`.
-    pub profile: Option<PoolsProfile>,
+    pub profile: Option<WrittenProfile>,
     /// The `[[partners.pools.terms]]` tables that are written.
     pub terms: Vec<(PoolId, PoolTerms)>,
     /// The `[partners.gate]` table, if it is written.
@@ -60,6 +64,26 @@ pub struct PartnerEntry {
     pub keys: Vec<KeyEntry>,
     /// Where pools are named that must exist when the file is applied.
     pub mentions: Vec<Mention>,
+    /// The lines of the deposit addresses and funding references that are written.
+    pub deposits: Vec<(usize, DepositClaim)>,
+}
+
+impl PartnerEntry {
+    /// What the file makes of the partner's stored profile; `None` if it writes none of it.
+    #[must_use]
+    pub fn profile_over(&self, stored: Option<&PoolsProfile>) -> Option<PoolsProfile> {
+        if self.profile.is_none() && self.terms.is_empty() {
+            return None;
+        }
+        let stored = stored.cloned();
+        let stored = stored.unwrap_or_else(|| PoolsProfile::absent(&self.partner.id));
+        let mut after = match &self.profile {
+            Some(written) => written.over(stored),
+            None => stored,
+        };
+        after.terms.extend(self.terms.iter().cloned());
+        Some(after)
+    }
 }
 
 /// A pool named in an entitlement or in terms.
@@ -91,8 +115,11 @@ pub struct KeyEntry {
     pub line: usize,
     /// What it is good for.
     pub kind: KeyKind,
-    /// The key's own text; `None`: any key of this kind that was ever generated will do.
+    /// The key's own text; `None`: any key of this kind, and of this label if one is written, that
+    /// was ever generated will do.
     pub literal: Option<SecretString>,
+    /// The label and the expiry that are written.
+    pub terms: KeyTerms,
 }
 
 /// Reads a file.
@@ -147,6 +174,7 @@ impl Reading {
         // Faults below a partner without a usable id are reported all the same.
         let subject = id.clone().or_else(|| PartnerId::parse("unreadable"))?;
         let mut entry = PartnerEntry {
+            line: sink.line(table.at),
             partner: Partner {
                 id: subject,
                 name: name.unwrap_or_default(),
@@ -158,6 +186,7 @@ impl Reading {
             webhooks: Vec::new(),
             keys: Vec::new(),
             mentions: Vec::new(),
+            deposits: Vec::new(),
         };
         if let Some(pools) = table.section(sink, "pools", &shapes::ACCESS) {
             self.access(sink, &pools, &mut entry);
@@ -181,7 +210,15 @@ impl Reading {
                 continue;
             };
             mention(sink, entry, at, "partners.pools.terms.pool", pool);
-            entry.terms.push((pool, terms(sink, &table)));
+            let terms = terms(sink, &table);
+            if let (Some(field), Some(address)) = (
+                table.field("crypto_deposit_address"),
+                &terms.crypto_deposit_address,
+            ) {
+                let claim = DepositClaim::of_address(address);
+                entry.deposits.push((sink.line(field.at), claim));
+            }
+            entry.terms.push((pool, terms));
         }
         if let Some(table) = table.section(sink, "webhook", &shapes::WEBHOOK) {
             let webhook = self.webhook(sink, Service::Pools, &table);
@@ -248,10 +285,17 @@ impl Reading {
                 Err(problem) => field.refuse_unseen(sink, problem),
             }
         }
+        let label = table.field("label");
+        let expires_at = table.field("expires_at");
+        let terms = KeyTerms {
+            label: label.and_then(|field| field.label(sink, LABEL_LENGTH)),
+            expires_at: expires_at.and_then(|field| field.read(sink, INSTANT, instant)),
+        };
         Some(KeyEntry {
             line: sink.line(table.at),
             kind,
             literal,
+            terms,
         })
     }
 
@@ -303,10 +347,12 @@ fn pool(sink: &mut Sink<'_>, table: &Section<'_, '_>, earlier: &[Pool]) -> Optio
         networks
     });
     let available = table.flag(sink, "available");
+    let native_addresses = table.flag(sink, "native_addresses");
     Some(Pool {
         id: id?,
         networks: networks?.into_iter().map(|(_, network)| network).collect(),
         available,
+        native_addresses,
     })
 }
 
@@ -334,8 +380,13 @@ fn partner_id(
     Some(id)
 }
 
-/// The `[partners.pools]` table without its terms. What it leaves out has its default.
-fn profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, entry: &mut PartnerEntry) -> PoolsProfile {
+/// The `[partners.pools]` table without its terms. What it leaves out has its default, but for what
+/// protects money: while pools are enabled, `balance_gate` and `velocity_cap_usdt` must be written.
+fn profile(
+    sink: &mut Sink<'_>,
+    table: &Section<'_, '_>,
+    entry: &mut PartnerEntry,
+) -> WrittenProfile {
     let absent = PoolsProfile::absent(&entry.partner.id);
     let access = word(
         sink,
@@ -352,22 +403,58 @@ fn profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, entry: &mut PartnerEntr
         Kyc::parse,
     );
     let tier = table.field("tier").and_then(|field| field.label(sink, 64));
-    let reference = table.field("funding_reference");
-    let reference = reference.and_then(|field| field.label(sink, 140));
-    let cap = table.field("velocity_cap_usdt");
+    let reference = table.field("funding_reference").and_then(|field| {
+        let reference = field.label(sink, 140)?;
+        let claim = DepositClaim::of_reference(&reference);
+        entry.deposits.push((sink.line(field.at), claim));
+        Some(reference)
+    });
+    let enabled = table.flag(sink, "enabled");
+    let (gate, cap) = if enabled {
+        let gate = table.required(sink, "balance_gate", BALANCE_GATE);
+        let cap = table.required(sink, "velocity_cap_usdt", VELOCITY_CAP);
+        (gate, cap)
+    } else {
+        let gate = table.field("balance_gate");
+        (gate, table.field("velocity_cap_usdt"))
+    };
     let iban = table.field("iban");
-    PoolsProfile {
-        enabled: table.flag(sink, "enabled"),
+    let (has_balance_gate, has_velocity_cap) = (gate.is_some(), cap.is_some());
+    let profile = PoolsProfile {
+        enabled,
         access: access.unwrap_or(absent.access),
         kyc: kyc.unwrap_or(absent.kyc),
         tier: tier.unwrap_or(absent.tier),
         allowed: allowed(sink, table, entry),
         balance_gate: table.flag(sink, "balance_gate"),
-        velocity_cap: cap.and_then(|field| field.number(sink, value::USDT, value::usdt_units)),
+        velocity_cap: cap.and_then(|field| velocity_cap(sink, &field)),
         iban: iban.and_then(|field| field.read(sink, "a valid IBAN", value::iban)),
         funding_reference: reference.unwrap_or(absent.funding_reference),
         terms: absent.terms,
+    };
+    WrittenProfile {
+        profile,
+        has_balance_gate,
+        has_velocity_cap,
     }
+}
+
+const INSTANT: &str = "an instant such as \"2027-01-31T00:00:00Z\"";
+
+fn instant(text: &str) -> Option<Timestamp> {
+    Timestamp::parse(text, Bound::Upper).ok()
+}
+
+const BALANCE_GATE: &str = "true, or false if purchases need no funds";
+const VELOCITY_CAP: &str = "a decimal such as \"250000\", or \"none\" for no cap";
+
+/// A cap, or the word that says there is none.
+fn velocity_cap(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<i64> {
+    if field.text() == Some("none") {
+        return None;
+    }
+    let expected = format!("{}, or \"none\" for no cap", value::USDT);
+    field.number(sink, &expected, value::usdt_units)
 }
 
 /// The `[partners.gate]` table. What it leaves out has its default.
@@ -377,6 +464,7 @@ fn gate_profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, mode: Mode) -> Gat
         found.into_iter().map(|(_, origin)| origin).collect()
     });
     let quota = table.field("live_session_quota");
+    let creates = table.field("create_session_limit");
     GateProfile {
         enabled: table.flag(sink, "enabled"),
         allowed_domains: domains.unwrap_or_default(),
@@ -385,9 +473,12 @@ fn gate_profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, mode: Mode) -> Gat
         rails: table.flag(sink, "rails"),
         preview_locks: table.flag(sink, "preview_locks"),
         live_session_quota: quota.and_then(|field| field.whole(sink, QUOTA_LIMIT)),
+        create_session_limit: creates
+            .and_then(|field| field.read(sink, CREATE_SESSION_LIMIT, create_session_limit)),
     }
 }
 
+const CREATE_SESSION_LIMIT: &str = "one limit such as \"100/60s\"";
 const ORIGIN: &str = "an exact origin without a path or a wildcard, such as https://shop.example";
 
 fn allowed(

@@ -55,6 +55,7 @@ kyc_trusted = true
 rails = true
 preview_locks = true
 live_session_quota = 1_000
+create_session_limit = "100/60s"
 
 [partners.gate.webhook]
 url = "http://127.0.0.1:9999/gate"
@@ -88,7 +89,7 @@ fn reads_every_key() {
         panic!("one partner")
     };
     assert_eq!(entry.partner.name, "Acme Wallet");
-    let profile = entry.profile.as_ref().unwrap();
+    let profile = &entry.profile_over(None).unwrap();
     assert_eq!(profile.tier, "gold");
     assert_eq!(profile.velocity_cap, Some(25_000_000_000_000));
     assert_eq!(profile.iban.as_deref(), Some("DE89370400440532013000"));
@@ -110,7 +111,7 @@ fn reads_every_key() {
     );
     assert!(entry.keys[0].literal.is_some() && entry.keys[1].literal.is_none());
     assert_eq!(entry.mentions.len(), 2);
-    assert_eq!((entry.mentions[0].line, entry.keys[1].line), (17, 52));
+    assert_eq!((entry.mentions[0].line, entry.keys[1].line), (17, 53));
 }
 
 #[test]
@@ -119,8 +120,11 @@ fn what_is_left_out_has_its_default() {
     let document = parse(text, LIVE).unwrap();
     let entry = &document.partners[0];
     assert_eq!(entry.partner.status, PartnerStatus::Active);
-    assert_eq!(entry.profile, Some(PoolsProfile::absent(&entry.partner.id)));
-    assert_eq!(entry.profile.as_ref().unwrap().funding_reference, "A-1");
+    let (pool, terms) = (PoolId::parse("EUR-USDT").unwrap(), PoolTerms::default());
+    let mut expected = PoolsProfile::absent(&entry.partner.id);
+    assert_eq!(expected.funding_reference, "A-1");
+    expected.terms.insert(pool, terms);
+    assert_eq!(entry.profile_over(None), Some(expected));
     assert_eq!(entry.terms[0].1, PoolTerms::default());
     assert!(!document.pools[0].available);
     assert!(entry.webhooks.is_empty() && entry.keys.is_empty());
@@ -138,7 +142,7 @@ fn a_table_is_written_only_by_its_header_or_its_keys() {
     assert!(profile("").is_none());
     assert!(profile("[partners.pools]\n").is_some());
     assert!(profile("pools = {}\n").is_some());
-    assert!(profile("pools.enabled = true\n").is_some());
+    assert!(profile("pools.enabled = false\n").is_some());
 }
 
 #[test]
@@ -402,6 +406,9 @@ fn the_gate_is_read_with_its_origins_as_browsers_write_them() {
     assert!(gate.enabled && gate.flow_sessions && gate.kyc_trusted);
     assert!(gate.rails && gate.preview_locks);
     assert_eq!(gate.live_session_quota, Some(1_000));
+    let creates = gate.create_session_limit.unwrap();
+    assert_eq!((creates.name, creates.limit), ("short", 100));
+    assert_eq!(creates.per, std::time::Duration::from_secs(60));
 }
 
 // rule: apply.gate, apply.table-replaces
@@ -436,6 +443,10 @@ fn what_a_gate_table_cannot_say_is_named() {
         ("live_session_quota = -1", "live_session_quota: expected a whole number from 0 to 1000000000, found \"-1\"".to_owned()),
         ("live_session_quota = 0.5", "live_session_quota: expected a whole number from 0 to 1000000000, found \"0.5\"".to_owned()),
         ("live_session_quota = 1000000001", "live_session_quota: expected a whole number from 0 to 1000000000, found \"1000000001\"".to_owned()),
+        ("create_session_limit = \"100\"", "create_session_limit: expected one limit such as \"100/60s\", found \"100\"".to_owned()),
+        ("create_session_limit = \"0/60s\"", "create_session_limit: expected one limit such as \"100/60s\", found \"0/60s\"".to_owned()),
+        ("create_session_limit = \"10/10s,60/60s\"", "create_session_limit: expected one limit such as \"100/60s\", found \"10/10s,60/60s\"".to_owned()),
+        ("create_session_limit = 100", "create_session_limit: expected one limit such as \"100/60s\", found \"100\"".to_owned()),
         ("rails = \"yes\"", "rails: expected true or false, found \"yes\"".to_owned()),
         ("allowed_domain = []", "allowed_domain: unknown key; the nearest known one is `allowed_domains`".to_owned()),
         ("kyc = \"approved\"", "kyc: unknown key here; `kyc` belongs in partners.pools".to_owned()),

@@ -8,7 +8,7 @@ pub(super) const ROOT: Shape = Shape {
 };
 pub(super) const POOL: Shape = Shape {
     name: "pools",
-    keys: &["id", "networks", "available"],
+    keys: &["id", "networks", "available", "native_addresses"],
 };
 pub(super) const PARTNER: Shape = Shape {
     name: "partners",
@@ -56,6 +56,7 @@ pub(super) const GATE: Shape = Shape {
         "rails",
         "preview_locks",
         "live_session_quota",
+        "create_session_limit",
         "webhook",
     ],
 };
@@ -65,7 +66,7 @@ pub(super) const GATE_WEBHOOK: Shape = Shape {
 };
 pub(super) const KEY: Shape = Shape {
     name: "partners.keys",
-    keys: &["kind", "key"],
+    keys: &["kind", "key", "label", "expires_at"],
 };
 
 /// Every table of the file.

@@ -1,6 +1,6 @@
 //! Making the database agree with a declarative file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::changes::{self, Changes};
+use super::profiles::{Profiles, warning};
 use crate::events::{Endpoint, EndpointId, EndpointSecret, Service, generate_secret, secret_place};
 use crate::gate::GateProfile;
-use crate::key::{KeyId, KeyKind, KeyRecord, NewKey, PresentedKey};
-use crate::pools::PoolsProfile;
+use crate::key::{KeyId, KeyKind, KeyRecord, KeyTerms, NewKey, PresentedKey};
 use crate::ports::{ProvisionStore, ProvisionTx};
 use crate::provision::{Document, Fault, Faults, KeyEntry, PartnerEntry, WebhookEntry};
 use crate::races::{LostRace, retry_lost_races};
@@ -47,11 +47,24 @@ pub enum Run {
     DryRun,
 }
 
+/// May a file loosen what protects money?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loosening {
+    /// A file that loosens anything changes nothing.
+    Refuse,
+    /// The operator has asked for it.
+    Allow,
+}
+
 /// What a file has changed.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// One line a change; none where the database agreed already.
+    /// Every change, one line each, loosenings first; empty if the database agreed already.
     pub changed: Vec<String>,
+    /// The changes that loosen what protects money.
+    pub loosened: Vec<String>,
+    /// What the operator should know of the pools as they stand after the file.
+    pub warnings: Vec<String>,
     /// Keys that were generated: shown this once.
     pub created_keys: Vec<CreatedKey>,
     /// Webhook secrets that were generated: shown this once.
@@ -88,12 +101,26 @@ pub enum ApplyError {
     /// The file does not fit what is in the database.
     #[error(transparent)]
     Faults(Faults),
+    /// The file loosens what protects money. The report says what it would change.
+    #[error("the file loosens what protects money: {}", .0.loosened.join("; "))]
+    Loosens(Box<Report>),
     /// A stored webhook secret does not open.
     #[error("the webhook secret of partner `{0}` cannot be read")]
     Sealed(PartnerId, #[source] SealBroken),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl Report {
+    fn add(&mut self, changes: Changes) {
+        let (loosened, other) = changes.into_lines();
+        let after_loosened = self.loosened.len();
+        self.changed
+            .splice(after_loosened..after_loosened, loosened.iter().cloned());
+        self.loosened.extend(loosened);
+        self.changed.extend(other);
+    }
 }
 
 impl LostRace for ApplyError {
@@ -107,14 +134,28 @@ impl Provisioning {
     ///
     /// # Errors
     /// [`ApplyError`]; nothing is changed then.
-    pub async fn apply(&self, document: &Document, run: Run) -> Result<Report, ApplyError> {
-        retry_lost_races(|| self.apply_once(document, run)).await
+    pub async fn apply(
+        &self,
+        document: &Document,
+        run: Run,
+        loosening: Loosening,
+    ) -> Result<Report, ApplyError> {
+        retry_lost_races(|| self.apply_once(document, run, loosening)).await
     }
 
-    async fn apply_once(&self, document: &Document, run: Run) -> Result<Report, ApplyError> {
+    async fn apply_once(
+        &self,
+        document: &Document,
+        run: Run,
+        loosening: Loosening,
+    ) -> Result<Report, ApplyError> {
         let mut tx = self.store.provision_begin("apply").await?;
         let known = self.lock_partners(&mut *tx, document).await?;
-        self.judge(&mut *tx, document).await?;
+        let profiles = self.profiles(&mut *tx, document).await?;
+        self.judge(&mut *tx, document, &profiles).await?;
+        let refused = loosening == Loosening::Refuse && profiles.loosen();
+        // What is refused is worked out all the same, so that the report is whole.
+        let run = if refused { Run::DryRun } else { run };
         let now = tx.now().await?;
         let mut work = Work {
             ports: self,
@@ -124,10 +165,14 @@ impl Provisioning {
             report: Report::default(),
         };
         work.pools(document).await?;
+        work.release(&profiles).await?;
         for (entry, known) in document.partners.iter().zip(&known) {
-            work.partner(entry, known.as_ref()).await?;
+            work.partner(entry, known.as_ref(), &profiles).await?;
         }
         let report = work.report;
+        if refused {
+            return Err(ApplyError::Loosens(Box::new(report)));
+        }
         // A dry run, and a file that changes nothing, drop the transaction.
         if run == Run::Commit && !report.changed.is_empty() {
             tx.config_version_raise().await?;
@@ -149,10 +194,34 @@ impl Provisioning {
         Ok(known)
     }
 
+    /// What the database and the file say of the partners' access to pools.
+    async fn profiles(
+        &self,
+        tx: &mut dyn ProvisionTx,
+        document: &Document,
+    ) -> Result<Profiles, StoreError> {
+        let stored: BTreeMap<_, _> = tx
+            .pools_profiles_all(self.mode)
+            .await?
+            .into_iter()
+            .collect();
+        let written = document.partners.iter().filter_map(|entry| {
+            let id = &entry.partner.id;
+            Some((id.clone(), entry.profile_over(stored.get(id))?))
+        });
+        let written = written.collect();
+        Ok(Profiles { stored, written })
+    }
+
     /// What only the database can tell about a file. Every refusal happens here, before anything
     /// is written.
-    async fn judge(&self, tx: &mut dyn ProvisionTx, document: &Document) -> Result<(), ApplyError> {
-        let mut faults = Vec::new();
+    async fn judge(
+        &self,
+        tx: &mut dyn ProvisionTx,
+        document: &Document,
+        profiles: &Profiles,
+    ) -> Result<(), ApplyError> {
+        let mut faults = profiles.shared_deposits(document);
         for entry in &document.partners {
             self.judge_pools(tx, document, entry, &mut faults).await?;
             for key in &entry.keys {
@@ -224,6 +293,14 @@ impl Provisioning {
     }
 }
 
+fn key_fault(entry: &KeyEntry, key: &str, problem: &str) -> ApplyError {
+    ApplyError::Faults(Faults(vec![Fault {
+        line: entry.line,
+        key: format!("partners.keys.{key}"),
+        problem: problem.to_owned(),
+    }]))
+}
+
 /// One run of a file that has been judged.
 struct Work<'w> {
     ports: &'w Provisioning,
@@ -242,7 +319,20 @@ impl Work<'_> {
             if !changes.is_empty() {
                 self.tx.pool_put(mode, pool).await?;
             }
-            self.report.changed.extend(changes.into_lines());
+            self.report.add(changes);
+        }
+        if mode == Mode::Live {
+            let pools = self.tx.pools_list(mode).await?;
+            let warnings = pools.iter().filter_map(warning);
+            self.report.warnings.extend(warnings);
+        }
+        Ok(())
+    }
+
+    /// Partners may exchange addresses, so all of them are given up before one is claimed.
+    async fn release(&mut self, profiles: &Profiles) -> Result<(), StoreError> {
+        for (id, _, _) in profiles.changed() {
+            self.tx.deposits_release(&self.ports.tenant(id)).await?;
         }
         Ok(())
     }
@@ -251,13 +341,14 @@ impl Work<'_> {
         &mut self,
         entry: &PartnerEntry,
         known: Option<&Partner>,
+        profiles: &Profiles,
     ) -> Result<(), ApplyError> {
         let who = self.ports.tenant(&entry.partner.id);
         let mut changes = changes::of_partner(known, &entry.partner);
         if !changes.is_empty() {
             self.tx.partner_put(who.mode, &entry.partner).await?;
         }
-        self.profile(&who, entry, &mut changes).await?;
+        self.profile(&who, profiles, &mut changes).await?;
         if let Some(gate) = &entry.gate {
             self.gate(&who, gate, &mut changes).await?;
         }
@@ -265,35 +356,21 @@ impl Work<'_> {
             self.webhook(&who, webhook, &mut changes).await?;
         }
         self.keys(&who, entry, &mut changes).await?;
-        self.report.changed.extend(changes.into_lines());
+        self.report.add(changes);
         Ok(())
     }
 
-    /// The access table, where it is written, and each terms table that is written; the rest
-    /// stays as it was.
+    /// The access table and the terms tables that are written; the rest stays as it was.
     async fn profile(
         &mut self,
         who: &Tenant,
-        entry: &PartnerEntry,
+        profiles: &Profiles,
         changes: &mut Changes,
     ) -> Result<(), StoreError> {
-        if entry.profile.is_none() && entry.terms.is_empty() {
-            return Ok(());
-        }
-        let before = self.tx.pools_profile_get(who).await?;
-        let present = before.clone();
-        let mut after = present.unwrap_or_else(|| PoolsProfile::absent(&who.partner));
-        if let Some(written) = &entry.profile {
-            let terms = std::mem::take(&mut after.terms);
-            after = PoolsProfile {
-                terms,
-                ..written.clone()
-            };
-        }
-        after.terms.extend(entry.terms.iter().cloned());
-        if before.as_ref() != Some(&after) {
-            changes::of_profile(changes, before.as_ref(), &after);
-            self.tx.pools_profile_put(who, &after).await?;
+        let mut changed = profiles.changed();
+        if let Some((_, before, after)) = changed.find(|(id, _, _)| **id == who.partner) {
+            changes::of_profile(changes, before, after);
+            self.tx.pools_profile_put(who, after).await?;
         }
         Ok(())
     }
@@ -415,36 +492,57 @@ impl Work<'_> {
         who: &Tenant,
         entry: &PartnerEntry,
         changes: &mut Changes,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ApplyError> {
         if entry.keys.is_empty() {
             return Ok(());
         }
         let mut present = self.tx.keys_list(who).await?;
         for key in &entry.keys {
             let added = match &key.literal {
-                Some(text) => self.literal_key(who, key.kind, text, changes).await?,
-                None => self.generated_key(who, key.kind, &present, changes).await?,
+                Some(text) => self.literal_key(who, key, text, changes).await?,
+                None => self.generated_key(who, key, &present, changes).await?,
             };
             present.extend(added);
         }
         Ok(())
     }
 
-    /// A literal key that is stored stays as it is, revoked or not.
+    /// Gives a key the label and the expiry that the file writes; what it leaves out stays.
+    async fn describe(
+        &mut self,
+        who: &Tenant,
+        record: &KeyRecord,
+        written: &KeyTerms,
+        changes: &mut Changes,
+    ) -> Result<(), StoreError> {
+        let after = KeyTerms {
+            label: written.label.clone().or_else(|| record.label.clone()),
+            expires_at: written.expires_at.or(record.expires_at),
+        };
+        if (&after.label, after.expires_at) != (&record.label, record.expires_at) {
+            changes::of_key(changes, record, &after);
+            self.tx.key_describe(who, record.id, &after).await?;
+        }
+        Ok(())
+    }
+
+    /// A literal key that is stored stays, revoked or not; its label and expiry follow the file.
     async fn literal_key(
         &mut self,
         who: &Tenant,
-        kind: KeyKind,
+        entry: &KeyEntry,
         text: &SecretString,
         changes: &mut Changes,
     ) -> Result<Option<KeyRecord>, StoreError> {
-        let entropy = self.ports.entropy.as_ref();
+        let (kind, entropy) = (entry.kind, self.ports.entropy.as_ref());
         let Some(new) = NewKey::literal(kind, self.now, entropy, text.expose_secret()) else {
             return Ok(None);
         };
-        if self.tx.key_owner(&new.hash).await?.is_some() {
+        if let Some((_, _, present)) = self.tx.key_owner(&new.hash).await? {
+            self.describe(who, &present, &entry.terms, changes).await?;
             return Ok(None);
         }
+        let new = new.with(entry.terms.clone());
         self.tx.key_insert(who, &new).await?;
         let KeyRecord { prefix, last4, .. } = &new.record;
         changes.note(format_args!("{} key {prefix}…{last4} added", kind.as_str()));
@@ -456,15 +554,35 @@ impl Work<'_> {
     async fn generated_key(
         &mut self,
         who: &Tenant,
-        kind: KeyKind,
+        entry: &KeyEntry,
         present: &[KeyRecord],
         changes: &mut Changes,
-    ) -> Result<Option<KeyRecord>, StoreError> {
-        if present.iter().any(|key| key.generated && key.kind == kind) {
-            return Ok(None);
+    ) -> Result<Option<KeyRecord>, ApplyError> {
+        let KeyEntry { kind, terms, .. } = entry;
+        let kind = *kind;
+        let mut fitting = present.iter().filter(|key| {
+            let labelled = terms.label.is_none() || key.label == terms.label;
+            key.generated && key.kind == kind && labelled
+        });
+        match (fitting.next(), fitting.next()) {
+            (None, _) => {}
+            (Some(only), None) => {
+                self.describe(who, only, terms, changes).await?;
+                return Ok(None);
+            }
+            (Some(_), Some(_)) if terms.expires_at.is_none() => return Ok(None),
+            (Some(_), Some(_)) => {
+                let several = "several keys of this kind were generated; expected the label of one";
+                return Err(key_fault(entry, "expires_at", several));
+            }
+        }
+        if terms.expires_at.is_some_and(|end| end <= self.now) {
+            let past = "a key is to be generated; expected an instant in the future";
+            return Err(key_fault(entry, "expires_at", past));
         }
         let entropy = self.ports.entropy.as_ref();
         let (new, text) = NewKey::generate(kind, who.mode, self.now, entropy);
+        let new = new.with(terms.clone());
         self.tx.key_insert(who, &new).await?;
         changes.note(format_args!("{} key {}", kind.as_str(), self.generated()));
         if self.run == Run::Commit {

@@ -2,17 +2,26 @@
 
 use std::fmt::Display;
 
+use kernel::Timestamp;
 use rust_decimal::Decimal;
 
 use crate::Partner;
 use crate::credential::masked;
 use crate::gate::GateProfile;
-use crate::pools::{Pool, PoolId, PoolTerms, PoolsProfile};
+use crate::key::{KeyRecord, KeyTerms};
+use crate::pools::{Kyc, Pool, PoolId, PoolTerms, PoolsProfile};
 
 /// The lines about one subject, such as `partner acme`.
 pub(super) struct Changes {
     subject: String,
-    lines: Vec<String>,
+    lines: Vec<Line>,
+}
+
+/// One change.
+struct Line {
+    text: String,
+    /// Does it loosen what protects money?
+    loosens: bool,
 }
 
 impl Changes {
@@ -24,22 +33,39 @@ impl Changes {
     }
 
     pub(super) fn note(&mut self, what: impl Display) {
-        self.lines.push(format!("{}: {what}", self.subject));
+        self.line(what, false);
+    }
+
+    fn line(&mut self, what: impl Display, loosens: bool) {
+        let text = format!("{}: {what}", self.subject);
+        self.lines.push(Line { text, loosens });
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    pub(super) fn into_lines(self) -> Vec<String> {
-        self.lines
+    pub(super) fn loosens(&self) -> bool {
+        self.lines.iter().any(|line| line.loosens)
+    }
+
+    /// The lines that loosen what protects money, and the other lines.
+    pub(super) fn into_lines(self) -> (Vec<String>, Vec<String>) {
+        let (loosened, other): (Vec<Line>, Vec<Line>) =
+            self.lines.into_iter().partition(|line| line.loosens);
+        let texts = |lines: Vec<Line>| lines.into_iter().map(|line| line.text).collect();
+        (texts(loosened), texts(other))
     }
 
     /// Notes a value that differs. Judged by its text, so that values shown equal are equal.
     pub(super) fn value(&mut self, name: impl Display, before: &str, after: &str) {
+        self.figure(name, before, after, false);
+    }
+
+    fn figure(&mut self, name: impl Display, before: &str, after: &str, loosens: bool) {
         if before != after {
             let (before, after) = (masked(before), masked(after));
-            self.note(format_args!("{name} {before} -> {after}"));
+            self.line(format_args!("{name} {before} -> {after}"), loosens);
         }
     }
 }
@@ -56,6 +82,11 @@ pub(super) fn of_pool(before: Option<&Pool>, after: &Pool) -> Changes {
         "available",
         &before.available.to_string(),
         &after.available.to_string(),
+    );
+    changes.value(
+        "native_addresses",
+        &before.native_addresses.to_string(),
+        &after.native_addresses.to_string(),
     );
     changes
 }
@@ -86,28 +117,70 @@ pub(super) fn of_profile(
     match before {
         None => changes.note("pools created"),
         Some(before) => {
+            let loosened = loosened_figures(before, after);
             for ((name, old), (_, new)) in figures(before).into_iter().zip(figures(after)) {
-                changes.value(format_args!("pools.{name}"), &old, &new);
+                let loosens = loosened.contains(&Some(name));
+                changes.figure(format_args!("pools.{name}"), &old, &new, loosens);
             }
         }
     }
     for (pool, terms) in &after.terms {
-        of_terms(
-            changes,
-            *pool,
-            before.and_then(|it| it.terms.get(pool)),
-            terms,
-        );
+        of_terms(changes, *pool, before, terms);
     }
 }
 
-fn of_terms(changes: &mut Changes, pool: PoolId, before: Option<&PoolTerms>, after: &PoolTerms) {
-    let Some(before) = before else {
+/// A partner that has a profile but no terms in a pool has the default terms there: terms that are
+/// new are compared with those.
+fn of_terms(changes: &mut Changes, pool: PoolId, before: Option<&PoolsProfile>, after: &PoolTerms) {
+    let stored = before.and_then(|profile| profile.terms.get(&pool));
+    if stored.is_none() {
         changes.note(format_args!("pools.terms {pool} created"));
+    }
+    let Some(before) = before.map(|profile| profile.terms_in(&pool)) else {
         return;
     };
-    for ((name, old), (_, new)) in terms(before).into_iter().zip(terms(after)) {
-        changes.value(format_args!("pools.terms {pool} {name}"), &old, &new);
+    let loosened = loosened_terms(&before, after);
+    for ((name, old), (_, new)) in terms(&before).into_iter().zip(terms(after)) {
+        let loosens = loosened.contains(&Some(name));
+        if stored.is_some() || loosens {
+            changes.figure(
+                format_args!("pools.terms {pool} {name}"),
+                &old,
+                &new,
+                loosens,
+            );
+        }
+    }
+}
+
+/// The names of the figures of a profile that `after` loosens.
+fn loosened_figures(before: &PoolsProfile, after: &PoolsProfile) -> [Option<&'static str>; 3] {
+    let gate_off = before.balance_gate && !after.balance_gate;
+    let approved = before.kyc != Kyc::Approved && after.kyc == Kyc::Approved;
+    let cap = is_raised(before.velocity_cap, after.velocity_cap);
+    [
+        gate_off.then_some("balance_gate"),
+        cap.then_some("velocity_cap_usdt"),
+        approved.then_some("kyc"),
+    ]
+}
+
+/// The names of the terms that `after` loosens.
+fn loosened_terms(before: &PoolTerms, after: &PoolTerms) -> [Option<&'static str>; 2] {
+    let most = is_raised(before.max_order_usdt, after.max_order_usdt);
+    let sells = !before.off_ramp && after.off_ramp;
+    [
+        most.then_some("max_order_usdt"),
+        sells.then_some("off_ramp"),
+    ]
+}
+
+/// Is a limit raised or removed? `None` is no limit.
+fn is_raised<T: PartialOrd>(before: Option<T>, after: Option<T>) -> bool {
+    match (before, after) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(before), Some(after)) => after > before,
     }
 }
 
@@ -165,6 +238,23 @@ fn terms(terms: &PoolTerms) -> [(&'static str, String); 6] {
     ]
 }
 
+/// What gives a key another label or expiry.
+pub(super) fn of_key(changes: &mut Changes, before: &KeyRecord, after: &KeyTerms) {
+    let KeyRecord {
+        kind,
+        prefix,
+        last4,
+        ..
+    } = before;
+    let name = format!("{} key {prefix}…{last4}", kind.as_str());
+    let label = |label: &Option<String>| or_none(label.as_deref().map(quoted));
+    let (old, new) = (label(&before.label), label(&after.label));
+    changes.value(format_args!("{name} label"), &old, &new);
+    let end = |instant: Option<Timestamp>| or_none(instant.map(|instant| instant.to_string()));
+    let (old, new) = (end(before.expires_at), end(after.expires_at));
+    changes.value(format_args!("{name} expires_at"), &old, &new);
+}
+
 /// What makes `before` the access `after` to the gate.
 pub(super) fn of_gate(changes: &mut Changes, before: Option<&GateProfile>, after: &GateProfile) {
     let Some(before) = before else {
@@ -177,7 +267,7 @@ pub(super) fn of_gate(changes: &mut Changes, before: Option<&GateProfile>, after
 }
 
 /// Every value of a partner's access to the gate, under its name in the declarative file.
-fn gate(profile: &GateProfile) -> [(&'static str, String); 7] {
+fn gate(profile: &GateProfile) -> [(&'static str, String); 8] {
     let GateProfile {
         enabled,
         allowed_domains,
@@ -186,6 +276,7 @@ fn gate(profile: &GateProfile) -> [(&'static str, String); 7] {
         rails,
         preview_locks,
         live_session_quota,
+        create_session_limit,
     } = profile;
     [
         ("enabled", enabled.to_string()),
@@ -197,6 +288,10 @@ fn gate(profile: &GateProfile) -> [(&'static str, String); 7] {
         (
             "live_session_quota",
             or_none(live_session_quota.map(|quota| quota.to_string())),
+        ),
+        (
+            "create_session_limit",
+            or_none(create_session_limit.as_ref().map(ToString::to_string)),
         ),
     ]
 }
@@ -230,7 +325,13 @@ fn list<T: ToString>(items: impl Iterator<Item = T>) -> String {
 mod tests {
     use super::*;
     use crate::PartnerId;
-    use crate::pools::{Kyc, Network};
+    use crate::pools::Network;
+
+    /// Every line, loosenings first.
+    fn lines(changes: Changes) -> Vec<String> {
+        let (loosened, other) = changes.into_lines();
+        [loosened, other].concat()
+    }
 
     #[test]
     fn only_what_differs_is_called_a_change() {
@@ -249,7 +350,7 @@ mod tests {
         after.terms.entry(pool).or_default().min_order_usdt = Decimal::new(250, 1);
         of_profile(&mut changes, Some(&before), &after);
         assert_eq!(
-            changes.into_lines(),
+            lines(changes),
             [
                 "partner acme: pools.kyc pending -> approved",
                 "partner acme: pools.tier standard -> \"gold plus\"",
@@ -266,21 +367,95 @@ mod tests {
             id: PoolId::parse("EUR-USDT").unwrap(),
             networks: vec![Network::Tron, Network::Bsc],
             available: true,
+            native_addresses: false,
         };
         let before = pool.clone();
-        assert_eq!(
-            of_pool(None, &pool).into_lines(),
-            ["pool EUR-USDT: created"]
-        );
+        assert_eq!(lines(of_pool(None, &pool)), ["pool EUR-USDT: created"]);
         assert!(of_pool(Some(&before), &pool).is_empty());
         pool.networks.pop();
         pool.available = false;
+        pool.native_addresses = true;
         assert_eq!(
-            of_pool(Some(&before), &pool).into_lines(),
+            lines(of_pool(Some(&before), &pool)),
             [
                 "pool EUR-USDT: networks [tron, bsc] -> [tron]",
                 "pool EUR-USDT: available true -> false",
+                "pool EUR-USDT: native_addresses false -> true",
             ]
         );
+    }
+
+    // rule: apply.loosening
+    #[test]
+    fn changes_loosen_when_a_protection_falls() {
+        let partner = PartnerId::parse("acme").unwrap();
+        let pool = PoolId::parse("EUR-USDT").unwrap();
+        let mut strict = PoolsProfile {
+            balance_gate: true,
+            velocity_cap: Some(5),
+            ..PoolsProfile::absent(&partner)
+        };
+        strict.terms.insert(
+            pool,
+            PoolTerms {
+                max_order_usdt: Some(Decimal::TEN),
+                ..PoolTerms::default()
+            },
+        );
+        type Change = fn(&mut PoolsProfile);
+        let loosenings: [(Change, &str); 7] = [
+            (|it| it.balance_gate = false, "balance_gate"),
+            (|it| it.velocity_cap = Some(6), "velocity_cap_usdt"),
+            (|it| it.velocity_cap = None, "velocity_cap_usdt"),
+            (|it| it.kyc = Kyc::Approved, "kyc"),
+            (
+                |it| terms_of(it).max_order_usdt = Some(Decimal::ONE_HUNDRED),
+                "max_order_usdt",
+            ),
+            (|it| terms_of(it).max_order_usdt = None, "max_order_usdt"),
+            (|it| terms_of(it).off_ramp = true, "off_ramp"),
+        ];
+        for (change, name) in loosenings {
+            let mut loose = strict.clone();
+            change(&mut loose);
+            let judged = |before, after| {
+                let mut changes = Changes::of("partner acme");
+                of_profile(&mut changes, before, after);
+                changes
+            };
+            let (loosened, other) = judged(Some(&strict), &loose).into_lines();
+            assert_eq!((loosened.len(), other.len()), (1, 0), "{name}");
+            assert!(loosened[0].contains(name), "{loosened:?}");
+            assert!(!judged(Some(&loose), &strict).loosens(), "{name} tightened");
+            assert!(!judged(None, &loose).loosens(), "{name} of a new partner");
+        }
+    }
+
+    fn terms_of(profile: &mut PoolsProfile) -> &mut PoolTerms {
+        profile.terms.values_mut().next().unwrap()
+    }
+
+    // rule: apply.loosening
+    #[test]
+    fn new_terms_loosen_against_the_default_terms() {
+        let partner = PartnerId::parse("acme").unwrap();
+        let before = PoolsProfile::absent(&partner);
+        let mut after = before.clone();
+        let terms = PoolTerms {
+            off_ramp: true,
+            draw_fee_bps: 30,
+            ..PoolTerms::default()
+        };
+        after
+            .terms
+            .insert(PoolId::parse("EUR-USDT").unwrap(), terms);
+        let mut changes = Changes::of("partner acme");
+        of_profile(&mut changes, Some(&before), &after);
+        let (loosened, other) = changes.into_lines();
+        assert_eq!(
+            loosened,
+            ["partner acme: pools.terms EUR-USDT off_ramp false -> true"]
+        );
+        assert_eq!(other, ["partner acme: pools.terms EUR-USDT created"]);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::SecretString;
 
-use crate::key::{KeyId, KeyKind, KeyRecord, NewKey};
+use crate::key::{KeyId, KeyKind, KeyRecord, KeyTerms, NewKey};
 use crate::ports::ProvisionStore;
 use crate::races::{LostRace, retry_lost_races};
 use crate::{PartnerId, Tenant};
@@ -48,6 +48,9 @@ pub enum KeysError {
     /// No key has this id in this mode.
     #[error("no key {0} in mode {1}")]
     UnknownKey(KeyId, Mode),
+    /// A new key would have expired already.
+    #[error("expected an instant in the future, got {0}")]
+    Expired(Timestamp),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -68,14 +71,16 @@ impl Keys {
         &self,
         partner: &PartnerId,
         kind: KeyKind,
+        terms: &KeyTerms,
     ) -> Result<(KeyRecord, SecretString), KeysError> {
-        retry_lost_races(|| self.create_once(partner, kind)).await
+        retry_lost_races(|| self.create_once(partner, kind, terms)).await
     }
 
     async fn create_once(
         &self,
         partner: &PartnerId,
         kind: KeyKind,
+        terms: &KeyTerms,
     ) -> Result<(KeyRecord, SecretString), KeysError> {
         let who = self.tenant(partner);
         let mut tx = self.store.provision_begin("key_create").await?;
@@ -83,24 +88,37 @@ impl Keys {
             return Err(KeysError::UnknownPartner(who.partner, self.mode));
         }
         let now = tx.now().await?;
+        if let Some(end) = terms.expires_at.filter(|end| *end <= now) {
+            return Err(KeysError::Expired(end));
+        }
         let (key, text) = NewKey::generate(kind, self.mode, now, self.entropy.as_ref());
+        let key = key.with(terms.clone());
         tx.key_insert(&who, &key).await?;
         tx.config_version_raise().await?;
         tx.commit().await?;
         Ok((key.record, text))
     }
 
-    /// Every key of a partner, the oldest first; revoked ones too.
+    /// Every key of a partner, the oldest first, with the instant of its last use; revoked ones too.
     ///
     /// # Errors
     /// [`KeysError`].
-    pub async fn list(&self, partner: &PartnerId) -> Result<Vec<KeyRecord>, KeysError> {
+    pub async fn list(
+        &self,
+        partner: &PartnerId,
+    ) -> Result<Vec<(KeyRecord, Option<Timestamp>)>, KeysError> {
         let who = self.tenant(partner);
         let mut tx = self.store.provision_begin("key_list").await?;
         if tx.partner_lock(&who).await?.is_none() {
             return Err(KeysError::UnknownPartner(who.partner, self.mode));
         }
-        Ok(tx.keys_list(&who).await?)
+        let used = tx.keys_used(&who).await?;
+        let keys = tx.keys_list(&who).await?.into_iter();
+        let with_use = keys.map(|key| {
+            let last_used = used.get(&key.id).copied();
+            (key, last_used)
+        });
+        Ok(with_use.collect())
     }
 
     /// Revokes a key. One that is revoked already keeps its instant.

@@ -4,5 +4,7 @@ pub mod apply;
 mod changes;
 pub mod deliveries;
 pub mod keys;
+pub mod master_keys;
 pub mod partners;
+mod profiles;
 pub mod rotation;

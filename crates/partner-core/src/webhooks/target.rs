@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::IpNet;
 use kernel::Mode;
 use url::{Host, Position, Url};
 
@@ -46,10 +47,7 @@ impl AllowPrivate {
 /// Why an address is refused: the kind of range it lies in. `None`: it may be reached.
 #[must_use]
 pub fn refusal(address: IpAddr, allow: AllowPrivate) -> Option<&'static str> {
-    let kind = match address {
-        IpAddr::V4(v4) => kind_of_v4(v4),
-        IpAddr::V6(v6) => kind_of_v6(v6),
-    }?;
+    let kind = kind_of(address)?;
     match (allow, kind) {
         (AllowPrivate::All, _) | (AllowPrivate::Loopback, LOOPBACK) => None,
         (AllowPrivate::None | AllowPrivate::Loopback, _) => Some(kind),
@@ -143,63 +141,81 @@ impl Target {
 const LOOPBACK: &str = "loopback";
 const RESERVED: &str = "reserved";
 
-/// The special-purpose ranges of IPv4 that are not globally reachable, and one virtual address
-/// that a large cloud serves machine metadata from.
-const V4: [([u8; 4], u32, &str); 16] = [
-    ([0, 0, 0, 0], 8, RESERVED),
-    ([10, 0, 0, 0], 8, "private"),
-    ([100, 64, 0, 0], 10, "shared (carrier-grade NAT)"),
-    ([127, 0, 0, 0], 8, LOOPBACK),
-    ([168, 63, 129, 16], 32, "a metadata service"),
-    ([169, 254, 0, 0], 16, "link-local"),
-    ([172, 16, 0, 0], 12, "private"),
-    ([192, 0, 0, 0], 24, RESERVED),
-    ([192, 0, 2, 0], 24, "for documentation"),
-    ([192, 88, 99, 0], 24, RESERVED),
-    ([192, 168, 0, 0], 16, "private"),
-    ([198, 18, 0, 0], 15, "for benchmarks"),
-    ([198, 51, 100, 0], 24, "for documentation"),
-    ([203, 0, 113, 0], 24, "for documentation"),
-    ([224, 0, 0, 0], 4, "multicast"),
-    ([240, 0, 0, 0], 4, RESERVED),
+/// The networks that webhooks may not reach, each with its kind: the special-purpose ranges that are
+/// not globally reachable, and one virtual address that a large cloud serves machine metadata from.
+/// `None` sets a network apart from a wider one. The longest network that contains an address
+/// decides.
+const NETWORKS: [(IpNet, Option<&str>); 27] = [
+    (v4([0, 0, 0, 0], 8), Some(RESERVED)),
+    (v4([10, 0, 0, 0], 8), Some("private")),
+    (v4([100, 64, 0, 0], 10), Some("shared (carrier-grade NAT)")),
+    (v4([127, 0, 0, 0], 8), Some(LOOPBACK)),
+    (v4([168, 63, 129, 16], 32), Some("a metadata service")),
+    (v4([169, 254, 0, 0], 16), Some("link-local")),
+    (v4([172, 16, 0, 0], 12), Some("private")),
+    (v4([192, 0, 0, 0], 24), Some(RESERVED)),
+    (v4([192, 0, 2, 0], 24), Some("for documentation")),
+    (v4([192, 88, 99, 0], 24), Some(RESERVED)),
+    (v4([192, 168, 0, 0], 16), Some("private")),
+    (v4([198, 18, 0, 0], 15), Some("for benchmarks")),
+    (v4([198, 51, 100, 0], 24), Some("for documentation")),
+    (v4([203, 0, 113, 0], 24), Some("for documentation")),
+    (v4([224, 0, 0, 0], 4), Some("multicast")),
+    (v4([240, 0, 0, 0], 4), Some(RESERVED)),
+    // Only global unicast is the public internet.
+    (v6([0, 0, 0], 0), Some(RESERVED)),
+    (v6([0x2000, 0, 0], 3), None),
+    (v6([0x2001, 0, 0], 23), Some(RESERVED)),
+    (v6([0x2001, 0xdb8, 0], 32), Some("for documentation")),
+    (v6([0x2002, 0, 0], 16), Some(RESERVED)),
+    (v6([0x3ffe, 0, 0], 16), Some(RESERVED)),
+    (v6([0x3fff, 0, 0], 20), Some("for documentation")),
+    (v6([0xfc00, 0, 0], 7), Some("private")),
+    (v6([0xfe80, 0, 0], 10), Some("link-local")),
+    (v6([0xff00, 0, 0], 8), Some("multicast")),
+    (LOCALHOST_V6, Some(LOOPBACK)),
 ];
 
-fn kind_of_v4(address: Ipv4Addr) -> Option<&'static str> {
-    let bits = u32::from(address);
-    let within = |(base, length, _): &&([u8; 4], u32, &str)| {
-        let mask = u32::MAX.checked_shl(32 - length).unwrap_or_default();
-        bits & mask == u32::from_be_bytes(*base)
-    };
-    V4.iter().find(within).map(|(_, _, kind)| *kind)
+const LOCALHOST_V6: IpNet = network(IpAddr::V6(Ipv6Addr::LOCALHOST), 128);
+/// Networks of 96 bits whose addresses carry an IPv4 address, which decides.
+const IPV4_COMPATIBLE: IpNet = network(IpAddr::V6(Ipv6Addr::UNSPECIFIED), 96);
+const IPV4_MAPPED: IpNet = network(IpAddr::V6(Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0)), 96);
+const IPV4_TRANSLATED: IpNet = v6([0x64, 0xff9b, 0], 96);
+
+const fn v4(octets: [u8; 4], length: u8) -> IpNet {
+    let [a, b, c, d] = octets;
+    network(IpAddr::V4(Ipv4Addr::new(a, b, c, d)), length)
 }
 
-/// Only global unicast (2000::/3) is the public internet; of it, some ranges are set apart.
-/// Addresses that carry an IPv4 address are judged by it.
-fn kind_of_v6(address: Ipv6Addr) -> Option<&'static str> {
-    let [first, second, ..] = address.segments();
-    match (first, second) {
-        _ if address == Ipv6Addr::LOCALHOST => Some(LOOPBACK),
-        (0, 0) => embedded_v4(address, &[0; 12])
-            .or_else(|| embedded_v4(address, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]))
-            .map_or(Some(RESERVED), kind_of_v4),
-        (0x64, 0xff9b) => embedded_v4(address, &[0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0])
-            .map_or(Some(RESERVED), kind_of_v4),
-        (0x2001, 0x0db8) => Some("for documentation"),
-        (0x2001, 0..=0x01ff) | (0x2002 | 0x3ffe, _) => Some(RESERVED),
-        (0x3fff, 0..=0x0fff) => Some("for documentation"),
-        (0x2000..=0x3fff, _) => None,
-        (0xfc00..=0xfdff, _) => Some("private"),
-        (0xfe80..=0xfebf, _) => Some("link-local"),
-        (0xff00..=0xffff, _) => Some("multicast"),
-        _ => Some(RESERVED),
+const fn v6(segments: [u16; 3], length: u8) -> IpNet {
+    let [a, b, c] = segments;
+    network(IpAddr::V6(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0)), length)
+}
+
+const fn network(address: IpAddr, length: u8) -> IpNet {
+    IpNet::new_assert(address, length)
+}
+
+fn kind_of(address: IpAddr) -> Option<&'static str> {
+    let address = carried_v4(address).unwrap_or(address);
+    let within = NETWORKS
+        .iter()
+        .filter(|(network, _)| network.contains(&address));
+    let longest = within.max_by_key(|(network, _)| network.prefix_len())?;
+    longest.1
+}
+
+/// The IPv4 address that an IPv6 address carries. `::1` carries none: it is this machine.
+fn carried_v4(address: IpAddr) -> Option<IpAddr> {
+    let IpAddr::V6(v6) = address else { return None };
+    let carries = [IPV4_COMPATIBLE, IPV4_MAPPED, IPV4_TRANSLATED]
+        .iter()
+        .any(|network| network.contains(&address));
+    if !carries || v6 == Ipv6Addr::LOCALHOST {
+        return None;
     }
-}
-
-fn embedded_v4(address: Ipv6Addr, prefix: &[u8; 12]) -> Option<Ipv4Addr> {
-    let octets = address.octets();
-    let rest = octets.strip_prefix(prefix)?;
-    let inner: [u8; 4] = rest.try_into().ok()?;
-    Some(Ipv4Addr::from(inner))
+    let [.., a, b, c, d] = v6.octets();
+    Some(Ipv4Addr::new(a, b, c, d).into())
 }
 
 #[cfg(test)]

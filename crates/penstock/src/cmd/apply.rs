@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use partner_core::provision::{Document, Setting, parse_document};
-use partner_core::usecases::apply::{ApplyError, Provisioning, Report, Run};
+use partner_core::usecases::apply::{ApplyError, Loosening, Provisioning, Report, Run};
 use runtime::Config;
 use runtime::config::Database;
 use secrecy::ExposeSecret as _;
@@ -27,6 +27,10 @@ pub(crate) struct Command {
     /// Prints what would change, and changes nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Lets the file loosen what protects money: the balance gate, the velocity cap, the maximum
+    /// order, KYC and the off-ramp. Without it such a file changes nothing.
+    #[arg(long)]
+    allow_loosening: bool,
 }
 
 pub(crate) async fn run(
@@ -51,16 +55,35 @@ pub(crate) async fn run(
     } else {
         Run::Commit
     };
+    let loosening = if command.allow_loosening {
+        Loosening::Allow
+    } else {
+        Loosening::Refuse
+    };
     let mut scratch = None;
     if run == Run::DryRun && !runtime::store::is_there(&config.database) {
         scratch = Some(instead_of_none(&mut config)?);
     }
     let installation = Installation::open_or_make(config).await?;
-    let report = apply(&installation, &document, run)
-        .await
-        .map_err(|error| failed(&name, error))?;
+    let applied = apply(&installation, &document, run, loosening).await;
     installation.close().await;
     drop(scratch);
+    let warnings = match &applied {
+        Ok(report) => report.warnings.as_slice(),
+        Err(ApplyError::Loosens(report)) => report.warnings.as_slice(),
+        Err(_) => &[],
+    };
+    for line in warnings {
+        terminal.remark(&format!("warning: {line}"));
+    }
+    let report = match applied {
+        // What would change is answered as after a dry run; the refusal itself follows.
+        Err(ApplyError::Loosens(report)) => {
+            terminal.answer(&Answer::of(&report), || listed(&report).join("\n"))?;
+            return Err(failed(&name, ApplyError::Loosens(report)));
+        }
+        applied => applied.map_err(|error| failed(&name, error))?,
+    };
     terminal.answer(&Answer::of(&report), || text_of(&report, run))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -78,6 +101,7 @@ pub(crate) async fn apply(
     installation: &Installation,
     document: &Document,
     run: Run,
+    loosening: Loosening,
 ) -> Result<Report, ApplyError> {
     let provisioning = Provisioning {
         store: installation.base.store.clone(),
@@ -85,7 +109,7 @@ pub(crate) async fn apply(
         entropy: Arc::clone(&installation.base.entropy),
         mode: installation.mode,
     };
-    provisioning.apply(document, run).await
+    provisioning.apply(document, run, loosening).await
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
@@ -113,6 +137,9 @@ pub(crate) fn failed(name: &str, error: ApplyError) -> Failure {
     match error {
         ApplyError::Faults(faults) => refused(name, &faults),
         ApplyError::Store(fault) => fault.into(),
+        ApplyError::Loosens(_) => Failure::Failed(format!(
+            "{name}: {error}; nothing was changed; --allow-loosening lets it through"
+        )),
         ApplyError::Sealed(..) => Failure::Failed(kernel::causes(&error)),
     }
 }
@@ -122,6 +149,10 @@ struct Answer<'r> {
     changed: &'r [String],
     created_keys: Vec<Key<'r>>,
     created_secrets: Vec<Secret<'r>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    loosened: &'r [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'r [String],
 }
 
 #[derive(Serialize)]
@@ -156,6 +187,8 @@ impl<'r> Answer<'r> {
             changed: &report.changed,
             created_keys: keys.collect(),
             created_secrets: secrets.collect(),
+            loosened: &report.loosened,
+            warnings: &report.warnings,
         }
     }
 }
@@ -164,7 +197,7 @@ fn text_of(report: &Report, run: Run) -> String {
     if report.changed.is_empty() {
         return "nothing to change: the database agrees with the file".to_owned();
     }
-    let mut lines = report.changed.clone();
+    let mut lines = listed(report);
     let answer = Answer::of(report);
     for key in &answer.created_keys {
         lines.push(format!(
@@ -183,6 +216,13 @@ fn text_of(report: &Report, run: Run) -> String {
         Run::Commit => next(report),
     });
     lines.join("\n")
+}
+
+/// One line a change. A loosening says so.
+fn listed(report: &Report) -> Vec<String> {
+    let (loosened, other) = report.changed.split_at(report.loosened.len());
+    let marked = loosened.iter().map(|line| format!("loosens: {line}"));
+    marked.chain(other.iter().cloned()).collect()
 }
 
 /// A partner that is new is served by nobody yet, perhaps, and has no balance.

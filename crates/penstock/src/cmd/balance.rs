@@ -14,18 +14,18 @@ use crate::terminal::Terminal;
 /// What is done with fiat balances.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Credits a deposit. The same reference again does nothing.
+    /// Credits a deposit; the same reference again does nothing
     Credit {
-        /// Whose deposit it is.
+        /// Partner that made the deposit
         #[arg(long)]
         partner: String,
-        /// Its currency, such as EUR.
+        /// Currency, such as EUR
         #[arg(long)]
         currency: String,
-        /// How much, such as 1000.00.
-        #[arg(long)]
+        /// Amount, such as 1000.00
+        #[arg(long, allow_hyphen_values = true)]
         amount: String,
-        /// Your reference of it, such as the bank's; unique per partner.
+        /// Reference of the deposit, such as the bank's; unique per partner
         #[arg(long = "ref", value_name = "REF")]
         reference: String,
     },

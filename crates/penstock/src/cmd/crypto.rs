@@ -15,21 +15,21 @@ use crate::terminal::Terminal;
 /// What is done with crypto balances.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Credits a receipt. The same reference again does nothing.
+    /// Credits a receipt; the same reference again does nothing
     Credit {
-        /// Whose receipt it is.
+        /// Partner that sent the crypto
         #[arg(long)]
         partner: String,
-        /// The asset, such as USDT.
+        /// Asset, such as USDT
         #[arg(long)]
         asset: String,
-        /// The chain it came in on.
+        /// Network the crypto arrived on
         #[arg(long)]
         network: String,
-        /// How much, such as 500.
-        #[arg(long)]
+        /// Amount, such as 500
+        #[arg(long, allow_hyphen_values = true)]
         amount: String,
-        /// Your reference of it, such as the transaction's hash; unique per partner.
+        /// Reference of the receipt, such as the transaction's hash; unique per partner
         #[arg(long = "ref", value_name = "REF")]
         reference: String,
     },

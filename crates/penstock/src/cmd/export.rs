@@ -25,22 +25,22 @@ const PAGE: u32 = 500;
 /// What is exported.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// The trades made in a window, with everything that is stored of them.
+    /// Exports the trades created in a window, with every stored field
     Trades(Chosen),
-    /// The ledger's entries made in a window, in every currency.
+    /// Exports the ledger entries created in a window, in every currency
     Ledger(Chosen),
 }
 
 /// Whose books, and which window of them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Chosen {
-    /// The partner.
+    /// Partner
     #[arg(long)]
     partner: String,
-    /// The first instant, such as 2026-05-01 or 2026-05-01T00:00:00Z.
+    /// Start of the window (inclusive), such as 2026-05-01 or 2026-05-01T00:00:00Z
     #[arg(long, value_name = "INSTANT")]
     from: String,
-    /// The first instant that is not in the window any more.
+    /// End of the window (exclusive)
     #[arg(long, value_name = "INSTANT")]
     to: String,
 }
@@ -122,7 +122,7 @@ fn unwritten(fault: io::Error) -> Failure {
 }
 
 /// As partners know them from the API, and what only the operator sees.
-const TRADE: [&str; 28] = [
+const TRADE: [&str; 31] = [
     "mode",
     "partnerId",
     "transactId",
@@ -151,6 +151,9 @@ const TRADE: [&str; 28] = [
     "attempts",
     "leaseToken",
     "leaseUntil",
+    "midRate",
+    "fillRate",
+    "engine",
 ];
 
 fn trade_row(who: &Tenant, trade: &Trade) -> Vec<Cell> {
@@ -189,6 +192,12 @@ fn trade_row(who: &Tenant, trade: &Trade) -> Vec<Cell> {
         Cell::Number(trade.attempts.into()),
         Cell::plain(trade.lease.map(|lease| lease.token)),
         Cell::plain(trade.lease.map(|lease| lease.until)),
+        Cell::plain(terms.mid),
+        Cell::plain(settlement.and_then(|it| it.rate)),
+        trade
+            .engine
+            .as_ref()
+            .map_or(Cell::Empty, |engine| Cell::Text(engine.to_string())),
     ]
 }
 

@@ -2,7 +2,9 @@
 
 use std::process::ExitCode;
 
-use partner_core::key::{KeyId, KeyKind, KeyRecord};
+use kernel::{Bound, Timestamp};
+use partner_core::key::{KeyId, KeyKind, KeyRecord, KeyTerms, LABEL_LENGTH};
+use partner_core::tables::is_label;
 use partner_core::usecases::keys::KeysError;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
@@ -23,6 +25,12 @@ pub(crate) enum Command {
         /// What it is good for.
         #[arg(long, value_enum)]
         kind: Kind,
+        /// What to call it, 1 to 64 characters.
+        #[arg(long)]
+        label: Option<String>,
+        /// The instant from which on it is refused, such as 2027-01-31T00:00:00Z.
+        #[arg(long, value_name = "INSTANT")]
+        expires: Option<String>,
     },
     /// Lists a partner's keys, the oldest first, revoked ones too.
     List {
@@ -53,17 +61,41 @@ pub(crate) async fn run(
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     match command {
-        Command::Create { partner, kind } => create(&given, &partner, kind, terminal).await?,
+        Command::Create {
+            partner,
+            kind,
+            label,
+            expires,
+        } => {
+            let terms = terms(label, expires.as_deref())?;
+            create(&given, &partner, kind, &terms, terminal).await?;
+        }
         Command::List { partner } => list(&given, &partner, terminal).await?,
         Command::Revoke { key_id } => revoke(&given, &key_id, terminal).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
+fn terms(label: Option<String>, expires: Option<&str>) -> Result<KeyTerms, Failure> {
+    if label
+        .as_deref()
+        .is_some_and(|label| !is_label(label, LABEL_LENGTH))
+    {
+        return Err(Failure::input(format!(
+            "--label: expected 1 to {LABEL_LENGTH} printable characters without a space at either end"
+        )));
+    }
+    let expires_at = expires.map(|text| Timestamp::parse(text, Bound::Upper));
+    let expires_at = expires_at.transpose();
+    let expires_at = expires_at.map_err(|fault| Failure::input(format!("--expires: {fault}")))?;
+    Ok(KeyTerms { label, expires_at })
+}
+
 async fn create(
     given: &Given,
     partner: &str,
     kind: Kind,
+    terms: &KeyTerms,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     let partner = partner_id(partner)?;
@@ -72,13 +104,16 @@ async fn create(
         Kind::Publishable => KeyKind::Publishable,
     };
     let installation = Installation::open(given, terminal).await?;
-    let (record, text) = installation.keys().create(&partner, kind).await?;
+    installation.tenant(partner.clone()).await?;
+    let (record, text) = installation.keys().create(&partner, kind, terms).await?;
     let address = installation.base.config.pools_listen;
     installation.close().await;
     let created = Created {
         id: record.id.to_string(),
         kind: kind.as_str(),
         key: text.expose_secret(),
+        label: record.label,
+        expires_at: record.expires_at.map(|at| at.to_string()),
     };
     terminal.answer(&created, || {
         format!(
@@ -91,6 +126,7 @@ async fn create(
 async fn list(given: &Given, partner: &str, terminal: &Terminal) -> Result<(), Failure> {
     let partner = partner_id(partner)?;
     let installation = Installation::open(given, terminal).await?;
+    installation.tenant(partner.clone()).await?;
     let records = installation.keys().list(&partner).await?;
     installation.close().await;
     let rows: Vec<Row> = records.iter().map(Row::of).collect();
@@ -121,6 +157,10 @@ struct Created<'k> {
     id: String,
     kind: &'static str,
     key: &'k str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -131,6 +171,9 @@ struct Row {
     last4: String,
     created_at: String,
     revoked_at: Option<String>,
+    label: Option<String>,
+    expires_at: Option<String>,
+    last_used_at: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -140,14 +183,18 @@ struct Revoked {
 }
 
 impl Row {
-    fn of(record: &KeyRecord) -> Self {
+    fn of((record, last_used): &(KeyRecord, Option<Timestamp>)) -> Self {
+        let text = |instant: Option<Timestamp>| instant.map(|at| at.to_string());
         Self {
             id: record.id.to_string(),
             kind: record.kind.as_str(),
             prefix: record.prefix.clone(),
             last4: record.last4.clone(),
             created_at: record.created_at.to_string(),
-            revoked_at: record.revoked_at.map(|at| at.to_string()),
+            revoked_at: text(record.revoked_at),
+            label: record.label.clone(),
+            expires_at: text(record.expires_at),
+            last_used_at: text(*last_used),
         }
     }
 }
@@ -157,14 +204,23 @@ fn table(rows: &[Row]) -> String {
         return "no keys; next: penstock key create --partner … --kind secret".to_owned();
     }
     let line = |row: &Row| {
-        let state = match &row.revoked_at {
-            Some(at) => format!("revoked {at}"),
-            None => "active".to_owned(),
+        let state = match (&row.revoked_at, &row.expires_at) {
+            (Some(at), _) => format!("revoked {at}"),
+            (None, Some(at)) => format!("expires {at}"),
+            (None, None) => "active".to_owned(),
+        };
+        let used = match &row.last_used_at {
+            Some(at) => format!("used {at}"),
+            None => "never used".to_owned(),
         };
         let shown = format!("{}…{}", row.prefix, row.last4);
+        let label = row.label.as_deref().map(|label| format!("  {label:?}"));
         format!(
-            "{}  {:<11}  {shown}  created {}  {state}",
-            row.id, row.kind, row.created_at
+            "{}  {:<11}  {shown}  created {}  {state}  {used}{}",
+            row.id,
+            row.kind,
+            row.created_at,
+            label.unwrap_or_default()
         )
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -173,8 +229,9 @@ fn table(rows: &[Row]) -> String {
 impl From<KeysError> for Failure {
     fn from(error: KeysError) -> Self {
         match error {
-            KeysError::UnknownPartner(partner, mode) => Self::no_partner(&partner, mode),
+            KeysError::UnknownPartner(..) => Self::Failed(error.to_string()),
             KeysError::UnknownKey(..) => Self::Failed(error.to_string()),
+            KeysError::Expired(_) => Self::input(format!("--expires: {error}")),
             KeysError::Store(fault) => fault.into(),
         }
     }

@@ -17,16 +17,15 @@ use crate::terminal::Terminal;
 /// What is done with webhooks.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Makes a new signing secret and prints it, this once. It signs alone at once, unless an
-    /// overlap is given.
+    /// Creates a signing secret and prints it once. Only the new secret signs, unless an overlap is given
     RotateSecret {
-        /// Whose events it signs.
+        /// Partner that receives the events
         #[arg(long)]
         partner: String,
-        /// The service the events come from.
+        /// Service that sends the events
         #[arg(long, value_enum)]
         service: Of,
-        /// How long the present secret signs beside the new one, such as 24h.
+        /// How long the current secret signs beside the new one, such as 24h
         #[arg(long, value_name = "SPAN")]
         overlap: Option<String>,
     },
@@ -63,6 +62,7 @@ pub(crate) async fn run(
         })?),
     };
     let installation = Installation::open(&given, terminal).await?;
+    installation.tenant(partner.clone()).await?;
     let rotated = rotate(&installation, &partner, service, present).await?;
     installation.close().await;
     let answer = Answer {
@@ -123,7 +123,7 @@ impl From<RotateError> for Failure {
     fn from(error: RotateError) -> Self {
         match error {
             RotateError::Overlap => Self::input(format!("--overlap: {error}")),
-            RotateError::UnknownPartner(partner, mode) => Self::no_partner(&partner, mode),
+            RotateError::UnknownPartner(..) => Self::Failed(error.to_string()),
             RotateError::NoEndpoint(..) | RotateError::Overlapping(_) => {
                 Self::Failed(error.to_string())
             }

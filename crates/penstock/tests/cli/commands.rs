@@ -22,10 +22,9 @@ fn a_key_is_made_listed_and_revoked() {
     let list = done.json();
     let row = list[0].as_object().unwrap();
     let fields: Vec<&String> = row.keys().collect();
-    assert_eq!(
-        fields,
-        ["id", "kind", "prefix", "last4", "created_at", "revoked_at"]
-    );
+    let old = ["id", "kind", "prefix", "last4", "created_at", "revoked_at"];
+    assert_eq!(fields[..6], old);
+    assert_eq!(fields[6..], ["label", "expires_at", "last_used_at"]);
     assert!(key.starts_with(row["prefix"].as_str().unwrap()));
     assert!(key.ends_with(row["last4"].as_str().unwrap()));
     assert!(row["revoked_at"].is_null());
@@ -36,6 +35,31 @@ fn a_key_is_made_listed_and_revoked() {
     assert_eq!(again, revoked, "the first instant stands");
     let list = installation.json(&["key", "list", "--partner", "acme"]);
     assert_eq!(list[0]["revoked_at"], revoked["revoked_at"]);
+}
+
+// rule: cli.exit-codes
+#[test]
+fn unknown_partner_is_answered_with_the_database_and_the_nearest_name() {
+    let installation = with_acme();
+    for words in [
+        "key list --partner acmee",
+        "key create --partner acmee --kind secret",
+        "balance credit --partner acmee --currency EUR --amount 1.00 --ref r",
+        "webhook rotate-secret --partner acmee --service pools",
+    ] {
+        let words: Vec<&str> = words.split(' ').collect();
+        let done = installation.run(&words);
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(
+            done.err.starts_with("no partner `acmee` in mode test of "),
+            "{done:?}"
+        );
+        assert!(done.err.ends_with("; did you mean `acme`?\n"), "{done:?}");
+    }
+    let negative = "balance credit --partner acme --currency EUR --amount -5.00 --ref r";
+    let done = installation.run(&negative.split(' ').collect::<Vec<_>>());
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.starts_with("--amount: expected"), "{done:?}");
 }
 
 // rule: cli.credit.once, cli.credit.conflict, cli.credit.scope

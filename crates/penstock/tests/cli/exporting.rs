@@ -69,6 +69,9 @@ fn a_window_may_be_empty() {
             .out
             .starts_with("mode,partnerId,transactId,quoteId,poolId,side,status,")
     );
+    // Columns are only ever added at the end.
+    let ends = ",attempts,leaseToken,leaseUntil,midRate,fillRate,engine\n";
+    assert!(header.out.ends_with(ends), "{header:?}");
     let past = "export ledger --partner acme --from 2020-01-01 --to 2020-01-02T00:00:00+02:00";
     assert_eq!(installation.run(&words(past)).out.lines().count(), 1);
     assert_eq!(installation.json(&words(past)), Value::Array(Vec::new()));
@@ -102,7 +105,12 @@ fn bad_windows_and_partners_are_refused_on_one_line() {
         (
             "--partner nobody --from 2020-01-01 --to 2100-01-01",
             1,
-            "no partner `nobody` in mode test",
+            "no partner `nobody` in mode test of ",
+        ),
+        (
+            "--partner acmee --from 2020-01-01 --to 2100-01-01",
+            1,
+            "no partner `acmee` in mode test of ",
         ),
         (
             "--partner NO --from 2020-01-01 --to 2100-01-01",

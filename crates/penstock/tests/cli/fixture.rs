@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kernel::Mode;
 use partner_core::provision::{Document, Setting, parse_document};
-use partner_core::usecases::apply::{ApplyError, Provisioning, Report, Run};
+use partner_core::usecases::apply::{ApplyError, Loosening, Provisioning, Report, Run};
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{PartnerId, Tenant};
 use runtime::{Config, Foundation, Ports, Sources};
@@ -60,7 +60,7 @@ impl Installation {
         Self { folder, server }
     }
 
-    /// On a database of a server, as the role that serves.
+    /// On a database of a server, as the role that operates.
     pub(crate) fn on_a_server(database: Database) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = Some(database);
@@ -70,7 +70,7 @@ impl Installation {
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let url = match &self.server {
             None => format!("sqlite://{}/penstock.db", self.folder.path().display()),
-            Some(database) => database.serving(),
+            Some(database) => database.operating(),
         };
         let key = self.server.as_ref().map(|_| ("PENSTOCK_MASTER_KEY", KEY));
         let given = [("PENSTOCK_DATABASE_URL", url.as_str())]
@@ -144,7 +144,9 @@ pub(crate) async fn apply(base: &Foundation, text: &str) -> Result<Report, Apply
         entropy: Arc::clone(&base.entropy),
         mode: Mode::Test,
     };
-    provisioning.apply(&read(text), Run::Commit).await
+    provisioning
+        .apply(&read(text), Run::Commit, Loosening::Refuse)
+        .await
 }
 
 pub(crate) fn acme() -> Tenant {
@@ -157,5 +159,7 @@ pub(crate) fn acme() -> Tenant {
 pub(crate) const POOL: &str =
     "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\"]\navailable = true\n";
 pub(crate) const ACME: &str = "[[partners]]\nid = \"acme\"\nname = \"Acme\"\n";
+/// The balance gate, which must be written while pools are enabled.
+pub(crate) const GATED: &str = "balance_gate = true\n";
 pub(crate) const KEYS: &str =
     "[[partners.keys]]\nkind = \"secret\"\n[[partners.keys]]\nkind = \"publishable\"\n";

@@ -10,7 +10,15 @@ mod exporting;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod help;
+#[cfg(test)]
+mod master_keys;
+#[cfg(test)]
 mod opening;
+#[cfg(test)]
+mod owning;
+#[cfg(test)]
+mod protecting;
 #[cfg(test)]
 mod rotating;
 #[cfg(test)]

@@ -89,7 +89,8 @@ fn a_lost_master_key_stops_every_command_and_no_other_is_made() {
 #[test]
 fn nothing_is_said_of_redis() {
     let installation = Installation::in_a_file();
-    assert_eq!(installation.apply(POOL, &[]).code, 0);
+    let pool = format!("{POOL}native_addresses = true\n");
+    assert_eq!(installation.apply(&pool, &[]).code, 0);
     std::fs::remove_file(installation.folder.path().join("penstock.db")).unwrap();
     let live = |words: &[&str]| {
         let mut program = installation.program(words);
@@ -102,4 +103,26 @@ fn nothing_is_said_of_redis() {
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
     let done = live(&["verify"]);
     assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+}
+
+// rule: cli.exit-codes
+#[test]
+fn folder_that_cannot_be_written_is_named_with_the_remedy() {
+    let installation = Installation::in_a_file();
+    std::fs::write(installation.folder.path().join("file"), "").unwrap();
+    let key = [("PENSTOCK_MASTER_KEY", LIVE_KEY)];
+    let run = installation
+        .program(&["sandbox", "--dir", "file/x"])
+        .envs(key)
+        .output();
+    let done = crate::fixture::ended(run.unwrap());
+    assert_eq!(done.code, 1, "{done:?}");
+    for part in [
+        "the database cannot be opened: ",
+        "file/x/penstock.db: ",
+        "--dir",
+    ] {
+        assert!(done.err.contains(part), "{part}: {done:?}");
+    }
+    assert!(!done.err.contains("the store is unavailable"), "{done:?}");
 }

@@ -1,8 +1,9 @@
 //! `sandbox`: the first thing a developer runs.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use kernel::Mode;
 use partner_core::events::Service;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use crate::fixture::{Installation, POOL};
 
 /// Asks a process of ours to stop, as an init system does.
-fn terminate(id: u32) {
+pub(crate) fn terminate(id: u32) {
     let asked = Command::new("kill")
         .args(["-TERM", &id.to_string()])
         .status();
@@ -90,60 +91,252 @@ fn a_check_that_fails_says_where_and_exits_1() {
     assert!(failed.out.contains("organization_suspended"), "{failed:?}");
 }
 
-// rule: cli.sandbox.start
-#[test]
-fn it_prints_what_is_needed_serves_and_stops_when_asked() {
-    let installation = Installation::in_a_file();
-    let mut process = installation
-        .program(&["sandbox", "--dir", "s"])
-        .env("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0")
-        .env("PENSTOCK_GATE_LISTEN", "127.0.0.1:0")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut printed = Vec::new();
-    for line in BufReader::new(process.stdout.take().unwrap()).lines() {
-        printed.push(line.unwrap());
-        if printed
-            .last()
-            .unwrap()
-            .starts_with("pools-service listening on http://127.0.0.1:")
-        {
-            break;
+/// A sandbox that serves on free ports, and the lines it prints.
+pub(crate) struct Sandbox {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    printed: Vec<String>,
+}
+
+impl Sandbox {
+    /// Starts in the folder `s` and reads until both services listen.
+    pub(crate) fn start(installation: &Installation, more: &[&str]) -> Self {
+        let words = [
+            "sandbox",
+            "--dir",
+            "s",
+            "--pools-port",
+            "0",
+            "--gate-port",
+            "0",
+        ];
+        let mut process = installation
+            .program(&[&words, more].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let printed = Vec::new();
+        let mut started = Self {
+            process,
+            lines,
+            printed,
+        };
+        started.read_until("pools-service listening on http://127.0.0.1:");
+        started
+    }
+
+    /// Reads lines until one contains `text`, and returns that line.
+    pub(crate) fn read_until(&mut self, text: &str) -> String {
+        loop {
+            let line = self
+                .lines
+                .next()
+                .expect("the sandbox still prints")
+                .unwrap();
+            self.printed.push(line.clone());
+            if line.contains(text) {
+                return line;
+            }
         }
     }
-    terminate(process.id());
-    assert_eq!(process.wait().unwrap().code(), Some(0));
+
+    /// The gate's address.
+    pub(crate) fn gate(&self) -> &str {
+        let line = |line: &'_ String| line.starts_with("gate-service listening on ");
+        let line = self.printed.iter().find(|printed| line(printed));
+        line.and_then(|line| line.rsplit(' ').next()).unwrap()
+    }
+
+    pub(crate) fn stop(mut self) {
+        terminate(self.process.id());
+        assert_eq!(self.process.wait().unwrap().code(), Some(0));
+    }
+}
+
+pub(crate) fn demo_of(installation: &Installation) -> Value {
     let kept = std::fs::read_to_string(installation.folder.path().join("s/demo.json")).unwrap();
-    let demo: Value = serde_json::from_str(&kept).unwrap();
-    let printed = printed.join("\n");
+    serde_json::from_str(&kept).unwrap()
+}
+
+// rule: cli.sandbox.start
+#[test]
+fn start_prints_at_most_twelve_lines_with_credentials_and_calls() {
+    let installation = Installation::in_a_file();
+    let sandbox = Sandbox::start(&installation, &[]);
+    let printed = sandbox.printed.clone();
+    sandbox.stop();
+    assert!(printed.len() <= 12, "{printed:#?}");
+    let demo = demo_of(&installation);
+    let text = printed.join("\n");
     for credential in ["secret_key", "publishable_key", "webhook_secret"] {
-        assert!(
-            printed.contains(demo[credential].as_str().unwrap()),
-            "{printed}"
+        assert!(text.contains(demo[credential].as_str().unwrap()), "{text}");
+    }
+    assert!(text.contains("/docs"), "{text}");
+    let calls = printed.iter().filter(|line| line.starts_with("curl "));
+    assert_eq!(calls.count(), 2, "{text}");
+    assert!(printed[printed.len() - 2].starts_with("gate-service listening on http://127.0.0.1:"));
+}
+
+/// Pastes the printed calls into the shells of Linux and of a Mac.
+// rule: cli.sandbox.start
+#[test]
+fn printed_calls_work_when_pasted() {
+    let installation = Installation::in_a_file();
+    let sandbox = Sandbox::start(&installation, &[]);
+    let calls: Vec<&String> = sandbox
+        .printed
+        .iter()
+        .filter(|line| line.starts_with("curl "))
+        .collect();
+    for call in &calls {
+        let run = Command::new("bash").args(["-c", call]).output().unwrap();
+        let answer: Value = serde_json::from_slice(&run.stdout).unwrap();
+        assert!(answer.get("code").is_none(), "{call}: {answer}");
+    }
+    assert_eq!(calls.len(), 2);
+    sandbox.stop();
+}
+
+/// The check trades as a partner of its own, so this trades as the demo partner by hand.
+// rule: cli.sandbox.events
+#[test]
+fn events_are_received_verified_and_shown() {
+    let installation = Installation::in_a_file();
+    let mut sandbox = Sandbox::start(&installation, &[]);
+    let demo = demo_of(&installation);
+    let gate = sandbox
+        .printed
+        .iter()
+        .find_map(|line| line.strip_prefix("gate-service listening on "));
+    let create = Command::new("curl")
+        .args(["-s", &format!("{}/v1/gate_sessions", gate.unwrap())])
+        .args([
+            "-H",
+            &format!(
+                "Authorization: Bearer {}",
+                demo["secret_key"].as_str().unwrap()
+            ),
+        ])
+        .args([
+            "-H",
+            "Content-Type: application/json",
+            "-H",
+            "Idempotency-Key: one",
+        ])
+        .args([
+            "-d",
+            r#"{"amount": "100.00", "currency": "EUR", "return_url": "https://shop.example/done"}"#,
+        ])
+        .output()
+        .unwrap();
+    let session: Value = serde_json::from_slice(&create.stdout).unwrap();
+    let id = session["id"].as_str().unwrap();
+    let line = sandbox.read_until(" event ");
+    assert!(
+        line.ends_with(&format!(
+            "event gate_session.created {id} both signatures verified"
+        )),
+        "{line}"
+    );
+    sandbox.stop();
+    // The port stays the partner's, so what was not delivered arrives after a restart.
+    assert!(demo["events_port"].as_u64().unwrap() > 0);
+}
+
+// rule: cli.sandbox.start
+#[test]
+fn port_flag_names_the_two_flags_that_exist() {
+    let installation = Installation::in_a_file();
+    let refused = installation.run(&["sandbox", "--port", "5000"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(
+        refused.err.contains("--pools-port and --gate-port"),
+        "{refused:?}"
+    );
+}
+
+// rule: cli.sandbox.check
+#[test]
+fn check_without_a_folder_leaves_nothing_behind() {
+    let installation = Installation::in_a_file();
+    let temporary = installation.folder.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let run = installation
+        .program(&["sandbox", "--check"])
+        .env("TMPDIR", &temporary)
+        .output();
+    let done = crate::fixture::ended(run.unwrap());
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+    assert!(!installation.folder.path().join("penstock-data").exists());
+}
+
+// rule: throttle.create-session-of-partner
+#[test]
+fn sandbox_does_not_limit_creates() {
+    let installation = Installation::in_a_file();
+    let sandbox = Sandbox::start(&installation, &[]);
+    let gate = sandbox.gate().trim_start_matches("http://").to_owned();
+    let demo = demo_of(&installation);
+    let key = demo["secret_key"].as_str().unwrap();
+    let body = r#"{"amount":"1","currency":"EUR","return_url":"https://shop.example/done"}"#;
+    for number in 0..15 {
+        let headers = format!(
+            "Authorization: Bearer {key}\r\nIdempotency-Key: key-{number}\r\nContent-Type: application/json\r\n"
         );
+        let (status, session) = exchange(&gate, "POST /v1/gate_sessions", &headers, body);
+        assert_eq!(status, 201, "{number}: {session}");
     }
-    for path in [
-        "pools ",
-        "capabilities",
-        "quote",
-        "transact",
-        "transactions",
-        "trades",
-        "balance",
-        "ledger",
-        "gate_sessions",
-        "embed/bootstrap",
-        "test_helpers",
-        "capabilities/eligibility",
-        "quotes/preview",
-        "rails/pay_ins",
-        "gate-service listening on http://127.0.0.1:",
-    ] {
-        assert!(printed.contains(path), "{printed}");
-    }
-    assert!(printed.contains("curl"));
+    sandbox.stop();
+}
+
+/// Sends one request on a connection of its own; the status and the JSON body of the answer.
+fn exchange(address: &str, line: &str, headers: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let length = body.len();
+    let request = format!(
+        "{line} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.get(9..12).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap())
+}
+
+// rule: openapi.examples
+#[test]
+fn sandbox_accepts_the_example_order_of_its_document() {
+    let installation = Installation::in_a_file();
+    let sandbox = Sandbox::start(&installation, &[]);
+    let address = sandbox
+        .printed
+        .last()
+        .and_then(|line| line.rsplit('/').next());
+    let address = address.unwrap().to_owned();
+    let demo = demo_of(&installation);
+
+    let (_, document) = exchange(&address, "GET /openapi/pools-v1.json", "", "");
+    let operation = &document["paths"]["/v1/pools/{id}/quote"]["post"];
+    let example = &operation["requestBody"]["content"]["application/json"]["example"];
+    let pool = operation["parameters"][0]["example"].as_str().unwrap();
+    let headers = format!(
+        "Authorization: Bearer {}\r\nContent-Type: application/json\r\n",
+        demo["secret_key"].as_str().unwrap()
+    );
+    let line = format!("POST /v1/pools/{pool}/quote");
+    let (status, quote) = exchange(&address, &line, &headers, &example.to_string());
+    sandbox.stop();
+    assert_eq!(status, 200, "{example}: {quote}");
+    assert_eq!(quote["available"], true, "{quote}");
+    assert_eq!(quote["executable"], true, "{quote}");
+    assert_eq!(
+        example["cryptoNetwork"], example["destNetwork"],
+        "the networks fit"
+    );
 }
 
 /// What the developer has changed about the partner stays.
@@ -159,7 +352,7 @@ async fn a_partner_from_before_the_gate_is_given_it_and_nothing_else() {
     let pool = POOL.replace("[\"tron\"]", "[\"tron\", \"ethereum\"]");
     let older = format!(
         "{pool}[[partners]]\nid = \"demo\"\nname = \"Mine\"\n\
-         [partners.pools]\nenabled = true\nkyc = \"approved\"\ntier = \"gold\"\nbalance_gate = true\nallowed = [\"EUR-USDT\"]\n\
+         [partners.pools]\nenabled = true\nkyc = \"approved\"\ntier = \"gold\"\nbalance_gate = true\nvelocity_cap_usdt = \"none\"\nallowed = [\"EUR-USDT\"]\n\
          [[partners.keys]]\nkind = \"secret\"\nkey = {}\n[[partners.keys]]\nkind = \"publishable\"\nkey = {}\n",
         demo["secret_key"], demo["publishable_key"]
     );

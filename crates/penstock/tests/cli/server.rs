@@ -38,7 +38,7 @@ fn no_command_makes_or_changes_the_schema_of_a_server() {
 
 // rule: cli.server, cli.exit-codes
 #[test]
-fn every_command_works_on_a_server_as_the_role_that_serves() {
+fn every_command_works_on_a_server_as_the_role_that_operates() {
     let installation = Installation::on_a_server(Database::make_now());
     let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n";
     let applied = installation.apply(&format!("{POOL}{ACME}{webhook}"), &[]);
@@ -76,6 +76,27 @@ fn every_command_works_on_a_server_as_the_role_that_serves() {
         1,
         "nothing is kept here but the file applied"
     );
+}
+
+// rule: base.serving-role-provisions-nothing
+#[test]
+fn commands_that_provision_name_their_role_to_the_serving_role() {
+    let installation = Installation::on_a_server(Database::make_now());
+    assert_eq!(installation.apply(ACME, &[]).code, 0);
+    let serving = installation.server.as_ref().unwrap().serving();
+    for command in [
+        "apply -f file.toml",
+        "key create --partner acme --kind secret",
+        "webhook rotate-secret --partner acme --service pools",
+    ] {
+        let words = format!("{command} --database-url {serving}");
+        let done = installation.run(&words.split(' ').collect::<Vec<_>>());
+        assert_eq!(done.code, 1, "{command}: {done:?}");
+        assert!(
+            done.err.contains("`penstock` as penstock_operate"),
+            "{done:?}"
+        );
+    }
 }
 
 // rule: base.master-key-server, base.master-key-mismatch

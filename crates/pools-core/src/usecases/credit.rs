@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use kernel::{Amount, AssetKind, Entropy, StoreError};
+use kernel::{Amount, Asset, AssetKind, Entropy, StoreError};
 use partner_core::Tenant;
 use partner_core::pools::Network;
 use partner_core::races::{LostRace, retry_lost_races};
 
-use super::commitment;
-use crate::ledger::{AccountKind, BALANCE_LIMIT, Entry, EntryId, PostFault, Reason, Transfer};
+use super::recount::{Run, slice};
+use crate::ledger::{
+    Account, AccountKind, BALANCE_LIMIT, Entry, EntryId, PostFault, Reason, Transfer,
+};
 use crate::ports::{Deposit, PoolsStore};
+
+/// Recounts before a credit is refused because the account might be full: the one that goes on, and one of its own.
+const RECOUNTS: u32 = 2;
 
 /// Credits accounts.
 #[derive(Clone)]
@@ -81,10 +86,32 @@ impl Crediting {
         if !(1..=255).contains(&length) || credit.reference.chars().any(char::is_control) {
             return Err(CreditError::Reference);
         }
-        retry_lost_races(|| self.credit_once(who, credit)).await
+        if let Some(credited) = retry_lost_races(|| self.credit_once(who, credit)).await? {
+            return Ok(credited);
+        }
+        // The stored figure is an upper bound. A recount that goes on already may count what has ended since it began; then
+        // one more is run from the start.
+        for _ in 0..RECOUNTS {
+            self.recount(who, credit.amount.asset()).await?;
+            if let Some(credited) = retry_lost_races(|| self.credit_once(who, credit)).await? {
+                return Ok(credited);
+            }
+        }
+        Err(CreditError::TooLarge)
     }
 
-    async fn credit_once(&self, who: &Tenant, credit: &Credit) -> Result<Credited, CreditError> {
+    /// Ends the recount of an account, or runs one.
+    async fn recount(&self, who: &Tenant, asset: Asset) -> Result<(), StoreError> {
+        while slice(&self.store, who, asset, |_, _| true).await? == Run::More {}
+        Ok(())
+    }
+
+    /// Credits the account unless it might be full; `None` if it might.
+    async fn credit_once(
+        &self,
+        who: &Tenant,
+        credit: &Credit,
+    ) -> Result<Option<Credited>, CreditError> {
         let mut tx = self.store.begin("credit").await?;
         let account = tx.account_lock(who, credit.amount.asset()).await?;
         if let Some(earlier) = tx.deposit_find(who, &credit.reference).await? {
@@ -94,10 +121,10 @@ impl Crediting {
                     earlier.amount.asset(),
                 ));
             }
-            return Ok(Credited {
+            return Ok(Some(Credited {
                 applied: false,
                 balance: account.available,
-            });
+            }));
         }
         let now = tx.now().await?;
         let transfer = Transfer {
@@ -112,10 +139,10 @@ impl Crediting {
             | PostFault::WrongAsset
             | PostFault::SameAccount => CreditError::TooLarge,
         })?;
-        let committed = commitment::count(tx.as_mut(), who, &after, now).await?;
-        if committed > BALANCE_LIMIT.into() {
-            return Err(CreditError::TooLarge);
-        }
+        let before = tx.commitment_get(who, credit.amount.asset()).await?;
+        let Some(committed) = commitment_with(before, &account, credit.amount) else {
+            return Ok(None);
+        };
         let id = EntryId::new(who.mode, now, self.entropy.as_ref());
         let entry = Entry {
             id,
@@ -134,14 +161,22 @@ impl Crediting {
             created_at: now,
         };
         tx.deposit_insert(who, &deposit).await?;
-        tx.commitment_put(who, credit.amount.asset(), commitment::stored(committed))
+        tx.commitment_put(who, credit.amount.asset(), committed)
             .await?;
         tx.commit().await?;
-        Ok(Credited {
+        Ok(Some(Credited {
             applied: true,
             balance: after.available,
-        })
+        }))
     }
+}
+
+/// An account's contingent credits with an amount; `None` if they might pass the limit. Before its first entry an account
+/// without a figure has none. A figure that is missing later has to be counted first.
+fn commitment_with(before: Option<i64>, account: &Account, amount: Amount) -> Option<i64> {
+    let before = before.or((account.sequence == 0).then_some(0))?;
+    let total = before.checked_add(amount.units())?;
+    (total <= BALANCE_LIMIT).then_some(total)
 }
 
 const fn reason_of(credit: &Credit) -> Reason {

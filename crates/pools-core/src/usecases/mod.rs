@@ -1,6 +1,6 @@
 //! Use cases: what a partner or the operator can do with pools.
 
-mod commitment;
+pub mod catch_up;
 pub mod credit;
 pub mod poll;
 pub mod quoting;

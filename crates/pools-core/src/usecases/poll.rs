@@ -1,14 +1,18 @@
 //! The status poll: the only thing that moves a trade.
 //!
 //! A poll commits its attempt with a lease, asks the engine outside any transaction, and applies
-//! the answer under the lease's token. A second poller meanwhile answers the present status at
+//! the answer under the lease. A second poller meanwhile answers the present status at
 //! once. Nothing is ever decided on a timeout: the next poll asks again under the same id.
+//!
+//! A poll of a reserved trade that moves nothing writes no second time: its process remembers that
+//! the poll ended. A poll of a settled trade that moves nothing keeps its lease for [`QUIET`].
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kernel::planted::{self, planted};
-use kernel::{Asset, Entropy, StoreError, Timestamp};
+use kernel::{Asset, Entropy, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{NewEvent, OpenEvent, Service};
 use partner_core::races::{LostRace, retry_lost_races};
@@ -20,7 +24,7 @@ use crate::ledger::{Account, Entry, EntryId, PostFault};
 use crate::ports::{Confirmation, Engine, Enquiry, PoolsStore, PoolsTx};
 use crate::quote::QuoteId;
 use crate::trade::{
-    Contradiction, EngineReport, Lease, Step, Trade, TradeEvent, TradeId, TradeState, TradeStatus,
+    EngineReport, Lease, Step, Trade, TradeEvent, TradeId, TradeState, TradeStatus,
 };
 
 /// How long after its settlement a trade is still asked about, for returns.
@@ -29,17 +33,47 @@ pub const RETURN_WINDOW: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// What a lease lasts beyond the engine's own timeout.
 const LEASE_MARGIN: Duration = Duration::from_secs(2);
 
+/// How long a settled trade is not asked about after a report that changed nothing.
+pub const QUIET: Duration = Duration::from_secs(60);
+
 /// Polls trades.
 #[derive(Clone)]
 pub struct Polling {
-    /// The store.
-    pub store: Arc<dyn PoolsStore>,
-    /// The liquidity engine.
-    pub engine: Arc<dyn Engine>,
+    store: Arc<dyn PoolsStore>,
+    engine: Arc<dyn Engine>,
     /// Seals event bodies.
-    pub sealer: Arc<Sealer>,
+    sealer: Arc<Sealer>,
     /// For tokens and ids.
-    pub entropy: Arc<dyn Entropy>,
+    entropy: Arc<dyn Entropy>,
+    asking: Asking,
+}
+
+/// The leases of the polls of this process that have not ended.
+///
+/// A stored lease of a reserved trade that is not listed here belongs to a poll that ended without
+/// a second write, or to another process. It holds nobody back.
+#[derive(Clone, Default)]
+struct Asking(Arc<Mutex<BTreeMap<u64, Timestamp>>>);
+
+impl Asking {
+    fn leases(&self) -> MutexGuard<'_, BTreeMap<u64, Timestamp>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a lease and forgets those that ran out.
+    fn begin(&self, lease: Lease, now: Timestamp) {
+        let mut leases = self.leases();
+        leases.retain(|_, until| now < *until);
+        leases.insert(lease.token, lease.until);
+    }
+
+    fn end(&self, token: u64) {
+        self.leases().remove(&token);
+    }
+
+    fn contains(&self, token: u64) -> bool {
+        self.leases().contains_key(&token)
+    }
 }
 
 impl std::fmt::Debug for Polling {
@@ -73,12 +107,31 @@ impl LostRace for PollError {
 
 /// A poll's hold on a trade.
 struct Claim {
+    /// The trade as the claim found it.
     trade: Trade,
-    token: u64,
+    lease: Lease,
     attempt: u32,
+    at: Timestamp,
 }
 
 impl Polling {
+    /// Polls through these ports.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn PoolsStore>,
+        engine: Arc<dyn Engine>,
+        sealer: Arc<Sealer>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        Self {
+            store,
+            engine,
+            sealer,
+            entropy,
+            asking: Asking::default(),
+        }
+    }
+
     /// Advances the trade of a quote by what the engine reports, and returns it as it is then.
     ///
     /// # Errors
@@ -86,36 +139,50 @@ impl Polling {
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %quote))]
     pub async fn poll(&self, who: &Tenant, quote: QuoteId) -> Result<Trade, PollError> {
         let quote = quote.in_mode(who.mode).ok_or(PollError::NotFound)?;
-        let trade = self
-            .store
-            .trade_by_quote(who, quote)
-            .await?
-            .ok_or(PollError::NotFound)?;
-        if is_final(&trade.state) {
-            return Ok(trade);
+        let seen = self.find(who, quote).await?;
+        // Another engine has never heard of the trade.
+        let is_ours = seen.value.is_held_by(&self.engine.name());
+        if !is_ours || self.rests(&seen.value, seen.at) {
+            return Ok(seen.value);
         }
-        let claim = match retry_lost_races(|| self.claim(who, trade.id)).await? {
+        let claim = match retry_lost_races(|| self.claim(who, seen.value.id)).await? {
             Ok(claim) => claim,
             Err(present) => return Ok(present),
         };
-        let Some(report) = self.ask(&claim).await else {
-            return retry_lost_races(|| self.give_up(who, &claim)).await;
-        };
-        let applied = retry_lost_races(|| self.apply(who, &claim, report.clone())).await;
-        if let Err(PollError::Post(_) | PollError::Event(_)) = applied {
-            // A fault of ours, which the next poll need not wait for.
-            retry_lost_races(|| self.give_up(who, &claim)).await?;
-        }
-        applied
+        let polled = self.pursue(who, &claim).await;
+        self.asking.end(claim.lease.token);
+        polled
     }
 
-    /// Commits the attempt. `Err` carries the trade as it is where there is nothing to ask, or
-    /// where another poll is asking already.
+    async fn find(&self, who: &Tenant, quote: QuoteId) -> Result<Seen<Trade>, PollError> {
+        let found = self.store.trade_by_quote(who, quote).await?;
+        found.ok_or(PollError::NotFound)
+    }
+
+    /// Returns true if the engine is not asked about the trade now: the trade has ended, its last
+    /// report was a moment ago, or another poll is asking.
+    fn rests(&self, trade: &Trade, now: Timestamp) -> bool {
+        let runs = |lease: &Lease| now < lease.until;
+        match &trade.state {
+            TradeState::Reserved => {
+                let lease = trade.lease.filter(runs);
+                lease.is_some_and(|lease| self.asking.contains(lease.token))
+            }
+            TradeState::Settled(settlement) => {
+                now >= settlement.at.plus(RETURN_WINDOW) || trade.lease.as_ref().is_some_and(runs)
+            }
+            TradeState::Released { .. }
+            | TradeState::Failed { .. }
+            | TradeState::Returned { .. } => true,
+        }
+    }
+
+    /// Commits the attempt. `Err` carries the trade as it is if the engine is not asked now.
     async fn claim(&self, who: &Tenant, id: TradeId) -> Result<Result<Claim, Trade>, PollError> {
         let mut tx = self.store.begin("trade_claim").await?;
         let trade = tx.trade_lock(who, id).await?.ok_or(PollError::NotFound)?;
         let now = tx.now().await?;
-        if is_over(&trade.state, now) || trade.lease.is_some_and(|lease| now < lease.until) {
+        if self.rests(&trade, now) {
             return Ok(Err(trade));
         }
         let attempt = trade.attempts.saturating_add(1);
@@ -124,57 +191,126 @@ impl Polling {
             until: now.plus(self.engine.timeout()).plus(LEASE_MARGIN),
         };
         tx.trade_claim(who, id, attempt, lease).await?.won()?;
-        tx.commit().await?;
+        // Listed before it can be read, so that no poll of this process mistakes it for an ended one.
+        self.asking.begin(lease, now);
+        if let Err(error) = tx.commit().await {
+            self.asking.end(lease.token);
+            return Err(error.into());
+        }
         Ok(Ok(Claim {
             trade,
-            token: lease.token,
+            lease,
             attempt,
+            at: now,
         }))
     }
 
-    /// Confirms the hold of a reserved trade first; one that has lapsed is reported let go.
+    /// Asks the engine and applies its report.
+    async fn pursue(&self, who: &Tenant, claim: &Claim) -> Result<Trade, PollError> {
+        let Some(report) = self.ask(claim).await else {
+            return self.end(who, claim, None).await;
+        };
+        match claim.trade.steps(&report, claim.at) {
+            Ok(steps) if steps.is_empty() => self.end(who, claim, Some(QUIET)).await,
+            Ok(steps) => {
+                let assets = moved_assets(&steps);
+                let applied = retry_lost_races(|| self.apply(who, claim, &report, &assets)).await;
+                if let Err(PollError::Post(_) | PollError::Event(_)) = applied {
+                    // The fault is ours, so no poll need wait for the lease.
+                    retry_lost_races(|| self.unclaim(who, claim, None)).await?;
+                }
+                applied
+            }
+            Err(contradiction) => {
+                tracing::error!(
+                    trade.id = %contradiction.trade,
+                    engine.report = contradiction.report,
+                    "The engine's report contradicts a settled trade, which stays settled. Ask the engine's operator"
+                );
+                self.engine.contradicted(&contradiction);
+                self.end(who, claim, None).await
+            }
+        }
+    }
+
+    /// Confirms the hold of a reserved trade, then asks for the report, which decides: a hold that
+    /// is said to have lapsed releases the trade only if the report says so too.
     async fn ask(&self, claim: &Claim) -> Option<EngineReport> {
         let known = claim.trade.state.status();
         let mut trade = claim.trade.id;
         if planted(planted::ENGINE_ID_PER_POLL) {
             trade = TradeId::new(trade.mode(), claim.trade.created_at, self.entropy.as_ref());
         }
-        if known == TradeStatus::Reserved
-            && self.engine.confirm(trade).await? == Confirmation::Lapsed
-        {
+        let lapsed = known == TradeStatus::Reserved
+            && self.engine.confirm(trade).await? == Confirmation::Lapsed;
+        if lapsed && planted(planted::LAPSED_UNASKED) {
             return Some(EngineReport::LetGo);
         }
         let order = order_of_terms(&claim.trade.terms);
-        self.engine
-            .report(&Enquiry {
-                trade,
-                order,
-                attempt: claim.attempt,
-                known,
-            })
-            .await
+        let enquiry = Enquiry {
+            trade,
+            order,
+            attempt: claim.attempt,
+            known,
+        };
+        let report = self.engine.report(&enquiry).await?;
+        if lapsed
+            && matches!(
+                report,
+                EngineReport::Delivered(_) | EngineReport::Reversed(_)
+            )
+        {
+            tracing::warn!(trade.id = %trade, "The engine says that the trade's hold lapsed, and reports a delivery. The report counts");
+        }
+        Some(report)
     }
 
-    /// The engine did not answer, or its answer cannot be applied: the trade stays as it is, and
-    /// the next poll may ask.
-    async fn give_up(&self, who: &Tenant, claim: &Claim) -> Result<Trade, PollError> {
+    /// Ends a claim that moved nothing, and returns the trade as it is. A settled trade rests for
+    /// `rest`; without it, and if the trade is reserved, the next poll asks.
+    async fn end(
+        &self,
+        who: &Tenant,
+        claim: &Claim,
+        rest: Option<Duration>,
+    ) -> Result<Trade, PollError> {
+        if claim.trade.state == TradeState::Reserved {
+            let present = self.find(who, claim.trade.quote).await?;
+            return Ok(present.value);
+        }
+        retry_lost_races(|| self.unclaim(who, claim, rest)).await
+    }
+
+    async fn unclaim(
+        &self,
+        who: &Tenant,
+        claim: &Claim,
+        rest: Option<Duration>,
+    ) -> Result<Trade, PollError> {
         let mut tx = self.store.begin("trade_unclaim").await?;
         let trade = tx
             .trade_lock(who, claim.trade.id)
             .await?
             .ok_or(PollError::NotFound)?;
+        let token = claim.lease.token;
         // A lost lease is another poll's now, and stays so.
-        let _ = tx.trade_unclaim(who, trade.id, claim.token).await?;
+        let _ = match rest {
+            Some(rest) => {
+                let until = tx.now().await?.plus(rest);
+                tx.trade_rest(who, trade.id, Lease { token, until }).await?
+            }
+            None => tx.trade_unclaim(who, trade.id, token).await?,
+        };
         tx.commit().await?;
         Ok(trade)
     }
 
-    /// Applies a report: state, transfer, velocity and event in one transaction.
+    /// Applies a report: states, transfers, velocity and events in one transaction.
     async fn apply(
         &self,
         who: &Tenant,
         claim: &Claim,
-        report: EngineReport,
+        report: &EngineReport,
+        assets: &BTreeSet<Asset>,
     ) -> Result<Trade, PollError> {
         let mut tx = self.store.begin("trade_apply").await?;
         let velocity = tx.velocity_lock(who).await?;
@@ -182,95 +318,80 @@ impl Polling {
             drop(tx);
             tx = self.store.begin("trade_apply").await?;
         }
-        let account = match moved_asset(&claim.trade) {
-            Some(asset) => Some(tx.account_lock(who, asset).await?),
-            None => None,
-        };
+        let mut accounts = BTreeMap::new();
+        for asset in assets {
+            accounts.insert(*asset, tx.account_lock(who, *asset).await?);
+        }
         let trade = tx
             .trade_lock(who, claim.trade.id)
             .await?
             .ok_or(PollError::NotFound)?;
-        let leased = trade.lease.is_some_and(|lease| lease.token == claim.token);
-        if !leased && !planted(planted::LATE_REPORT) {
+        let now = tx.now().await?;
+        let Some(token) = claim.may_apply(&trade, now) else {
+            return Ok(trade);
+        };
+        let steps = trade.steps(report, now).unwrap_or_default();
+        if steps.is_empty() {
             return Ok(trade);
         }
-        let now = tx.now().await?;
-        let step = match trade.advance(report, now) {
-            Ok(Some(step)) => step,
-            Ok(None) => return self.leave(who, tx, trade, claim.token).await,
-            Err(Contradiction(id)) => {
-                tracing::error!(trade.id = %id, "The engine reports a reversal of what it has not delivered; nothing was changed");
-                return self.leave(who, tx, trade, claim.token).await;
-            }
-        };
-        if let (true, Some(velocity)) = (step.uncounts, velocity) {
+        if let (true, Some(velocity)) = (steps.iter().any(|step| step.uncounts), velocity) {
             tx.velocity_put(
                 who,
                 &velocity.forget(trade.terms.notional, trade.created_at),
             )
             .await?;
         }
-        if let Some(account) = account
-            && let Some(entry) = self.entry(who, &trade, &step, &account, now)?
-        {
-            tx.entry_post(who, &account, &entry).await?;
+        for step in &steps {
+            self.post(who, tx.as_mut(), &trade, step, &mut accounts)
+                .await?;
         }
-        tx.trade_apply(who, &trade, &step, claim.token)
-            .await?
-            .won()?;
-        let after = Trade {
-            state: step.state,
-            lease: None,
-            ..trade
-        };
+        tx.trade_apply(who, &trade, &steps, token).await?.won()?;
         if planted(planted::EVENT_AFTERWARDS) {
             tx.commit().await?;
             tx = self.store.begin("trade_apply").await?;
         }
-        if let Some(event) = step.event {
-            tx.event_insert(&self.event(who, &after, event, now)?)
-                .await?;
+        let mut after = Trade {
+            lease: None,
+            ..trade
+        };
+        for step in steps {
+            after.state = step.state;
+            if let Some(event) = step.event {
+                tx.event_insert(&self.event(who, &after, event, now)?)
+                    .await?;
+            }
         }
         tx.commit().await?;
         Ok(after)
     }
 
-    async fn leave(
+    /// Posts the entry of the transfer that goes with a step, if one does.
+    async fn post(
         &self,
         who: &Tenant,
-        mut tx: Box<dyn PoolsTx>,
-        trade: Trade,
-        token: u64,
-    ) -> Result<Trade, PollError> {
-        tx.trade_unclaim(who, trade.id, token).await?.won()?;
-        tx.commit().await?;
-        Ok(Trade {
-            lease: None,
-            ..trade
-        })
-    }
-
-    /// The entry of the transfer that goes with a step, if one does.
-    fn entry(
-        &self,
-        who: &Tenant,
+        tx: &mut dyn PoolsTx,
         trade: &Trade,
         step: &Step,
-        account: &Account,
-        now: Timestamp,
-    ) -> Result<Option<Entry>, PostFault> {
+        accounts: &mut BTreeMap<Asset, Account>,
+    ) -> Result<(), PollError> {
         let Some((transfer, part)) = step.transfer else {
-            return Ok(None);
+            return Ok(());
         };
-        let (_, mark) = account.post(&transfer)?;
-        Ok(Some(Entry {
+        let asset = transfer.amount.asset();
+        let account = accounts.get_mut(&asset).ok_or(PostFault::WrongAsset)?;
+        let (after, mark) = account.post(&transfer)?;
+        let now = step.reached_at(trade);
+        let entry = Entry {
             id: EntryId::new(who.mode, now, self.entropy.as_ref()),
             transfer,
             mark,
             reference: trade.quote.to_string(),
             trade: Some((trade.id, part)),
             created_at: now,
-        }))
+        };
+        tx.entry_post(who, account, &entry).await?;
+        *account = after;
+        Ok(())
     }
 
     fn event(
@@ -301,37 +422,27 @@ impl Polling {
     }
 }
 
-/// The currency of the transfers a poll may still post: that of the reserve while it is open,
-/// that of the return once it is settled.
-fn moved_asset(trade: &Trade) -> Option<Asset> {
-    let amount = match trade.state {
-        TradeState::Reserved => trade.reserved,
-        TradeState::Settled(_) => trade.return_amount(),
-        TradeState::Released { .. } | TradeState::Failed { .. } | TradeState::Returned { .. } => {
-            None
+impl Claim {
+    /// The token under which the report may be applied to the trade as it is now. `None` if it came
+    /// too late.
+    ///
+    /// Another process may have claimed the trade meanwhile. The report still counts if this
+    /// claim's own lease runs and nothing was applied since; else two processes that poll by turns
+    /// could discard each other's reports for ever.
+    fn may_apply(&self, trade: &Trade, now: Timestamp) -> Option<u64> {
+        let own = self.lease.token;
+        if planted(planted::LATE_REPORT) {
+            return Some(own);
         }
-    };
-    amount.map(|amount| amount.asset())
-}
-
-/// Can the trade never move again, whatever the time?
-const fn is_final(state: &TradeState) -> bool {
-    match state {
-        TradeState::Released { .. } | TradeState::Failed { .. } | TradeState::Returned { .. } => {
-            true
-        }
-        TradeState::Reserved | TradeState::Settled(_) => false,
+        let holder = trade.lease?.token;
+        let in_time = now < self.lease.until && trade.state == self.trade.state;
+        (holder == own || in_time).then_some(holder)
     }
 }
 
-/// Is there nothing left to ask the engine about? A settled trade is asked about for its return
-/// window.
-fn is_over(state: &TradeState, now: Timestamp) -> bool {
-    match state {
-        TradeState::Settled(settlement) => now >= settlement.at.plus(RETURN_WINDOW),
-        TradeState::Reserved
-        | TradeState::Released { .. }
-        | TradeState::Failed { .. }
-        | TradeState::Returned { .. } => is_final(state),
-    }
+/// The currencies of the transfers of some steps, in the order in which accounts are locked.
+fn moved_assets(steps: &[Step]) -> BTreeSet<Asset> {
+    let transfers = steps.iter().filter_map(|step| step.transfer);
+    let amounts = transfers.map(|(transfer, _)| transfer.amount);
+    amounts.map(|amount| amount.asset()).collect()
 }

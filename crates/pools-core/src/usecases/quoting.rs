@@ -12,7 +12,7 @@ use partner_core::Access;
 use partner_core::pools::{Network, Pool, PoolId, PoolTerms};
 use partner_core::ports::RateSource;
 
-use crate::destination::{AddressFault, DestNetwork, Destination, EvmAddress, EvmNetwork};
+use crate::destination::{AddressFault, DestNetwork, Destination, EvmNetwork};
 use crate::ports::{Depth, Engine, NewQuote, Order, QuoteDesk};
 use crate::pricing::{self, Mids, PriceFault, Priced};
 use crate::quote::{Quote, QuoteId, Side, Terms};
@@ -32,7 +32,7 @@ pub struct Ask {
     pub crypto_network: Option<String>,
     /// `firm` or `indicative`; `firm` where absent.
     pub kind: Option<String>,
-    /// An EVM address; required for a purchase.
+    /// An address of the delivery network; required for a purchase.
     pub dest_address: Option<String>,
     /// A network of the delivery allowlist; the quoted network where absent.
     pub dest_network: Option<String>,
@@ -50,9 +50,12 @@ pub enum QuoteKind {
 /// What is wrong with a quote request, in the order it is judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskFault {
-    /// A required field is absent.
-    #[error("`{0}` is required")]
-    Missing(&'static str),
+    /// Required fields are absent, in the order of the request.
+    #[error("{}", required_text(.0))]
+    Missing(Vec<&'static str>),
+    /// A purchase names no address; everything judged before it is right.
+    #[error("`destAddress` is required for `on_ramp`")]
+    MissingAddress,
     /// A field has none of its allowed values.
     #[error("`{0}` must be one of {1}")]
     NotAllowed(&'static str, &'static str),
@@ -74,9 +77,12 @@ pub enum AskFault {
         networks: String,
     },
     /// Not on the delivery allowlist.
-    #[error("`destNetwork` must be one of {}", words(EvmNetwork::ALL.map(EvmNetwork::as_str)))]
-    DestNetworkNotSupported,
-    /// The destination address is absent, malformed or zero.
+    #[error("`destNetwork` must be one of {networks}")]
+    DestNetworkNotSupported {
+        /// The delivery allowlist, as words.
+        networks: String,
+    },
+    /// The destination address is malformed or zero.
     #[error("`destAddress`: {0}")]
     Address(AddressFault),
 }
@@ -250,6 +256,7 @@ impl Quoting {
             fiat: priced.fiat,
             crypto: priced.crypto,
             rate: priced.rate,
+            mid: Some(priced.mid),
             spread_bps: priced.spread_bps,
             fee_bps: priced.fee_bps,
             notional: priced.notional,
@@ -270,11 +277,16 @@ impl Quoting {
 impl Ask {
     /// Judges the request's form, in the order shape, currency, network, address, precision.
     fn judge(&self, pool: &Pool) -> Result<Judged, AskFault> {
-        let side = self.side()?;
+        let (Some(side), Some(fiat), Some(crypto), Some(amount)) = (
+            self.side.as_deref(),
+            self.fiat_currency.as_deref(),
+            self.crypto_currency.as_deref(),
+            self.amount.as_deref(),
+        ) else {
+            return Err(AskFault::Missing(self.missing()));
+        };
+        let side = Side::parse(side).ok_or(AskFault::NotAllowed("side", "on_ramp, off_ramp"))?;
         let kind = self.kind()?;
-        let fiat = required(&self.fiat_currency, "fiatCurrency")?;
-        let crypto = required(&self.crypto_currency, "cryptoCurrency")?;
-        let amount = required(&self.amount, "amount")?;
         Amount::check_grammar(amount).map_err(AskFault::Amount)?;
 
         let leg = |field, expected| Leg {
@@ -292,8 +304,8 @@ impl Ask {
             }
         }
         let network = self.network(pool)?;
-        let dest_network = self.dest_network(network)?;
-        let destination = self.destination(side, dest_network)?;
+        let dest_network = self.dest_network(pool, network)?;
+        let destination = self.destination(side, dest_network, pool.native_addresses)?;
         let input = match side {
             Side::OnRamp => fiat,
             Side::OffRamp => crypto,
@@ -311,9 +323,18 @@ impl Ask {
         })
     }
 
-    fn side(&self) -> Result<Side, AskFault> {
-        let side = required(&self.side, "side")?;
-        Side::parse(side).ok_or(AskFault::NotAllowed("side", "on_ramp, off_ramp"))
+    /// Every required field that is absent. A purchase requires an address.
+    fn missing(&self) -> Vec<&'static str> {
+        let is_purchase = self.side.as_deref() == Some(Side::OnRamp.as_str());
+        let fields = [
+            ("side", self.side.is_none()),
+            ("fiatCurrency", self.fiat_currency.is_none()),
+            ("cryptoCurrency", self.crypto_currency.is_none()),
+            ("amount", self.amount.is_none()),
+            ("destAddress", is_purchase && self.dest_address.is_none()),
+        ];
+        let absent = fields.into_iter().filter(|(_, is_absent)| *is_absent);
+        absent.map(|(name, _)| name).collect()
     }
 
     fn kind(&self) -> Result<QuoteKind, AskFault> {
@@ -336,13 +357,22 @@ impl Ask {
         })
     }
 
-    fn dest_network(&self, quoted: Network) -> Result<DestNetwork, AskFault> {
-        match self.dest_network.as_deref() {
-            None => Ok(DestNetwork::Quoted(quoted)),
-            Some(named) => EvmNetwork::parse(named)
-                .map(DestNetwork::Named)
-                .ok_or(AskFault::DestNetworkNotSupported),
-        }
+    /// The delivery allowlist is of EVM networks. A pool with native addresses adds its own other
+    /// networks.
+    fn dest_network(&self, pool: &Pool, quoted: Network) -> Result<DestNetwork, AskFault> {
+        let Some(named) = self.dest_network.as_deref() else {
+            return Ok(DestNetwork::Quoted(quoted));
+        };
+        let own = pool.networks.iter().copied();
+        let own = own.filter(|network| pool.native_addresses && !network.is_evm());
+        let evm = EvmNetwork::ALL.into_iter().map(DestNetwork::Named);
+        let allowed: Vec<_> = evm.chain(own.map(DestNetwork::Quoted)).collect();
+        let found = allowed.iter().find(|network| network.as_str() == named);
+        found
+            .copied()
+            .ok_or_else(|| AskFault::DestNetworkNotSupported {
+                networks: words(allowed.iter().map(|network| network.as_str())),
+            })
     }
 
     /// A purchase needs an address; a sale needs none, but one that is given must be one.
@@ -350,16 +380,20 @@ impl Ask {
         &self,
         side: Side,
         network: DestNetwork,
+        native: bool,
     ) -> Result<Option<Destination>, AskFault> {
         let address = match (self.dest_address.as_deref(), side) {
             (None, Side::OffRamp) => return Ok(None),
-            (None, Side::OnRamp) => return Err(AskFault::Address(AddressFault::Invalid)),
-            (Some(text), _) => EvmAddress::parse(text).map_err(AskFault::Address)?,
+            (None, Side::OnRamp) => return Err(AskFault::MissingAddress),
+            (Some(text), _) => network.address(native, text),
         };
+        let address = address.map_err(AskFault::Address)?;
         Ok((side == Side::OnRamp).then_some(Destination { address, network }))
     }
 }
 
-fn required<'a>(field: &'a Option<String>, name: &'static str) -> Result<&'a str, AskFault> {
-    field.as_deref().ok_or(AskFault::Missing(name))
+fn required_text(missing: &[&str]) -> String {
+    let verb = if missing.len() == 1 { "is" } else { "are" };
+    let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+    format!("{} {verb} required", names.join(", "))
 }

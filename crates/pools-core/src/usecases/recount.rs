@@ -1,19 +1,24 @@
-//! Counting commitments anew: what sales were made and could be returned for a time no longer can.
+//! Recounts contingent credits: sales that could be returned for a time no longer can.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use kernel::{Asset, Mode, StoreError};
+use kernel::{Asset, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
-use super::commitment;
-use crate::ledger::BALANCE_LIMIT;
-use crate::ports::PoolsStore;
+use crate::commitment::{Recount, SLICE, Slice, lowered};
+use crate::ledger::{Account, BALANCE_LIMIT};
+use crate::ports::{PoolsStore, PoolsTx};
 
-/// Only where a sale might be refused for it soon: a count reads all trades of the return window.
+/// Only where a sale might be refused for it soon: a recount reads all trades of the return window.
 const WORTH_IT: i64 = BALANCE_LIMIT / 2;
 
-/// Counts commitments anew.
+/// How long after a recount the background does not begin the next one of the same account.
+const REST: Duration = Duration::from_secs(10 * 60);
+
+/// Recounts contingent credits, in slices: each is a transaction of its own, which holds the books of one partner, reads a
+/// bounded number of trades and stores how far it has come.
 #[derive(Clone)]
 pub struct Recounting {
     /// The store.
@@ -29,25 +34,97 @@ impl std::fmt::Debug for Recounting {
 }
 
 impl Recounting {
-    /// Counts anew what is above half the limit; how many accounts that were.
+    /// The accounts that are worth a recount: what they may be credited is above half the limit.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn recount(&self) -> Result<usize, StoreError> {
-        let accounts = self.store.commitments_above(self.mode, WORTH_IT).await?;
-        for (who, asset) in &accounts {
-            retry_lost_races(|| self.recount_one(who, *asset)).await?;
-        }
-        Ok(accounts.len())
+    pub async fn due(&self) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+        self.store.commitments_above(self.mode, WORTH_IT).await
     }
 
-    async fn recount_one(&self, who: &Tenant, asset: Asset) -> Result<(), StoreError> {
-        let mut tx = self.store.begin("recount").await?;
-        let account = tx.account_lock(who, asset).await?;
-        let now = tx.now().await?;
-        let total = commitment::count(tx.as_mut(), who, &account, now).await?;
-        tx.commitment_put(who, asset, commitment::stored(total))
-            .await?;
-        tx.commit().await
+    /// Runs one slice of the recount of an account; `false` if there is nothing left to do for now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError> {
+        let rested = |ended: Timestamp, now: Timestamp| now >= ended.plus(REST);
+        let run = slice(&self.store, who, asset, rested).await?;
+        Ok(run == Run::More)
     }
+}
+
+/// What one slice has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Run {
+    /// The recount goes on.
+    More,
+    /// A recount has ended.
+    Ended,
+    /// None was to begin.
+    Idle,
+}
+
+/// Runs one slice of the recount of an account. If none goes on, one begins if `again` says so of the instant when the last one
+/// ended.
+pub(super) async fn slice(
+    store: &Arc<dyn PoolsStore>,
+    who: &Tenant,
+    asset: Asset,
+    again: impl Fn(Timestamp, Timestamp) -> bool + Send + Sync,
+) -> Result<Run, StoreError> {
+    retry_lost_races(|| slice_once(store, who, asset, &again)).await
+}
+
+async fn slice_once(
+    store: &Arc<dyn PoolsStore>,
+    who: &Tenant,
+    asset: Asset,
+    again: &(impl Fn(Timestamp, Timestamp) -> bool + Send + Sync),
+) -> Result<Run, StoreError> {
+    let mut tx = store.begin("recount").await?;
+    let account = tx.account_lock(who, asset).await?;
+    let now = tx.now().await?;
+    let recount = match tx.recount_get(who, asset).await? {
+        Some(recount) => match recount.ended_at {
+            None => recount,
+            Some(ended) if again(ended, now) => Recount::begin(now),
+            Some(_) => return Ok(Run::Idle),
+        },
+        None => Recount::begin(now),
+    };
+    let (recount, run) = match read(tx.as_mut(), who, &account, recount, now).await? {
+        (recount, Slice::Counted(total)) => {
+            let counted = total.saturating_add(account.available.units().into());
+            let before = tx.commitment_get(who, asset).await?;
+            tx.commitment_put(who, asset, lowered(before, counted))
+                .await?;
+            (recount.ended(now), Run::Ended)
+        }
+        (_, Slice::More(recount)) => (recount, Run::More),
+    };
+    tx.recount_put(who, asset, &recount).await?;
+    tx.commit().await?;
+    Ok(run)
+}
+
+/// Reads what one slice reads.
+async fn read(
+    tx: &mut dyn PoolsTx,
+    who: &Tenant,
+    account: &Account,
+    recount: Recount,
+    now: Timestamp,
+) -> Result<(Recount, Slice), StoreError> {
+    let asset = account.asset();
+    let range = recount.settled_range(now);
+    let settled = tx.refundable(who, asset, range, SLICE).await?;
+    let (recount, all) = recount.with_settled(&settled, now);
+    if !all {
+        return Ok((recount, Slice::More(recount)));
+    }
+    let range = recount.latest_range(now);
+    let latest = tx.refundable(who, asset, range, SLICE).await?;
+    let range = recount.reserved_range();
+    let reserved = tx.refundable(who, asset, range, SLICE).await?;
+    Ok((recount, recount.with_reserved(&latest, &reserved, now)))
 }

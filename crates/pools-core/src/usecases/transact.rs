@@ -1,5 +1,10 @@
 //! Executing a firm quote, exactly once.
 //!
+//! One transact at a time works on a quote: others wait for it, so that the engine is asked for one
+//! hold of a quote at a time. Before the engine is asked, access, velocity cap and balance are judged
+//! on figures that were read outside the transaction. If they speak against the trade, the command
+//! enters its lane without a hold: only the transaction refuses.
+//!
 //! The engine is asked under the trade's id, outside any transaction, before the command enters
 //! its lane; its answer is judged last, so an earlier refusal wins. After the commit the hold is
 //! confirmed; any refusal lets it go. A hold that neither happened to lapses on the engine's side.
@@ -11,13 +16,19 @@ use kernel::{Clock, Entropy, Seen, StoreError};
 use partner_core::Access;
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::pools::PoolId;
-use partner_core::ports::InFlight;
+use partner_core::ports::{InFlight, Ticket};
 
-use crate::books::{self, Answered, Command, Outcome, Refusal};
+use crate::books::{self, Command, Outcome, Refusal};
 use crate::ledger::EntryId;
-use crate::ports::{Confirmation, Engine, Hold, Order, TransactDesk, TransactLook, TransactLooks};
-use crate::quote::{Fate, Quote, QuoteClosed, QuoteId, QuoteStatus};
+use crate::ports::{
+    Confirmation, Engine, Hold, Order, Recalled, TransactDesk, TransactLook, TransactLooks,
+};
+use crate::quote::{Fate, Quote, QuoteClosed, QuoteId};
 use crate::trade::{Trade, TradeId};
+
+/// How long a transact waits for another one of its quote, beyond the engine's timeout: as long as a
+/// poll's lease lasts beyond it.
+const TURN_MARGIN: Duration = Duration::from_secs(2);
 
 /// Executes quotes.
 #[derive(Clone)]
@@ -34,8 +45,6 @@ pub struct Transacting {
     pub clock: Arc<dyn Clock>,
     /// For ids.
     pub entropy: Arc<dyn Entropy>,
-    /// How long idempotency records count.
-    pub idempotency_ttl: Duration,
 }
 
 impl std::fmt::Debug for Transacting {
@@ -61,6 +70,9 @@ pub enum TransactError {
     /// A request with the same key is being worked on.
     #[error("a request with the same idempotency key is in progress")]
     InProgress,
+    /// Another transact of the quote was still being worked on when this one gave up waiting.
+    #[error("another transact of the quote is in progress")]
+    QuoteInProgress,
     /// A rule refused it.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -94,63 +106,89 @@ impl Transacting {
         access: &Access,
         request: Transact,
     ) -> Result<Outcome, TransactError> {
-        let scope = Scope {
-            tenant: access.tenant.clone(),
-            route: request.route(),
-            key: request.key.clone(),
-        };
+        let command = self.command(access, &request);
         let _ticket = self
             .in_flight
-            .enter(&scope)
+            .enter(&command.scope)
             .await
             .ok_or(TransactError::InProgress)?;
-        let fingerprint = request.fingerprint();
-        let looked = match self.recall(access, &request) {
-            Some(quote) => Looked::Executable(quote),
-            None => {
-                let seen = self.looks.transact_look(&scope, request.quote).await?;
-                self.look(access, &request, &fingerprint, seen)?
+        let Some(turn) = self.turn(access, &request).await else {
+            return self.overtaken(access, &command).await;
+        };
+        match self.find(access, &command).await? {
+            Looked::Existing(trade) => Ok(Outcome::Existing(trade)),
+            Looked::Executable(quote) => self.execute(&quote, command, turn).await,
+            Looked::Refusable(quote) => {
+                let refused = self.desk.transact(command.clone()).await;
+                match refused {
+                    // What spoke against it has changed since.
+                    Ok(Err(Refusal::EngineUnavailable)) => {
+                        self.execute(&quote, command, turn).await
+                    }
+                    decided => Ok(decided??),
+                }
             }
-        };
-        let quote = match looked {
-            Looked::Existing(trade) => return Ok(Outcome::Existing(trade)),
-            Looked::Executable(quote) => Some(quote),
-            Looked::Late => None,
-        };
-        let trade = TradeId::new(access.tenant.mode, self.clock.now(), self.entropy.as_ref());
-        let asked = quote.is_some();
-        let hold = match quote {
-            Some(quote) => {
-                let (order, output) = (order_of(&quote), quote.terms.output());
-                self.engine.hold(trade, &order, output).await
-            }
-            None => None,
-        };
-        let entry = EntryId::new(access.tenant.mode, self.clock.now(), self.entropy.as_ref());
-        let key = access.key.id;
-        let command = Command {
-            key,
-            scope,
-            fingerprint,
+        }
+    }
+
+    /// The command of a request, for which no engine has been asked.
+    fn command(&self, access: &Access, request: &Transact) -> Command {
+        let (mode, entropy) = (access.tenant.mode, self.entropy.as_ref());
+        Command {
+            key: access.key.id,
+            scope: Scope {
+                tenant: access.tenant.clone(),
+                route: request.route(),
+                key: request.key.clone(),
+            },
+            fingerprint: request.fingerprint(),
             pool: request.pool,
             quote: request.quote,
-            trade,
-            entry,
-            hold,
-        };
-        let outcome = self.desk.transact(command).await;
-        if asked && hold != Some(Hold::Refused) {
-            self.tell_engine(trade, &outcome).await;
+            trade: TradeId::new(mode, self.clock.now(), entropy),
+            entry: EntryId::new(mode, self.clock.now(), entropy),
+            engine: self.engine.name(),
+            hold: None,
         }
-        Ok(outcome??)
+    }
+
+    /// Answers a transact that gave up waiting: with the quote's trade, if it has one by now.
+    async fn overtaken(
+        &self,
+        access: &Access,
+        command: &Command,
+    ) -> Result<Outcome, TransactError> {
+        let (scope, pool) = (&command.scope, &command.pool);
+        let seen = self.looks.transact_look(scope, pool, command.quote).await?;
+        match self.look(access, command, seen)? {
+            Looked::Existing(trade) => Ok(Outcome::Existing(trade)),
+            Looked::Executable(_) | Looked::Refusable(_) => Err(TransactError::QuoteInProgress),
+        }
+    }
+
+    /// Waits until no other transact works on the quote; `None` if that took too long.
+    async fn turn(&self, access: &Access, request: &Transact) -> Option<Ticket> {
+        let scope = Scope::of_object(access.tenant.clone(), "transact of a quote", request.quote);
+        let patience = self.engine.timeout().saturating_add(TURN_MARGIN);
+        self.in_flight.enter_within(&scope, patience).await
+    }
+
+    async fn find(&self, access: &Access, command: &Command) -> Result<Looked, TransactError> {
+        if let Some(quote) = self.recall(access, command) {
+            return Ok(Looked::Executable(quote));
+        }
+        let (scope, pool) = (&command.scope, &command.pool);
+        let looking = self.looks.transact_look(scope, pool, command.quote);
+        Ok(self.look(access, command, looking.await?)?)
     }
 
     /// A quote that was just made, where only the lane can have anything against it. Refused on what
     /// is remembered, it might be refused for another reason than the first.
-    fn recall(&self, access: &Access, request: &Transact) -> Option<Quote> {
-        let quote = self.looks.quote_recall(&access.tenant, request.quote)?;
-        let fits = quote.terms.pool == request.pool;
-        (fits && books::side_is_enabled(access, &quote).is_ok()).then_some(quote)
+    fn recall(&self, access: &Access, command: &Command) -> Option<Quote> {
+        let tenant = &access.tenant;
+        let Recalled { quote, funds, at } = self.looks.quote_recall(tenant, command.quote)?;
+        let fits = quote.terms.pool == command.pool;
+        let fits = fits && books::forecast(access, command, &quote, &funds, at).is_ok();
+        fits.then_some(quote)
     }
 
     /// Answers what needs no engine from what is stored already. Everything found here is final,
@@ -158,28 +196,50 @@ impl Transacting {
     fn look(
         &self,
         access: &Access,
-        request: &Transact,
-        fingerprint: &Fingerprint,
+        command: &Command,
         Seen { value: look, at }: Seen<TransactLook>,
     ) -> Result<Looked, Refusal> {
-        let record = look.answered.map(|(fingerprint, created_at)| Answered {
-            fingerprint,
-            created_at,
-        });
-        books::key_is_free(record.as_ref(), fingerprint, at, self.idempotency_ttl)?;
+        books::key_is_free(look.answered.as_ref(), &command.fingerprint, at)?;
         // An id of the other mode equals none that is stored here.
-        let named = |quote: &Quote| quote.id == request.quote && quote.terms.pool == request.pool;
+        let named = |quote: &Quote| quote.id == command.quote && quote.terms.pool == command.pool;
         let quote = look.quote.filter(named).ok_or(Refusal::QuoteUnknown)?;
         if let Some(trade) = look.trade {
             return Ok(Looked::Existing(trade));
         }
         books::side_is_enabled(access, &quote)?;
-        match (quote.fate, quote.status(at)) {
-            (Fate::Rejected(_), _) => Err(QuoteClosed::Rejected.into()),
-            // The look may be a moment older than the lane: the lane decides.
-            (Fate::Consumed(_), _) | (Fate::Open, QuoteStatus::Expired) => Ok(Looked::Late),
-            (Fate::Open, _) => Ok(Looked::Executable(quote)),
+        if let Fate::Rejected(_) = quote.fate {
+            return Err(QuoteClosed::Rejected.into());
         }
+        // The look may be a moment older than the lane: the lane decides.
+        match books::forecast(access, command, &quote, &look.funds, at) {
+            Ok(()) => Ok(Looked::Executable(quote)),
+            Err(_) => Ok(Looked::Refusable(quote)),
+        }
+    }
+
+    /// Asks the engine to hold, has the command decided, and tells the engine how it ended.
+    async fn execute(
+        &self,
+        quote: &Quote,
+        mut command: Command,
+        turn: Ticket,
+    ) -> Result<Outcome, TransactError> {
+        let (trade, order) = (command.trade, order_of(quote));
+        let hold = self.engine.hold(trade, &order, quote.terms.output()).await;
+        command.hold = hold;
+        let mut outcome = self.desk.transact(command).await;
+        // The lane ran the command again after its commit: this request has made the trade.
+        if let Ok(Ok(Outcome::Existing(own))) = &outcome
+            && own.id == trade
+        {
+            outcome = Ok(Ok(Outcome::Opened(own.clone())));
+        }
+        // Once the quote has its trade, no other transact of it asks the engine.
+        let _turn = (!matches!(outcome, Ok(Ok(_)))).then_some(turn);
+        if hold != Some(Hold::Refused) {
+            self.tell_engine(trade, &outcome).await;
+        }
+        Ok(outcome??)
     }
 
     /// After the commit a hold is confirmed, so that the engine may deliver; after a refusal it is
@@ -210,8 +270,9 @@ enum Looked {
     Existing(Trade),
     /// The engine is to be asked.
     Executable(Quote),
-    /// Too late by the look: the lane decides, without an engine's answer.
-    Late,
+    /// It looks expired, or access, cap or balance speak against it: the lane decides, without an
+    /// engine's answer.
+    Refusable(Quote),
 }
 
 /// The order a quote or trade stands for.

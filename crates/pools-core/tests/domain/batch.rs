@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Amount, Mode, Timestamp};
-use partner_core::idempotency::Fingerprint;
+use partner_core::idempotency::{Fingerprint, IdempotencyKey};
 use partner_core::pools::{Kyc, PoolId, PoolsAccess};
 use partner_core::{Access, Denial, PartnerStatus};
 use pools_core::books::{Answered, Books, Command, Outcome, Refusal, decide_batch};
+use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, BALANCE_LIMIT, EntryId};
 use pools_core::ports::Hold;
 use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, Side};
 use pools_core::trade::{Trade, TradeId};
+use pools_core::usecases::transact::Transact;
 use pools_core::velocity::{Velocity, cutoff};
 
 use crate::fixtures::{
@@ -42,6 +44,7 @@ fn scene(side: Side) -> Scene {
         quote: quote.id,
         trade: TradeId::new(Mode::Test, noon(), &Counter::from(50)),
         entry: EntryId::new(Mode::Test, noon(), &Counter::from(51)),
+        engine: EngineName::built_in("engine"),
         hold: Some(Hold::Held),
     };
     let mut books = Books {
@@ -182,7 +185,7 @@ fn faults() -> Vec<Fault> {
             |s| {
                 let answered = Answered {
                     fingerprint: Fingerprint::of(b"another"),
-                    created_at: noon(),
+                    expires_at: noon().plus(DAY),
                 };
                 s.books.answered.insert(s.command.scope.clone(), answered);
             },
@@ -286,6 +289,27 @@ fn a_silent_engine_is_answered_last() {
     assert_eq!(plain(scene.decide()), Err(Refusal::EngineUnavailable));
 }
 
+// rule: pools.engine.confirm-own
+#[test]
+fn command_finds_the_trade_of_its_own_earlier_run() {
+    for (name, bend, _) in &faults() {
+        let mut scene = scene(Side::OffRamp);
+        let Ok(Outcome::Opened(first)) = scene.decide() else {
+            panic!("{name}")
+        };
+        scene.books.opened.clear();
+        // Whatever has changed since, and although the quote is consumed.
+        bend(&mut scene);
+        let again = scene.decide();
+        let found = match *name {
+            "existing" => trade(Side::OffRamp, None),
+            _ => first,
+        };
+        assert_eq!(again, Ok(Outcome::Existing(found)), "{name}");
+        assert!(scene.books.opened.is_empty(), "nothing is written again");
+    }
+}
+
 // rule: money.sale-limit
 #[test]
 fn a_sale_may_fill_the_account_it_would_be_returned_to() {
@@ -358,7 +382,7 @@ fn a_key_serves_one_request_until_its_record_is_over() {
         let mut scene = scene(Side::OnRamp);
         let answered = Answered {
             fingerprint: Fingerprint::of(b"another"),
-            created_at: noon(),
+            expires_at: noon().plus(DAY),
         };
         scene
             .books
@@ -370,7 +394,7 @@ fn a_key_serves_one_request_until_its_record_is_over() {
         assert_eq!(outcome.map(|_| ()), due, "{passed}");
         let fresh = Answered {
             fingerprint: scene.command.fingerprint,
-            created_at: scene.now,
+            expires_at: scene.now.plus(DAY),
         };
         let kept = scene.books.answered[&scene.command.scope];
         assert_eq!(
@@ -543,4 +567,16 @@ fn a_trade_leaves_the_window_a_day_after_it_was_made() {
             .total,
         0
     );
+}
+
+// rule: idempotency.canonical
+#[test]
+fn requests_are_the_same_where_their_quote_is() {
+    let request = |number, key: &str| Transact {
+        pool: pool(),
+        quote: QuoteId::new(kernel::Mode::Test, noon(), &Counter::from(number)),
+        key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+    };
+    assert_eq!(request(1, "a").fingerprint(), request(1, "b").fingerprint());
+    assert_ne!(request(1, "a").fingerprint(), request(2, "a").fingerprint());
 }

@@ -17,6 +17,7 @@ use partner_core::ports::RateSource;
 use partner_core::rates::SourceRate;
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
+use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
 use pools_core::quote::{Fate, Quote, QuoteId, Side, Terms};
 use pools_core::trade::{EngineReport, Trade, TradeId, TradeState};
@@ -62,7 +63,7 @@ pub(crate) fn mid(text: &str) -> Mid {
 
 pub(crate) fn destination() -> Destination {
     Destination {
-        address: EvmAddress::parse(ADDRESS).unwrap(),
+        address: EvmAddress::parse(ADDRESS).unwrap().into(),
         network: DestNetwork::Quoted(Network::Ethereum),
     }
 }
@@ -80,6 +81,7 @@ pub(crate) fn terms(side: Side) -> Terms {
         fiat: eur(fiat),
         crypto: usdt(crypto),
         rate: Rate::parse(rate).unwrap(),
+        mid: Some(mid("1.0850")),
         spread_bps: 25,
         fee_bps: 30,
         notional,
@@ -102,6 +104,7 @@ pub(crate) fn trade(side: Side, reserved: Option<Amount>) -> Trade {
         id: TradeId::new(Mode::Test, noon(), &Counter::from(8)),
         quote: quote(side).id,
         terms: terms(side),
+        engine: Some(EngineName::built_in("engine")),
         reserved,
         created_at: noon(),
         state: TradeState::Reserved,
@@ -149,6 +152,8 @@ pub(crate) fn access(partner: &str, key: KeyId, pools: &[PoolId]) -> Access {
         generated: true,
         created_at: noon(),
         revoked_at: None,
+        label: None,
+        expires_at: None,
     };
     let partner = Partner {
         id: who.partner,
@@ -163,6 +168,7 @@ pub(crate) fn open_pool(id: PoolId) -> Pool {
         id,
         networks: vec![Network::Tron, Network::Ethereum],
         available: true,
+        native_addresses: false,
     }
 }
 
@@ -249,6 +255,7 @@ mockall::mock! {
         async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
         async fn let_go(&self, trade: TradeId) -> Option<()>;
         async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport>;
+        fn name(&self) -> EngineName;
         fn timeout(&self) -> Duration;
     }
 }

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod batch;
+mod engines;
 #[cfg(test)]
 mod fixtures;
 #[cfg(test)]

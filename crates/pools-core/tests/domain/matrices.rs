@@ -127,6 +127,7 @@ fn settlement() -> Settlement {
     Settlement {
         at: after(30_000),
         fill: "first fill".to_owned(),
+        rate: None,
     }
 }
 
@@ -144,13 +145,19 @@ fn states() -> [TradeState; 5] {
     ]
 }
 
-fn reports() -> [(&'static str, EngineReport); 5] {
+fn reports() -> [(&'static str, EngineReport); 7] {
+    let fill = || "first fill".to_owned();
     [
         ("in progress", EngineReport::InProgress),
-        ("delivered", EngineReport::Delivered("fill".to_owned())),
+        ("delivered", EngineReport::Delivered(fill().into())),
+        (
+            "delivered, another fill",
+            EngineReport::Delivered("another".into()),
+        ),
         ("cannot complete", EngineReport::CannotComplete),
         ("let go", EngineReport::LetGo),
-        ("reversed", EngineReport::Reversed),
+        ("reversed", EngineReport::Reversed(Some(fill()))),
+        ("reversed, no fill", EngineReport::Reversed(None)),
     ]
 }
 
@@ -168,21 +175,54 @@ fn moved(transfer: Option<(Transfer, Part)>) -> String {
 }
 
 /// The facts of the state a step leads to are checked here, so that the table need not show them.
-fn led_to(step: &Step, now: Timestamp) -> String {
+fn led_to(trade: &Trade, step: &Step, report: &EngineReport, now: Timestamp) -> String {
+    let settled = trade.state.settlement().cloned().unwrap_or(Settlement {
+        at: now,
+        fill: match report {
+            EngineReport::Delivered(fill) => fill.reference.clone(),
+            EngineReport::Reversed(Some(fill)) => fill.clone(),
+            _ => format!("unknown:{}", trade.id),
+        },
+        rate: None,
+    });
     match &step.state {
         TradeState::Reserved => panic!("nothing leads back to reserved"),
-        TradeState::Settled(made) => {
-            assert_eq!((made.at, made.fill.as_str()), (now, "fill"));
-        }
+        TradeState::Settled(made) => assert_eq!(*made, settled),
         TradeState::Released { at } | TradeState::Failed { at } => assert_eq!(*at, now),
-        TradeState::Returned {
-            settlement: kept,
-            at,
-        } => {
-            assert_eq!((kept, *at), (&settlement(), now));
+        TradeState::Returned { settlement, at } => {
+            assert_eq!((settlement, *at), (&settled, now));
         }
     }
     step.state.status().as_str().to_owned()
+}
+
+/// One cell for the steps that a report takes: what each says, in their order.
+fn in_turn(cells: Vec<String>) -> String {
+    let said: Vec<String> = cells.into_iter().filter(|cell| cell != "none").collect();
+    if said.is_empty() {
+        "none".to_owned()
+    } else {
+        said.join("; ")
+    }
+}
+
+fn step_cells(trade: &Trade, steps: &[Step], report: &EngineReport, now: Timestamp) -> [String; 4] {
+    let of = |cell: &dyn Fn(&Step) -> String| in_turn(steps.iter().map(cell).collect());
+    let event = |step: &Step| {
+        let event = step.event.map(|event| format!("`{}`", event.as_str()));
+        event.unwrap_or("none".to_owned())
+    };
+    let velocity = if steps.iter().any(|step| step.uncounts) {
+        "no longer counts"
+    } else {
+        "unchanged"
+    };
+    [
+        of(&|step| led_to(trade, step, report, now)),
+        of(&|step| moved(step.transfer)),
+        of(&event),
+        velocity.to_owned(),
+    ]
 }
 
 fn trade_table(side: Side, reserved: Option<Amount>) -> Table {
@@ -202,30 +242,16 @@ fn trade_table(side: Side, reserved: Option<Amount>) -> Table {
                 ..trade(side, reserved)
             };
             let mut row = vec![state.status().as_str().to_owned(), name.to_owned()];
-            row.extend(match trade.advance(report, now) {
+            row.extend(match trade.steps(&report, now) {
                 Err(contradiction) => {
-                    assert_eq!(contradiction.0, trade.id);
-                    [
-                        "contradiction: logged, nothing changes",
-                        "none",
-                        "none",
-                        "unchanged",
-                    ]
-                    .map(str::to_owned)
+                    assert_eq!(contradiction.trade, trade.id);
+                    let next = format!("stays: a contradiction (`{}`)", contradiction.report);
+                    [next, "none".into(), "none".into(), "unchanged".into()]
                 }
-                Ok(None) => ["stays", "none", "none", "unchanged"].map(str::to_owned),
-                Ok(Some(step)) => [
-                    led_to(&step, now),
-                    moved(step.transfer),
-                    step.event
-                        .map_or("none".to_owned(), |event| format!("`{}`", event.as_str())),
-                    if step.uncounts {
-                        "no longer counts"
-                    } else {
-                        "unchanged"
-                    }
-                    .to_owned(),
-                ],
+                Ok(steps) if steps.is_empty() => {
+                    ["stays", "none", "none", "unchanged"].map(str::to_owned)
+                }
+                Ok(steps) => step_cells(&trade, &steps, &report, now),
             });
             table.row(row);
         }

@@ -59,10 +59,11 @@ fn attempt() -> impl Strategy<Value = Try> {
 fn report() -> impl Strategy<Value = EngineReport> {
     prop_oneof![
         Just(EngineReport::InProgress),
-        "[a-z]{1,3}".prop_map(EngineReport::Delivered),
+        "[a-z]{1,3}".prop_map(|fill| EngineReport::Delivered(fill.into())),
         Just(EngineReport::CannotComplete),
         Just(EngineReport::LetGo),
-        Just(EngineReport::Reversed),
+        Just(EngineReport::Reversed(None)),
+        "[a-z]{1,3}".prop_map(|fill| EngineReport::Reversed(Some(fill))),
     ]
 }
 
@@ -177,7 +178,7 @@ fn one_by_one(world: &mut World, command: &Command) -> Result<Decided, TestCaseE
     match &outcome {
         Ok(Outcome::Opened(trade)) => {
             let access = &world.access[&command.key];
-            prop_assert_eq!(access.may_transact_in(&command.pool), Ok(()));
+            prop_assert_eq!(access.may_transact_in(&command.pool, world.now), Ok(()));
             prop_assert_eq!(command.hold, Some(Hold::Held));
             let quote = &before.quotes[&(access.partner.id.clone(), command.quote)];
             prop_assert!(quote.fate == Fate::Open && world.now < quote.expires_at);
@@ -363,7 +364,7 @@ fn no_key_serves_two_requests(world: &World) -> Result<(), TestCaseError> {
             .skip(at + 1)
             .filter(|(other, _)| other == scope)
         {
-            prop_assert!(second.created_at >= first.created_at.plus(DAY));
+            prop_assert!(second.expires_at >= first.expires_at.plus(DAY));
         }
     }
     Ok(())

@@ -9,16 +9,20 @@ use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::pools::PoolId;
 use partner_core::ports::{InFlight, Ticket};
 use partner_core::{Access, Tenant};
-use pools_core::books::{Command, Outcome, Refusal};
+use pools_core::books::{Answered, Command, Funds, Outcome, Refusal};
+use pools_core::engine::EngineName;
+use pools_core::ledger::Account;
 use pools_core::ports::{
-    Confirmation, Depth, Engine, Enquiry, Hold, Order, TransactDesk, TransactLook, TransactLooks,
+    Confirmation, Depth, Engine, Enquiry, Hold, Order, Recalled, TransactDesk, TransactLook,
+    TransactLooks,
 };
-use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, Side};
+use pools_core::quote::{Fate, QuoteClosed, QuoteId, Side};
 use pools_core::trade::{EngineReport, Trade, TradeId};
 use pools_core::usecases::transact::{Transact, TransactError, Transacting, order_of};
+use pools_core::velocity::Velocity;
 
 use crate::fixtures::{
-    Counter, DAY, access, after, key_id, noon, pool, quote, ready, stopped, trade,
+    Counter, DAY, access, after, eur, key_id, noon, pool, quote, ready, stopped, trade, usdt,
 };
 
 /// What has happened, in order.
@@ -39,10 +43,11 @@ impl Journal {
 struct Scene {
     journal: Journal,
     access: Access,
-    recalled: Option<Quote>,
+    recalled: Option<Recalled>,
     look: TransactLook,
     at: Timestamp,
     twin: bool,
+    busy: bool,
     hold: Option<Hold>,
     confirmation: Option<Confirmation>,
     desk: fn(&Command) -> Result<Result<Outcome, Refusal>, StoreError>,
@@ -60,14 +65,28 @@ fn scene(side: Side) -> Scene {
             answered: None,
             quote: Some(quote(side)),
             trade: None,
+            funds: funds("100", "100"),
         },
         at: after(1_000),
         twin: false,
+        busy: false,
         hold: Some(Hold::Held),
         confirmation: Some(Confirmation::Confirmed),
         desk: |command| Ok(Ok(Outcome::Opened(made(command)))),
         asked: Arc::default(),
         commands: Arc::default(),
+    }
+}
+
+/// An account in each currency of the pool.
+fn funds(fiat: &str, crypto: &str) -> Funds {
+    let account = |available| Account {
+        available,
+        sequence: 1,
+    };
+    Funds {
+        accounts: vec![account(eur(fiat)), account(usdt(crypto))],
+        velocity: None,
     }
 }
 
@@ -95,19 +114,18 @@ impl Scene {
             in_flight: all,
             clock: stopped(),
             entropy: Arc::new(Counter::from(90)),
-            idempotency_ttl: DAY,
         };
         let outcome = ready(transacting.transact(&access, request));
         (outcome, journal.lines())
     }
 }
 
-/// Notes when the scope is left.
-struct Leave(Journal);
+/// Notes when a scope is left.
+struct Leave(Journal, &'static str);
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        self.0.note("leave");
+        self.0.note(self.1);
     }
 }
 
@@ -115,7 +133,22 @@ impl Drop for Leave {
 impl InFlight for Scene {
     async fn enter(&self, scope: &Scope) -> Option<Ticket> {
         self.journal.note(format!("enter {}", scope.route));
-        (!self.twin).then(|| Ticket(Box::new(Leave(self.journal.clone()))))
+        (!self.twin).then(|| Ticket(Box::new(Leave(self.journal.clone(), "leave"))))
+    }
+
+    async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
+        let quote = quote(Side::OnRamp).id.to_string();
+        assert_eq!(
+            (scope.key.as_str(), &scope.tenant),
+            (&*quote, &self.access.tenant)
+        );
+        assert_eq!(
+            patience,
+            Duration::from_secs(4),
+            "the engine's two seconds, and two"
+        );
+        self.journal.note(TURN);
+        (!self.busy).then(|| Ticket(Box::new(Leave(self.journal.clone(), NEXT))))
     }
 }
 
@@ -156,6 +189,10 @@ impl Engine for Scene {
         panic!("reports are a matter of polls")
     }
 
+    fn name(&self) -> EngineName {
+        EngineName::built_in("engine")
+    }
+
     fn timeout(&self) -> Duration {
         Duration::from_secs(2)
     }
@@ -163,12 +200,17 @@ impl Engine for Scene {
 
 #[async_trait]
 impl TransactLooks for Scene {
-    fn quote_recall(&self, who: &Tenant, id: QuoteId) -> Option<Quote> {
+    fn quote_recall(&self, who: &Tenant, id: QuoteId) -> Option<Recalled> {
         assert_eq!((who, id), (&self.access.tenant, quote(Side::OnRamp).id));
         self.recalled.clone()
     }
 
-    async fn transact_look(&self, _: &Scope, _: QuoteId) -> Result<Seen<TransactLook>, StoreError> {
+    async fn transact_look(
+        &self,
+        _: &Scope,
+        _: &PoolId,
+        _: QuoteId,
+    ) -> Result<Seen<TransactLook>, StoreError> {
         self.journal.note("look");
         Ok(Seen {
             value: self.look.clone(),
@@ -178,23 +220,30 @@ impl TransactLooks for Scene {
 }
 
 const ENTER: &str = "enter POST /v1/pools/EUR-USDT/transact";
+/// The quote is this request's, and then the next one's.
+const TURN: &str = "turn";
+const NEXT: &str = "next";
 
-/// The whole journal of a transact that reached its lane.
+/// The whole journal of a transact that reached its lane and opened no trade.
 fn through(hold: Option<Hold>, after: Option<&str>) -> Vec<String> {
+    journal(&["look", "hold"], hold, &[after, Some(NEXT)])
+}
+
+/// The same of one that has a trade: the quote is free before the engine is told.
+fn opened(after: Option<&str>) -> Vec<String> {
+    journal(&["look", "hold"], Some(Hold::Held), &[Some(NEXT), after])
+}
+
+fn journal(before: &[&str], hold: Option<Hold>, after: &[Option<&str>]) -> Vec<String> {
     let desk = format!("desk, hold {hold:?}");
-    let lines = [
-        Some(ENTER),
-        Some("look"),
-        Some("hold"),
-        Some(&desk),
-        after,
-        Some("leave"),
-    ];
-    lines.into_iter().flatten().map(str::to_owned).collect()
+    let after = after.iter().flatten().copied();
+    let lines = [ENTER, TURN].into_iter().chain(before.iter().copied());
+    let lines = lines.chain([&*desk]).chain(after).chain(["leave"]);
+    lines.map(str::to_owned).collect()
 }
 
 /// The journal of one that was answered by the look.
-const LOOKED: [&str; 3] = [ENTER, "look", "leave"];
+const LOOKED: [&str; 5] = [ENTER, TURN, "look", NEXT, "leave"];
 
 // rule: pools.engine.one-key, pools.engine.confirm, pools.trade.delivers-to-quote
 #[test]
@@ -202,7 +251,7 @@ fn the_engine_is_asked_under_the_trades_id_before_the_lane_and_confirmed_after_i
     let scene = scene(Side::OnRamp);
     let (asked, commands) = (Arc::clone(&scene.asked), Arc::clone(&scene.commands));
     let (outcome, journal) = scene.run();
-    assert_eq!(journal, through(Some(Hold::Held), Some("confirm")));
+    assert_eq!(journal, opened(Some("confirm")));
     let (asked, commands) = (asked.lock().unwrap(), commands.lock().unwrap());
     let ([(trade, order)], [command]) = (asked.as_slice(), commands.as_slice()) else {
         panic!("one question and one command")
@@ -219,8 +268,7 @@ fn the_engine_is_asked_under_the_trades_id_before_the_lane_and_confirmed_after_i
 #[test]
 fn a_hold_is_let_go_whenever_no_trade_was_opened() {
     type Desk = fn(&Command) -> Result<Result<Outcome, Refusal>, StoreError>;
-    let desks: [Desk; 8] = [
-        |command| Ok(Ok(Outcome::Existing(made(command)))),
+    let desks: [Desk; 7] = [
         |_| Ok(Err(Refusal::VelocityCapExceeded)),
         |_| Ok(Err(Refusal::InsufficientBalance)),
         |_| Err(StoreError::Retry),
@@ -237,6 +285,12 @@ fn a_hold_is_let_go_whenever_no_trade_was_opened() {
         .run();
         assert_eq!(journal, through(Some(Hold::Held), Some("let go")));
     }
+    let (_, journal) = Scene {
+        desk: |_| Ok(Ok(Outcome::Existing(trade(Side::OnRamp, None)))),
+        ..scene(Side::OnRamp)
+    }
+    .run();
+    assert_eq!(journal, opened(Some("let go")));
 }
 
 // rule: idempotency.unknown-commit
@@ -289,7 +343,7 @@ fn a_trade_stands_even_where_its_hold_could_not_be_confirmed() {
             ..scene(Side::OnRamp)
         }
         .run();
-        assert_eq!(journal, through(Some(Hold::Held), Some("confirm")));
+        assert_eq!(journal, opened(Some("confirm")));
         assert!(matches!(outcome, Ok(Outcome::Opened(_))));
     }
 }
@@ -309,7 +363,7 @@ fn a_quote_that_has_a_trade_asks_no_engine_and_enters_no_lane() {
 #[test]
 fn what_the_look_refuses_asks_no_engine() {
     type Bend = fn(&mut Scene);
-    let reused: Bend = |s| s.look.answered = Some((Fingerprint::of(b"another"), noon()));
+    let reused: Bend = |s| s.look.answered = Some(of_another(noon().plus(DAY)));
     let foreign: Bend = |s| s.look.quote = None;
     let other_pool: Bend = |s| {
         let quote = s.look.quote.as_mut().unwrap();
@@ -348,15 +402,24 @@ fn what_the_look_refuses_asks_no_engine() {
     }
 }
 
+/// What the look would find, which it then does not.
+fn recalled(scene: &mut Scene) -> Option<Recalled> {
+    Some(Recalled {
+        quote: scene.look.quote.take()?,
+        funds: scene.look.funds.clone(),
+        at: scene.at,
+    })
+}
+
 // rule: pools.engine.one-key
 #[test]
 fn a_quote_that_was_just_made_is_not_looked_for() {
     let mut scene = scene(Side::OffRamp);
-    scene.recalled = scene.look.quote.take();
+    scene.recalled = recalled(&mut scene);
     let asked = Arc::clone(&scene.asked);
     let (outcome, journal) = scene.run();
-    let looked_for = through(Some(Hold::Held), Some("confirm"));
-    assert_eq!(journal, [&looked_for[..1], &looked_for[2..]].concat());
+    let looked_for = opened(Some("confirm"));
+    assert_eq!(journal, [&looked_for[..2], &looked_for[3..]].concat());
     assert_eq!(asked.lock().unwrap()[0].1, order_of(&quote(Side::OffRamp)));
     assert!(matches!(outcome, Ok(Outcome::Opened(_))));
 }
@@ -367,8 +430,9 @@ fn what_is_remembered_refuses_nothing() {
     type Bend = fn(&mut Scene);
     let other_pool: Bend = |s| {
         let recalled = s.recalled.as_mut().unwrap();
-        recalled.terms.pool = PoolId::parse("EUR-USDC").unwrap();
+        recalled.quote.terms.pool = PoolId::parse("EUR-USDC").unwrap();
     };
+    let poor: Bend = |s| s.recalled.as_mut().unwrap().funds = funds("100", "99.999999");
     let side: Bend = |s| {
         s.access
             .pools
@@ -376,15 +440,17 @@ fn what_is_remembered_refuses_nothing() {
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
     };
-    for bend in [other_pool, side] {
+    for bend in [other_pool, side, poor] {
         let remembering = || {
             let mut scene = scene(Side::OffRamp);
-            scene.recalled = scene.look.quote.clone();
+            let quote = scene.look.quote.clone();
+            scene.recalled = recalled(&mut scene);
+            scene.look.quote = quote;
             bend(&mut scene);
             scene
         };
         let mut reused = remembering();
-        reused.look.answered = Some((Fingerprint::of(b"another"), noon()));
+        reused.look.answered = Some(of_another(noon().plus(DAY)));
         let (outcome, journal) = reused.run();
         assert_eq!(journal, LOOKED);
         let Err(TransactError::Refused(Refusal::KeyReused)) = outcome else {
@@ -398,11 +464,19 @@ fn what_is_remembered_refuses_nothing() {
     }
 }
 
+/// A record of another request.
+fn of_another(expires_at: Timestamp) -> Answered {
+    Answered {
+        fingerprint: Fingerprint::of(b"another"),
+        expires_at,
+    }
+}
+
 // rule: idempotency.kept
 #[test]
 fn a_record_that_is_over_does_not_stand_in_the_way() {
     let mut late = scene(Side::OnRamp);
-    late.look.answered = Some((Fingerprint::of(b"another"), late.at.minus(DAY)));
+    late.look.answered = Some(of_another(late.at));
     assert!(matches!(late.run().0, Ok(Outcome::Opened(_))));
 }
 
@@ -417,8 +491,93 @@ fn what_is_too_late_by_the_look_is_decided_in_the_lane_without_the_engine() {
         bend(&mut scene);
         scene.desk = |command| Ok(Ok(Outcome::Existing(made(command))));
         let (_, journal) = scene.run();
-        assert_eq!(journal, [ENTER, "look", "desk, hold None", "leave"]);
+        assert_eq!(journal, self::journal(&["look"], None, &[Some(NEXT)]));
     }
+}
+
+// rule: pools.transact.hold-after-check, pools.transact.order
+#[test]
+fn engine_is_asked_for_no_hold_that_access_cap_or_balance_speak_against() {
+    type Bend = fn(&mut Scene);
+    let denied: Bend = |s| s.access.pools.allowed.clear();
+    let cap: Bend = |s| s.access.pools.velocity_cap = Some(10_850_000_000 - 1);
+    let used: Bend = |s| {
+        s.access.pools.velocity_cap = Some(10_850_000_000);
+        s.look.funds.velocity = Some(Velocity {
+            total: 1,
+            floor: noon(),
+        });
+    };
+    let balance: Bend = |s| s.look.funds = funds("99.99", "1000");
+    let no_account: Bend = |s| s.look.funds.accounts.clear();
+    for bend in [denied, cap, used, balance, no_account] {
+        let mut refused = scene(Side::OnRamp);
+        bend(&mut refused);
+        refused.desk = |_| Ok(Err(Refusal::InsufficientBalance));
+        let (outcome, journal) = refused.run();
+        assert_eq!(journal, self::journal(&["look"], None, &[Some(NEXT)]));
+        // The transaction says why.
+        let Err(TransactError::Refused(Refusal::InsufficientBalance)) = outcome else {
+            panic!("{outcome:?}")
+        };
+    }
+    let mut exact = scene(Side::OnRamp);
+    exact.access.pools.velocity_cap = Some(10_850_000_000);
+    exact.look.funds = funds("100", "0");
+    assert_eq!(exact.run().1, opened(Some("confirm")));
+    let mut ungated = scene(Side::OnRamp);
+    ungated.access.pools.balance_gate = false;
+    ungated.look.funds = funds("0", "0");
+    assert_eq!(ungated.run().1, opened(Some("confirm")));
+}
+
+// rule: pools.transact.hold-after-check
+#[test]
+fn engine_is_asked_after_all_when_the_transaction_finds_funds() {
+    let mut credited = scene(Side::OnRamp);
+    credited.look.funds = funds("0", "0");
+    credited.desk = |command| match command.hold {
+        None => Ok(Err(Refusal::EngineUnavailable)),
+        Some(_) => Ok(Ok(Outcome::Opened(made(command)))),
+    };
+    let commands = Arc::clone(&credited.commands);
+    let (outcome, journal) = credited.run();
+    let found = ["look", "desk, hold None", "hold"];
+    let after = [Some(NEXT), Some("confirm")];
+    assert_eq!(journal, self::journal(&found, Some(Hold::Held), &after));
+    let commands = commands.lock().unwrap();
+    assert_eq!(commands[0].trade, commands[1].trade);
+    assert!(matches!(outcome, Ok(Outcome::Opened(made)) if made.id == commands[1].trade));
+}
+
+// rule: pools.engine.confirm-own
+#[test]
+fn hold_is_confirmed_when_the_command_finds_its_own_trade() {
+    let (outcome, journal) = Scene {
+        desk: |command| Ok(Ok(Outcome::Existing(made(command)))),
+        ..scene(Side::OnRamp)
+    }
+    .run();
+    assert_eq!(journal, opened(Some("confirm")));
+    assert!(matches!(outcome, Ok(Outcome::Opened(_))));
+}
+
+// rule: pools.transact.one-hold
+#[test]
+fn transact_only_looks_while_another_one_works_on_its_quote() {
+    let (outcome, journal) = Scene {
+        busy: true,
+        ..scene(Side::OnRamp)
+    }
+    .run();
+    assert_eq!(journal, [ENTER, TURN, "look", "leave"]);
+    assert!(matches!(outcome, Err(TransactError::QuoteInProgress)));
+    let mut finished = scene(Side::OnRamp);
+    finished.busy = true;
+    finished.look.trade = Some(trade(Side::OnRamp, None));
+    let (outcome, journal) = finished.run();
+    assert_eq!(journal, [ENTER, TURN, "look", "leave"]);
+    assert!(matches!(outcome, Ok(Outcome::Existing(_))));
 }
 
 // rule: idempotency.in-flight
@@ -431,16 +590,4 @@ fn a_twin_in_flight_is_turned_away_before_anything_is_read() {
     .run();
     assert_eq!(journal, [ENTER]);
     assert!(matches!(outcome, Err(TransactError::InProgress)));
-}
-
-// rule: idempotency.canonical
-#[test]
-fn requests_are_the_same_where_their_quote_is() {
-    let request = |number, key: &str| Transact {
-        pool: pool(),
-        quote: QuoteId::new(kernel::Mode::Test, noon(), &Counter::from(number)),
-        key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
-    };
-    assert_eq!(request(1, "a").fingerprint(), request(1, "b").fingerprint());
-    assert_ne!(request(1, "a").fingerprint(), request(2, "a").fingerprint());
 }

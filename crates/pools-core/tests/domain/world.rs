@@ -10,6 +10,7 @@ use partner_core::pools::PoolId;
 use partner_core::rates::SourceRate;
 use partner_core::{Access, PartnerId};
 use pools_core::books::{Answered, Books, Command, Outcome, Refusal, decide_batch};
+use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, AccountKind, BALANCE_LIMIT, Entry, Part, Reason, Transfer};
 use pools_core::ports::Hold;
 use pools_core::pricing::{Mids, price};
@@ -166,12 +167,12 @@ impl World {
             assert_eq!(quote.fate, Fate::Open, "a quote is consumed once");
             quote.fate = Fate::Consumed(opened.trade.created_at);
             assert!(self.rows.trades.insert(at, opened.trade.clone()).is_none());
-            let answered = Answered {
-                fingerprint: opened.fingerprint,
-                created_at: opened.trade.created_at,
-            };
-            self.rows.answered.insert(opened.scope.clone(), answered);
-            self.rows.answers.push((opened.scope.clone(), answered));
+            self.rows
+                .answered
+                .insert(opened.scope.clone(), opened.answered);
+            self.rows
+                .answers
+                .push((opened.scope.clone(), opened.answered));
             if let Some(entry) = &opened.entry {
                 self.rows
                     .entries
@@ -234,6 +235,7 @@ impl World {
             quote,
             trade: self.id(),
             entry: self.id(),
+            engine: EngineName::built_in("engine"),
             hold: wanted.hold,
         })
     }
@@ -266,6 +268,7 @@ impl World {
                 fiat: priced.fiat,
                 crypto: priced.crypto,
                 rate: priced.rate,
+                mid: Some(priced.mid),
                 spread_bps: priced.spread_bps,
                 fee_bps: priced.fee_bps,
                 notional: priced.notional,
@@ -308,24 +311,20 @@ impl World {
             return false;
         };
         let (at, trade) = (at.clone(), trade.clone());
-        let Ok(Some(step)) = trade.advance(report, self.now) else {
-            return false;
-        };
-        if step.uncounts {
-            let total = self.rows.velocity.get_mut(&at.0).unwrap();
-            *total = total.forget(trade.terms.notional, trade.created_at);
+        let mut after = trade.clone();
+        for step in trade.steps(&report, self.now).unwrap_or_default() {
+            if step.uncounts {
+                let total = self.rows.velocity.get_mut(&at.0).unwrap();
+                *total = total.forget(trade.terms.notional, trade.created_at);
+            }
+            if let Some((transfer, part)) = step.transfer {
+                self.post(&at.0, transfer, Some((&trade, part)));
+            }
+            after.state = step.state;
         }
-        if let Some((transfer, part)) = step.transfer {
-            self.post(&at.0, transfer, Some((&trade, part)));
-        }
-        self.rows.trades.insert(
-            at,
-            Trade {
-                state: step.state,
-                ..trade
-            },
-        );
-        true
+        let moved = after != trade;
+        self.rows.trades.insert(at, after);
+        moved
     }
 
     fn post(&mut self, partner: &PartnerId, transfer: Transfer, of: Option<(&Trade, Part)>) {

@@ -14,6 +14,7 @@ const SECRET: &str = "a-secret-of-the-engine";
 pub(crate) struct Far {
     url: String,
     heads: Arc<Mutex<Vec<String>>>,
+    report: Arc<Mutex<String>>,
 }
 
 impl Far {
@@ -22,12 +23,26 @@ impl Far {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let heads = Arc::<Mutex<Vec<String>>>::default();
         let kept = Arc::clone(&heads);
+        let delivered = r#"{"status":"delivered","fillTxId":"fill-1"}"#.to_owned();
+        let report = Arc::new(Mutex::new(delivered));
+        let said = Arc::clone(&report);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                kept.lock().unwrap().push(answer(stream));
+                let said = said.lock().unwrap().clone();
+                kept.lock().unwrap().push(answer(stream, &said));
             }
         });
-        Self { url, heads }
+        Self { url, heads, report }
+    }
+
+    /// What is reported of every trade from now on.
+    pub(crate) fn reports(&self, body: &str) {
+        body.clone_into(&mut self.report.lock().unwrap());
+    }
+
+    /// The value of `PENSTOCK_ENGINE`.
+    pub(crate) fn engine(&self) -> String {
+        format!("http:{}", self.url)
     }
 
     fn heads(&self) -> Vec<String> {
@@ -36,7 +51,7 @@ impl Far {
 }
 
 /// Reads one request, answers it and closes; its head.
-fn answer(mut stream: TcpStream) -> String {
+fn answer(mut stream: TcpStream, report: &str) -> String {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -53,7 +68,7 @@ fn answer(mut stream: TcpStream) -> String {
         "depth" => r#"{"status":"enough"}"#,
         "hold" => r#"{"status":"held"}"#,
         "confirm" => r#"{"status":"confirmed"}"#,
-        _ => r#"{"status":"delivered","fillTxId":"fill-1"}"#,
+        _ => report,
     };
     let answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
@@ -94,7 +109,7 @@ fn mode_live_trades_with_the_operators_own_far_ends() {
     let keys = provision(folder.path(), &live, &file);
     let (engine, rates) = (Far::start(), Far::start());
     name_source(folder.path(), &rates);
-    let engine_url = format!("http:{}", engine.url);
+    let engine_url = engine.engine();
     let far_ends = [
         ("RATES", "http:rates.toml"),
         ("ENGINE", engine_url.as_str()),
@@ -124,6 +139,9 @@ fn mode_live_trades_with_the_operators_own_far_ends() {
         "penstock_rate_sources{state=\"failing\"} 0\n",
         "penstock_rate_source_answers_total{answer=\"late\"} 0\n",
         "penstock_rates_withheld_total{reason=\"too_few\"} 0\n",
+        "penstock_rates_withheld_total{reason=\"moved_too_far\"} 0\n",
+        "penstock_rate_pairs{state=\"priced\"} 1\n",
+        "penstock_rate_pairs{state=\"moved_too_far\"} 0\n",
     ] {
         assert!(metrics.contains(series), "{series} in\n{metrics}");
     }
@@ -133,6 +151,72 @@ fn mode_live_trades_with_the_operators_own_far_ends() {
         !logged.contains(SECRET) && !logged.contains("t0ken"),
         "{logged}"
     );
+}
+
+// rule: config.engine-drain, config.engine-name, pools.engine.which, pools.engine.drain
+#[test]
+fn service_refuses_another_engine_while_trades_of_the_former_are_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = provision(
+        folder.path(),
+        &[],
+        &file_for_acme("", None).replace("key = \"\"", ""),
+    );
+    let (first, second) = (Far::start(), Far::start());
+    let of = |far: &Far| format!("http:{}/desk/", far.url);
+    let (first_url, second_url) = (of(&first), of(&second));
+    let bearer = format!("Bearer {}", keys[0]);
+    let headers = [("Authorization", bearer.as_str())];
+    let served = Served::start(folder.path(), &[("ENGINE", first_url.as_str())]);
+    let bought = quote(&served, &headers, "100.00");
+    transact(&served, &headers, &bought);
+    served.end("-TERM");
+
+    let ended = output(folder.path(), &[], &[("ENGINE", &second_url)]);
+    assert_eq!(ended.status.code(), Some(2));
+    let told = text(&ended.stderr);
+    let line = told
+        .lines()
+        .find(|line| line.starts_with("PENSTOCK_ENGINE: "));
+    let line = line.unwrap_or_else(|| panic!("{told}"));
+    for part in [
+        &*format!("{}/desk (1 open trade)", first.url),
+        &*format!("{}/desk", second.url),
+        "PENSTOCK_ENGINE_DRAIN=true",
+        "PENSTOCK_ENGINE_NAME",
+    ] {
+        assert!(line.contains(part), "{part} in {line}");
+    }
+    assert!(text(&ended.stdout).is_empty());
+    let sandbox = output(folder.path(), &[], &[]);
+    assert_eq!(sandbox.status.code(), Some(2), "{}", text(&sandbox.stderr));
+    assert_eq!(second.heads(), [""; 0]);
+
+    // Told to drain, it starts; the second engine is asked about new trades alone.
+    let draining = [("ENGINE", second_url.as_str()), ("ENGINE_DRAIN", "true")];
+    let served = Served::start(folder.path(), &draining);
+    let poll = |served: &Served, quote: &str| {
+        let path = format!("GET /v1/pools/transactions/{quote}");
+        json(&served.send(&path, &headers, ""))["status"].clone()
+    };
+    assert_eq!(poll(&served, &bought), "reserved");
+    assert_eq!(second.heads(), [""; 0]);
+    let newer = quote(&served, &headers, "10.00");
+    transact(&served, &headers, &newer);
+    assert_eq!(poll(&served, &newer), "settled");
+    served.end("-TERM");
+
+    // The same engine at another address keeps its name.
+    let name = format!("{}/desk", first.url);
+    let moved = [
+        ("ENGINE", second_url.as_str()),
+        ("ENGINE_NAME", name.as_str()),
+    ];
+    let served = Served::start(folder.path(), &moved);
+    assert_eq!(poll(&served, &bought), "settled");
+    served.end("-TERM");
+    // Nothing of either engine is open.
+    Served::start(folder.path(), &[]).end("-TERM");
 }
 
 // rule: config.rates-http, rates.http.faults

@@ -1,6 +1,8 @@
 //! What the program prints, what it listens on, how it ends.
 
-use crate::served::{Served, output, text};
+use std::time::Duration;
+
+use crate::served::{Served, file_for_acme, last_uses, output, provision, text};
 
 // rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
 #[test]
@@ -22,6 +24,32 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
         }
     }
     assert!(folder.path().join("penstock-data/master.key").exists());
+}
+
+// rule: auth.last-use
+#[test]
+fn last_use_of_a_key_is_stored_once_a_minute_at_most() {
+    const SECRET: &str = "sk_test_LastLastLastLastLastLastLastLast";
+    let folder = tempfile::tempdir().unwrap();
+    provision(folder.path(), &[], &file_for_acme(SECRET, None));
+    assert_eq!(last_uses(folder.path()), [None]);
+    let served = Served::start(folder.path(), &[]);
+    let bearer = format!("Bearer {SECRET}");
+    let call = || served.send("GET /v1/pools", &[("Authorization", bearer.as_str())], "");
+    assert!(call().starts_with("HTTP/1.1 200"));
+    let mut first = None;
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(100));
+        first = last_uses(folder.path())[0];
+        if first.is_some() {
+            break;
+        }
+    }
+    assert!(first.is_some(), "stored within some seconds");
+    assert!(call().starts_with("HTTP/1.1 200"));
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0), "{logged}");
+    assert_eq!(last_uses(folder.path()), [first], "not twice in a minute");
 }
 
 // rule: program.bad-configuration, config.unknown-file-key
@@ -82,9 +110,14 @@ fn prints_its_contract_and_migrates() {
     let printed = output(folder.path(), &["openapi"], &[("MODE", "prod")]);
     assert_eq!(printed.status.code(), Some(0));
     assert!(text(&printed.stdout).starts_with("openapi: "));
-    for _ in 0..2 {
+    for said in [
+        "the database was empty; its schema is now version ",
+        "the schema is already version ",
+    ] {
         let migrated = output(folder.path(), &["migrate"], &[]);
         assert_eq!(migrated.status.code(), Some(0));
+        let printed = text(&migrated.stdout);
+        assert!(printed.starts_with(said), "{printed}");
     }
     assert!(folder.path().join("penstock-data/penstock.db").exists());
     let other_key = [("MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")];

@@ -6,7 +6,7 @@ use throwaway::Redis;
 
 use crate::far_ends::{Far, name_source};
 use crate::served::{
-    Served, eventually, file_for_acme, get, output, provision, quote, text, transact,
+    Served, eventually, file_for_acme, get, json, output, provision, quote, text, transact,
 };
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
@@ -174,6 +174,81 @@ fn a_main_flow_is_counted() {
         assert!(!metrics.contains(chosen), "{chosen} in\n{metrics}");
     }
     served.end("-TERM");
+}
+
+/// What polls have done so far: transactions that claimed, applied and ended a claim; reports asked for; contradictions.
+fn done_by_polls(metrics: &str) -> [f64; 5] {
+    let committed = |name: &str| {
+        let series =
+            format!("penstock_transactions_total{{name=\"{name}\",outcome=\"committed\"}} ");
+        let line = metrics.lines().find_map(|line| line.strip_prefix(&series));
+        line.map_or(0.0, |count| count.parse().unwrap())
+    };
+    let reports = metrics.lines().filter_map(|line| {
+        line.strip_prefix("penstock_engine_calls_total{operation=\"report\"")?
+            .rsplit_once(' ')
+    });
+    let reports = reports.map(|(_, count)| count.parse::<f64>().unwrap());
+    [
+        committed("trade_claim"),
+        committed("trade_apply"),
+        committed("trade_unclaim"),
+        reports.sum(),
+        value(
+            metrics,
+            "invariant_violations_total{kind=\"contradiction\"}",
+        ),
+    ]
+}
+
+// rule: pools.poll.bounded, pools.trade.contradiction
+#[test]
+fn polls_write_and_ask_no_more_than_they_must() {
+    let folder = tempfile::tempdir().unwrap();
+    provision(folder.path(), &[], &file_for_acme(KEY, None));
+    let engine = Far::start();
+    let engine_url = engine.engine();
+    let served = Served::start(folder.path(), &[METRICS, ("ENGINE", &engine_url)]);
+    let private = served.metrics_address();
+    let bearer = format!("Bearer {KEY}");
+    let headers = [("Authorization", &*bearer)];
+    let bought = quote(&served, &headers, "100.00");
+    let trade = transact(&served, &headers, &bought)["transactId"].clone();
+    let path = format!("GET /v1/pools/transactions/{bought}");
+    let delivered = r#"{"status":"delivered","fillTxId":"fill-1"}"#;
+    for (report, polls, status, done) in [
+        // Each poll of a reserved trade asks, and writes its attempt.
+        (
+            r#"{"status":"in_progress"}"#,
+            3,
+            "reserved",
+            [3, 0, 0, 3, 0],
+        ),
+        (r#"{"status":"in doubt"}"#, 2, "reserved", [5, 0, 0, 5, 0]),
+        (delivered, 1, "settled", [6, 1, 0, 6, 0]),
+        // Each contradiction is counted, and starts no rest.
+        (r#"{"status":"failed"}"#, 2, "settled", [8, 1, 2, 8, 2]),
+        (r#"{"status":"released"}"#, 1, "settled", [9, 1, 3, 9, 3]),
+        // An unchanged report does: later polls write nothing and ask nobody.
+        (delivered, 1, "settled", [10, 1, 4, 10, 3]),
+        (r#"{"status":"returned"}"#, 9, "settled", [10, 1, 4, 10, 3]),
+    ] {
+        engine.reports(report);
+        for _ in 0..polls {
+            let view = json(&served.send(&path, &headers, ""));
+            assert_eq!(view["status"], status, "{view}");
+        }
+        let so_far = done_by_polls(&get(&private, "/metrics"));
+        assert_eq!(so_far, done.map(f64::from), "{report}");
+    }
+    let (_, logged) = served.end("-TERM");
+    let errors = logged
+        .lines()
+        .filter(|line| line.contains("contradicts a settled trade"));
+    let errors: Vec<&str> = errors.collect();
+    assert_eq!(errors.len(), 3, "{errors:#?}");
+    let trade = trade.as_str().unwrap();
+    assert!(errors.iter().all(|line| line.contains(trade)));
 }
 
 #[test]

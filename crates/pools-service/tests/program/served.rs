@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use kernel::{Amount, Asset};
+use kernel::{Amount, Asset, Mode, Timestamp};
 use partner_core::provision::{Setting, parse_document};
-use partner_core::usecases::apply::{Provisioning, Run};
+use partner_core::usecases::apply::{Loosening, Provisioning, Run};
+use partner_core::usecases::keys::Keys;
 use partner_core::{PartnerId, Tenant};
 use pools_core::usecases::credit::{Credit, Crediting};
 use runtime::{Config, Foundation, Ports, Sources};
@@ -184,7 +185,10 @@ pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) -
             entropy: Arc::clone(&base.entropy),
             mode,
         };
-        let applied = provisioning.apply(&document, Run::Commit).await.unwrap();
+        let applied = provisioning
+            .apply(&document, Run::Commit, Loosening::Refuse)
+            .await
+            .unwrap();
         let crediting = Crediting {
             store: base.store.clone(),
             entropy: Arc::clone(&base.entropy),
@@ -201,6 +205,29 @@ pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) -
         let keys = applied.created_keys.into_iter();
         keys.map(|created| created.key.expose_secret().to_owned())
             .collect()
+    })
+}
+
+/// When the keys of the partner `acme` were last used, as the operator is shown it.
+pub(crate) fn last_uses(folder: &Path) -> Vec<Option<Timestamp>> {
+    let database = format!("sqlite://{}/penstock-data/penstock.db", folder.display());
+    let sources = Sources {
+        environment: vec![(variable("DATABASE_URL").into(), database.into())],
+        ..Sources::default()
+    };
+    let config = Config::load(&sources).unwrap().config;
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    tokio.block_on(async {
+        let base = Foundation::open(config, Ports::of_machine()).await.unwrap();
+        let keys = Keys {
+            store: base.store.clone(),
+            entropy: Arc::clone(&base.entropy),
+            mode: Mode::Test,
+        };
+        let partner = PartnerId::parse("acme").unwrap();
+        let listed = keys.list(&partner).await.unwrap();
+        base.store.close().await;
+        listed.into_iter().map(|(_, used)| used).collect()
     })
 }
 

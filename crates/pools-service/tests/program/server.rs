@@ -39,13 +39,20 @@ fn the_owner_migrates_and_another_role_serves() {
     let said = refused(&["serve"], &variables, 1);
     assert!(said.contains("run `pools-service migrate`"), "{said}");
     let folder = tempfile::tempdir().unwrap();
-    for _ in 0..2 {
+    for said in [
+        "the database was empty; its schema is now version ",
+        "the schema is already version ",
+    ] {
         let migrated = output(folder.path(), &["migrate"], &variables[..2]);
         assert_eq!(migrated.status.code(), Some(0), "it needs no key");
+        let printed = text(&migrated.stdout);
+        assert!(printed.starts_with(said), "{printed}");
     }
     let tokio = tokio::runtime::Runtime::new().unwrap();
     tokio.block_on(database.grant());
-    provision(folder.path(), &variables, &file_for_acme(SECRET, None));
+    let operating = database.operating();
+    let operator = [("DATABASE_URL", operating.as_str()), variables[2]];
+    provision(folder.path(), &operator, &file_for_acme(SECRET, None));
     let served = Served::start(folder.path(), &variables);
     assert!(served.get("/health/ready").contains(r#""database":"ok""#));
     let bearer = format!("Bearer {SECRET}");
@@ -92,17 +99,29 @@ fn a_server_is_migrated_by_serving_where_that_is_asked_for() {
     assert!(said.starts_with(told), "{said}");
 }
 
-// rule: config.database-server, base.master-key-server, program.bad-configuration
+// rule: config.database-server, config.database-hosts, base.master-key-server, program.bad-configuration
 #[test]
 fn what_cannot_be_is_refused_and_no_password_is_shown() {
     let port = "postgres://penstock:hunter2@127.0.0.1:port/penstock";
     let away = "postgres://penstock:hunter2@127.0.0.1:1/penstock";
+    let standby =
+        "postgres://penstock:hunter2@127.0.0.1:1,127.0.0.1:2/penstock?target_session_attrs=standby";
     let key = ("MASTER_KEY", KEY);
     for (variables, code, told) in [
         (
             &[("DATABASE_URL", port), key][..],
             2,
             "PENSTOCK_DATABASE_URL: expected ",
+        ),
+        (
+            &[("DATABASE_URL", standby), key],
+            2,
+            "PENSTOCK_DATABASE_URL: expected target_session_attrs to be any, read-write or primary",
+        ),
+        (
+            &[("DATABASE_URL", away), ("DATABASE_TIMEOUT", "2h"), key],
+            2,
+            "PENSTOCK_DATABASE_TIMEOUT: expected a span from 100ms to 60s",
         ),
         (
             &[("DATABASE_URL", away)],

@@ -4,12 +4,16 @@ use std::fmt;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
+use pools_core::engine::EngineName;
 use secrecy::{ExposeSecret, SecretString};
-use url::Url;
+use url::{Host, Url};
 
 /// The URL an engine's paths lie below.
 #[derive(Clone, PartialEq, Eq)]
-pub struct EngineUrl(Url);
+pub struct EngineUrl {
+    url: Url,
+    name: EngineName,
+}
 
 impl EngineUrl {
     /// Reads `http://` or `https://`, a host, perhaps a port and a path. Nothing that the paths
@@ -24,24 +28,44 @@ impl EngineUrl {
             && url.fragment().is_none();
         // What makes requests refuses hosts that a URL may have, such as `{host}`.
         let callable = url.as_str().parse::<Uri>().is_ok();
-        (known && bare && callable).then_some(Self(url))
+        let name = EngineName::parse(url.as_str().trim_end_matches('/'))?;
+        (known && bare && callable).then_some(Self { url, name })
+    }
+
+    /// What an engine at this URL is called: the URL in lower case up to the path, without the
+    /// scheme's own port and without a slash at its end.
+    pub(super) fn name(&self) -> EngineName {
+        self.name.clone()
     }
 
     /// Is what is sent there encrypted?
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
-        self.0.scheme() == "https"
+        self.url.scheme() == "https"
+    }
+
+    /// Does it name a loopback or private address itself, so that no look-up decides where it is?
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        match self.url.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback() || address.is_private(),
+            Some(Host::Ipv6(address)) => match address.to_ipv4_mapped() {
+                Some(address) => address.is_loopback() || address.is_private(),
+                None => address.is_loopback() || address.is_unique_local(),
+            },
+            Some(Host::Domain(_)) | None => false,
+        }
     }
 
     /// A path of the contract, below this URL.
     pub(super) fn below(&self, path: &str) -> String {
-        format!("{}{path}", self.0.as_str().trim_end_matches('/'))
+        format!("{}{path}", self.url.as_str().trim_end_matches('/'))
     }
 }
 
 impl fmt::Debug for EngineUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str())
+        f.write_str(self.url.as_str())
     }
 }
 
@@ -93,6 +117,19 @@ mod tests {
         ] {
             assert_eq!(EngineUrl::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn name_is_the_normalised_url() {
+        for (text, name) in [
+            ("HTTP://Engine.Example:80/", "http://engine.example"),
+            ("https://engine.example:443", "https://engine.example"),
+            ("https://e:8443/Desk/A/", "https://e:8443/Desk/A"),
+        ] {
+            assert_eq!(EngineUrl::parse(text).unwrap().name().as_str(), name);
+        }
+        let too_long = format!("https://e/{}", "x".repeat(2_048));
+        assert_eq!(EngineUrl::parse(&too_long), None);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::wire;
 pub(super) const TRADE: &str = "{tradeId}";
 
 /// The contract's version: a date.
-const VERSION: &str = "2026-11-22";
+const VERSION: &str = "2026-11-23";
 const SECRET: &str = "engineSecret";
 const JSON: &str = "application/json";
 
@@ -38,10 +38,11 @@ changes nothing: it is answered again. Under one id money moves once.
 than 64 KiB or is not of this contract counts as none. Penstock neither settles nor fails a trade on it; it asks again under the same id. \
 So an engine that does not know yet says `in_progress`, and one that cannot tell answers 503: never a guess.
 - **A hold that nobody confirms lapses**, by the engine's own clock; a minute is enough. Once it has lapsed, confirming answers `lapsed` \
-for ever, and nothing is delivered.
+for ever, the report is `released`, and nothing is delivered.
 - **A release wins.** It can overtake its hold: a hold that comes later under the same id is `refused`. After a confirmation no release \
 comes.
-- **A confirmed trade ends** as `delivered`, `failed` or `released`, and what has ended stays so; `delivered` alone may become `returned`.
+- **A confirmed trade ends** as `delivered`, `failed` or `released`, and what has ended stays so; `delivered` alone may become `returned`, and \
+nothing follows `returned`.
 - Clients ignore fields they do not know, on both sides. Amounts are decimal strings and are never rounded.";
 
 /// A call.
@@ -100,8 +101,9 @@ impl Operation {
             Self::Confirm => (
                 "Confirm a trade's hold",
                 "The trade is written: carry it out. Also asked before the report of every trade that is not known to have ended, in case the \
-                 first confirmation was lost: so it is answered `confirmed` for a trade that is under way or over, too.\n\n`lapsed` gives the \
-                 partner's money back. Answer it only where the engine knows that nothing was delivered and nothing will be; where it does not \
+                 first confirmation was lost: so it is answered `confirmed` for a trade that is under way or over, too.\n\nAfter `lapsed` \
+                 Penstock asks for the report, and gives the partner's money back only if that is `released`. Answer `lapsed` only where the \
+                 engine knows that nothing was delivered and nothing will be; where it does not \
                  know the id and cannot tell why, a 404 leaves the trade as it is until somebody has looked.",
             ),
             Self::Release => (
@@ -111,7 +113,10 @@ impl Operation {
             ),
             Self::Report => (
                 "What has become of a trade?",
-                "Asked when the partner polls, after a confirmation that was answered; for 30 days after `delivered`, to learn of a return.",
+                "Asked when the partner polls, after a confirmation that was answered, `lapsed` included; for 30 days after `delivered`, to learn \
+                 of a return, at most once a minute while nothing changes.\n\nThe engine need not wait for Penstock: a trade may be delivered and \
+                 have come back before the first report is asked for, and is reported as it stands. A report that contradicts an earlier \
+                 `delivered` (`failed`, `released`, or another `fillTxId`) changes nothing and alerts Penstock's operator.",
             ),
         }
     }

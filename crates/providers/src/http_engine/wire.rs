@@ -1,9 +1,9 @@
 //! What is sent to an engine and what it answers. The published contract is made from these types.
 
-use kernel::Amount;
+use kernel::{Amount, Mid};
 use pools_core::ports;
 use pools_core::quote::Side;
-use pools_core::trade::EngineReport;
+use pools_core::trade::{EngineReport, Fill};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -58,8 +58,9 @@ pub(super) struct Leg {
 /// Where crypto is delivered.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Destination {
-    /// An EVM address; for `tron` the engine pays the T-address of the same key.
-    #[schema(example = "0x52908400098527886E0F7030069857D2E4169EE7")]
+    /// An address of the network. An EVM address on `tron` means the T-address of the same key; pools with
+    /// native addresses never send one there.
+    #[schema(example = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8")]
     address: String,
     /// The chain: the order's own, or another one that the partner named.
     #[schema(example = "tron")]
@@ -141,7 +142,7 @@ pub(super) struct ConfirmAnswer {
 }
 
 /// `confirmed`: the trade is the engine's to carry out, or has been. `lapsed`: the hold was gone before it was confirmed,
-/// and nothing will ever be delivered of the trade.
+/// and nothing will ever be delivered of the trade; the report has to be `released`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Confirmation {
@@ -176,13 +177,27 @@ pub(super) enum Report {
         #[schema(example = "fill-8842", pattern = "^[!-~]{1,128}$")]
         #[serde(deserialize_with = "fill")]
         fill_tx_id: String,
+        /// The rate at which you filled the trade, for the operator's reports: units of the pool's crypto per unit of its
+        /// fiat, on both sides. A decimal string greater than zero, of at most 28 digits; left out where you cannot tell.
+        #[schema(example = "1.0849", pattern = "^(0|[1-9][0-9]*)(\\.[0-9]+)?$")]
+        #[serde(default, deserialize_with = "fill_rate")]
+        #[schema(value_type = Option<String>)]
+        fill_rate: Option<Mid>,
     },
     /// It was attempted and could not be completed; nothing has left. For ever.
     Failed,
     /// It was given back before anything was attempted. For ever.
     Released,
-    /// It had been delivered, and has come back. For ever.
-    Returned,
+    /// It was delivered, and has come back. For ever. It may be reported although `delivered` was never asked for or never heard: Penstock
+    /// then settles and returns the trade at once.
+    #[serde(rename_all = "camelCase")]
+    Returned {
+        /// The reference that `delivered` has, if the engine still knows it. A trade whose delivery was never heard of shows
+        /// `unknown:<transactId>` without it.
+        #[schema(example = "fill-8842", pattern = "^[!-~]{1,128}$")]
+        #[serde(default, deserialize_with = "optional_fill")]
+        fill_tx_id: Option<String>,
+    },
 }
 
 /// A word alone: the reader would take `{"held": null}` for it, too.
@@ -195,14 +210,31 @@ where
 }
 
 fn fill<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    let text = String::deserialize(from)?;
+    checked_fill(String::deserialize(from)?)
+}
+
+fn optional_fill<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    text.map(checked_fill).transpose()
+}
+
+fn checked_fill<E: serde::de::Error>(text: String) -> Result<String, E> {
     let fits = (1..=LONGEST_FILL).contains(&text.len());
     if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         Ok(text)
     } else {
         let expected = "`fillTxId` is not 1 to 128 visible ASCII characters";
-        Err(serde::de::Error::custom(expected))
+        Err(E::custom(expected))
     }
+}
+
+fn fill_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Mid>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else {
+        return Ok(None);
+    };
+    let expected = "`fillRate` is not a decimal string greater than zero";
+    let rate = Mid::parse(&text).ok_or_else(|| serde::de::Error::custom(expected))?;
+    Ok(Some(rate))
 }
 
 impl From<Depth> for ports::Depth {
@@ -236,10 +268,16 @@ impl From<Report> for EngineReport {
     fn from(report: Report) -> Self {
         match report {
             Report::InProgress => Self::InProgress,
-            Report::Delivered { fill_tx_id } => Self::Delivered(fill_tx_id),
+            Report::Delivered {
+                fill_tx_id,
+                fill_rate,
+            } => Self::Delivered(Fill {
+                reference: fill_tx_id,
+                rate: fill_rate,
+            }),
             Report::Failed => Self::CannotComplete,
             Report::Released => Self::LetGo,
-            Report::Returned => Self::Reversed,
+            Report::Returned { fill_tx_id } => Self::Reversed(fill_tx_id),
         }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! ```toml
 //! max_age_ms = 10000          # nothing older is quoted
-//! max_spread_bps = 50         # how far the highest price may lie above the lowest
-//! min_sources = 2             # so many young prices, at least
+//! max_spread_bps = 50         # a price further from the median is dropped
+//! min_sources = 2             # a rate needs this many prices near the median
+//! max_move_bps = 200          # how far a rate may move within a minute; absent: any distance
 //! refresh_ms = 2000           # how long a source rests between two answers; absent: 2000
 //! timeout_ms = 1000           # how long one answer may take; absent: 1000
 //!
@@ -35,9 +36,9 @@ use partner_core::rates::WHOLE_BPS;
 use partner_core::tables::{self, Fault, Field, Section, Shape, Sink};
 use url::Url;
 
-use super::Terms;
 use super::json::{Pointer, TimeForm};
 use super::source::{Lookup, Quoted, Source};
+use super::{Pair, Terms};
 use crate::static_rates::RatesFault;
 
 const ROOT: Shape = Shape {
@@ -46,6 +47,7 @@ const ROOT: Shape = Shape {
         "max_age_ms",
         "max_spread_bps",
         "min_sources",
+        "max_move_bps",
         "refresh_ms",
         "timeout_ms",
         "pairs",
@@ -85,7 +87,7 @@ const POINTER_FORM: &str = "a JSON Pointer such as /data/0/mid";
 /// What a file says.
 pub(super) struct Sources {
     pub(super) terms: Terms,
-    pub(super) pairs: BTreeMap<PoolId, u16>,
+    pub(super) pairs: BTreeMap<PoolId, Pair>,
     pub(super) sources: Vec<Source>,
 }
 
@@ -154,7 +156,7 @@ fn document(
         terms,
         pairs: pairs
             .into_iter()
-            .map(|(pair, (_, bps))| (pair, bps))
+            .map(|(pair, (_, bps))| (pair, Pair::new(bps)))
             .collect(),
         sources,
     })
@@ -164,10 +166,14 @@ fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
     let age_form = "how old a price may become, in milliseconds";
     let age = root.required(sink, "max_age_ms", age_form);
     let max_age = age.as_ref().and_then(|field| millis(sink, field));
-    let near_form = "how far the highest price may lie above the lowest, in basis points";
+    let near_form = "how far from the median a price may lie, in basis points";
     let near = root.required(sink, "max_spread_bps", near_form);
     let max_spread_bps = near.and_then(|field| field.whole(sink, WHOLE_BPS));
-    let least = root.required(sink, "min_sources", "how many young prices are enough");
+    let least = root.required(
+        sink,
+        "min_sources",
+        "how many prices near the median are enough",
+    );
     let min_sources = least.and_then(|field| {
         let least = field.whole(sink, MOST)?;
         if least == 0 {
@@ -175,6 +181,10 @@ fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
         }
         Some(least)
     });
+    let max_move_bps = match root.field("max_move_bps") {
+        Some(field) => Some(max_move(sink, &field)?),
+        None => None,
+    };
     let mut span = |key, absent| match root.field(key) {
         Some(field) => millis(sink, &field),
         None => Some(Duration::from_millis(absent)),
@@ -192,9 +202,19 @@ fn terms(sink: &mut Sink<'_>, root: &Section<'_, '_>) -> Option<Terms> {
         max_age,
         max_spread_bps: max_spread_bps?,
         min_sources: min_sources?,
+        max_move_bps,
         refresh,
         timeout,
     })
+}
+
+fn max_move(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<u16> {
+    let max_bps = field.whole(sink, WHOLE_BPS)?;
+    if max_bps == 0 {
+        let problem = "expected 1 at least; leave the key out if a rate may move any distance";
+        field.refuse(sink, problem);
+    }
+    Some(max_bps)
 }
 
 fn millis(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<Duration> {

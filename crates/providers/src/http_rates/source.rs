@@ -148,6 +148,26 @@ impl Source {
         self.said.borrow().answering
     }
 
+    /// Whether the first answer or timeout has come.
+    pub(super) fn has_been_asked(&self) -> bool {
+        self.said.borrow().asked
+    }
+
+    /// Sets the price of a pair, made `aged` ago.
+    #[cfg(test)]
+    pub(super) fn set_price(&self, pair: PoolId, mid: Decimal, aged: Duration, now: Timestamp) {
+        let price = Price {
+            mid,
+            aged,
+            asked: Instant::now(),
+            asked_at: now,
+        };
+        self.said.send_modify(|said| {
+            said.asked = true;
+            said.prices.insert(pair, price);
+        });
+    }
+
     /// Waits until it has been asked once.
     pub(super) async fn was_asked(&self) {
         // The sender lives as long as this value.

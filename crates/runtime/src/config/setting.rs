@@ -14,9 +14,11 @@ use kernel::Mode;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
+use pools_core::engine::EngineName;
 use providers::EngineSecret;
 
-use super::value::{self, Database, EngineChoice, LogFormat, RatesChoice, Unread};
+use super::database::{self, Database};
+use super::value::{self, EngineChoice, LogFormat, RatesChoice, Unread};
 
 /// One setting.
 pub(crate) struct Setting<T> {
@@ -117,6 +119,7 @@ impl<T> Setting<T> {
 }
 
 const DATABASE_FORM: &str = "sqlite://<file> or postgres://user:password@host:5432/database";
+const TIMEOUT_FORM: &str = "a span from 100ms to 60s such as 2s";
 const SPAN_FORM: &str = "a span greater than zero such as 500ms, 15s, 5m or 24h";
 const LISTEN_FORM: &str = "an address and a port such as 127.0.0.1:4010";
 const LIMIT_FORM: &str = "one limit such as 10/60s";
@@ -133,7 +136,7 @@ pub(crate) static MODE: Setting<Mode> = Setting::new(
 pub(crate) static DATABASE_URL: Setting<Database> = Setting::new(
     "DATABASE_URL",
     Default::Is("sqlite://penstock-data/penstock.db"),
-    value::database,
+    database::database,
     DATABASE_FORM,
     "where the data is kept",
 )
@@ -141,7 +144,7 @@ pub(crate) static DATABASE_URL: Setting<Database> = Setting::new(
 pub(crate) static MIGRATE_DATABASE_URL: Setting<Database> = Setting::new(
     "MIGRATE_DATABASE_URL",
     Default::SameAs("DATABASE_URL"),
-    value::database,
+    database::database,
     DATABASE_FORM,
     "the owner's connection, for migrate",
 )
@@ -160,6 +163,20 @@ pub(crate) static DATABASE_POOL: Setting<u32> = Setting::new(
     "a number from 1 to 1000",
     "connections to a database server",
 );
+pub(crate) static DATABASE_CONNECT_TIMEOUT: Setting<Duration> = Setting::new(
+    "DATABASE_CONNECT_TIMEOUT",
+    Default::Is("2s"),
+    value::timeout,
+    TIMEOUT_FORM,
+    "how long each host of a database server is waited for",
+);
+pub(crate) static DATABASE_TIMEOUT: Setting<Duration> = Setting::new(
+    "DATABASE_TIMEOUT",
+    Default::Is("5s"),
+    value::timeout,
+    TIMEOUT_FORM,
+    "how long a database server may take to answer a statement or a commit",
+);
 pub(crate) static REDIS_URL: Setting<RedisUrl> = Setting::new(
     "REDIS_URL",
     Default::Unset,
@@ -168,12 +185,12 @@ pub(crate) static REDIS_URL: Setting<RedisUrl> = Setting::new(
     "what replicas share their limits through",
 )
 .shown(Shown::WithoutCredentials);
-pub(crate) static MASTER_KEY: Setting<MasterKey> = Setting::new(
+pub(crate) static MASTER_KEY: Setting<Vec<MasterKey>> = Setting::new(
     "MASTER_KEY",
     Default::Unset,
-    value::master_key,
+    value::master_keys,
     "32 bytes in base64",
-    "what everything sealed or signed derives from",
+    "encrypts everything that is encrypted at rest",
 )
 .shown(Shown::Masked);
 pub(crate) static POOLS_LISTEN: Setting<SocketAddr> = Setting::new(
@@ -238,6 +255,13 @@ pub(crate) static IDEMPOTENCY_TTL: Setting<Duration> = Setting::new(
     value::span,
     SPAN_FORM,
     "how long idempotency keys are kept",
+);
+pub(crate) static QUOTE_RETENTION: Setting<Duration> = Setting::new(
+    "QUOTE_RETENTION",
+    Default::Is("720h"),
+    value::span,
+    SPAN_FORM,
+    "how long firm quotes that were never executed are kept after they expired",
 );
 pub(crate) static VELOCITY_WINDOW: Setting<Duration> = Setting::new(
     "VELOCITY_WINDOW",
@@ -314,7 +338,14 @@ pub(crate) static THROTTLE_BOOTSTRAP: Setting<Vec<Tier>> = Setting::new(
     Default::Is("30/60s"),
     value::limit,
     LIMIT_FORM,
-    "POST /embed/bootstrap",
+    "POST /embed/bootstrap, per publishable key and client address",
+);
+pub(crate) static THROTTLE_BOOTSTRAP_CEILING: Setting<Vec<Tier>> = Setting::new(
+    "THROTTLE_BOOTSTRAP_CEILING",
+    Default::Is("6000/60s"),
+    value::ceiling,
+    LIMIT_FORM,
+    "POST /embed/bootstrap, per publishable key from all addresses together",
 );
 pub(crate) static THROTTLE_PREVIEW: Setting<Vec<Tier>> = Setting::new(
     "THROTTLE_PREVIEW",
@@ -343,6 +374,20 @@ pub(crate) static THROTTLE_CAPABILITIES: Setting<Vec<Tier>> = Setting::new(
     value::limit,
     LIMIT_FORM,
     "GET /capabilities/*",
+);
+pub(crate) static CONNECTIONS: Setting<usize> = Setting::new(
+    "CONNECTIONS",
+    Default::Is("8192"),
+    value::listener_connections,
+    "a number from 1 to 1000000",
+    "connections that a public listener serves at once",
+);
+pub(crate) static CONNECTIONS_PER_ADDRESS: Setting<usize> = Setting::new(
+    "CONNECTIONS_PER_ADDRESS",
+    Default::Is("256"),
+    value::listener_connections,
+    "a number from 1 to 1000000",
+    "connections of one client address, IPv6 by /64; trusted proxies have no such bound",
 );
 pub(crate) static TRUSTED_PROXIES: Setting<Vec<IpNet>> = Setting::new(
     "TRUSTED_PROXIES",
@@ -380,6 +425,20 @@ pub(crate) static ENGINE_SECRET: Setting<EngineSecret> = Setting::new(
     "what an engine over HTTP is shown with every call",
 )
 .shown(Shown::Masked);
+pub(crate) static ENGINE_NAME: Setting<EngineName> = Setting::new(
+    "ENGINE_NAME",
+    Default::Unset,
+    value::engine_name,
+    "1 to 2048 visible ASCII characters",
+    "the identity of an engine over HTTP that trades record; without it, its URL",
+);
+pub(crate) static ENGINE_DRAIN: Setting<bool> = Setting::new(
+    "ENGINE_DRAIN",
+    Default::Is("false"),
+    value::flag,
+    "true or false",
+    "whether the pools service starts while another engine holds reserved trades",
+);
 pub(crate) static CATALOGUE: Setting<PathBuf> = Setting::new(
     "CATALOGUE",
     Default::Unset,
@@ -425,6 +484,8 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &MIGRATE_DATABASE_URL,
     &AUTO_MIGRATE,
     &DATABASE_POOL,
+    &DATABASE_CONNECT_TIMEOUT,
+    &DATABASE_TIMEOUT,
     &REDIS_URL,
     &MASTER_KEY,
     &POOLS_LISTEN,
@@ -436,6 +497,7 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &SIGNED_QUOTE_TTL,
     &PREVIEW_TTL,
     &IDEMPOTENCY_TTL,
+    &QUOTE_RETENTION,
     &VELOCITY_WINDOW,
     &SESSION_SWEEP,
     &WEBHOOK_WAITS,
@@ -447,15 +509,20 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &THROTTLE_CREATE_SESSION,
     &THROTTLE_CANCEL_SESSION,
     &THROTTLE_BOOTSTRAP,
+    &THROTTLE_BOOTSTRAP_CEILING,
     &THROTTLE_PREVIEW,
     &THROTTLE_LIST_SESSIONS,
     &THROTTLE_LIST_TRANSACTIONS,
     &THROTTLE_CAPABILITIES,
+    &CONNECTIONS,
+    &CONNECTIONS_PER_ADDRESS,
     &TRUSTED_PROXIES,
     &WIDGET_ORIGIN,
     &RATES,
     &ENGINE,
     &ENGINE_SECRET,
+    &ENGINE_NAME,
+    &ENGINE_DRAIN,
     &CATALOGUE,
     &EDGE_COUNTRY_HEADER,
     &LOG_FORMAT,

@@ -1,6 +1,5 @@
 //! How the values of settings are written, and what they are once read.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,10 +10,10 @@ use coordination::RedisUrl;
 use ipnet::IpNet;
 use kernel::Mode;
 use partner_core::sealing::MasterKey;
-use partner_core::throttle::Tier;
+use partner_core::throttle::{self, Tier};
 use partner_core::webhooks::target::AllowPrivate;
+use pools_core::engine::EngineName;
 use providers::{EngineSecret, EngineUrl};
-use store_postgres::PostgresStore;
 use zeroize::Zeroizing;
 
 /// Why a text is no value of its setting.
@@ -24,33 +23,6 @@ pub(crate) enum Unread {
     Form,
     /// It has a form, but this version cannot serve it; the text says what it can.
     Unsupported(&'static str),
-}
-
-/// Where the data is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Database {
-    /// An SQLite file; a relative path counts from the working directory.
-    Sqlite(PathBuf),
-    /// A database on a Postgres server.
-    Postgres(ServerUrl),
-}
-
-/// Where a server's database is, as the operator wrote it. It may hold a password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ServerUrl(String);
-
-impl ServerUrl {
-    /// The URL with all that is in it.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for ServerUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&without_credentials(&self.0))
-    }
 }
 
 /// A URL without the password and the query in it.
@@ -109,71 +81,30 @@ pub enum LogFormat {
     Text,
 }
 
-/// How a server's URL begins.
-const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
-/// What may stand in its query, beside `options[...]`. The driver would pass over anything else.
-const PARAMETERS: [&str; 12] = [
-    "application_name",
-    "dbname",
-    "host",
-    "options",
-    "password",
-    "port",
-    "sslcert",
-    "sslkey",
-    "sslmode",
-    "sslrootcert",
-    "statement-cache-capacity",
-    "user",
-];
 /// The names of tiers, in the order they are written.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
-/// Ten years: beyond any sensible lifetime, within what instants can be added up to.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 pub(crate) fn mode(text: &str) -> Result<Mode, Unread> {
     Mode::parse(text).ok_or(Unread::Form)
-}
-
-pub(crate) fn database(text: &str) -> Result<Database, Unread> {
-    if SERVERS.iter().any(|scheme| text.starts_with(scheme)) {
-        return server(text).map(Database::Postgres);
-    }
-    let path = text.strip_prefix("sqlite://").ok_or(Unread::Form)?;
-    let plain = !path.is_empty() && !path.ends_with('/') && !path.contains(['?', '#']);
-    if plain {
-        Ok(Database::Sqlite(PathBuf::from(path)))
-    } else {
-        Err(Unread::Form)
-    }
-}
-
-/// A server's URL names its host and database, and nothing that would be passed over.
-fn server(text: &str) -> Result<ServerUrl, Unread> {
-    let url = url::Url::parse(text).map_err(|_| Unread::Form)?;
-    let mut named: Vec<String> = url.query_pairs().map(|(name, _)| name.into()).collect();
-    let known = |name: &String| {
-        PARAMETERS.contains(&name.as_str()) || (name.starts_with("options[") && name.ends_with(']'))
-    };
-    let known = named.iter().all(known);
-    named.extend(
-        url.host_str()
-            .filter(|host| !host.is_empty())
-            .map(|_| "host".to_owned()),
-    );
-    named.extend((url.path().len() > 1).then(|| "dbname".to_owned()));
-    let whole = ["host", "dbname"]
-        .iter()
-        .all(|part| named.iter().any(|name| name == part));
-    let plain = known && whole && url.fragment().is_none() && PostgresStore::reads(text);
-    form(plain, ServerUrl(text.to_owned()))
 }
 
 pub(crate) fn redis(text: &str) -> Result<RedisUrl, Unread> {
     RedisUrl::parse(text).map_err(|_| Unread::Form)
 }
 
-pub(crate) fn master_key(text: &str) -> Result<MasterKey, Unread> {
+/// One key, or several separated by commas or white space.
+pub(crate) fn master_keys(text: &str) -> Result<Vec<MasterKey>, Unread> {
+    let separator = |letter: char| letter == ',' || letter.is_whitespace();
+    let parts = text.split(separator).filter(|part| !part.is_empty());
+    let keys = parts.map(master_key).collect::<Result<Vec<_>, _>>()?;
+    if keys.is_empty() {
+        Err(Unread::Form)
+    } else {
+        Ok(keys)
+    }
+}
+
+fn master_key(text: &str) -> Result<MasterKey, Unread> {
     let bytes = STANDARD
         .decode(text)
         .or_else(|_| STANDARD_NO_PAD.decode(text))
@@ -189,22 +120,17 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, Unread> {
 
 /// Digits and one unit: `500ms`, `15s`, `5m`, `24h`.
 pub(crate) fn span_or_zero(text: &str) -> Result<Duration, Unread> {
-    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-    let digits_of = |unit| {
-        text.strip_suffix(unit)
-            .filter(|digits: &&str| is_digits(digits))
-    };
-    let (digits, millis) = units
-        .into_iter()
-        .find_map(|(unit, millis)| Some((digits_of(unit)?, millis)))
-        .ok_or(Unread::Form)?;
-    let count: u64 = digits.parse().map_err(|_| Unread::Form)?;
-    let span = Duration::from_millis(count.checked_mul(millis).ok_or(Unread::Form)?);
-    form(span <= LONGEST, span)
+    throttle::parse_span(text).ok_or(Unread::Form)
 }
 
 pub(crate) fn span(text: &str) -> Result<Duration, Unread> {
     span_or_zero(text).and_then(|span| form(!span.is_zero(), span))
+}
+
+/// How long something is waited for.
+pub(crate) fn timeout(text: &str) -> Result<Duration, Unread> {
+    let sensible = Duration::from_millis(100)..=Duration::from_secs(60);
+    span(text).and_then(|span| form(sensible.contains(&span), span))
 }
 
 pub(crate) fn spans(text: &str) -> Result<Vec<Duration>, Unread> {
@@ -234,6 +160,12 @@ pub(crate) fn limit(text: &str) -> Result<Vec<Tier>, Unread> {
     form(tiers.len() == 1, tiers)
 }
 
+/// One limit above a route's own: the tier `medium`.
+pub(crate) fn ceiling(text: &str) -> Result<Vec<Tier>, Unread> {
+    let tier = Tier::parse(TIERS[1], text).ok_or(Unread::Form)?;
+    Ok(vec![tier])
+}
+
 /// One to three limits, the shortest window first: `10/10s,60/60s,300/1h`.
 pub(crate) fn limits(text: &str) -> Result<Vec<Tier>, Unread> {
     let written: Vec<&str> = list(text).collect();
@@ -242,20 +174,9 @@ pub(crate) fn limits(text: &str) -> Result<Vec<Tier>, Unread> {
     }
     let named = TIERS.into_iter().zip(written);
     let tiers: Vec<Tier> = named
-        .map(|(name, one)| tier(name, one))
+        .map(|(name, one)| Tier::parse(name, one).ok_or(Unread::Form))
         .collect::<Result<_, _>>()?;
     form(tiers.is_sorted_by_key(|tier| tier.per), tiers)
-}
-
-fn tier(name: &'static str, text: &str) -> Result<Tier, Unread> {
-    let (count, per) = text.split_once('/').ok_or(Unread::Form)?;
-    let limit = Some(count)
-        .filter(|count| is_digits(count))
-        .and_then(|count| count.parse().ok())
-        .filter(|limit| *limit > 0)
-        .ok_or(Unread::Form)?;
-    let per = span(per)?;
-    Ok(Tier { name, limit, per })
 }
 
 pub(crate) fn proxies(text: &str) -> Result<Vec<IpNet>, Unread> {
@@ -310,6 +231,10 @@ pub(crate) fn engine_secret(text: &str) -> Result<EngineSecret, Unread> {
     EngineSecret::parse(text).ok_or(Unread::Form)
 }
 
+pub(crate) fn engine_name(text: &str) -> Result<EngineName, Unread> {
+    EngineName::parse(text).ok_or(Unread::Form)
+}
+
 pub(crate) fn collector(text: &str) -> Result<url::Url, Unread> {
     let url = url::Url::parse(text).map_err(|_| Unread::Form)?;
     if url.scheme() == "https" {
@@ -325,6 +250,11 @@ pub(crate) fn collector(text: &str) -> Result<url::Url, Unread> {
 }
 
 pub(crate) fn one_in(text: &str) -> Result<u32, Unread> {
+    let count = text.parse().map_err(|_| Unread::Form)?;
+    form(is_digits(text) && (1..=1_000_000).contains(&count), count)
+}
+
+pub(crate) fn listener_connections(text: &str) -> Result<usize, Unread> {
     let count = text.parse().map_err(|_| Unread::Form)?;
     form(is_digits(text) && (1..=1_000_000).contains(&count), count)
 }
@@ -453,59 +383,12 @@ mod tests {
     }
 
     #[test]
-    fn reads_databases() {
-        for (url, path) in [
-            (
-                "sqlite://penstock-data/penstock.db",
-                "penstock-data/penstock.db",
-            ),
-            ("sqlite:///var/lib/penstock.db", "/var/lib/penstock.db"),
-        ] {
-            assert_eq!(database(url), Ok(Database::Sqlite(path.into())));
+    fn reads_timeouts_from_a_tenth_of_a_second_to_a_minute() {
+        assert_eq!(timeout("100ms"), Ok(Duration::from_millis(100)));
+        assert_eq!(timeout("60s"), Ok(Duration::from_secs(60)));
+        for bad in ["0s", "99ms", "61s", "1h", "5"] {
+            assert_eq!(timeout(bad), Err(Unread::Form), "{bad}");
         }
-        for bad in [
-            "",
-            "sqlite://",
-            "sqlite::memory:",
-            "sqlite://data/",
-            "sqlite://a?mode=ro",
-            "penstock.db",
-        ] {
-            assert_eq!(database(bad), Err(Unread::Form), "{bad}");
-        }
-    }
-
-    // rule: config.database-server
-    #[test]
-    fn reads_database_servers() {
-        for url in [
-            "postgres://u:p@host/db",
-            "postgresql://u@host:5433/db?sslmode=verify-full&sslrootcert=/etc/ca.pem",
-            "postgres://u:p%40ss@[::1]/db?options[role]=penstock_serve&statement-cache-capacity=0",
-            "postgres:///db?host=/run/postgresql&user=u",
-        ] {
-            let Ok(Database::Postgres(read)) = database(url) else {
-                panic!("{url}");
-            };
-            assert_eq!(read.as_str(), url);
-        }
-        for bad in [
-            "postgres://",
-            "postgres://u:p@host",
-            "postgres://u:p@host/",
-            "postgres:///db",
-            "postgres://u:p@host:port/db",
-            "postgres://u:p@host/db?sslmode=maybe",
-            "postgres://u:p@host/db?sslmod=require",
-            "postgres://u:p#w@host/db",
-        ] {
-            assert_eq!(database(bad), Err(Unread::Form), "{bad}");
-        }
-        let shown = format!(
-            "{:?}",
-            database("postgres://u:hunter2@host/db?password=hunter2")
-        );
-        assert!(shown.contains("u:***@host/db?***"), "{shown}");
     }
 
     #[test]

@@ -121,27 +121,11 @@ fn quoted(writer: &mut Writer<'_>, text: &str) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::{Arc, Mutex};
-
     use tracing_subscriber::fmt::format::JsonFields;
     use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Written {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::telemetry::tests::Written;
 
     /// What is written while something runs, without the timestamps.
     fn written(run: impl FnOnce()) -> Vec<String> {
@@ -152,7 +136,7 @@ mod tests {
             .fmt_fields(JsonFields::new())
             .event_format(Lines);
         tracing::subscriber::with_default(tracing_subscriber::registry().with(lines), run);
-        let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+        let text = written.text();
         let line = |line: &str| {
             let (begin, rest) = line.split_once("\",\"level\":").unwrap();
             assert!(begin.starts_with("{\"timestamp\":\"2"), "{begin}");

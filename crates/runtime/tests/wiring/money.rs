@@ -27,6 +27,7 @@ fn pool() -> Pool {
         id: PoolId::parse("EUR-USDT").unwrap(),
         networks: Network::ALL.to_vec(),
         available: true,
+        native_addresses: false,
     }
 }
 
@@ -130,7 +131,6 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
         in_flight: runtime.in_flight.clone(),
         clock: base.clock.clone(),
         entropy: base.entropy.clone(),
-        idempotency_ttl: base.config.idempotency_ttl,
     };
     let request = |key: String| Transact {
         pool: pool().id,
@@ -158,12 +158,12 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
     }
     assert!(opened <= 1, "{ended:?}");
     if opened == 1 {
-        let polling = Polling {
-            store: base.store.clone(),
-            engine: runtime.engine.clone(),
-            sealer: base.sealer.clone(),
-            entropy: base.entropy.clone(),
-        };
+        let polling = Polling::new(
+            base.store.clone(),
+            runtime.engine.clone(),
+            base.sealer.clone(),
+            base.entropy.clone(),
+        );
         let settled = polling.poll(&access.tenant, quote.id).await.unwrap();
         assert!(settled.state.settlement().is_some(), "{settled:?}");
     }
@@ -180,7 +180,7 @@ async fn many_at_once_spend_exactly_what_there_is() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_at_once_spend_exactly_what_there_is_on_a_server() {
     let database = Database::make().await;
-    spend_what_there_is(open(&database.serving()).await).await;
+    spend_what_there_is(open(&database.operating()).await).await;
 }
 
 async fn spend_what_there_is(runtime: Runtime) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::conn::Conn;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::events::{DeliveryId, Endpoint, EndpointId, Service};
 use partner_core::ports::{ClaimOrder, Claimed, StoredEvent};
@@ -10,7 +11,6 @@ use partner_core::sealing::Sealed;
 use partner_core::webhooks::delivery::{Act, Lease};
 use partner_core::webhooks::fairness::Queue;
 use partner_core::{PartnerId, Tenant};
-use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 
@@ -24,7 +24,7 @@ const LAPSED_AT_ONCE: i64 = 1000;
 
 /// Takes leases that are over off their deliveries; how many there were.
 pub(super) async fn lapse(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     now: Timestamp,
 ) -> Result<usize, StoreError> {
@@ -52,7 +52,7 @@ pub(super) async fn lapse(
 }
 
 pub(super) async fn first_lease(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
 ) -> Result<Option<Timestamp>, StoreError> {
     let first: Option<i64> = sqlx::query_scalar(
@@ -67,7 +67,7 @@ pub(super) async fn first_lease(
 
 /// Every endpoint with something pending, and when the first of it is due.
 pub(super) async fn queues(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     service: Service,
 ) -> Result<Vec<Queue>, StoreError> {
@@ -123,7 +123,7 @@ impl Picked {
 
 /// Takes what is to be claimed. What another worker has taken is passed over.
 pub(super) async fn pick(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     allotted: &[(Queue, u32)],
     now: Timestamp,
@@ -167,7 +167,7 @@ fn picked(row: &PgRow, mode: Mode) -> Result<Picked, StoreError> {
 }
 
 pub(super) async fn hold(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     picked: &[Picked],
     lease: Lease,
@@ -182,7 +182,7 @@ pub(super) async fn hold(
 
 /// The endpoints of what was picked, with the secrets that sign at this instant.
 pub(super) async fn endpoints_of(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     order: &ClaimOrder,
     picked: &[Picked],
     now: Timestamp,

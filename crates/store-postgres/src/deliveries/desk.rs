@@ -1,12 +1,12 @@
 //! Deliveries as the partner they are for sees them.
 
+use crate::conn::Conn;
 use async_trait::async_trait;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
 use partner_core::ports::{DeliveryDesk, DeliveryFilter, DeliveryView};
 use partner_core::webhooks::delivery::Act;
-use sqlx::PgConnection;
 use sqlx::postgres::PgRow;
 use store_rows::deliveries::view;
 
@@ -110,7 +110,7 @@ pub(crate) const PAGE_OF_STATUS: &str =
      ORDER BY d.created_at DESC, d.id DESC LIMIT $4 OFFSET $5";
 
 async fn find(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     statement: &'static str,
     who: &Tenant,
     service: Service,
@@ -151,7 +151,7 @@ const TAKE: &str =
 /// The later ones of its object are due no sooner than what is tried again now; taken in their
 /// order, as everybody takes them.
 async fn hold_back(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     who: &Tenant,
     stored: &Stored,
     now: Timestamp,

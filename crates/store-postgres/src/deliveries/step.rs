@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::conn::Conn;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::ports::Concluded;
 use partner_core::webhooks::delivery::{Act, Ending, Progress};
-use sqlx::PgConnection;
 use sqlx::types::Uuid;
 use store_rows::deliveries::Facts;
 
@@ -77,7 +77,7 @@ impl<'c> Step<'c> {
     }
 }
 
-pub(super) async fn apply(conn: &mut PgConnection, steps: &[Step<'_>]) -> Result<(), StoreError> {
+pub(super) async fn apply(conn: &mut Conn, steps: &[Step<'_>]) -> Result<(), StoreError> {
     if steps.is_empty() {
         return Ok(());
     }
@@ -132,7 +132,7 @@ pub(crate) const APPLY: &str =
 /// Those that were held back by what has moved: due with it where it is to be tried again, now
 /// where it is done with. One that is waiting after a failure of its own waits at least that long.
 pub(super) async fn follow(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     steps: &[Step<'_>],
     now: Timestamp,
 ) -> Result<(), StoreError> {

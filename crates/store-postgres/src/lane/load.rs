@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::{Amount, Asset, Mode, StoreError, Timestamp};
+use crate::conn::Conn;
+use kernel::{Asset, Mode, StoreError, Timestamp};
 use partner_core::PartnerId;
-use pools_core::books::{Books, Command};
-use pools_core::ledger::Account;
+use pools_core::books::{Books, Command, capped};
 use pools_core::quote::{Fate, QuoteId};
 use pools_core::trade::Trade;
-use pools_core::velocity::{self, Velocity};
-use sqlx::PgConnection;
+use pools_core::velocity::{self, Crossed};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
+use store_rows::ledger::{CRYPTO, FIAT, opt_account};
+use store_rows::velocity::opt_velocity;
 
 use crate::books::Held;
 use crate::open::Inner;
@@ -47,7 +48,7 @@ pub(super) fn partners(batch: &[Command]) -> Vec<&str> {
 
 pub(super) async fn load(
     inner: &Inner,
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     batch: &[Command],
     held: &BTreeMap<PartnerId, Held>,
@@ -57,7 +58,8 @@ pub(super) async fn load(
         .map(|command| (command.key, command.scope.tenant.partner.clone()))
         .collect();
     let access = inner.access_of(conn, mode, &keys, held).await?;
-    let rows = read(inner, conn, mode, batch, held).await?;
+    let asked = Asked::of(mode, batch, &capped(&access));
+    let rows = read(inner, conn, mode, asked, held).await?;
     let Some(first) = rows.first() else {
         return Err(errors::rows("books", batch.len(), 0));
     };
@@ -86,12 +88,11 @@ pub(super) async fn load(
 /// One row for each command.
 async fn read(
     inner: &Inner,
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
-    batch: &[Command],
+    asked: Asked<'_>,
     held: &BTreeMap<PartnerId, Held>,
 ) -> Result<Vec<PgRow>, StoreError> {
-    let asked = Asked::of(mode, batch);
     let latest = held.values().map(|held| held.at).max().unwrap_or_default();
     let window = inner.options.velocity_window.as_millis();
     sqlx::query(READ)
@@ -106,6 +107,8 @@ async fn read(
         .bind(inner.clock.given())
         .bind(inner.clock.last().max(latest))
         .bind(i64::try_from(window).unwrap_or(i64::MAX))
+        .bind(asked.forget)
+        .bind(i64::from(velocity::BATCH_STEP.saturating_sub(1)))
         .fetch_all(conn)
         .await
         .map_err(errors::statement)
@@ -123,10 +126,12 @@ struct Asked<'b> {
     crypto: Vec<String>,
     /// Is it the first command of its partner? That one asks for the window.
     firsts: Vec<bool>,
+    /// Is it that one, and has the partner a cap? Then trades that have left the window are forgotten.
+    forget: Vec<bool>,
 }
 
 impl<'b> Asked<'b> {
-    fn of(mode: Mode, batch: &'b [Command]) -> Self {
+    fn of(mode: Mode, batch: &'b [Command], capped: &BTreeSet<&PartnerId>) -> Self {
         let mut asked = Self::default();
         let mut seen = BTreeSet::new();
         for command in batch {
@@ -138,7 +143,10 @@ impl<'b> Asked<'b> {
             asked.keys.push(command.scope.key.as_str());
             asked.fiat.push(command.pool.fiat().code().to_owned());
             asked.crypto.push(command.pool.crypto().code().to_owned());
-            asked.firsts.push(seen.insert(partner));
+            let first = seen.insert(partner);
+            asked.firsts.push(first);
+            let capped = capped.contains(&command.scope.tenant.partner);
+            asked.forget.push(first && capped);
         }
         asked
     }
@@ -159,8 +167,8 @@ impl Loaded {
         if let Some(answered) = idempotency::opt_answered(&record)? {
             self.books.answered.insert(command.scope.clone(), answered);
         }
-        self.add_account(row, partner, command.pool.fiat(), &FIAT)?;
-        self.add_account(row, partner, command.pool.crypto(), &CRYPTO)?;
+        self.add_account(row, partner, command.pool.fiat(), FIAT)?;
+        self.add_account(row, partner, command.pool.crypto(), CRYPTO)?;
         let commitment = Columns::new("commitments", row);
         if let Some(total) = commitment.opt_integer("committed")? {
             let place = (partner.clone(), command.pool.fiat());
@@ -177,50 +185,45 @@ impl Loaded {
         row: &PgRow,
         partner: &PartnerId,
         asset: Asset,
-        (available, sequence): &(&'static str, &'static str),
+        columns: (&'static str, &'static str),
     ) -> Result<(), StoreError> {
         let row = Columns::new("accounts", row);
-        let Some(units) = row.opt_integer(available)? else {
-            return Ok(());
-        };
-        let place = (partner.clone(), asset);
-        let account = Account {
-            available: Amount::from_units(units, asset).ok_or_else(|| row.bad(available))?,
-            sequence: row.integer(sequence)?,
-        };
-        self.sequences.insert(place.clone(), account.sequence);
-        self.books.accounts.insert(place, account);
+        if let Some(account) = opt_account(&row, asset, columns)? {
+            let place = (partner.clone(), asset);
+            self.sequences.insert(place.clone(), account.sequence);
+            self.books.accounts.insert(place, account);
+        }
         Ok(())
     }
 
-    /// The running total, moved to the present window with what has left it or come back to it.
+    /// The running total. That of a partner with a cap moves towards the window, by a bounded number of trades.
     fn add_velocity(&mut self, row: &PgRow, partner: &PartnerId) -> Result<(), StoreError> {
         let row = Columns::new("velocity", row);
-        let Some(total) = row.opt_text("total")? else {
+        let Some(total) = opt_velocity(&row)? else {
             return Ok(());
         };
-        let total = Velocity {
-            total: total.parse().map_err(|_| row.bad("total"))?,
-            floor: row.instant("floor")?,
+        let total = if row.flag("forget")? {
+            let crossed = Crossed {
+                notionals: row.get::<Option<Vec<i64>>>("crossed")?.unwrap_or_default(),
+                reached: row.opt_instant("reached")?,
+            };
+            if crossed != Crossed::default() {
+                self.slid.insert(partner.clone());
+            }
+            let cutoff = velocity::cutoff(self.now, self.books.window);
+            total.forgotten(cutoff, &crossed)
+        } else {
+            total
         };
-        let crossed = row.get::<Option<Vec<i64>>>("crossed")?.unwrap_or_default();
-        if !crossed.is_empty() {
-            self.slid.insert(partner.clone());
-        }
-        let cutoff = velocity::cutoff(self.now, self.books.window);
-        let total = total.slide(cutoff, &crossed);
         self.books.velocity.insert(partner.clone(), total);
         Ok(())
     }
 }
 
-const FIAT: (&str, &str) = ("fiat_available", "fiat_sequence");
-const CRYPTO: (&str, &str) = ("crypto_available", "crypto_sequence");
-
 /// The trades of the quotes that have one: the consumed ones. Repeats are rare, and alone pay for
 /// this exchange.
 async fn existing(
-    conn: &mut PgConnection,
+    conn: &mut Conn,
     mode: Mode,
     books: &Books,
 ) -> Result<BTreeMap<(PartnerId, QuoteId), Trade>, StoreError> {
@@ -255,12 +258,13 @@ async fn existing(
 /// keep it from reading a table whole, once for all commands.
 pub(crate) const READ: &str = "WITH commands AS MATERIALIZED (
          SELECT $1::text AS mode, c.*
-         FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[])
-              WITH ORDINALITY AS c (partner, quote, route, key, fiat_asset, crypto_asset, first, place)
+         FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[],
+                     $12::boolean[])
+              WITH ORDINALITY AS c (partner, quote, route, key, fiat_asset, crypto_asset, first, forget, place)
      ), asked AS MATERIALIZED (
-         SELECT c.mode, c.place, c.partner, c.route, c.key, c.fiat_asset, c.crypto_asset, c.first,
+         SELECT c.mode, c.place, c.partner, c.route, c.key, c.fiat_asset, c.crypto_asset, c.first, c.forget,
                 q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
-                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at
+                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at, q.mid
          FROM commands AS c
          LEFT JOIN quotes AS q ON q.mode = c.mode AND q.partner_id = c.partner AND q.id = c.quote
      ), clock AS MATERIALIZED (
@@ -269,14 +273,16 @@ pub(crate) const READ: &str = "WITH commands AS MATERIALIZED (
      ), moment AS MATERIALIZED (
          SELECT base, greatest(base, newest, $10::bigint) AS now FROM clock
      )
-     SELECT m.base, m.now, a.*, i.fingerprint, i.created_at AS answered_at,
+     SELECT m.base, m.now, a.*, i.fingerprint, i.answered_until,
             f.available AS fiat_available, f.sequence AS fiat_sequence,
             y.available AS crypto_available, y.sequence AS crypto_sequence,
-            o.total AS committed, v.total, v.floor, w.crossed
+            o.total AS committed, v.total, v.floor, r.reached, w.crossed
      FROM asked AS a
      CROSS JOIN moment AS m
      LEFT JOIN LATERAL (
-         SELECT k.fingerprint, k.created_at FROM idempotency_keys AS k
+         SELECT k.fingerprint,
+                CASE WHEN k.expires_at > k.created_at THEN k.expires_at ELSE k.created_at + 86400000 END AS answered_until
+         FROM idempotency_keys AS k
          WHERE k.mode = a.mode AND k.partner_id = a.partner AND k.route = a.route AND k.key = a.key
          LIMIT 1
      ) AS i ON true
@@ -289,11 +295,17 @@ pub(crate) const READ: &str = "WITH commands AS MATERIALIZED (
      ) AS o ON true
      LEFT JOIN velocity AS v ON a.first AND v.mode = a.mode AND v.partner_id = a.partner
      LEFT JOIN LATERAL (
+         SELECT t.created_at AS reached FROM trades AS t
+         WHERE a.forget AND t.mode = a.mode AND t.partner_id = a.partner
+           AND t.created_at > v.floor AND t.created_at <= m.now - $11
+         ORDER BY t.created_at LIMIT 1 OFFSET $13
+     ) AS r ON true
+     LEFT JOIN LATERAL (
          SELECT array_agg(t.notional) AS crossed FROM trades AS t
-         WHERE a.first AND t.mode = a.mode AND t.partner_id = a.partner
-           AND t.created_at > least(v.floor, m.now - $11) AND t.created_at <= greatest(v.floor, m.now - $11)
+         WHERE a.forget AND t.mode = a.mode AND t.partner_id = a.partner
+           AND t.created_at > v.floor AND t.created_at <= coalesce(r.reached, m.now - $11)
            AND t.status NOT IN ('released', 'failed')
-     ) AS w ON v.floor IS NOT NULL";
+     ) AS w ON true";
 
 pub(crate) const TRADES: &str =
     "WITH asked AS MATERIALIZED (
@@ -301,6 +313,7 @@ pub(crate) const TRADES: &str =
      )
      SELECT t.partner_id, t.id, t.quote_id, t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps,
             t.fee_bps, t.notional, t.dest_address, t.dest_network, t.reserved, t.status, t.created_at, t.settled_at,
-            t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until
+            t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until, t.engine,
+            t.mid, t.fill_rate
      FROM asked AS j
      JOIN trades AS t ON t.mode = j.mode AND t.partner_id = j.partner_id AND t.quote_id = j.quote_id";

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::conn::Conn;
 use kernel::{Asset, StoreError};
 use partner_core::PartnerId;
 use partner_core::idempotency::Scope;
 use pools_core::books::Opened;
+use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::velocity::Velocity;
-use sqlx::PgConnection;
 use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 use sqlx::types::Uuid;
@@ -21,11 +22,7 @@ use crate::row::{Columns, key};
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
 impl Lane {
-    pub(super) async fn write(
-        self,
-        conn: &mut PgConnection,
-        loaded: &Loaded,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn write(self, conn: &mut Conn, loaded: &Loaded) -> Result<(), StoreError> {
         let trades = Trades::of(&loaded.books.opened);
         let answers = Answers::of(&loaded.books.opened);
         let entries = Entries::of(&loaded.books.opened);
@@ -46,10 +43,11 @@ impl Lane {
         let query = sqlx::query(WRITE)
             .bind(self.mode.as_str())
             .bind(self.now.millis())
-            .bind(self.expired.millis())
             .bind(books.into_iter().collect::<Vec<_>>());
+        let (trades, engines) = trades.and_engines();
         let query = entries.bind(answers.bind(trades.bind(query)));
         let query = commitments.bind(totals.bind(accounts.bind(query)));
+        let query = query.bind(engines);
         let row = query.fetch_one(conn).await.map_err(errors::statement)?;
         let row = Columns::new("books", &row);
         for (table, rows) in expected {
@@ -69,6 +67,7 @@ struct Trades<'o> {
     quotes: Vec<Uuid>,
     ids: Vec<Uuid>,
     reserved: Vec<Option<i64>>,
+    engines: Vec<Option<&'o str>>,
 }
 
 impl<'o> Trades<'o> {
@@ -80,8 +79,16 @@ impl<'o> Trades<'o> {
             columns.ids.push(key(one.trade.id));
             let reserved = one.trade.reserved.map(|amount| amount.units());
             columns.reserved.push(reserved);
+            let engine = one.trade.engine.as_ref();
+            columns.engines.push(engine.map(EngineName::as_str));
         }
         columns
+    }
+
+    /// The engines, which the statement takes last.
+    fn and_engines(mut self) -> (Self, Vec<Option<&'o str>>) {
+        let engines = std::mem::take(&mut self.engines);
+        (self, engines)
     }
 
     fn bind(self, query: Statement<'o>) -> Statement<'o> {
@@ -101,6 +108,7 @@ struct Answers<'o> {
     keys: Vec<&'o str>,
     fingerprints: Vec<&'o [u8]>,
     trades: Vec<Uuid>,
+    until: Vec<i64>,
 }
 
 impl<'o> Answers<'o> {
@@ -111,7 +119,10 @@ impl<'o> Answers<'o> {
             columns.partners.push(one.partner.as_str());
             columns.routes.push(scope.route.as_str());
             columns.keys.push(scope.key.as_str());
-            columns.fingerprints.push(one.fingerprint.0.as_slice());
+            columns
+                .fingerprints
+                .push(one.answered.fingerprint.0.as_slice());
+            columns.until.push(one.answered.expires_at.millis());
             columns.trades.push(key(one.trade.id));
         }
         columns
@@ -124,6 +135,7 @@ impl<'o> Answers<'o> {
             .bind(self.keys)
             .bind(self.fingerprints)
             .bind(self.trades)
+            .bind(self.until)
     }
 }
 
@@ -296,25 +308,28 @@ impl<'o> Commitments<'o> {
 /// The mode is said of each row that is looked for, as in the lane's read.
 pub(crate) const WRITE: &str = "WITH executed AS MATERIALIZED (
          SELECT $1::text AS mode, n.*
-         FROM unnest($5::text[], $6::uuid[], $7::uuid[], $8::bigint[]) AS n (partner_id, quote_id, trade_id, reserved)
+         FROM unnest($4::text[], $5::uuid[], $6::uuid[], $7::bigint[], $37::text[])
+              AS n (partner_id, quote_id, trade_id, reserved, engine)
      ), touched AS MATERIALIZED (
          SELECT $1::text AS mode, n.*
          FROM unnest($26::text[], $27::text[], $28::bigint[], $29::bigint[], $30::bigint[])
               AS n (partner_id, asset, before, available, sequence)
      ), written AS MATERIALIZED (
-         SELECT $1::text AS mode, n.* FROM unnest($4::text[]) AS n (partner_id)
+         SELECT $1::text AS mode, n.* FROM unnest($3::text[]) AS n (partner_id)
      ), consumed AS (
          UPDATE quotes AS q SET consumed_at = $2
          FROM executed AS n
          WHERE q.mode = n.mode AND q.partner_id = n.partner_id AND q.id = n.quote_id
            AND q.consumed_at IS NULL AND q.rejected_at IS NULL AND $2 < q.expires_at
          RETURNING q.partner_id, n.trade_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps,
-                   q.fee_bps, q.notional, q.dest_address, q.dest_network, n.reserved
+                   q.fee_bps, q.notional, q.dest_address, q.dest_network, n.reserved, n.engine, q.mid
      ), opened AS (
          INSERT INTO trades (mode, partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps,
-                             fee_bps, notional, dest_address, dest_network, reserved, status, created_at)
+                             fee_bps, notional, dest_address, dest_network, reserved, status, created_at, engine,
+                             mid)
          SELECT $1, c.partner_id, c.trade_id, c.id, c.pool, c.side, c.network, c.fiat, c.crypto, c.rate, c.spread_bps,
-                c.fee_bps, c.notional, c.dest_address, c.dest_network, c.reserved, 'reserved', $2
+                c.fee_bps, c.notional, c.dest_address, c.dest_network, c.reserved, 'reserved', $2, c.engine,
+                c.mid
          FROM consumed AS c
          RETURNING 1
      ), posted AS (
@@ -340,13 +355,16 @@ pub(crate) const WRITE: &str = "WITH executed AS MATERIALIZED (
          ON CONFLICT (mode, partner_id, asset) DO UPDATE SET total = excluded.total
          RETURNING 1
      ), answered AS (
-         INSERT INTO idempotency_keys (mode, partner_id, route, key, fingerprint, trade_id, created_at)
-         SELECT $1, n.partner_id, n.route, n.key, n.fingerprint, n.trade_id, $2
-         FROM unnest($9::text[], $10::text[], $11::text[], $12::bytea[], $13::uuid[])
-              AS n (partner_id, route, key, fingerprint, trade_id)
+         INSERT INTO idempotency_keys (mode, partner_id, route, key, fingerprint, trade_id, created_at, expires_at)
+         SELECT $1, n.partner_id, n.route, n.key, n.fingerprint, n.trade_id, $2, n.expires_at
+         FROM unnest($8::text[], $9::text[], $10::text[], $11::bytea[], $12::uuid[], $13::bigint[])
+              AS n (partner_id, route, key, fingerprint, trade_id, expires_at)
          ON CONFLICT (mode, partner_id, route, key) DO UPDATE SET
-             fingerprint = excluded.fingerprint, trade_id = excluded.trade_id, created_at = excluded.created_at
-         WHERE idempotency_keys.created_at <= $3 OR idempotency_keys.fingerprint = excluded.fingerprint
+             fingerprint = excluded.fingerprint, trade_id = excluded.trade_id, created_at = excluded.created_at,
+             expires_at = excluded.expires_at
+         WHERE CASE WHEN idempotency_keys.expires_at > idempotency_keys.created_at THEN idempotency_keys.expires_at
+               ELSE idempotency_keys.created_at + 86400000 END <= $2
+            OR idempotency_keys.fingerprint = excluded.fingerprint
          RETURNING 1
      ), kept AS (
          UPDATE books AS b SET at = $2

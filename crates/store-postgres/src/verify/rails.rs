@@ -8,6 +8,7 @@ pub(super) const INVARIANTS: Asked = &[
     ("rail-record-says-how-it-stands", SAID),
     ("event-has-its-rail-record", TOLD_OF),
     ("settled-record-completes-its-session", SETTLED),
+    ("session-has-one-payment", ONE_PAYMENT),
 ];
 
 /// A quote was consumed at the instant its one record was made, and has the record's side.
@@ -62,3 +63,15 @@ const SETTLED: &str =
                 THEN (r.status, r.ended_at) IS DISTINCT FROM ('settled', s.completed_at)
                 ELSE r.status = 'settled'
                      AND coalesce(s.completed_at, s.cancelled_at, s.expired_at, r.ended_at + 1) > r.ended_at END";
+
+/// A session has one payment in progress or settled at most, and one that has ended was ended by it.
+/// Payments from before this rule are marked.
+const ONE_PAYMENT: &str =
+    "SELECT DISTINCT s.mode || '/' || s.partner_id || ' session ' || ulid(s.id) || ' has a payment beside the one it may have'
+     FROM rail_records AS r
+     JOIN sessions AS s ON s.mode = r.mode AND s.partner_id = r.partner_id AND s.id = r.session_id
+     WHERE r.status IN ('processing', 'settled') AND NOT r.predates_rule
+       AND (s.status <> 'open' AND s.transaction_id IS DISTINCT FROM r.transaction_id
+            OR EXISTS (SELECT 1 FROM rail_records AS other
+                       WHERE other.mode = r.mode AND other.partner_id = r.partner_id AND other.session_id = r.session_id
+                         AND other.id <> r.id AND other.status IN ('processing', 'settled') AND NOT other.predates_rule))";

@@ -7,11 +7,15 @@ use crate::fixture;
 /// Says where every table is placed.
 const PAGE: &str = include_str!("../../../../docs/scaling.md");
 /// Tables without a partner: small, hardly ever written, and to be copied to every node.
-const SHARED: [&str; 6] = [
+const SHARED: [&str; 10] = [
     "_sqlx_migrations",
     "allowed_trade_transitions",
+    "clock_jump",
     "config_version",
+    "deposit_claims",
     "installation",
+    "installation_identity",
+    "master_keys",
     "pools",
     "velocity_window",
 ];

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use kernel::{Asset, Mode, StoreError};
-use partner_core::ports::ProvisionStore as _;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::ports::{PoolsReads as _, PoolsStore as _};
 use sqlx::Connection as _;
@@ -23,7 +22,8 @@ fn eur() -> Asset {
 
 async fn with_partner() -> Postgres {
     let opened = fixture::open().await;
-    let mut tx = opened.store.provision_begin("partner").await.unwrap();
+    let provision = &store_contract::Fixture::ports(&opened).provision;
+    let mut tx = provision.provision_begin("partner").await.unwrap();
     let partner = Partner {
         id: acme().partner,
         name: "Acme".to_owned(),

@@ -15,7 +15,11 @@ mod fixture;
 #[cfg(test)]
 mod guard;
 #[cfg(test)]
+mod isolation;
+#[cfg(test)]
 mod opening;
+#[cfg(test)]
+mod outages;
 #[cfg(test)]
 mod roles;
 #[cfg(test)]

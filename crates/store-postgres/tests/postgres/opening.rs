@@ -1,19 +1,23 @@
 //! Opening: what has to be there, and what is said where it is not.
 
 use std::error::Error as _;
+use std::path::Path;
 use std::time::Duration;
 
 use kernel::StoreError;
-use partner_core::ports::Readiness as _;
-use sqlx::Connection as _;
+use partner_core::ports::{Audit as _, Readiness as _};
+use partner_core::sealing::{MasterKey, Sealer};
 use sqlx::migrate::Migrator;
-use store_contract::WINDOW;
+use sqlx::{AssertSqlSafe, Connection as _};
+use store_contract::{WINDOW, upgrades};
 use store_postgres::PostgresStore;
 
-use crate::fixture::{Database, options, run};
+use crate::fixture::{Database, options, run, with_ids};
 
 /// For what gives up by itself much sooner.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Readiness asks the server again when its last answer is older than half a second.
+const PROBE_AGE: Duration = Duration::from_millis(600);
 
 async fn refused(url: &str) -> String {
     let refused = PostgresStore::open(url, options(WINDOW, None)).await;
@@ -78,7 +82,8 @@ async fn an_older_and_a_newer_schema_are_told_apart() {
 async fn a_migration_does_not_wait_behind_a_long_reader() {
     let database = Database::bare().await;
     let (mut owner, mut reader) = (database.owner().await, database.owner().await);
-    let all = sqlx::migrate!("../../migrations/postgres");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/postgres");
+    let all = Migrator::new(folder.as_path()).await.unwrap();
     let before = all.iter().filter(|migration| migration.version < 11);
     let before = Migrator {
         migrations: before.cloned().collect::<Vec<_>>().into(),
@@ -105,4 +110,140 @@ async fn a_server_that_is_not_there_is_unavailable() {
     assert!(matches!(away, Err(StoreError::Unavailable(_))), "{away:?}");
     let nonsense = PostgresStore::open("postgres://[", options(WINDOW, None)).await;
     assert!(matches!(nonsense, Err(StoreError::Unexpected(_))));
+}
+
+// rule: base.schema-one-ahead
+#[tokio::test]
+async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
+    let database = Database::make().await;
+    let url = database.serving();
+    let mut owner = database.owner().await;
+    let opened = PostgresStore::open(&url, options(WINDOW, None)).await;
+    let store = opened.unwrap();
+    let next_release = "CREATE TABLE labels (id bigint PRIMARY KEY);
+         INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (9000, 'labels additive', TRUE, '\\x00', 0)";
+    run(&mut owner, next_release).await;
+    store.ready().await.unwrap();
+    let again = PostgresStore::open(&url, options(WINDOW, None)).await;
+    again.unwrap().ready().await.unwrap();
+    PostgresStore::migrate(&database.owning()).await.unwrap();
+    for next in [
+        "UPDATE _sqlx_migrations SET description = 'labels' WHERE version = 9000",
+        "UPDATE _sqlx_migrations SET description = 'labels additive' WHERE version = 9000;
+         INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (9001, 'names additive', TRUE, '\\x00', 0)",
+    ] {
+        run(&mut owner, next).await;
+        let said = refused(&url).await;
+        assert!(said.contains("run the newer one"), "{said}");
+        tokio::time::sleep(PROBE_AGE).await;
+        let away = store.ready().await.unwrap_err();
+        assert!(matches!(away, StoreError::Unavailable(_)), "{away:?}");
+    }
+    owner.close().await.unwrap();
+}
+
+// rule: gate.session.one-payment
+#[tokio::test]
+async fn migration_keeps_sessions_that_were_paid_more_than_once() {
+    let database = Database::bare().await;
+    let mut owner = database.owner().await;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/postgres");
+    let all = Migrator::new(folder.as_path()).await.unwrap();
+    let before = all.iter().filter(|migration| migration.version < 18);
+    let before = Migrator {
+        migrations: before.cloned().collect::<Vec<_>>().into(),
+        ..Migrator::DEFAULT
+    };
+    before.run_direct(None, &mut owner, false).await.unwrap();
+    let rows = upgrades::sessions_paid_more_than_once();
+    database.damage(&rows).await;
+    PostgresStore::migrate(&database.owning()).await.unwrap();
+    let wrong = AssertSqlSafe(with_ids(&upgrades::wrong_marks()));
+    let wrong: i64 = sqlx::query_scalar(wrong)
+        .fetch_one(&mut owner)
+        .await
+        .unwrap();
+    assert_eq!(wrong, 0);
+    run(&mut owner, "SET session_replication_role = replica").await;
+    let further = AssertSqlSafe(with_ids(&upgrades::further_payment()));
+    let further = sqlx::raw_sql(further).execute(&mut owner).await;
+    let refused = further.unwrap_err().to_string();
+    assert!(refused.contains("rail_records_session_once"), "{refused}");
+    run(&mut owner, &with_ids(&upgrades::late_settlement())).await;
+    owner.close().await.unwrap();
+}
+
+/// A database from before a deposit had one owner.
+// rule: apply.deposits-of-one-partner
+#[tokio::test]
+async fn shared_deposits_outlive_the_migration_and_are_named() {
+    let database = Database::bare().await;
+    let mut conn = database.owner().await;
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations/postgres");
+    let all = Migrator::new(files.as_path()).await.unwrap();
+    let before = all.iter().filter(|migration| migration.version < 19);
+    let before = Migrator {
+        migrations: before.cloned().collect::<Vec<_>>().into(),
+        ..Migrator::DEFAULT
+    };
+    before.run_direct(None, &mut conn, false).await.unwrap();
+    let profile = |partner: &str, reference: &str, address: &str| {
+        format!(
+            "INSERT INTO partners (mode, partner_id, name, status) VALUES ('test', '{partner}', 'P', 'active');
+             INSERT INTO pools_profiles (mode, partner_id, enabled, access, kyc, tier, allowed, balance_gate, funding_reference, terms)
+             VALUES ('test', '{partner}', false, 'active', 'pending', 't', '[]', false, '{reference}', '{address}');"
+        )
+    };
+    let terms = |address: &str| {
+        format!(
+            "{{\"EUR-USDT\":{{\"draw_fee_bps\":0,\"spread_cap_bps\":0,\"min_order_usdt\":\"1\",\"max_order_usdt\":null,\"off_ramp\":false,\"crypto_deposit_address\":{address}}}}}"
+        )
+    };
+    let evm = "0x52908400098527886E0F7030069857D2E4169EE7";
+    let (mixed, lower) = (format!("\"{evm}\""), format!("\"{}\"", evm.to_lowercase()));
+    let profiles = [
+        profile("b", "Shared", &terms(&lower)),
+        profile("a", "sharED", &terms(&mixed)),
+        profile("c", "C", &terms("null")),
+        profile("d", "D", "{}"),
+    ];
+    run(&mut conn, &profiles.concat()).await;
+    PostgresStore::migrate(&database.owning()).await.unwrap();
+    let store = PostgresStore::open(&database.owning(), options(WINDOW, None)).await;
+    let store = store.unwrap();
+    let owners: Vec<(String, String, String)> = sqlx::query_as(
+        "SELECT kind, claim, owner FROM deposit_claims WHERE mode = 'test' ORDER BY kind, claim",
+    )
+    .fetch_all(&mut conn)
+    .await
+    .unwrap();
+    conn.close().await.unwrap();
+    let row = |kind: &str, claim: &str, owner: &str| {
+        (kind.to_owned(), claim.to_owned(), owner.to_owned())
+    };
+    let expected = [
+        row("address", &evm.to_lowercase(), "a"),
+        row("reference", "C", "c"),
+        row("reference", "D", "d"),
+        row("reference", "SHARED", "a"),
+    ];
+    assert_eq!(owners, expected, "the first partner by id");
+    let sealer = Sealer::new(&MasterKey::new([7; 32]));
+    let report = store.audit(&sealer, &|_| ()).await.unwrap();
+    let found = report
+        .findings
+        .iter()
+        .find(|one| one.invariant == "deposits-have-one-owner");
+    let mut named = found.unwrap().breaches.clone();
+    named.sort();
+    let address = format!("test address {} is of partners a, b", evm.to_lowercase());
+    assert_eq!(
+        named,
+        [
+            address.as_str(),
+            "test reference SHARED is of partners a, b"
+        ]
+    );
 }

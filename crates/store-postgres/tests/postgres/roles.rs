@@ -1,31 +1,83 @@
-//! The role that serves adds to what has happened, and changes none of it.
+//! The role that serves writes what partners do; the role that operates provisions too. Neither changes what has happened.
 
 use crate::fixture;
-use sqlx::{AssertSqlSafe, Connection as _, Row as _};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 
 const PAST: [&str; 4] = ["ledger_entries", "deposits", "events", "trade_transitions"];
+/// What only the operator writes.
+const PROVISIONED: [&str; 9] = [
+    "api_keys",
+    "config_version",
+    "deposit_claims",
+    "gate_profiles",
+    "partners",
+    "pools",
+    "pools_profiles",
+    "webhook_endpoints",
+    "webhook_secrets",
+];
+const ROLES: &str = include_str!("../../../../deploy/postgres/roles.sql");
+
+async fn assert_refused(conn: &mut PgConnection, statement: &str) {
+    let refused = sqlx::raw_sql(AssertSqlSafe(statement.to_owned()))
+        .execute(conn)
+        .await;
+    let code = refused.as_ref().err().and_then(|fault| {
+        let fault = fault.as_database_error()?;
+        Some(fault.code()?.into_owned())
+    });
+    assert_eq!(code.as_deref(), Some("42501"), "{statement}: {refused:?}");
+}
 
 #[tokio::test]
 async fn the_past_is_not_changed_by_who_serves() {
     let store = fixture::open().await;
+    for role in ["penstock_serve", "penstock_operate"] {
+        let mut conn = store.database.owner().await;
+        fixture::run(&mut conn, &format!("SET ROLE {role}")).await;
+        for table in PAST {
+            for statement in [
+                format!("UPDATE {table} SET created_at = 0"),
+                format!("DELETE FROM {table}"),
+                format!("TRUNCATE {table}"),
+                format!("ALTER TABLE {table} DISABLE TRIGGER ALL"),
+                format!("DROP TABLE {table}"),
+            ] {
+                assert_refused(&mut conn, &statement).await;
+            }
+        }
+        conn.close().await.unwrap();
+    }
+}
+
+// rule: base.serving-role-provisions-nothing
+#[tokio::test]
+async fn serving_role_changes_nothing_that_the_operator_provisions() {
+    let store = fixture::open().await;
     let mut conn = store.database.owner().await;
+    // What an earlier version of the file let the services do.
+    let earlier = PROVISIONED.join(", ");
+    let earlier =
+        format!("GRANT INSERT, UPDATE, DELETE ON {earlier}, installation TO penstock_serve");
+    fixture::run(&mut conn, &earlier).await;
+    fixture::run(&mut conn, ROLES).await;
     fixture::run(&mut conn, "SET ROLE penstock_serve").await;
-    for table in PAST {
+    for table in PROVISIONED {
+        let column = if table == "config_version" {
+            "id"
+        } else {
+            "mode"
+        };
         for statement in [
-            format!("UPDATE {table} SET created_at = 0"),
+            format!("UPDATE {table} SET {column} = {column}"),
+            format!("INSERT INTO {table} SELECT * FROM {table}"),
             format!("DELETE FROM {table}"),
-            format!("TRUNCATE {table}"),
-            format!("ALTER TABLE {table} DISABLE TRIGGER ALL"),
-            format!("DROP TABLE {table}"),
         ] {
-            let refused = sqlx::raw_sql(AssertSqlSafe(statement.clone()))
-                .execute(&mut conn)
-                .await
-                .unwrap_err();
-            let code = refused.as_database_error().and_then(|fault| fault.code());
-            assert_eq!(code.as_deref(), Some("42501"), "{statement}");
+            assert_refused(&mut conn, &statement).await;
         }
     }
+    assert_refused(&mut conn, "UPDATE installation SET id = id").await;
+    assert_refused(&mut conn, "DELETE FROM installation").await;
     conn.close().await.unwrap();
 }
 
@@ -34,23 +86,33 @@ async fn the_past_is_not_changed_by_who_serves() {
 async fn every_table_is_one_the_role_has_been_told_of() {
     let store = fixture::open().await;
     let mut conn = store.database.owner().await;
-    let rows = sqlx::query(
-        "SELECT relname, has_table_privilege('penstock_serve', oid, 'SELECT') AS read,
-                has_table_privilege('penstock_serve', oid, 'INSERT') AS added,
-                has_table_privilege('penstock_serve', oid, 'UPDATE') AS changed
-         FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
-    )
-    .fetch_all(&mut conn)
-    .await
-    .unwrap();
-    assert!(rows.len() > 20);
-    let fixed = ["allowed_trade_transitions", "_sqlx_migrations"];
-    for row in rows {
-        let table: String = row.get("relname");
-        let granted: [bool; 3] = [row.get("read"), row.get("added"), row.get("changed")];
-        let served = !fixed.contains(&table.as_str());
-        let changed = served && !PAST.contains(&table.as_str());
-        assert_eq!(granted, [true, served, changed], "{table}");
+    for role in ["penstock_serve", "penstock_operate"] {
+        let rows = sqlx::query(
+            "SELECT relname, has_table_privilege($1, oid, 'SELECT') AS read,
+                    has_table_privilege($1, oid, 'INSERT') AS added,
+                    has_table_privilege($1, oid, 'UPDATE') AS changed
+             FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+        )
+        .bind(role)
+        .fetch_all(&mut conn)
+        .await
+        .unwrap();
+        assert!(rows.len() > 20);
+        for row in rows {
+            let table: String = row.get("relname");
+            let granted: [bool; 3] = [row.get("read"), row.get("added"), row.get("changed")];
+            let serves = role == "penstock_serve";
+            let expected = match table.as_str() {
+                "allowed_trade_transitions" | "_sqlx_migrations" | "installation_identity" => {
+                    [true, false, false]
+                }
+                "books" if serves => [true, false, true],
+                "installation" | "master_keys" if serves => [true, true, false],
+                table if serves && PROVISIONED.contains(&table) => [true, false, false],
+                table => [true, true, !PAST.contains(&table)],
+            };
+            assert_eq!(granted, expected, "{role}: {table}");
+        }
     }
     conn.close().await.unwrap();
 }

@@ -1,7 +1,9 @@
 //! Signed quotes and rail records: what needs a record's own arithmetic or the master key.
 
+use gate_core::signed_quote::{Installation, Issue};
 use gate_core::transaction::Transaction;
 use kernel::StoreError;
+use partner_core::Tenant;
 use partner_core::audit::Breaches;
 
 use super::{Work, named};
@@ -34,15 +36,25 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// A quote is what it was when it was signed.
+    /// A quote is what it was when it was signed, and where it was signed for.
     async fn signatures(&mut self) -> Result<(), StoreError> {
         let name = "signed-quote-is-as-it-was-signed";
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
         let walked = self.statements.walked.signed_quotes;
         self.each(name, "signed_quotes", walked, |row| {
-            let quote = signed_quotes::quote(row, row.mode()?);
-            if quote.is_ok_and(|quote| !quote.is_genuine(sealer)) {
+            let mode = row.mode()?;
+            let installation = Installation(row.text("installation")?.to_owned());
+            let tenant = Tenant {
+                mode,
+                partner: row.partner()?,
+            };
+            let issue = Issue {
+                installation: &installation,
+                tenant: &tenant,
+            };
+            let quote = signed_quotes::quote(row, mode);
+            if quote.is_ok_and(|quote| !quote.is_genuine(issue, sealer)) {
                 let quote = named(row, "signed quote")?;
                 breaches.add(|| format!("{quote} is not what was signed"));
             }

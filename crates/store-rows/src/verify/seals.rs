@@ -25,8 +25,10 @@ impl Work<'_> {
         let name = "secret-can-be-opened";
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
+        let mut older = 0;
         let walked = self.statements.walked.secrets;
         self.each(name, "webhook_secrets", walked, |row| {
+            older += u64::from(is_older(sealer, row, "sealed")?);
             if secret(sealer, row)?.is_err() {
                 let secret = named(row, "secret of endpoint")?;
                 breaches.add(|| format!("{secret} does not open"));
@@ -34,6 +36,7 @@ impl Work<'_> {
             Ok(())
         })
         .await?;
+        self.older_seals += older;
         self.found(name, breaches);
         Ok(())
     }
@@ -43,8 +46,10 @@ impl Work<'_> {
         let name = "event-body-is-of-its-event";
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
+        let mut older = 0;
         let walked = self.statements.walked.bodies;
         self.each(name, "events", walked, |row| {
+            older += u64::from(is_older(sealer, row, "body")?);
             let wrong = match body(sealer, row)? {
                 Err(SealBroken) => Some("does not open"),
                 Ok(body) if !says(row, &body)? => Some("tells of another one"),
@@ -57,6 +62,7 @@ impl Work<'_> {
             Ok(())
         })
         .await?;
+        self.older_seals += older;
         self.found(name, breaches);
         Ok(())
     }
@@ -66,8 +72,10 @@ impl Work<'_> {
         let name = "kyc-package-can-be-opened";
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
+        let mut older = 0;
         let walked = self.statements.walked.packages;
         self.each(name, "sessions", walked, |row| {
+            older += u64::from(is_older(sealer, row, "kyc_package")?);
             if package(sealer, row)?.is_err() {
                 let session = named(row, "session")?;
                 breaches.add(|| format!("{session} has a KYC package that does not open"));
@@ -75,6 +83,7 @@ impl Work<'_> {
             Ok(())
         })
         .await?;
+        self.older_seals += older;
         self.found(name, breaches);
         Ok(())
     }
@@ -84,8 +93,10 @@ impl Work<'_> {
         let name = "customer-is-what-is-sealed";
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
+        let mut older = 0;
         let walked = self.statements.walked.customers;
         self.each(name, "customers", walked, |row| {
+            older += u64::from(is_older(sealer, row, "person")?);
             let who = row.tenant()?;
             let kept = customers::customer(row, who.mode);
             let damage = kept.ok().and_then(|kept| kept.open(&who, sealer).err());
@@ -96,6 +107,7 @@ impl Work<'_> {
             Ok(())
         })
         .await?;
+        self.older_seals += older;
         self.found(name, breaches);
         Ok(())
     }
@@ -105,8 +117,10 @@ impl Work<'_> {
         let name = "answer-can-be-opened";
         let sealer = self.sealer;
         let mut breaches = Breaches::default();
+        let mut older = 0;
         let walked = self.statements.walked.answers;
         self.each(name, "answers", walked, |row| {
+            older += u64::from(is_older(sealer, row, "answer")?);
             if let Some(fault) = answer(sealer, row)?.err() {
                 let key = named(row, "key")?;
                 breaches.add(|| format!("{key}: {fault}"));
@@ -114,9 +128,14 @@ impl Work<'_> {
             Ok(())
         })
         .await?;
+        self.older_seals += older;
         self.found(name, breaches);
         Ok(())
     }
+}
+
+fn is_older(sealer: &Sealer, row: &dyn Row, column: &'static str) -> Result<bool, StoreError> {
+    Ok(!sealer.is_current(&Sealed(row.bytes(column)?.to_vec())))
 }
 
 type Opened = Result<Vec<u8>, SealBroken>;

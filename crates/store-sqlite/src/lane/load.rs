@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel::{Asset, StoreError, Timestamp};
 use partner_core::PartnerId;
 use partner_core::idempotency::Scope;
-use pools_core::books::{Answered, Books, Command};
+use pools_core::books::{Answered, Books, Command, capped};
 use pools_core::ledger::Account;
 use pools_core::quote::{Fate, Quote, QuoteId, Side};
 use pools_core::trade::Trade;
-use pools_core::velocity::{self, Velocity};
+use pools_core::velocity::{self, Crossed, Velocity};
 use sqlx::SqliteConnection;
 
 use super::Lane;
@@ -37,9 +37,12 @@ impl Lane {
     ) -> Result<Loaded, StoreError> {
         let keys = batch.iter().map(|command| command.key).collect();
         let quotes = self.quotes(conn, batch).await?;
-        let (velocity, slid) = self.velocity(inner, conn, batch).await?;
+        let access = inner.access_of(conn, self.mode, &keys).await?;
+        let cutoff = velocity::cutoff(self.now, inner.options.velocity_window);
+        let capped = capped(&access);
+        let (velocity, slid) = self.velocity(conn, batch, cutoff, &capped).await?;
         let books = Books {
-            access: inner.access_of(conn, self.mode, &keys).await?,
+            access,
             answered: self.answered(conn, batch).await?,
             trades: self.trades(conn, &quotes).await?,
             accounts: self.accounts(conn, batch).await?,
@@ -205,14 +208,14 @@ impl Lane {
             .collect()
     }
 
-    /// The running totals, moved to the present window with what has left it or come back to it.
+    /// The running totals. Those of partners with a cap move towards the window, by a bounded number of trades.
     async fn velocity(
         self,
-        inner: &Inner,
         conn: &mut SqliteConnection,
         batch: &[Command],
+        cutoff: Timestamp,
+        capped: &BTreeSet<&PartnerId>,
     ) -> Result<(BTreeMap<PartnerId, Velocity>, BTreeSet<PartnerId>), StoreError> {
-        let cutoff = velocity::cutoff(self.now, inner.options.velocity_window);
         let partners = json(&names(
             batch.iter().map(|command| &command.scope.tenant.partner),
         ))?;
@@ -222,60 +225,72 @@ impl Lane {
             .fetch_all(&mut *conn)
             .await
             .map_err(errors::statement)?;
-        let mut crossed = self.crossed(conn, &partners, cutoff).await?;
+        let mut crossed = self.crossed(conn, capped, cutoff).await?;
         let slid = crossed.keys().cloned().collect();
         let mut totals = BTreeMap::new();
         for row in &rows {
             let row = Columns::new("velocity", row);
             let (partner, total) = (row.partner()?, velocity_of(&row)?);
-            let between = crossed.remove(&partner).unwrap_or_default();
-            totals.insert(partner, total.slide(cutoff, &between));
+            let total = match crossed.remove(&partner) {
+                Some(crossed) => total.forgotten(cutoff, &crossed),
+                None if capped.contains(&partner) => total.forgotten(cutoff, &Crossed::default()),
+                None => total,
+            };
+            totals.insert(partner, total);
         }
         Ok((totals, slid))
     }
 
-    /// The notionals of the counting trades between each partner's floor and the cutoff.
+    /// The trades that capped partners' totals forget in this batch, where there are any.
     async fn crossed(
         self,
         conn: &mut SqliteConnection,
-        partners: &str,
+        capped: &BTreeSet<&PartnerId>,
         cutoff: Timestamp,
-    ) -> Result<BTreeMap<PartnerId, Vec<i64>>, StoreError> {
+    ) -> Result<BTreeMap<PartnerId, Crossed>, StoreError> {
+        if capped.is_empty() {
+            return Ok(BTreeMap::new());
+        }
         let rows = sqlx::query(CROSSED)
             .bind(self.mode.as_str())
-            .bind(partners)
+            .bind(json(&names(capped.iter().copied()))?)
             .bind(cutoff.millis())
+            .bind(velocity::BATCH_STEP.saturating_sub(1))
             .fetch_all(conn)
             .await
             .map_err(errors::statement)?;
-        let mut crossed: BTreeMap<PartnerId, Vec<i64>> = BTreeMap::new();
+        let mut crossed: BTreeMap<PartnerId, Crossed> = BTreeMap::new();
         for row in &rows {
             let row = Columns::new("trades", row);
-            crossed
-                .entry(row.partner()?)
-                .or_default()
-                .push(row.integer("notional")?);
+            let (reached, notional) = (row.opt_instant("reached")?, row.opt_integer("notional")?);
+            if reached.is_some() || notional.is_some() {
+                let one = crossed.entry(row.partner()?).or_default();
+                one.reached = reached;
+                one.notionals.extend(notional);
+            }
         }
         Ok(crossed)
     }
 }
 
 pub(crate) const ANSWERED: &str =
-    "SELECT j.key AS place, i.partner_id, i.key, i.fingerprint, i.created_at AS answered_at
+    "SELECT j.key AS place, i.partner_id, i.key, i.fingerprint,
+            CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until
      FROM json_each(?2) AS j
      CROSS JOIN idempotency_keys AS i ON i.mode = ?1 AND i.partner_id = j.value ->> 0
           AND i.route = j.value ->> 1 AND i.key = j.value ->> 2";
 
 pub(crate) const QUOTES: &str =
     "SELECT q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
-            q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at
+            q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at, q.mid
      FROM json_each(?2) AS j
      CROSS JOIN quotes AS q ON q.mode = ?1 AND q.partner_id = j.value ->> 0 AND q.id = j.value ->> 1";
 
 pub(crate) const TRADES: &str =
     "SELECT t.partner_id, t.id, t.quote_id, t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps,
             t.fee_bps, t.notional, t.dest_address, t.dest_network, t.reserved, t.status, t.created_at, t.settled_at,
-            t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until
+            t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until, t.engine,
+            t.mid, t.fill_rate
      FROM json_each(?2) AS j
      CROSS JOIN trades AS t
           ON t.mode = ?1 AND t.partner_id = j.value ->> 0 AND t.quote_id = j.value ->> 1";
@@ -294,9 +309,16 @@ pub(crate) const VELOCITY: &str = "SELECT v.partner_id, v.total, v.floor
      FROM json_each(?2) AS j
      CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value";
 
-pub(crate) const CROSSED: &str = "SELECT t.partner_id, t.notional
-     FROM json_each(?2) AS j
-     CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value
-     CROSS JOIN trades AS t ON t.mode = ?1 AND t.partner_id = v.partner_id
-          AND t.created_at > min(v.floor, ?3) AND t.created_at <= max(v.floor, ?3)
-     WHERE t.status NOT IN ('released', 'failed')";
+/// Of each partner the counting trades after its floor and up to the cutoff, up to the instant of one of them: that of the
+/// row after the first ?4. That instant is looked for once for each partner, so the statement keeps it aside.
+pub(crate) const CROSSED: &str = "WITH bounds AS MATERIALIZED (
+         SELECT v.partner_id, v.floor,
+                (SELECT t.created_at FROM trades AS t
+                 WHERE t.mode = ?1 AND t.partner_id = v.partner_id AND t.created_at > v.floor AND t.created_at <= ?3
+                 ORDER BY t.created_at LIMIT 1 OFFSET +?4) AS reached
+         FROM json_each(?2) AS j
+         CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value
+     )
+     SELECT b.partner_id, b.reached, t.notional FROM bounds AS b
+     LEFT JOIN trades AS t ON t.mode = ?1 AND t.partner_id = b.partner_id AND t.created_at > b.floor
+          AND t.created_at <= coalesce(b.reached, ?3) AND t.status NOT IN ('released', 'failed')";

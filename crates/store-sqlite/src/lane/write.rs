@@ -7,6 +7,7 @@ use kernel::planted::{self, planted};
 use kernel::{Asset, StoreError};
 use partner_core::PartnerId;
 use pools_core::books::Opened;
+use pools_core::engine::EngineName;
 use pools_core::ledger::Account;
 use pools_core::velocity::Velocity;
 use serde::Serialize;
@@ -123,7 +124,6 @@ impl Lane {
             .bind(self.mode.as_str())
             .bind(json(&rows)?)
             .bind(self.now.millis())
-            .bind(self.expired.millis())
             .execute(conn)
             .await
             .map_err(errors::statement)?
@@ -149,6 +149,7 @@ fn trade_row(opened: &Opened) -> impl Serialize {
         key(opened.trade.id),
         opened.trade.reserved.map(|amount| amount.units()),
         opened.trade.created_at.millis(),
+        opened.trade.engine.as_ref().map(EngineName::as_str),
     )
 }
 
@@ -191,9 +192,10 @@ fn answered_row(opened: &Opened) -> impl Serialize {
         opened.partner.as_str(),
         opened.scope.route.as_str(),
         opened.scope.key.as_str(),
-        hex(&opened.fingerprint.0),
+        hex(&opened.answered.fingerprint.0),
         key(opened.trade.id),
         opened.trade.created_at.millis(),
+        opened.answered.expires_at.millis(),
     )
 }
 
@@ -210,10 +212,10 @@ pub(crate) const CONSUME: &str =
 /// The terms are copied from the quote that was just consumed, inside the database.
 pub(crate) const OPEN: &str =
     "INSERT INTO trades (mode, partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps,
-                         fee_bps, notional, dest_address, dest_network, reserved, status, created_at)
+                         fee_bps, notional, dest_address, dest_network, reserved, status, created_at, engine, mid)
      SELECT q.mode, q.partner_id, j.value ->> 2, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate,
             q.spread_bps, q.fee_bps, q.notional, q.dest_address, q.dest_network, j.value ->> 3, 'reserved',
-            j.value ->> 4
+            j.value ->> 4, j.value ->> 5, q.mid
      FROM json_each(?2) AS j
      CROSS JOIN quotes AS q ON q.mode = ?1 AND q.partner_id = j.value ->> 0 AND q.id = j.value ->> 1
      WHERE q.consumed_at = ?3";
@@ -251,10 +253,14 @@ pub(crate) const TOTAL: &str = "INSERT INTO velocity (mode, partner_id, total, f
 /// Overwrites a record only where the rules let it pass: it has expired, or it is of the same
 /// request. The rules have looked already; here the row count would tell.
 pub(crate) const ANSWER: &str =
-    "INSERT INTO idempotency_keys (mode, partner_id, route, key, fingerprint, trade_id, created_at)
-     SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, unhex(j.value ->> 3), j.value ->> 4, j.value ->> 5
+    "INSERT INTO idempotency_keys (mode, partner_id, route, key, fingerprint, trade_id, created_at, expires_at)
+     SELECT ?1, j.value ->> 0, j.value ->> 1, j.value ->> 2, unhex(j.value ->> 3), j.value ->> 4, j.value ->> 5,
+            j.value ->> 6
      FROM json_each(?2) AS j
      WHERE true
      ON CONFLICT (mode, partner_id, route, key) DO UPDATE SET
-         fingerprint = excluded.fingerprint, trade_id = excluded.trade_id, created_at = excluded.created_at
-     WHERE idempotency_keys.created_at <= ?4 OR idempotency_keys.fingerprint = excluded.fingerprint";
+         fingerprint = excluded.fingerprint, trade_id = excluded.trade_id, created_at = excluded.created_at,
+         expires_at = excluded.expires_at
+     WHERE CASE WHEN idempotency_keys.expires_at > idempotency_keys.created_at THEN idempotency_keys.expires_at
+           ELSE idempotency_keys.created_at + 86400000 END <= ?3
+        OR idempotency_keys.fingerprint = excluded.fingerprint";

@@ -47,6 +47,7 @@ pub(super) const INVARIANTS: Asked = &[
     ("return-is-refunded-once", RETURN),
     ("entry-of-trade-names-its-quote", ENTRY_REFERENCE),
     ("deposit-is-its-entry", DEPOSIT),
+    ("deposits-have-one-owner", SHARED_DEPOSITS),
     ("what-may-come-back-has-room", COMMITTED),
     ("terminal-trade-has-one-event", EVENT_MISSING),
     ("event-has-its-trade", EVENT_EXTRA),
@@ -69,6 +70,20 @@ const CONSUMED_WITHOUT_TRADE: &str =
      FROM quotes AS q
      LEFT JOIN trades AS t ON t.mode = q.mode AND t.partner_id = q.partner_id AND t.quote_id = q.id
      WHERE q.consumed_at IS NOT NULL AND t.created_at IS NOT q.consumed_at";
+
+pub(super) const SHARED_DEPOSITS: &str =
+    "SELECT mode || ' ' || kind || ' ' || claim || ' is of partners ' || group_concat(partner_id, ', ' ORDER BY partner_id)
+     FROM (
+         SELECT mode, 'reference' AS kind, upper(funding_reference) AS claim, partner_id FROM pools_profiles
+         UNION
+         SELECT mode, 'address', CASE WHEN address LIKE '0x%' THEN lower(address) ELSE address END, partner_id
+         FROM (
+             SELECT p.mode, p.partner_id, json_extract(t.value, '$.crypto_deposit_address') AS address
+             FROM pools_profiles AS p, json_each(p.terms) AS t
+         ) AS terms
+         WHERE address IS NOT NULL
+     ) AS claims
+     GROUP BY mode, kind, claim HAVING count(*) > 1";
 
 const TRADE_WITHOUT_CONSUMED: &str =
     "SELECT t.mode || '/' || t.partner_id || ' trade ' || t.id || ' shares its quote, or its quote is not consumed'
@@ -94,7 +109,8 @@ const TERMS: &str =
      JOIN quotes AS q ON q.mode = t.mode AND q.partner_id = t.partner_id AND q.id = t.quote_id
      WHERE (t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps, t.fee_bps, t.notional)
            IS NOT (q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps, q.notional)
-        OR t.dest_address IS NOT q.dest_address OR t.dest_network IS NOT q.dest_network";
+        OR t.dest_address IS NOT q.dest_address OR t.dest_network IS NOT q.dest_network
+        OR t.mid IS NOT q.mid";
 
 const BPS: &str =
     "SELECT mode || '/' || partner_id || ' quote ' || id || ' has ' || spread_bps || ' and ' || fee_bps || ' bps'

@@ -31,18 +31,18 @@ pub(super) const WALKED: Walked = Walked {
          ORDER BY t.mode DESC, t.partner_id DESC, t.created_at, t.id",
     quotes:
         "SELECT mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-                dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at
+                dest_address, dest_network, created_at, expires_at, consumed_at, rejected_at, mid
          FROM quotes",
     trades:
         "SELECT mode, partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
                 dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-                returned_at, attempts, lease_token, lease_until
+                returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
          FROM trades",
     deposits: "SELECT mode, partner_id, reference AS id, asset, network FROM deposits",
     sessions:
         "SELECT mode, partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network,
                 wallet_address, user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at,
-                completed_at, cancelled_at, expired_at, transaction_id
+                completed_at, cancelled_at, expired_at, transaction_id, 0 AS payment_in_progress
          FROM sessions",
     transactions:
         "SELECT mode, partner_id, id, session_id, action, status, token, network, currency, payment_method, fiat_amount,
@@ -62,7 +62,8 @@ pub(super) const WALKED: Walked = Walked {
          JOIN sessions AS s ON s.mode = q.mode AND s.partner_id = q.partner_id AND s.id = q.session_id",
     signed_quotes:
         "SELECT mode, partner_id, id, side, currency, asset, asset_scale, network, payment_method, fiat, crypto, rate,
-                service_fee, network_fee, signature, created_at, expires_at, consumed_at
+                service_fee, network_fee, signature, created_at, expires_at, consumed_at,
+                (SELECT identity FROM installation_identity) AS installation
          FROM signed_quotes",
     rail_records:
         "SELECT r.mode, r.partner_id, r.id, r.kind, r.quote_id, r.session_id, r.transaction_id, r.instructions, r.status,
@@ -79,7 +80,7 @@ pub(super) const WALKED: Walked = Walked {
     tallies: "SELECT mode, partner_id, month AS id, month, created FROM session_tallies",
     gate_profiles:
         "SELECT mode, partner_id, '' AS id, enabled AS gate_enabled, allowed_domains, flow_sessions, kyc_trusted, rails,
-                preview_locks, live_session_quota
+                preview_locks, live_session_quota, create_session_limit
          FROM gate_profiles",
     secrets: "SELECT mode, partner_id, endpoint_id AS id, sealed FROM webhook_secrets",
     bodies: "SELECT mode, partner_id, id, service, type, object_id, body FROM events",

@@ -1,5 +1,6 @@
 //! `POST /v1/embed/bootstrap`: who gets a token, and what it says.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use acceptance::{
@@ -8,7 +9,7 @@ use acceptance::{
 };
 use gate_core::embed::{Claims, Scope};
 use kernel::{Clock, Mode};
-use partner_core::sealing::MasterKey;
+use partner_core::sealing::{DerivedKeys, MasterKey};
 use partner_core::throttle::Tier;
 use partner_core::token::TokenKey;
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ async fn with(gate: &Gate, body: &Value) -> Answer {
 
 /// What a token says now, to who has the installation's key.
 fn claims(gate: &Gate, answer: &Value) -> Option<Claims> {
-    let key = TokenKey::new(&MasterKey::new([7; 32]), "embed");
+    let key = TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32])));
     let token = answer["embed_token"].as_str().unwrap();
     let mode = gate.world().setup().mode;
     Claims::open(token, &key, mode, gate.world().clock().now())
@@ -410,29 +411,112 @@ async fn a_session_that_nobody_can_pay_is_a_neutral_answer() {
     gate.finish().await;
 }
 
-// rule: throttle.gate-routes, throttle.exact
-#[tokio::test]
-async fn bootstraps_are_counted_by_publishable_key() {
-    let gate = Gate::with(|setup| {
+fn tier(name: &'static str, limit: u32) -> Tier {
+    let per = Duration::from_secs(60);
+    Tier { name, limit, per }
+}
+
+/// A gate with these limits of a key from one network, and of a key altogether.
+async fn limited(own: u32, ceiling: u32) -> Gate {
+    Gate::with(|setup| {
         let tiers = setup.gate_tiers.as_mut().unwrap();
-        tiers.bootstrap = vec![Tier {
-            name: "short",
-            limit: 2,
-            per: Duration::from_secs(60),
-        }];
+        tiers.bootstrap = vec![tier("short", own)];
+        tiers.bootstrap_ceiling = vec![tier("medium", ceiling)];
     })
-    .await;
-    ask(&gate, call()).await.ok();
-    // What is refused behind the door counts too.
-    ask(&gate, Call::post(PATH))
+    .await
+}
+
+/// Limit, remaining and reset of a tier.
+fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
+    let number = |part: &str| answer.number(&format!("x-ratelimit-{part}-{tier}"));
+    (number("limit"), number("remaining"), number("reset"))
+}
+
+// rule: throttle.bootstrap, throttle.exact, throttle.network
+#[tokio::test]
+async fn bootstrap_counts_key_and_client_network() {
+    let gate = limited(2, 100).await;
+    let from = |address: &str| call().from(address.parse::<IpAddr>().unwrap());
+    let first = ask(&gate, from("203.0.113.1")).await;
+    assert_eq!(standing(&first, "short"), (2, 1, 60));
+    assert_eq!(standing(&first, "medium"), (100, 99, 60));
+    // A refusal for another reason than the page's origin counts like a success.
+    let wrong = from("::ffff:203.0.113.1").json(&json!({ "clientSecret": "nonsense" }));
+    ask(&gate, wrong)
         .await
-        .refused(403, "origin_not_allowed");
-    let full = ask(&gate, call()).await.refused(429, "rate_limited");
+        .refused(403, "client_secret_invalid");
+    let full = ask(&gate, from("203.0.113.1")).await;
+    let full = full.refused(429, "rate_limited");
     assert_eq!(full.number("retry-after-short"), 60);
+    assert_eq!(full.header("retry-after-medium"), None);
+    assert_eq!(standing(&full, "medium"), (100, 98, 60));
+    // Another key from this address, and this key from another address, have their own budget.
     let other = Call::post(PATH).header("origin", RIVAL_SHOP);
-    gate.send(other.bearer(RIVAL_PUBLISHABLE)).await.ok();
+    let other = other.from([203, 0, 113, 1]).bearer(RIVAL_PUBLISHABLE);
+    gate.send(other).await.ok();
+    for address in ["2001:db8:0:1::1", "2001:db8:0:1::2"] {
+        ask(&gate, from(address)).await.ok();
+    }
+    let full = ask(&gate, from("2001:db8:0:1::3")).await;
+    full.refused(429, "rate_limited");
+    ask(&gate, from("2001:db8:0:2::1")).await.ok();
     gate.world().after(60_000);
-    ask(&gate, call()).await.ok();
+    ask(&gate, from("203.0.113.1")).await.ok();
+    gate.finish().await;
+}
+
+// rule: throttle.bootstrap-foreign
+#[tokio::test]
+async fn foreign_pages_use_up_nothing_of_the_shop() {
+    let gate = limited(30, 40).await;
+    for at in 0..200_u8 {
+        // From many addresses, and again and again from that of the shop's own customer.
+        let address = if at % 2 == 0 { 1 } else { at };
+        let foreign = match at % 3 {
+            0 => Call::post(PATH).header("origin", "https://attacker.example"),
+            1 => Call::post(PATH).header("origin", "null"),
+            _ => Call::post(PATH),
+        };
+        let answer = ask(&gate, foreign.from([203, 0, 113, address])).await;
+        let code = answer["code"].as_str().unwrap_or_default().to_owned();
+        let found = (answer.status, code.as_str());
+        assert!(
+            matches!(found, (403, "origin_not_allowed") | (429, "rate_limited")),
+            "{found:?}"
+        );
+        assert_eq!(standing(&answer, "medium"), (40, 40, 60));
+    }
+    // A foreign page is limited too, for itself.
+    let foreign = Call::post(PATH).header("origin", "https://attacker.example");
+    let refused = ask(&gate, foreign.from([203, 0, 113, 1])).await;
+    refused.refused(429, "rate_limited");
+    let answer = ask(&gate, call().from([203, 0, 113, 1])).await;
+    assert_eq!(standing(&answer, "short"), (30, 29, 60));
+    answer.ok();
+    gate.finish().await;
+}
+
+// rule: throttle.bootstrap-ceiling, throttle.exact
+#[tokio::test]
+async fn customers_with_addresses_of_their_own_start_up_to_the_ceiling() {
+    let gate = limited(30, 40).await;
+    for customer in 1..=40 {
+        let answer = ask(&gate, call().from([203, 0, 113, customer])).await;
+        assert_eq!(standing(&answer, "short"), (30, 29, 60));
+        assert_eq!(standing(&answer, "medium").1, 40 - u64::from(customer));
+        answer.ok();
+    }
+    for _ in 0..3 {
+        let answer = ask(&gate, call().from([203, 0, 113, 99])).await;
+        let refused = answer.refused(429, "rate_limited");
+        assert_eq!(refused.number("retry-after-medium"), 60);
+        assert_eq!(refused.header("retry-after-short"), None);
+        assert_eq!(standing(&refused, "short"), (30, 30, 60));
+    }
+    gate.world().after(60_000);
+    let answer = ask(&gate, call().from([203, 0, 113, 99])).await;
+    assert_eq!(standing(&answer, "short"), (30, 29, 60));
+    answer.ok();
     gate.finish().await;
 }
 

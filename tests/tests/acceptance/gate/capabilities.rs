@@ -298,3 +298,35 @@ async fn capabilities_take_a_secret_key_and_write_nothing() {
     assert_eq!(gate.world().database().digest().await, before);
     gate.finish().await;
 }
+
+// rule: gate.catalogue.limits
+#[tokio::test]
+async fn assets_show_limits_in_currency_or_in_countrys() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    for (query, currency, most) in [
+        ("", "EUR", "50000.00"),
+        ("?currency=EUR", "EUR", "50000.00"),
+        ("?currency=GBP", "GBP", "45000.00"),
+        ("?currency=gbp&side=on_ramp", "GBP", "45000.00"),
+        ("?country_code=GB", "GBP", "45000.00"),
+        ("?country_code=US", "USD", "55000.00"),
+        ("?country_code=DE", "EUR", "50000.00"),
+    ] {
+        let path = format!("/v1/capabilities/assets{query}");
+        let assets = acme.get(&path).await.ok()["data"].clone();
+        let assets = assets.as_array().unwrap();
+        assert!(!assets.is_empty(), "{query}");
+        for asset in assets {
+            let limits = &asset["limits"];
+            assert_eq!(limits["currency"], currency, "{query}");
+            assert_eq!(limits["max_amount"], most, "{query}");
+        }
+    }
+    let edge = Call::get("/v1/capabilities/assets").header("cf-ipcountry", "GB");
+    let assets = acme.send(edge).await.ok();
+    assert_eq!(assets["data"][0]["limits"]["currency"], "GBP");
+    let one = acme.get("/v1/capabilities/assets/BTC").await.ok();
+    assert_eq!(one["limits"]["currency"], "EUR");
+    gate.finish().await;
+}

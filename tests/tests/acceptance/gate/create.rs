@@ -330,3 +330,24 @@ async fn each_partner_leads_back_to_its_own_pages() {
         .saying("`return_url`");
     gate.finish().await;
 }
+
+// rule: error.all-missing
+#[tokio::test]
+async fn create_names_every_missing_field() {
+    let gate = Gate::new().await;
+    let answer = gate.acme().create(&json!({}), "k").await;
+    let answer = answer.refused(400, "invalid_request");
+    assert_eq!(
+        answer["message"],
+        "`amount`, `currency` and `return_url` are required."
+    );
+    let body =
+        json!({ "amount": "100.00", "currency": "EUR", "returnUrl": format!("{SHOP}/done") });
+    let answer = gate.acme().create(&body, "k").await;
+    let answer = answer.refused(400, "invalid_request");
+    assert_eq!(
+        answer["message"],
+        "`return_url` is required. `returnUrl` is no field of this request: did you mean `return_url`?"
+    );
+    gate.finish().await;
+}

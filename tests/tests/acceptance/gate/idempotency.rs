@@ -1,6 +1,10 @@
 //! `Idempotency-Key` in the gate: the first answer again, to the byte.
 
+use std::time::Duration;
+
 use acceptance::{ACME, ACME_SECRET_2, Answer, Call, Gate, RIVAL, SHOP, session};
+use kernel::Mode;
+use partner_core::events::Service;
 use serde_json::json;
 
 const PATH: &str = "/v1/gate_sessions";
@@ -16,6 +20,35 @@ fn whole(answer: &Answer) -> (u16, Vec<(String, String)>, Vec<u8>) {
         .collect();
     headers.sort();
     (answer.status, headers, answer.bytes.to_vec())
+}
+
+/// Processes with other settings, of the other service or mode, share the database.
+// rule: idempotency.own-expiry, idempotency.gate-replay
+#[tokio::test]
+async fn stored_response_outlives_sweeps_of_other_processes() {
+    let gate = Gate::new().await;
+    let first = gate.acme().open_id("k").await;
+    let second = Duration::from_secs(1);
+    let operator = gate.world().operator();
+    for minutes in [4, 8] {
+        gate.world().after(4 * 60 * 1000);
+        for (service, mode, ttl) in [
+            (Service::Pools, Mode::Test, second),
+            (Service::Gate, Mode::Live, second),
+            (Service::Gate, Mode::Test, second),
+        ] {
+            operator.sweep_keys(service, mode, ttl).await;
+        }
+        let again = gate.acme().open_id("k").await;
+        assert_eq!(again, first, "after {minutes} minutes");
+    }
+    gate.world().after(DAY - 8 * 60 * 1000);
+    let other = gate.acme().open_id("k").await;
+    assert_ne!(other, first);
+    for id in [first, other] {
+        gate.notice(ACME, &id).await;
+    }
+    gate.finish().await;
 }
 
 // rule: idempotency.gate-required, idempotency.malformed, idempotency.any-text

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use acceptance::{ACME, Answer, Call, Gate, SHOP, session};
 use kernel::Mode;
+use partner_core::events::Service;
 use partner_core::webhooks::delivery::Ending;
 
 const PATH: &str = "/v1/gate_sessions";
@@ -131,10 +132,9 @@ async fn a_key_has_one_effect_while_its_day_ends_and_old_answers_are_swept() {
         let swept = {
             let world = gate.world().clone();
             tokio::spawn(async move {
-                world
-                    .operator()
-                    .sweep_keys(Duration::from_millis(DAY))
-                    .await
+                let day = Duration::from_millis(DAY);
+                let operator = world.operator();
+                operator.sweep_keys(Service::Gate, Mode::Test, day).await;
             })
         };
         let answers = at_once([&gate, &replica], (0..10).map(create)).await;

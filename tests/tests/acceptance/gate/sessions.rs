@@ -344,6 +344,22 @@ async fn the_modes_of_one_database_do_not_meet() {
     gate.finish().await;
 }
 
+// rule: auth.expired
+#[tokio::test]
+async fn expired_key_creates_no_session() {
+    let gate = Gate::new().await;
+    let world = gate.world();
+    let second = std::time::Duration::from_secs(1);
+    let end = kernel::Clock::now(world.clock()).plus(second);
+    let id = gate.acme().open_id("k").await;
+    world.operator().expire(acceptance::ACME_SECRET, end).await;
+    world.clock().advance(second);
+    let refused = gate.acme().create(&session(SHOP), "l").await;
+    refused.refused(403, "key_expired");
+    gate.notice(ACME, &id).await;
+    gate.finish().await;
+}
+
 // rule: gate.session.access-again
 #[tokio::test]
 async fn a_key_revoked_elsewhere_creates_nothing() {

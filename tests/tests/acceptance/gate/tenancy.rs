@@ -118,14 +118,15 @@ fn order(side: &str) -> serde_json::Value {
     json!({ "currency": "EUR", "asset": "USDT", "amount": "100", "side": side, "payment_method": "sepa" })
 }
 
-/// A signed quote, a pay-in and a pay-out of a session that stays open.
+/// A signed quote, a pay-in of a session that stays open, and a pay-out of one of its own.
 async fn railed(client: &GateClient, session: &str) -> [String; 3] {
+    let sold_for = client.open_id("sold").await;
     let id = |object: serde_json::Value| object["id"].as_str().unwrap().to_owned();
     let lock = async |key: &str, side: &str| {
         let call = Call::post("/v1/quotes").json(&order(side)).key(key);
         id(client.send(call).await.created())
     };
-    let redeem = async |rail: &str, quote: String| {
+    let redeem = async |rail: &str, quote: String, session: &str| {
         let named = json!({ "quote_id": quote, "session_id": session });
         let call = Call::post(&format!("/v1/rails/{rail}")).json(&named);
         id(client.send(call.key("rail")).await.created())
@@ -134,8 +135,8 @@ async fn railed(client: &GateClient, session: &str) -> [String; 3] {
     let bought = lock("bought", "on_ramp").await;
     let sold = lock("sold", "off_ramp").await;
     let [pay_in, pay_out] = [
-        redeem("pay_ins", bought).await,
-        redeem("pay_outs", sold).await,
+        redeem("pay_ins", bought, session).await,
+        redeem("pay_outs", sold, &sold_for).await,
     ];
     [quote, pay_in, pay_out]
 }
@@ -353,7 +354,7 @@ async fn no_request_names_the_partner_it_is_for() {
     statuses.sort_unstable();
     assert_eq!(
         statuses,
-        ["completed", "open"],
+        ["completed", "open", "open"],
         "and nothing happened to acme's"
     );
     assert_eq!(

@@ -1,5 +1,6 @@
 //! The gate's limits: its documented routes per key, everything else and refused keys per address.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use acceptance::{
@@ -29,6 +30,7 @@ fn documented(setup: &mut Setup) {
         preview: own(30),
         capabilities: own(60),
         bootstrap: own(30),
+        bootstrap_ceiling: vec![tier("medium", 6_000, 60)],
         global: vec![
             tier("short", 10, 10),
             tier("medium", 60, 60),
@@ -80,6 +82,34 @@ async fn a_route_with_a_limit_of_its_own_counts_each_key_under_it() {
         let again = gate.send(call(ACME_SECRET)).await;
         assert_eq!(standing(&again, "short"), (limit, limit - 1, 60));
     }
+    gate.finish().await;
+}
+
+// rule: throttle.create-session-of-partner, throttle.gate-routes, throttle.headers
+#[tokio::test]
+async fn partner_has_its_own_limit_of_creates() {
+    let gate = Gate::with(documented).await;
+    let own = partner_core::gate::create_session_limit("12/90s");
+    let operator = gate.world().operator();
+    operator
+        .change_gate(ACME, |gate| gate.create_session_limit = own)
+        .await;
+    let call = |key: &str| Call::post("/v1/gate_sessions").bearer(key);
+    for at in 1..=12 {
+        let answer = gate.send(call(ACME_SECRET)).await;
+        assert_eq!(standing(&answer, "short"), (12, 12 - at, 90));
+    }
+    let refused = gate.send(call(ACME_SECRET)).await;
+    let refused = refused.refused(429, "rate_limited");
+    assert_eq!(refused.number("retry-after-short"), 90);
+    // Each of the partner's keys is counted, and other partners keep the service's limit.
+    let other_key = gate.send(call(ACME_SECRET_2)).await;
+    assert_eq!(standing(&other_key, "short"), (12, 11, 90));
+    let rival = gate.send(call(RIVAL_SECRET)).await;
+    assert_eq!(standing(&rival, "short"), (10, 9, 60));
+    // Other routes are as they were.
+    let list = Call::get("/v1/gate_sessions").bearer(ACME_SECRET);
+    assert_eq!(standing(&gate.send(list).await, "short"), (60, 59, 60));
     gate.finish().await;
 }
 
@@ -240,6 +270,54 @@ async fn a_refused_create_has_no_effect_and_a_repeat_counts() {
     assert_eq!(standing(&again, "short"), (10, 9, 60));
     assert_eq!(again.created()["id"], id);
     gate.notice(ACME, &id).await;
+    gate.finish().await;
+}
+
+// rule: throttle.network, throttle.gate-global
+#[tokio::test]
+async fn addresses_of_one_ipv6_network_share_the_tiers() {
+    let gate = Gate::with(documented).await;
+    let ask = async |address: &str, forwarded: Option<&str>| {
+        let address: IpAddr = address.parse().unwrap();
+        let call = Call::get("/v1/branding").from(address);
+        let call = match forwarded {
+            Some(client) => call.header("x-forwarded-for", client),
+            None => call,
+        };
+        gate.send(call).await
+    };
+    for at in 1..=10 {
+        let answer = ask(&format!("2001:db8:0:1::{at:x}"), None).await;
+        assert_eq!(answer.status, 401);
+        assert_eq!(standing(&answer, "short"), (10, 10 - at, 10));
+    }
+    let refused = ask("2001:db8:0:1:ffff::1", None).await;
+    refused.refused(429, "rate_limited");
+    assert_eq!(ask("2001:db8:0:2::1", None).await.status, 401);
+    // IPv4 in IPv6 is IPv4.
+    assert_eq!(standing(&ask("203.0.113.1", None).await, "short").1, 9);
+    let mapped = ask("::ffff:203.0.113.1", None).await;
+    assert_eq!(standing(&mapped, "short").1, 8);
+    gate.finish().await;
+}
+
+// rule: throttle.network, throttle.client-address
+#[tokio::test]
+async fn forwarded_addresses_of_one_ipv6_network_share_the_tiers() {
+    let gate = Gate::with(|setup| {
+        documented(setup);
+        setup.proxies = vec!["10.0.0.0/8".to_owned()];
+    })
+    .await;
+    let remaining = async |client: &str| {
+        let call = Call::get("/v1/branding").from([10, 1, 2, 3]);
+        let answer = gate.send(call.header("x-forwarded-for", client)).await;
+        standing(&answer, "short").1
+    };
+    assert_eq!(remaining("2001:db8:0:1::1").await, 9);
+    assert_eq!(remaining("[2001:db8:0:1::2]:443").await, 8);
+    assert_eq!(remaining("::ffff:198.51.100.1").await, 9);
+    assert_eq!(remaining("198.51.100.1").await, 8);
     gate.finish().await;
 }
 

@@ -7,17 +7,18 @@ use std::path::Path;
 
 use kernel::{Amount, Asset, Clock, Entropy, Mode, RequestId, StoreError};
 use partner_core::events::{Service, generate_secret};
-use partner_core::key::{KeyKind, NewKey};
+use partner_core::key::{KeyKind, KeyTerms, NewKey};
 use partner_core::pools::Network;
 use partner_core::ports::ProvisionStore;
 use partner_core::provision::{Document, KeyEntry, Setting, parse_document};
-use partner_core::usecases::apply::Run;
+use partner_core::usecases::apply::{Loosening, Run};
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{Partner, Tenant, usecases::partners};
 use pools_core::usecases::credit::Credit;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
+use super::inbox::EVENTS_PORT;
 use crate::cmd::{apply, credit};
 use crate::failure::Failure;
 use crate::installation::{Installation, partner_id};
@@ -35,13 +36,21 @@ pub(super) struct Demo {
     pub(super) publishable_key: String,
     /// Of both services' endpoints.
     pub(super) webhook_secret: String,
+    /// The port of both endpoints on 127.0.0.1. Files of older versions lack it.
+    #[serde(default = "default_events_port")]
+    pub(super) events_port: u16,
+}
+
+const fn default_events_port() -> u16 {
+    EVENTS_PORT
 }
 
 impl Demo {
-    /// The credentials kept in `folder`, made there first where there are none. The second part
-    /// tells whether they are new.
+    /// Reads the credentials kept in `folder`, after making them there if the folder has none. The second part is true if
+    /// they are new.
     pub(super) fn read_or_make(
         folder: &Path,
+        events_port: u16,
         clock: &dyn Clock,
         entropy: &dyn Entropy,
     ) -> Result<(Self, bool), Failure> {
@@ -50,7 +59,7 @@ impl Demo {
         let failed = |fault: io::Error| Failure::Failed(format!("{name}: {fault}"));
         let fresh = !file.try_exists().map_err(failed)?;
         if fresh {
-            let made = Self::make(clock, entropy);
+            let made = Self::make(events_port, clock, entropy);
             let draft = folder.join(format!("demo.json.{}", RequestId::new(clock, entropy)));
             keep(&made, &draft, &file).map_err(failed)?;
         }
@@ -63,7 +72,7 @@ impl Demo {
         Ok((read, fresh))
     }
 
-    fn make(clock: &dyn Clock, entropy: &dyn Entropy) -> Self {
+    fn make(events_port: u16, clock: &dyn Clock, entropy: &dyn Entropy) -> Self {
         let key = |kind| {
             let (_, text) = NewKey::generate(kind, Mode::Test, clock.now(), entropy);
             text.expose_secret().to_owned()
@@ -73,6 +82,7 @@ impl Demo {
             secret_key: key(KeyKind::Secret),
             publishable_key: key(KeyKind::Publishable),
             webhook_secret: generate_secret(entropy).expose_secret().to_owned(),
+            events_port,
         }
     }
 
@@ -99,7 +109,7 @@ impl Demo {
             // Made by a version that had no gate.
             keep_the_gate_alone(&mut document, &known);
         }
-        apply::apply(installation, &document, Run::Commit)
+        apply::apply(installation, &document, Run::Commit, Loosening::Refuse)
             .await
             .map_err(|error| apply::failed("demo.toml", error))?;
         for credit in opening() {
@@ -114,12 +124,15 @@ impl Demo {
             mode: Mode::Test,
             allow_private: AllowPrivate::Loopback,
         };
-        let mut document = parse_document(include_str!("demo.toml"), setting)
-            .map_err(|faults| Failure::Failed(faults.to_string()))?;
+        let port = format!(":{}/", self.events_port);
+        let text = include_str!("demo.toml").replace(":9999/", &port);
+        let mut document =
+            parse_document(&text, setting).map_err(|faults| Failure::Failed(faults.to_string()))?;
         let literal = |kind, text: &str| KeyEntry {
             line: 0,
             kind,
             literal: Some(SecretString::from(text)),
+            terms: KeyTerms::default(),
         };
         for entry in &mut document.partners {
             entry.keys = vec![
@@ -147,6 +160,7 @@ fn keep_the_gate_alone(document: &mut Document, known: &Partner) {
         entry.profile = None;
         entry.terms.clear();
         entry.mentions.clear();
+        entry.deposits.clear();
         entry
             .webhooks
             .retain(|webhook| webhook.service == Service::Gate);
@@ -203,7 +217,7 @@ mod tests {
     #[test]
     fn the_built_in_document_is_whole() {
         let ports = runtime::Ports::of_machine();
-        let demo = Demo::make(&*ports.clock, &*ports.entropy);
+        let demo = Demo::make(EVENTS_PORT, &*ports.clock, &*ports.entropy);
         let document = demo.document().unwrap();
         assert_eq!(document.pools.len(), 4);
         let [entry] = document.partners.as_slice() else {

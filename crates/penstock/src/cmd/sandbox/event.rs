@@ -72,6 +72,16 @@ impl Judge<'_> {
         }
     }
 
+    /// Verifies both signatures of a delivery. Its header tells which service signed it.
+    pub(super) fn verify(self, delivery: &Delivery) -> Result<(), String> {
+        let service = if delivery.headers.contains_key("gate-signature") {
+            Service::Gate
+        } else {
+            Service::Pools
+        };
+        self.authentic(delivery, service).map(|_| ())
+    }
+
     /// The id and the body of a delivery that both signatures prove.
     fn authentic(self, delivery: &Delivery, service: Service) -> Result<(&str, Value), String> {
         let id = header(delivery, "webhook-id")?;
@@ -116,7 +126,7 @@ fn told(
         ));
     }
     Ok(format!(
-        "{kind} {id}, {} bytes, both signatures verified",
+        "{kind}: both signatures verified, {} bytes, id {id}",
         delivery.body.len()
     ))
 }
@@ -146,10 +156,38 @@ fn header<'d>(delivery: &'d Delivery, name: &str) -> Result<&'d str, String> {
     text.ok_or_else(|| format!("the delivery has no readable header {name}"))
 }
 
+/// A delivery of `event` as the services send it.
+#[cfg(test)]
+pub(super) fn signed_delivery(
+    service: Service,
+    event: &Value,
+    secret: &str,
+    now: Timestamp,
+) -> Delivery {
+    use hyper::header::{HeaderName, HeaderValue};
+
+    let body = event.to_string();
+    let message = Message {
+        service,
+        event_id: "e1",
+        body: body.as_bytes(),
+    };
+    let secret = SigningSecret::parse(secret).unwrap();
+    let signed = message.sign(&[secret], now);
+    let headers = signed.map(|(name, value)| {
+        let name = HeaderName::from_bytes(name.to_lowercase().as_bytes()).unwrap();
+        (name, HeaderValue::from_str(&value).unwrap())
+    });
+    Delivery {
+        headers: headers.into_iter().collect(),
+        body: body.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use hyper::body::Bytes;
-    use hyper::header::{HeaderName, HeaderValue};
+    use hyper::header::HeaderValue;
     use serde_json::json;
 
     use super::*;
@@ -166,26 +204,12 @@ mod tests {
     }
 
     fn delivery(secret: &str) -> Delivery {
-        signed(Service::Pools, &event_of_trade("e1", &trade()), secret)
-    }
-
-    fn signed(service: Service, event: &Value, secret: &str) -> Delivery {
-        let body = event.to_string();
-        let message = Message {
-            service,
-            event_id: "e1",
-            body: body.as_bytes(),
-        };
-        let secret = SigningSecret::parse(secret).unwrap();
-        let signed = message.sign(&[secret], now());
-        let headers = signed.map(|(name, value)| {
-            let name = HeaderName::from_bytes(name.to_lowercase().as_bytes()).unwrap();
-            (name, HeaderValue::from_str(&value).unwrap())
-        });
-        Delivery {
-            headers: headers.into_iter().collect(),
-            body: Bytes::from(body),
-        }
+        signed_delivery(
+            Service::Pools,
+            &event_of_trade("e1", &trade()),
+            secret,
+            now(),
+        )
     }
 
     fn judged(delivery: &Delivery) -> Result<String, String> {
@@ -259,7 +283,7 @@ mod tests {
     fn a_session_is_completed_only_by_its_own_event() {
         let session = json!({"id": "gs_1", "status": "completed"});
         let event = event_of_session("e1", &session, "test_tx_1", Some(&json!(1)));
-        let good = signed(Service::Gate, &event, SECRET);
+        let good = signed_delivery(Service::Gate, &event, SECRET, now());
         let secret = SigningSecret::parse(SECRET).unwrap();
         let judge = Judge {
             secret: &secret,
@@ -268,18 +292,18 @@ mod tests {
         assert!(judge.of_completed(&good, &session, "test_tx_1").is_ok());
         assert!(judge.of_completed(&good, &session, "test_tx_2").is_err());
         assert!(judge.of_trade(&good, &session).is_err(), "another header");
-        let forged = signed(Service::Gate, &event, OTHER);
+        let forged = signed_delivery(Service::Gate, &event, OTHER, now());
         let fault = judge.of_completed(&forged, &session, "test_tx_1");
         assert!(fault.unwrap_err().starts_with("Gate-Signature does not"));
         assert!(judge.of_created(&good, "gs_1").is_err(), "another type");
         let created = json!({"type": CREATED, "data": {"id": "gs_1"}});
-        let created = signed(Service::Gate, &created, SECRET);
+        let created = signed_delivery(Service::Gate, &created, SECRET, now());
         assert!(judge.of_created(&created, "gs_1").is_ok());
         assert!(judge.of_created(&created, "gs_2").is_err());
         let (kind, data) = judge.of_gate(&created).unwrap();
         assert_eq!((kind.as_str(), data), (CREATED, json!({"id": "gs_1"})));
         assert!(judge.of_gate(&forged).is_err());
-        let bare = signed(Service::Gate, &json!({"type": CREATED}), SECRET);
+        let bare = signed_delivery(Service::Gate, &json!({"type": CREATED}), SECRET, now());
         assert!(judge.of_gate(&bare).is_err(), "no object");
     }
 }

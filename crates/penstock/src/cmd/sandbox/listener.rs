@@ -3,22 +3,23 @@
 
 use std::time::Duration;
 
-use kernel::{Mode, RequestId};
+use kernel::{Amount, Asset, Mode, RequestId};
 use partner_core::Tenant;
 use partner_core::events::generate_secret;
 use partner_core::key::{KeyKind, NewKey};
 use partner_core::provision::{Setting, parse_document};
-use partner_core::usecases::apply::Run;
+use partner_core::usecases::apply::{Loosening, Run};
 use partner_core::webhooks::signing::SigningSecret;
 use partner_core::webhooks::target::AllowPrivate;
+use pools_core::usecases::credit::Credit;
 use secrecy::ExposeSecret as _;
 
-use super::buyer::Buyer;
+use super::buyer::{AMOUNT, Buyer};
 use super::client::Client;
 use super::event::{Judge, OF_A_PAY_IN, PAID_IN};
 use super::receiver::{Delivery, Receiver};
 use super::seller::{Opened, PAGES, Seller};
-use crate::cmd::apply;
+use crate::cmd::{apply, credit};
 use crate::installation::{Installation, partner_id};
 
 /// How long an event may take: an attempt at once, and the one after it.
@@ -56,6 +57,7 @@ impl Listener {
         let file = format!(
             "[[partners]]\nid = \"{name}\"\nname = \"sandbox --check\"\n\
              [partners.pools]\nenabled = true\nkyc = \"approved\"\nallowed = [\"EUR-USDT\"]\n\
+             balance_gate = true\nvelocity_cap_usdt = \"1000000\"\n\
              [partners.pools.webhook]\nurl = \"{url}\"\nsecret = \"{secret}\"\n\
              [partners.gate]\nenabled = true\nflow_sessions = true\npreview_locks = true\nrails = true\n\
              allowed_domains = [\"{PAGES}\"]\n\
@@ -64,6 +66,14 @@ impl Listener {
              [[partners.keys]]\nkind = \"publishable\"\nkey = \"{publishable_key}\"\n"
         );
         provision(installation, &file).await?;
+        let funds = Asset::fiat("EUR").and_then(|asset| Amount::parse(AMOUNT, asset).ok());
+        let credit = Credit {
+            amount: funds.ok_or("no amount to credit")?,
+            network: None,
+            reference: format!("{name}-funds"),
+        };
+        let credited = credit::credit_to(installation, partner.clone(), &credit).await;
+        credited.map_err(|failure| failure.lines().join("; "))?;
         Ok(Self {
             who: Tenant {
                 partner,
@@ -239,6 +249,6 @@ async fn provision(installation: &Installation, file: &str) -> Result<(), String
         allow_private: AllowPrivate::Loopback,
     };
     let document = parse_document(file, setting).map_err(|faults| faults.to_string())?;
-    let applied = apply::apply(installation, &document, Run::Commit).await;
+    let applied = apply::apply(installation, &document, Run::Commit, Loosening::Refuse).await;
     applied.map(|_| ()).map_err(|error| kernel::causes(&error))
 }

@@ -5,13 +5,15 @@ mod check;
 mod client;
 mod demo;
 mod event;
+mod inbox;
 mod listener;
 mod receiver;
 mod seller;
 mod tour;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gate_service::{Listening, StartFault};
@@ -20,6 +22,7 @@ use runtime::config::Database;
 use runtime::telemetry::Telemetry;
 use runtime::{Config, Ports, Runtime};
 use serde::Serialize;
+use tempfile::TempDir;
 
 use crate::arguments::Given;
 use crate::failure::Failure;
@@ -28,19 +31,49 @@ use crate::terminal::{Terminal, say};
 use check::Services;
 use client::Client;
 use demo::Demo;
+use inbox::{EVENTS_PORT, Inbox};
+use receiver::Receiver;
 
 /// What is left of 25 seconds for the store, once nothing is in flight any more.
 const CLOSE: Duration = Duration::from_secs(4);
 
-/// Where the sandbox lives, and what it is for.
+/// The folder of a sandbox that is started without --dir.
+const DEFAULT_FOLDER: &str = "penstock-data";
+
+/// The sandbox's folder and ports.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Command {
-    /// The folder of its database, master key and demo credentials.
-    #[arg(long, value_name = "DIR", default_value = "penstock-data")]
-    dir: PathBuf,
-    /// Performs the main job over HTTP, prints each step, and ends.
+    /// Folder of the database, master key and demo credentials [default: penstock-data; --check: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Port of the pools API on 127.0.0.1 [default: 4010]
+    #[arg(long, value_name = "PORT")]
+    pools_port: Option<u16>,
+    /// Port of the gate API on 127.0.0.1 [default: 4020]
+    #[arg(long, value_name = "PORT")]
+    gate_port: Option<u16>,
+    #[arg(long, hide = true)]
+    port: Option<String>,
+    /// Performs the main job over HTTP, prints each step and exits with 0 or 1
     #[arg(long)]
     check: bool,
+}
+
+impl Command {
+    /// The folder to work in. A check without --dir gets a folder that is removed with the second part.
+    fn folder(&self) -> Result<(PathBuf, Option<TempDir>), Failure> {
+        match (&self.dir, self.check) {
+            (Some(dir), _) => Ok((dir.clone(), None)),
+            (None, false) => Ok((PathBuf::from(DEFAULT_FOLDER), None)),
+            (None, true) => {
+                let made = tempfile::Builder::new().prefix("penstock-check-").tempdir();
+                let made = made.map_err(|fault| {
+                    Failure::Failed(format!("no temporary folder can be made: {fault}"))
+                })?;
+                Ok((made.path().to_owned(), Some(made)))
+            }
+        }
+    }
 }
 
 pub(crate) async fn run(
@@ -48,14 +81,20 @@ pub(crate) async fn run(
     command: Command,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let config = configuration(&given, &command, terminal)?;
+    if command.port.is_some() {
+        return Err(Failure::input(
+            "--port: the sandbox serves two APIs; use --pools-port and --gate-port",
+        ));
+    }
+    let (folder, _temporary) = command.folder()?;
+    let config = configuration(&given, &command, &folder, terminal)?;
     let mut telemetry = Telemetry::default();
     if !command.check {
         let started = runtime::telemetry::start(config.log_format, config.traces.as_ref());
         telemetry = started.map_err(|fault| vec![fault])?;
     }
     let runtime = Runtime::open(config, Ports::of_machine()).await?;
-    let ended = run_on(&runtime, &command, terminal).await;
+    let ended = run_on(&runtime, &command, &folder, terminal).await;
     runtime.shutdown.cancel();
     if tokio::time::timeout(CLOSE, runtime.close()).await.is_err() {
         tracing::warn!("Stopped before the store had closed");
@@ -67,20 +106,54 @@ pub(crate) async fn run(
 async fn run_on(
     runtime: &Runtime,
     command: &Command,
+    folder: &Path,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     let base = &runtime.base;
     let installation = Installation::on(base.clone());
-    let made = Demo::read_or_make(&command.dir, &*base.clock, &*base.entropy)?;
+    let receiver = free_receiver(command.check).await?;
+    let made = Demo::read_or_make(folder, receiver.port, &*base.clock, &*base.entropy)?;
     let (demo, fresh) = made;
     demo.settle(&installation, fresh).await?;
+    let receiver = receiver_of(&demo, receiver, terminal).await;
+    let clock = Arc::clone(&base.clock);
+    let _inbox =
+        receiver.map(|receiver| Inbox::start(receiver, &demo, clock, command.check, terminal));
     let services = Listeners::start(runtime)
         .await
-        .map_err(|fault| Failure::Failed(fault.to_string()))?;
+        .map_err(|fault| match fault {
+            StartFault::Open(fault) => fault.into(),
+            fault => Failure::Failed(fault.to_string()),
+        })?;
     if command.check {
         return checked(runtime, &installation, &demo, services, terminal).await;
     }
-    serve(runtime, command, &demo, services, terminal).await
+    serve(runtime, folder, &demo, services, terminal).await
+}
+
+/// Listens on the usual port, or on a free one if another program has it. A check leaves the usual port to the sandbox.
+async fn free_receiver(is_check: bool) -> Result<Receiver, Failure> {
+    let usual = if is_check { 0 } else { EVENTS_PORT };
+    let receiver = match Receiver::listen_on(usual).await {
+        Ok(receiver) => Ok(receiver),
+        Err(_) => Receiver::listen().await,
+    };
+    receiver.map_err(|fault| Failure::Failed(format!("no port for events can be opened: {fault}")))
+}
+
+/// The receiver of the demo partner's port, which its folder remembers. Without one, another program receives the events.
+async fn receiver_of(demo: &Demo, free: Receiver, terminal: &Terminal) -> Option<Receiver> {
+    if free.port == demo.events_port {
+        return Some(free);
+    }
+    let receiver = Receiver::listen_on(demo.events_port).await;
+    if receiver.is_err() {
+        terminal.remark(&format!(
+            "note: another program listens on port {}, so it receives the events and they are not shown here",
+            demo.events_port
+        ));
+    }
+    receiver.ok()
 }
 
 /// Both services, bound to their addresses.
@@ -104,7 +177,7 @@ impl Listeners {
 
 async fn serve(
     runtime: &Runtime,
-    command: &Command,
+    folder: &Path,
     demo: &Demo,
     services: Listeners,
     terminal: &Terminal,
@@ -117,8 +190,9 @@ async fn serve(
         gate_base_url: format!("http://{gate}/v1"),
         demo,
     };
-    let folder = command.dir.display().to_string();
-    terminal.answer(&started, || tour::text(demo, pools, gate, &folder))?;
+    let folder = folder.display().to_string();
+    let style = terminal.style();
+    terminal.answer(&started, || tour::text(demo, pools, gate, &folder, style))?;
     say(&format!("gate-service listening on http://{gate}"));
     say(&format!("pools-service listening on http://{pools}"));
     services.run().await.map_err(failed)?;
@@ -168,7 +242,12 @@ async fn checked(
 }
 
 /// The configuration of the folder's own database, in mode test and nothing else.
-fn configuration(given: &Given, command: &Command, terminal: &Terminal) -> Result<Config, Failure> {
+fn configuration(
+    given: &Given,
+    command: &Command,
+    folder: &Path,
+    terminal: &Terminal,
+) -> Result<Config, Failure> {
     let refused = || Failure::input("sandbox runs in mode test only: nothing in it is real");
     let mode = given
         .mode
@@ -190,16 +269,25 @@ fn configuration(given: &Given, command: &Command, terminal: &Terminal) -> Resul
     if given.database_url.is_some() {
         terminal.remark("warning: sandbox keeps its database in --dir; --database-url is not used");
     }
-    let folder = command.dir.to_str().filter(|folder| !folder.is_empty());
+    let folder = folder.to_str().filter(|folder| !folder.is_empty());
     let folder =
         folder.ok_or_else(|| Failure::input("--dir: expected a folder's name in UTF-8"))?;
     let mut added = vec![("DATABASE_URL", format!("sqlite://{folder}/penstock.db"))];
-    if command.check {
-        added.push(("POOLS_LISTEN", "127.0.0.1:0".to_owned()));
-        added.push(("GATE_LISTEN", "127.0.0.1:0".to_owned()));
+    let free = command.check.then_some(0);
+    for (setting, port) in [
+        ("POOLS_LISTEN", command.pools_port.or(free)),
+        ("GATE_LISTEN", command.gate_port.or(free)),
+    ] {
+        added.extend(port.map(|port| (setting, format!("127.0.0.1:{port}"))));
     }
     if std::env::var_os("PENSTOCK_LOG_FORMAT").is_none() && given.config.is_none() {
         added.push(("LOG_FORMAT", "text".to_owned()));
     }
-    Ok(runtime::Config::load(&given.sources(added))?.config)
+    let mut config = runtime::Config::load(&given.sources(added))?.config;
+    // An integration is tried out here, as often as it takes. A limit that was set stays.
+    let limited = std::env::var_os("PENSTOCK_THROTTLE_CREATE_SESSION").is_some();
+    if let Some(throttle) = config.gate_throttle.as_mut().filter(|_| !limited) {
+        throttle.create_session.clear();
+    }
+    Ok(config)
 }

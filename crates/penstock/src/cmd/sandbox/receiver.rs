@@ -27,21 +27,29 @@ pub(super) struct Delivery {
     pub(super) body: Bytes,
 }
 
-/// Listens on a free port of this machine, for as long as it lives.
+/// Listens on a port of this machine until it is dropped.
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) url: String,
+    pub(super) port: u16,
     deliveries: mpsc::Receiver<Delivery>,
     serving: JoinHandle<()>,
 }
 
 impl Receiver {
+    /// Listens on a free port.
     pub(super) async fn listen() -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        Self::listen_on(0).await
+    }
+
+    /// Listens on one port.
+    pub(super) async fn listen_on(port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let (sender, deliveries) = mpsc::channel(WAITING);
         Ok(Self {
             url: format!("http://{address}/check"),
+            port: address.port(),
             deliveries,
             serving: tokio::spawn(serve(listener, sender)),
         })

@@ -1,0 +1,386 @@
+//! The liquidity engine of a campaign, over HTTP. It keeps a book of its own and goes its own way: trades are delivered, and come back,
+//! whether or not anybody has polled. Some of its responses are lost after it acted, some repeat an earlier one, and some contradict
+//! what it said before.
+//!
+//! The fraction of an amount chooses the outcome of a trade, by the table of the sandbox.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::receiver::parse;
+use crate::{Result, time};
+
+/// A hold that is not confirmed lapses after this.
+const LAPSES_AFTER: Duration = Duration::from_secs(3);
+/// Each further step of a trade takes at most this many milliseconds.
+const LONGEST_STEP: u64 = 120;
+/// A delivery that was reported this long ago is known: the poll that heard of it has ended.
+const KNOWN_AFTER: Duration = Duration::from_millis(300);
+
+/// The outcome of a confirmed trade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Delivered,
+    Returned,
+    Failed,
+    Released,
+}
+
+/// What an amount chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Path {
+    Dry,
+    SilentDepth,
+    HoldRefused,
+    /// It is carried out; `slow` leaves the first report unanswered or in progress.
+    Ends {
+        fate: Fate,
+        slow: bool,
+    },
+}
+
+impl Path {
+    /// The path of a decimal amount, by its fraction.
+    fn of(amount: &str) -> Self {
+        let fraction = amount.split_once('.').map_or("", |(_, fraction)| fraction);
+        let ends = |fate, slow| Self::Ends { fate, slow };
+        match fraction.trim_end_matches('0') {
+            "11" => Self::Dry,
+            "12" => Self::SilentDepth,
+            "51" => Self::HoldRefused,
+            "21" | "33" => ends(Fate::Delivered, true),
+            "31" => ends(Fate::Failed, false),
+            "32" => ends(Fate::Released, false),
+            "41" => ends(Fate::Returned, false),
+            _ => ends(Fate::Delivered, false),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Trade {
+    fate: Fate,
+    held: Duration,
+    /// When it was confirmed.
+    confirmed: Option<Duration>,
+    /// How long it takes until it has its outcome, and from then until it comes back.
+    steps: (Duration, Duration),
+    released: bool,
+    lapsed: bool,
+    /// Confirmations since the one that follows the hold, less reports. A poll of a reserved trade confirms before it asks for a report; a
+    /// poll of a settled one does not.
+    unreported: i64,
+    /// When a delivery was reported first.
+    told_delivered: Option<Duration>,
+    /// The last report that was answered.
+    last: Option<Value>,
+}
+
+impl Trade {
+    fn lapse(&mut self, now: Duration) {
+        self.lapsed |= self.confirmed.is_none() && now > self.held.saturating_add(LAPSES_AFTER);
+    }
+
+    /// What is so.
+    fn status(&self, now: Duration) -> &'static str {
+        if self.released || self.lapsed {
+            return "released";
+        }
+        let Some(confirmed) = self.confirmed else {
+            return "in_progress";
+        };
+        let done = confirmed.saturating_add(self.steps.0);
+        let back = done.saturating_add(self.steps.1);
+        match self.fate {
+            _ if now < done => "in_progress",
+            Fate::Failed => "failed",
+            Fate::Released => "released",
+            Fate::Returned if now >= back => "returned",
+            Fate::Delivered | Fate::Returned => "delivered",
+        }
+    }
+}
+
+/// How often something happened that a campaign wants to have seen.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    lost: u64,
+    repeated: u64,
+    contradictions: u64,
+    lapsed_untrue: u64,
+    /// Returns that were reported although no delivery was.
+    unseen_returns: u64,
+}
+
+#[derive(Debug)]
+struct Ledger {
+    trades: BTreeMap<String, Trade>,
+    counts: Counts,
+    chance: fastrand::Rng,
+}
+
+/// Listens until the driver ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Engine {
+    address: SocketAddr,
+    ledger: Arc<Mutex<Ledger>>,
+}
+
+impl Engine {
+    pub(crate) fn start(seed: u64) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let engine = Self {
+            address: listener.local_addr()?,
+            ledger: Arc::new(Mutex::new(Ledger {
+                trades: BTreeMap::new(),
+                counts: Counts::default(),
+                chance: fastrand::Rng::with_seed(seed),
+            })),
+        };
+        let shared = engine.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let engine = shared.clone();
+                thread::spawn(move || engine.serve(stream));
+            }
+        });
+        Ok(engine)
+    }
+
+    /// The value of `PENSTOCK_ENGINE`.
+    pub(crate) fn setting(&self) -> String {
+        format!("http:http://{}", self.address)
+    }
+
+    /// What of these trades, each with its final status, contradicts the engine's book.
+    pub(crate) fn disagreements<'t>(
+        &self,
+        trades: impl Iterator<Item = (&'t str, &'t str)>,
+    ) -> Vec<String> {
+        let (now, ledger) = (time::now(), self.ledger.lock());
+        let mut found = Vec::new();
+        for (id, status) in trades {
+            let so = ledger
+                .trades
+                .get(id)
+                .map_or("unknown", |trade| trade.status(now));
+            let agrees = match status {
+                "settled" => matches!(so, "delivered" | "returned"),
+                "returned" => so == "returned",
+                "failed" | "released" => so == status,
+                _ => false,
+            };
+            if !agrees {
+                found.push(format!("{id} is {status}; the engine says {so}"));
+            }
+        }
+        found
+    }
+
+    pub(crate) fn figures(&self) -> [(&'static str, u64); 5] {
+        let counts = self.ledger.lock().counts;
+        [
+            ("engine's responses lost", counts.lost),
+            ("engine's responses repeated", counts.repeated),
+            (
+                "reports that contradicted a settlement",
+                counts.contradictions,
+            ),
+            ("holds untruly said to have lapsed", counts.lapsed_untrue),
+            ("returns of unseen deliveries", counts.unseen_returns),
+        ]
+    }
+
+    fn serve(&self, mut stream: TcpStream) {
+        // A service that is killed leaves its connections open for nobody.
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(90)));
+        let (mut buffer, mut chunk) = (Vec::new(), [0; 16 * 1024]);
+        loop {
+            if let Some((path, _, start, end)) = parse(&buffer) {
+                let body = buffer.get(start..end).unwrap_or_default();
+                let body = serde_json::from_slice(body).unwrap_or(Value::Null);
+                let Some(said) = self.ledger.lock().answer(&path, &body) else {
+                    return;
+                };
+                let said = said.to_string();
+                let length = said.len();
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
+                let whole = format!("{head}Content-Length: {length}\r\n\r\n{said}");
+                if stream.write_all(whole.as_bytes()).is_err() {
+                    return;
+                }
+                buffer.drain(..end);
+                continue;
+            }
+            match stream.read(&mut chunk) {
+                Ok(0) | Err(_) => return,
+                Ok(read) => buffer.extend_from_slice(chunk.get(..read).unwrap_or_default()),
+            }
+        }
+    }
+}
+
+impl Ledger {
+    fn percent(&mut self, share: u8) -> bool {
+        self.chance.u8(0..100) < share
+    }
+
+    /// Acts, and what is answered. `None`: the response is lost.
+    fn answer(&mut self, path: &str, body: &Value) -> Option<Value> {
+        let now = time::now();
+        let steps: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        let said = match steps.as_slice() {
+            ["v1", "depth"] => return depth(body),
+            ["v1", "trades", id, "hold"] => self.hold(id, body, now),
+            ["v1", "trades", id, "confirm"] => self.confirm(id, now),
+            ["v1", "trades", id, "release"] => self.release(id, now),
+            ["v1", "trades", id] => return self.report(id, now),
+            _ => return None,
+        };
+        self.unless_lost(said)
+    }
+
+    fn unless_lost(&mut self, said: Value) -> Option<Value> {
+        let lost = self.percent(3);
+        self.counts.lost += u64::from(lost);
+        (!lost).then_some(said)
+    }
+
+    fn hold(&mut self, id: &str, body: &Value, now: Duration) -> Value {
+        let amount = body.pointer("/order/input/amount").and_then(Value::as_str);
+        let Path::Ends { fate, slow } = Path::of(amount.unwrap_or_default()) else {
+            return json!({ "status": "refused" });
+        };
+        let mut step = || Duration::from_millis(self.chance.u64(0..LONGEST_STEP));
+        let (mut first, second) = (step(), step());
+        if slow {
+            first = first.saturating_add(Duration::from_millis(LONGEST_STEP));
+        }
+        let trade = self.trades.entry(id.to_owned()).or_insert(Trade {
+            fate,
+            held: now,
+            confirmed: None,
+            steps: (first, second),
+            released: false,
+            lapsed: false,
+            unreported: -1,
+            told_delivered: None,
+            last: None,
+        });
+        let held = if trade.released { "refused" } else { "held" };
+        json!({ "status": held })
+    }
+
+    fn confirm(&mut self, id: &str, now: Duration) -> Value {
+        let untrue = self.percent(3);
+        let Some(trade) = self.trades.get_mut(id) else {
+            return json!({ "status": "lapsed" });
+        };
+        trade.lapse(now);
+        trade.unreported += 1;
+        if trade.lapsed || trade.released {
+            return json!({ "status": "lapsed" });
+        }
+        if untrue {
+            self.counts.lapsed_untrue += 1;
+            return json!({ "status": "lapsed" });
+        }
+        trade.confirmed.get_or_insert(now);
+        json!({ "status": "confirmed" })
+    }
+
+    fn release(&mut self, id: &str, now: Duration) -> Value {
+        let trade = self.trades.entry(id.to_owned()).or_insert(Trade {
+            fate: Fate::Released,
+            held: now,
+            confirmed: None,
+            steps: (Duration::ZERO, Duration::ZERO),
+            released: true,
+            lapsed: false,
+            unreported: -1,
+            told_delivered: None,
+            last: None,
+        });
+        trade.released |= trade.confirmed.is_none();
+        json!({ "status": "released" })
+    }
+
+    fn report(&mut self, id: &str, now: Duration) -> Option<Value> {
+        let (repeats, contradicts, names_fill) =
+            (self.percent(5), self.percent(50), self.percent(50));
+        let trade = self.trades.get_mut(id)?;
+        trade.lapse(now);
+        let is_known = trade.unreported <= 0
+            && trade
+                .told_delivered
+                .is_some_and(|told| now > told.saturating_add(KNOWN_AFTER));
+        trade.unreported -= 1;
+        if is_known && contradicts {
+            self.counts.contradictions += 1;
+            let kinds = [
+                json!({ "status": "failed" }),
+                json!({ "status": "released" }),
+                json!({ "status": "delivered", "fillTxId": "another" }),
+            ];
+            return self.chance.choice(kinds);
+        }
+        let status = trade.status(now);
+        let mut said = json!({ "status": status });
+        if status == "delivered" || status == "returned" && names_fill {
+            said = json!({ "status": status, "fillTxId": format!("fill-{id}") });
+        }
+        if repeats && let Some(last) = &trade.last {
+            said.clone_from(last);
+            self.counts.repeated += 1;
+        }
+        let said = self.unless_lost(said)?;
+        let trade = self.trades.get_mut(id)?;
+        let told = said.get("status").and_then(Value::as_str);
+        if told == Some("delivered") {
+            trade.told_delivered.get_or_insert(now);
+        }
+        let is_new = trade.last.as_ref() != Some(&said);
+        if told == Some("returned") && trade.told_delivered.is_none() && is_new {
+            self.counts.unseen_returns += 1;
+        }
+        trade.last = Some(said.clone());
+        Some(said)
+    }
+}
+
+fn depth(order: &Value) -> Option<Value> {
+    let amount = order.pointer("/input/amount").and_then(Value::as_str);
+    match Path::of(amount.unwrap_or_default()) {
+        Path::SilentDepth => None,
+        Path::Dry => Some(json!({ "status": "dry" })),
+        Path::HoldRefused | Path::Ends { .. } => Some(json!({ "status": "enough" })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amount_chooses_by_its_fraction() {
+        let ends = |fate, slow| Path::Ends { fate, slow };
+        for (amount, path) in [
+            ("100", ends(Fate::Delivered, false)),
+            ("100.1", ends(Fate::Delivered, false)),
+            ("100.11", Path::Dry),
+            ("100.410", ends(Fate::Returned, false)),
+            ("100.411", ends(Fate::Delivered, false)),
+            ("100.33", ends(Fate::Delivered, true)),
+            ("7.51", Path::HoldRefused),
+        ] {
+            assert_eq!(Path::of(amount), path, "{amount}");
+        }
+    }
+}

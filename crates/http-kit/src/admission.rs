@@ -1,0 +1,228 @@
+//! Which connections are served: a bound for all clients, one for each client network, and a
+//! reserved share that answers health checks when the bounds are reached.
+//!
+//! The path of a request is known only after its head was read. So a connection over a bound takes
+//! a place of the reserved share, has a second to send its head, is answered if it asks for health,
+//! gets 503 `overloaded` if it asks for anything else, and is closed after that one answer. A
+//! connection that finds no reserved place either is turned away at once.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use partner_core::throttle::ClientNetwork;
+
+use crate::client_ip::TrustedProxies;
+
+/// How many connections a listener serves at once.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// All connections together, without the reserved share.
+    pub connections: usize,
+    /// The connections of one client network: an IPv4 address or an IPv6 /64. Trusted proxies
+    /// carry many clients and have no such bound.
+    pub per_network: usize,
+    /// Connections over a bound that are still answered if they ask for health.
+    pub reserved: usize,
+    /// The proxies that [`Self::per_network`] does not bind.
+    pub proxies: TrustedProxies,
+}
+
+/// The part of the reserved share that one client network can take.
+const RESERVED_PER_NETWORK: usize = 4;
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connections: 8192,
+            per_network: 256,
+            reserved: 128,
+            proxies: TrustedProxies::default(),
+        }
+    }
+}
+
+/// What a connection may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Everything.
+    Full,
+    /// Health only, once.
+    Health,
+}
+
+/// Hands out places to connections.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    bounds: Bounds,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: Used,
+    /// Only networks that hold a place have an entry, so the map is bounded by the places.
+    networks: HashMap<ClientNetwork, Used>,
+}
+
+/// Places in use.
+#[derive(Debug, Default, Clone, Copy)]
+struct Used {
+    full: usize,
+    reserved: usize,
+}
+
+impl Used {
+    fn of(&mut self, share: Share) -> &mut usize {
+        match share {
+            Share::Full => &mut self.full,
+            Share::Health => &mut self.reserved,
+        }
+    }
+}
+
+impl Admission {
+    pub(crate) fn new(bounds: Bounds) -> Arc<Self> {
+        Arc::new(Self {
+            bounds,
+            taken: Mutex::default(),
+        })
+    }
+
+    /// A place for a connection from this address; `None` if even the reserved share is taken.
+    pub(crate) fn admit(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let network = ClientNetwork::of(peer);
+        let bounds = &self.bounds;
+        let mut taken = self.taken.lock();
+        let (all, own) = (
+            taken.all,
+            taken.networks.get(&network).copied().unwrap_or_default(),
+        );
+        let is_bound = own.full >= bounds.per_network && !bounds.proxies.trusts(peer);
+        let share = if all.full < bounds.connections && !is_bound {
+            Share::Full
+        } else if all.reserved < bounds.reserved && own.reserved < RESERVED_PER_NETWORK {
+            Share::Health
+        } else {
+            return None;
+        };
+        *taken.all.of(share) += 1;
+        *taken.networks.entry(network).or_default().of(share) += 1;
+        Some(Place {
+            admission: Arc::clone(self),
+            network,
+            share,
+        })
+    }
+
+    fn release(&self, network: ClientNetwork, share: Share) {
+        let mut taken = self.taken.lock();
+        let all = taken.all.of(share);
+        *all = all.saturating_sub(1);
+        let Some(own) = taken.networks.get_mut(&network) else {
+            return;
+        };
+        let left = own.of(share);
+        *left = left.saturating_sub(1);
+        if own.full == 0 && own.reserved == 0 {
+            taken.networks.remove(&network);
+            let live = taken.networks.len();
+            if taken.networks.capacity() > 1024 && taken.networks.capacity() / 8 > live {
+                taken.networks.shrink_to(live.saturating_mul(2));
+            }
+        }
+    }
+}
+
+/// A connection's place, given back when this is dropped.
+pub(crate) struct Place {
+    admission: Arc<Admission>,
+    network: ClientNetwork,
+    share: Share,
+}
+
+impl Place {
+    pub(crate) const fn share(&self) -> Share {
+        self.share
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.admission.release(self.network, self.share);
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({:?})", self.share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission(connections: usize, per_network: usize, reserved: usize) -> Arc<Admission> {
+        Admission::new(Bounds {
+            connections,
+            per_network,
+            reserved,
+            proxies: TrustedProxies::new(["10.0.0.0/8".parse().unwrap()]),
+        })
+    }
+
+    fn share(admission: &Arc<Admission>, held: &mut Vec<Place>, peer: &str) -> Option<Share> {
+        let place = admission.admit(peer.parse().unwrap())?;
+        let share = place.share();
+        held.push(place);
+        Some(share)
+    }
+
+    // rule: base.connections
+    #[test]
+    fn network_over_its_bound_gets_health_only_and_others_are_served() {
+        let admission = admission(100, 2, 100);
+        let mut held = Vec::new();
+        for (peer, expected) in [
+            ("2001:db8:0:1::1", Some(Share::Full)),
+            ("2001:db8:0:1::2", Some(Share::Full)),
+            ("2001:db8:0:1::3", Some(Share::Health)),
+            ("2001:db8:0:2::1", Some(Share::Full)),
+            ("203.0.113.1", Some(Share::Full)),
+            ("::ffff:203.0.113.1", Some(Share::Full)),
+            ("203.0.113.1", Some(Share::Health)),
+        ] {
+            assert_eq!(share(&admission, &mut held, peer), expected, "{peer}");
+        }
+        for _ in 0..RESERVED_PER_NETWORK - 1 {
+            let health = share(&admission, &mut held, "203.0.113.1");
+            assert_eq!(health, Some(Share::Health));
+        }
+        assert_eq!(share(&admission, &mut held, "203.0.113.1"), None);
+        held.clear();
+        assert!(admission.taken.lock().networks.is_empty());
+        let again = share(&admission, &mut held, "203.0.113.1");
+        assert_eq!(again, Some(Share::Full));
+    }
+
+    // rule: base.connections
+    #[test]
+    fn trusted_proxies_are_bound_by_the_total_only() {
+        let admission = admission(5, 2, 1);
+        let mut held = Vec::new();
+        for _ in 0..5 {
+            let proxied = share(&admission, &mut held, "10.1.2.3");
+            assert_eq!(proxied, Some(Share::Full));
+        }
+        let over = share(&admission, &mut held, "203.0.113.1");
+        assert_eq!(over, Some(Share::Health));
+        assert_eq!(share(&admission, &mut held, "203.0.113.2"), None);
+        assert_eq!(share(&admission, &mut held, "10.1.2.3"), None);
+        held.truncate(4);
+        let freed = share(&admission, &mut held, "203.0.113.2");
+        assert_eq!(freed, Some(Share::Full));
+    }
+}

@@ -1,0 +1,308 @@
+//! What judges a caller before its handler runs: a limit by address, the key, a limit by key.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use kernel::{Mode, Timestamp};
+use partner_core::Access;
+use partner_core::key::{KeyKind, PresentedKey};
+use partner_core::throttle::{Bucket, ClientNetwork, Counted, Verdict};
+
+use super::{Caller, Class, DoorConfig, OwnPage, Wording};
+use crate::client_ip::Peer;
+use crate::credential;
+use crate::error::ApiError;
+use crate::outer::answers_are_logged;
+use crate::throttle::{Limit, Whose, rate_limited};
+
+/// What is known of a caller before anything is asked.
+pub(super) struct Arriving<'r> {
+    pub(super) key: Result<PresentedKey, ApiError>,
+    pub(super) network: ClientNetwork,
+    pub(super) headers: &'r HeaderMap,
+}
+
+impl<'r> Arriving<'r> {
+    pub(super) fn of(request: &'r Request, guard: &Guard) -> Self {
+        let peer = request.extensions().get::<Peer>();
+        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+        let (query, headers) = (request.uri().query(), request.headers());
+        Self {
+            key: credential::read(query, headers, guard.class.key_places()),
+            network: ClientNetwork::of(guard.config.proxies.client_of(peer, headers)),
+            headers,
+        }
+    }
+}
+
+/// Where the caller stands with the limit that was asked last.
+pub(super) type Standing = Option<(Limit, Verdict)>;
+
+/// Why a caller is refused, and whose key it was if that is known.
+pub(super) struct Refusal {
+    pub(super) error: ApiError,
+    pub(super) key: Option<Arc<Access>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Guard {
+    pub(super) config: Arc<DoorConfig>,
+    pub(super) class: Class,
+    pub(super) limit: Option<Limit>,
+    pub(super) own_page: Option<OwnPage>,
+}
+
+impl Guard {
+    /// Says whose key it was, to the log, and to what tells browsers who may read the answer.
+    pub(super) fn name(&self, access: Arc<Access>, response: &mut Response) {
+        if self.class == Class::Publishable || answers_are_logged() {
+            response.extensions_mut().insert(Caller(access));
+        }
+    }
+
+    /// The order of the checks: a limit by address, the key, a limit by credential.
+    pub(super) async fn judge(
+        &self,
+        caller: &Arriving<'_>,
+    ) -> (Standing, Result<Arc<Access>, Refusal>) {
+        let limit = self.limit.as_ref();
+        if let Some(limit) = limit.filter(|limit| limit.whose() == Whose::Client) {
+            let bucket = bucket(limit, Counted::Network(caller.network));
+            let verdict = self.config.throttle.take(&bucket, limit.tiers()).await;
+            if !verdict.admitted() {
+                let refused = Refusal {
+                    error: rate_limited(limit, &verdict),
+                    key: None,
+                };
+                return (Some((limit.clone(), verdict)), Err(refused));
+            }
+            let judged = self.recognise(&caller.key).await;
+            return (Some((limit.clone(), verdict)), judged);
+        }
+        match self.recognise(&caller.key).await {
+            Ok(access) => {
+                let Some(limit) = limit else {
+                    return (None, Ok(access));
+                };
+                let limit = &limit.of(&access);
+                let counted = counted(limit, Some(&access), caller.network);
+                let verdict = if self.is_foreign(&access, caller.headers) {
+                    self.take_foreign(limit, counted, &access).await
+                } else {
+                    self.take(limit, counted, &access).await
+                };
+                let judged = if verdict.admitted() {
+                    Ok(access)
+                } else {
+                    Err(Refusal {
+                        error: rate_limited(limit, &verdict),
+                        key: Some(access),
+                    })
+                };
+                (Some((limit.clone(), verdict)), judged)
+            }
+            Err(refusal) if refusal.error.status() == 401 => {
+                self.count_guess(caller.network, refusal.error).await
+            }
+            Err(refusal) => {
+                let Some(limit) = limit else {
+                    return (None, Err(refusal));
+                };
+                let key = refusal.key.as_deref();
+                let limit = &key.map_or_else(|| limit.clone(), |access| limit.of(access));
+                let verdict = self.peek(limit, key, caller.network).await;
+                (Some((limit.clone(), verdict)), Err(refusal))
+            }
+        }
+    }
+
+    /// Whether a request for browsers comes from a page that is not the partner's own.
+    fn is_foreign(&self, access: &Access, headers: &HeaderMap) -> bool {
+        let own_page = self.own_page.as_ref();
+        own_page.is_some_and(|own_page| !own_page(access, headers))
+    }
+
+    /// An answer of 401 counts against the address, and is a 429 once that is full.
+    async fn count_guess(
+        &self,
+        network: ClientNetwork,
+        error: ApiError,
+    ) -> (Standing, Result<Arc<Access>, Refusal>) {
+        let stranger = |error| Err(Refusal { error, key: None });
+        let Some(limit) = &self.config.guesses else {
+            return (None, stranger(error));
+        };
+        let bucket = bucket(limit, Counted::Network(network));
+        let verdict = self.config.throttle.take(&bucket, limit.tiers()).await;
+        let error = if verdict.admitted() {
+            error
+        } else {
+            rate_limited(limit, &verdict)
+        };
+        (Some((limit.clone(), verdict)), stranger(error))
+    }
+
+    /// Mode, known key, revocation and expiry, kind of key, organisation, entitlement: in this order.
+    async fn recognise(
+        &self,
+        key: &Result<PresentedKey, ApiError>,
+    ) -> Result<Arc<Access>, Refusal> {
+        let stranger = |error| Refusal { error, key: None };
+        let key = key.as_ref().map_err(|error| stranger(error.clone()))?;
+        let DoorConfig { mode, wording, .. } = &*self.config;
+        if key.mode != *mode {
+            return Err(stranger(wrong_mode(*mode, wording)));
+        }
+        let found = self.config.directory.access_find(*mode, &key.hash).await;
+        let access = found
+            .map_err(|fault| stranger(fault.into()))?
+            .ok_or_else(|| stranger(credential::unknown()))?;
+        let now = self.config.clock.now();
+        match self.permit(&access, now) {
+            Ok(()) => {
+                self.config.directory.key_used(&access, now);
+                Ok(access)
+            }
+            Err(error) => Err(Refusal {
+                error,
+                key: Some(access),
+            }),
+        }
+    }
+
+    fn permit(&self, access: &Access, now: Timestamp) -> Result<(), ApiError> {
+        access.key_good(now)?;
+        self.permit_key(access.key.kind)?;
+        access.organization_active()?;
+        if self.class.asks_entitlement() {
+            (self.config.entitled)(access)?;
+        }
+        Ok(())
+    }
+
+    /// Does the key fit the route?
+    fn permit_key(&self, kind: KeyKind) -> Result<(), ApiError> {
+        let DoorConfig { mode, wording, .. } = &*self.config;
+        let wrong_kind = |message| Err(ApiError::forbidden(wording.wrong_kind, message));
+        match self.class.kind() {
+            Some(KeyKind::Secret) if kind == KeyKind::Publishable => {
+                wrong_kind("This route takes a secret key, not a publishable one.")
+            }
+            Some(KeyKind::Publishable) if kind == KeyKind::Secret => wrong_kind(
+                "This route takes a publishable key. A secret key must never reach a browser.",
+            ),
+            _ if self.class == Class::Sandbox && *mode == Mode::Live => Err(ApiError::forbidden(
+                wording.not_in_live,
+                "This route exists in the sandbox only; a live key cannot use it.",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts a request in the limit's own bucket and under its ceiling, or in neither if one of
+    /// them is full.
+    async fn take(&self, limit: &Limit, who: Counted, access: &Access) -> Verdict {
+        let throttle = &self.config.throttle;
+        let own = bucket(limit, who);
+        if limit.ceiling().is_empty() {
+            return throttle.take(&own, limit.tiers()).await;
+        }
+        let shared = bucket(limit, by_key(access));
+        let above = throttle.peek(&shared, limit.ceiling()).await;
+        if !above.admitted() {
+            let below = throttle.peek(&own, limit.tiers()).await;
+            return together(below, above);
+        }
+        let below = throttle.take(&own, limit.tiers()).await;
+        if !below.admitted() {
+            return together(below, above);
+        }
+        together(below, throttle.take(&shared, limit.ceiling()).await)
+    }
+
+    /// Counts a request of a foreign page apart, and shows where the ceiling stands.
+    async fn take_foreign(&self, limit: &Limit, who: Counted, access: &Access) -> Verdict {
+        let throttle = &self.config.throttle;
+        let apart = Bucket {
+            group: FOREIGN_PAGES,
+            who,
+        };
+        let below = throttle.take(&apart, limit.tiers()).await;
+        let shared = bucket(limit, by_key(access));
+        let mut above = throttle.peek(&shared, limit.ceiling()).await;
+        // A full ceiling is no reason to answer a foreign page otherwise.
+        for standing in &mut above.standings {
+            standing.exhausted = false;
+        }
+        together(below, above)
+    }
+
+    /// Where a refused caller stands, counting nothing.
+    async fn peek(&self, limit: &Limit, key: Option<&Access>, network: ClientNetwork) -> Verdict {
+        let throttle = &self.config.throttle;
+        let own = bucket(limit, counted(limit, key, network));
+        let below = throttle.peek(&own, limit.tiers()).await;
+        if limit.ceiling().is_empty() {
+            return below;
+        }
+        let shared = bucket(limit, key.map_or(Counted::Network(network), by_key));
+        together(below, throttle.peek(&shared, limit.ceiling()).await)
+    }
+}
+
+/// The group of buckets in which the requests of foreign pages are counted.
+const FOREIGN_PAGES: &str = "foreign_pages";
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("class", &self.class)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}
+
+fn bucket(limit: &Limit, who: Counted) -> Bucket {
+    Bucket {
+        group: limit.group(),
+        who,
+    }
+}
+
+fn by_key(access: &Access) -> Counted {
+    Counted::Credential(access.key.id.to_string())
+}
+
+/// Whose requests a limit counts a caller's among. A caller without a known key has a network only.
+fn counted(limit: &Limit, key: Option<&Access>, network: ClientNetwork) -> Counted {
+    match (limit.whose(), key) {
+        (Whose::Client, _) | (_, None) => Counted::Network(network),
+        (Whose::Credential, Some(access)) => by_key(access),
+        (Whose::CredentialFromClient, Some(access)) => {
+            Counted::CredentialFrom(access.key.id.to_string(), network)
+        }
+    }
+}
+
+/// The standings of a limit's own tiers, then those of its ceiling.
+fn together(mut below: Verdict, above: Verdict) -> Verdict {
+    below.standings.extend(above.standings);
+    below
+}
+
+fn wrong_mode(process: Mode, wording: &Wording) -> ApiError {
+    match process {
+        Mode::Live => ApiError::forbidden(
+            wording.test_key_on_live,
+            "This is the live environment; a test key works on the sandbox host only.",
+        ),
+        Mode::Test => ApiError::forbidden(
+            wording.live_key_on_test,
+            "This is the sandbox; a live key works on the live host only.",
+        ),
+    }
+}

@@ -1,0 +1,540 @@
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::json::Json;
+use crate::outer::finish;
+use crate::site::testing::site;
+
+const SHORT: Duration = Duration::from_millis(150);
+
+#[derive(Deserialize)]
+struct Thing {
+    name: String,
+}
+
+fn routes(done: Arc<AtomicU32>) -> Router {
+    Router::new()
+        .route("/fast", get(async || "fast"))
+        .route("/health", get(async || "alive"))
+        .route(
+            "/slow",
+            get(async move || {
+                sleep(3 * SHORT).await;
+                done.fetch_add(1, Ordering::SeqCst);
+                "slow"
+            }),
+        )
+        .route(
+            "/panic",
+            get(async || -> &'static str { panic!("deliberate") }),
+        )
+        .route(
+            "/late-panic",
+            get(async || -> &'static str {
+                sleep(Duration::from_millis(5)).await;
+                panic!("deliberate")
+            }),
+        )
+        .route("/echo", post(async |Json(thing): Json<Thing>| thing.name))
+        .route("/ignore", post(async || "ignored"))
+        .route("/big", get(async || vec![b'x'; 32 * 1024 * 1024]))
+}
+
+struct Server {
+    at: SocketAddr,
+    stop: CancellationToken,
+    /// How often `/slow` has run to its end.
+    done: Arc<AtomicU32>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+/// Listens with deadlines of [`SHORT`], except those that a test does not want to meet.
+async fn start(change: impl FnOnce(&mut Options)) -> Server {
+    let mut options = Options::new(site());
+    options.deadlines = Deadlines {
+        first_byte: 3 * SHORT,
+        header: SHORT,
+        body: SHORT,
+        idle: 4 * SHORT,
+        write: 2 * SHORT,
+        shutdown: 10 * SHORT,
+    };
+    change(&mut options);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let stop = CancellationToken::new();
+    let done = Arc::new(AtomicU32::new(0));
+    let router = finish(routes(Arc::clone(&done)), site());
+    let task = tokio::spawn(serve(listener, router, options, stop.clone()));
+    Server {
+        at,
+        stop,
+        done,
+        task,
+    }
+}
+
+async fn connect(server: &Server) -> TcpStream {
+    TcpStream::connect(server.at).await.unwrap()
+}
+
+/// Sends bytes and reads until the server closes.
+async fn exchange(server: &Server, bytes: &[u8]) -> String {
+    let mut stream = connect(server).await;
+    stream.write_all(bytes).await.unwrap();
+    read_to_end(&mut stream).await
+}
+
+async fn read_to_end(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    timeout(Duration::from_secs(5), stream.read_to_end(&mut answer))
+        .await
+        .expect("the server closes")
+        .unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+/// Reads one answer that has a length, and leaves the connection open.
+async fn read_answer(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&answer);
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length: usize = header_of(head, "content-length").parse().unwrap();
+            if body.len() >= length {
+                return text.into_owned();
+            }
+        }
+        let mut part = [0; 1024];
+        let read = stream.read(&mut part).await.unwrap();
+        assert_ne!(
+            read,
+            0,
+            "closed early: {}",
+            String::from_utf8_lossy(&answer)
+        );
+        answer.extend_from_slice(&part[..read]);
+    }
+}
+
+fn header_of<'a>(head: &'a str, name: &str) -> &'a str {
+    head.lines()
+        .filter_map(|line| line.split_once(": "))
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map_or("", |(_, value)| value)
+}
+
+fn assert_envelope(answer: &str, status: u16, code: &str) {
+    let (head, body) = answer.split_once("\r\n\r\n").expect(answer);
+    assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    let value: Value = serde_json::from_str(body).expect(answer);
+    assert_eq!(value["code"], code, "{answer}");
+    assert_eq!(value["statusCode"], status);
+    assert_eq!(value["request_id"], header_of(head, "x-request-id"));
+    assert_eq!(header_of(head, "content-length"), body.len().to_string());
+    assert_eq!(header_of(head, "content-type"), "application/json");
+}
+
+fn assert_closes(answer: &str) {
+    assert_eq!(header_of(answer, "connection"), "close", "{answer}");
+}
+
+#[tokio::test]
+async fn answers_and_keeps_the_connection() {
+    let server = start(|_| {}).await;
+    let mut stream = connect(&server).await;
+    for _ in 0..3 {
+        stream
+            .write_all(b"GET /fast HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(read_answer(&mut stream).await.ends_with("fast"));
+    }
+    let body = "{\"name\":\"abc\"}";
+    let request = format!(
+        "POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    assert!(read_answer(&mut stream).await.ends_with("abc"));
+    let chunked = b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{\"name\":\r\n6\r\n\"abc\"}\r\n0\r\n\r\n";
+    stream.write_all(chunked).await.unwrap();
+    assert!(read_answer(&mut stream).await.ends_with("abc"));
+    stream.write_all(chunked).await.unwrap();
+    assert!(read_answer(&mut stream).await.ends_with("abc"));
+}
+
+#[tokio::test]
+async fn answers_pipelined_requests_in_order() {
+    let server = start(|_| {}).await;
+    let answer = exchange(
+        &server,
+        b"GET /fast HTTP/1.1\r\n\r\nGET /slow HTTP/1.1\r\n\r\nGET /panic HTTP/1.1\r\nConnection: close\r\n\r\n",
+    )
+    .await;
+    let order: Vec<&str> = answer.matches("HTTP/1.1 ").collect();
+    assert_eq!(order.len(), 3, "{answer}");
+    assert!(answer.find("fast") < answer.find("slow"));
+    assert!(answer.find("slow") < answer.find("internal_error"));
+}
+
+#[tokio::test]
+async fn a_dripping_head_is_timed_out_with_an_envelope() {
+    let server = start(|_| {}).await;
+    let mut stream = connect(&server).await;
+    let begun = Instant::now();
+    for part in [&b"GET /fast"[..], b" HTTP/1.1\r\n", b"X: y\r\n"] {
+        stream.write_all(part).await.unwrap();
+        sleep(SHORT / 5).await;
+    }
+    let answer = read_to_end(&mut stream).await;
+    assert_envelope(&answer, 408, "request_timeout");
+    assert_closes(&answer);
+    assert!(begun.elapsed() < 3 * SHORT);
+}
+
+#[tokio::test]
+async fn an_idle_connection_outlives_the_head_deadline_and_is_closed_silently() {
+    let server = start(|_| {}).await;
+    let mut stream = connect(&server).await;
+    sleep(2 * SHORT).await;
+    stream
+        .write_all(b"GET /fast HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(read_answer(&mut stream).await.ends_with("fast"));
+    sleep(2 * SHORT).await;
+    stream
+        .write_all(b"GET /fast HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(read_answer(&mut stream).await.ends_with("fast"));
+    assert_eq!(read_to_end(&mut stream).await, "");
+}
+
+#[tokio::test]
+async fn a_slow_body_is_timed_out() {
+    let server = start(|_| {}).await;
+    let answer = exchange(
+        &server,
+        b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"na",
+    )
+    .await;
+    assert_envelope(&answer, 408, "request_timeout");
+    assert_closes(&answer);
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_refused() {
+    let server = start(|_| {}).await;
+    let mut stream = connect(&server).await;
+    stream
+        .write_all(b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+        .await
+        .unwrap();
+    stream.shutdown().await.unwrap();
+    assert_envelope(&read_to_end(&mut stream).await, 400, "invalid_request");
+    let answer = exchange(
+        &server,
+        b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    )
+    .await;
+    assert_envelope(&answer, 400, "invalid_request");
+}
+
+#[tokio::test]
+async fn a_large_body_is_refused_without_losing_the_answer() {
+    let server = start(|_| {}).await;
+    let mut request =
+        b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n"
+            .to_vec();
+    request.resize(request.len() + 900_000, b'x');
+    let answer = exchange(&server, &request).await;
+    assert_envelope(&answer, 413, "body_too_large");
+    assert_closes(&answer);
+}
+
+#[tokio::test]
+async fn a_body_that_no_handler_reads_does_no_harm() {
+    let server = start(|_| {}).await;
+    let mut stream = connect(&server).await;
+    for _ in 0..2 {
+        stream
+            .write_all(b"POST /ignore HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc")
+            .await
+            .unwrap();
+        assert!(read_answer(&mut stream).await.ends_with("ignored"));
+    }
+}
+
+#[tokio::test]
+async fn a_panic_is_an_answer() {
+    let server = start(|_| {}).await;
+    let mut stream = connect(&server).await;
+    for path in ["/panic", "/late-panic"] {
+        let request = format!("GET {path} HTTP/1.1\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        assert_envelope(&read_answer(&mut stream).await, 500, "internal_error");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_cancels_nothing() {
+    let server = start(|_| {}).await;
+    let mut stream = connect(&server).await;
+    stream
+        .write_all(b"GET /slow HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    sleep(SHORT).await;
+    drop(stream);
+    sleep(4 * SHORT).await;
+    assert_eq!(server.done.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_client_may_close_its_side_and_still_be_answered() {
+    let server = start(|_| {}).await;
+    let mut stream = connect(&server).await;
+    stream
+        .write_all(b"GET /slow HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    stream.shutdown().await.unwrap();
+    assert!(read_to_end(&mut stream).await.ends_with("slow"));
+}
+
+// rule: error.headers-too-large
+#[tokio::test]
+async fn heads_that_are_too_large_wear_the_envelope() {
+    let server = start(|_| {}).await;
+    let large = format!("GET /fast HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(17 * 1024));
+    let huge = format!(
+        "GET /fast HTTP/1.1\r\nX: {}\r\n\r\n",
+        "y".repeat(900 * 1024)
+    );
+    let path = format!("GET /{} HTTP/1.1\r\n\r\n", "y".repeat(70 * 1024));
+    let fields = |count: usize| {
+        format!(
+            "GET /fast HTTP/1.1\r\n{}Connection: close\r\n\r\n",
+            "X: y\r\n".repeat(count - 1)
+        )
+    };
+    for request in [large, huge, path, fields(101)] {
+        let answer = exchange(&server, request.as_bytes()).await;
+        assert_envelope(&answer, 431, "headers_too_large");
+        assert_closes(&answer);
+    }
+    assert!(
+        exchange(&server, fields(100).as_bytes())
+            .await
+            .ends_with("fast")
+    );
+    let fits = format!(
+        "GET /fast HTTP/1.1\r\nConnection: close\r\nX: {}\r\n\r\n",
+        "y".repeat(15 * 1024)
+    );
+    assert!(exchange(&server, fits.as_bytes()).await.ends_with("fast"));
+}
+
+#[tokio::test]
+async fn garbage_wears_the_envelope() {
+    let server = start(|_| {}).await;
+    for garbage in [
+        &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"[..],
+        b"hello\r\n\r\n",
+        b"GET /a b HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/3.7\r\n\r\n",
+        b"GET / HTTP/1.1\r\nbad header\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX : y\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"POST /echo HTTP/1.1\r\nContent-Length: 1, 2\r\n\r\n{}",
+        b"POST /echo HTTP/1.1\r\nContent-Length: -1\r\n\r\n{}",
+        b"POST /echo HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        b"POST /echo HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n{}",
+    ] {
+        let answer = exchange(&server, garbage).await;
+        assert_envelope(&answer, 400, "invalid_request");
+        assert_closes(&answer);
+    }
+    let second = exchange(&server, b"GET /fast HTTP/1.1\r\n\r\nnonsense\r\n\r\n").await;
+    let (first, second) = second.split_at(second.find("fast").unwrap() + 4);
+    assert!(first.starts_with("HTTP/1.1 200"));
+    assert_envelope(second, 400, "invalid_request");
+}
+
+#[tokio::test]
+async fn a_length_stated_twice_is_refused_and_nothing_is_smuggled() {
+    let server = start(|_| {}).await;
+    for request in [
+        "POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /fast HTTP/1.1\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\ncontent-length: 40\r\n\r\n0\r\n\r\nGET /fast HTTP/1.1\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
+    ] {
+        let answer = exchange(&server, request.as_bytes()).await;
+        assert_envelope(&answer, 400, "invalid_request");
+        assert_closes(&answer);
+    }
+    let answer = exchange(
+        &server,
+        b"GET /fast HTTP/1.1\r\n\r\nPOST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 0\r\n\r\n0\r\n\r\n",
+    )
+    .await;
+    assert!(answer.contains("HTTP/1.1 400 "), "{answer}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_read_is_given_up() {
+    let server = start(|_| {}).await;
+    let mut stream = connect(&server).await;
+    stream
+        .write_all(b"GET /big HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    sleep(6 * SHORT).await;
+    let mut answer = Vec::new();
+    let end = timeout(Duration::from_secs(5), stream.read_to_end(&mut answer))
+        .await
+        .unwrap();
+    assert!(end.is_err() || answer.len() < 32 * 1024 * 1024);
+}
+
+#[tokio::test]
+async fn stops_in_order() {
+    let server = start(|_| {}).await;
+    let idle = connect(&server).await;
+    let mut busy = connect(&server).await;
+    busy.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut gone = connect(&server).await;
+    gone.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
+    sleep(SHORT).await;
+    drop(gone);
+    server.stop.cancel();
+    let answer = read_to_end(&mut busy).await;
+    assert!(answer.ends_with("slow"), "{answer}");
+    server.task.await.unwrap().unwrap();
+    assert_eq!(server.done.load(Ordering::SeqCst), 2);
+    drop(idle);
+    assert!(TcpStream::connect(server.at).await.is_err());
+}
+
+#[tokio::test]
+async fn shutdown_does_not_wait_longer_than_its_grace() {
+    let server = start(|options| options.deadlines.shutdown = SHORT).await;
+    let mut busy = connect(&server).await;
+    busy.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
+    sleep(SHORT / 3).await;
+    let begun = Instant::now();
+    server.stop.cancel();
+    server.task.await.unwrap().unwrap();
+    assert!(begun.elapsed() < 2 * SHORT);
+}
+
+const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\n\r\n";
+
+/// A connection that is served, as its first answer shows.
+async fn served(server: &Server) -> TcpStream {
+    let mut stream = connect(server).await;
+    stream
+        .write_all(b"GET /fast HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(read_answer(&mut stream).await.ends_with("fast"));
+    stream
+}
+
+#[tokio::test]
+async fn connections_are_bounded() {
+    let server = start(|options| options.bounds.connections = 1).await;
+    let first = served(&server).await;
+    let answer = exchange(&server, b"GET /fast HTTP/1.1\r\n\r\n").await;
+    assert_envelope(&answer, 503, "overloaded");
+    assert_closes(&answer);
+    drop(first);
+    sleep(SHORT).await;
+    served(&server).await;
+}
+
+// rule: health.reserved, base.connections
+#[tokio::test]
+async fn connection_over_a_bound_is_served_health_only() {
+    let server = start(|options| options.bounds.per_network = 1).await;
+    let mut first = served(&server).await;
+    for _ in 0..10 {
+        let answer = exchange(&server, HEALTH).await;
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(answer.ends_with("alive"), "{answer}");
+        assert_closes(&answer);
+    }
+    // The second request of such a connection is not read.
+    let twice = [HEALTH, b"GET /fast HTTP/1.1\r\n\r\n"].concat();
+    assert!(exchange(&server, &twice).await.ends_with("alive"));
+    let post =
+        b"POST /echo HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    assert_envelope(&exchange(&server, post).await, 503, "overloaded");
+    first.write_all(HEALTH).await.unwrap();
+    assert!(read_answer(&mut first).await.ends_with("alive"));
+}
+
+#[tokio::test]
+async fn connection_without_any_place_is_turned_away() {
+    let server = start(|options| {
+        options.bounds.per_network = 1;
+        options.bounds.reserved = 0;
+    })
+    .await;
+    let first = served(&server).await;
+    let begun = Instant::now();
+    for _ in 0..3 {
+        let answer = exchange(&server, HEALTH).await;
+        assert_envelope(&answer, 503, "overloaded");
+        assert_closes(&answer);
+    }
+    assert!(begun.elapsed() < 10 * SHORT);
+    drop(first);
+}
+
+// rule: base.deadlines
+#[tokio::test]
+async fn silent_connection_ends_at_the_first_byte_deadline() {
+    let server = start(|options| options.deadlines.idle = 100 * SHORT).await;
+    let mut silent = connect(&server).await;
+    let begun = Instant::now();
+    assert_eq!(read_to_end(&mut silent).await, "");
+    assert!((2 * SHORT..10 * SHORT).contains(&begun.elapsed()));
+    // After the first answer a connection may idle for longer.
+    let mut known = served(&server).await;
+    sleep(4 * SHORT).await;
+    known.write_all(HEALTH).await.unwrap();
+    assert!(read_answer(&mut known).await.ends_with("alive"));
+}
+
+// rule: base.connections
+#[tokio::test]
+async fn silent_connections_of_one_network_keep_others_out_of_nothing() {
+    let server = start(|options| {
+        options.bounds.connections = 40;
+        options.bounds.per_network = 20;
+        options.deadlines.first_byte = 100 * SHORT;
+    })
+    .await;
+    let mut silent = Vec::new();
+    for _ in 0..200 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        silent.push(socket.connect(server.at).await.unwrap());
+    }
+    let begun = Instant::now();
+    let mut other = served(&server).await;
+    other.write_all(HEALTH).await.unwrap();
+    assert!(read_answer(&mut other).await.ends_with("alive"));
+    assert!(begun.elapsed() < 10 * SHORT);
+}

@@ -1,0 +1,206 @@
+//! Rotating the master key: a new key seals from now on, and everything older is sealed again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kernel::{Entropy, StoreError};
+
+use crate::ports::{
+    MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedValue, StoredMasterKey,
+};
+use crate::sealing::{DerivedKeys, Fingerprint, MasterKey, SealBroken, Sealed, Sealer};
+
+/// Values that are read and replaced at once, so that no statement holds rows for long.
+const BATCH: u32 = 200;
+/// The place that the derived keys are sealed for.
+const DERIVED_PLACE: &str = "master_keys/derived";
+
+/// Rotates the master key.
+#[derive(Clone)]
+pub struct RotateMasterKey {
+    /// The store.
+    pub store: Arc<dyn MasterKeyStore>,
+    /// Holds both keys.
+    pub sealer: Arc<Sealer>,
+    /// Draws nonces.
+    pub entropy: Arc<dyn Entropy>,
+}
+
+impl fmt::Debug for RotateMasterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RotateMasterKey")
+    }
+}
+
+/// What one pass over every sealed value did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Values read.
+    pub read: u64,
+    /// Values that were under an older key.
+    pub older: u64,
+    /// Values that no held key opens.
+    pub broken: u64,
+}
+
+/// Why a rotation stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum RotateKeyError {
+    /// A new value could not be sealed.
+    #[error("a value cannot be sealed")]
+    Sealed(#[source] SealBroken),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl RotateMasterKey {
+    /// Makes `new` the key that every process seals with. Running services follow within 5 s. A key that the database knows
+    /// already stays as it is, so a rotation that was interrupted goes on.
+    ///
+    /// # Errors
+    /// [`RotateKeyError`].
+    pub async fn promote(
+        &self,
+        new: Fingerprint,
+        derived: &DerivedKeys,
+    ) -> Result<(), RotateKeyError> {
+        self.sealer.use_key(new);
+        let sealed = self
+            .sealer
+            .seal(DERIVED_PLACE, derived.as_bytes(), &*self.entropy)
+            .map_err(RotateKeyError::Sealed)?;
+        // A key that is known already was promoted by an earlier call.
+        let _promoted = self.store.master_key_promote(new, &sealed).await?;
+        Ok(())
+    }
+
+    /// Reads every sealed value once, in batches, and seals those of older keys again. A value that changes meanwhile is left to
+    /// the next pass. `progress` is called after each batch.
+    ///
+    /// # Errors
+    /// [`RotateKeyError`]; what was sealed again stays.
+    pub async fn pass(
+        &self,
+        progress: &(dyn Fn(Pass) + Send + Sync),
+    ) -> Result<Pass, RotateKeyError> {
+        let mut pass = Pass::default();
+        for kind in SealedKind::ALL {
+            let mut after = None;
+            loop {
+                let page = self.store.sealed_page(kind, after.as_ref(), BATCH).await?;
+                let Some(last) = page.last() else { break };
+                after = Some(last.row.clone());
+                let again = self.reseal(&page, &mut pass)?;
+                if !again.is_empty() {
+                    self.store.sealed_replace(kind, &again).await?;
+                }
+                progress(pass);
+            }
+        }
+        Ok(pass)
+    }
+
+    fn reseal(
+        &self,
+        page: &[SealedValue],
+        pass: &mut Pass,
+    ) -> Result<Vec<ResealedValue>, RotateKeyError> {
+        let mut again = Vec::new();
+        for value in page {
+            pass.read += 1;
+            if self.sealer.is_current(&value.sealed) {
+                continue;
+            }
+            pass.older += 1;
+            let Ok(plain) = self.sealer.open(&value.place, &value.sealed) else {
+                pass.broken += 1;
+                continue;
+            };
+            let new = self.sealer.seal(&value.place, &plain, &*self.entropy);
+            again.push(ResealedValue {
+                row: value.row.clone(),
+                old: value.sealed.clone(),
+                new: new.map_err(RotateKeyError::Sealed)?,
+            });
+        }
+        Ok(again)
+    }
+
+    /// Declares that older keys seal nothing any longer. Call it after a pass that found none.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn retire(&self) -> Result<(), StoreError> {
+        self.store.master_keys_retire().await
+    }
+}
+
+/// Why a process cannot work with the keys that it holds.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MissingKey {
+    /// The current key is not held.
+    #[error("expected the database's master key, fingerprint {0}")]
+    Current(Fingerprint),
+    /// Values of an older key remain.
+    #[error(
+        "expected also the older master key with fingerprint {0}: values that it sealed remain"
+    )]
+    Older(Fingerprint),
+    /// No key is the current one.
+    #[error("the database names no current master key")]
+    NoCurrent,
+    /// The keys of marks, signatures and tokens do not open.
+    #[error("the keys stored under the master key with fingerprint {0} do not open")]
+    Derived(Fingerprint),
+}
+
+/// The sealer and the derived keys of a database, made from the keys that a process holds.
+///
+/// # Errors
+/// [`MissingKey`].
+pub fn unlock(
+    held: &[MasterKey],
+    known: &[StoredMasterKey],
+) -> Result<(Sealer, DerivedKeys), MissingKey> {
+    let find = |wanted: Fingerprint| held.iter().find(|key| key.fingerprint() == wanted);
+    for key in known {
+        match key.state {
+            MasterKeyState::Current if find(key.fingerprint).is_none() => {
+                return Err(MissingKey::Current(key.fingerprint));
+            }
+            MasterKeyState::Older if find(key.fingerprint).is_none() => {
+                return Err(MissingKey::Older(key.fingerprint));
+            }
+            _ => {}
+        }
+    }
+    let current = known
+        .iter()
+        .find(|key| key.state == MasterKeyState::Current);
+    let current = current.ok_or(MissingKey::NoCurrent)?;
+    let first = known.iter().find(|key| key.number == 1);
+    let first = first.unwrap_or(current).fingerprint;
+    let derived = match (find(first), &current.derived) {
+        (Some(first), _) => Some(DerivedKeys::of(first)),
+        (None, Some(sealed)) => opened(held, first, current.fingerprint, sealed),
+        (None, None) => None,
+    };
+    let derived = derived.ok_or(MissingKey::Derived(current.fingerprint))?;
+    let sealer = Sealer::holding(held, first, &derived);
+    sealer.use_key(current.fingerprint);
+    Ok((sealer, derived))
+}
+
+/// The derived keys, opened with the current key. The sealer for that needs no derived keys of its own.
+fn opened(
+    held: &[MasterKey],
+    first: Fingerprint,
+    current: Fingerprint,
+    sealed: &Sealed,
+) -> Option<DerivedKeys> {
+    let key = held.iter().find(|key| key.fingerprint() == current)?;
+    let sealer = Sealer::holding(std::slice::from_ref(key), first, &DerivedKeys::of(key));
+    let plain = sealer.open(DERIVED_PLACE, sealed).ok()?;
+    DerivedKeys::from_bytes(&plain)
+}

@@ -1,0 +1,83 @@
+//! What a file makes of the partners' access to pools: what it changes, loosens, and would share.
+
+use std::collections::BTreeMap;
+
+use super::changes::{self, Changes};
+use crate::PartnerId;
+use crate::deposits::DepositClaim;
+use crate::pools::{Pool, PoolsProfile};
+use crate::provision::{Document, Fault};
+
+/// The partners' access to pools, in the database and in a file.
+pub(super) struct Profiles {
+    /// Every stored profile of the mode.
+    pub(super) stored: BTreeMap<PartnerId, PoolsProfile>,
+    /// What the file makes of the profiles that it writes.
+    pub(super) written: BTreeMap<PartnerId, PoolsProfile>,
+}
+
+impl Profiles {
+    /// The profiles that the file changes, before and after.
+    pub(super) fn changed(
+        &self,
+    ) -> impl Iterator<Item = (&PartnerId, Option<&PoolsProfile>, &PoolsProfile)> {
+        let all = self.written.iter();
+        let all = all.map(|(id, after)| (id, self.stored.get(id), after));
+        all.filter(|(_, before, after)| *before != Some(*after))
+    }
+
+    /// Does the file loosen what protects money for any partner?
+    pub(super) fn loosen(&self) -> bool {
+        self.changed().any(|(id, before, after)| {
+            let mut changes = Changes::of(id);
+            changes::of_profile(&mut changes, before, after);
+            changes.loosens()
+        })
+    }
+
+    /// A deposit address or a funding reference belongs to one partner. A fault for each that a
+    /// partner of the file would share with another partner, of the file or of the database.
+    pub(super) fn shared_deposits(&self, document: &Document) -> Vec<Fault> {
+        let mut owners: BTreeMap<DepositClaim, Vec<&PartnerId>> = BTreeMap::new();
+        let unwritten = self.stored.iter();
+        let unwritten = unwritten.filter(|(id, _)| !self.written.contains_key(*id));
+        for (id, profile) in unwritten.chain(&self.written) {
+            for claim in profile.deposit_claims() {
+                owners.entry(claim).or_default().push(id);
+            }
+        }
+        let mut faults = Vec::new();
+        for entry in &document.partners {
+            let id = &entry.partner.id;
+            let Some(profile) = self.written.get(id) else {
+                continue;
+            };
+            for claim in profile.deposit_claims() {
+                let others = owners.get(&claim).into_iter().flatten();
+                let line = entry.deposits.iter().find(|(_, written)| *written == claim);
+                faults.extend(others.filter(|other| **other != id).map(|other| Fault {
+                    line: line.map_or(entry.line, |(line, _)| *line),
+                    key: claim.kind.key().to_owned(),
+                    problem: format!(
+                        "{claim} belongs to one partner; `{id}` and `{other}` have it"
+                    ),
+                }));
+            }
+        }
+        faults
+    }
+}
+
+/// What is wrong with a pool in mode live, if anything is.
+pub(super) fn warning(pool: &Pool) -> Option<String> {
+    let foreign = pool.networks.iter().filter(|network| !network.is_evm());
+    let foreign: Vec<&str> = foreign.map(|network| network.as_str()).collect();
+    if pool.native_addresses || foreign.is_empty() {
+        return None;
+    }
+    let foreign = foreign.join(" and ");
+    Some(format!(
+        "pool {} delivers on {foreign} to EVM addresses and refuses addresses of the chain, so crypto can be lost; set native_addresses = true",
+        pool.id
+    ))
+}

@@ -1,0 +1,84 @@
+//! `penstock clock`: shows a jump of the clock that the services refuse, and accepts it.
+
+use std::process::ExitCode;
+
+use partner_core::clock::ClockJump;
+use serde::Serialize;
+
+use crate::arguments::Given;
+use crate::failure::Failure;
+use crate::installation::Installation;
+use crate::terminal::Terminal;
+
+/// What is done about the clock.
+#[derive(Debug, Clone, Copy, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Shows the jump that waits to be accepted, if there is one.
+    Show,
+    /// Accepts the jump that waits: from then on the services store instants of the clock as it is now, for good.
+    Accept,
+}
+
+pub(crate) async fn run(
+    given: Given,
+    command: Command,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let installation = Installation::open(&given, terminal).await?;
+    let store = &installation.base.store;
+    let answer = match command {
+        Command::Show => Answer {
+            accepted: false,
+            jump: store.clock_noted().await?.map(Jump::from),
+        },
+        Command::Accept => {
+            let jump = store.clock_accept().await?;
+            Answer {
+                accepted: jump.is_some(),
+                jump: jump.map(Jump::from),
+            }
+        }
+    };
+    installation.close().await;
+    terminal.answer(&answer, || answer.text())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Answer {
+    accepted: bool,
+    jump: Option<Jump>,
+}
+
+#[derive(Serialize)]
+struct Jump {
+    expected: String,
+    found: String,
+    seconds: u64,
+}
+
+impl From<ClockJump> for Jump {
+    fn from(jump: ClockJump) -> Self {
+        Self {
+            expected: jump.expected.to_string(),
+            found: jump.found.to_string(),
+            seconds: jump.span().as_secs(),
+        }
+    }
+}
+
+impl Answer {
+    fn text(&self) -> String {
+        match &self.jump {
+            None => "no jump of the clock waits to be accepted".to_owned(),
+            Some(jump) if self.accepted => format!(
+                "accepted: the clock jumped {} s ahead, from {} to {}; services store again within a second",
+                jump.seconds, jump.expected, jump.found
+            ),
+            Some(jump) => format!(
+                "the clock jumped {} s ahead, from {} to {}; services store nothing until it is set right, or `penstock clock accept` is run",
+                jump.seconds, jump.expected, jump.found
+            ),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The demo partner's receiver: verifies every event that the services send and prints it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::Clock;
+use partner_core::webhooks::signing::SigningSecret;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use super::demo::Demo;
+use super::event::Judge;
+use super::receiver::{Delivery, Receiver};
+use crate::terminal::{Terminal, say};
+
+/// The port of the demo partner's endpoints, unless another program has it when the sandbox is first started.
+pub(super) const EVENTS_PORT: u16 = 9999;
+/// How long one wait for the next event lasts.
+const WAIT: Duration = Duration::from_secs(3600);
+
+/// Receives the demo partner's events until it is dropped.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    printing: JoinHandle<()>,
+}
+
+impl Inbox {
+    /// Prints what `receiver` receives. A check and programs that asked for JSON get no lines.
+    pub(super) fn start(
+        mut receiver: Receiver,
+        demo: &Demo,
+        clock: Arc<dyn Clock>,
+        is_check: bool,
+        terminal: &Terminal,
+    ) -> Self {
+        let is_shown = terminal.is_for_people() && !is_check;
+        let secret = SigningSecret::parse(&demo.webhook_secret);
+        let printing = tokio::spawn(async move {
+            loop {
+                let delivery = receiver.next(WAIT).await;
+                if let Some(delivery) = delivery.filter(|_| is_shown) {
+                    let line = line(&delivery, secret.as_ref(), &*clock);
+                    say(&line);
+                }
+            }
+        });
+        Self { printing }
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.printing.abort();
+    }
+}
+
+/// `03:09:17.936 event pool.transaction.settled txn_… both signatures verified`
+fn line(delivery: &Delivery, secret: Option<&SigningSecret>, clock: &dyn Clock) -> String {
+    let now = clock.now();
+    let instant = now.to_string();
+    let time = instant.get(11..23).unwrap_or(&instant);
+    let body: Value = serde_json::from_slice(&delivery.body).unwrap_or_default();
+    let text = |pointer| body.pointer(pointer).and_then(Value::as_str);
+    let kind = text("/type").unwrap_or("(no type)");
+    let object = ["/transactId", "/data/id", "/data/refid"];
+    let object = object.into_iter().find_map(text).unwrap_or("(no object)");
+    let verdict = match secret.map(|secret| Judge { secret, now }.verify(delivery)) {
+        Some(Ok(())) => "both signatures verified".to_owned(),
+        Some(Err(fault)) => format!("NOT verified: {fault}"),
+        None => "NOT verified: demo.json has no valid webhook_secret".to_owned(),
+    };
+    format!("{time} event {kind} {object} {verdict}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::signed_delivery;
+    use super::*;
+    use kernel::Timestamp;
+    use partner_core::events::Service;
+    use serde_json::json;
+
+    struct Fixed;
+
+    impl Clock for Fixed {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(1_779_710_400_000).unwrap()
+        }
+    }
+
+    const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+
+    // rule: cli.sandbox.events
+    #[test]
+    fn line_names_the_event_and_the_verdict_of_its_signatures() {
+        let secret = SigningSecret::parse(SECRET).unwrap();
+        let trade = json!({"transactId": "txn_1", "type": "pool.transaction.settled"});
+        let good = signed_delivery(Service::Pools, &trade, SECRET, Fixed.now());
+        assert_eq!(
+            line(&good, Some(&secret), &Fixed),
+            "12:00:00.000 event pool.transaction.settled txn_1 both signatures verified"
+        );
+        let session = json!({"type": "gate_session.created", "data": {"id": "gs_1"}});
+        let good = signed_delivery(Service::Gate, &session, SECRET, Fixed.now());
+        assert!(line(&good, Some(&secret), &Fixed).ends_with("gs_1 both signatures verified"));
+        let mut forged = good.clone();
+        forged.body = "{}".into();
+        let shown = line(&forged, Some(&secret), &Fixed);
+        assert!(
+            shown.contains("(no type) (no object) NOT verified: "),
+            "{shown}"
+        );
+    }
+}

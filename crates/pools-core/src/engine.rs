@@ -1,0 +1,58 @@
+//! Which engine holds a trade.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The identity of a liquidity engine, as each trade records it: 1 to 2,048 visible ASCII characters.
+///
+/// Two engines of one name share one book: a trade that one of them holds may be asked of the other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EngineName(Arc<str>);
+
+/// Characters of a name at most.
+const LONGEST: usize = 2_048;
+
+impl EngineName {
+    /// Reads a name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = (1..=LONGEST).contains(&text.len());
+        let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+        (fits && visible).then(|| Self(text.into()))
+    }
+
+    /// The name of an engine that is part of the program.
+    #[must_use]
+    pub fn built_in(name: &'static str) -> Self {
+        Self(name.into())
+    }
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for EngineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_has_visible_ascii_characters() {
+        let longest = "x".repeat(LONGEST);
+        for good in ["sandbox", "https://engine.example:8443/desk", &longest] {
+            assert_eq!(EngineName::parse(good).unwrap().to_string(), good);
+        }
+        let too_long = "x".repeat(LONGEST + 1);
+        for bad in ["", "two words", "é", "a\n", &too_long] {
+            assert_eq!(EngineName::parse(bad), None, "{bad}");
+        }
+    }
+}

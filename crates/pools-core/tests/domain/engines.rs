@@ -1,0 +1,164 @@
+//! An engine that goes its own way: any number of steps ahead of the polls, with responses that are lost, repeated or
+//! contradict each other. Whatever the polls see of it, the money ends where it would if they saw each step.
+
+use pools_core::ledger::{Part, Transfer};
+use pools_core::quote::Side;
+use pools_core::trade::{EngineReport, Trade, TradeEvent, TradeState, TradeStatus};
+use proptest::prelude::*;
+
+use crate::fixtures::{after, eur, trade, usdt};
+
+/// What the engine makes of a confirmed trade, step by step. Each step stays unless another follows.
+fn courses() -> [Vec<EngineReport>; 4] {
+    let at_work = EngineReport::InProgress;
+    let delivered = EngineReport::Delivered("fill".into());
+    let returned = EngineReport::Reversed(Some("fill".to_owned()));
+    [
+        vec![at_work.clone(), delivered.clone()],
+        vec![at_work.clone(), delivered, returned],
+        vec![at_work.clone(), EngineReport::CannotComplete],
+        vec![at_work, EngineReport::LetGo],
+    ]
+}
+
+/// What a poll hears of the engine.
+#[derive(Debug, Clone)]
+enum Hears {
+    /// What is so.
+    Truth,
+    /// Nothing: the response is lost.
+    Nothing,
+    /// A response to an earlier poll, so many steps old.
+    Earlier(usize),
+    /// A report that contradicts the settlement. An engine is heard so only of a settled trade.
+    Contradiction(EngineReport),
+}
+
+/// The engine takes so many steps, then a poll hears something of it.
+fn polls() -> impl Strategy<Value = Vec<(usize, Hears)>> {
+    let contradiction = prop_oneof![
+        Just(EngineReport::CannotComplete),
+        Just(EngineReport::LetGo),
+        Just(EngineReport::Delivered("another".into())),
+    ];
+    let hears = prop_oneof![
+        4 => Just(Hears::Truth),
+        2 => Just(Hears::Nothing),
+        2 => (1..3_usize).prop_map(Hears::Earlier),
+        1 => contradiction.prop_map(Hears::Contradiction),
+    ];
+    prop::collection::vec((0..3_usize, hears), 0..8)
+}
+
+/// A trade with all that its steps have moved and said.
+#[derive(Debug, Clone, PartialEq)]
+struct Seen {
+    trade: Trade,
+    transfers: Vec<(Transfer, Part)>,
+    events: Vec<TradeEvent>,
+    contradictions: usize,
+}
+
+impl Seen {
+    fn new(trade: Trade) -> Self {
+        Self {
+            trade,
+            transfers: Vec::new(),
+            events: Vec::new(),
+            contradictions: 0,
+        }
+    }
+
+    fn hears(&mut self, report: &EngineReport) {
+        match self.trade.steps(report, after(20_000)) {
+            Err(_) => self.contradictions += 1,
+            Ok(steps) => {
+                for step in steps {
+                    self.transfers.extend(step.transfer);
+                    self.events.extend(step.event);
+                    self.trade.state = step.state;
+                }
+            }
+        }
+    }
+}
+
+fn trades() -> [Trade; 3] {
+    let sold = trade(Side::OffRamp, None).terms.crypto;
+    [
+        trade(Side::OnRamp, Some(eur("100"))),
+        trade(Side::OnRamp, None),
+        trade(Side::OffRamp, Some(sold)),
+    ]
+}
+
+proptest! {
+    // rule: pools.trade.returned-unseen, pools.trade.contradiction, pools.trade.converge
+    #[test]
+    fn engine_ahead_of_polls_ends_with_the_same_money(
+        which in 0..3_usize,
+        course in 0..4_usize,
+        polls in polls(),
+    ) {
+        let trade = trades()[which].clone();
+        let course = courses()[course].clone();
+        let mut each_step = Seen::new(trade.clone());
+        for report in &course {
+            each_step.hears(report);
+        }
+        let mut seen = Seen::new(trade);
+        let (mut stage, mut contradicted) = (0, 0);
+        for (steps, hears) in polls {
+            stage = (stage + steps).min(course.len() - 1);
+            let is_settled = matches!(seen.trade.state, TradeState::Settled(_));
+            match hears {
+                Hears::Truth => seen.hears(&course[stage]),
+                Hears::Nothing => {}
+                Hears::Earlier(ago) => seen.hears(&course[stage.saturating_sub(ago)]),
+                Hears::Contradiction(report) => if is_settled {
+                    seen.hears(&report);
+                    contradicted += 1;
+                },
+            }
+        }
+        seen.hears(course.last().unwrap());
+        prop_assert_eq!(seen.contradictions, contradicted);
+        seen.contradictions = 0;
+        prop_assert_eq!(seen, each_step);
+    }
+}
+
+// rule: pools.trade.returned-unseen
+#[test]
+fn unseen_return_settles_then_refunds_with_and_without_fill() {
+    for fill in [None, Some("fill".to_owned())] {
+        for trade in trades() {
+            let mut seen = Seen::new(trade.clone());
+            seen.hears(&EngineReport::Reversed(fill.clone()));
+            seen.hears(&EngineReport::Reversed(fill.clone()));
+            let settlement = seen.trade.state.settlement().unwrap();
+            let unknown = format!("unknown:{}", trade.id);
+            assert_eq!(settlement.fill, fill.clone().unwrap_or(unknown));
+            assert_eq!(seen.trade.state.status(), TradeStatus::Returned);
+            assert_eq!(seen.events, [TradeEvent::Settled]);
+            let parts: Vec<Part> = seen.transfers.iter().map(|(_, part)| *part).collect();
+            let refunded = seen.transfers.last().map(|(transfer, _)| transfer.amount);
+            match (trade.terms.side, trade.reserved) {
+                (Side::OnRamp, None) => assert_eq!(parts, []),
+                (Side::OnRamp, Some(reserved)) => {
+                    assert_eq!(
+                        (parts, refunded),
+                        (vec![Part::Close, Part::Return], Some(reserved))
+                    );
+                }
+                (Side::OffRamp, _) => {
+                    assert_eq!(seen.transfers[0].0.amount, usdt("100"));
+                    assert_eq!(
+                        (parts, refunded),
+                        (vec![Part::Close, Part::Return], Some(trade.terms.fiat))
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Where the data is kept: a file, or a database on a server.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use store_postgres::{PostgresStore, UnreadUrl};
+
+use super::value::{Unread, without_credentials};
+
+/// Where the data is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Database {
+    /// An SQLite file; a relative path counts from the working directory.
+    Sqlite(PathBuf),
+    /// A database on a Postgres server.
+    Postgres(ServerUrl),
+}
+
+impl fmt::Display for Database {
+    /// The URL, without credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(file) => write!(f, "sqlite://{}", file.display()),
+            Self::Postgres(url) => write!(f, "{url:?}"),
+        }
+    }
+}
+
+/// Where a server's database is, as the operator wrote it. It may hold a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerUrl(String);
+
+impl ServerUrl {
+    /// The URL with all that is in it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&without_credentials(&self.0))
+    }
+}
+
+/// How a server's URL begins.
+const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
+/// What may stand in its query, beside `options[...]`. The driver would pass over anything else.
+const PARAMETERS: [&str; 13] = [
+    "application_name",
+    "dbname",
+    "host",
+    "options",
+    "password",
+    "port",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "statement-cache-capacity",
+    "target_session_attrs",
+    "user",
+];
+
+pub(crate) fn database(text: &str) -> Result<Database, Unread> {
+    if SERVERS.iter().any(|scheme| text.starts_with(scheme)) {
+        return server(text).map(Database::Postgres);
+    }
+    let path = text.strip_prefix("sqlite://").ok_or(Unread::Form)?;
+    let plain = !path.is_empty() && !path.ends_with('/') && !path.contains(['?', '#']);
+    if plain {
+        Ok(Database::Sqlite(PathBuf::from(path)))
+    } else {
+        Err(Unread::Form)
+    }
+}
+
+/// A server's URL names its hosts and database, and nothing that would be ignored.
+fn server(text: &str) -> Result<ServerUrl, Unread> {
+    // Of several hosts the first stands for all: only the store knows lists.
+    let (scheme, rest) = text.split_once("://").ok_or(Unread::Form)?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, rest) = rest.split_at_checked(end).ok_or(Unread::Form)?;
+    let (user, hosts) = match authority.rsplit_once('@') {
+        Some((user, hosts)) => (format!("{user}@"), hosts),
+        None => (String::new(), authority),
+    };
+    let first = hosts.split(',').next().unwrap_or_default();
+    let url = url::Url::parse(&format!("{scheme}://{user}{first}{rest}"));
+    let url = url.map_err(|_| Unread::Form)?;
+    let mut named: Vec<String> = url.query_pairs().map(|(name, _)| name.into()).collect();
+    let known = |name: &String| {
+        PARAMETERS.contains(&name.as_str()) || (name.starts_with("options[") && name.ends_with(']'))
+    };
+    let known = named.iter().all(known);
+    named.extend(
+        url.host_str()
+            .filter(|host| !host.is_empty())
+            .map(|_| "host".to_owned()),
+    );
+    named.extend((url.path().len() > 1).then(|| "dbname".to_owned()));
+    let whole = ["host", "dbname"]
+        .iter()
+        .all(|part| named.iter().any(|name| name == part));
+    if !known || !whole || url.fragment().is_some() {
+        return Err(Unread::Form);
+    }
+    PostgresStore::check_url(text).map_err(|unread| match unread {
+        UnreadUrl::Form => Unread::Form,
+        named => Unread::Unsupported(named.expected()),
+    })?;
+    Ok(ServerUrl(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_databases() {
+        for (url, path) in [
+            (
+                "sqlite://penstock-data/penstock.db",
+                "penstock-data/penstock.db",
+            ),
+            ("sqlite:///var/lib/penstock.db", "/var/lib/penstock.db"),
+        ] {
+            assert_eq!(database(url), Ok(Database::Sqlite(path.into())));
+        }
+        for bad in [
+            "",
+            "sqlite://",
+            "sqlite::memory:",
+            "sqlite://data/",
+            "sqlite://a?mode=ro",
+            "penstock.db",
+        ] {
+            assert_eq!(database(bad), Err(Unread::Form), "{bad}");
+        }
+    }
+
+    // rule: config.database-server
+    #[test]
+    fn reads_database_servers() {
+        for url in [
+            "postgres://u:p@host/db",
+            "postgresql://u@host:5433/db?sslmode=verify-full&sslrootcert=/etc/ca.pem",
+            "postgres://u:p%40ss@[::1]/db?options[role]=penstock_serve&statement-cache-capacity=0",
+            "postgres:///db?host=/run/postgresql&user=u",
+        ] {
+            let Ok(Database::Postgres(read)) = database(url) else {
+                panic!("{url}");
+            };
+            assert_eq!(read.as_str(), url);
+        }
+        for bad in [
+            "postgres://",
+            "postgres://u:p@host",
+            "postgres://u:p@host/",
+            "postgres:///db",
+            "postgres://u:p@host:port/db",
+            "postgres://u:p@host/db?sslmode=maybe",
+            "postgres://u:p@host/db?sslmod=require",
+            "postgres://u:p#w@host/db",
+            "postgres://u:p@one,/db",
+            "postgres://u:p@one,two",
+        ] {
+            assert_eq!(database(bad), Err(Unread::Form), "{bad}");
+        }
+        let shown = format!(
+            "{:?}",
+            database("postgres://u:hunter2@host/db?password=hunter2")
+        );
+        assert!(shown.contains("u:***@host/db?***"), "{shown}");
+    }
+
+    // rule: config.database-hosts
+    #[test]
+    fn database_url_names_several_hosts_or_says_which_parameter_is_wrong() {
+        for url in [
+            "postgres://u:p@one:5432,two:5433/db?target_session_attrs=read-write",
+            "postgres://u:p@one,two,three/db",
+            "postgres://u:p@one/db?target_session_attrs=primary&sslmode=require",
+        ] {
+            assert!(matches!(database(url), Ok(Database::Postgres(_))), "{url}");
+        }
+        for (url, named) in [
+            (
+                "postgres://u:p@one,two/db?target_session_attrs=standby",
+                "target_session_attrs",
+            ),
+            ("postgres://u:p@one,two/db?host=three", "host"),
+        ] {
+            let Err(Unread::Unsupported(said)) = database(url) else {
+                panic!("{url}");
+            };
+            assert!(said.contains(named), "{said}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+use super::*;
+
+pub(super) const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+pub(super) fn environment(pairs: &[(&str, &str)]) -> Sources {
+    let variable = |(name, text): &(&str, &str)| (format!("PENSTOCK_{name}").into(), text.into());
+    Sources {
+        environment: pairs.iter().map(variable).collect(),
+        ..Sources::default()
+    }
+}
+
+fn with_file(text: &str, pairs: &[(&str, &str)]) -> (Sources, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("penstock.toml");
+    std::fs::write(&file, text).unwrap();
+    let sources = Sources {
+        file: Some(file),
+        ..environment(pairs)
+    };
+    (sources, folder)
+}
+
+fn faults(sources: &Sources) -> Vec<String> {
+    let faults = Config::load(sources).unwrap_err();
+    faults.iter().map(ConfigFault::to_string).collect()
+}
+
+// rule: webhook.schedule, webhook.timeout
+#[test]
+fn nothing_given_is_a_whole_test_configuration() {
+    let loaded = Config::load(&Sources::default()).unwrap();
+    assert!(loaded.warnings.is_empty() && loaded.serving_warnings.is_empty());
+    let config = loaded.config;
+    assert_eq!(config.mode, Mode::Test);
+    assert_eq!(config.database, config.migrate_database);
+    assert_eq!(config.pools_listen.to_string(), "127.0.0.1:4010");
+    assert_eq!(config.gate_listen.to_string(), "127.0.0.1:4020");
+    let minute = Duration::from_secs(60);
+    assert_eq!(config.session_ttl, 24 * 60 * minute);
+    assert_eq!(config.embed_token_ttl, 60 * minute);
+    assert_eq!(config.session_sweep, Some(minute));
+    assert_eq!(config.widget_origin, None);
+    assert_eq!(config.quote_ttl, Duration::from_secs(15));
+    assert_eq!(config.rates, RatesChoice::Sandbox);
+    assert_eq!(config.engine, EngineChoice::Sandbox);
+    assert_eq!(config.log_format, LogFormat::Json);
+    let waits = config.webhook_waits.iter().map(Duration::as_secs);
+    let three_days = [
+        5, 60, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400,
+    ];
+    assert_eq!(waits.collect::<Vec<u64>>(), three_days);
+    assert_eq!(config.webhook_timeout, Duration::from_secs(10));
+    assert_eq!(config.webhook_allow_private, AllowPrivate::Loopback);
+    let tiers = config.pools_throttle.unwrap();
+    let names: Vec<&str> = tiers.iter().map(|tier| tier.name).collect();
+    assert_eq!(names, ["short", "medium"]);
+}
+
+// rule: throttle.gate-numbers
+#[test]
+fn the_gate_has_the_numbers_of_its_document() {
+    let gate = |pairs: &[(&str, &str)]| {
+        let config = Config::load(&environment(pairs)).unwrap().config;
+        config.gate_throttle
+    };
+    let text = |tiers: &[Tier]| {
+        let tiers = tiers.iter();
+        let tiers = tiers.map(|it| format!("{} {}/{}s", it.name, it.limit, it.per.as_secs()));
+        tiers.collect::<Vec<_>>().join(", ")
+    };
+    let limits = gate(&[]).unwrap();
+    for (tiers, expected) in [
+        (&limits.create_session, "short 10/60s"),
+        (&limits.cancel_session, "short 30/60s"),
+        (&limits.bootstrap, "short 30/60s"),
+        (&limits.bootstrap_ceiling, "medium 6000/60s"),
+        (&limits.list_sessions, "short 60/60s"),
+        (&limits.list_transactions, "short 60/60s"),
+        (&limits.preview, "short 30/60s"),
+        (&limits.capabilities, "short 60/60s"),
+        (
+            &limits.global,
+            "short 10/10s, medium 60/60s, long 300/3600s",
+        ),
+    ] {
+        assert_eq!(text(tiers), expected);
+    }
+    let limits = gate(&[("THROTTLE_CREATE_SESSION", "7/1s")]).unwrap();
+    assert_eq!(text(&limits.create_session), "short 7/1s");
+    assert!(gate(&[("THROTTLE", "off")]).is_none());
+}
+
+// rule: gate.session.sweep
+#[test]
+fn a_sweep_of_nothing_is_none_and_a_widget_is_served_over_https() {
+    let load = |pairs: &[(&str, &str)]| Config::load(&environment(pairs));
+    let off = load(&[("SESSION_SWEEP", "0s")]).unwrap().config;
+    assert_eq!(off.session_sweep, None);
+    let widget = |mode: &str, origin: &str| {
+        let pairs = [
+            ("MODE", mode),
+            ("MASTER_KEY", KEY),
+            ("WIDGET_ORIGIN", origin),
+        ];
+        load(&pairs).map(|loaded| loaded.config.widget_origin.unwrap().to_string())
+    };
+    let good = "https://widget.example";
+    assert_eq!(widget("live", good).unwrap(), good);
+    assert_eq!(
+        widget("test", "http://127.0.0.1:1").unwrap(),
+        "http://127.0.0.1:1"
+    );
+    for (mode, bad) in [
+        ("live", "http://127.0.0.1:1"),
+        ("test", "http://widget.example"),
+    ] {
+        let faults = widget(mode, bad).unwrap_err();
+        assert!(
+            faults[0]
+                .to_string()
+                .starts_with("PENSTOCK_WIDGET_ORIGIN: expected an https")
+        );
+    }
+}
+
+// rule: config.live-master-key, config.live-has-no-sandbox
+#[test]
+fn live_starts_with_nothing_that_is_not_real() {
+    let loaded = Config::load(&environment(&[("MODE", "live"), ("MASTER_KEY", KEY)])).unwrap();
+    assert_eq!(loaded.config.rates, RatesChoice::None);
+    assert_eq!(loaded.config.engine, EngineChoice::None);
+    assert_eq!(loaded.config.webhook_allow_private, AllowPrivate::None);
+    assert!(loaded.warnings.is_empty());
+    assert_eq!(loaded.serving_warnings.len(), 1);
+    let sandbox = environment(&[
+        ("MODE", "live"),
+        ("RATES", "sandbox"),
+        ("ENGINE", "sandbox"),
+    ]);
+    let faults = faults(&sandbox);
+    assert_eq!(faults.len(), 3, "{faults:?}");
+    assert!(faults[0].starts_with("PENSTOCK_MASTER_KEY: expected 32 bytes"));
+    assert!(faults[1].starts_with("PENSTOCK_RATES: the sandbox"));
+    assert!(faults[2].starts_with("PENSTOCK_ENGINE: the sandbox"));
+}
+
+// rule: config.engine-secret
+#[test]
+fn an_engine_over_http_is_shown_a_secret_in_mode_live() {
+    let load = |engine: &str, secret: &str| {
+        Config::load(&environment(&[
+            ("MODE", "live"),
+            ("MASTER_KEY", KEY),
+            ("ENGINE", engine),
+            ("ENGINE_SECRET", secret),
+        ]))
+    };
+    let secret = "hunter2-hunter2-hunter2";
+    let loaded = load("http:https://engine.example", secret).unwrap();
+    assert!(matches!(loaded.config.engine, EngineChoice::Http(_)));
+    assert!(!loaded.effective.contains(secret), "{}", loaded.effective);
+    assert_eq!(loaded.serving_warnings.len(), 1);
+    let loaded = load("http:http://10.0.0.5:9000", secret).unwrap();
+    let warned = &loaded.serving_warnings[1];
+    assert!(warned.starts_with("PENSTOCK_ENGINE is not https"));
+    for (given, told) in [
+        (
+            "",
+            "PENSTOCK_ENGINE_SECRET: expected 16 to 256 visible ASCII characters: mode live",
+        ),
+        ("hunter2", "PENSTOCK_ENGINE_SECRET: expected 16 to 256"),
+    ] {
+        let faults = load("http:https://engine.example", given).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        let line = faults[0].to_string();
+        assert!(
+            line.starts_with(told) && !line.contains("hunter2"),
+            "{line}"
+        );
+    }
+}
+
+// rule: config.environment-wins
+#[test]
+fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
+    let text = "quote_ttl = \"7s\"\nvelocity_window = \"1h\"\ndatabase_pool = 4\nmode = \"live\"";
+    let pairs = [
+        ("QUOTE_TTL", "9s"),
+        ("VELOCITY_WINDOW", ""),
+        ("MODE", "live"),
+    ];
+    let (mut sources, _folder) = with_file(text, &pairs);
+    sources.flags.push(("MODE", "test".to_owned()));
+    let config = Config::load(&sources).unwrap().config;
+    assert_eq!(config.quote_ttl, Duration::from_secs(9));
+    assert_eq!(config.velocity_window, Duration::from_secs(3600));
+    assert_eq!(config.mode, Mode::Test);
+}
+
+#[test]
+fn every_fault_is_named_at_once() {
+    let text = "quote_tll = \"7s\"\npreview_ttl = 1.5\nwebhook_waits = [\"5s\", \"1m\"]\nengine = \"http:http://u:hunter2@e\"";
+    let (mut sources, _folder) = with_file(
+        text,
+        &[
+            ("QUOTE_TTL", "7 seconds"),
+            ("DATABASE_URL", "postgres://user:hunter2@host:port/db"),
+            ("MASTER_KEY", "hunter2"),
+            ("POOLS_LISTEN", "4010"),
+        ],
+    );
+    sources.flags.push(("MODE", "prod".to_owned()));
+    let faults = faults(&sources);
+    let file = sources.file.unwrap().display().to_string();
+    let expected = [
+        format!("{file}: unknown key `quote_tll`; the nearest is `quote_ttl`"),
+        format!("PENSTOCK_PREVIEW_TTL (preview_ttl in {file}): expected a span greater than zero such as 500ms, 15s, 5m or 24h, as a string"),
+        "--mode: expected test or live, got \"prod\"".to_owned(),
+        "PENSTOCK_DATABASE_URL: expected sqlite://<file> or postgres://user:password@host:5432/database".to_owned(),
+        "PENSTOCK_MASTER_KEY: expected 32 bytes in base64".to_owned(),
+        "PENSTOCK_POOLS_LISTEN: expected an address and a port such as 127.0.0.1:4010, got \"4010\"".to_owned(),
+        "PENSTOCK_QUOTE_TTL: expected a span greater than zero such as 500ms, 15s, 5m or 24h, got \"7 seconds\"".to_owned(),
+        format!("PENSTOCK_ENGINE (engine in {file}): expected http:<url> without credentials and query: what the engine is shown stands in PENSTOCK_ENGINE_SECRET"),
+    ];
+    let mut left = faults.clone();
+    for line in &expected {
+        assert!(left.contains(line), "{line}\nnot in {faults:#?}");
+        left.retain(|fault| fault != line);
+    }
+    assert!(left.is_empty(), "{left:?}");
+}
+
+// rule: config.unknown-variable
+#[test]
+fn an_unknown_variable_warns_and_a_broken_file_is_a_fault() {
+    let loaded = Config::load(&environment(&[("QUOTE_TLL", "7s"), ("ZZ", "")])).unwrap();
+    assert_eq!(
+        loaded.warnings,
+        [
+            "PENSTOCK_QUOTE_TLL is no variable of this program; the nearest is PENSTOCK_QUOTE_TTL",
+            "PENSTOCK_ZZ is no variable of this program",
+        ]
+    );
+    let (sources, _folder) = with_file("mode = \"test\"\nmode =", &[]);
+    let faults = faults(&sources);
+    assert!(faults[0].contains("penstock.toml: line 2: "), "{faults:?}");
+    let (sources, _folder) = with_file("[throttle]\npools = 1\n[modes]", &[]);
+    assert_eq!(faults_count(&sources), 2);
+}
+
+fn faults_count(sources: &Sources) -> usize {
+    faults(sources).len()
+}
+
+// rule: program.config-masked
+#[test]
+fn what_is_printed_shows_no_secret_and_reads_back() {
+    let loaded = Config::load(&environment(&[
+        ("MASTER_KEY", KEY),
+        (
+            "REDIS_URL",
+            "redis://user:hunter2@host:6379/0?token=hunter2",
+        ),
+        ("QUOTE_TTL", "7s"),
+    ]))
+    .unwrap();
+    let text = loaded.effective;
+    assert!(!text.contains("hunter2") && !text.contains(KEY), "{text}");
+    assert!(
+        text.contains("redis_url = \"redis://user:***@host:6379/0?***\""),
+        "{text}"
+    );
+    assert!(text.contains("master_key = \"***\"\n"));
+    assert!(text.contains("quote_ttl = \"7s\"\n"));
+    assert!(text.contains("rates = \"sandbox\"\n"));
+    assert!(text.contains("# metrics_listen is not set\n"));
+    let (sources, _folder) = with_file(&text.replace("master_key = \"***\"", ""), &[]);
+    let again = Config::load(&sources).unwrap();
+    assert_eq!(again.config.quote_ttl, Duration::from_secs(7));
+}
+
+#[test]
+fn throttles_can_be_turned_off_and_changed() {
+    let off = Config::load(&environment(&[("THROTTLE", "off")])).unwrap();
+    assert!(off.config.pools_throttle.is_none());
+    let other = Config::load(&environment(&[("THROTTLE_POOLS", "1/1s,2/2s,3/3s")])).unwrap();
+    assert_eq!(other.config.pools_throttle.unwrap().len(), 3);
+}

@@ -1,0 +1,54 @@
+//! Whether the configured engine may start beside the engines that hold trades.
+
+use pools_core::engine::EngineName;
+
+use crate::config::{ConfigFault, EngineChoice};
+use crate::open::{OpenFault, Runtime};
+
+impl Runtime {
+    /// Refuses an engine beside another one that holds reserved trades, unless the operator drains
+    /// that one. No engine at all is none beside another: nothing is asked of anyone.
+    ///
+    /// # Errors
+    /// [`OpenFault`].
+    pub async fn check_engine(&self) -> Result<(), OpenFault> {
+        let config = &self.base.config;
+        if config.engine == EngineChoice::None {
+            return Ok(());
+        }
+        let name = self.engine.name();
+        let store = &self.base.store;
+        let held = store.trades_held_elsewhere(config.mode, &name).await?;
+        for (engine, trades) in &held {
+            tracing::warn!(
+                engine.name = %engine,
+                engine.trades = trades,
+                "Another engine holds reserved trades. This process asks no engine about them."
+            );
+        }
+        if held.is_empty() || config.engine_drain {
+            return Ok(());
+        }
+        Err(OpenFault::from(engine_changed(&name, &held)))
+    }
+}
+
+fn engine_changed(name: &EngineName, held: &[(EngineName, u64)]) -> ConfigFault {
+    let held: Vec<String> = held
+        .iter()
+        .map(|(engine, trades)| match trades {
+            1 => format!("{engine} (1 open trade)"),
+            trades => format!("{engine} ({trades} open trades)"),
+        })
+        .collect();
+    let expected = format!(
+        "expected the engine that holds reserved trades, {}; this is {name}. Start with that engine until its trades have ended, \
+         or set PENSTOCK_ENGINE_DRAIN=true: then they stay reserved until a service with that engine polls them. If it is the \
+         same engine at another address, set PENSTOCK_ENGINE_NAME to the name that its trades record",
+        held.join(", ")
+    );
+    ConfigFault {
+        setting: "PENSTOCK_ENGINE".to_owned(),
+        expected,
+    }
+}

@@ -1,0 +1,186 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kernel::Mode;
+
+use crate::config::Sources;
+
+use super::*;
+
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+fn config(folder: &Path, pairs: &[(&str, &str)]) -> Config {
+    let database = format!("sqlite://{}/data/penstock.db", folder.display());
+    let given = [("DATABASE_URL", database.as_str())];
+    let variable = |(name, text): (&str, &str)| (format!("PENSTOCK_{name}").into(), text.into());
+    let pairs = given.into_iter().chain(pairs.iter().copied());
+    let sources = Sources {
+        environment: pairs.map(variable).collect(),
+        ..Sources::default()
+    };
+    Config::load(&sources).unwrap().config
+}
+
+#[tokio::test]
+async fn opens_twice_and_ends_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let config = config(folder.path(), &[]);
+        let runtime = Runtime::open(config, Ports::of_machine()).await.unwrap();
+        runtime.base.store.ready().await.unwrap();
+        let pools = runtime.directory.pools_all(Mode::Test).await.unwrap();
+        assert!(pools.is_empty());
+        runtime.close().await;
+        assert!(runtime.base.store.ready().await.is_err());
+    }
+    assert!(folder.path().join("data/master.key").exists());
+}
+
+/// Panics when the worker draws the first token of a lease, eight bytes long.
+struct Shaky(AtomicUsize);
+impl Entropy for Shaky {
+    fn fill(&self, buffer: &mut [u8]) {
+        buffer.fill(7);
+        let tokens = usize::from(buffer.len() == 8);
+        let drawn = self.0.fetch_add(tokens, Ordering::SeqCst);
+        assert!(tokens == 0 || drawn > 0, "this one panics");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_panics_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let entropy = Arc::new(Shaky(AtomicUsize::new(0)));
+    let ports = Ports {
+        entropy: entropy.clone(),
+        ..Ports::of_machine()
+    };
+    let runtime = Runtime::open(config(folder.path(), &[]), ports).await;
+    let runtime = runtime.unwrap();
+    runtime.deliver(Service::Pools);
+    for _ in 0..500 {
+        if entropy.0.load(Ordering::SeqCst) > 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(entropy.0.load(Ordering::SeqCst) > 1);
+    runtime.close().await;
+}
+
+#[tokio::test]
+async fn another_master_key_is_refused_without_being_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = config(folder.path(), &[]);
+    let first = Foundation::open(first, Ports::of_machine()).await.unwrap();
+    first.store.close().await;
+    let other = config(folder.path(), &[("MASTER_KEY", KEY)]);
+    let refused = Foundation::open(other, Ports::of_machine()).await;
+    let Err(OpenFault::Config(faults)) = refused else {
+        panic!("{refused:?}");
+    };
+    let line = faults[0].to_string();
+    let told = "PENSTOCK_MASTER_KEY: expected the database's master key, fingerprint ";
+    assert!(line.starts_with(told) && !line.contains(KEY), "{line}");
+}
+
+fn refusal<T: fmt::Debug>(refused: Result<T, OpenFault>) -> String {
+    let Err(OpenFault::Config(faults)) = refused else {
+        panic!("{refused:?}");
+    };
+    faults[0].to_string()
+}
+
+// rule: base.master-key-lost
+#[tokio::test]
+async fn a_lost_master_key_is_asked_for_and_never_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let again = || Foundation::open(config(folder.path(), &[]), Ports::of_machine());
+    again().await.unwrap().store.close().await;
+    let file = folder.path().join("data/master.key");
+    let key = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let line = refusal(again().await);
+    assert!(line.contains("master.key is missing: restore"), "{line}");
+    let beside: Vec<_> = std::fs::read_dir(file.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .filter(|name| name.to_str().unwrap().starts_with("master"))
+        .collect();
+    assert!(beside.is_empty(), "{beside:?}");
+    std::fs::write(&file, key).unwrap();
+    again().await.unwrap();
+}
+
+// rule: base.master-key-file, base.database-file
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn programs_that_start_at_once_open_one_database_with_one_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let opening: Vec<_> = (0..4)
+        .map(|_| {
+            let config = config(folder.path(), &[]);
+            tokio::spawn(Foundation::open(config, Ports::of_machine()))
+        })
+        .collect();
+    for one in opening {
+        one.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_broken_key_file_stops_before_a_database_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    std::fs::write(folder.path().join("data/master.key"), "hunter2").unwrap();
+    let opened = Foundation::open(config(folder.path(), &[]), Ports::of_machine()).await;
+    let line = refusal(opened);
+    assert!(line.contains("holds no key"), "{line}");
+    assert!(!folder.path().join("data/penstock.db").exists());
+}
+
+#[tokio::test]
+async fn work_on_an_existing_database_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let existing = || Foundation::open_existing(config(folder.path(), &[]), Ports::of_machine());
+    let line = refusal(existing().await);
+    assert!(line.contains("there is none at"), "{line}");
+    assert!(!folder.path().join("data").exists());
+    // What a program leaves that was stopped at its first step is no database either.
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    std::fs::write(folder.path().join("data/penstock.db"), "").unwrap();
+    refusal(existing().await);
+    let config = config(folder.path(), &[]);
+    store::migrate(&config).await.unwrap();
+    existing().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_faulty_rate_file_stops_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rates.toml");
+    std::fs::write(
+        &file,
+        "[[rates]]\npair = \"EUR\"\nmid = \"1\"\nspread_bps = 1",
+    )
+    .unwrap();
+    let rates = format!("static:{}", file.display());
+    let config = config(folder.path(), &[("RATES", &rates)]);
+    let refused = Runtime::open(config, Ports::of_machine()).await;
+    let Err(OpenFault::Config(faults)) = refused else {
+        panic!("{refused:?}");
+    };
+    let line = faults[0].to_string();
+    assert!(
+        line.starts_with("PENSTOCK_RATES: ") && line.contains("rates.toml:2: pair"),
+        "{line}"
+    );
+    assert!(!folder.path().join("data").exists());
+}
+
+#[tokio::test]
+async fn migrating_needs_no_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path(), &[]);
+    store::migrate(&config).await.unwrap();
+    assert!(folder.path().join("data/penstock.db").exists());
+    assert!(!folder.path().join("data/master.key").exists());
+}

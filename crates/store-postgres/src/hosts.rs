@@ -1,0 +1,317 @@
+//! Where the database is: one host or several, and which of them will do.
+
+use std::fmt;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::StoreError;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, Executor as _, Row as _};
+use tokio::time::timeout;
+
+use crate::conn::Conn;
+use crate::errors;
+use crate::health::Alarm;
+
+/// Statements kept prepared on a connection: all there are.
+const STATEMENTS: usize = 256;
+/// The parameter of a database URL that says otherwise.
+const STATEMENTS_PARAMETER: &str = "statement-cache-capacity";
+/// The parameter that says what a host must be.
+const TARGET_PARAMETER: &str = "target_session_attrs";
+/// Parameters that name a host: they would replace every one of several.
+const HOST_PARAMETERS: [&str; 3] = ["host", "hostaddr", "port"];
+
+/// What the server does for a connection whose client has vanished: it asks after 10 s of silence, and
+/// gives up 20 s later, so that locks of a lost client do not last. The driver opens the sockets of this
+/// side itself and offers no way to set them, so this side relies on the deadline of each exchange.
+/// The answer says whether this server takes writes, and whether it is a standby.
+const GREETING: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; \
+     SET tcp_keepalives_count = 4; SET tcp_user_timeout = '20s'; \
+     SELECT current_setting('transaction_read_only') = 'on' AS read_only, pg_is_in_recovery() AS standby";
+
+/// Why a URL cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.expected())]
+pub enum UnreadUrl {
+    /// It is not the URL of a database.
+    Form,
+    /// `target_session_attrs` is something else.
+    Target,
+    /// `target_session_attrs` stands there twice.
+    TargetTwice,
+    /// There are several hosts, and a parameter that names another.
+    HostTwice,
+}
+
+impl UnreadUrl {
+    /// What was expected.
+    #[must_use]
+    pub const fn expected(self) -> &'static str {
+        match self {
+            Self::Form => "expected postgres://user:password@host:5432/database",
+            Self::Target => {
+                "expected target_session_attrs to be any, read-write or primary: this program writes, so a standby is of no use"
+            }
+            Self::TargetTwice => "expected target_session_attrs once",
+            Self::HostTwice => {
+                "expected several hosts before the database's name, such as postgres://user:password@one:5432,two:5432/database, \
+                 and none of the parameters host, hostaddr and port with them"
+            }
+        }
+    }
+}
+
+/// What a host must be, so that it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Target {
+    /// Anything that answers.
+    Any,
+    /// A server whose sessions write.
+    ReadWrite,
+    /// No standby.
+    Primary,
+}
+
+/// How long a server is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection, each host of several by itself.
+    pub connect: Duration,
+    /// For the answer to a statement or a commit.
+    pub statement: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(2),
+            statement: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The servers of one database, in the order in which they are tried.
+#[derive(Debug, Clone)]
+pub(crate) struct Hosts {
+    hosts: Vec<PgConnectOptions>,
+    target: Target,
+}
+
+impl Hosts {
+    pub(crate) fn parse(url: &str) -> Result<Self, UnreadUrl> {
+        let (scheme, rest) = url.split_once("://").ok_or(UnreadUrl::Form)?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at_checked(end).ok_or(UnreadUrl::Form)?;
+        let (user, hosts) = match authority.rsplit_once('@') {
+            Some((user, hosts)) => (format!("{user}@"), hosts),
+            None => (String::new(), authority),
+        };
+        let (rest, target) = without_target(rest)?;
+        let hosts: Vec<&str> = hosts.split(',').collect();
+        let several = hosts.len() > 1;
+        if several && hosts.iter().any(|host| host.is_empty()) {
+            return Err(UnreadUrl::Form);
+        }
+        if names_host(&rest, several) {
+            return Err(UnreadUrl::HostTwice);
+        }
+        let keep = !rest.contains(STATEMENTS_PARAMETER);
+        let options = hosts
+            .iter()
+            .map(|host| options(&format!("{scheme}://{user}{host}{rest}"), keep))
+            .collect::<Result<_, _>>()?;
+        // A program that writes has no use for the standby of several hosts.
+        let default = if several {
+            Target::ReadWrite
+        } else {
+            Target::Any
+        };
+        Ok(Self {
+            hosts: options,
+            target: target.unwrap_or(default),
+        })
+    }
+
+    /// Connects to the first host that will do.
+    pub(crate) async fn connect(
+        &self,
+        timeouts: Timeouts,
+        alarm: &Arc<Alarm>,
+    ) -> Result<Conn, StoreError> {
+        let mut refusals = Vec::new();
+        for options in &self.hosts {
+            match self.connect_to(options, timeouts, alarm).await {
+                Ok(conn) => return Ok(conn),
+                Err(StoreError::Unavailable(why)) => refusals.push(named(options, &why)),
+                // What is wrong with one host's answer is wrong with the URL.
+                Err(fault) => return Err(fault),
+            }
+        }
+        Err(StoreError::unavailable(refusals.join("; ")))
+    }
+
+    async fn connect_to(
+        &self,
+        options: &PgConnectOptions,
+        timeouts: Timeouts,
+        alarm: &Arc<Alarm>,
+    ) -> Result<Conn, StoreError> {
+        let connecting = async {
+            let link = options.connect().await?;
+            let mut conn = Conn::new(link, timeouts.statement, Arc::clone(alarm));
+            let greeted = conn.fetch_one(sqlx::raw_sql(GREETING)).await?;
+            let found = (greeted.try_get("read_only")?, greeted.try_get("standby")?);
+            Ok::<_, sqlx::Error>((conn, found))
+        };
+        let most = timeouts.connect;
+        let (conn, (read_only, standby)) = timeout(most, connecting)
+            .await
+            .map_err(|_| {
+                StoreError::unavailable(format!("no connection within {} ms", most.as_millis()))
+            })?
+            .map_err(errors::statement)?;
+        let refused = match self.target {
+            Target::Any => None,
+            Target::ReadWrite => Some("it takes no writes").filter(|_| read_only),
+            Target::Primary => Some("it is a standby").filter(|_| standby),
+        };
+        let Some(refused) = refused else {
+            return Ok(conn);
+        };
+        conn.close().await;
+        Err(StoreError::unavailable(refused))
+    }
+}
+
+fn named(options: &PgConnectOptions, why: &dyn fmt::Display) -> String {
+    let (host, port) = (options.get_host(), options.get_port());
+    format!("the server at {host}:{port}: {why}")
+}
+
+fn options(url: &str, keep_statements: bool) -> Result<PgConnectOptions, UnreadUrl> {
+    let options = PgConnectOptions::from_str(url).map_err(|_| UnreadUrl::Form)?;
+    // Nothing here is a float, and a pooler knows that parameter only when told.
+    let options = options
+        .application_name("penstock")
+        .extra_float_digits(None);
+    Ok(if keep_statements {
+        options.statement_cache_capacity(STATEMENTS)
+    } else {
+        options
+    })
+}
+
+/// Takes the parameter that the driver does not know out of what follows the hosts.
+fn without_target(rest: &str) -> Result<(String, Option<Target>), UnreadUrl> {
+    let Some((path, query)) = rest.split_once('?') else {
+        return Ok((rest.to_owned(), None));
+    };
+    let mut target = None;
+    let mut others = Vec::new();
+    for parameter in query.split('&') {
+        match parameter.split_once('=') {
+            Some((TARGET_PARAMETER, value)) => {
+                let value = parse_target(value)?;
+                if target.replace(value).is_some() {
+                    return Err(UnreadUrl::TargetTwice);
+                }
+            }
+            None if parameter == TARGET_PARAMETER => return Err(UnreadUrl::Target),
+            _ => others.push(parameter),
+        }
+    }
+    let mark = if others.is_empty() { "" } else { "?" };
+    Ok((format!("{path}{mark}{}", others.join("&")), target))
+}
+
+fn parse_target(value: &str) -> Result<Target, UnreadUrl> {
+    match value {
+        "any" => Ok(Target::Any),
+        "read-write" => Ok(Target::ReadWrite),
+        "primary" => Ok(Target::Primary),
+        _ => Err(UnreadUrl::Target),
+    }
+}
+
+/// Does a parameter name a host beside several, or several hosts itself?
+fn names_host(rest: &str, several: bool) -> bool {
+    let (_, query) = rest.split_once('?').unwrap_or_default();
+    query.split('&').any(|parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or_default();
+        HOST_PARAMETERS.contains(&name)
+            && (several || value.contains(',') || value.to_lowercase().contains("%2c"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> (Vec<String>, Target) {
+        let hosts = Hosts::parse(url).unwrap();
+        let shown = hosts
+            .hosts
+            .iter()
+            .map(|host| format!("{}:{}", host.get_host(), host.get_port()));
+        (shown.collect(), hosts.target)
+    }
+
+    // rule: config.database-hosts
+    #[test]
+    fn url_names_one_host_or_several() {
+        for (url, hosts, target) in [
+            ("postgres://u:p@one:5433/db", vec!["one:5433"], Target::Any),
+            (
+                "postgres://u:p@one:5433/db?target_session_attrs=primary",
+                vec!["one:5433"],
+                Target::Primary,
+            ),
+            (
+                "postgres://u:p%2C%40@one:5433,two:5434/db?sslmode=disable",
+                vec!["one:5433", "two:5434"],
+                Target::ReadWrite,
+            ),
+            (
+                "postgresql://u@one:1,[::1]:2/db?target_session_attrs=any&sslmode=disable",
+                vec!["one:1", "[::1]:2"],
+                Target::Any,
+            ),
+        ] {
+            let hosts: Vec<String> = hosts.into_iter().map(str::to_owned).collect();
+            assert_eq!(read(url), (hosts, target), "{url}");
+        }
+    }
+
+    // rule: config.database-hosts
+    #[test]
+    fn url_with_bad_host_parameters_is_refused() {
+        for (url, why) in [
+            (
+                "postgres://u@one/db?target_session_attrs=standby",
+                UnreadUrl::Target,
+            ),
+            (
+                "postgres://u@one/db?target_session_attrs=",
+                UnreadUrl::Target,
+            ),
+            (
+                "postgres://u@one/db?target_session_attrs",
+                UnreadUrl::Target,
+            ),
+            (
+                "postgres://u@one/db?target_session_attrs=any&target_session_attrs=any",
+                UnreadUrl::TargetTwice,
+            ),
+            ("postgres://u@one,two/db?host=three", UnreadUrl::HostTwice),
+            ("postgres://u@one,two/db?port=5", UnreadUrl::HostTwice),
+            ("postgres:///db?host=one,two&user=u", UnreadUrl::HostTwice),
+            ("postgres://u@one,,two/db", UnreadUrl::Form),
+            ("postgres://u@one,/db", UnreadUrl::Form),
+            ("postgres://u@one:x,two/db", UnreadUrl::Form),
+        ] {
+            assert_eq!(Hosts::parse(url).unwrap_err(), why, "{url}");
+        }
+    }
+}

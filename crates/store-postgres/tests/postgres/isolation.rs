@@ -1,0 +1,58 @@
+//! One partner's locked row holds up no other partner.
+
+use kernel::{Mode, StoreError};
+use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use sqlx::Connection as _;
+use store_contract::Fixture as _;
+
+use crate::fixture::{Postgres, open, run};
+
+fn tenant(name: &str) -> Tenant {
+    Tenant {
+        partner: PartnerId::parse(name).unwrap(),
+        mode: Mode::Test,
+    }
+}
+
+async fn provisioned(names: &[&str]) -> Postgres {
+    let world = open().await;
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("partners").await.unwrap();
+    for name in names {
+        let partner = Partner {
+            id: tenant(name).partner,
+            name: (*name).to_owned(),
+            status: PartnerStatus::Active,
+        };
+        tx.partner_put(Mode::Test, &partner).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    world
+}
+
+/// An `apply` over several partners holds none of them while it waits for one.
+// rule: pools.transact.isolated
+#[tokio::test]
+async fn transaction_over_several_partners_does_not_wait_for_a_locked_one() {
+    let world = provisioned(&["free", "locked"]).await;
+    let mut other = world.database.owner().await;
+    run(
+        &mut other,
+        "BEGIN; SELECT FROM books WHERE partner_id = 'locked' FOR UPDATE",
+    )
+    .await;
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("apply").await.unwrap();
+    tx.partner_lock(&tenant("free")).await.unwrap().unwrap();
+    let refused = tx.partner_lock(&tenant("locked")).await;
+    assert!(matches!(refused, Err(StoreError::Retry)), "{refused:?}");
+    drop(tx);
+    other.close().await.unwrap();
+
+    let mut tx = provision.provision_begin("apply").await.unwrap();
+    for name in ["free", "locked"] {
+        tx.partner_lock(&tenant(name)).await.unwrap().unwrap();
+    }
+    assert!(tx.partner_lock(&tenant("nobody")).await.unwrap().is_none());
+    tx.commit().await.unwrap();
+}

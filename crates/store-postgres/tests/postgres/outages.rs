@@ -1,0 +1,331 @@
+//! A database that is away without saying so: a silent network, a read-only server, a commit that waits
+//! for a standby. Every call ends within its deadline, and writes return by themselves.
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kernel::StoreError;
+use sqlx::Connection as _;
+use sqlx::postgres::PgConnectOptions;
+use store_contract::outages::Writer;
+use store_postgres::{PostgresStore, Timeouts};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::fixture::{self, Database, Postgres, options, run};
+
+const TIMEOUTS: Timeouts = Timeouts {
+    connect: Duration::from_secs(1),
+    statement: Duration::from_secs(2),
+};
+/// What a call may take beside its deadline on a machine that is busy.
+const SLACK: Duration = Duration::from_secs(1);
+/// How soon readiness says that writes are refused.
+const READINESS: Duration = Duration::from_secs(2);
+
+/// A proxy that can go silent. A connection that met the silence stays silent when it is over, as one does
+/// whose server has vanished.
+struct Proxy {
+    url: String,
+    silent: Arc<AtomicBool>,
+}
+
+impl Proxy {
+    async fn before(url: &str) -> Self {
+        let options = PgConnectOptions::from_str(url).unwrap();
+        let server = format!("{}:{}", options.get_host(), options.get_port());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let here = listener.local_addr().unwrap().to_string();
+        let proxy = Self {
+            url: url.replace(&server, &here),
+            silent: Arc::default(),
+        };
+        let silent = Arc::clone(&proxy.silent);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(&server).await.unwrap();
+                tokio::spawn(pass(client, server, Arc::clone(&silent)));
+            }
+        });
+        proxy
+    }
+
+    fn go_silent(&self) {
+        self.silent.store(true, Ordering::SeqCst);
+    }
+
+    fn answer_again(&self) {
+        self.silent.store(false, Ordering::SeqCst);
+    }
+}
+
+async fn pass(mut client: TcpStream, mut server: TcpStream, silent: Arc<AtomicBool>) {
+    let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
+    loop {
+        let (read, asks) = tokio::select! {
+            read = client.read(&mut asked) => (read, true),
+            read = server.read(&mut answered) => (read, false),
+        };
+        if silent.load(Ordering::SeqCst) {
+            // Both sockets stay open, and nothing passes any more.
+            return std::future::pending().await;
+        }
+        let Ok(read @ 1..) = read else {
+            return;
+        };
+        let passed = if asks {
+            server.write_all(&asked[..read]).await
+        } else {
+            client.write_all(&answered[..read]).await
+        };
+        if passed.is_err() {
+            return;
+        }
+    }
+}
+
+async fn opened(database: Database, url: &str) -> Postgres {
+    fixture::open_with(database, url, TIMEOUTS).await
+}
+
+fn is_unavailable<T>(found: &Result<T, StoreError>) -> bool {
+    matches!(found, Err(StoreError::Unavailable(_)))
+}
+
+/// Runs something, and says how long it took.
+async fn timed<T>(what: impl Future<Output = T>) -> (T, Duration) {
+    let began = Instant::now();
+    (what.await, began.elapsed())
+}
+
+/// Waits until readiness says no, and says how long that took.
+async fn not_ready_after(writer: &Writer<Postgres>) -> Duration {
+    let began = Instant::now();
+    while writer.ready().await.is_ok() {
+        assert!(began.elapsed() < READINESS + SLACK, "still ready");
+        sleep(Duration::from_millis(50)).await;
+    }
+    began.elapsed()
+}
+
+/// Waits until a quote is opened, and says how long that took.
+async fn writes_again_after(writer: &Writer<Postgres>) -> Duration {
+    let began = Instant::now();
+    while let Err(fault) = writer.quote().await {
+        assert!(matches!(fault, StoreError::Unavailable(_)), "{fault:?}");
+        assert!(began.elapsed() < Duration::from_secs(5), "{fault:?}");
+        sleep(Duration::from_millis(50)).await;
+    }
+    began.elapsed()
+}
+
+// rule: base.database-deadline, base.database-readiness
+#[tokio::test]
+async fn silent_network_ends_every_call_within_its_deadline_and_writes_return() {
+    let database = Database::make().await;
+    let proxy = Proxy::before(&database.serving()).await;
+    let writer = Writer::start(opened(database, &proxy.url).await).await;
+    let quote = writer.quote().await.unwrap();
+    let command = writer.command(&quote);
+    writer.ready().await.unwrap();
+
+    proxy.go_silent();
+    let ((quoted, transacted), took) =
+        timed(async { tokio::join!(writer.quote(), writer.transact(&command)) }).await;
+    assert!(
+        matches!(quoted, Err(StoreError::CommitUnknown(_))),
+        "the statement was sent and commits by itself: {quoted:?}"
+    );
+    assert!(is_unavailable(&transacted), "{transacted:?}");
+    assert!(took < TIMEOUTS.statement + SLACK, "{took:?}");
+    assert!(not_ready_after(&writer).await < READINESS + SLACK);
+    // Nobody waits any more for what is known to be away.
+    let (again, took) = timed(writer.quote()).await;
+    assert!(is_unavailable(&again), "{again:?}");
+    assert!(took < Duration::from_millis(500), "{took:?}");
+
+    proxy.answer_again();
+    let took = writes_again_after(&writer).await;
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    let before = writer.euros().await;
+    writer.transact(&command).await.unwrap();
+    writer.transact(&command).await.unwrap();
+    assert_eq!(writer.euros().await, before - 1, "reserved once");
+    writer.ready().await.unwrap();
+}
+
+// rule: base.database-deadline
+#[tokio::test]
+async fn pool_whose_connections_are_all_dead_recovers() {
+    let database = Database::make().await;
+    let proxy = Proxy::before(&database.serving()).await;
+    let writer = Writer::start(opened(database, &proxy.url).await).await;
+    // As many connections as there may be.
+    futures_util::future::join_all((0..32).map(|_| writer.euros())).await;
+    proxy.go_silent();
+    sleep(Duration::from_millis(1_200)).await;
+    proxy.answer_again();
+    // Nothing was under way: all connections rest, and all are dead.
+    let (_, took) = timed(writer.euros()).await;
+    assert!(took < TIMEOUTS.statement + SLACK, "{took:?}");
+    let took = writes_again_after(&writer).await;
+    assert!(took < TIMEOUTS.statement + SLACK, "{took:?}");
+}
+
+// rule: base.database-deadline
+#[tokio::test]
+async fn closing_ends_while_the_network_is_silent() {
+    let database = Database::make().await;
+    let proxy = Proxy::before(&database.serving()).await;
+    let opened = opened(database, &proxy.url).await;
+    let store = opened.store.clone();
+    let writer = Arc::new(Writer::start(opened).await);
+    proxy.go_silent();
+    let asking = Arc::clone(&writer);
+    let asking = tokio::spawn(async move { asking.quote().await });
+    sleep(Duration::from_millis(200)).await;
+    let closed = timeout(TIMEOUTS.statement + SLACK, store.close()).await;
+    assert!(closed.is_ok());
+    assert!(asking.await.unwrap().is_err());
+}
+
+// rule: base.database-readiness, base.database-refuses-writes
+#[tokio::test]
+async fn read_only_database_is_not_ready_and_leaves_no_commit_unknown() {
+    let database = Database::make().await;
+    let url = database.serving();
+    let opened = opened(database, &url).await;
+    let database = Arc::clone(&opened.database);
+    let writer = Writer::start(opened).await;
+    let quote = writer.quote().await.unwrap();
+    let command = writer.command(&quote);
+    writer.ready().await.unwrap();
+
+    let mut owner = database.owner().await;
+    let name = database.owning();
+    let name = name.rsplit_once('/').unwrap().1.to_owned();
+    let read_only = |on| format!("ALTER DATABASE {name} SET default_transaction_read_only = {on}");
+    run(&mut owner, &read_only("on")).await;
+    assert!(not_ready_after(&writer).await < READINESS + SLACK);
+    for _ in 0..3 {
+        let quoted = writer.quote().await;
+        assert!(is_unavailable(&quoted), "{quoted:?}");
+        let transacted = writer.transact(&command).await;
+        assert!(is_unavailable(&transacted), "{transacted:?}");
+    }
+    run(&mut owner, "SET default_transaction_read_only = off").await;
+    run(&mut owner, &read_only("off")).await;
+    owner.close().await.unwrap();
+    assert!(writes_again_after(&writer).await < Duration::from_secs(5));
+    writer.transact(&command).await.unwrap();
+    sleep(Duration::from_millis(600)).await;
+    writer.ready().await.unwrap();
+}
+
+/// Other databases of this server commit without waiting for any disk or standby.
+// rule: base.database-deadline, base.database-readiness
+#[tokio::test]
+async fn stalled_standby_is_refused_within_the_deadline_and_holds_no_connection() {
+    let database = Database::make().await;
+    let url = database.serving();
+    let mut owner = database.owner().await;
+    let name = database.owning();
+    let name = name.rsplit_once('/').unwrap().1.to_owned();
+    let commits = format!("ALTER DATABASE {name} SET synchronous_commit = on");
+    run(&mut owner, &commits).await;
+    let opened = opened(database, &url).await;
+    let writer = Writer::start(opened).await;
+    let quote = writer.quote().await.unwrap();
+    let command = writer.command(&quote);
+
+    run(
+        &mut owner,
+        "ALTER SYSTEM SET synchronous_standby_names = 'nobody'",
+    )
+    .await;
+    run(&mut owner, "SELECT pg_reload_conf()").await;
+    sleep(Duration::from_millis(200)).await;
+    let ((transacted, quoted), took) =
+        timed(async { tokio::join!(writer.transact(&command), writer.quote()) }).await;
+    assert!(
+        matches!(transacted, Err(StoreError::CommitUnknown(_))),
+        "{transacted:?}"
+    );
+    assert!(
+        matches!(quoted, Err(StoreError::CommitUnknown(_))),
+        "{quoted:?}"
+    );
+    assert!(took < TIMEOUTS.statement + SLACK, "{took:?}");
+    assert!(not_ready_after(&writer).await < READINESS + SLACK);
+    // However often somebody asks, the server gets no more sessions that wait.
+    let ask_for = Instant::now();
+    while ask_for.elapsed() < Duration::from_secs(6) {
+        assert!(is_unavailable(&writer.quote().await));
+        assert!(is_unavailable(&writer.ready().await));
+        sleep(Duration::from_millis(100)).await;
+    }
+    let waiting: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event = 'SyncRep'",
+    )
+    .fetch_one(&mut owner)
+    .await
+    .unwrap();
+    assert!(
+        waiting <= 3,
+        "{waiting} sessions wait: two writes, one probe"
+    );
+
+    run(&mut owner, "ALTER SYSTEM RESET synchronous_standby_names").await;
+    run(&mut owner, "SELECT pg_reload_conf()").await;
+    owner.close().await.unwrap();
+    assert!(writes_again_after(&writer).await < Duration::from_secs(5));
+    let before = writer.euros().await;
+    writer.transact(&command).await.unwrap();
+    assert_eq!(
+        writer.euros().await,
+        before,
+        "the commit that was unknown has happened, and happens once"
+    );
+    writer.ready().await.unwrap();
+}
+
+// rule: config.database-hosts
+#[tokio::test]
+async fn several_hosts_are_tried_in_order_until_one_takes_writes() {
+    let database = Database::make().await;
+    let url = database.serving();
+    let proxy = Proxy::before(&url).await;
+    proxy.go_silent();
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let refusing = closed.local_addr().unwrap();
+    drop(closed);
+    let host = |url: &str| {
+        let rest = url.rsplit_once('@').unwrap().1.to_owned();
+        rest.split_once('/').unwrap().0.to_owned()
+    };
+    let (here, silent) = (host(&url), host(&proxy.url));
+    let several = url.replace(&here, &format!("{silent},{refusing},{here}"));
+    let began = Instant::now();
+    let writer = Writer::start(opened(database, &several).await).await;
+    writer.quote().await.unwrap();
+    assert!(
+        began.elapsed() >= TIMEOUTS.connect,
+        "the first was waited for"
+    );
+
+    let only = url.replace(&here, &format!("{silent},{refusing}"));
+    let options = store_postgres::Options {
+        timeouts: TIMEOUTS,
+        ..options(Duration::from_secs(60), None)
+    };
+    let none = PostgresStore::open(&only, options).await.unwrap_err();
+    let said = kernel::causes(&none).to_string();
+    assert!(matches!(none, StoreError::Unavailable(_)), "{said}");
+    for port in [silent, refusing.to_string()] {
+        assert!(said.contains(&port), "{said}");
+    }
+}

@@ -1,0 +1,174 @@
+//! Which schema a database has, and whether a program may work on it.
+//!
+//! A program works on its own schema, and on one that is a single additive migration ahead: during a rolling upgrade an
+//! old replica has to be able to start again. The migration itself carries the mark, as the last word of its description,
+//! because the description is what every database already keeps of a migration that an old program has never seen.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// The last word of the description of a migration that leaves programs of the release before working.
+const ADDITIVE: &str = " additive";
+
+/// A migration that a database has had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// Its version.
+    pub version: i64,
+    /// Its description: the words of its file name.
+    pub description: String,
+}
+
+/// What a migration did to a database's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Migrated {
+    /// The version before; `None` where there was no schema.
+    pub from: Option<i64>,
+    /// The version now.
+    pub to: i64,
+}
+
+impl Migrated {
+    /// From the migrations that a database had had, and those that the program knows.
+    #[must_use]
+    pub fn between(applied: &[Applied], known: &[i64]) -> Self {
+        let from = applied.iter().map(|one| one.version).max();
+        let newest = known.iter().copied().max().unwrap_or_default();
+        Self {
+            from,
+            to: newest.max(from.unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for Migrated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to = self.to;
+        match self.from {
+            None => write!(f, "the database was empty; its schema is now version {to}"),
+            Some(from) if from == to => write!(f, "the schema is already version {to}"),
+            Some(from) => write!(f, "the schema went from version {from} to version {to}"),
+        }
+    }
+}
+
+/// How a database's schema stands to a program's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It is the program's own.
+    Current,
+    /// It is one additive migration ahead; the program may work on it.
+    OneAhead,
+    /// There is none.
+    Missing,
+    /// The program has migrations that the database has not had.
+    Behind {
+        /// The newest that it has had.
+        found: i64,
+        /// The newest of the program.
+        needed: i64,
+    },
+    /// The database has had migrations that the program does not know, and may not pass over.
+    Unknown {
+        /// The newest that it has had.
+        found: i64,
+    },
+}
+
+impl Standing {
+    /// Why a program may not work on the database, and what to do; `None` if it may. `migrate` names the command that
+    /// brings a schema up to date.
+    #[must_use]
+    pub fn refusal(self, migrate: &str) -> Option<String> {
+        match self {
+            Self::Current | Self::OneAhead => None,
+            Self::Missing => Some(format!("the database has no schema: run `{migrate}` first")),
+            Self::Behind { found, needed } => Some(format!(
+                "the database has schema version {found}, this program needs {needed}: run `{migrate}` first"
+            )),
+            Self::Unknown { found } => Some(format!(
+                "the database has schema version {found}, which this program does not know: it is \
+                 older than the program that wrote the database; run the newer one"
+            )),
+        }
+    }
+}
+
+/// Compares the migrations that a program knows with those that a database has had.
+#[must_use]
+pub fn compare(known: &[i64], applied: &[Applied]) -> Standing {
+    let newest = known.iter().copied().max().unwrap_or_default();
+    let Some(found) = applied.iter().map(|one| one.version).max() else {
+        return Standing::Missing;
+    };
+    let versions: BTreeSet<i64> = applied.iter().map(|one| one.version).collect();
+    let has_all = known.iter().all(|version| versions.contains(version));
+    let mut unknown = applied.iter().filter(|one| !known.contains(&one.version));
+    match (unknown.next(), unknown.next()) {
+        (None, _) if has_all => Standing::Current,
+        (None, _) => Standing::Behind {
+            found,
+            needed: newest,
+        },
+        (Some(one), None)
+            if has_all && one.version > newest && one.description.ends_with(ADDITIVE) =>
+        {
+            Standing::OneAhead
+        }
+        _ => Standing::Unknown { found },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn applied(migrations: &[(i64, &str)]) -> Vec<Applied> {
+        let one = |(version, description): &(i64, &str)| Applied {
+            version: *version,
+            description: (*description).to_owned(),
+        };
+        migrations.iter().map(one).collect()
+    }
+
+    // rule: base.schema-one-ahead
+    #[test]
+    fn program_works_on_its_own_schema_and_one_additive_migration_ahead() {
+        let known = [1, 2, 4];
+        let own = [(1, "initial"), (2, "more"), (4, "labels additive")];
+        let of = |ahead: &[(i64, &str)]| compare(&known, &applied(&[&own, ahead].concat()));
+        assert_eq!(of(&[]), Standing::Current);
+        assert_eq!(of(&[(6, "names additive")]), Standing::OneAhead);
+        assert_eq!(of(&[(6, "names")]), Standing::Unknown { found: 6 });
+        assert_eq!(of(&[(6, "nonadditive")]), Standing::Unknown { found: 6 });
+        assert_eq!(of(&[(3, "names additive")]), Standing::Unknown { found: 4 });
+        let two = [(6, "names additive"), (7, "ages additive")];
+        assert_eq!(of(&two), Standing::Unknown { found: 7 });
+    }
+
+    #[test]
+    fn migration_says_which_versions_it_went_between() {
+        let said = |had: &[(i64, &str)]| Migrated::between(&applied(had), &[1, 2]).to_string();
+        assert_eq!(
+            said(&[]),
+            "the database was empty; its schema is now version 2"
+        );
+        let one = (1, "initial");
+        assert_eq!(said(&[one]), "the schema went from version 1 to version 2");
+        assert_eq!(said(&[one, (2, "more")]), "the schema is already version 2");
+        let ahead = [one, (2, "more"), (3, "names additive")];
+        assert_eq!(said(&ahead), "the schema is already version 3");
+    }
+
+    #[test]
+    fn program_refuses_a_schema_that_lacks_a_migration() {
+        assert_eq!(compare(&[1, 2], &[]), Standing::Missing);
+        let (found, needed) = (1, 2);
+        assert_eq!(
+            compare(&[1, 2], &applied(&[(1, "initial")])),
+            Standing::Behind { found, needed }
+        );
+        let other = applied(&[(1, "initial"), (3, "names additive")]);
+        assert_eq!(compare(&[1, 2], &other), Standing::Unknown { found: 3 });
+    }
+}

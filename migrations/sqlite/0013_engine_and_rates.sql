@@ -1,0 +1,7 @@
+-- A quote keeps the mid rate that it was priced with, in units of the pool's crypto per unit of its fiat.
+ALTER TABLE quotes ADD COLUMN mid TEXT;
+-- A trade names the engine that holds it, and repeats its quote's mid rate. A settled one keeps the engine's fill rate, if the
+-- engine has reported one. Older rows have none of these.
+ALTER TABLE trades ADD COLUMN engine TEXT;
+ALTER TABLE trades ADD COLUMN mid TEXT;
+ALTER TABLE trades ADD COLUMN fill_rate TEXT CONSTRAINT trades_fill_rate CHECK (fill_rate IS NULL OR fill IS NOT NULL);

@@ -1,0 +1,150 @@
+//! A session has one payment at a time.
+
+use acceptance::{ACME, Call, Gate};
+use kernel::Mode;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::rails::{DAY, PAY_INS, PAY_OUTS, id, paying, purchase, read, redeem, session};
+
+fn cancel(session: &str) -> Call {
+    Call::post(&format!("/v1/gate_sessions/{session}/cancel"))
+}
+
+fn help(session: &str, act: &str) -> Call {
+    Call::post(&format!("/v1/test_helpers/sessions/{session}/{act}"))
+}
+
+// rule: gate.session.one-payment, gate.session.payment-waits, gate.rail.session-first
+#[tokio::test]
+async fn session_takes_one_payment_at_a_time() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    for (round, amount) in ["100.31", "100.32"].into_iter().enumerate() {
+        let name = |what: &str| format!("{what}-{round}");
+        let (session, made) = paying(&acme, &name("first"), amount).await;
+        let quote = id(&purchase(&acme, &name("quote"), amount).await);
+        let unknown = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
+        let consumed = made["quote_id"].as_str().unwrap();
+        // The session is judged before the quote, and before the kind of payment.
+        for (path, quote) in [
+            (PAY_INS, quote.as_str()),
+            (PAY_INS, unknown),
+            (PAY_INS, consumed),
+            (PAY_OUTS, quote.as_str()),
+        ] {
+            let further = redeem(&acme, path, &name("second"), quote, &session).await;
+            further.refused(409, "session_payment_in_progress");
+        }
+        for call in [cancel(&session), help(&session, "complete")] {
+            let refused = acme.send(call).await;
+            refused.refused(409, "session_payment_in_progress");
+        }
+        assert_eq!(acme.read(&session).await.ok()["status"], "open");
+        // The first payment fails, or is cancelled. The same key and quote pay again.
+        gate.settle_rails().await;
+        let again = redeem(&acme, PAY_INS, &name("second"), &quote, &session).await;
+        let again = again.created();
+        gate.settle_rails().await;
+        let ended = read(&acme, PAY_INS, &id(&again)).await;
+        assert_ne!(ended["status"], "processing");
+        acme.send(cancel(&session)).await.created();
+        let said = gate.notice(ACME, &session).await;
+        assert_eq!(said, ["gate_session.created", "gate_session.cancelled"]);
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.session.one-payment
+#[tokio::test]
+async fn completed_session_refuses_further_payments() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let (session, _) = paying(&acme, "first", "100.00").await;
+    let quote = id(&purchase(&acme, "quote", "100.00").await);
+    gate.settle_rails().await;
+    let further = redeem(&acme, PAY_INS, "second", &quote, &session).await;
+    further.refused(409, "session_not_open");
+    let list = format!("/v1/transactions?session_id={session}");
+    let paid = acme.get(&list).await.ok();
+    assert_eq!(paid["data"].as_array().unwrap().len(), 1);
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.session.one-payment, gate.rail.one-winner
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn concurrent_redemptions_on_two_replicas_make_one_payment() {
+    let gate = Gate::new().await;
+    let replica = gate.replica().await;
+    let clients = [gate.acme(), replica.acme()];
+    let session = session(&clients[0], "s", "100.00", json!({})).await;
+    let mut quotes = Vec::new();
+    for number in 0..16 {
+        quotes.push(id(
+            &purchase(&clients[0], &format!("q-{number}"), "100.00").await
+        ));
+    }
+    let mut racing = JoinSet::new();
+    for (number, quote) in quotes.into_iter().enumerate() {
+        let (client, session) = (clients[number % 2].clone(), session.clone());
+        racing.spawn(async move {
+            redeem(&client, PAY_INS, &format!("p-{number}"), &quote, &session).await
+        });
+    }
+    let mut won = 0;
+    for answer in racing.join_all().await {
+        if answer.status == 201 {
+            won += 1;
+        } else {
+            answer.refused(409, "session_payment_in_progress");
+        }
+    }
+    assert_eq!(won, 1);
+    gate.settle_rails().await;
+    let said = gate.notice(ACME, &session).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
+    gate.world().notice_all().await;
+    replica.close().await;
+    gate.finish().await;
+}
+
+// rule: gate.session.payment-waits, gate.session.lazy-expiry, gate.rail.completes
+#[tokio::test]
+async fn session_expires_only_after_its_payment_has_ended() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    gate.world().after(1);
+    for (amount, status, event) in [
+        ("100.00", "completed", "gate_session.completed"),
+        ("100.31", "expired", "gate_session.expired"),
+    ] {
+        let session = session(&acme, &format!("s-{amount}"), amount, json!({})).await;
+        gate.world().after(DAY - 1);
+        let quote = id(&purchase(&acme, &format!("q-{amount}"), amount).await);
+        redeem(&acme, PAY_INS, &format!("p-{amount}"), &quote, &session)
+            .await
+            .created();
+        gate.world().after(60_000);
+        gate.sessions().sweep(Mode::Test).await.unwrap();
+        assert_eq!(acme.read(&session).await.ok()["status"], "open");
+        let listed = acme.get("/v1/gate_sessions?status=open").await.ok();
+        assert_eq!(listed["data"][0]["id"], session.as_str());
+        for call in [
+            cancel(&session),
+            help(&session, "complete"),
+            help(&session, "fail"),
+        ] {
+            let refused = acme.send(call).await;
+            refused.refused(409, "session_payment_in_progress");
+        }
+        gate.settle_rails().await;
+        gate.sessions().sweep(Mode::Test).await.unwrap();
+        assert_eq!(acme.read(&session).await.ok()["status"], status);
+        let said = gate.notice(ACME, &session).await;
+        assert_eq!(said, ["gate_session.created", event]);
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}

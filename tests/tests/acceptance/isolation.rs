@@ -1,0 +1,99 @@
+//! What happens to one partner delays no other. On a server only: an embedded database has one lock for everybody.
+
+use std::time::Duration;
+
+use acceptance::{ACME, Answer, Client, World};
+use partner_core::PartnerStatus;
+use sqlx::Connection as _;
+use tokio::task::JoinHandle;
+
+/// More partners than there are lanes: several share one with the locked partner.
+const OTHERS: u32 = 8;
+
+/// A world whose partners all have money; a client of each partner that is not locked.
+async fn crowded() -> (World, Vec<Client>) {
+    let world = World::new().await;
+    world.operator().credit(ACME, "10000.00", "EUR").await;
+    let mut clients = Vec::new();
+    for number in 0..OTHERS {
+        let (partner, key) = (format!("other-{number}"), format!("sk_test_{number:032}"));
+        let operator = world.operator();
+        operator.put_partner(&partner, PartnerStatus::Active).await;
+        let reference = format!("OTHER-{number}");
+        let profile = acceptance::profile(&reference);
+        operator.put_profile(&partner, &profile).await;
+        operator.put_key(&partner, &key).await;
+        operator.credit(&partner, "10000.00", "EUR").await;
+        clients.push(world.client(&key));
+    }
+    (world, clients)
+}
+
+fn transacting(client: &Client, quote: &str) -> JoinHandle<Answer> {
+    let (client, quote) = (client.clone(), quote.to_owned());
+    tokio::spawn(async move { client.transact("EUR-USDT", &quote, &quote).await })
+}
+
+/// The lock is held until every other partner has its trade, so none of them waits for it.
+// rule: pools.transact.isolated
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_partners_trade_while_one_partners_row_is_locked() {
+    let (world, others) = crowded().await;
+    let acme = world.acme();
+    let mut quotes = Vec::new();
+    for _ in 0..3 {
+        quotes.push(acme.buy("EUR-USDT", "10").await);
+    }
+    let Some(lock) = world.lock_partner(ACME).await else {
+        return world.finish().await;
+    };
+    let held: Vec<_> = quotes
+        .iter()
+        .map(|quote| transacting(&acme, quote))
+        .collect();
+    for _round in 0..3 {
+        let mut trades = Vec::new();
+        for other in &others {
+            trades.push(transacting(other, &other.buy("EUR-USDT", "10").await));
+        }
+        for trade in trades {
+            trade.await.unwrap().ok();
+        }
+    }
+    assert!(
+        held.iter().all(|one| !one.is_finished()),
+        "the row is locked"
+    );
+    lock.close().await.unwrap();
+    for one in held {
+        one.await.unwrap().ok();
+    }
+    world.finish().await;
+}
+
+/// A partner whose row stays locked is refused; it trades again as soon as the lock is gone.
+// rule: pools.transact.isolated
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partner_whose_row_stays_locked_is_refused_alone() {
+    let (world, others) = crowded().await;
+    let acme = world.acme();
+    let quote = acme.buy("EUR-USDT", "10").await;
+    let Some(lock) = world.lock_partner(ACME).await else {
+        return world.finish().await;
+    };
+    let held = transacting(&acme, &quote);
+    let beside = others[0].clone();
+    let trading = tokio::spawn(async move {
+        loop {
+            beside.trade("EUR-USDT", "10").await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    held.await.unwrap().refused(503, "service_unavailable");
+    assert!(!trading.is_finished(), "nobody else was refused");
+    trading.abort();
+    lock.close().await.unwrap();
+    acme.transact("EUR-USDT", &quote, &quote).await.ok();
+    drop(trading.await);
+    world.finish().await;
+}

@@ -1,0 +1,26 @@
+//! `cargo xtask failover`: the real programs on a pair of servers that Patroni keeps, whose primary is taken away under load.
+
+use crate::programs::{self, PLAIN, SHIPPED};
+use crate::suites::Outcome;
+use crate::summary::Counts;
+use crate::workspace::Workspace;
+use crate::{Result, process};
+
+pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
+    let plain = programs::build(workspace, PLAIN, &SHIPPED)?;
+    let mut command = programs::call(workspace, PLAIN, "crash")?;
+    command
+        .arg("--plain")
+        .arg(&plain)
+        .arg("--armed")
+        .arg(&plain)
+        .arg("failover")
+        .args(extra);
+    let mut counts = Counts::default();
+    let status = process::stream(&mut command, |line| {
+        if let Some(found) = Counts::of_plain(line) {
+            counts = found;
+        }
+    })?;
+    Ok(Outcome::of(counts, status))
+}
