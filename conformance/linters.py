@@ -60,5 +60,9 @@ def spectral(name, folder):
 def node(program, *words, cwd, **settings):
     """Runs a program of the installed npm packages."""
     command = ["node", str(Path(os.environ["NODE_MODULES_DIR"]) / program), *map(str, words)]
-    environment = {**os.environ, **settings}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd=cwd)
+    return subprocess.run(command, env=node_environment(**settings), capture_output=True, text=True, timeout=120, check=False, cwd=cwd)
+
+
+def node_environment(**settings):
+    """The environment of a program of Node, which finds the installed npm packages."""
+    return {**os.environ, **settings}

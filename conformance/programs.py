@@ -1,11 +1,13 @@
 """The real programs, as their operator runs them: started, spoken to and stopped."""
 
+import contextlib
 import json
 import os
 import queue
 import re
 import secrets
 import signal
+import sqlite3
 import subprocess
 import threading
 from dataclasses import dataclass
@@ -101,6 +103,15 @@ class Installation:
         if SERVER:
             pytest.skip("this looks into the file of an embedded database")
         return self.folder / "penstock.db"
+
+    def change(self, sql):
+        """Runs SQL as the owner of the database."""
+        if SERVER:
+            command = ["psql", "-qX", "-v", "ON_ERROR_STOP=1", self.settings["PENSTOCK_DATABASE_URL"], "-c", sql]
+            subprocess.run(command, check=True, capture_output=True)
+            return
+        with contextlib.closing(sqlite3.connect(self.database, timeout=10)) as database:
+            database.executescript(sql)
 
     def penstock(self, *words, **settings):
         """Runs the operator's program; the caller judges how it ended."""

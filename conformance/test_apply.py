@@ -142,18 +142,68 @@ def test_a_written_table_replaces_and_a_missing_one_stays(installation, partner_
     with installation.start() as service:
         assert change_of(installation, service, key)[0] == before, "a table left out changes nothing"
     bare = {"enabled": True, "access": "active", "kyc": "approved", "allowed": ["EUR-USDT"]}
-    installation.apply(partner_toml("acme", pools=bare))
+    bare |= {"balance_gate": False, "velocity_cap_usdt": "none"}
+    installation.apply(partner_toml("acme", pools=bare), "--allow-loosening")
     with installation.start() as service:
         after, balance = change_of(installation, service, key)
         assert after == {**before, "tier": "standard"}, "the terms are a table of their own"
-        assert balance["balance"] is None, "an absent balance gate is off"
+        assert balance["balance"] is None, "the balance gate is off"
         Client(service, key).refused(404, "funding_not_enabled", "GET", "/pools/funding")
-    installation.apply(partner_toml("acme", pools=bare, terms=[{"pool": "EUR-USDT", "draw_fee_bps": 7}]))
+    terms = [{"pool": "EUR-USDT", "draw_fee_bps": 7}]
+    installation.apply(partner_toml("acme", pools=bare, terms=terms), "--allow-loosening")
     with installation.start() as service:
         after, _ = change_of(installation, service, key)
         assert (after["drawFeeBps"], after["spreadCapBps"], after["sides"]) == (7, 50, ["on_ramp"])
         assert (after["minOrderUsdt"], after["maxOrderUsdt"]) == (1, None)
         assert after["cryptoDepositAddress"] is None
+
+
+# rule: apply.protections-written
+@pytest.mark.parametrize("missing", ["balance_gate", "velocity_cap_usdt"])
+def test_apply_refuses_enabled_pools_without_protection(installation, missing):
+    written = {name: value for name, value in profile(allowed=[]).items() if name != missing}
+    done = installation.apply_refused(partner_toml("acme", pools=written))
+    assert done.code == 2, done
+    assert re.search(rf"line \d+: partners\.pools\.{missing}: missing", done.err), done.err
+
+
+LOOSENINGS = [
+    ("balance_gate", {"balance_gate": False}, {}),
+    ("velocity_cap_usdt", {"velocity_cap_usdt": "6"}, {}),
+    ("velocity_cap_usdt", {"velocity_cap_usdt": "none"}, {}),
+    ("max_order_usdt", {}, {"max_order_usdt": 501}),
+    ("max_order_usdt", {}, {"max_order_usdt": None}),
+    ("kyc", {"kyc": "approved"}, {}),
+    ("off_ramp", {}, {"off_ramp": True}),
+]
+
+
+# rule: apply.loosening
+@pytest.mark.parametrize(("name", "pools", "terms"), LOOSENINGS)
+def test_apply_refuses_loosening(installation, name, pools, terms):
+    def file(pools, terms, who="acme"):
+        access = {**profile(allowed=["EUR-USDT"], velocity_cap_usdt="5", kyc="pending", tier="new"), **pools}
+        rows = terms_for(["EUR-USDT"], **{"max_order_usdt": 500, "off_ramp": False, **terms})
+        return partner_toml(who, pools=access, terms=rows)
+
+    installation.apply(pool_toml("EUR-USDT") + file({"tier": "old"}, {}))
+    before = digest(installation)
+    loose = file(pools, terms)
+    for flags in ((), ("--dry-run",)):
+        done = installation.apply_refused(loose, "--output", "json", *flags)
+        assert done.code == 1, done
+        assert "--allow-loosening" in done.err
+        report = done.json
+        assert f"{name} " in report["loosened"][0] and len(report["loosened"]) == 1
+        assert report["changed"] == [*report["loosened"], "partner acme: pools.tier old -> new"]
+        assert digest(installation) == before
+    text = installation.apply_refused(loose)
+    assert text.out.startswith("loosens: partner acme: ") and name in text.out.splitlines()[0]
+    assert installation.apply(file(pools, terms, "beta"))["changed"], "a new partner is no loosening"
+    assert installation.apply(loose, "--allow-loosening", "--dry-run")["changed"] == report["changed"]
+    assert installation.apply(loose, "--allow-loosening")["changed"] == report["changed"]
+    tight = installation.apply(file({"tier": "old"}, {}))
+    assert "loosened" not in tight and tight["changed"]
 
 
 # rule: apply.defaults

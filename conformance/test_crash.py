@@ -160,7 +160,7 @@ def test_killed_under_load_nothing_acknowledged_is_lost(tmp_path, contract):
     installation.verify()
 
 
-# rule: base.acknowledged-is-kept, pools.quote-record.kept
+# rule: base.acknowledged-is-kept, pools.quote.retention
 def test_a_second_process_takes_over_where_the_first_was_killed(tmp_path, contract, partner_file):
     installation = Installation(tmp_path / "takeover")
     key = new_key()

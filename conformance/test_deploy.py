@@ -1,6 +1,7 @@
 """The examples an operator starts from: the real programs take them as they are."""
 
 import configparser
+import re
 import tomllib
 from pathlib import Path
 
@@ -64,3 +65,12 @@ def test_the_units_start_the_programs_with_the_files_the_guide_installs():
         assert (service["User"], service["EnvironmentFile"]) == ("penstock", "/etc/penstock/secrets.env")
         # It ends within 25 s of being told; whoever waits less kills it.
         assert "TimeoutStopSec" not in service or service["TimeoutStopSec"] == "30s"
+
+
+def test_documentation_that_the_units_name_is_installed_by_the_guide():
+    steps = deployed("README.md").read_text()
+    installed = re.search(r"^install -m 0644 docs/\*\.md (\S+)$", steps, re.MULTILINE)[1]
+    for unit in deployed("systemd").glob("*.service"):
+        for named in re.findall(r"^Documentation=file://(\S+)$", unit.read_text(), re.MULTILINE):
+            folder, _, name = named.rpartition("/")
+            assert f"{folder}/" == installed and Path(program("DOCS_DIR"), name).is_file(), named

@@ -62,7 +62,8 @@ def test_keys_are_listed_without_themselves(world):
     rows = {row["id"]: row for row in done.json}
     assert len(rows) == 3
     row = rows[made["id"]]
-    assert set(row) == {"id", "kind", "prefix", "last4", "created_at", "revoked_at"}
+    old = {"id", "kind", "prefix", "last4", "created_at", "revoked_at"}
+    assert set(row) == old | {"label", "expires_at", "last_used_at"}
     assert made["key"].startswith(row["prefix"]) and len(row["prefix"]) < 20
     assert made["key"].endswith(row["last4"]) and len(row["last4"]) == 4
     assert INSTANT.fullmatch(row["created_at"]) and row["revoked_at"] is None

@@ -48,9 +48,11 @@ def test_serve_may_be_named(installation):
 def test_migrate_brings_an_empty_database_up_to_date(installation):
     done = installation.pools_service("migrate")
     assert done.code == 0, done.err
+    assert "the database was empty; its schema is now version" in done.out
     assert installation.database.exists()
     again = installation.pools_service("migrate")
     assert again.code == 0, again.err
+    assert "the schema is already version" in again.out
     installation.verify()
 
 
@@ -117,6 +119,7 @@ BAD_SETTINGS = {
     "PENSTOCK_TRUSTED_PROXIES": "10.0.0.0/99",
     "PENSTOCK_LOG_FORMAT": "crayon",
     "PENSTOCK_IDEMPOTENCY_TTL": "-1s",
+    "PENSTOCK_QUOTE_RETENTION": "0s",
     "PENSTOCK_DATABASE_POOL": "none",
 }
 

@@ -403,7 +403,7 @@ def test_an_executed_quote_reads_as_consumed(shopper):
     shopper.client.refused(409, "quote_consumed", "POST", f"/pools/quotes/{trade['quoteId']}/reject")
 
 
-# rule: pools.reject.expired, pools.transact.expired, pools.quote-record.derived, pools.quote-record.kept
+# rule: pools.reject.expired, pools.transact.expired, pools.quote-record.derived, pools.quote.retention
 # rule: time.deadline-exclusive, pools.transact.idempotent, pools.quote.ttl
 def test_an_expired_quote_stays_expired_and_what_was_decided_stays_decided(quick):
     partner = quick.partner(funds="1000.00")

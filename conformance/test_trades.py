@@ -325,7 +325,7 @@ def test_a_quote_without_a_trade_has_no_status(trader):
 
 # rule: pools.balance.gate-off, pools.gate-off.reserves-nothing, pools.funding.gate-off, pools.gate-off.sale
 def test_with_the_gate_off_a_purchase_moves_no_fiat(world):
-    partner = world.partner(balance_gate=None, receipts="200")
+    partner = world.partner(balance_gate=False, receipts="200")
     assert partner.balance() is None
     partner.client.refused(404, "funding_not_enabled", "GET", "/pools/funding")
     for amount in ("20.00", "20.31", "20.32", "20.41"):

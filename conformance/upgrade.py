@@ -1,7 +1,7 @@
 """A server's database is migrated while the programs before it serve.
 
-Not a test of the suite, since it needs programs of two versions. By hand, with the programs of each in a folder and an empty
-database on a PostgreSQL server:
+It needs programs of two versions, so CI runs `test_upgrade.py` instead, in which the present programs play the old ones. By hand, with
+the programs of each in a folder and an empty database on a PostgreSQL server:
 
     python upgrade.py --old DIR --new DIR postgres://…
 
@@ -64,11 +64,10 @@ class Refused(Exception):
 class Load:
     """Clients that go on until they are told to stop; what they were answered."""
 
-    def __init__(self, pools, gate, key):
+    def __init__(self, key, ways):
         self.answers = collections.Counter()
         self.faults = []
         self.stopping = threading.Event()
-        ways = [(pools, trade)] * TRADERS + [(gate, shop)] * SHOPPERS
         pool = concurrent.futures.ThreadPoolExecutor(len(ways))
         self.clients = [pool.submit(self.run, Client(at, key), way) for at, way in ways]
 
@@ -93,8 +92,9 @@ class Load:
 
 def provision(installation, key):
     gate = {"enabled": True, "allowed_domains": [SHOP]}
+    access = profile(allowed=["EUR-USDT"], velocity_cap_usdt="90000000000")
     text = pool_toml("EUR-USDT") + partner_toml(
-        "upgrade", pools=profile(allowed=["EUR-USDT"]), terms=terms_for(["EUR-USDT"]), keys=[{"kind": "secret", "key": key}], gate=gate
+        "upgrade", pools=access, terms=terms_for(["EUR-USDT"]), keys=[{"kind": "secret", "key": key}], gate=gate
     )
     installation.apply(text)
     installation.credit("upgrade", "9000000.00")
@@ -102,7 +102,7 @@ def provision(installation, key):
 
 def serve(installation, key, during=lambda: None):
     with installation.start() as pools, installation.start_gate() as gate:
-        load = Load(pools, gate, key)
+        load = Load(key, [(pools, trade)] * TRADERS + [(gate, shop)] * SHOPPERS)
         time.sleep(4)
         during()
         time.sleep(4)

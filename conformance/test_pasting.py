@@ -1,0 +1,187 @@
+"""Shell blocks of the documentation, pasted into bash and into the zsh of a Mac."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from programs import environment, program
+
+SHELLS = {"bash": ["bash", "--norc", "-i", "-s"], "zsh": ["zsh", "-f", "-i", "-s"]}
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENTS = [
+    path
+    for path in sorted([*Path(program("DOCS_DIR")).rglob("*.md"), *Path(program("DOCS_DIR"), "..").glob("*.md")])
+    if "```sh\n" in path.read_text()
+]
+
+
+def blocks(path, language="sh"):
+    return [body for kind, body in BLOCK.findall(path.read_text()) if kind == language]
+
+
+def readme():
+    return Path(program("DOCS_DIR"), "..", "README.md")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder in which the commands of the README run the programs that are built already."""
+    penstock = program("PENSTOCK_BIN")
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    cargo = commands / "cargo"
+    cargo.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in\n'
+        f'  "run --release --bin penstock -- "*) shift 5; exec {penstock} "$@";;\n'
+        "esac\n"
+        'echo "cargo $*" >&2; exit 9\n'
+    )
+    cargo.chmod(0o755)
+    (commands / "penstock").symlink_to(penstock)
+    return tmp_path
+
+
+def shell(name, folder, text, **settings):
+    """Pastes text into an interactive shell, where a comment is no comment to zsh, and returns what it shows."""
+    path = f"{folder / 'bin'}:{environment({})['PATH']}"
+    run = subprocess.run(
+        SHELLS[name],
+        input=text,
+        env=environment({"PATH": path, "PS1": "", "PS2": "", "PROMPT": "", **settings}),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return run
+
+
+class Sandbox:
+    """The first command of the README, on free ports, until the block ends."""
+
+    def __init__(self, folder):
+        [start, *_] = blocks(readme())
+        words = start.split() + ["--pools-port", "0", "--gate-port", "0", "--output", "json"]
+        path = f"{folder / 'bin'}:{environment({})['PATH']}"
+        self.process = subprocess.Popen(
+            words, env=environment({"PATH": path}), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            executable=folder / "bin" / "cargo",
+        )
+        self.started = json.loads(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(30)
+
+    def addressed(self, text):
+        """A block with the addresses of this sandbox in place of the usual ones."""
+        text = text.replace("http://127.0.0.1:4010/v1", self.started["base_url"])
+        return text.replace("http://127.0.0.1:4020/v1", self.started["gate_base_url"])
+
+
+def answers(text):
+    """Every JSON object that a shell has shown."""
+    decoder, found, at = json.JSONDecoder(), [], 0
+    while (at := text.find("{", at)) >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except ValueError:
+            at += 1
+            continue
+        found.append(value)
+        at = end
+    return found
+
+
+def shape(value):
+    """The keys of a JSON value, at every depth, and the kind of each leaf."""
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(inner) for inner in value[:1]]
+    # Ids, instants and amounts differ; that a text has the form of one does not.
+    if isinstance(value, str):
+        return re.sub(r"[0-9A-HJKMNP-TV-Z]{26}", "<ulid>", re.sub(r"^\d{4}-\d\d-.*Z$", "<instant>", value)) \
+            if re.search(r"[0-9A-HJKMNP-TV-Z]{26}|Z$", value) else "text"
+    return type(value).__name__
+
+
+# rule: cli.sandbox.start
+@pytest.mark.parametrize("name", SHELLS)
+def test_readme_tour_works_when_pasted(folder, name):
+    tour = [block for block in blocks(readme()) if "curl" in block or "export" in block]
+    assert len(tour) >= 7
+    with Sandbox(folder) as sandbox:
+        shown = shell(name, folder, "".join(sandbox.addressed(block) for block in tour))
+        assert "not found" not in shown.stderr and "rror" not in shown.stderr, shown.stderr
+    found = answers(shown.stdout)
+    refusals = [answer for answer in found if "statusCode" in answer]
+    assert [refusal["code"] for refusal in refusals] == ["quote_consumed"], found
+    assert found[-1]["data"][0]["status"] == "completed", found[-1]
+    assert any(answer.get("status") == "settled" for answer in found), found
+    # Each response that the README shows has the keys and forms of a real one.
+    for block in blocks(readme(), "json"):
+        for example in answers(block):
+            assert shape(example) in [shape(answer) for answer in found], example
+
+
+# rule: cli.sandbox.start
+@pytest.mark.parametrize("name", SHELLS)
+def test_printed_calls_of_the_sandbox_work_when_pasted(folder, name):
+    path = f"{folder / 'bin'}:{environment({})['PATH']}"
+    process = subprocess.Popen(
+        ["penstock", "sandbox", "--pools-port", "0", "--gate-port", "0"],
+        executable=folder / "bin" / "penstock", env=environment({"PATH": path}), cwd=folder,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )
+    try:
+        printed = []
+        while not (printed and printed[-1].startswith("pools-service listening")):
+            printed.append(process.stdout.readline())
+        assert len(printed) <= 12, printed
+        calls = [line for line in printed if line.startswith("curl ")]
+        shown = shell(name, folder, "".join(calls))
+        pools, balance = answers(shown.stdout)
+        assert pools["pools"] and balance["balance"] == "100000.00"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+# rule: cli.sandbox.check
+@pytest.mark.parametrize("name", SHELLS)
+def test_first_command_of_the_readme_runs_the_check(folder, name):
+    [start, *_] = blocks(readme())
+    shown = shell(name, folder, f"{start.strip()} --check\n")
+    steps = re.findall(r"^✓ (\S+)", shown.stdout, re.MULTILINE)
+    picture = Path(program("DOCS_DIR"), "images", "sandbox-check.svg").read_text()
+    recorded = re.findall(r'class="step">(\S+)\s*<', picture)
+    assert len(steps) == 18 and recorded == steps, shown.stdout + shown.stderr
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_commands_of_the_provisioning_page_work_when_pasted(folder, name):
+    page = Path(program("DOCS_DIR"), "provisioning.md")
+    [file, *_] = blocks(page, "toml")
+    (folder / "acme.toml").write_text(file)
+    for block in blocks(page):
+        done = shell(name, folder, f"set -e\n{block}")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_shell_blocks_have_no_comments_and_parse_in_both_shells(path):
+    for block in blocks(path):
+        quoted = re.sub(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", "''", block)
+        assert not re.search(r"(^|\s)#", quoted), f"a comment is pasted too, and zsh runs it:\n{block}"
+        for words in (["bash", "-n"], ["zsh", "-f", "-n"]):
+            parsed = subprocess.run(words, input=block, capture_output=True, text=True, check=False)
+            assert parsed.returncode == 0, f"{words[0]}: {parsed.stderr}\n{block}"
