@@ -418,8 +418,8 @@ pub(crate) fn run(programs: &Programs, trades: u64, seed: u64) -> Result<Failove
         }
     }
     println!(
-        "restarts of Patroni that had lost its standby {}",
-        pair.patroni.lock().restarts()
+        "times that synchronous mode was turned off and on, because Patroni named no standby: {}",
+        pair.patroni.lock().repairs()
     );
     let tally = &mut failover.tally;
     let judged = pair.judge(true, tally);

@@ -30,7 +30,10 @@ const LEADER_TTL: u32 = 8;
 /// How long a state is waited for, and how often it is asked for.
 const STATE_TIMEOUT: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(100);
-const RESTART_AFTER: Duration = Duration::from_secs(30);
+const REPAIR_AFTER: Duration = Duration::from_secs(30);
+const MOST_REPAIRS: u32 = 10;
+/// Long enough for Patroni, which looks each second, to have seen it.
+const OFF_FOR: Duration = Duration::from_secs(5);
 /// Lines of each log that an error shows.
 const LOG_LINES: usize = 60;
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -52,7 +55,7 @@ pub struct Patroni {
     _haproxy: Server,
     _etcd: Server,
     haproxy_port: u16,
-    restarts: u32,
+    repairs: u32,
     password: String,
     user: User,
     folder: TempDir,
@@ -127,7 +130,7 @@ impl Patroni {
             _haproxy: haproxy,
             _etcd: etcd,
             haproxy_port,
-            restarts: 0,
+            repairs: 0,
             password,
             user,
             folder,
@@ -190,8 +193,8 @@ impl Patroni {
         self.is(node, "/primary")
     }
 
-    /// Waits until there is a primary with a synchronous standby. Patroni 3.0 sometimes keeps an old state of etcd and can
-    /// then name no standby until it is restarted, which leaves its Postgres running: that is done here once.
+    /// Waits until there is a primary with a synchronous standby. Patroni 3.0 sometimes names no standby any more, because etcd
+    /// refuses each of its attempts: then synchronous mode is turned off and on, as an operator would do.
     ///
     /// # Errors
     /// Where that takes too long.
@@ -200,23 +203,42 @@ impl Patroni {
             pair.primary()
                 .is_some_and(|primary| pair.is(1 - primary, "/sync"))
         };
-        if self.wait_for(RESTART_AFTER, is_there) {
-            return Ok(());
+        while !self.wait_for(REPAIR_AFTER, is_there) {
+            if self.repairs >= MOST_REPAIRS {
+                return self.wait("synchronous standby", is_there);
+            }
+            self.repairs += 1;
+            self.turn_synchronous_mode(false)?;
+            thread::sleep(OFF_FOR);
+            self.turn_synchronous_mode(true)?;
         }
+        Ok(())
+    }
+
+    fn turn_synchronous_mode(&mut self, on: bool) -> Result<()> {
+        // What etcd said last may be kept by Patroni; a new process asks again. Its Postgres goes on.
         for node in 0..NAMES.len() {
             if let Some(mut patroni) = self.node(node)?.server.take() {
                 patroni.end(Signal::KILL)?;
             }
             self.start_node(node)?;
-            self.restarts += 1;
         }
-        self.wait("synchronous standby", is_there)
+        let body = format!("{{\"synchronous_mode\":{on}}}");
+        let port = self.nodes.first().map_or(0, |node| node.state);
+        match ask(port, "PATCH", "/config", &body) {
+            Some(200) => Ok(()),
+            status => Err(Error::Failed {
+                program: "patroni".to_owned(),
+                what: format!("does not take {body}: {status:?}"),
+                output: self.logs(),
+            }),
+        }
     }
 
-    /// How often Patroni was restarted because it could name no standby.
+    /// How often synchronous mode was turned off and on because Patroni could name no standby.
     #[must_use]
-    pub fn restarts(&self) -> u32 {
-        self.restarts
+    pub fn repairs(&self) -> u32 {
+        self.repairs
     }
 
     /// Ends a node as a power cut does: Patroni and every process of its Postgres.

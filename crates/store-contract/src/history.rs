@@ -92,7 +92,7 @@ impl<F: Fixture> World<F> {
 
 /// After a pause longer than the window the first transact forgets no more than one batch does, keeps that although it opens
 /// nothing, and one step makes the total exact.
-// rule: pools.velocity.bounded, pools.velocity.exact
+// rule: pools.velocity.bounded, pools.velocity.exact, pools.velocity.cost
 pub async fn the_first_transact_after_a_pause_takes_one_step(store: impl Fixture) {
     let world = World::new(store);
     let last = world.now().minus(WINDOW * 3);

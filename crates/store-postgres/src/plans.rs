@@ -141,6 +141,7 @@ async fn assert_touches_little(
     assert!(touched <= TOUCHED, "{touched}\n{statement}");
 }
 
+// rule: pools.velocity.cost
 #[tokio::test]
 async fn what_must_stay_cheap_is_looked_up_among_a_million_rows() {
     let (name, mut conn) = database("million").await;

@@ -140,6 +140,7 @@ async fn pages_of_the_ledger_follow_its_numbers() {
     assert!(plan.contains("asset=? AND account_sequence=?"), "{plan}");
 }
 
+// rule: pools.velocity.cost
 #[tokio::test]
 async fn the_velocity_window_is_read_from_the_index_alone() {
     for statement in [lane::load::CROSSED, velocity::OLDEST, velocity::NEWEST] {
