@@ -54,6 +54,7 @@ mod signed_quotes;
 mod tallies;
 mod trades;
 mod transactions;
+mod turns;
 mod tx;
 mod velocity;
 mod verify;

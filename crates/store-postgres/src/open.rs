@@ -19,6 +19,7 @@ use crate::health::{Alarm, Prober};
 use crate::hosts::{Hosts, Timeouts, UnreadUrl};
 use crate::pool::{Pool, Pooled, Tx};
 use crate::schema;
+use crate::turns::Turns;
 
 /// The pools' names in metrics.
 const POOL: &str = "server";
@@ -91,6 +92,7 @@ pub(crate) struct Inner {
     pub(crate) clock: StoreClock,
     pub(crate) options: Options,
     pub(crate) access: Mutex<Cache>,
+    pub(crate) turns: Turns,
     pub(crate) watchers: Watchers,
     /// What names the installation, once it was read.
     pub(crate) identity: OnceLock<String>,
@@ -116,6 +118,7 @@ impl PostgresStore {
         .await?;
         conn.close().await;
         let (pool, lanes) = pools(&options, &hosts, &alarm);
+        let turns = Turns::new(pool.size());
         let prober = Prober {
             hosts: hosts.clone(),
             timeouts: options.timeouts,
@@ -132,6 +135,7 @@ impl PostgresStore {
                 clock,
                 options,
                 access: Mutex::default(),
+                turns,
                 watchers: Watchers::default(),
                 identity: OnceLock::new(),
             }),

@@ -106,6 +106,10 @@ impl Pool {
         Ok(shared.lend(permit, conn, Instant::now(), generation))
     }
 
+    pub(crate) fn size(&self) -> u32 {
+        self.0.size
+    }
+
     /// Closes the connections that rest, and those in use when they are returned.
     pub(crate) fn distrust(&self) {
         self.0.generation.fetch_add(1, Ordering::AcqRel);
@@ -274,6 +278,13 @@ impl Tx {
     pub(crate) async fn commit(mut self) -> Result<(), sqlx::Error> {
         self.open = false;
         self.conn.run("COMMIT").await
+    }
+
+    /// Ends the transaction without a change and returns its connection. What stays takes no statement.
+    pub(crate) async fn release(&mut self) -> Result<(), sqlx::Error> {
+        self.open = false;
+        let mut conn = self.conn.take();
+        conn.run("ROLLBACK").await
     }
 
     pub(crate) async fn rollback(mut self) -> Result<(), sqlx::Error> {

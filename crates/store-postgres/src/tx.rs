@@ -29,6 +29,8 @@ pub(crate) struct PgTx {
     tx: Tx,
     inner: Arc<Inner>,
     name: &'static str,
+    /// Has it run statements that count, before it holds any books?
+    touched: bool,
     /// The books it holds, or has looked for in vain.
     held: BTreeMap<Tenant, Option<Held>>,
     /// No instant of this transaction is earlier: what it has read was written then.
@@ -61,6 +63,7 @@ impl PgTx {
             tx,
             inner: Arc::clone(&store.inner),
             name,
+            touched: false,
             held: BTreeMap::new(),
             floor: 0,
             used: None,
@@ -71,6 +74,7 @@ impl PgTx {
     }
 
     pub(crate) fn conn(&mut self) -> &mut Conn {
+        self.touched = true;
         &mut self.tx
     }
 
@@ -89,13 +93,30 @@ impl PgTx {
         let held = if self.held.values().any(Option::is_some) {
             self.hold_another(who).await?
         } else {
-            let partners = [who.partner.as_str()];
-            let found = books::hold(&mut self.tx, who.mode, &partners, Locks::Wait);
-            found.await?.remove(&who.partner)
+            self.hold_first(who).await?
         };
         self.floor = self.floor.max(held.map_or(0, |held| held.at));
         self.held.insert(who.clone(), held);
         Ok(held.is_some())
+    }
+
+    /// Takes the books of the first partner, and waits while another transaction holds them. Few transactions of a partner do so
+    /// with a connection; the others wait for their turn without one.
+    async fn hold_first(&mut self, who: &Tenant) -> Result<Option<Held>, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        let turn = match inner.turns.try_take(who) {
+            None if !self.touched => {
+                self.tx.release().await.map_err(errors::statement)?;
+                let turn = inner.turns.take(who).await?;
+                self.tx = inner.write().await?;
+                Some(turn)
+            }
+            turn => turn,
+        };
+        let partners = [who.partner.as_str()];
+        let found = books::hold(&mut self.tx, who.mode, &partners, Locks::Wait).await;
+        drop(turn);
+        Ok(found?.remove(&who.partner))
     }
 
     /// Takes the books of one more partner. It waits a moment only, because the partners whose books it holds already wait

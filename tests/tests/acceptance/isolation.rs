@@ -97,3 +97,42 @@ async fn partner_whose_row_stays_locked_is_refused_alone() {
     drop(trading.await);
     world.finish().await;
 }
+
+/// Clients that poll a locked partner's trade again and again, more of them than there are connections, leave enough
+/// connections to everybody else.
+// rule: pools.transact.isolated
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn polls_of_a_locked_partner_leave_connections_to_others() {
+    const POLLERS: usize = 32;
+    let (world, others) = crowded().await;
+    let acme = world.acme();
+    let quote = acme.buy("EUR-USDT", "10").await;
+    acme.transact("EUR-USDT", &quote, &quote).await.ok();
+    let Some(lock) = world.lock_partner(ACME).await else {
+        return world.finish().await;
+    };
+    let polling: Vec<_> = (0..POLLERS)
+        .map(|_| {
+            let (acme, quote) = (acme.clone(), quote.clone());
+            tokio::spawn(async move {
+                loop {
+                    acme.poll(&quote).await;
+                }
+            })
+        })
+        .collect();
+    for _round in 0..5 {
+        for other in &others {
+            let quote = other.buy("EUR-USDT", "10").await;
+            other.transact("EUR-USDT", &quote, &quote).await.ok();
+            other.poll(&quote).await.ok();
+        }
+    }
+    for one in polling {
+        one.abort();
+    }
+    lock.close().await.unwrap();
+    acme.poll(&quote).await.ok();
+    world.notice_all().await;
+    world.finish().await;
+}
