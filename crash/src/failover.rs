@@ -417,10 +417,6 @@ pub(crate) fn run(programs: &Programs, trades: u64, seed: u64) -> Result<Failove
             break;
         }
     }
-    println!(
-        "times that synchronous mode was turned off and on, because Patroni named no standby: {}",
-        pair.patroni.lock().repairs()
-    );
     let tally = &mut failover.tally;
     let judged = pair.judge(true, tally);
     tally.hold(seed, failover.faults, judged);

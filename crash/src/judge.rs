@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Result;
 use crate::book::{Book, Deposit, Page, Quote, follows};
-use crate::http::{Client, PATIENCE, request};
+use crate::http::{Answer, Client, PATIENCE, request};
 use crate::load::{note_transact, reject_request, transact_request};
 use crate::money::{cents, millionths};
 use crate::orders::Asset;
@@ -105,26 +105,32 @@ fn find_out(partner: &Partner, client: &mut Client, id: &str, key: &str) -> Resu
 fn find_out_rejection(partner: &Partner, client: &mut Client, id: &str) -> Result<()> {
     let bytes = reject_request(partner, id);
     for _ in 0..TRIES {
-        let Ok(answer) = client.call(&bytes) else {
-            continue;
-        };
-        let mut book = partner.book.lock();
-        match (answer.status, answer.code().as_str()) {
-            (200, _) => book.reject(id),
-            (409, "quote_rejected") => {
-                if let Some(quote) = book.quotes.get_mut(id) {
-                    quote.rejected = true;
-                }
-            }
-            (409, _) => {}
-            _ => continue,
+        let answer = client.call(&bytes);
+        if answer.is_ok_and(|answer| note_rejection(partner, id, &answer)) {
+            return Ok(());
         }
-        if let Some(quote) = book.quotes.get_mut(id) {
-            quote.reject_in_doubt = false;
-        }
-        return Ok(());
+        std::thread::sleep(PATIENCE / 240);
     }
     Err(format!("{id}: no definite outcome of its rejection").into())
+}
+
+/// Writes into the book what a rejection was answered; was it definite?
+fn note_rejection(partner: &Partner, id: &str, answer: &Answer) -> bool {
+    let mut book = partner.book.lock();
+    match (answer.status, answer.code().as_str()) {
+        (200, _) => book.reject(id),
+        (409, "quote_rejected") => {
+            if let Some(quote) = book.quotes.get_mut(id) {
+                quote.rejected = true;
+            }
+        }
+        (409, _) => {}
+        _ => return false,
+    }
+    if let Some(quote) = book.quotes.get_mut(id) {
+        quote.reject_in_doubt = false;
+    }
+    true
 }
 
 /// Compares everything new, or with `all` everything there is; every breach is named.

@@ -30,10 +30,6 @@ const LEADER_TTL: u32 = 8;
 /// How long a state is waited for, and how often it is asked for.
 const STATE_TIMEOUT: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(100);
-const REPAIR_AFTER: Duration = Duration::from_secs(30);
-const MOST_REPAIRS: u32 = 10;
-/// Long enough for Patroni, which looks each second, to have seen it.
-const OFF_FOR: Duration = Duration::from_secs(5);
 /// Lines of each log that an error shows.
 const LOG_LINES: usize = 60;
 const ASK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -55,7 +51,6 @@ pub struct Patroni {
     _haproxy: Server,
     _etcd: Server,
     haproxy_port: u16,
-    repairs: u32,
     password: String,
     user: User,
     folder: TempDir,
@@ -130,7 +125,6 @@ impl Patroni {
             _haproxy: haproxy,
             _etcd: etcd,
             haproxy_port,
-            repairs: 0,
             password,
             user,
             folder,
@@ -193,52 +187,15 @@ impl Patroni {
         self.is(node, "/primary")
     }
 
-    /// Waits until there is a primary with a synchronous standby. Patroni 3.0 sometimes names no standby any more, because etcd
-    /// refuses each of its attempts: then synchronous mode is turned off and on, as an operator would do.
+    /// Waits until there is a primary with a synchronous standby.
     ///
     /// # Errors
     /// Where that takes too long.
-    pub fn wait_for_standby(&mut self) -> Result<()> {
-        let is_there = |pair: &Self| {
+    pub fn wait_for_standby(&self) -> Result<()> {
+        self.wait("synchronous standby", |pair| {
             pair.primary()
                 .is_some_and(|primary| pair.is(1 - primary, "/sync"))
-        };
-        while !self.wait_for(REPAIR_AFTER, is_there) {
-            if self.repairs >= MOST_REPAIRS {
-                return self.wait("synchronous standby", is_there);
-            }
-            self.repairs += 1;
-            self.turn_synchronous_mode(false)?;
-            thread::sleep(OFF_FOR);
-            self.turn_synchronous_mode(true)?;
-        }
-        Ok(())
-    }
-
-    fn turn_synchronous_mode(&mut self, on: bool) -> Result<()> {
-        // What etcd said last may be kept by Patroni; a new process asks again. Its Postgres goes on.
-        for node in 0..NAMES.len() {
-            if let Some(mut patroni) = self.node(node)?.server.take() {
-                patroni.end(Signal::KILL)?;
-            }
-            self.start_node(node)?;
-        }
-        let body = format!("{{\"synchronous_mode\":{on}}}");
-        let port = self.nodes.first().map_or(0, |node| node.state);
-        match ask(port, "PATCH", "/config", &body) {
-            Some(200) => Ok(()),
-            status => Err(Error::Failed {
-                program: "patroni".to_owned(),
-                what: format!("does not take {body}: {status:?}"),
-                output: self.logs(),
-            }),
-        }
-    }
-
-    /// How often synchronous mode was turned off and on because Patroni could name no standby.
-    #[must_use]
-    pub fn repairs(&self) -> u32 {
-        self.repairs
+        })
     }
 
     /// Ends a node as a power cut does: Patroni and every process of its Postgres.
@@ -347,19 +304,12 @@ impl Patroni {
         node.is_some_and(|node| ask(node.state, "GET", state, "") == Some(200))
     }
 
-    fn wait_for(&self, span: Duration, is_there: impl Fn(&Self) -> bool) -> bool {
-        for _ in 0..span.as_millis() / PAUSE.as_millis() {
+    fn wait(&self, what: &str, is_there: impl Fn(&Self) -> bool) -> Result<()> {
+        for _ in 0..STATE_TIMEOUT.as_millis() / PAUSE.as_millis() {
             if is_there(self) {
-                return true;
+                return Ok(());
             }
             thread::sleep(PAUSE);
-        }
-        false
-    }
-
-    fn wait(&self, what: &str, is_there: impl Fn(&Self) -> bool) -> Result<()> {
-        if self.wait_for(STATE_TIMEOUT, is_there) {
-            return Ok(());
         }
         Err(Error::Silent {
             program: format!("patroni: no {what}"),
@@ -409,6 +359,8 @@ fn free_ports<const N: usize>() -> Result<[u16; N]> {
     Ok(ports)
 }
 
+/// Patroni is told to use the second version of the API: by the third, Patroni 3.0.2 lets a primary that was frozen take the
+/// lock back from its successor, and what the successor has acknowledged is lost.
 fn start_etcd(user: User, folder: &Path, client: u16, peer: u16) -> Result<Server> {
     let mut command = user.command(&program("etcd", "etcd-server")?, folder);
     let (client_url, peer_url) = (
@@ -416,7 +368,7 @@ fn start_etcd(user: User, folder: &Path, client: u16, peer: u16) -> Result<Serve
         format!("http://127.0.0.1:{peer}"),
     );
     command
-        .args(["--name", "etcd", "--data-dir", "etcd"])
+        .args(["--name", "etcd", "--data-dir", "etcd", "--enable-v2"])
         .args(["--listen-client-urls", &client_url])
         .args(["--advertise-client-urls", &client_url])
         .args(["--listen-peer-urls", &peer_url])
@@ -477,7 +429,7 @@ fn settings(name: &str, ports: &Ports, data: &Path, password: &str) -> Result<St
         r#"scope: penstock
 name: {name}
 restapi: {{listen: "127.0.0.1:{api}", connect_address: "127.0.0.1:{api_route}"}}
-etcd3: {{hosts: "127.0.0.1:{etcd_route}", use_proxies: true}}
+etcd: {{hosts: "127.0.0.1:{etcd_route}", use_proxies: true}}
 bootstrap:
   dcs:
     ttl: {LEADER_TTL}

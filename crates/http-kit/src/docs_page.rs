@@ -14,6 +14,8 @@ use crate::error_docs::ErrorDoc;
 use crate::openapi::X_CODES;
 
 const STYLE: &str = include_str!("docs_page/style.css");
+/// A table of two columns.
+const GLOSSARY: &str = include_str!("../../../docs/glossary.md");
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// A document that the service serves, as the page links it.
@@ -40,6 +42,7 @@ pub(crate) fn render_docs(document: &Value, errors: &[ErrorDoc], linked: &[Linke
             .collect(),
         page.webhooks(),
         error_codes(errors),
+        glossary(),
     ];
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -92,6 +95,7 @@ impl<'a> Page<'a> {
         }
         nav.push_str("<strong>Reference</strong>");
         nav.push_str(&link("errors", "Error codes"));
+        nav.push_str(&link("glossary", "Glossary"));
         nav
     }
 
@@ -375,6 +379,29 @@ impl<'a> Page<'a> {
         };
         serde_json::to_string_pretty(&sample).unwrap_or_default()
     }
+}
+
+/// The words that need an explanation, as `docs/glossary.md` has them.
+fn glossary() -> String {
+    let rows = GLOSSARY.lines().filter_map(|line| {
+        let (word, meaning) = line
+            .strip_prefix("| ")?
+            .strip_suffix(" |")?
+            .split_once(" | ")?;
+        let is_head = word == "word" || word.starts_with('-');
+        (!is_head).then(|| {
+            format!(
+                "<tr><td>{}</td><td>{}</td></tr>",
+                inline(word),
+                inline(meaning)
+            )
+        })
+    });
+    format!(
+        "<h2 id=\"glossary\">Glossary</h2>{}<table><thead><tr><th>Word</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div>",
+        scroll("Glossary"),
+        rows.collect::<String>()
+    )
 }
 
 /// The documents that the service serves, for programs.

@@ -25,8 +25,7 @@ pub fn read<T>(
     if !broken.is_empty() {
         for error in &broken {
             let at = error.span().map_or(0, |span| span.start);
-            let problem = unquoted(text, at);
-            sink.add(at, "", problem.unwrap_or_else(|| one_line(error.message())));
+            sink.add(at, "", broken_syntax(text, at, error.message()));
         }
         return Err(sink.into_faults());
     }
@@ -39,6 +38,16 @@ pub fn read<T>(
     }
 }
 
+/// What is wrong with the syntax at a byte of a text, of which the parser says `message`; one line, with a remedy where one is known.
+#[must_use]
+pub fn broken_syntax(text: &str, at: usize, message: &str) -> String {
+    let one_line = || message.split_whitespace().collect::<Vec<_>>().join(" ");
+    unquoted(text, at).unwrap_or_else(one_line)
+}
+
+/// The value of a key that contains one of these words is not repeated in a message.
+const SECRET_WORDS: [&str; 5] = ["key", "password", "secret", "token", "url"];
+
 /// The remedy for a text without quotes, which the parser takes for a boolean or a number.
 fn unquoted(text: &str, at: usize) -> Option<String> {
     let begin = text.get(..at)?.rfind('\n').map_or(0, |before| before + 1);
@@ -48,11 +57,10 @@ fn unquoted(text: &str, at: usize) -> Option<String> {
     let is_word = value.starts_with(|first: char| first.is_ascii_alphabetic())
         && !value.contains(['"', '\'', '[', '{']);
     let is_keyword = ["true", "false", "inf", "nan"].contains(&value);
-    (is_word && !is_keyword).then(|| format!("a text needs quotes: {} = \"{value}\"", key.trim()))
-}
-
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
+    let key = key.trim();
+    let is_secret = SECRET_WORDS.iter().any(|word| key.contains(word));
+    let shown = if is_secret { "…" } else { value };
+    (is_word && !is_keyword).then(|| format!("a text needs quotes: {key} = \"{shown}\""))
 }
 
 #[cfg(test)]
@@ -76,6 +84,10 @@ mod tests {
         assert_eq!(
             faults("name = \"a\"\nmode = test # the mode\n"),
             "line 2: a text needs quotes: mode = \"test\""
+        );
+        assert_eq!(
+            broken_syntax("master_key = abc", 13, "invalid"),
+            "a text needs quotes: master_key = \"…\""
         );
         assert!(!faults("mode = [").contains("quotes"));
     }

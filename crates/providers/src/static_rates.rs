@@ -24,6 +24,7 @@ use kernel::{Amount, Asset, Bound, Clock, Mid, Mode, Timestamp};
 use partner_core::pools::PoolId;
 use partner_core::ports::RateSource;
 use partner_core::rates::SourceRate;
+use partner_core::tables;
 use rust_decimal::Decimal;
 use serde::Deserialize;
 use toml::Spanned;
@@ -123,8 +124,11 @@ impl StaticRates {
             line: at.map(|at| line_of(text, at.start)),
             expected,
         };
-        let rows: File = toml::from_str(text)
-            .map_err(|unread| vec![fault(unread.span(), one_line(unread.message()))])?;
+        let rows: File = toml::from_str(text).map_err(|unread| {
+            let at = unread.span().map_or(0, |span| span.start);
+            let problem = tables::broken_syntax(text, at, unread.message());
+            vec![fault(unread.span(), problem)]
+        })?;
         let mut faults = Vec::new();
         let of_all = instant(rows.valid_until.as_ref()).unwrap_or_else(|(at, expected)| {
             faults.push(fault(Some(at), expected));
@@ -252,10 +256,6 @@ fn instant(written: Option<&Spanned<toml::Value>>) -> Result<Option<Timestamp>, 
 fn line_of(text: &str, at: usize) -> usize {
     let before = text.bytes().take(at);
     before.filter(|byte| *byte == b'\n').count() + 1
-}
-
-fn one_line(message: &str) -> String {
-    message.lines().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kernel::{Clock as _, Mode, StoreError, Timestamp};
 use partner_core::clock::LARGEST_JUMP;
 use partner_core::events::Service;
+use partner_core::key::KeyUse;
 use pools_core::books::decide_batch;
 use pools_core::ports::CLOCK_TOLERANCE;
 use pools_core::quote::{Quote, QuoteStatus, Side};
@@ -232,6 +233,12 @@ impl<F: Fixture> World<F> {
         let mut tx = self.ports().store.begin("refused").await.unwrap();
         assert_unavailable(tx.now().await);
         drop(tx);
+        let uses = [KeyUse {
+            who: member.who.clone(),
+            key: member.key,
+            at: self.now(),
+        }];
+        assert_unavailable(self.ports().housekeeping.key_uses_record(&uses).await);
         assert_eq!(self.standing(&member.who).await, before);
         let seen = self.ports().store.quote_get(&member.who, quote.id).await;
         let seen = seen.unwrap().unwrap();

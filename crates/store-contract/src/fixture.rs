@@ -11,7 +11,7 @@ use gate_core::ports::GateStore;
 use kernel::{Clock, Timestamp};
 use partner_core::ports::{
     Audit, ClockGuard, Deliveries, DeliveryDesk, Directory, EventReads, Housekeeping,
-    ProvisionStore, Readiness,
+    MasterKeyStore, ProvisionStore, Readiness,
 };
 use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, QuoteRetention, TransactBooks};
 
@@ -61,6 +61,8 @@ pub struct GatePorts {
     pub store: Arc<dyn GateStore>,
     /// Deliveries as partners see them.
     pub desk: Arc<dyn DeliveryDesk>,
+    /// Master keys, and what they seal.
+    pub master_keys: Arc<dyn MasterKeyStore>,
 }
 
 impl fmt::Debug for GatePorts {
@@ -73,12 +75,13 @@ impl GatePorts {
     /// The ports of a store that implements them all.
     pub fn of<S>(store: S) -> Self
     where
-        S: GateStore + DeliveryDesk + 'static,
+        S: GateStore + DeliveryDesk + MasterKeyStore + 'static,
     {
         let store = Arc::new(store);
         Self {
             store: store.clone(),
-            desk: store,
+            desk: store.clone(),
+            master_keys: store,
         }
     }
 }

@@ -33,6 +33,7 @@ pub mod idempotency;
 pub mod lane;
 pub mod ledger;
 pub mod lists;
+pub mod master_keys;
 pub mod outages;
 pub mod owners;
 pub mod previews;
@@ -184,6 +185,7 @@ macro_rules! gate_contract {
                 of_raced_ends_one_happens,
                 raced_changes_of_branding_all_count;
             gate_caches: gate_uses_new_entitlements_after_five_seconds_under_a_repeated_version;
+            master_keys: every_sealed_value_is_paged_and_replaced_as_it_was_read;
             customers: a_customer_reads_back_as_it_was_kept,
                 what_a_customer_is_found_by_stays_its_own,
                 an_old_revision_of_a_customer_is_refused, pages_of_customers_follow_each_other,

@@ -51,9 +51,18 @@ impl<F: GateFixture> World<F> {
     }
 
     async fn open_session(&self, who: &Tenant) -> Session {
-        let session = self.session(who);
+        self.open_session_with(who, None).await
+    }
+
+    pub(crate) async fn open_session_with(
+        &self,
+        who: &Tenant,
+        package: Option<&Sealed>,
+    ) -> Session {
+        let mut session = self.session(who);
+        session.kyc_pre_verified = package.is_some();
         let mut tx = self.gate_begin().await;
-        tx.session_insert(who, &session, None).await.unwrap();
+        tx.session_insert(who, &session, package).await.unwrap();
         tx.commit().await.unwrap();
         session
     }

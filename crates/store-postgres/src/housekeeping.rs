@@ -32,7 +32,8 @@ impl Housekeeping for PostgresStore {
 
     async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let mut tx = PgTx::begin(self, "key_uses_record").await?;
-        keys::record_uses(tx.conn(), uses).await?;
+        let now = tx.instant().await?;
+        keys::record_uses(tx.conn(), uses, now).await?;
         tx.finish().await
     }
 

@@ -179,12 +179,16 @@ pub(crate) async fn used(
         .collect()
 }
 
-/// Stores last uses, in one order, so that replicas do not wait for each other in a circle.
-pub(crate) async fn record_uses(conn: &mut Conn, uses: &[KeyUse]) -> Result<(), StoreError> {
+/// Stores last uses, none later than `now`, in one order, so that replicas do not wait for each other in a circle.
+pub(crate) async fn record_uses(
+    conn: &mut Conn,
+    uses: &[KeyUse],
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let modes: Vec<&str> = uses.iter().map(|one| one.who.mode.as_str()).collect();
     let partners: Vec<&str> = uses.iter().map(|one| one.who.partner.as_str()).collect();
     let keys: Vec<Uuid> = uses.iter().map(|one| key(one.key)).collect();
-    let instants: Vec<i64> = uses.iter().map(|one| one.at.millis()).collect();
+    let instants: Vec<i64> = uses.iter().map(|one| one.at.min(now).millis()).collect();
     sqlx::query(
         "INSERT INTO key_uses (mode, partner_id, key_id, last_used_at)
          SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) ORDER BY 1, 2, 3

@@ -186,7 +186,7 @@ const fn page(kind: SealedKind) -> &'static str {
         }
         SealedKind::Package => {
             "SELECT mode, partner_id, id, id::text AS k1, '' AS k2, kyc_package AS sealed FROM sessions
-         WHERE (mode, partner_id, id) > ($1, $2, $3::text::uuid) AND $4::text IS NOT NULL AND kyc_package IS NOT NULL
+         WHERE (mode, partner_id, id) > ($1, $2, $3::text::uuid) AND $4::text IS NOT NULL
          ORDER BY mode, partner_id, id LIMIT $5"
         }
         SealedKind::Person => {

@@ -49,6 +49,6 @@ pub fn sealed_value(kind: SealedKind, row: &dyn Row) -> Result<SealedValue, Stor
             second: row.text("k2")?.to_owned(),
         },
         place,
-        sealed: Sealed(row.bytes("sealed")?.to_vec()),
+        sealed: row.opt_bytes("sealed")?.map(|bytes| Sealed(bytes.to_vec())),
     })
 }

@@ -35,7 +35,8 @@ impl Housekeeping for SqliteStore {
 
     async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
         let mut tx = SqliteTx::begin(self, "key_uses_record").await?;
-        keys::record_uses(tx.conn(), uses).await?;
+        let now = tx.instant().await?;
+        keys::record_uses(tx.conn(), uses, now).await?;
         tx.finish().await
     }
 

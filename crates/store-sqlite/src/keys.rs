@@ -172,10 +172,11 @@ pub(crate) async fn used(
         .collect()
 }
 
-/// Stores last uses.
+/// Stores last uses, none later than `now`.
 pub(crate) async fn record_uses(
     conn: &mut SqliteConnection,
     uses: &[KeyUse],
+    now: Timestamp,
 ) -> Result<(), StoreError> {
     for one in uses {
         sqlx::query(
@@ -186,7 +187,7 @@ pub(crate) async fn record_uses(
         .bind(one.who.mode.as_str())
         .bind(one.who.partner.as_str())
         .bind(key(one.key))
-        .bind(one.at.millis())
+        .bind(one.at.min(now).millis())
         .execute(&mut *conn)
         .await
         .map_err(errors::statement)?;

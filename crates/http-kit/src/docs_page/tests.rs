@@ -139,6 +139,9 @@ fn the_page_is_whole_and_fetches_nothing() {
         "<code>[].id</code> <span class=\"required\">required</span>",
         "prefers-color-scheme:dark",
         "curl -X GET &quot;$BASE_URL/things/",
+        "href=\"#glossary\"",
+        "<tr><td>velocity cap</td><td>",
+        "<tr><td>mode</td><td><code>test</code> (no real money)",
     ] {
         assert!(html.contains(needed), "{needed}");
     }

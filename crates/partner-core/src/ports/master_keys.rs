@@ -74,8 +74,8 @@ pub struct SealedValue {
     pub row: SealedRow,
     /// The place it is sealed for.
     pub place: String,
-    /// The sealed bytes.
-    pub sealed: Sealed,
+    /// The sealed bytes; `None` where the row has no value.
+    pub sealed: Option<Sealed>,
 }
 
 /// A value that is sealed again: it is replaced only if the row still holds `old`.
@@ -102,7 +102,7 @@ pub trait MasterKeyStore: Send + Sync {
     ) -> Result<Cas, StoreError>;
     /// Marks older keys as retired.
     async fn master_keys_retire(&self) -> Result<(), StoreError>;
-    /// The next values of a kind after a row, at most `limit`.
+    /// The rows of a kind after a row, at most `limit`, whether or not they have a value: so a page costs the same however few have.
     async fn sealed_page(
         &self,
         kind: SealedKind,

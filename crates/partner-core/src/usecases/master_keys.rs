@@ -108,19 +108,22 @@ impl RotateMasterKey {
     ) -> Result<Vec<ResealedValue>, RotateKeyError> {
         let mut again = Vec::new();
         for value in page {
+            let Some(sealed) = &value.sealed else {
+                continue;
+            };
             pass.read += 1;
-            if self.sealer.is_current(&value.sealed) {
+            if self.sealer.is_current(sealed) {
                 continue;
             }
             pass.older += 1;
-            let Ok(plain) = self.sealer.open(&value.place, &value.sealed) else {
+            let Ok(plain) = self.sealer.open(&value.place, sealed) else {
                 pass.broken += 1;
                 continue;
             };
             let new = self.sealer.seal(&value.place, &plain, &*self.entropy);
             again.push(ResealedValue {
                 row: value.row.clone(),
-                old: value.sealed.clone(),
+                old: sealed.clone(),
                 new: new.map_err(RotateKeyError::Sealed)?,
             });
         }

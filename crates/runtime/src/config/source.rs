@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use kernel::Mode;
+use partner_core::tables;
 
 use super::setting::{self, AnySetting, Default, Setting};
 use super::value::Unread;
@@ -193,7 +194,7 @@ impl Collected {
             Err(unread) => {
                 let at = unread.span().map_or(0, |span| span.start);
                 let line = text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
-                let message = unread.message().lines().collect::<Vec<_>>().join(", ");
+                let message = tables::broken_syntax(&text, at, unread.message());
                 return self.faults.push(fault(format!("line {line}: {message}")));
             }
         };

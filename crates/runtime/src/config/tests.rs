@@ -245,6 +245,10 @@ fn an_unknown_variable_warns_and_a_broken_file_is_a_fault() {
     let (sources, _folder) = with_file("mode = \"test\"\nmode =", &[]);
     let faults = faults(&sources);
     assert!(faults[0].contains("penstock.toml: line 2: "), "{faults:?}");
+    let (sources, _folder) = with_file("mode = test", &[]);
+    let faults = self::faults(&sources);
+    let expected = "penstock.toml: line 1: a text needs quotes: mode = \"test\"";
+    assert!(faults[0].contains(expected), "{faults:?}");
     let (sources, _folder) = with_file("[throttle]\npools = 1\n[modes]", &[]);
     assert_eq!(faults_count(&sources), 2);
 }
