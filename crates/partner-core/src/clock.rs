@@ -62,6 +62,15 @@ impl ClockWatch {
         }))
     }
 
+    /// Learns that other processes have stored the instant `stored`: whoever stores believes the clock, so this one goes on from
+    /// there. A machine that was suspended has not seen the time pass.
+    pub fn learn(&self, stored: Timestamp, elapsed: Duration) {
+        let mut line = self.lock();
+        if stored > line.expected(elapsed) {
+            (line.at, line.elapsed) = (stored, elapsed);
+        }
+    }
+
     /// The latest instant that is believed now. What is no later than `last`, the last instant used, can do no new harm.
     #[must_use]
     pub fn latest(&self, elapsed: Duration, last: Timestamp) -> Timestamp {
@@ -175,6 +184,25 @@ mod tests {
     fn instant_that_was_used_before_is_believed() {
         let (watch, used) = (watch(), noon().plus(DAY));
         assert_eq!(watch.judge(used, MINUTE, used), Ok(()));
+    }
+
+    // rule: base.clock-jump
+    #[test]
+    fn machine_that_was_suspended_learns_from_what_others_store() {
+        let watch = watch();
+        let now = noon().plus(DAY);
+        assert!(watch.judge(now, MINUTE, noon()).is_err());
+        watch.learn(now.minus(MINUTE), MINUTE);
+        assert_eq!(
+            (watch.judge(now, MINUTE, noon()), watch.jump()),
+            (Ok(()), None)
+        );
+        watch.learn(noon(), MINUTE);
+        assert_eq!(
+            watch.judge(now, MINUTE, noon()),
+            Ok(()),
+            "it never goes back"
+        );
     }
 
     #[test]

@@ -188,6 +188,10 @@ pub trait Figures: Send + Sync {
         mode: Mode,
         engine: &EngineName,
     ) -> Result<Vec<(EngineName, u64)>, StoreError>;
+
+    /// Names this engine in the reserved trades of a mode that name none: they are from before trades named their engine. Answers how
+    /// many they were.
+    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError>;
 }
 
 /// How trades stand.

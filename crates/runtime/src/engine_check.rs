@@ -7,7 +7,8 @@ use crate::open::{OpenFault, Runtime};
 
 impl Runtime {
     /// Refuses an engine beside another one that holds reserved trades, unless the operator drains
-    /// that one. No engine at all is none beside another: nothing is asked of anyone.
+    /// that one. No engine at all is none beside another: nothing is asked of anyone. Reserved trades of an earlier
+    /// release, which name no engine, name this one afterwards.
     ///
     /// # Errors
     /// [`OpenFault`].
@@ -26,10 +27,21 @@ impl Runtime {
                 "Another engine holds reserved trades. This process asks no engine about them."
             );
         }
-        if held.is_empty() || config.engine_drain {
-            return Ok(());
+        if !held.is_empty() && !config.engine_drain {
+            return Err(OpenFault::from(engine_changed(&name, &held)));
         }
-        Err(OpenFault::from(engine_changed(&name, &held)))
+        // An engine that came later does not hold what is from before.
+        if held.is_empty() {
+            let claimed = store.trades_claim(config.mode, &name).await?;
+            if claimed > 0 {
+                tracing::warn!(
+                    engine.name = %name,
+                    engine.trades = claimed,
+                    "Reserved trades of an earlier release named no engine. They name this one from now on."
+                );
+            }
+        }
+        Ok(())
     }
 }
 

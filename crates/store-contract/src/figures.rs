@@ -110,3 +110,36 @@ pub async fn reserved_trades_of_other_engines_are_counted(store: impl Fixture) {
     world.report(&member.who, trade.id, delivered).await;
     assert_eq!(held(&world, Mode::Test, "engine-b").await, [a, c]);
 }
+
+/// Trades of an earlier release name no engine: the first one that starts holds them from then on.
+// rule: pools.engine.which
+pub async fn reserved_trades_without_an_engine_are_claimed_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    world.fund(&live.who, amount("5", eur()), "start").await;
+    for member in [&member, &member, &live] {
+        world.trade(member, Side::OnRamp, ONE).await;
+    }
+    let settled = world.trade(&member, Side::OnRamp, ONE).await;
+    let delivered = EngineReport::Delivered("fill".into());
+    world.report(&member.who, settled.id, delivered).await;
+    world
+        .fixture
+        .damage("UPDATE trades SET engine = NULL")
+        .await;
+    let figures = &world.ports().figures;
+    let (first, second) = (
+        EngineName::built_in("engine-a"),
+        EngineName::built_in("engine-b"),
+    );
+    for (engine, claimed) in [(&first, 2), (&second, 0)] {
+        assert_eq!(
+            figures.trades_claim(Mode::Test, engine).await.unwrap(),
+            claimed
+        );
+    }
+    let held = figures.trades_held_elsewhere(Mode::Test, &second).await;
+    assert_eq!(held.unwrap(), [(first, 2)]);
+    world.assert_clean().await;
+}

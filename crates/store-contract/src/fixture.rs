@@ -61,8 +61,6 @@ pub struct GatePorts {
     pub store: Arc<dyn GateStore>,
     /// Deliveries as partners see them.
     pub desk: Arc<dyn DeliveryDesk>,
-    /// Master keys, and what they seal.
-    pub master_keys: Arc<dyn MasterKeyStore>,
 }
 
 impl fmt::Debug for GatePorts {
@@ -75,13 +73,12 @@ impl GatePorts {
     /// The ports of a store that implements them all.
     pub fn of<S>(store: S) -> Self
     where
-        S: GateStore + DeliveryDesk + MasterKeyStore + 'static,
+        S: GateStore + DeliveryDesk + 'static,
     {
         let store = Arc::new(store);
         Self {
             store: store.clone(),
-            desk: store.clone(),
-            master_keys: store,
+            desk: store,
         }
     }
 }
@@ -101,6 +98,8 @@ pub struct Ports {
     pub directory: Arc<dyn Directory>,
     /// The operator's side.
     pub provision: Arc<dyn ProvisionStore>,
+    /// Master keys, and what they seal.
+    pub master_keys: Arc<dyn MasterKeyStore>,
     /// The event queue.
     pub events: Arc<dyn EventReads>,
     /// The queue of deliveries.
@@ -135,6 +134,7 @@ impl Ports {
             + QuoteRetention
             + Directory
             + ProvisionStore
+            + MasterKeyStore
             + EventReads
             + Deliveries
             + Housekeeping
@@ -153,6 +153,7 @@ impl Ports {
             retention: store.clone(),
             directory: store.clone(),
             provision: store.clone(),
+            master_keys: store.clone(),
             events: store.clone(),
             deliveries: store.clone(),
             housekeeping: store.clone(),

@@ -150,7 +150,8 @@ macro_rules! store_contract {
                 every_invariant_has_a_planted_breach, a_breach_is_described_with_its_row,
                 many_breaches_are_counted_and_twenty_described;
             figures: trades_are_counted_by_where_they_stand,
-                reserved_trades_of_other_engines_are_counted;
+                reserved_trades_of_other_engines_are_counted,
+                reserved_trades_without_an_engine_are_claimed_once;
             races: raced_batches_spend_no_more_than_there_is, raced_batches_never_pass_the_cap,
                 of_raced_rejections_one_wins, of_raced_claims_of_one_attempt_one_wins,
                 raced_credits_all_count, of_raced_deposits_under_one_reference_one_counts,

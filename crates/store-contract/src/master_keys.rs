@@ -37,7 +37,7 @@ pub async fn every_sealed_value_is_paged_and_replaced_as_it_was_read(store: impl
         world.open_session_with(&who, Some(&package)).await;
         gate.known("first", person("bob@a.example")).await;
     }
-    let store = &*world.fixture.gate().master_keys;
+    let store = &*world.ports().master_keys;
     for kind in SealedKind::ALL {
         let before = all(store, kind).await;
         let sealed: Vec<&SealedValue> = before.iter().filter(|row| row.sealed.is_some()).collect();

@@ -51,17 +51,26 @@ impl StoreClock {
             Some(clock) => clock.now(),
             None => instant(server(conn).await?)?,
         };
-        let newest: i64 = sqlx::query_scalar(NEWEST)
-            .fetch_one(conn)
-            .await
-            .map_err(errors::statement)?;
+        let newest = newest(conn).await?;
+        // Somebody has believed the clock since: the jump was that process's own.
+        let jump = noted.jump.filter(|jump| newest < jump.found.millis());
         Ok(Self {
             given,
             last: AtomicI64::new(newest),
             ahead: AtomicI64::new(0),
             process,
-            watch: ClockWatch::start(now, elapsed, noted.jump),
+            watch: ClockWatch::start(now, elapsed, jump),
         })
+    }
+
+    /// Learns what other processes have stored, and answers the newest instant of it.
+    pub(crate) async fn learn(&self, conn: &mut Conn) -> Result<Timestamp, StoreError> {
+        let newest = newest(conn).await?;
+        // What this process has stored tells it nothing new.
+        if newest > self.last() {
+            self.watch.learn(instant(newest)?, self.elapsed());
+        }
+        instant(newest)
     }
 
     /// What counts instead of the server's clock.
@@ -168,6 +177,11 @@ pub(crate) async fn server(conn: &mut Conn) -> Result<i64, StoreError> {
         .fetch_one(conn)
         .await
         .map_err(errors::statement)
+}
+
+async fn newest(conn: &mut Conn) -> Result<i64, StoreError> {
+    let newest = sqlx::query_scalar(NEWEST).fetch_one(conn).await;
+    newest.map_err(errors::statement)
 }
 
 /// Everything but quotes is written by whoever holds the partner's books.

@@ -15,9 +15,7 @@ const NO_SUCH_TABLE: &str = "42P01";
 const READ_ONLY: &str = "25006";
 const NOT_ALLOWED: &str = "42501";
 const IDLE_TOO_LONG: &str = "25P03";
-const ADMIN_SHUTDOWN: &str = "57P01";
 const CANNOT_CONNECT_NOW: &str = "57P03";
-const DATABASE_DROPPED: &str = "57P04";
 const IDLE_SESSION: &str = "57P05";
 
 /// Classes of codes: the first two characters.
@@ -46,9 +44,9 @@ pub(crate) fn statement(error: sqlx::Error) -> StoreError {
     }
 }
 
-/// An error of a commit, or of a statement that commits by itself. The server reports an error only while it
-/// can still roll back, and nothing was written then; a server that breaks down may have written before. So
-/// may one whose answer is lost, and a pooler reports a lost answer with a code of class 08.
+/// An error of a commit, or of a statement that commits by itself. Most errors are reported instead of committing. Those that
+/// end a session or cancel a statement may be reported after the commit as well: the server looks for such requests
+/// whenever it writes to its log. So may a breakdown be, and a pooler reports a lost answer with a code of class 08.
 pub(crate) fn commit(error: sqlx::Error) -> StoreError {
     match code(&error).as_deref() {
         Some(_) if breaks_down(&error) => StoreError::CommitUnknown(said(error)),
@@ -132,12 +130,9 @@ fn is_rolled_back(code: &str) -> bool {
         .any(|class| code.starts_with(class))
         || [
             LOCK_TIMEOUT,
-            QUERY_CANCELED,
             READ_ONLY,
             IDLE_TOO_LONG,
-            ADMIN_SHUTDOWN,
             CANNOT_CONNECT_NOW,
-            DATABASE_DROPPED,
             IDLE_SESSION,
         ]
         .contains(&code)
@@ -227,8 +222,10 @@ mod tests {
             ("23514", "guard", "guard"),
             ("23503", "guard", "guard"),
             ("55P03", "unavailable", "unavailable"),
-            ("57014", "unavailable", "unavailable"),
-            ("57P01", "unavailable", "unavailable"),
+            ("57014", "unavailable", "commit unknown"),
+            ("57P01", "unavailable", "commit unknown"),
+            ("57P02", "unavailable", "commit unknown"),
+            ("57P04", "unavailable", "commit unknown"),
             ("57P03", "unavailable", "unavailable"),
             ("25P03", "unavailable", "unavailable"),
             ("25006", "unavailable", "unavailable"),

@@ -12,6 +12,7 @@ use pools_core::trade::TradeStatus;
 use store_rows::trades::held;
 
 use crate::row::Columns;
+use crate::tx::PgTx;
 use crate::{PostgresStore, clock, errors};
 
 #[async_trait]
@@ -51,6 +52,18 @@ impl Figures for PostgresStore {
         let held = rows.iter().map(|row| held(&Columns::new("trades", row)));
         held.collect()
     }
+
+    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError> {
+        let mut tx = PgTx::begin(self, "trades_claim").await?;
+        let claimed = sqlx::query(CLAIM)
+            .bind(mode.as_str())
+            .bind(engine.as_str())
+            .execute(tx.conn())
+            .await
+            .map_err(errors::statement)?;
+        tx.finish().await?;
+        Ok(claimed.rows_affected())
+    }
 }
 
 /// The reserved trades of each partner, found in the list's index.
@@ -63,6 +76,10 @@ pub(crate) const ELSEWHERE: &str = "SELECT open.engine, sum(open.trades)::bigint
      ) AS open
      WHERE b.mode = $1
      GROUP BY open.engine ORDER BY open.engine";
+
+/// Found as [`ELSEWHERE`] finds them.
+pub(crate) const CLAIM: &str = "UPDATE trades AS t SET engine = $2 FROM books AS b
+     WHERE b.mode = $1 AND t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved' AND t.engine IS NULL";
 
 /// Two look-ups in the list's index for each partner, instead of a scan of all trades.
 pub(crate) const STANDING: &str = "SELECT coalesce(sum(open.reserved), 0)::bigint AS reserved, min(open.oldest) AS oldest,

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::str::FromStr as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kernel::StoreError;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions as _, Executor as _, Row as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _};
 use tokio::time::timeout;
 
 use crate::conn::Conn;
@@ -92,11 +93,13 @@ impl Default for Timeouts {
     }
 }
 
-/// The servers of one database, in the order in which they are tried.
+/// The servers of one database. The one that was used last is tried first, then the others in their order: a host that has
+/// vanished delays one connection, not each.
 #[derive(Debug, Clone)]
 pub(crate) struct Hosts {
     hosts: Vec<PgConnectOptions>,
     target: Target,
+    last: Arc<AtomicUsize>,
 }
 
 impl Hosts {
@@ -131,19 +134,26 @@ impl Hosts {
         Ok(Self {
             hosts: options,
             target: target.unwrap_or(default),
+            last: Arc::default(),
         })
     }
 
-    /// Connects to the first host that will do.
+    /// Connects to the first host that will do, beginning with the one used last.
     pub(crate) async fn connect(
         &self,
         timeouts: Timeouts,
         alarm: &Arc<Alarm>,
     ) -> Result<Conn, StoreError> {
         let mut refusals = Vec::new();
-        for options in &self.hosts {
+        let last = self.last.load(Ordering::Acquire);
+        let places = self.hosts.iter().enumerate();
+        let (before, from) = places.partition::<Vec<_>, _>(|(place, _)| *place < last);
+        for (place, options) in from.into_iter().chain(before) {
             match self.connect_to(options, timeouts, alarm).await {
-                Ok(conn) => return Ok(conn),
+                Ok(conn) => {
+                    self.last.store(place, Ordering::Release);
+                    return Ok(conn);
+                }
                 Err(StoreError::Unavailable(why)) => refusals.push(named(options, &why)),
                 // What is wrong with one host's answer is wrong with the URL.
                 Err(fault) => return Err(fault),
@@ -161,7 +171,12 @@ impl Hosts {
         let connecting = async {
             let link = options.connect().await?;
             let mut conn = Conn::new(link, timeouts.statement, Arc::clone(alarm));
-            let greeted = conn.fetch_one(sqlx::raw_sql(GREETING)).await?;
+            // A statement that takes long is cancelled before its deadline, because it says nothing of the server.
+            let limit = (timeouts.statement.saturating_mul(4) / 5).as_millis();
+            let greeting = format!("SET statement_timeout = {limit}; {GREETING}");
+            let greeted = conn
+                .fetch_one(sqlx::raw_sql(AssertSqlSafe(greeting)))
+                .await?;
             let found = (greeted.try_get("read_only")?, greeted.try_get("standby")?);
             Ok::<_, sqlx::Error>((conn, found))
         };

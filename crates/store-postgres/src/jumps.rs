@@ -66,9 +66,17 @@ impl ClockGuard for PostgresStore {
     async fn clock_check(&self) -> Result<Option<ClockJump>, StoreError> {
         let clock = &self.inner.clock;
         let mut conn = self.inner.conn().await?;
-        let noted = read(&mut conn).await?;
+        let mut noted = read(&mut conn).await?;
         let now = clock.read(clock::server(&mut conn).await?)?;
         clock.watch().accept(noted.accepted, now, clock.elapsed());
+        if noted.jump.is_some() || clock.judge(now).is_err() {
+            let newest = clock.learn(&mut conn).await?;
+            // Others store: the jump was that of one process, whose machine was suspended perhaps.
+            if let Some(jump) = noted.jump.filter(|jump| newest >= jump.found) {
+                end(&mut conn, &jump, None).await?;
+                noted.jump = None;
+            }
+        }
         match (clock.judge(now), noted.jump) {
             (Err(_), None) => {
                 let jump = clock.watch().jump();

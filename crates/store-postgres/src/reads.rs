@@ -36,8 +36,10 @@ impl PoolsReads for PostgresStore {
         who: &Tenant,
         id: QuoteId,
     ) -> Result<Option<Seen<Quote>>, StoreError> {
+        let turn = self.inner.turns.take(who).await?;
         let mut tx = self.inner.write().await?;
         books::share(&mut tx, who).await?;
+        drop(turn);
         let found = quotes::find_at(&mut tx, who, id).await?;
         tx.rollback().await.map_err(errors::statement)?;
         found.map(|(quote, at)| self.seen(quote, at)).transpose()

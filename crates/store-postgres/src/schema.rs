@@ -14,8 +14,8 @@ use crate::migrations::{self, MIGRATOR};
 /// Names the lock that migrations hold: "penstock" in a number.
 const LOCK: i64 = 0x7065_6e73_746f_636b;
 
-/// In one transaction, and one after the other: two programs starting at once do not both migrate.
-/// The lock is the transaction's, so it needs no session of its own.
+/// Each migration in a transaction of its own, so that the tables that one of them changes are locked no longer than it takes.
+/// Where it fails or the program ends, the next run goes on behind the last one that was committed.
 pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<Migrated, StoreError> {
     let applied = applied(&mut *conn).await?;
     let migrated = migrations::migrated(&applied);
@@ -25,31 +25,47 @@ pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<Migrated, StoreEr
         newer @ Standing::Unknown { .. } => check_standing(newer)?,
         Standing::Current | Standing::Missing | Standing::Behind { .. } => {}
     }
+    for migration in MIGRATOR.iter() {
+        migrate_to(conn, migration.version).await?;
+    }
+    Ok(migrated)
+}
+
+/// Runs what the database has not had yet of the migrations up to a version. Two programs starting at once do so one after the
+/// other: the lock is the transaction's, so it needs no session of its own.
+async fn migrate_to(conn: &mut PgConnection, version: i64) -> Result<(), StoreError> {
     let mut tx = conn.begin().await.map_err(errors::statement)?;
-    // What is there already is no news.
-    sqlx::query("SET LOCAL client_min_messages = warning")
-        .execute(&mut *tx)
-        .await
-        .map_err(errors::statement)?;
+    for setting in SETTINGS {
+        sqlx::query(setting)
+            .execute(&mut *tx)
+            .await
+            .map_err(errors::statement)?;
+    }
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
         .bind(LOCK)
         .execute(&mut *tx)
         .await
         .map_err(errors::statement)?;
-    // Whoever comes after one that waits for a table waits too, so a long reader of it is not waited for.
-    sqlx::query("SET LOCAL lock_timeout = '1s'")
+    sqlx::query(LOCK_TIMEOUT)
         .execute(&mut *tx)
         .await
         .map_err(errors::statement)?;
     // `run` itself takes anything that hands out connections, which hides from the compiler that
     // this future can move between threads.
-    let running = MIGRATOR.run_direct(None, &mut *tx, false);
+    let running = MIGRATOR.run_direct(Some(version), &mut *tx, false);
     let running = async { running.await.map_err(errors::migration) };
     around(Step::MigrationRun, running).await?;
     let committing = async { tx.commit().await.map_err(errors::commit) };
-    around(Step::MigrationCommit, committing).await?;
-    Ok(migrated)
+    around(Step::MigrationCommit, committing).await
 }
+
+/// What is there already is no news, and a migration may rebuild a table.
+const SETTINGS: [&str; 2] = [
+    "SET LOCAL client_min_messages = warning",
+    "SET LOCAL statement_timeout = 0",
+];
+/// Whoever comes after one that waits for a table waits too, so a long reader of it is not waited for.
+const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// May this program work on the schema? Says what to do if it may not.
 pub(crate) async fn check(conn: &mut Conn) -> Result<(), StoreError> {

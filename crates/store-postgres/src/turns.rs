@@ -1,5 +1,5 @@
-//! Who may wait on the server for a partner's books: few transactions of each partner at once, so that the waiters of one
-//! partner never take every connection.
+//! How many connections one partner may occupy for long: while it waits for its books on the server, or pages through a long
+//! history. So no partner ever takes every connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -10,7 +10,7 @@ use partner_core::Tenant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Of the connections, one in so many may wait for the books of one partner.
+/// Of the connections, one partner may occupy one in so many.
 const SHARE: u32 = 3;
 /// How long a transaction waits for its turn: as long as for a connection.
 const TURN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,7 +44,7 @@ impl Turns {
         match turn {
             Ok(Ok(turn)) => Ok(turn),
             Ok(Err(_)) | Err(_) => Err(StoreError::unavailable(
-                "another transaction holds the partner's books",
+                "other requests of the partner wait for the database",
             )),
         }
     }

@@ -15,6 +15,7 @@ use sqlx::SqliteConnection;
 use store_rows::trades::held;
 
 use crate::row::Columns;
+use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
 
 /// Transitions read by one statement; so the first reading of a large database is no long one.
@@ -69,6 +70,18 @@ impl Figures for SqliteStore {
             .map_err(errors::statement)?;
         let held = rows.iter().map(|row| held(&Columns::new("trades", row)));
         held.collect()
+    }
+
+    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError> {
+        let mut tx = SqliteTx::begin(self, "trades_claim").await?;
+        let claimed = sqlx::query(CLAIM)
+            .bind(mode.as_str())
+            .bind(engine.as_str())
+            .execute(tx.conn())
+            .await
+            .map_err(errors::statement)?;
+        tx.finish().await?;
+        Ok(claimed.rows_affected())
     }
 }
 
@@ -146,6 +159,11 @@ pub(crate) const ELSEWHERE: &str = "SELECT t.engine, count(*) AS trades
      CROSS JOIN trades AS t ON t.mode = p.mode AND t.partner_id = p.partner_id AND t.status = 'reserved'
      WHERE p.mode = ?1 AND t.engine <> ?2
      GROUP BY t.engine ORDER BY t.engine";
+
+/// Found as [`ELSEWHERE`] finds them.
+pub(crate) const CLAIM: &str = "UPDATE trades SET engine = ?2
+     WHERE mode = ?1 AND partner_id IN (SELECT partner_id FROM partners WHERE mode = ?1) AND status = 'reserved'
+       AND engine IS NULL";
 
 /// Two look-ups in the list's index for each partner, instead of a scan of all trades.
 pub(crate) const OPEN: &str =

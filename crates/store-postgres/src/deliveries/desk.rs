@@ -25,6 +25,7 @@ impl DeliveryDesk for PostgresStore {
         filter: DeliveryFilter,
         limit: u32,
     ) -> Result<Vec<DeliveryView>, StoreError> {
+        let _turn = self.inner.turns.take(who).await?;
         let mut conn = self.inner.conn().await?;
         let statement = if filter.status.is_some() {
             PAGE_OF_STATUS
@@ -89,25 +90,36 @@ impl DeliveryDesk for PostgresStore {
     }
 }
 
-pub(crate) const PAGE: &str =
-    "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
+/// The page is found by the index alone, however many are passed over.
+pub(crate) const PAGE: &str = "WITH page AS MATERIALIZED (
+         SELECT d.id, d.created_at, w.url
+         FROM webhook_endpoints AS w
+         JOIN deliveries AS d ON d.mode = w.mode AND d.partner_id = w.partner_id AND d.endpoint_id = w.id
+         WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3
+         ORDER BY d.created_at DESC, d.id DESC LIMIT $4 OFFSET $5
+     )
+     SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
             d.last_response_status, d.last_error, d.delivered_at, d.created_at, e.type AS event_type,
-            w.url AS target_url
-     FROM webhook_endpoints AS w
-     JOIN deliveries AS d ON d.mode = w.mode AND d.partner_id = w.partner_id AND d.endpoint_id = w.id
+            p.url AS target_url
+     FROM page AS p
+     JOIN deliveries AS d ON d.mode = $1 AND d.partner_id = $2 AND d.id = p.id
      JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
-     WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3
-     ORDER BY d.created_at DESC, d.id DESC LIMIT $4 OFFSET $5";
+     ORDER BY p.created_at DESC, p.id DESC";
 
-pub(crate) const PAGE_OF_STATUS: &str =
-    "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
+pub(crate) const PAGE_OF_STATUS: &str = "WITH page AS MATERIALIZED (
+         SELECT d.id, d.created_at, w.url
+         FROM webhook_endpoints AS w
+         JOIN deliveries AS d ON d.mode = w.mode AND d.partner_id = w.partner_id AND d.endpoint_id = w.id
+         WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3 AND d.status = $6
+         ORDER BY d.created_at DESC, d.id DESC LIMIT $4 OFFSET $5
+     )
+     SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
             d.last_response_status, d.last_error, d.delivered_at, d.created_at, e.type AS event_type,
-            w.url AS target_url
-     FROM webhook_endpoints AS w
-     JOIN deliveries AS d ON d.mode = w.mode AND d.partner_id = w.partner_id AND d.endpoint_id = w.id
+            p.url AS target_url
+     FROM page AS p
+     JOIN deliveries AS d ON d.mode = $1 AND d.partner_id = $2 AND d.id = p.id
      JOIN events AS e ON e.mode = d.mode AND e.partner_id = d.partner_id AND e.id = d.event_id
-     WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3 AND d.status = $6
-     ORDER BY d.created_at DESC, d.id DESC LIMIT $4 OFFSET $5";
+     ORDER BY p.created_at DESC, p.id DESC";
 
 async fn find(
     conn: &mut Conn,

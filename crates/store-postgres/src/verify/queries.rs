@@ -102,7 +102,7 @@ const TERMS: &str =
      WHERE (t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps, t.fee_bps, t.notional)
            IS DISTINCT FROM (q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps, q.notional)
         OR t.dest_address IS DISTINCT FROM q.dest_address OR t.dest_network IS DISTINCT FROM q.dest_network
-        OR t.mid IS DISTINCT FROM q.mid";
+        OR t.mid <> q.mid OR (t.mid IS NOT NULL AND q.mid IS NULL)";
 
 const BPS: &str =
     "SELECT mode || '/' || partner_id || ' quote ' || ulid(id) || ' has ' || spread_bps || ' and ' || fee_bps || ' bps'

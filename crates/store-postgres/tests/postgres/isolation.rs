@@ -2,6 +2,7 @@
 
 use kernel::{Mode, StoreError};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use pools_core::quote::QuoteId;
 use sqlx::Connection as _;
 use store_contract::Fixture as _;
 
@@ -55,4 +56,41 @@ async fn transaction_over_several_partners_does_not_wait_for_a_locked_one() {
     }
     assert!(tx.partner_lock(&tenant("nobody")).await.unwrap().is_none());
     tx.commit().await.unwrap();
+}
+
+/// Reads that wait for a locked partner's row, more of them than there are connections, leave enough connections to others.
+// rule: pools.transact.isolated
+#[tokio::test]
+async fn reads_of_a_locked_partner_leave_connections_to_others() {
+    const READERS: usize = 32;
+    let world = provisioned(&["free", "locked"]).await;
+    let mut other = world.database.owner().await;
+    run(
+        &mut other,
+        "BEGIN; SELECT FROM books WHERE partner_id = 'locked' FOR UPDATE",
+    )
+    .await;
+    let store = world.ports().store.clone();
+    let quote = QuoteId::parse("pq_test_01KSFG35G0WP12EHATV5JVPSSR").unwrap();
+    let reading: Vec<_> = (0..READERS)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                loop {
+                    let read = store
+                        .quote_get_behind_writes(&tenant("locked"), quote)
+                        .await;
+                    assert!(read.is_err(), "the row is locked");
+                }
+            })
+        })
+        .collect();
+    for _ in 0..20 {
+        let read = store.quote_get_behind_writes(&tenant("free"), quote).await;
+        assert_eq!(read.unwrap().map(|seen| seen.value), None);
+    }
+    for one in reading {
+        one.abort();
+    }
+    other.close().await.unwrap();
 }

@@ -316,6 +316,10 @@ async fn several_hosts_are_tried_in_order_until_one_takes_writes() {
         began.elapsed() >= TIMEOUTS.connect,
         "the first was waited for"
     );
+    for _ in 0..2 {
+        writer.ready().await.unwrap();
+        sleep(Duration::from_millis(600)).await;
+    }
 
     let only = url.replace(&here, &format!("{silent},{refusing}"));
     let options = store_postgres::Options {

@@ -29,12 +29,17 @@ impl DeliveryDesk for SqliteStore {
         let rows = sqlx::query(
             "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
                     d.lease_until, d.last_response_status, d.last_error, d.delivered_at, d.created_at,
-                    e.type AS event_type, w.url AS target_url
-             FROM webhook_endpoints AS w
-             CROSS JOIN deliveries AS d ON d.mode = ?1 AND d.partner_id = ?2 AND d.endpoint_id = w.id
+                    e.type AS event_type, p.url AS target_url
+             FROM (
+                 SELECT d.sequence, w.url
+                 FROM webhook_endpoints AS w
+                 CROSS JOIN deliveries AS d ON d.mode = ?1 AND d.partner_id = ?2 AND d.endpoint_id = w.id
+                 WHERE w.mode = ?1 AND w.partner_id = ?2 AND w.service = ?3 AND (?4 IS NULL OR d.status = ?4)
+                 ORDER BY d.created_at DESC, d.id DESC LIMIT +?5 OFFSET +?6
+             ) AS p
+             CROSS JOIN deliveries AS d ON d.sequence = p.sequence
              CROSS JOIN events AS e ON e.mode = ?1 AND e.partner_id = ?2 AND e.id = d.event_id
-             WHERE w.mode = ?1 AND w.partner_id = ?2 AND w.service = ?3 AND (?4 IS NULL OR d.status = ?4)
-             ORDER BY d.created_at DESC, d.id DESC LIMIT +?5 OFFSET +?6",
+             ORDER BY d.created_at DESC, d.id DESC",
         )
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
