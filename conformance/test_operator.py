@@ -294,6 +294,9 @@ def test_a_trade_is_exported_as_the_api_shows_it(world):
         assert (row["destAddress"], row["destNetwork"]) == ((ADDRESS, "tron") if bought else ("", ""))
         ended = {"failed": "failedAt", "returned": "returnedAt", "settled": "settledAt"}[trade["status"]]
         assert INSTANT.fullmatch(row[ended])
+        mid, quoted = Decimal(row["midRate"]), Decimal(trade["quotedRate"])
+        assert abs(quoted - mid) / mid < Decimal("0.01"), "the quoted rate lies about the mid rate"
+        assert (row["engine"], as_json["midRate"]) == ("sandbox", row["midRate"])
 
 
 def as_json_text(value):
