@@ -38,6 +38,8 @@ const AFTER: Duration = Duration::from_secs(2);
 /// A long run has about this many faults; this also limits the load of each.
 const FAULTS: u64 = 100;
 const LONGEST_LOAD: Duration = Duration::from_secs(120);
+/// The whole database is verified after so many faults, and at the end.
+const VERIFIED_EVERY: u64 = 4;
 /// A new primary is there within this time, or the pair is at fault.
 const NEW_PRIMARY: Duration = Duration::from_secs(60);
 /// Writes succeed within this time after the new primary is there.
@@ -296,7 +298,7 @@ impl Pair {
         }
     }
 
-    /// Everything known, compared and verified. No service has ended meanwhile.
+    /// Everything known, and compared. No service has ended meanwhile.
     fn judge(&self, all: bool, tally: &mut Tally) -> Result<Vec<String>> {
         let [one, other] = &self.services;
         let mut breaches = Vec::new();
@@ -312,9 +314,13 @@ impl Pair {
             tally.resolved += self.world.converge(one.address)?;
             breaches.extend(self.world.judge(other.address, false)?);
         }
+        Ok(breaches)
+    }
+
+    fn verify(&self, tally: &mut Tally) -> Result<()> {
         self.world.installation.verify()?;
         tally.verified += 1;
-        Ok(breaches)
+        Ok(())
     }
 
     /// With the primary cut off for good, both services end when they are told to.
@@ -409,6 +415,9 @@ pub(crate) fn run(programs: &Programs, trades: u64, seed: u64) -> Result<Failove
             pair.acknowledged()
         );
         breaches.extend(pair.judge(false, tally)?);
+        if number % VERIFIED_EVERY == 0 {
+            pair.verify(tally)?;
+        }
         if !tally.hold(seed, number, Ok(breaches)) {
             failover.tally = keep(folder, std::mem::take(tally))?;
             return Ok(failover);
@@ -419,6 +428,7 @@ pub(crate) fn run(programs: &Programs, trades: u64, seed: u64) -> Result<Failove
     }
     let tally = &mut failover.tally;
     let judged = pair.judge(true, tally);
+    pair.verify(tally)?;
     tally.hold(seed, failover.faults, judged);
     tally.merge(&pair.world);
     let stopped = pair.stop();
