@@ -59,7 +59,66 @@ fn unknown_partner_is_answered_with_the_database_and_the_nearest_name() {
     let negative = "balance credit --partner acme --currency EUR --amount -5.00 --ref r";
     let done = installation.run(&negative.split(' ').collect::<Vec<_>>());
     assert_eq!(done.code, 2, "{done:?}");
-    assert!(done.err.starts_with("--amount: expected"), "{done:?}");
+    assert_eq!(done.err, "--amount: expected an amount greater than zero\n");
+}
+
+// rule: cli.credit.once
+#[test]
+fn credit_refuses_reference_with_white_space_at_either_end() {
+    let installation = with_acme();
+    let balance = "balance credit --partner acme --currency EUR --amount 10.00 --ref";
+    let crypto = "crypto credit --partner acme --asset USDT --network tron --amount 10 --ref";
+    for command in [balance, crypto] {
+        let credit = |reference: &str| {
+            let words = command.split(' ').chain([reference]);
+            installation.run(&words.collect::<Vec<_>>())
+        };
+        let reference = if command == balance {
+            "wire-77"
+        } else {
+            "tx-77"
+        };
+        assert_eq!(credit(reference).code, 0);
+        for pasted in [
+            format!("{reference} "),
+            format!(" {reference}"),
+            format!("{reference}\u{a0}"),
+            format!("{reference}\u{200b}"),
+            format!("{reference}\n"),
+            " ".to_owned(),
+            String::new(),
+        ] {
+            let done = credit(&pasted);
+            assert_eq!((done.code, done.out.as_str()), (2, ""), "{done:?}");
+            assert!(
+                done.err.starts_with("--ref: expected 1 to 255 "),
+                "{done:?}"
+            );
+            assert!(done.err.contains("; remove what was pasted"), "{done:?}");
+        }
+        assert!(credit(reference).out.starts_with("nothing done"));
+    }
+    let other = crypto.replace("tron", "ethereum");
+    let done = installation.run(&other.split(' ').chain(["tx-77"]).collect::<Vec<_>>());
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(
+        done.err.contains("used before, for 10 USDT on tron; "),
+        "{done:?}"
+    );
+    for (command, remedy) in [
+        (
+            balance.replace("EUR", "USDT"),
+            "; `penstock crypto credit` credits USDT\n",
+        ),
+        (
+            crypto.replace("USDT", "EUR"),
+            "; `penstock balance credit` credits EUR\n",
+        ),
+    ] {
+        let done = installation.run(&command.split(' ').chain(["r"]).collect::<Vec<_>>());
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.err.ends_with(remedy), "{done:?}");
+    }
 }
 
 // rule: cli.credit.once, cli.credit.conflict, cli.credit.scope
@@ -154,7 +213,7 @@ fn refusals_exit_1_and_bad_input_exits_2() {
         ),
         (
             "balance credit --partner acme --currency EUR --amount 10000000000.01 --ref r",
-            1,
+            2,
         ),
         ("balance credit --partner acme --currency EUR --amount 1", 2),
         (
