@@ -1,6 +1,6 @@
 //! Keys, credits and `verify`: exit codes and JSON.
 
-use crate::fixture::{ACME, Installation, POOL};
+use crate::fixture::{ACME, Installation, POOL, ended};
 
 fn with_acme() -> Installation {
     let installation = Installation::new();
@@ -119,6 +119,60 @@ fn credit_refuses_reference_with_white_space_at_either_end() {
         assert_eq!(done.code, 2, "{done:?}");
         assert!(done.err.ends_with(remedy), "{done:?}");
     }
+}
+
+// rule: cli.key.create, cli.webhook.rotate
+#[test]
+fn output_that_fails_exits_1_and_names_what_was_lost() {
+    let installation = with_acme();
+    let full = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        let sink = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let mut program = installation.program(&words);
+        ended(program.stdout(sink.unwrap()).output().unwrap())
+    };
+    let done = full("key create --partner acme --kind secret");
+    assert_eq!(done.code, 1, "{done:?}");
+    let list = installation.json(&["key", "list", "--partner", "acme"]);
+    let id = list[0]["id"].as_str().unwrap();
+    let remedy = format!("`penstock key revoke --key-id {id}`, then make another");
+    assert!(done.err.contains(&remedy), "{done:?}");
+
+    let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n[[partners.keys]]\nkind = \"publishable\"\n";
+    let file = installation.folder.path().join("file.toml");
+    std::fs::write(file, format!("{ACME}{webhook}")).unwrap();
+    let done = full("apply -f file.toml");
+    assert_eq!(done.code, 1, "{done:?}");
+    let list = installation.json(&["key", "list", "--partner", "acme"]);
+    let id = list[1]["id"].as_str().unwrap();
+    let remedy = format!("`penstock key revoke --key-id {id}`, then make another");
+    assert!(done.err.contains(&remedy), "{done:?}");
+    let rotate = "webhook rotate-secret --partner acme --service pools";
+    assert!(
+        done.err.contains(&format!("`penstock {rotate}`")),
+        "{done:?}"
+    );
+
+    let done = full(rotate);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(
+        done.err.contains(&format!("`penstock {rotate}` again")),
+        "{done:?}"
+    );
+    assert_eq!(full("key list --partner acme").code, 1);
+}
+
+// rule: cli.key.revoke
+#[test]
+fn key_of_the_other_mode_names_the_flag() {
+    let installation = with_acme();
+    let live = "key_live_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let done = installation.run(&["key", "revoke", "--key-id", live]);
+    assert_eq!(done.code, 1);
+    assert_eq!(
+        done.err,
+        format!("no key {live} in mode test; try --mode live\n")
+    );
 }
 
 // rule: cli.credit.once, cli.credit.conflict, cli.credit.scope
