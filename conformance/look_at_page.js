@@ -21,6 +21,20 @@ function brokenCodes() {
   return codes.filter((code) => code.getClientRects().length !== 1).map((code) => code.textContent);
 }
 
+// Ids that occur more than once, and links within the page that lead nowhere.
+function looseLinks() {
+  const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
+  const twice = ids.filter((id, at) => ids.indexOf(id) !== at);
+  const targets = [...document.querySelectorAll("a[href^='#']")].map((link) => link.getAttribute("href").slice(1));
+  return [...twice, ...targets.filter((target) => !ids.includes(target))];
+}
+
+// Regions that hide a part of their table at a side.
+function cutTables() {
+  const regions = [...document.querySelectorAll(".scroll")];
+  return regions.filter((region) => region.scrollWidth > region.clientWidth + 1).length;
+}
+
 async function look(browser, colorScheme, width) {
   const context = await browser.newContext({ colorScheme, viewport: { width, height: 900 }, bypassCSP: true });
   const page = await context.newPage();
@@ -39,6 +53,8 @@ async function look(browser, colorScheme, width) {
     view: `${colorScheme} at ${width} px`,
     faults,
     broken: await page.evaluate(brokenCodes),
+    loose: await page.evaluate(looseLinks),
+    cut: await page.evaluate(cutTables),
     sideways: await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
     foreign: asked.filter((address) => new URL(address).origin !== new URL(url).origin),
   };

@@ -42,6 +42,18 @@ def test_codes_of_the_error_table_stay_whole(views):
 
 
 # rule: docs.accessible
+def test_ids_are_unique_and_links_within_the_page_lead_somewhere(views):
+    for view in views:
+        assert view["loose"] == [], view["view"]
+
+
+# rule: docs.accessible
+def test_tables_are_whole_at_every_width(views):
+    for view in views:
+        assert view["cut"] == 0, f"{view['view']}: {view['cut']} tables are cut off at a side"
+
+
+# rule: docs.accessible
 def test_page_asks_its_own_origin_only(views):
     for view in views:
         assert view["foreign"] == [], view["view"]

@@ -177,6 +177,15 @@ def test_commands_of_the_provisioning_page_work_when_pasted(folder, name):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_file_of_the_provisioning_page_is_taken_by_the_database_of_the_sandbox(folder):
+    [file, *_] = blocks(Path(program("DOCS_DIR"), "provisioning.md"), "toml")
+    (folder / "acme.toml").write_text(file)
+    with Sandbox(folder):
+        applied = shell("bash", folder, "penstock apply -f acme.toml && penstock verify\n")
+    assert "partner acme: created" in applied.stdout, applied.stdout + applied.stderr
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_shell_blocks_have_no_comments_and_parse_in_both_shells(path):
     for block in blocks(path):

@@ -8,8 +8,8 @@ mod schema;
 
 use serde_json::Value;
 
-use self::html::{code_block, escape, inline, mark, prose, scroll};
-use self::schema::{Schemas, list};
+use self::html::{Row, code_block, escape, inline, mark, prose, table};
+use self::schema::{Schemas, Written, list};
 use crate::error_docs::ErrorDoc;
 use crate::openapi::X_CODES;
 
@@ -72,6 +72,11 @@ impl<'a> Operation<'a> {
     fn id(&self) -> &'a str {
         text(self.value, "operationId")
     }
+
+    /// The anchor of an event. The prefix keeps it apart from the error codes, which have anchors of their own names.
+    fn event_anchor(&self) -> String {
+        format!("event-{}", self.id())
+    }
 }
 
 impl<'a> Page<'a> {
@@ -90,7 +95,7 @@ impl<'a> Page<'a> {
         if !events.is_empty() {
             nav.push_str("<strong>Events</strong>");
             for event in events {
-                nav.push_str(&link(event.id(), event.path));
+                nav.push_str(&link(&event.event_anchor(), event.path));
             }
         }
         nav.push_str("<strong>Reference</strong>");
@@ -102,11 +107,12 @@ impl<'a> Page<'a> {
     fn introduction(&self, linked: &[Linked]) -> String {
         let info = &self.document["info"];
         let servers = list(self.document, "servers").iter().map(|server| {
-            format!(
-                "<li><code>{}</code> {}</li>",
-                escape(text(server, "url")),
-                inline(text(server, "description"))
-            )
+            let url = text(server, "url");
+            if url.contains("://") {
+                let description = inline(text(server, "description"));
+                return format!("<li><code>{}</code> {description}</li>", escape(url));
+            }
+            "<li>The base URL is the origin that serves this page. In the calls below, <code>$BASE_URL</code> stands for it.</li>".to_owned()
         });
         let servers: String = servers.collect();
         let servers = if servers.is_empty() {
@@ -130,16 +136,15 @@ impl<'a> Page<'a> {
             return String::new();
         };
         let rows = schemes.iter().map(|(name, scheme)| {
-            format!(
-                "<tr><td><code>{}</code></td><td>{}</td></tr>",
-                escape(name),
-                prose(text(scheme, "description"), 0)
-            )
+            Row::of([
+                format!("<code>{}</code>", escape(name)),
+                prose(text(scheme, "description"), 0),
+            ])
         });
+        let rows: Vec<Row> = rows.collect();
         format!(
-            "<h2 id=\"authentication\">Authentication</h2>{}<table><thead><tr><th>Key</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div>",
-            scroll("Authentication"),
-            rows.collect::<String>()
+            "<h2 id=\"authentication\">Authentication</h2>{}",
+            table("Authentication", &["Key", "Meaning"], &rows)
         )
     }
 
@@ -161,8 +166,8 @@ impl<'a> Page<'a> {
             escape(path),
             prose(text(value, "description"), 3),
             credentials_of(value),
-            self.parameters(value, 3),
-            self.request(value, "Request body", 3),
+            self.parameters(value, Written::ByPartner, 3),
+            self.request(value, "Request body", Written::ByPartner, 3),
             self.call(found),
             self.responses(value),
         )
@@ -176,12 +181,12 @@ impl<'a> Page<'a> {
         let sections = events.iter().map(|event| {
             format!(
                 "<h3 id=\"{}\">{}</h3><p class=\"route\"><span class=\"verb event\">EVENT</span> <code>{}</code></p>{}{}{}",
-                escape(event.id()),
+                escape(&event.event_anchor()),
                 escape(first_of(&[text(event.value, "summary"), event.path])),
                 escape(event.path),
                 prose(text(event.value, "description"), 4),
-                self.parameters(event.value, 4),
-                self.request(event.value, "Body", 4),
+                self.parameters(event.value, Written::ByService, 4),
+                self.request(event.value, "Body", Written::ByService, 4),
             )
         });
         format!(
@@ -190,7 +195,7 @@ impl<'a> Page<'a> {
         )
     }
 
-    fn parameters(&self, operation: &'a Value, level: u8) -> String {
+    fn parameters(&self, operation: &'a Value, written: Written, level: u8) -> String {
         let rows = list(operation, "parameters").iter().map(|parameter| {
             let parameter = self.schemas.resolve(parameter);
             let schema = &parameter["schema"];
@@ -201,33 +206,35 @@ impl<'a> Page<'a> {
                     escape(&plain(value))
                 )
             });
-            format!(
-                "<tr><td><code>{}</code>{}</td><td>{}</td><td>{}</td><td>{}{}</td></tr>",
-                escape(text(parameter, "name")),
-                mark(required),
+            let meaning = prose(text(parameter, "description"), 0);
+            let mark = match (written, required) {
+                (Written::ByService, true) => "",
+                _ => mark(required),
+            };
+            Row::of([
+                format!("<code>{}</code>{mark}", escape(text(parameter, "name"))),
                 escape(text(parameter, "in")),
                 self.schemas.type_of(schema, 0),
-                prose(text(parameter, "description"), 0),
-                default.unwrap_or_default(),
-            )
+                format!("{meaning}{}", default.unwrap_or_default()),
+            ])
         });
-        let rows: String = rows.collect();
+        let rows: Vec<Row> = rows.collect();
         if rows.is_empty() {
-            return rows;
+            return String::new();
         }
         format!(
-            "<h{level}>Parameters</h{level}>{}<table><thead><tr><th>Name</th><th>In</th><th>Type</th><th>Meaning</th></tr></thead><tbody>{rows}</tbody></table></div>",
-            scroll("Parameters")
+            "<h{level}>Parameters</h{level}>{}",
+            table("Parameters", &["Name", "In", "Type", "Meaning"], &rows)
         )
     }
 
-    fn request(&self, operation: &'a Value, heading: &str, level: u8) -> String {
+    fn request(&self, operation: &'a Value, heading: &str, written: Written, level: u8) -> String {
         let Some(content) = self.json_of(&operation["requestBody"]) else {
             return String::new();
         };
         format!(
             "<h{level}>{heading}</h{level}>{}{}",
-            self.schemas.table(&content["schema"]),
+            self.schemas.table(&content["schema"], written),
             self.example(content)
         )
     }
@@ -292,14 +299,12 @@ impl<'a> Page<'a> {
         let refused = refused
             .into_iter()
             .filter_map(|(status, response)| self.refusal(status, response));
-        let refused: String = refused.collect();
+        let refused: Vec<Row> = refused.collect();
         let refused = if refused.is_empty() {
-            refused
+            String::new()
         } else {
-            format!(
-                "<h3>Errors</h3>{}<table><thead><tr><th>Status</th><th>Codes</th></tr></thead><tbody>{refused}</tbody></table></div>",
-                scroll("Errors")
-            )
+            let rows = table("Errors", &["Status", "Codes"], &refused);
+            format!("<h3>Errors</h3>{rows}")
         };
         format!("{}{refused}", good.collect::<String>())
     }
@@ -309,7 +314,7 @@ impl<'a> Page<'a> {
         let content = self.json_of(response).map(|content| {
             format!(
                 "{}{}",
-                self.schemas.table(&content["schema"]),
+                self.schemas.table(&content["schema"], Written::ByService),
                 self.example(content)
             )
         });
@@ -328,34 +333,27 @@ impl<'a> Page<'a> {
         };
         let rows = headers.iter().map(|(name, header)| {
             let header = self.schemas.resolve(header);
-            format!(
-                "<tr><td><code>{}</code></td><td>{}</td></tr>",
-                escape(name),
-                inline(text(header, "description"))
-            )
+            Row::of([
+                format!("<code>{}</code>", escape(name)),
+                inline(text(header, "description")),
+            ])
         });
+        let rows: Vec<Row> = rows.collect();
         format!(
-            "<details><summary>Headers</summary>{}<table><thead><tr><th>Header</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div></details>",
-            scroll("Headers"),
-            rows.collect::<String>()
+            "<details><summary>Headers</summary>{}</details>",
+            table("Headers", &["Header", "Meaning"], &rows)
         )
     }
 
     /// One row of an operation's errors, each code linked to its explanation.
-    fn refusal(&self, status: &str, response: &'a Value) -> Option<String> {
+    fn refusal(&self, status: &str, response: &'a Value) -> Option<Row> {
         let response = self.schemas.resolve(response);
         let codes = list(response, X_CODES)
             .iter()
             .filter_map(Value::as_str)
             .map(|code| format!("<a href=\"#{0}\"><code>{0}</code></a>", escape(code)));
         let codes: Vec<String> = codes.collect();
-        (!codes.is_empty()).then(|| {
-            format!(
-                "<tr><td>{}</td><td>{}</td></tr>",
-                escape(status),
-                codes.join(", ")
-            )
-        })
+        (!codes.is_empty()).then(|| Row::of([escape(status), codes.join(", ")]))
     }
 
     fn json_of(&self, holder: &'a Value) -> Option<&'a Value> {
@@ -389,18 +387,12 @@ fn glossary() -> String {
             .strip_suffix(" |")?
             .split_once(" | ")?;
         let is_head = word == "word" || word.starts_with('-');
-        (!is_head).then(|| {
-            format!(
-                "<tr><td>{}</td><td>{}</td></tr>",
-                inline(word),
-                inline(meaning)
-            )
-        })
+        (!is_head).then(|| Row::of([inline(word), inline(meaning)]))
     });
+    let rows: Vec<Row> = rows.collect();
     format!(
-        "<h2 id=\"glossary\">Glossary</h2>{}<table><thead><tr><th>Word</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div>",
-        scroll("Glossary"),
-        rows.collect::<String>()
+        "<h2 id=\"glossary\">Glossary</h2>{}",
+        table("Glossary", &["Word", "Meaning"], &rows)
     )
 }
 
@@ -457,23 +449,26 @@ fn credentials_of(operation: &Value) -> String {
 fn error_codes(errors: &[ErrorDoc]) -> String {
     let mut sorted: Vec<&ErrorDoc> = errors.iter().collect();
     sorted.sort_by_key(|doc| (doc.status, doc.code));
-    let rows = sorted.iter().map(|doc| {
-        format!(
-            "<tr class=\"code\" id=\"{0}\"><td><code>{0}</code></td><td>{1}</td><td><code>{2}</code></td><td>{3}</td><td>{4}</td></tr>",
-            escape(doc.code),
-            doc.status,
-            doc.kind.as_str(),
+    let rows = sorted.iter().map(|doc| Row {
+        anchor: Some(doc.code.to_owned()),
+        cells: vec![
+            format!("<code>{}</code>", escape(doc.code)),
+            doc.status.to_string(),
+            format!("<code>{}</code>", doc.kind.as_str()),
             inline(doc.meaning),
             inline(doc.what_to_do),
-        )
+        ],
     });
+    let rows: Vec<Row> = rows.collect();
     format!(
         "<h2 id=\"errors\">Error codes</h2><p>Every error has the same six fields: <code>type</code>, <code>code</code>, \
          <code>message</code>, <code>request_id</code>, <code>doc_url</code>, <code>statusCode</code>. Branch on the status, \
-         the type and the code; the message is for people and may change.</p><div class=\"codes\">{}<table><thead><tr><th>Code</th>\
-         <th>Status</th><th>Type</th><th>Meaning</th><th>What to do</th></tr></thead><tbody>{}</tbody></table></div></div>",
-        scroll("Error codes"),
-        rows.collect::<String>()
+         the type and the code; the message is for people and may change.</p><div class=\"codes\">{}</div>",
+        table(
+            "Error codes",
+            &["Code", "Status", "Type", "Meaning", "What to do"],
+            &rows
+        )
     )
 }
 

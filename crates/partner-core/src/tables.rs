@@ -42,7 +42,17 @@ pub fn read<T>(
 #[must_use]
 pub fn broken_syntax(text: &str, at: usize, message: &str) -> String {
     let one_line = || message.split_whitespace().collect::<Vec<_>>().join(" ");
-    unquoted(text, at).unwrap_or_else(one_line)
+    unquoted(text, at)
+        .or_else(|| duplicate(text, at, message))
+        .unwrap_or_else(one_line)
+}
+
+/// Names the key that stands twice in its table.
+fn duplicate(text: &str, at: usize, message: &str) -> Option<String> {
+    let rest = text.get(at..).filter(|_| message == "duplicate key")?;
+    let end = rest.find(['=', ']', '\n']).unwrap_or(rest.len());
+    let key = rest.get(..end)?.trim();
+    (!key.is_empty()).then(|| format!("duplicate key `{key}`; remove one of the two"))
 }
 
 /// The value of a key that contains one of these words is not repeated in a message.
@@ -60,6 +70,10 @@ fn unquoted(text: &str, at: usize) -> Option<String> {
     let key = key.trim();
     let is_secret = SECRET_WORDS.iter().any(|word| key.contains(word));
     let shown = if is_secret { "…" } else { value };
+    let lower = value.to_ascii_lowercase();
+    if !is_keyword && ["true", "false"].contains(&lower.as_str()) {
+        return Some(format!("a boolean is in lower case: {key} = {lower}"));
+    }
     (is_word && !is_keyword).then(|| format!("a text needs quotes: {key} = \"{shown}\""))
 }
 
@@ -90,5 +104,17 @@ mod tests {
             "a text needs quotes: master_key = \"…\""
         );
         assert!(!faults("mode = [").contains("quotes"));
+    }
+
+    #[test]
+    fn boolean_in_upper_case_and_duplicate_key_name_the_remedy() {
+        assert_eq!(
+            faults("name = True\n"),
+            "line 1: a boolean is in lower case: name = true"
+        );
+        assert_eq!(
+            faults("name = \"a\"\nname = \"b\"\n"),
+            "line 2: duplicate key `name`; remove one of the two"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! What is printed, and for whom.
 
 use std::ffi::OsString;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
@@ -58,23 +58,50 @@ impl Terminal {
     /// How text is emphasised on stdout: not at all unless it is a terminal that takes colours.
     pub(crate) fn style(&self) -> Style {
         let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Style(self.is_for_people() && !is_plain && std::io::stdout().is_terminal())
+        Style(self.is_for_people() && !is_plain && io::stdout().is_terminal())
     }
 
     /// Answers: a value on one line for programs, or text for people. The text is made only where it is shown.
+    ///
+    /// A reader that has stopped reading, such as `head`, is no failure.
     pub(crate) fn answer<T: Serialize>(
         &self,
         value: &T,
         text: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
-        let line = match self.output {
-            Output::Text => text(),
-            Output::Json => {
-                serde_json::to_string(value).map_err(|fault| Failure::Failed(fault.to_string()))?
+        match write(&self.line(value, text)?) {
+            Err(fault) if fault.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::Failed(format!("stdout: not written ({fault})")))
             }
+            _ => Ok(()),
+        }
+    }
+
+    /// Answers with something that is printed this once. Output that fails loses it, so the failure says what to do then.
+    pub(crate) fn answer_once<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl FnOnce() -> String,
+        remedy: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        let written = self.line(value, text).map(|line| write(&line))?;
+        written.map_err(|fault| {
+            let remedy = remedy();
+            Failure::Failed(format!("stdout: not written ({fault}); {remedy}"))
+        })
+    }
+
+    fn line<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl FnOnce() -> String,
+    ) -> Result<String, Failure> {
+        let line = match self.output {
+            Output::Text => Ok(text()),
+            Output::Json => serde_json::to_string(value),
         };
-        say(line.trim_end());
-        Ok(())
+        let line = line.map_err(|fault| Failure::Failed(fault.to_string()))?;
+        Ok(line.trim_end().to_owned())
     }
 
     /// Tells people how far it is; programs get the whole at the end.
@@ -130,12 +157,17 @@ impl Style {
 /// Prints a line on stdout. Whoever started the program may have stopped reading; that is no
 /// reason to stop.
 pub(crate) fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    let _ = write(line);
+}
+
+fn write(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
 }
 
 fn say_error(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 #[cfg(test)]

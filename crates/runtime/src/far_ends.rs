@@ -12,8 +12,10 @@ use providers::{
     SandboxRail, SandboxRates, StaticRates, http_engine,
 };
 
+use crate::catalogue;
 use crate::config::{Config, ConfigFault, EngineChoice, RatesChoice};
 use crate::open::OpenFault;
+use crate::process::SystemClock;
 
 /// Where rates come from, and what has to be followed for it.
 pub(crate) type Rates = (Arc<dyn RateSource>, Option<Arc<HttpRates>>);
@@ -38,6 +40,33 @@ pub(crate) fn rates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Rates, Op
             })?);
             Ok((rates.clone(), Some(rates)))
         }
+    }
+}
+
+/// Reads the files that serving needs: those of the rates, of the engine's trust, and the catalogue.
+///
+/// # Errors
+/// Every fault of them.
+pub fn check_files(config: &Config) -> Result<(), Vec<ConfigFault>> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let mut faults = Vec::new();
+    let opened = [
+        rates(config, &clock).map(|_| ()),
+        engine(config).map(|_| ()),
+        catalogue::read(config.catalogue.as_deref())
+            .map(|_| ())
+            .map_err(OpenFault::Config),
+    ];
+    for opened in opened {
+        match opened {
+            Err(OpenFault::Config(found)) => faults.extend(found),
+            Ok(()) | Err(OpenFault::Store(_)) => {}
+        }
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(faults)
     }
 }
 

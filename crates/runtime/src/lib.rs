@@ -24,6 +24,7 @@ mod shared;
 pub use providers::http_engine::openapi as engine_openapi;
 
 pub use config::{Config, ConfigFault, Loaded, Sources};
+pub use far_ends::check_files;
 pub use open::{Foundation, OpenFault, Runtime};
 pub use process::Ports;
 pub use store::Store;

@@ -60,7 +60,7 @@ enum Command {
         /// Another document that is published beside it.
         name: Option<String>,
     },
-    /// Prints the effective configuration, secrets masked.
+    /// Prints the effective configuration, secrets masked, and checks the files that it names.
     Config,
 }
 
@@ -114,7 +114,7 @@ fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(),
         say(&loaded.effective);
         let warnings = loaded.warnings.iter().chain(&loaded.serving_warnings);
         warnings.for_each(|line| say_error(line));
-        return Ok(());
+        return runtime::check_files(&loaded.config).map_err(Failure::Config);
     }
     let config = &loaded.config;
     let telemetry = runtime::telemetry::start(config.log_format, config.traces.as_ref())

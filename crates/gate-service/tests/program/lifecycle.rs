@@ -54,6 +54,9 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
         assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
         let page = format!("http://{address}/docs#unauthorized");
         assert!(refused.contains(&page), "{refused}");
+        let reference = get(address, "/docs");
+        assert!(reference.contains(" id=\"quote_consumed\""));
+        assert_ids_are_unique(&reference);
         let id = process.id().to_string();
         let sent = Command::new("kill").args([signal, &id]).status().unwrap();
         assert!(sent.success());
@@ -65,6 +68,16 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
         }
     }
     assert!(folder.path().join("penstock-data/master.key").exists());
+}
+
+/// No id of a page occurs twice.
+fn assert_ids_are_unique(page: &str) {
+    let ids = page.split(" id=\"").skip(1);
+    let mut seen = std::collections::BTreeSet::new();
+    for id in ids.filter_map(|rest| rest.split('"').next()) {
+        assert!(seen.insert(id), "id={id:?} occurs twice");
+    }
+    assert!(seen.len() > 50, "{seen:?}");
 }
 
 // rule: program.bad-configuration

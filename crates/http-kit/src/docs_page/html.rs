@@ -25,11 +25,52 @@ pub(super) const fn mark(required: bool) -> &'static str {
     }
 }
 
-/// Begins a region that scrolls sideways by itself, with the keyboard too.
-pub(super) fn scroll(label: &str) -> String {
+/// One row of a table: its anchor, if it has one, and its cells.
+pub(super) struct Row {
+    /// The id that links to the row name.
+    pub(super) anchor: Option<String>,
+    /// The cells, as HTML.
+    pub(super) cells: Vec<String>,
+}
+
+impl Row {
+    /// A row without an anchor.
+    pub(super) fn of<const N: usize>(cells: [String; N]) -> Self {
+        Self {
+            anchor: None,
+            cells: cells.into(),
+        }
+    }
+}
+
+/// A table in a region that scrolls sideways by itself, with the keyboard too. A narrow screen shows each row as a block:
+/// the first cell is its title, and every other cell that needs a label carries the head of its column. The roles say
+/// what the elements are, which the style would hide from assistive programs.
+pub(super) fn table(label: &str, heads: &[&str], rows: &[Row]) -> String {
+    let head: String = heads
+        .iter()
+        .map(|head| format!("<th role=\"columnheader\">{head}</th>"))
+        .collect();
+    let cell = |(at, text): (usize, &String)| {
+        let head = heads.get(at).filter(|head| at > 0 && **head != "Meaning");
+        let label = head.map(|head| format!(" data-label=\"{head}\""));
+        format!("<td role=\"cell\"{}>{text}</td>", label.unwrap_or_default())
+    };
+    let row = |row: &Row| {
+        let anchor = row.anchor.as_ref();
+        let anchor = anchor.map(|anchor| format!(" id=\"{}\"", escape(anchor)));
+        let cells: String = row.cells.iter().enumerate().map(cell).collect();
+        format!(
+            "<tr role=\"row\"{}>{cells}</tr>",
+            anchor.unwrap_or_default()
+        )
+    };
     format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">",
-        escape(label)
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table role=\"table\">\
+         <thead role=\"rowgroup\"><tr role=\"row\">{head}</tr></thead>\
+         <tbody role=\"rowgroup\">{}</tbody></table></div>",
+        escape(label),
+        rows.iter().map(row).collect::<String>()
     )
 }
 

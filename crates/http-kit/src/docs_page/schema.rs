@@ -2,10 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::html::{escape, inline, mark, prose, scroll};
+use super::html::{Row, escape, inline, mark, prose, table};
 
 /// How deep a schema is followed; a document that refers to itself ends here.
 const DEPTH: usize = 6;
+
+/// Who writes a value. Only who writes one needs to know which fields are required.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    /// The partner, in a request.
+    ByPartner,
+    /// The service, in a response or an event.
+    ByService,
+}
 
 /// The document's schemas, by reference.
 #[derive(Clone, Copy)]
@@ -29,32 +38,35 @@ impl<'a> Schemas<'a> {
 
     /// A table of an object's fields, with nested objects as rows of their own; a line for
     /// anything else.
-    pub(super) fn table(&self, schema: &'a Value) -> String {
+    pub(super) fn table(&self, schema: &'a Value, written: Written) -> String {
         let mut rows = Vec::new();
-        self.rows(schema, "", &mut rows, 0);
+        self.rows(schema, "", written, &mut rows, 0);
         if rows.is_empty() {
             return format!("<p>{}</p>", self.type_of(schema, 0));
         }
-        format!(
-            "{}<table><thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead><tbody>{}</tbody></table></div>",
-            scroll("Fields"),
-            rows.concat()
-        )
+        table("Fields", &["Field", "Type", "Meaning"], &rows)
     }
 
-    fn rows(&self, schema: &'a Value, prefix: &str, rows: &mut Vec<String>, depth: usize) {
+    fn rows(
+        &self,
+        schema: &'a Value,
+        prefix: &str,
+        written: Written,
+        rows: &mut Vec<Row>,
+        depth: usize,
+    ) {
         if depth == DEPTH {
             return;
         }
         let schema = self.resolve(schema);
         for part in list(schema, "allOf") {
-            self.rows(part, prefix, rows, depth + 1);
+            self.rows(part, prefix, written, rows, depth + 1);
         }
         for part in self.alternatives(schema) {
-            self.rows(part, prefix, rows, depth + 1);
+            self.rows(part, prefix, written, rows, depth + 1);
         }
         if let Some(items) = schema.get("items") {
-            self.rows(items, &format!("{prefix}[]"), rows, depth + 1);
+            self.rows(items, &format!("{prefix}[]"), written, rows, depth + 1);
         }
         let required = list(schema, "required");
         let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
@@ -64,21 +76,24 @@ impl<'a> Schemas<'a> {
             let dot = if prefix.is_empty() { "" } else { "." };
             let path = format!("{prefix}{dot}{name}");
             let needed = required.iter().any(|known| known == name);
-            rows.push(self.row(&path, field, needed));
-            self.rows(field, &path, rows, depth + 1);
+            let mark = match (written, needed) {
+                (Written::ByService, true) => "",
+                _ => mark(needed),
+            };
+            rows.push(self.row(&path, field, mark));
+            self.rows(field, &path, written, rows, depth + 1);
         }
     }
 
-    fn row(&self, path: &str, field: &'a Value, required: bool) -> String {
+    fn row(&self, path: &str, field: &'a Value, mark: &str) -> Row {
         let resolved = self.resolve(field);
         let mut meaning = prose(self.description(field), 0);
         meaning.push_str(&constraints(resolved));
-        format!(
-            "<tr><td><code>{}</code>{}</td><td>{}</td><td>{meaning}</td></tr>",
-            escape(path),
-            mark(required),
+        Row::of([
+            format!("<code>{}</code>{mark}", escape(path)),
             self.type_of(field, 0),
-        )
+            meaning,
+        ])
     }
 
     /// What a field means. Its own words come before those of the type it refers to; a field that

@@ -460,7 +460,7 @@ fn velocity_cap(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<i64> {
 /// The `[partners.gate]` table. What it leaves out has its default.
 fn gate_profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, mode: Mode) -> GateProfile {
     let domains = table.field("allowed_domains").map(|field| {
-        let found = field.list(sink, ORIGIN, |text| Origin::parse(text, mode));
+        let found = field.list(sink, origin_form(mode), |text| Origin::parse(text, mode));
         found.into_iter().map(|(_, origin)| origin).collect()
     });
     let quota = table.field("live_session_quota");
@@ -479,7 +479,15 @@ fn gate_profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, mode: Mode) -> Gat
 }
 
 const CREATE_SESSION_LIMIT: &str = "one limit such as \"100/60s\"";
-const ORIGIN: &str = "an exact origin without a path or a wildcard, such as https://shop.example";
+/// What an origin looks like. Only mode test knows origins of `http://`.
+const fn origin_form(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Test => "an exact origin without a path or a wildcard, such as https://shop.example",
+        Mode::Live => {
+            "an exact origin with https://, which mode live needs, without a path or a wildcard, such as https://shop.example"
+        }
+    }
+}
 
 fn allowed(
     sink: &mut Sink<'_>,

@@ -167,7 +167,9 @@ fn broken_syntax_is_reported_alone_and_on_one_line() {
     let found = faults("[[partners]]\nid = \nname = \"A\"\nname = \"B\"\n", TEST);
     assert!(found[0].starts_with("line 2: "), "{found:?}");
     assert!(
-        found.iter().any(|fault| fault == "line 4: duplicate key"),
+        found
+            .iter()
+            .any(|fault| fault == "line 4: duplicate key `name`; remove one of the two"),
         "{found:?}"
     );
     assert!(found.iter().all(|fault| !fault.contains('\n')), "{found:?}");
@@ -190,6 +192,13 @@ fn unknown_keys_name_the_nearest_known_one() {
     assert_eq!(
         faults_in("pools = { webhook = { uri = \"x\", url = \"http://127.0.0.1/\" } }\n"),
         ["partners.pools.webhook.uri: unknown key; the nearest known one is `url`"]
+    );
+    assert_eq!(
+        faults_in("[partners.pool]\nenabled = true\n[[partners.key]]\nkind = \"secret\"\n"),
+        [
+            "partners.pool: unknown key; the nearest known one is `pools`",
+            "partners.key: unknown key; the nearest known one is `keys`",
+        ]
     );
     assert_eq!(
         faults_in("\"a\\nb\" = 1\n"),
@@ -460,7 +469,7 @@ fn what_a_gate_table_cannot_say_is_named() {
     );
     let live = "[[partners]]\nid = \"a\"\nname = \"A\"\n[partners.gate]\nallowed_domains = [\"http://localhost:3000\"]\n";
     assert!(parse(live, TEST).is_ok());
-    assert!(faults(live, LIVE)[0].contains("an exact origin"));
+    assert!(faults(live, LIVE)[0].contains("an exact origin with https://, which mode live needs"));
 }
 
 #[test]

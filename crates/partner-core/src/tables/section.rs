@@ -275,18 +275,18 @@ fn path(shape: &Shape, key: &str) -> String {
 
 /// Names the nearest key of the table, or the table that does know the key.
 fn unknown(shapes: &[&Shape], shape: &Shape, key: &str) -> String {
+    let folded = key.to_lowercase();
+    let distance = |known: &&&str| strsim::damerau_levenshtein(known, &folded);
+    let nearest = shape.keys.iter().min_by_key(distance);
+    // One letter away from a key of this table, the key is meant, even if another table knows the word.
+    let close = nearest.filter(|known| distance(known) <= 1);
     let elsewhere = shapes
         .iter()
         .filter(|other| !other.name.is_empty())
         .find(|other| other.keys.contains(&key));
-    if let Some(other) = elsewhere {
+    if let (None, Some(other)) = (close, elsewhere) {
         return format!("unknown key here; `{key}` belongs in {}", other.name);
     }
-    let folded = key.to_lowercase();
-    let nearest = shape
-        .keys
-        .iter()
-        .min_by_key(|known| strsim::damerau_levenshtein(known, &folded));
     match nearest {
         Some(known) => format!("unknown key; the nearest known one is `{known}`"),
         None => "unknown key".to_owned(),

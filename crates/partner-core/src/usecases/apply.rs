@@ -11,12 +11,14 @@ use super::changes::{self, Changes};
 use super::profiles::{Profiles, warning};
 use crate::events::{Endpoint, EndpointId, EndpointSecret, Service, generate_secret, secret_place};
 use crate::gate::GateProfile;
-use crate::key::{KeyId, KeyKind, KeyRecord, KeyTerms, NewKey, PresentedKey};
+use crate::key::{KeyRecord, KeyTerms, NewKey, PresentedKey};
 use crate::ports::{ProvisionStore, ProvisionTx};
 use crate::provision::{Document, Fault, Faults, KeyEntry, PartnerEntry, WebhookEntry};
 use crate::races::{LostRace, retry_lost_races};
 use crate::sealing::{SealBroken, Sealer};
 use crate::{Partner, PartnerId, Tenant};
+
+pub use super::report::{CreatedKey, CreatedSecret, Report};
 
 /// Carries declarative files out.
 #[derive(Clone)]
@@ -56,45 +58,6 @@ pub enum Loosening {
     Allow,
 }
 
-/// What a file has changed.
-#[derive(Debug, Default)]
-pub struct Report {
-    /// Every change, one line each, loosenings first; empty if the database agreed already.
-    pub changed: Vec<String>,
-    /// The changes that loosen what protects money.
-    pub loosened: Vec<String>,
-    /// What the operator should know of the pools as they stand after the file.
-    pub warnings: Vec<String>,
-    /// Keys that were generated: shown this once.
-    pub created_keys: Vec<CreatedKey>,
-    /// Webhook secrets that were generated: shown this once.
-    pub created_secrets: Vec<CreatedSecret>,
-}
-
-/// A key that was generated.
-#[derive(Debug)]
-pub struct CreatedKey {
-    /// Whose.
-    pub partner: PartnerId,
-    /// What it is good for.
-    pub kind: KeyKind,
-    /// Names it.
-    pub id: KeyId,
-    /// The key.
-    pub key: SecretString,
-}
-
-/// A webhook secret that was generated.
-#[derive(Debug)]
-pub struct CreatedSecret {
-    /// Whose.
-    pub partner: PartnerId,
-    /// Of which service's endpoint.
-    pub service: Service,
-    /// The secret.
-    pub secret: SecretString,
-}
-
 /// Why nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
@@ -110,17 +73,6 @@ pub enum ApplyError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-impl Report {
-    fn add(&mut self, changes: Changes) {
-        let (loosened, other) = changes.into_lines();
-        let after_loosened = self.loosened.len();
-        self.changed
-            .splice(after_loosened..after_loosened, loosened.iter().cloned());
-        self.loosened.extend(loosened);
-        self.changed.extend(other);
-    }
 }
 
 impl LostRace for ApplyError {
@@ -584,12 +536,16 @@ impl Work<'_> {
         let (new, text) = NewKey::generate(kind, who.mode, self.now, entropy);
         let new = new.with(terms.clone());
         self.tx.key_insert(who, &new).await?;
-        changes.note(format_args!("{} key {}", kind.as_str(), self.generated()));
+        let label = terms.label.as_deref();
+        let label = label.map(|label| format!(" {label:?}")).unwrap_or_default();
+        let generated = self.generated();
+        changes.note(format_args!("{} key{label} {generated}", kind.as_str()));
         if self.run == Run::Commit {
             self.report.created_keys.push(CreatedKey {
                 partner: who.partner.clone(),
                 kind,
                 id: new.record.id,
+                label: new.record.label.clone(),
                 key: text,
             });
         }

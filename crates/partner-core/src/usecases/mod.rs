@@ -7,4 +7,5 @@ pub mod keys;
 pub mod master_keys;
 pub mod partners;
 mod profiles;
+mod report;
 pub mod rotation;

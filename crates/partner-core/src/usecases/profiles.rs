@@ -1,12 +1,12 @@
 //! What a file makes of the partners' access to pools: what it changes, loosens, and would share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::changes::{self, Changes};
 use crate::PartnerId;
 use crate::deposits::DepositClaim;
 use crate::pools::{Pool, PoolsProfile};
-use crate::provision::{Document, Fault};
+use crate::provision::{Document, Fault, PartnerEntry};
 
 /// The partners' access to pools, in the database and in a file.
 pub(super) struct Profiles {
@@ -47,6 +47,7 @@ impl Profiles {
             }
         }
         let mut faults = Vec::new();
+        let mut named = BTreeSet::new();
         for entry in &document.partners {
             let id = &entry.partner.id;
             let Some(profile) = self.written.get(id) else {
@@ -54,17 +55,49 @@ impl Profiles {
             };
             for claim in profile.deposit_claims() {
                 let others = owners.get(&claim).into_iter().flatten();
-                let line = entry.deposits.iter().find(|(_, written)| *written == claim);
-                faults.extend(others.filter(|other| **other != id).map(|other| Fault {
-                    line: line.map_or(entry.line, |(line, _)| *line),
-                    key: claim.kind.key().to_owned(),
-                    problem: format!(
-                        "{claim} belongs to one partner; `{id}` and `{other}` have it"
-                    ),
-                }));
+                for other in others.filter(|other| **other != id) {
+                    // Two partners of one file are one fault.
+                    if named.insert((claim.clone(), id.min(other), id.max(other))) {
+                        faults.push(self.second_owner(document, &claim, entry, other));
+                    }
+                }
             }
         }
         faults
+    }
+
+    /// Says that a partner of the file takes what belongs to another one. The partner that has it in the database keeps it;
+    /// of two partners that have not, the one that stands first in the file.
+    fn second_owner(
+        &self,
+        document: &Document,
+        claim: &DepositClaim,
+        entry: &PartnerEntry,
+        other: &PartnerId,
+    ) -> Fault {
+        let has = |id: &PartnerId| {
+            let stored = self.stored.get(id);
+            stored.is_some_and(|profile| profile.deposit_claims().contains(claim))
+        };
+        let id = &entry.partner.id;
+        let mut written = document.partners.iter();
+        let (owner, second) = match written.find(|entry| entry.partner.id == *other) {
+            Some(second) if has(id) && !has(other) => (id, second),
+            Some(second) if has(id) == has(other) && entry.line < second.line => (id, second),
+            _ => (other, entry),
+        };
+        let mut lines = second.deposits.iter();
+        let line = lines.find(|(_, written)| written == claim);
+        let key = claim.kind.key();
+        let field = key.rsplit('.').next().unwrap_or(key);
+        Fault {
+            line: line.map_or(second.line, |(line, _)| *line),
+            key: key.to_owned(),
+            problem: format!(
+                "{claim} belongs to `{owner}`; give `{}` another {field}",
+                second.partner.id
+            ),
+        }
     }
 }
 

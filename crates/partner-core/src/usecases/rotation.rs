@@ -65,7 +65,10 @@ pub enum RotateError {
     #[error("no partner `{0}` in mode {1}")]
     UnknownPartner(PartnerId, Mode),
     /// The partner has no endpoint.
-    #[error("partner `{0}` has no {service} webhook in mode {1}: nothing is signed for it", service = .2.as_str())]
+    #[error(
+        "partner `{0}` has no {service} webhook in mode {1}: nothing is signed for it; add [partners.{service}.webhook] with a url to its file, and apply the file",
+        service = .2.as_str()
+    )]
     NoEndpoint(PartnerId, Mode, Service),
     /// Two secrets sign already, and somebody may rely on either.
     #[error(

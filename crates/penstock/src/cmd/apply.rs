@@ -84,7 +84,12 @@ pub(crate) async fn run(
         }
         applied => applied.map_err(|error| failed(&name, error))?,
     };
-    terminal.answer(&Answer::of(&report), || text_of(&report, run))?;
+    let answer = Answer::of(&report);
+    if answer.created_keys.is_empty() && answer.created_secrets.is_empty() {
+        terminal.answer(&answer, || text_of(&report, run))?;
+    } else {
+        terminal.answer_once(&answer, || text_of(&report, run), || answer.lost())?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -160,6 +165,8 @@ struct Key<'r> {
     partner: &'r str,
     kind: &'static str,
     id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<&'r str>,
     key: &'r str,
 }
 
@@ -176,6 +183,7 @@ impl<'r> Answer<'r> {
             partner: created.partner.as_str(),
             kind: created.kind.as_str(),
             id: created.id.to_string(),
+            label: created.label.as_deref(),
             key: created.key.expose_secret(),
         });
         let secrets = report.created_secrets.iter().map(|created| Secret {
@@ -193,6 +201,29 @@ impl<'r> Answer<'r> {
     }
 }
 
+impl Answer<'_> {
+    /// What to do if nobody has seen the keys and secrets that were generated.
+    fn lost(&self) -> String {
+        let keys = self.created_keys.iter().map(|key| {
+            let Key { id, partner, .. } = key;
+            format!("key {id} of {partner}: `penstock key revoke --key-id {id}`, then make another")
+        });
+        let secrets = self.created_secrets.iter().map(|secret| {
+            let Secret {
+                partner, service, ..
+            } = secret;
+            format!(
+                "{service} webhook secret of {partner}: `penstock webhook rotate-secret --partner {partner} --service {service}`"
+            )
+        });
+        let lines: Vec<String> = keys.chain(secrets).collect();
+        format!(
+            "the file is applied, and what was generated is lost: {}",
+            lines.join("; ")
+        )
+    }
+}
+
 fn text_of(report: &Report, run: Run) -> String {
     if report.changed.is_empty() {
         return "nothing to change: the database agrees with the file".to_owned();
@@ -200,9 +231,14 @@ fn text_of(report: &Report, run: Run) -> String {
     let mut lines = listed(report);
     let answer = Answer::of(report);
     for key in &answer.created_keys {
+        let label = key.label.map(|label| format!(" {label:?}"));
         lines.push(format!(
-            "{} key of {}, shown this once: {} ({})",
-            key.kind, key.partner, key.key, key.id
+            "{} key{} of {}, shown this once: {} ({})",
+            key.kind,
+            label.unwrap_or_default(),
+            key.partner,
+            key.key,
+            key.id
         ));
     }
     for secret in &answer.created_secrets {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use kernel::Asset;
+use kernel::{Asset, AssetKind};
 use pools_core::usecases::credit::Credit;
 
 use super::credit;
@@ -43,9 +43,8 @@ pub(crate) async fn run(
         reference,
     } = command;
     let partner = partner_id(&partner)?;
-    let asset = Asset::fiat(&currency).ok_or_else(|| {
-        Failure::input("--currency: expected an active ISO 4217 code such as EUR")
-    })?;
+    let asset = Asset::fiat(&currency)
+        .ok_or_else(|| credit::no_asset("--currency", &currency, AssetKind::Fiat))?;
     let credit = Credit {
         amount: credit::amount(&amount, asset)?,
         network: None,

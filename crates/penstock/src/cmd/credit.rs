@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kernel::{Amount, AmountFault, Asset};
+use kernel::{Amount, AmountFault, Asset, AssetKind};
 use partner_core::PartnerId;
 use partner_core::credential::masked;
 use pools_core::usecases::credit::{Credit, CreditError, Credited, Crediting};
@@ -61,27 +61,45 @@ pub(crate) async fn credit_to(
     Ok(crediting.credit(&who, credit).await?)
 }
 
-/// Reads an amount. One past the largest an order or credit may be is refused, any other fault is
-/// bad input.
+/// Reads an amount.
 pub(super) fn amount(text: &str, asset: Asset) -> Result<Amount, Failure> {
+    let is_negative = |digits: &str| {
+        matches!(
+            Amount::parse(digits, asset),
+            Ok(_) | Err(AmountFault::TooPrecise(_) | AmountFault::OutOfRange | AmountFault::Zero)
+        )
+    };
     Amount::parse(text, asset).map_err(|fault| {
-        let line = format!("--amount: {fault}");
-        match fault {
-            AmountFault::OutOfRange => Failure::Failed(line),
-            AmountFault::Malformed | AmountFault::Zero | AmountFault::TooPrecise(_) => {
-                Failure::input(line)
-            }
-        }
+        let fault = match text.strip_prefix('-') {
+            Some(digits) if is_negative(digits) => AmountFault::Zero,
+            _ => fault,
+        };
+        Failure::input(format!("--amount: {fault}"))
     })
+}
+
+/// Says what a code should have been, and which command credits it if it is of the other kind.
+pub(super) fn no_asset(flag: &str, code: &str, expected: AssetKind) -> Failure {
+    let (known, other) = match expected {
+        AssetKind::Fiat => ("an active ISO 4217 code such as EUR", Asset::crypto(code)),
+        AssetKind::Crypto => ("USDT, USDC, BTC or ETH", Asset::fiat(code)),
+    };
+    let remedy = other.map(|asset| match asset.kind() {
+        AssetKind::Fiat => format!("; `penstock balance credit` credits {asset}"),
+        AssetKind::Crypto => format!("; `penstock crypto credit` credits {asset}"),
+    });
+    Failure::input(format!(
+        "{flag}: expected {known}{}",
+        remedy.unwrap_or_default()
+    ))
 }
 
 impl From<CreditError> for Failure {
     fn from(error: CreditError) -> Self {
         match error {
             CreditError::Reference => Self::input(format!("--ref: {error}")),
-            CreditError::ReferenceReused(..) | CreditError::TooLarge => {
-                Self::Failed(error.to_string())
-            }
+            CreditError::ReferenceReused(..) => Self::Failed(format!("--ref: {error}")),
+            CreditError::TooLarge => Self::Failed(format!("--amount: {error}")),
             CreditError::Store(fault) => fault.into(),
         }
     }

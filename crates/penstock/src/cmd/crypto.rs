@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use kernel::Asset;
+use kernel::{Asset, AssetKind};
 use partner_core::pools::Network;
 use pools_core::usecases::credit::Credit;
 
@@ -49,7 +49,7 @@ pub(crate) async fn run(
     } = command;
     let partner = partner_id(&partner)?;
     let asset = Asset::crypto(&asset)
-        .ok_or_else(|| Failure::input("--asset: expected USDT, USDC, BTC or ETH"))?;
+        .ok_or_else(|| credit::no_asset("--asset", &asset, AssetKind::Crypto))?;
     let network = Network::parse(&network).ok_or_else(|| {
         let known: Vec<&str> = Network::ALL.iter().map(|it| it.as_str()).collect();
         Failure::input(format!("--network: expected one of {}", known.join(", ")))

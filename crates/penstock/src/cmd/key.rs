@@ -115,12 +115,26 @@ async fn create(
         label: record.label,
         expires_at: record.expires_at.map(|at| at.to_string()),
     };
-    terminal.answer(&created, || {
+    let text = || {
+        let label = created.label.as_deref();
+        let label = label.map(|label| format!(" {label:?}")).unwrap_or_default();
+        let expires = created.expires_at.as_deref();
+        let expires = expires.map(|at| format!("it expires {at}\n"));
         format!(
-            "{} key {} of {partner}, shown this once: {}\nrunning services accept it at once; next: curl -s http://{address}/v1/pools -H 'Authorization: Bearer <the key>'",
-            created.kind, created.id, created.key
+            "{} key {}{label} of {partner}, shown this once: {}\n{}running services accept it at once; next: curl -s http://{address}/v1/pools -H 'Authorization: Bearer <the key>'",
+            created.kind,
+            created.id,
+            created.key,
+            expires.unwrap_or_default()
         )
-    })
+    };
+    let remedy = || {
+        let id = &created.id;
+        format!(
+            "key {id} was made and its text is lost: `penstock key revoke --key-id {id}`, then make another"
+        )
+    };
+    terminal.answer_once(&created, text, remedy)
 }
 
 async fn list(given: &Given, partner: &str, terminal: &Terminal) -> Result<(), Failure> {
@@ -230,6 +244,9 @@ impl From<KeysError> for Failure {
     fn from(error: KeysError) -> Self {
         match error {
             KeysError::UnknownPartner(..) => Self::Failed(error.to_string()),
+            KeysError::UnknownKey(id, mode) if id.mode() != mode => {
+                Self::Failed(format!("{error}; try --mode {}", id.mode()))
+            }
             KeysError::UnknownKey(..) => Self::Failed(error.to_string()),
             KeysError::Expired(_) => Self::input(format!("--expires: {error}")),
             KeysError::Store(fault) => fault.into(),

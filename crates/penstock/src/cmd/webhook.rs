@@ -71,7 +71,13 @@ pub(crate) async fn run(
         secret: rotated.secret.expose_secret(),
         overlap_until: rotated.overlap_until.map(|at| at.to_string()),
     };
-    terminal.answer(&answer, || text_of(&answer))?;
+    let remedy = || {
+        format!(
+            "partner `{partner}` has a new {} secret that nobody has seen: run `penstock webhook rotate-secret --partner {partner} --service {}` again without --overlap",
+            answer.service, answer.service
+        )
+    };
+    terminal.answer_once(&answer, || text_of(&answer), remedy)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,6 @@
 //! Keys, credits and `verify`: exit codes and JSON.
 
-use crate::fixture::{ACME, Installation, POOL};
+use crate::fixture::{ACME, Installation, POOL, ended};
 
 fn with_acme() -> Installation {
     let installation = Installation::new();
@@ -59,7 +59,120 @@ fn unknown_partner_is_answered_with_the_database_and_the_nearest_name() {
     let negative = "balance credit --partner acme --currency EUR --amount -5.00 --ref r";
     let done = installation.run(&negative.split(' ').collect::<Vec<_>>());
     assert_eq!(done.code, 2, "{done:?}");
-    assert!(done.err.starts_with("--amount: expected"), "{done:?}");
+    assert_eq!(done.err, "--amount: expected an amount greater than zero\n");
+}
+
+// rule: cli.credit.once
+#[test]
+fn credit_refuses_reference_with_white_space_at_either_end() {
+    let installation = with_acme();
+    let balance = "balance credit --partner acme --currency EUR --amount 10.00 --ref";
+    let crypto = "crypto credit --partner acme --asset USDT --network tron --amount 10 --ref";
+    for command in [balance, crypto] {
+        let credit = |reference: &str| {
+            let words = command.split(' ').chain([reference]);
+            installation.run(&words.collect::<Vec<_>>())
+        };
+        let reference = if command == balance {
+            "wire-77"
+        } else {
+            "tx-77"
+        };
+        assert_eq!(credit(reference).code, 0);
+        for pasted in [
+            format!("{reference} "),
+            format!(" {reference}"),
+            format!("{reference}\u{a0}"),
+            format!("{reference}\u{200b}"),
+            format!("{reference}\n"),
+            " ".to_owned(),
+            String::new(),
+        ] {
+            let done = credit(&pasted);
+            assert_eq!((done.code, done.out.as_str()), (2, ""), "{done:?}");
+            assert!(
+                done.err.starts_with("--ref: expected 1 to 255 "),
+                "{done:?}"
+            );
+            assert!(done.err.contains("; remove what was pasted"), "{done:?}");
+        }
+        assert!(credit(reference).out.starts_with("nothing done"));
+    }
+    let other = crypto.replace("tron", "ethereum");
+    let done = installation.run(&other.split(' ').chain(["tx-77"]).collect::<Vec<_>>());
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(
+        done.err.contains("used before, for 10 USDT on tron; "),
+        "{done:?}"
+    );
+    for (command, remedy) in [
+        (
+            balance.replace("EUR", "USDT"),
+            "; `penstock crypto credit` credits USDT\n",
+        ),
+        (
+            crypto.replace("USDT", "EUR"),
+            "; `penstock balance credit` credits EUR\n",
+        ),
+    ] {
+        let done = installation.run(&command.split(' ').chain(["r"]).collect::<Vec<_>>());
+        assert_eq!(done.code, 2, "{done:?}");
+        assert!(done.err.ends_with(remedy), "{done:?}");
+    }
+}
+
+// rule: cli.key.create, cli.webhook.rotate
+#[test]
+fn output_that_fails_exits_1_and_names_what_was_lost() {
+    let installation = with_acme();
+    let full = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        let sink = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let mut program = installation.program(&words);
+        ended(program.stdout(sink.unwrap()).output().unwrap())
+    };
+    let done = full("key create --partner acme --kind secret");
+    assert_eq!(done.code, 1, "{done:?}");
+    let list = installation.json(&["key", "list", "--partner", "acme"]);
+    let id = list[0]["id"].as_str().unwrap();
+    let remedy = format!("`penstock key revoke --key-id {id}`, then make another");
+    assert!(done.err.contains(&remedy), "{done:?}");
+
+    let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n[[partners.keys]]\nkind = \"publishable\"\n";
+    let file = installation.folder.path().join("file.toml");
+    std::fs::write(file, format!("{ACME}{webhook}")).unwrap();
+    let done = full("apply -f file.toml");
+    assert_eq!(done.code, 1, "{done:?}");
+    let list = installation.json(&["key", "list", "--partner", "acme"]);
+    let id = list[1]["id"].as_str().unwrap();
+    let remedy = format!("`penstock key revoke --key-id {id}`, then make another");
+    assert!(done.err.contains(&remedy), "{done:?}");
+    let rotate = "webhook rotate-secret --partner acme --service pools";
+    assert!(
+        done.err.contains(&format!("`penstock {rotate}`")),
+        "{done:?}"
+    );
+
+    let done = full(rotate);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(
+        done.err.contains(&format!("`penstock {rotate}` again")),
+        "{done:?}"
+    );
+    assert_eq!(full("key list --partner acme").code, 1);
+}
+
+// rule: cli.key.revoke
+#[test]
+fn key_of_the_other_mode_names_the_flag() {
+    let installation = with_acme();
+    let live = "key_live_01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    let done = installation.run(&["key", "revoke", "--key-id", live]);
+    assert_eq!(done.code, 1);
+    assert_eq!(
+        done.err,
+        format!("no key {live} in mode test; try --mode live\n")
+    );
 }
 
 // rule: cli.credit.once, cli.credit.conflict, cli.credit.scope
@@ -154,7 +267,7 @@ fn refusals_exit_1_and_bad_input_exits_2() {
         ),
         (
             "balance credit --partner acme --currency EUR --amount 10000000000.01 --ref r",
-            1,
+            2,
         ),
         ("balance credit --partner acme --currency EUR --amount 1", 2),
         (

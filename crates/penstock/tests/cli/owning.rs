@@ -45,7 +45,10 @@ fn apply_refuses_a_second_owner_of_a_deposit_and_names_both() {
                     .starts_with(&format!("file.toml: line {line}: {key}: ")),
                 "{done:?}"
             );
-            assert!(done.err.contains("`rival` and `acme`"), "{done:?}");
+            let field = key.rsplit('.').next().unwrap();
+            let remedy = format!(" belongs to `acme`; give `rival` another {field}\n");
+            assert!(done.err.ends_with(&remedy), "{done:?}");
+            assert_eq!(done.err.lines().count(), 1, "{done:?}");
         }
     }
     // The reference that partner `acme-2` has by default, taken before it exists.
@@ -58,7 +61,8 @@ fn apply_refuses_a_second_owner_of_a_deposit_and_names_both() {
             .contains("line 1: partners.pools.funding_reference: "),
         "{done:?}"
     );
-    assert!(done.err.contains("`acme-2` and `early`"), "{done:?}");
+    let remedy = "belongs to `early`; give `acme-2` another funding_reference";
+    assert!(done.err.contains(remedy), "{done:?}");
     assert_eq!(
         installation
             .run(&["key", "list", "--partner", "acme-2"])
@@ -72,8 +76,11 @@ fn apply_refuses_a_second_owner_of_a_deposit_and_names_both() {
         depositing("two", "x", SECOND)
     );
     let done = installation.apply(&both, &[]);
-    assert_eq!((done.code, done.err.lines().count()), (2, 4), "{done:?}");
-    assert!(done.err.contains("`one` and `two`") && done.err.contains("`two` and `one`"));
+    assert_eq!((done.code, done.err.lines().count()), (2, 2), "{done:?}");
+    for field in ["funding_reference", "crypto_deposit_address"] {
+        let remedy = format!("belongs to `one`; give `two` another {field}\n");
+        assert!(done.err.contains(&remedy), "{done:?}");
+    }
     assert_eq!(installation.run(&["verify"]).code, 0);
 }
 
@@ -115,6 +122,29 @@ fn partners_exchange_deposits_in_one_file_and_pools_of_one_partner_share_them() 
 
 // rule: apply.deposits-of-one-partner
 #[test]
+fn suspended_partner_keeps_everything_that_its_short_file_leaves_out() {
+    let installation = Installation::new();
+    let profile = "enabled = true\nkyc = \"approved\"\ntier = \"gold\"\nallowed = [\"EUR-USDT\"]\nbalance_gate = true\nvelocity_cap_usdt = \"5\"\niban = \"DE89370400440532013000\"\n";
+    let acme = depositing("acme", "ACME-7F3K", FIRST);
+    let acme = acme.replace(
+        "[partners.pools]\n",
+        &format!("[partners.pools]\n{profile}"),
+    );
+    assert_eq!(installation.apply(&format!("{POOL}{acme}"), &[]).code, 0);
+    let done = installation.apply(&format!("{ACME}status = \"suspended\"\n"), &[]);
+    assert_eq!(done.code, 0, "{done:?}");
+    // Nobody can claim the partner's deposits meanwhile.
+    let rival = depositing("rival", "acme-7f3k", FIRST);
+    let done = installation.apply(&rival, &[]);
+    assert_eq!((done.code, done.err.lines().count()), (2, 2), "{done:?}");
+    std::fs::write(installation.folder.path().join("back.toml"), &acme).unwrap();
+    let back = installation.json(&["apply", "-f", "back.toml"]);
+    let changed = serde_json::json!(["partner acme: status suspended -> active"]);
+    assert_eq!(back["changed"], changed);
+}
+
+// rule: apply.deposits-of-one-partner
+#[test]
 fn of_two_applies_at_once_one_gets_the_deposit() {
     let installation = Installation::new();
     assert_eq!(installation.apply(POOL, &[]).code, 0);
@@ -135,7 +165,7 @@ fn of_two_applies_at_once_one_gets_the_deposit() {
     assert_eq!(won, 1, "{programs:?}");
     let named = programs
         .iter()
-        .any(|done| done.err.contains("belongs to one partner"));
+        .any(|done| done.err.contains(" belongs to `"));
     assert!(named, "{programs:?}");
     assert_eq!(installation.run(&["verify"]).code, 0);
 }
@@ -285,6 +315,13 @@ fn key_create_and_list_show_label_and_expiry() {
     let made = installation.json(&[&create[..], &terms].concat());
     assert_eq!(made["label"], "shop 1");
     assert_eq!(made["expires_at"], "2099-01-31T00:00:00.000Z");
+    let said = installation.run(&[&create[..], &terms].concat()).out;
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(
+        lines[0].contains(" \"shop 1\" of acme, shown this once: "),
+        "{said}"
+    );
+    assert_eq!(lines[1], "it expires 2099-01-31T00:00:00.000Z");
     let plain = installation.json(&create);
     let fields: Vec<&String> = plain.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["id", "kind", "key"]);
@@ -294,8 +331,8 @@ fn key_create_and_list_show_label_and_expiry() {
     assert_eq!(fields[..6], old, "old fields come first");
     assert_eq!(fields[6..], ["label", "expires_at", "last_used_at"]);
     assert_eq!(rows[0]["label"], "shop 1");
-    assert_eq!(rows[1]["label"], serde_json::Value::Null);
-    assert_eq!(rows[1]["last_used_at"], serde_json::Value::Null);
+    assert_eq!(rows[2]["label"], serde_json::Value::Null);
+    assert_eq!(rows[2]["last_used_at"], serde_json::Value::Null);
     let table = installation.run(&["key", "list", "--partner", "acme"]).out;
     assert!(
         table.contains("expires 2099-01-31T00:00:00.000Z  never used  \"shop 1\""),

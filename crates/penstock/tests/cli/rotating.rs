@@ -107,7 +107,7 @@ async fn the_gate_has_a_secret_of_its_own() {
     };
     assert_eq!(
         error.to_string(),
-        "partner `acme` has no gate webhook in mode test: nothing is signed for it"
+        "partner `acme` has no gate webhook in mode test: nothing is signed for it; add [partners.gate.webhook] with a url to its file, and apply the file"
     );
     let file = format!("{ACME}[partners.gate.webhook]\nurl = \"http://127.0.0.1:9/g\"\n");
     apply(&base, &file).await.unwrap();

@@ -257,6 +257,23 @@ fn port_flag_names_the_two_flags_that_exist() {
     );
 }
 
+// rule: cli.sandbox.start
+#[test]
+fn taken_port_names_the_flag_that_gives_another() {
+    let installation = Installation::in_a_file();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (flag, other) in [
+        ("--pools-port", "--gate-port"),
+        ("--gate-port", "--pools-port"),
+    ] {
+        let refused = installation.run(&["sandbox", flag, &port, other, "0"]);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        let remedy = format!("give another port with {flag}\n");
+        assert!(refused.err.ends_with(&remedy), "{refused:?}");
+    }
+}
+
 // rule: cli.sandbox.check
 #[test]
 fn check_without_a_folder_leaves_nothing_behind() {

@@ -6,6 +6,7 @@ use kernel::{Amount, Asset, AssetKind, Entropy, StoreError};
 use partner_core::Tenant;
 use partner_core::pools::Network;
 use partner_core::races::{LostRace, retry_lost_races};
+use partner_core::tables::is_label;
 
 use super::recount::{Run, slice};
 use crate::ledger::{
@@ -15,6 +16,14 @@ use crate::ports::{Deposit, PoolsStore};
 
 /// Recounts before a credit is refused because the account might be full: the one that goes on, and one of its own.
 const RECOUNTS: u32 = 2;
+
+/// The longest reference, in characters.
+const REFERENCE_LENGTH: usize = 255;
+
+/// Characters that nobody sees: with one of them a reference looks like another one.
+const INVISIBLE: [char; 8] = [
+    '\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{200e}', '\u{200f}', '\u{2060}', '\u{feff}',
+];
 
 /// Credits accounts.
 #[derive(Clone)]
@@ -54,12 +63,18 @@ pub struct Credited {
 /// Why nothing was credited.
 #[derive(Debug, thiserror::Error)]
 pub enum CreditError {
-    /// The reference is empty, longer than 255 characters, or has control characters.
-    #[error("a reference is 1 to 255 printable characters")]
+    /// The reference is blank, longer than 255 characters, has white space at either end, or has control or invisible
+    /// characters.
+    #[error(
+        "expected 1 to 255 visible characters without white space at either end; remove what was pasted beside the reference"
+    )]
     Reference,
     /// The reference was used for another amount, currency or network.
-    #[error("the reference was used before, for {0} {1}")]
-    ReferenceReused(Amount, kernel::Asset),
+    #[error(
+        "the reference was used before, for {0} {1}{net}; give this deposit a reference of its own",
+        net = .2.map(|network| format!(" on {}", network.as_str())).unwrap_or_default()
+    )]
+    ReferenceReused(Amount, Asset, Option<Network>),
     /// The balance, with what trades may still give back, would pass 9 × 10^10.
     #[error(
         "the balance would pass 90000000000, with what open and returnable trades may give back"
@@ -82,8 +97,7 @@ impl Crediting {
     /// # Errors
     /// [`CreditError`].
     pub async fn credit(&self, who: &Tenant, credit: &Credit) -> Result<Credited, CreditError> {
-        let length = credit.reference.chars().count();
-        if !(1..=255).contains(&length) || credit.reference.chars().any(char::is_control) {
+        if !is_reference(&credit.reference) {
             return Err(CreditError::Reference);
         }
         if let Some(credited) = retry_lost_races(|| self.credit_once(who, credit)).await? {
@@ -119,6 +133,7 @@ impl Crediting {
                 return Err(CreditError::ReferenceReused(
                     earlier.amount,
                     earlier.amount.asset(),
+                    earlier.network,
                 ));
             }
             return Ok(Some(Credited {
@@ -179,9 +194,44 @@ fn commitment_with(before: Option<i64>, account: &Account, amount: Amount) -> Op
     (total <= BALANCE_LIMIT).then_some(total)
 }
 
+/// A reference counts once, so two that look the same must be the same: white space at an end and invisible characters
+/// are refused.
+fn is_reference(text: &str) -> bool {
+    is_label(text, REFERENCE_LENGTH) && !text.contains(INVISIBLE)
+}
+
 const fn reason_of(credit: &Credit) -> Reason {
     match credit.amount.asset().kind() {
         AssetKind::Fiat => Reason::PayinCredit,
         AssetKind::Crypto => Reason::CryptoReceipt,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rule: cli.credit.once
+    #[test]
+    fn reference_is_refused_when_it_looks_like_another_one() {
+        for good in ["wire-77", "wire 77", "Überweisung 7", &"x".repeat(255)] {
+            assert!(is_reference(good), "{good:?}");
+        }
+        for bad in [
+            "",
+            " ",
+            "\u{a0}",
+            " wire-77",
+            "wire-77 ",
+            "wire-77\t",
+            "wire-77\u{a0}",
+            "\u{3000}wire-77",
+            "wire-77\u{200b}",
+            "\u{feff}wire-77",
+            "wire\u{ad}-77",
+            &"x".repeat(256),
+        ] {
+            assert!(!is_reference(bad), "{bad:?}");
+        }
     }
 }

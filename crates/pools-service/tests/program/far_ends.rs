@@ -243,6 +243,29 @@ fn a_faulty_file_of_sources_stops_before_anything_is_made() {
     assert!(!folder.path().join("penstock-data").exists());
 }
 
+#[test]
+fn config_names_the_faults_of_the_files_that_serving_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("bad.toml"), "[[rate]]\n").unwrap();
+    for (name, value) in [
+        ("RATES", "static:nowhere.toml"),
+        ("RATES", "static:bad.toml"),
+        ("RATES", "http:nope"),
+        ("CATALOGUE", "nowhere.toml"),
+    ] {
+        for mode in ["test", "live"] {
+            let key = "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=";
+            let given = [(name, value), ("MODE", mode), ("MASTER_KEY", key)];
+            let ended = output(folder.path(), &["config"], &given);
+            let told = text(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(2), "{value}: {told}");
+            let named = format!("PENSTOCK_{name}: ");
+            assert!(told.lines().any(|line| line.starts_with(&named)), "{told}");
+        }
+    }
+    assert!(!folder.path().join("penstock-data").exists());
+}
+
 // rule: engine.http.contract
 #[test]
 fn the_engines_contract_is_the_published_one() {

@@ -16,7 +16,9 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
         assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
         let page = format!("http://{}/docs#unauthorized", served.address);
         assert!(refused.contains(&page), "{refused}");
-        assert!(served.get("/docs").contains("id=\"unauthorized\""));
+        let reference = served.get("/docs");
+        assert!(reference.contains(" id=\"unauthorized\""));
+        assert_ids_are_unique(&reference);
         let (code, logged) = served.end(signal);
         assert_eq!(code, Some(0), "{logged}");
         for line in logged.lines() {
@@ -24,6 +26,16 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
         }
     }
     assert!(folder.path().join("penstock-data/master.key").exists());
+}
+
+/// No id of a page occurs twice.
+fn assert_ids_are_unique(page: &str) {
+    let ids = page.split(" id=\"").skip(1);
+    let mut seen = std::collections::BTreeSet::new();
+    for id in ids.filter_map(|rest| rest.split('"').next()) {
+        assert!(seen.insert(id), "id={id:?} occurs twice");
+    }
+    assert!(seen.len() > 50, "{seen:?}");
 }
 
 // rule: auth.last-use

@@ -63,6 +63,9 @@ const PARAMETERS: [&str; 13] = [
     "user",
 ];
 
+/// The longest name of an unknown parameter that is repeated.
+const PARAMETER_LENGTH: usize = 32;
+
 pub(crate) fn database(text: &str) -> Result<Database, Unread> {
     if SERVERS.iter().any(|scheme| text.starts_with(scheme)) {
         return server(text).map(Database::Postgres);
@@ -93,7 +96,7 @@ fn server(text: &str) -> Result<ServerUrl, Unread> {
     let known = |name: &String| {
         PARAMETERS.contains(&name.as_str()) || (name.starts_with("options[") && name.ends_with(']'))
     };
-    let known = named.iter().all(known);
+    let unknown = named.iter().find(|name| !known(name)).cloned();
     named.extend(
         url.host_str()
             .filter(|host| !host.is_empty())
@@ -103,8 +106,19 @@ fn server(text: &str) -> Result<ServerUrl, Unread> {
     let whole = ["host", "dbname"]
         .iter()
         .all(|part| named.iter().any(|name| name == part));
-    if !known || !whole || url.fragment().is_some() {
+    if !whole || url.fragment().is_some() {
         return Err(Unread::Form);
+    }
+    if let Some(name) = unknown {
+        // What is no plain word may be a part of a password.
+        let is_plain = |letter: char| letter.is_ascii_lowercase() || matches!(letter, '_' | '-');
+        let is_named =
+            !name.is_empty() && name.len() <= PARAMETER_LENGTH && name.chars().all(is_plain);
+        return Err(if is_named {
+            Unread::Parameter(name)
+        } else {
+            Unread::Form
+        });
     }
     PostgresStore::check_url(text).map_err(|unread| match unread {
         UnreadUrl::Form => Unread::Form,
@@ -161,13 +175,17 @@ mod tests {
             "postgres:///db",
             "postgres://u:p@host:port/db",
             "postgres://u:p@host/db?sslmode=maybe",
-            "postgres://u:p@host/db?sslmod=require",
+            "postgres://u:p@host/db?Hunter2",
             "postgres://u:p#w@host/db",
             "postgres://u:p@one,/db",
             "postgres://u:p@one,two",
         ] {
             assert_eq!(database(bad), Err(Unread::Form), "{bad}");
         }
+        assert_eq!(
+            database("postgres://u:p@host/db?sslmod=require"),
+            Err(Unread::Parameter("sslmod".to_owned()))
+        );
         let shown = format!(
             "{:?}",
             database("postgres://u:hunter2@host/db?password=hunter2")

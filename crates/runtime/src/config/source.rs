@@ -276,6 +276,11 @@ fn label(setting: &dyn AnySetting, origin: Option<&Origin>) -> String {
 fn explain(setting: &dyn AnySetting, unread: Unread, text: &str) -> String {
     let expected = match unread {
         Unread::Unsupported(reason) => return reason.to_owned(),
+        Unread::Parameter(name) => {
+            return format!(
+                "the query parameter `{name}` is not known; leave it out, or correct its name"
+            );
+        }
         Unread::Form => setting.expected(),
     };
     match setting.shown() {

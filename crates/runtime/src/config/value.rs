@@ -17,12 +17,14 @@ use providers::{EngineSecret, EngineUrl};
 use zeroize::Zeroizing;
 
 /// Why a text is no value of its setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unread {
     /// It has not the form the setting expects.
     Form,
     /// It has a form, but this version cannot serve it; the text says what it can.
     Unsupported(&'static str),
+    /// The URL has a query parameter of this name, which nothing would read.
+    Parameter(String),
 }
 
 /// A URL without the password and the query in it.

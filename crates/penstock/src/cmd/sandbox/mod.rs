@@ -123,12 +123,31 @@ async fn run_on(
         .await
         .map_err(|fault| match fault {
             StartFault::Open(fault) => fault.into(),
-            fault => Failure::Failed(fault.to_string()),
+            fault => Failure::Failed(unserved(&fault)),
         })?;
     if command.check {
         return checked(runtime, &installation, &demo, services, terminal).await;
     }
     serve(runtime, folder, &demo, services, terminal).await
+}
+
+/// Why a service does not serve, with the flag that gives it another port.
+fn unserved(fault: &StartFault) -> String {
+    match fault {
+        StartFault::Listen {
+            setting,
+            address,
+            cause,
+        } => {
+            let flag = match *setting {
+                "PENSTOCK_POOLS_LISTEN" => "--pools-port",
+                "PENSTOCK_GATE_LISTEN" => "--gate-port",
+                setting => setting,
+            };
+            format!("{address} cannot be listened on ({cause}); give another port with {flag}")
+        }
+        StartFault::Open(_) | StartFault::Contract(_) => fault.to_string(),
+    }
 }
 
 /// Listens on the usual port, or on a free one if another program has it. A check leaves the usual port to the sandbox.
