@@ -119,6 +119,8 @@ fn no_arguments(rest: &[String]) -> Result<()> {
 }
 
 fn bench(workspace: &Workspace, rest: &[String]) -> Result<()> {
+    // As with cargo, `--` may stand before the program's own arguments.
+    let rest = rest.strip_prefix(&["--".to_owned()]).unwrap_or(rest);
     let mut command: Command = workspace.cargo();
     command
         .args([

@@ -195,8 +195,12 @@ async fn every_field_and_parameter_has_a_meaning_on_the_page() {
     let ramp = gate.send(Call::get("/docs")).await;
     let mut rows = 0;
     for answer in [pools, ramp] {
-        for row in page_of(answer).await.split("<tr>").skip(1) {
-            let cells: Vec<&str> = row.split("<td>").skip(1).collect();
+        for row in page_of(answer).await.split("<tr ").skip(1) {
+            let cells: Vec<&str> = row
+                .split("<td ")
+                .skip(1)
+                .filter_map(|cell| Some(cell.split_once('>')?.1))
+                .collect();
             rows += 1;
             for cell in &cells {
                 let text = cell.split("</td>").next().unwrap();
