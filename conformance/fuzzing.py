@@ -94,7 +94,8 @@ def fuzz(name, address, partner, known, folder, examples, seed):
         "--generation-database", "none",
         "--suppress-health-check", "all",
         "--seed", str(seed),
-        "--workers", "2",
+        # Two at a time race within Python 3.11's `ast.parse` (cpython issue 106905) and one may fail.
+        "--workers", "1",
         "--continue-on-failure",
         "--no-color",
     ]

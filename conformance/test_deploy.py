@@ -26,12 +26,17 @@ def test_the_example_configuration_is_accepted(installation):
     file = deployed("config", "penstock.toml")
     secret = secrets_example()
     password = secret["PENSTOCK_DATABASE_URL"].split("@")[0].rsplit(":", 1)[1]
-    settings = {**UNSET, **secret, "PENSTOCK_MASTER_KEY": MASTER_KEY}
+    # The example names the rates where the guide installs them; `config` reads that file.
+    rates = f"static:{deployed('config', 'rates.toml')}"
+    settings = {**UNSET, **secret, "PENSTOCK_MASTER_KEY": MASTER_KEY, "PENSTOCK_RATES": rates}
     shown = installation.pools_service("--config", file, "config", **settings)
     assert (shown.code, shown.err) == (0, "")
     assert MASTER_KEY not in shown.out and password not in shown.out
     in_force = tomllib.loads(shown.out)
-    for name, value in tomllib.loads(file.read_text()).items():
+    assert in_force["rates"] == rates
+    example = tomllib.loads(file.read_text())
+    assert Path(example.pop("rates").removeprefix("static:")).name == "rates.toml"
+    for name, value in example.items():
         assert in_force[name] == (",".join(value) if isinstance(value, list) else str(value)), name
 
 
