@@ -53,8 +53,10 @@ GRANT UPDATE (body) ON events TO penstock_operate;
 
 -- Whoever writes a partner's money holds the partner's row of `books`, and notes the instant in it.
 GRANT UPDATE ON books TO penstock_serve;
--- The first program that opens a database stores the fingerprint of the master key.
-GRANT INSERT ON installation, master_keys TO penstock_serve;
+-- The first program that opens a database stores the fingerprint of the master key. Such a row is the current key, and there is
+-- only one, so a service cannot add another.
+GRANT INSERT ON installation TO penstock_serve;
+GRANT INSERT (fingerprint, number) ON master_keys TO penstock_serve;
 
 -- What the planner knows of tables that grow.
 GRANT EXECUTE ON FUNCTION gather_statistics() TO penstock_serve, penstock_operate;

@@ -2,7 +2,7 @@
 CREATE TABLE master_keys (
     fingerprint text COLLATE "C" NOT NULL,
     number bigint NOT NULL,
-    state text COLLATE "C" NOT NULL,
+    state text COLLATE "C" NOT NULL DEFAULT 'current',
     derived bytea,
     CONSTRAINT master_keys_key PRIMARY KEY (fingerprint),
     CONSTRAINT master_keys_number UNIQUE (number),

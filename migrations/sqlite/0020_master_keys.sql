@@ -2,7 +2,7 @@
 CREATE TABLE master_keys (
     fingerprint TEXT NOT NULL,
     number INTEGER NOT NULL,
-    state TEXT NOT NULL,
+    state TEXT NOT NULL DEFAULT 'current',
     derived BLOB,
     CONSTRAINT master_keys_key PRIMARY KEY (fingerprint),
     CONSTRAINT master_keys_number UNIQUE (number),

@@ -7,7 +7,7 @@ use std::fmt;
 
 use kernel::{Entropy, Id, IdKind, Timestamp};
 use partner_core::Tenant;
-use partner_core::sealing::{Mark, SealBroken, Sealed, Sealer};
+use partner_core::sealing::{Mark, SealRefused, Sealed, Sealer};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -331,13 +331,13 @@ impl Customer {
     /// The customer as a store keeps it.
     ///
     /// # Errors
-    /// [`SealBroken`]: none in practice.
+    /// [`SealRefused`].
     pub fn seal(
         &self,
         who: &Tenant,
         sealer: &Sealer,
         entropy: &dyn Entropy,
-    ) -> Result<SealedCustomer, SealBroken> {
+    ) -> Result<SealedCustomer, SealRefused> {
         let written = self.person.written();
         Ok(SealedCustomer {
             id: self.id,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use kernel::{Entropy, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{NewEvent, OpenEvent, Service};
-use partner_core::sealing::{SealBroken, Sealer};
+use partner_core::sealing::{SealRefused, Sealer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -34,7 +34,7 @@ pub enum EventFault {
     Unwritable(#[from] serde_json::Error),
     /// Its body could not be sealed.
     #[error("an event's body could not be sealed")]
-    Unsealed(#[from] SealBroken),
+    Unsealed(#[from] SealRefused),
 }
 
 /// What events are made with.

@@ -3,26 +3,28 @@
 //! Every match is exhaustive: a new refusal does not compile until it has its row here, and a test
 //! holds [`ERROR_DOCS`] to the same codes.
 
+mod customers;
 mod orders;
 mod rails;
 
 use gate_core::amount::AmountFault;
-use gate_core::customer::Unique;
 use gate_core::draft::{DraftFault, NotEntitled};
+use gate_core::events::EventFault;
 use gate_core::preview::PreviewFault;
 use gate_core::session::{NotOpen, SessionRefusal};
 use gate_core::usecases::acting::ActError;
 use gate_core::usecases::bootstrap::BootstrapError;
 use gate_core::usecases::branding::RebrandError;
 use gate_core::usecases::create::CreateError;
-use gate_core::usecases::customers::CustomerError;
 use gate_core::usecases::expiry::ExpiryError;
 use gate_core::usecases::webhook_test::TestSendError;
 use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
 use instruments::faults::{Violation, violated};
+use kernel::StoreError;
 use partner_core::answers::AnswerFault;
 use partner_core::usecases::deliveries::ReplayError;
 
+pub(crate) use customers::customer_error;
 pub(crate) use orders::preview_error;
 pub(crate) use rails::{lock_error, redeem_error};
 
@@ -287,7 +289,7 @@ pub(crate) fn create_error(error: CreateError) -> ApiError {
         ),
         CreateError::Answer(fault) => answer_fault(fault),
         CreateError::Store(fault) => fault.into(),
-        CreateError::Unsealed(_) | CreateError::Event(_) => undoable(error),
+        CreateError::Event(fault) => event_fault(fault),
     }
 }
 
@@ -302,7 +304,7 @@ pub(crate) fn act_error(error: ActError) -> ApiError {
         ActError::Refused(refusal) => session_refusal(refusal),
         ActError::Answer(fault) => answer_fault(fault),
         ActError::Store(fault) => fault.into(),
-        ActError::Event(_) => undoable(error),
+        ActError::Event(fault) => event_fault(fault),
     }
 }
 
@@ -315,22 +317,10 @@ pub(crate) fn rebrand_error(error: RebrandError) -> ApiError {
     }
 }
 
-pub(crate) fn customer_error(error: CustomerError) -> ApiError {
-    match error {
-        CustomerError::InProgress => in_progress(),
-        CustomerError::Field(fault) => ApiError::invalid_request(format!("{fault}.")),
-        CustomerError::Exists(unique) => already_exists(unique),
-        CustomerError::NotFound => ApiError::not_found("customer"),
-        CustomerError::Answer(fault) => answer_fault(fault),
-        CustomerError::Store(fault) => fault.into(),
-        CustomerError::Unsealed(_) | CustomerError::Event(_) => undoable(error),
-    }
-}
-
 pub(crate) fn expiry_error(error: ExpiryError) -> ApiError {
     match error {
         ExpiryError::Store(fault) => fault.into(),
-        ExpiryError::Event(_) => undoable(error),
+        ExpiryError::Event(fault) => event_fault(fault),
     }
 }
 
@@ -349,7 +339,8 @@ pub(crate) fn bootstrap_error(error: BootstrapError) -> ApiError {
             format!("The session is {}.", status.as_str()),
         ),
         BootstrapError::Store(fault) => fault.into(),
-        BootstrapError::Unsigned(_) | BootstrapError::Event(_) => undoable(error),
+        BootstrapError::Event(fault) => event_fault(fault),
+        BootstrapError::Unsigned(_) => undoable(error),
     }
 }
 
@@ -371,7 +362,7 @@ pub(crate) fn test_send_error(error: TestSendError) -> ApiError {
             "No webhook endpoint is set for this partner.",
         ),
         TestSendError::Store(fault) => fault.into(),
-        TestSendError::Event(_) => undoable(error),
+        TestSendError::Event(fault) => event_fault(fault),
     }
 }
 
@@ -412,17 +403,6 @@ fn not_entitled(refusal: NotEntitled) -> ApiError {
     ApiError::forbidden(code, message)
 }
 
-fn already_exists(unique: Unique) -> ApiError {
-    let field = match unique {
-        Unique::Email => "email",
-        Unique::ExternalId => "external_id",
-    };
-    ApiError::conflict(
-        "customer_already_exists",
-        format!("`{field}`: another customer has it, or a deleted one had it."),
-    )
-}
-
 fn session_refusal(refusal: SessionRefusal) -> ApiError {
     match refusal {
         SessionRefusal::NotOpen(NotOpen(status)) => ApiError::conflict(
@@ -452,6 +432,14 @@ fn answer_fault(fault: AnswerFault) -> ApiError {
     }
 }
 
+/// An event that cannot be sealed now may be sealed later.
+pub(super) fn event_fault(fault: EventFault) -> ApiError {
+    match fault {
+        EventFault::Unsealed(refused) => StoreError::from(refused).into(),
+        EventFault::Unwritable(_) => undoable(fault),
+    }
+}
+
 /// What was decided could not be done.
 fn undoable(fault: impl std::error::Error + Send + Sync + 'static) -> ApiError {
     violated(Violation::Undoable);
@@ -461,12 +449,13 @@ fn undoable(fault: impl std::error::Error + Send + Sync + 'static) -> ApiError {
 #[cfg(test)]
 mod tests {
     use gate_core::branding::BrandingFault;
-    use gate_core::customer::CustomerFault;
+    use gate_core::customer::{CustomerFault, Unique};
     use gate_core::object::ObjectFault;
     use gate_core::order::OrderFault;
     use gate_core::quota::Exhausted;
     use gate_core::redirect::RedirectFault;
     use gate_core::session::SessionStatus;
+    use gate_core::usecases::customers::CustomerError;
     use gate_core::usecases::previewing::PreviewError;
     use http_kit::SHARED_ERRORS;
     use partner_core::Denial;

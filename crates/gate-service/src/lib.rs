@@ -92,7 +92,7 @@ fn setup(runtime: &Runtime, bound: &Bound) -> Setup {
         tiers: config.gate_throttle.clone().map(tiers),
         proxies: TrustedProxies::new(config.trusted_proxies.iter().copied()),
         site: bound.site().clone(),
-        readiness: base.store.clone(),
+        readiness: runtime.readiness(),
     }
 }
 

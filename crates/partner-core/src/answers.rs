@@ -257,7 +257,10 @@ impl Answers {
         let entropy = self.entropy.as_ref();
         let kept = Kept {
             fingerprint: call.fingerprint,
-            answer: self.sealer.seal(&place, &answer.to_bytes(), entropy)?,
+            answer: self
+                .sealer
+                .seal(&place, &answer.to_bytes(), entropy)
+                .map_err(StoreError::from)?,
             created_at: now,
             expires_at: now.plus(self.ttl),
         };

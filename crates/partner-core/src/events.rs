@@ -4,7 +4,7 @@ use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
 use secrecy::SecretString;
 
 use crate::Tenant;
-use crate::sealing::{SealBroken, Sealed, Sealer};
+use crate::sealing::{SealRefused, Sealed, Sealer};
 use crate::webhooks::signing::SigningSecret;
 
 /// Names a webhook endpoint.
@@ -101,14 +101,14 @@ impl OpenEvent<'_> {
     /// Seals it, and makes the id of its delivery.
     ///
     /// # Errors
-    /// [`SealBroken`] only for a body past the cipher's limit.
+    /// [`SealRefused`].
     pub fn seal(
         self,
         who: &Tenant,
         at: Timestamp,
         sealer: &Sealer,
         entropy: &dyn Entropy,
-    ) -> Result<NewEvent, SealBroken> {
+    ) -> Result<NewEvent, SealRefused> {
         let body = seal_body(sealer, who, &self.id, self.body, entropy)?;
         Ok(NewEvent {
             tenant: who.clone(),
@@ -186,13 +186,13 @@ pub fn new_delivery(mode: Mode, at: Timestamp, entropy: &dyn Entropy) -> Deliver
 /// Seals an event's final body.
 ///
 /// # Errors
-/// [`SealBroken`] only for a body past the cipher's limit.
+/// [`SealRefused`].
 pub fn seal_body(
     sealer: &Sealer,
     tenant: &Tenant,
     id: &str,
     body: &[u8],
     entropy: &dyn Entropy,
-) -> Result<Sealed, SealBroken> {
+) -> Result<Sealed, SealRefused> {
     sealer.seal(&event_place(tenant, id), body, entropy)
 }

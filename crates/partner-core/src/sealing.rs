@@ -2,14 +2,16 @@
 //! store only as [`Sealed`] bytes, and are found there by a [`Mark`].
 
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use hkdf::Hkdf;
 use hmac::digest::array::Array;
 use hmac::{Hmac, Mac as _};
-use kernel::Entropy;
+use kernel::{Clock, Entropy, StoreError};
 use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
 use zeroize::Zeroizing;
@@ -20,6 +22,12 @@ const BY_FIRST_KEY: u8 = 1;
 const BY_NAMED_KEY: u8 = 2;
 const NONCE: usize = 24;
 const FINGERPRINT: usize = 8;
+/// Stands for a current key that is not held.
+const NOT_HELD: usize = usize::MAX;
+/// Stands for a sealer that is never confirmed and needs no confirmation.
+const UNTIL_CONFIRMED: u64 = u64::MAX;
+/// How long a service seals with a key after the database has last confirmed that it is current (0035).
+pub const KEY_CONFIRMED_FOR: Duration = Duration::from_secs(5);
 /// The bytes of [`DerivedKeys`].
 const DERIVED: usize = 3 * 32;
 
@@ -177,6 +185,32 @@ impl fmt::Debug for Signature {
 #[error("sealed bytes do not open: another master key, another row, or damage")]
 pub struct SealBroken;
 
+/// Bytes that were not sealed, so that nothing is written under a key that a rotation has replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SealRefused {
+    /// The database's current key is not configured.
+    #[error(
+        "the database's current master key is not configured here; add it to PENSTOCK_MASTER_KEY or the key file, and restart"
+    )]
+    NotHeld,
+    /// The database has not confirmed the current key for [`KEY_CONFIRMED_FOR`].
+    #[error("the database has not confirmed the current master key for 5 s")]
+    Unconfirmed,
+    /// More bytes than the cipher takes (256 GiB).
+    #[error("too many bytes to seal")]
+    TooLong,
+}
+
+impl From<SealRefused> for StoreError {
+    /// A value that cannot be sealed cannot be stored: nothing is written, and the call may be repeated later.
+    fn from(refused: SealRefused) -> Self {
+        match refused {
+            SealRefused::NotHeld | SealRefused::Unconfirmed => Self::unavailable(refused),
+            SealRefused::TooLong => Self::unexpected(refused),
+        }
+    }
+}
+
 /// Seals and opens with XChaCha20-Poly1305 under keys derived from master keys: it seals with the current one and opens with
 /// every one that it holds.
 ///
@@ -186,10 +220,28 @@ pub struct Sealer {
     keys: Vec<(Fingerprint, XChaCha20Poly1305)>,
     /// The key that bytes without a fingerprint are sealed with.
     first: Fingerprint,
-    /// The place of the current key among `keys`.
+    /// The place of the current key among `keys`, or [`NOT_HELD`].
     current: AtomicUsize,
+    /// Set in a service, which other processes may rotate the key of.
+    confirmation: Option<Confirmation>,
     marks: Hmac<Sha256>,
     signatures: Hmac<Sha256>,
+}
+
+/// Until when the current key counts as confirmed, in milliseconds of [`Clock::elapsed`].
+struct Confirmation {
+    clock: Arc<dyn Clock>,
+    until: AtomicU64,
+}
+
+impl Confirmation {
+    fn is_over(&self) -> bool {
+        millis(self.clock.elapsed()) >= self.until.load(Ordering::Relaxed)
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl fmt::Debug for Sealer {
@@ -222,18 +274,59 @@ impl Sealer {
             keys: keys.iter().map(cipher).collect(),
             first,
             current: AtomicUsize::new(0),
+            confirmation: None,
             marks: keyed(&derived.part(0)),
             signatures: keyed(&derived.part(1)),
         }
     }
 
-    /// Seals with the key of this fingerprint from now on. False if it is not held; nothing changes then.
+    /// The same for a service: once [`Sealer::confirm`] was called, it seals only for [`KEY_CONFIRMED_FOR`] after each call.
+    #[must_use]
+    pub fn requiring_confirmation(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.confirmation = Some(Confirmation {
+            clock,
+            until: AtomicU64::new(UNTIL_CONFIRMED),
+        });
+        self
+    }
+
+    /// Seals with the key of this fingerprint from now on. False if it is not held; nothing is sealed then.
     pub fn use_key(&self, fingerprint: Fingerprint) -> bool {
         let place = self.keys.iter().position(|(held, _)| *held == fingerprint);
-        if let Some(place) = place {
-            self.current.store(place, Ordering::Relaxed);
-        }
+        self.current
+            .store(place.unwrap_or(NOT_HELD), Ordering::Relaxed);
         place.is_some()
+    }
+
+    /// Does as [`Sealer::use_key`] with the key that the database called current when it was asked, at `asked` by
+    /// [`Clock::elapsed`].
+    pub fn confirm(&self, fingerprint: Fingerprint, asked: Duration) -> bool {
+        let held = self.use_key(fingerprint);
+        if let Some(confirmation) = &self.confirmation {
+            let until = millis(asked.saturating_add(KEY_CONFIRMED_FOR));
+            confirmation.until.store(until, Ordering::Relaxed);
+        }
+        held
+    }
+
+    /// Whether the current key is held and confirmed.
+    ///
+    /// # Errors
+    /// [`SealRefused`].
+    pub fn can_seal(&self) -> Result<(), SealRefused> {
+        self.current().map(|_| ())
+    }
+
+    fn current(&self) -> Result<&(Fingerprint, XChaCha20Poly1305), SealRefused> {
+        if self
+            .confirmation
+            .as_ref()
+            .is_some_and(Confirmation::is_over)
+        {
+            return Err(SealRefused::Unconfirmed);
+        }
+        let place = self.current.load(Ordering::Relaxed);
+        self.keys.get(place).ok_or(SealRefused::NotHeld)
     }
 
     /// The keys that are held.
@@ -289,26 +382,23 @@ impl Sealer {
     /// Seals `plain` for the row named by `place`.
     ///
     /// # Errors
-    /// [`SealBroken`] only for more bytes than the cipher can take (256 GiB).
+    /// [`SealRefused`].
     pub fn seal(
         &self,
         place: &str,
         plain: &[u8],
         entropy: &dyn Entropy,
-    ) -> Result<Sealed, SealBroken> {
+    ) -> Result<Sealed, SealRefused> {
+        let (fingerprint, cipher) = self.current()?;
         let mut nonce = [0; NONCE];
         entropy.fill(&mut nonce);
         let payload = Payload {
             msg: plain,
             aad: place.as_bytes(),
         };
-        let (fingerprint, cipher) = self
-            .keys
-            .get(self.current.load(Ordering::Relaxed))
-            .ok_or(SealBroken)?;
         let ciphertext = cipher
             .encrypt(&XNonce::from(nonce), payload)
-            .map_err(|_| SealBroken)?;
+            .map_err(|_| SealRefused::TooLong)?;
         let mut bytes = Vec::with_capacity(1 + FINGERPRINT + NONCE + ciphertext.len());
         if *fingerprint == self.first {
             bytes.push(BY_FIRST_KEY);
@@ -417,7 +507,11 @@ mod tests {
         let old = sealer.seal("a", b"x", &Sevens).unwrap();
         assert_eq!((old.0[0], sealer.key_of(&old)), (1, Some(first)));
         assert!(sealer.is_current(&old));
+        // A key that is not held: nothing is sealed, and everything still opens.
         assert!(!sealer.use_key(MasterKey::new([3; 32]).fingerprint()));
+        let refused = sealer.seal("a", b"x", &Sevens);
+        assert_eq!(refused.unwrap_err(), SealRefused::NotHeld);
+        assert_eq!(sealer.open("a", &old).unwrap(), b"x");
         assert!(sealer.use_key(second));
         let new = sealer.seal("a", b"x", &Sevens).unwrap();
         assert_eq!((new.0[0], sealer.key_of(&new)), (2, Some(second)));
@@ -433,5 +527,36 @@ mod tests {
         assert_eq!(alone.mark("p", "v"), sealer.mark("p", "v"));
         assert_eq!(alone.sign(b"b"), Sealer::new(&keys[0]).sign(b"b"));
         assert_eq!(alone.open("a", &Sealed(vec![2, 0])), Err(SealBroken));
+    }
+
+    struct Hand(AtomicU64);
+    impl Clock for Hand {
+        fn now(&self) -> kernel::Timestamp {
+            kernel::Timestamp::EARLIEST
+        }
+        fn elapsed(&self) -> Duration {
+            Duration::from_millis(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    // rule: base.master-key-rotation
+    #[test]
+    fn sealer_of_a_service_seals_for_five_seconds_after_each_confirmation() {
+        let key = MasterKey::new([1; 32]);
+        let clock = Arc::new(Hand(AtomicU64::new(60_000)));
+        let sealer = Sealer::new(&key).requiring_confirmation(clock.clone());
+        assert_eq!(sealer.can_seal(), Ok(()));
+        assert!(sealer.confirm(key.fingerprint(), Duration::from_secs(59)));
+        clock.0.store(63_999, Ordering::Relaxed);
+        assert_eq!(sealer.can_seal(), Ok(()));
+        clock.0.store(64_000, Ordering::Relaxed);
+        assert_eq!(sealer.can_seal(), Err(SealRefused::Unconfirmed));
+        let refused = sealer.seal("a", b"x", &Sevens).unwrap_err();
+        assert!(matches!(
+            StoreError::from(refused),
+            StoreError::Unavailable(_)
+        ));
+        assert!(sealer.confirm(key.fingerprint(), Duration::from_secs(64)));
+        assert_eq!(sealer.can_seal(), Ok(()));
     }
 }

@@ -58,7 +58,7 @@ fn setup(runtime: &Runtime, site: Site) -> Setup {
         tiers: config.pools_throttle.clone(),
         proxies: TrustedProxies::new(config.trusted_proxies.iter().copied()),
         site,
-        readiness: base.store.clone(),
+        readiness: runtime.readiness(),
     }
 }
 

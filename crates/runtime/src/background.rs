@@ -64,9 +64,15 @@ pub(crate) fn keep_house(
         let (watched, stopping) = (Arc::clone(&watched), stopping.clone());
         async move { watched.watch(stopping.cancelled()).await }
     }));
-    let (store, sealer, stopping) = (base.store.clone(), base.sealer.clone(), stop.clone());
+    let (store, sealer, clock) = (
+        base.store.clone(),
+        base.sealer.clone(),
+        Arc::clone(&base.clock),
+    );
+    let stopping = stop.clone();
     background.spawn(supervised("master_key", stop.clone(), move || {
-        follow_master_key(store.clone(), sealer.clone(), stopping.clone())
+        let (store, clock) = (store.clone(), Arc::clone(&clock));
+        follow_master_key(store, sealer.clone(), clock, stopping.clone())
     }));
     let (store, cache, clock) = (
         base.store.clone(),
@@ -119,10 +125,12 @@ pub(crate) fn follow_rates(
     }
 }
 
-/// Seals with the key that the database calls current, as soon as a rotation changes it.
+/// Seals with the key that the database calls current, as soon as a rotation changes it, and with none that the database has
+/// not confirmed lately.
 async fn follow_master_key(
     store: Arc<dyn ProvisionStore>,
     sealer: Arc<Sealer>,
+    clock: Arc<dyn Clock>,
     stop: CancellationToken,
 ) {
     let mut known = None;
@@ -133,18 +141,17 @@ async fn follow_master_key(
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
+        let asked = clock.elapsed();
         // A store that is away is reported by the watch of the configuration.
         let Ok(Some(current)) = store.master_key_fingerprint().await else {
             continue;
         };
-        if known.as_deref() == Some(current.as_str()) {
-            continue;
-        }
-        if !Fingerprint::parse(&current).is_some_and(|key| sealer.use_key(key)) {
+        let held = Fingerprint::parse(&current).is_some_and(|key| sealer.confirm(key, asked));
+        if !held && known.as_deref() != Some(current.as_str()) {
             tracing::error!(
                 master_key.fingerprint = current,
-                "The current master key is not configured. Add it to PENSTOCK_MASTER_KEY and restart: \
-                 values that other processes seal cannot be opened here"
+                "The database's current master key is not configured: nothing that has to be encrypted is stored. Add the key \
+                 to PENSTOCK_MASTER_KEY or the key file beside the older one, and restart"
             );
         }
         known = Some(current);

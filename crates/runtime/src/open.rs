@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use coordination::DirectoryCache;
 use gate_core::catalogue::Catalogue;
 use gate_core::ports::Rail;
@@ -14,7 +15,7 @@ use gate_core::usecases::settling::Settling;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
-use partner_core::ports::{Directory, InFlight, MasterKeyState, RateSource, Throttle};
+use partner_core::ports::{Directory, InFlight, MasterKeyState, RateSource, Readiness, Throttle};
 use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
 use partner_core::token::TokenKey;
 use partner_core::usecases::master_keys::unlock;
@@ -118,7 +119,7 @@ impl Foundation {
         Ok(Self {
             config: Arc::new(config),
             store,
-            sealer: Arc::new(sealer),
+            sealer: Arc::new(sealer.requiring_confirmation(Arc::clone(&ports.clock))),
             embed_tokens: TokenKey::new(&derived),
             derived: Arc::new(derived),
             clock: ports.clock,
@@ -338,6 +339,15 @@ impl Runtime {
         })
     }
 
+    /// Tells whether the store takes writes and the current master key is held.
+    #[must_use]
+    pub fn readiness(&self) -> Arc<dyn Readiness> {
+        Arc::new(Serving {
+            store: self.base.store.clone(),
+            sealer: Arc::clone(&self.base.sealer),
+        })
+    }
+
     /// Starts delivering the events of a service, until the runtime is told to stop.
     pub fn deliver(&self, service: Service) {
         let base = &self.base;
@@ -444,6 +454,20 @@ impl fmt::Debug for Runtime {
         f.debug_struct("Runtime")
             .field("config", &self.base.config)
             .finish_non_exhaustive()
+    }
+}
+
+/// A service is ready while the store is and values can be sealed for it.
+struct Serving {
+    store: Arc<dyn Store>,
+    sealer: Arc<Sealer>,
+}
+
+#[async_trait]
+impl Readiness for Serving {
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.store.ready().await?;
+        Ok(self.sealer.can_seal()?)
     }
 }
 

@@ -186,7 +186,8 @@ macro_rules! gate_contract {
                 of_raced_ends_one_happens,
                 raced_changes_of_branding_all_count;
             gate_caches: gate_uses_new_entitlements_after_five_seconds_under_a_repeated_version;
-            master_keys: every_sealed_value_is_paged_and_replaced_as_it_was_read;
+            master_keys: every_sealed_value_is_paged_and_replaced_as_it_was_read,
+                older_keys_are_retired_only_by_who_made_the_current_one;
             customers: a_customer_reads_back_as_it_was_kept,
                 what_a_customer_is_found_by_stays_its_own,
                 an_old_revision_of_a_customer_is_refused, pages_of_customers_follow_each_other,

@@ -1,9 +1,9 @@
 //! Sealed values of every kind are paged, and replaced only as they were read.
 
-use kernel::Mode;
+use kernel::{Cas, Mode};
 use partner_core::events::Service;
-use partner_core::ports::{MasterKeyStore, ResealedValue, SealedKind, SealedValue};
-use partner_core::sealing::Sealed;
+use partner_core::ports::{MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedValue};
+use partner_core::sealing::{Fingerprint, Sealed};
 
 use crate::fixture::GateFixture;
 use crate::gate_world::person;
@@ -59,4 +59,33 @@ pub async fn every_sealed_value_is_paged_and_replaced_as_it_was_read(store: impl
         let late = store.sealed_replace(kind, &again).await.unwrap();
         assert_eq!(late, 0, "{kind:?}: it is no longer as it was read");
     }
+}
+
+/// Of two rotations at once, the one that was overtaken does not declare the other's older key unused.
+// rule: base.master-key-rotation
+pub async fn older_keys_are_retired_only_by_who_made_the_current_one(store: impl GateFixture) {
+    let world = World::new(store);
+    let ports = world.ports();
+    let [first, second, third] = ["01", "02", "03"].map(|pair| pair.repeat(8));
+    ports.provision.master_key_check(&first).await.unwrap();
+    let store = &*ports.master_keys;
+    let [second, third] = [second, third].map(|text| Fingerprint::parse(&text).unwrap());
+    let derived = Sealed(vec![1]);
+    for (key, won) in [(second, Cas::Won), (third, Cas::Won), (second, Cas::Lost)] {
+        let promoted = store.master_key_promote(key, &derived).await.unwrap();
+        assert_eq!(promoted, won);
+    }
+    assert_eq!(store.master_keys_retire(second).await.unwrap(), Cas::Lost);
+    let states = async || {
+        let keys = store.master_keys().await.unwrap();
+        keys.into_iter().map(|key| key.state).collect::<Vec<_>>()
+    };
+    let [current, older, retired] = [
+        MasterKeyState::Current,
+        MasterKeyState::Older,
+        MasterKeyState::Retired,
+    ];
+    assert_eq!(states().await, [older, older, current]);
+    assert_eq!(store.master_keys_retire(third).await.unwrap(), Cas::Won);
+    assert_eq!(states().await, [retired, retired, current]);
 }

@@ -39,13 +39,11 @@ impl MasterKeyStore for PostgresStore {
         Ok(outcome)
     }
 
-    async fn master_keys_retire(&self) -> Result<(), StoreError> {
+    async fn master_keys_retire(&self, current: Fingerprint) -> Result<Cas, StoreError> {
         let mut tx = PgTx::begin(self, "master_keys_retire").await?;
-        sqlx::query("UPDATE master_keys SET state = 'retired' WHERE state = 'older'")
-            .execute(tx.conn())
-            .await
-            .map_err(errors::statement)?;
-        tx.finish().await
+        let outcome = retire(tx.conn(), &current.to_string()).await?;
+        tx.finish().await?;
+        Ok(outcome)
     }
 
     async fn sealed_page(
@@ -142,6 +140,19 @@ async fn promote(conn: &mut Conn, fingerprint: &str, derived: &Sealed) -> Result
     .map_err(errors::statement)?
     .rows_affected();
     Cas::from_rows(inserted)
+}
+
+async fn retire(conn: &mut Conn, current: &str) -> Result<Cas, StoreError> {
+    // Taken first, so that no rotation makes another key current meanwhile.
+    config::hold(conn).await?;
+    if config::fingerprint_kept(conn).await?.as_deref() != Some(current) {
+        return Ok(Cas::Lost);
+    }
+    sqlx::query("UPDATE master_keys SET state = 'retired' WHERE state = 'older'")
+        .execute(&mut *conn)
+        .await
+        .map_err(errors::statement)?;
+    Ok(Cas::Won)
 }
 
 const fn table(kind: SealedKind) -> &'static str {

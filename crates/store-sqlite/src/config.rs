@@ -43,13 +43,11 @@ pub(crate) async fn master_key(
     .map_err(errors::statement)?
     .rows_affected();
     if stored == 1 {
-        sqlx::query(
-            "INSERT INTO master_keys (fingerprint, number, state) VALUES (?1, 1, 'current')",
-        )
-        .bind(fingerprint)
-        .execute(&mut *conn)
-        .await
-        .map_err(errors::statement)?;
+        sqlx::query("INSERT INTO master_keys (fingerprint, number) VALUES (?1, 1)")
+            .bind(fingerprint)
+            .execute(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
     }
     let kept = fingerprint_kept(conn).await?;
     kept.ok_or_else(|| errors::rows("installation", 1, 0))

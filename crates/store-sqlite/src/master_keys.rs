@@ -39,13 +39,18 @@ impl MasterKeyStore for SqliteStore {
         Ok(outcome)
     }
 
-    async fn master_keys_retire(&self) -> Result<(), StoreError> {
+    async fn master_keys_retire(&self, current: Fingerprint) -> Result<Cas, StoreError> {
         let mut tx = SqliteTx::begin(self, "master_keys_retire").await?;
+        let kept = config::fingerprint_kept(tx.conn()).await?;
+        if kept.as_deref() != Some(current.to_string().as_str()) {
+            return Ok(Cas::Lost);
+        }
         sqlx::query("UPDATE master_keys SET state = 'retired' WHERE state = 'older'")
             .execute(tx.conn())
             .await
             .map_err(errors::statement)?;
-        tx.finish().await
+        tx.finish().await?;
+        Ok(Cas::Won)
     }
 
     async fn sealed_page(

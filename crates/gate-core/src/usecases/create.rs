@@ -11,7 +11,6 @@ use kernel::{Mode, StoreError, Timestamp};
 use partner_core::answers::{Answer, AnswerFault, Answers, Call, Entered, Given, Render};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::races::{LostRace, retry_lost_races};
-use partner_core::sealing::SealBroken;
 use partner_core::{Access, Denial, Tenant};
 use secrecy::SecretString;
 
@@ -74,9 +73,6 @@ pub enum CreateError {
     /// The quota of the month is used up.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
-    /// The KYC package could not be sealed.
-    #[error("the KYC package could not be sealed")]
-    Unsealed(#[source] SealBroken),
     /// The answer could not be given or kept.
     #[error(transparent)]
     Answer(#[from] AnswerFault),
@@ -99,7 +95,6 @@ impl LostRace for CreateError {
             | Self::Denied(_)
             | Self::NotEntitled(_)
             | Self::Exhausted(_)
-            | Self::Unsealed(_)
             | Self::Event(_) => false,
         }
     }
@@ -225,7 +220,7 @@ impl Creating {
         let package = package
             .map(|package| sealer.seal(&place, package.as_str().as_bytes(), entropy.as_ref()))
             .transpose()
-            .map_err(CreateError::Unsealed)?;
+            .map_err(StoreError::from)?;
         tx.session_insert(who, session, package.as_ref()).await?;
         if let Some(preview) = judged.preview {
             let using = tx.preview_use(who, preview, session.id, session.created_at);

@@ -9,7 +9,7 @@ use partner_core::answers::{AnswerFault, Answers, Call, Entered, Given, Render, 
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::page::Page;
 use partner_core::races::{LostRace, retry_lost_races};
-use partner_core::sealing::{SealBroken, Sealer};
+use partner_core::sealing::Sealer;
 use serde_json::json;
 
 use crate::customer::{
@@ -74,9 +74,6 @@ pub enum CustomerError {
     /// No such customer of this partner, or no more.
     #[error("no such customer")]
     NotFound,
-    /// What is personal could not be sealed.
-    #[error("a customer could not be sealed")]
-    Unsealed(#[source] SealBroken),
     /// The answer could not be given or kept.
     #[error(transparent)]
     Answer(#[from] AnswerFault),
@@ -97,7 +94,6 @@ impl LostRace for CustomerError {
             | Self::Field(_)
             | Self::Exists(_)
             | Self::NotFound
-            | Self::Unsealed(_)
             | Self::Event(_) => false,
         }
     }
@@ -345,7 +341,7 @@ impl Customers {
 
     fn seal(&self, who: &Tenant, customer: &Customer) -> Result<SealedCustomer, CustomerError> {
         let sealed = customer.seal(who, &self.sealer, self.entropy.as_ref());
-        sealed.map_err(CustomerError::Unsealed)
+        Ok(sealed.map_err(StoreError::from)?)
     }
 
     fn open(&self, who: &Tenant, found: &SealedCustomer) -> Result<Customer, StoreError> {

@@ -8,7 +8,7 @@ use gate_core::usecases::redeeming::RedeemError;
 use http_kit::ApiError;
 
 use super::orders::{order_fault, out_of_range};
-use super::{answer_fault, in_progress, session_refusal, undoable};
+use super::{answer_fault, event_fault, in_progress, session_refusal, undoable};
 
 pub(crate) fn lock_error(error: LockError) -> ApiError {
     match error {
@@ -50,7 +50,7 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
         RedeemError::Closed(closed) => quote_closed(closed),
         RedeemError::Answer(fault) => answer_fault(fault),
         RedeemError::Store(fault) => fault.into(),
-        RedeemError::Event(_) => undoable(error),
+        RedeemError::Event(fault) => event_fault(fault),
     }
 }
 

@@ -100,8 +100,8 @@ pub trait MasterKeyStore: Send + Sync {
         fingerprint: Fingerprint,
         derived: &Sealed,
     ) -> Result<Cas, StoreError>;
-    /// Marks older keys as retired.
-    async fn master_keys_retire(&self) -> Result<(), StoreError>;
+    /// Marks older keys as retired, if `current` is still the current key.
+    async fn master_keys_retire(&self, current: Fingerprint) -> Result<Cas, StoreError>;
     /// The rows of a kind after a row, at most `limit`, whether or not they have a value: so a page costs the same however few have.
     async fn sealed_page(
         &self,

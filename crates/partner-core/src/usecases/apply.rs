@@ -404,7 +404,7 @@ impl Work<'_> {
         let (plain, entropy) = (text.expose_secret().as_bytes(), &*self.ports.entropy);
         let sealed = self.ports.sealer.seal(&place, plain, entropy);
         Ok(Some(EndpointSecret {
-            sealed: sealed.map_err(broken)?,
+            sealed: sealed.map_err(StoreError::from)?,
             created_at: self.now,
             expires_at: None,
         }))

@@ -2,16 +2,21 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use kernel::{Entropy, StoreError};
+use kernel::{Cas, Entropy, StoreError};
 
 use crate::ports::{
     MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedValue, StoredMasterKey,
 };
-use crate::sealing::{DerivedKeys, Fingerprint, MasterKey, SealBroken, Sealed, Sealer};
+use crate::sealing::{DerivedKeys, Fingerprint, KEY_CONFIRMED_FOR, MasterKey, Sealed, Sealer};
 
 /// Values that are read and replaced at once, so that no statement holds rows for long.
 const BATCH: u32 = 200;
+/// The longest time from sealing a value to its commit: a server ends a transaction that pauses for 5 s.
+const LONGEST_WRITE: Duration = Duration::from_secs(10);
+/// This long after a promotion no process stores a value under an older key: each has heard of the new one, or seals nothing.
+pub const SETTLES_AFTER: Duration = KEY_CONFIRMED_FOR.saturating_add(LONGEST_WRITE);
 /// The place that the derived keys are sealed for.
 const DERIVED_PLACE: &str = "master_keys/derived";
 
@@ -46,17 +51,18 @@ pub struct Pass {
 /// Why a rotation stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RotateKeyError {
-    /// A new value could not be sealed.
-    #[error("a value cannot be sealed")]
-    Sealed(#[source] SealBroken),
+    /// Another rotation has made another key current meanwhile.
+    #[error("another rotation has made another master key current meanwhile")]
+    Overtaken,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl RotateMasterKey {
-    /// Makes `new` the key that every process seals with. Running services follow within 5 s. A key that the database knows
-    /// already stays as it is, so a rotation that was interrupted goes on.
+    /// Makes `new` the key that every process seals with. Running services follow within a second or so; one that does not hold
+    /// it seals nothing from then on. A key that the database knows already stays as it is, so a rotation that was interrupted
+    /// goes on.
     ///
     /// # Errors
     /// [`RotateKeyError`].
@@ -69,7 +75,7 @@ impl RotateMasterKey {
         let sealed = self
             .sealer
             .seal(DERIVED_PLACE, derived.as_bytes(), &*self.entropy)
-            .map_err(RotateKeyError::Sealed)?;
+            .map_err(StoreError::from)?;
         // A key that is known already was promoted by an earlier call.
         let _promoted = self.store.master_key_promote(new, &sealed).await?;
         Ok(())
@@ -124,18 +130,22 @@ impl RotateMasterKey {
             again.push(ResealedValue {
                 row: value.row.clone(),
                 old: sealed.clone(),
-                new: new.map_err(RotateKeyError::Sealed)?,
+                new: new.map_err(StoreError::from)?,
             });
         }
         Ok(again)
     }
 
-    /// Declares that older keys seal nothing any longer. Call it after a pass that found none.
+    /// Declares that no value needs a key older than `current`. Call it after a pass that found none, and not before
+    /// [`SETTLES_AFTER`] has passed since the promotion.
     ///
     /// # Errors
-    /// [`StoreError`].
-    pub async fn retire(&self) -> Result<(), StoreError> {
-        self.store.master_keys_retire().await
+    /// [`RotateKeyError`].
+    pub async fn retire(&self, current: Fingerprint) -> Result<(), RotateKeyError> {
+        match self.store.master_keys_retire(current).await? {
+            Cas::Won => Ok(()),
+            Cas::Lost => Err(RotateKeyError::Overtaken),
+        }
     }
 }
 

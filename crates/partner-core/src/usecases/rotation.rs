@@ -10,7 +10,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use crate::events::{EndpointSecret, Service, generate_secret, secret_place};
 use crate::ports::ProvisionStore;
 use crate::races::{LostRace, retry_lost_races};
-use crate::sealing::{SealBroken, Sealer};
+use crate::sealing::Sealer;
 use crate::{PartnerId, Tenant};
 
 /// The longest overlap: whoever has not switched after 30 days will not.
@@ -75,9 +75,6 @@ pub enum RotateError {
         "two secrets sign until {0}, and there can be no third: wait until then, or rotate without an overlap, which ends both at once"
     )]
     Overlapping(Timestamp),
-    /// The new secret cannot be sealed.
-    #[error("the new secret cannot be sealed")]
-    Sealed(#[source] SealBroken),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -133,7 +130,7 @@ impl Rotating {
         let (place, plain) = (secret_place(endpoint.id), text.expose_secret().as_bytes());
         let sealed = self.sealer.seal(&place, plain, self.entropy.as_ref());
         let new = EndpointSecret {
-            sealed: sealed.map_err(RotateError::Sealed)?,
+            sealed: sealed.map_err(StoreError::from)?,
             created_at: now,
             expires_at: None,
         };

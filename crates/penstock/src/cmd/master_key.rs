@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 use kernel::StoreError;
 use partner_core::ports::{MasterKeyState, StoredMasterKey};
 use partner_core::sealing::Fingerprint;
-use partner_core::usecases::master_keys::{Pass, RotateKeyError, RotateMasterKey};
+use partner_core::usecases::master_keys::{Pass, RotateKeyError, RotateMasterKey, SETTLES_AFTER};
 use runtime::config::Database;
 use runtime::master_key;
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::arguments::Given;
 use crate::failure::Failure;
@@ -18,9 +18,7 @@ use crate::installation::Installation;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
-/// Running services seal with the new key within this time.
-const SERVICES_FOLLOW: Duration = Duration::from_secs(6);
-/// A value that keeps changing under an old key means that a service does not follow.
+/// Passes until older values that go on appearing mean that a program does not follow.
 const MOST_PASSES: u32 = 10;
 
 /// What is done with master keys.
@@ -131,9 +129,29 @@ async fn new_keys(installation: &Installation) -> Result<Vec<Fingerprint>, Store
     Ok(installation.base.sealer.held().filter(is_new).collect())
 }
 
+/// What `rotate` has to do.
+enum Task {
+    /// Make this new key the current one.
+    Promote(Fingerprint),
+    /// Finish a rotation to the current key that was interrupted.
+    Resume(Fingerprint),
+    /// There is no new key: look for values of older keys all the same.
+    Check(Fingerprint),
+}
+
+impl Task {
+    const fn key(&self) -> Fingerprint {
+        match self {
+            Self::Promote(key) | Self::Resume(key) | Self::Check(key) => *key,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Rotated {
     fingerprint: String,
+    /// `rotated`, `resumed` or `unchanged`.
+    outcome: &'static str,
     sealed_again: u64,
 }
 
@@ -144,34 +162,58 @@ async fn rotate(installation: &Installation, terminal: &Terminal) -> Result<(), 
         sealer: Arc::clone(&base.sealer),
         entropy: Arc::clone(&base.entropy),
     };
-    let new = target(installation).await?;
-    rotation.promote(new, &base.derived).await?;
-    let sealed_again = seal_everything(&rotation).await?;
-    rotation.retire().await?;
+    let task = task(installation).await?;
+    let key = task.key();
+    let sealed_again = match task {
+        Task::Check(_) => seal_everything(&rotation).await?,
+        Task::Promote(_) | Task::Resume(_) => {
+            rotation.promote(key, &base.derived).await?;
+            let sealed_again = seal_while_services_follow(&rotation).await?;
+            rotation.retire(key).await?;
+            sealed_again
+        }
+    };
     let rotated = Rotated {
-        fingerprint: new.to_string(),
+        fingerprint: key.to_string(),
+        outcome: match task {
+            Task::Promote(_) => "rotated",
+            Task::Resume(_) => "resumed",
+            Task::Check(_) => "unchanged",
+        },
         sealed_again,
     };
-    terminal.answer(&rotated, || {
-        format!(
-            "the key {} is current; {sealed_again} values were sealed again, and no value uses an older key\n\
-             next: remove the older key from PENSTOCK_MASTER_KEY or from the key file, and restart the services; \
-             keep it with backups that were taken before",
-            rotated.fingerprint
-        )
-    })
+    terminal.answer(&rotated, || told(&task, sealed_again))
 }
 
-/// The key to rotate to: the one that was added, or the current one of a rotation that was interrupted.
-async fn target(installation: &Installation) -> Result<Fingerprint, Failure> {
+fn told(task: &Task, sealed_again: u64) -> String {
+    let sealed = format!("{sealed_again} values were sealed again, and no value uses an older key");
+    let next = "next: remove the older key from PENSTOCK_MASTER_KEY or from the key file, and restart the services; keep it with \
+                backups that were taken before";
+    match task {
+        Task::Promote(key) => format!("the key {key} is current; {sealed}\n{next}"),
+        Task::Resume(key) => format!(
+            "finished the interrupted rotation to the key {key}; {sealed}\n{next}; a key that was added since is not used yet: \
+             run `penstock master-key rotate` again to rotate to it"
+        ),
+        Task::Check(key) => {
+            format!("no new key is configured, so the key {key} stays current; {sealed}")
+        }
+    }
+}
+
+async fn task(installation: &Installation) -> Result<Task, Failure> {
     let known = installation.base.store.master_keys().await?;
-    let is_interrupted = known.iter().any(|key| key.state == MasterKeyState::Older);
+    let new = new_keys(installation).await?;
+    let is_current = |key: &&StoredMasterKey| key.state == MasterKeyState::Current;
     let current = known
         .iter()
-        .find(|key| key.state == MasterKeyState::Current);
-    match (new_keys(installation).await?.as_slice(), current) {
-        ([new], _) if !is_interrupted => Ok(*new),
-        (_, Some(current)) if is_interrupted => Ok(current.fingerprint),
+        .find(is_current)
+        .map(|current| current.fingerprint);
+    let is_interrupted = known.iter().any(|key| key.state == MasterKeyState::Older);
+    match (new.as_slice(), current) {
+        (_, Some(current)) if is_interrupted => Ok(Task::Resume(current)),
+        ([new], _) => Ok(Task::Promote(*new)),
+        ([], Some(current)) if known.len() > 1 => Ok(Task::Check(current)),
         ([], _) => Err(Failure::input(
             "master-key rotate: expected a new key beside the current one; `penstock master-key add` makes one for an \
              embedded database, and PENSTOCK_MASTER_KEY takes several, separated by commas",
@@ -182,19 +224,29 @@ async fn target(installation: &Installation) -> Result<Fingerprint, Failure> {
     }
 }
 
-/// Passes until one finds no older value, once every service has had the time to follow.
+/// Passes, the last of which begins when no process stores a value under an older key any more.
+async fn seal_while_services_follow(rotation: &RotateMasterKey) -> Result<u64, Failure> {
+    let settled = Instant::now() + SETTLES_AFTER;
+    let sealed_before = seal_everything(rotation).await?;
+    {
+        let _progress = Progress::begin("waiting until every service has heard of the new key");
+        tokio::time::sleep_until(settled).await;
+    }
+    Ok(sealed_before + seal_everything(rotation).await?)
+}
+
+/// Passes until one finds no older value; returns how many values were sealed again.
 async fn seal_everything(rotation: &RotateMasterKey) -> Result<u64, Failure> {
     let progress = Progress::begin("sealing");
     let told =
         |pass: Pass| progress.say(format!("{} values read, {} older", pass.read, pass.older));
-    let first = rotation.pass(&told).await?;
-    let mut sealed_again = first.older.saturating_sub(first.broken);
-    tokio::time::sleep(SERVICES_FOLLOW).await;
+    let mut sealed_again = 0;
     for _ in 0..MOST_PASSES {
         let pass = rotation.pass(&told).await?;
         if pass.broken > 0 {
             return Err(Failure::Failed(format!(
-                "{} values do not open with any configured key; `penstock verify` names them, and the older key stays needed",
+                "{} values do not open with any configured key; `penstock verify` names them. Add the older key that sealed them \
+                 to PENSTOCK_MASTER_KEY or the key file, then run `penstock master-key rotate` again",
                 pass.broken
             )));
         }
@@ -203,17 +255,18 @@ async fn seal_everything(rotation: &RotateMasterKey) -> Result<u64, Failure> {
         }
         sealed_again += pass.older;
     }
-    Err(Failure::Failed(
-        "values are still sealed with an older key: a service runs that does not hold the new one; restart it with both \
-         keys, then run `penstock master-key rotate` again"
-            .to_owned(),
-    ))
+    Err(Failure::Failed(format!(
+        "values under an older key appeared during {MOST_PASSES} passes: a program of a version without key rotation runs. Stop it, \
+         then run `penstock master-key rotate` again"
+    )))
 }
 
 impl From<RotateKeyError> for Failure {
     fn from(error: RotateKeyError) -> Self {
         match error {
-            RotateKeyError::Sealed(_) => Self::Failed(kernel::causes(&error)),
+            RotateKeyError::Overtaken => Self::Failed(format!(
+                "{error}; run `penstock master-key list` and, if a key is `older`, `penstock master-key rotate` again"
+            )),
             RotateKeyError::Store(fault) => fault.into(),
         }
     }

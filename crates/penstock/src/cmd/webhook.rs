@@ -133,7 +133,6 @@ impl From<RotateError> for Failure {
             RotateError::NoEndpoint(..) | RotateError::Overlapping(_) => {
                 Self::Failed(error.to_string())
             }
-            RotateError::Sealed(_) => Self::Failed(kernel::causes(&error)),
             RotateError::Store(fault) => fault.into(),
         }
     }

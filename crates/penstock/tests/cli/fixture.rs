@@ -112,8 +112,20 @@ impl Installation {
 
     /// Opens the database in this process.
     pub(crate) async fn open(&self) -> Foundation {
+        Self::opened(self.environment()).await
+    }
+
+    /// The same with these master keys.
+    pub(crate) async fn open_with(&self, keys: &str) -> Foundation {
+        let mut environment = self.environment();
+        environment.retain(|(name, _)| name != "PENSTOCK_MASTER_KEY");
+        environment.push(("PENSTOCK_MASTER_KEY".into(), keys.into()));
+        Self::opened(environment).await
+    }
+
+    async fn opened(environment: Vec<(OsString, OsString)>) -> Foundation {
         let sources = Sources {
-            environment: self.environment(),
+            environment,
             ..Sources::default()
         };
         let config = Config::load(&sources).unwrap().config;

@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
-use scratch::Database;
+use partner_core::ports::{ResealedValue, SealedKind};
+use runtime::Foundation;
 use serde_json::Value;
 
-use crate::fixture::{ACME, Installation, KEY, POOL};
+use crate::fixture::{ACME, Done, Installation, KEY, POOL, ended};
 use crate::sandbox::{Sandbox, demo_of};
 
 const URL: &str = "sqlite://s/penstock.db";
@@ -110,25 +111,84 @@ fn rotation_seals_everything_again_while_the_services_run() {
     );
 }
 
+/// A process that runs with the old key alone stores nothing under it once another key is current.
+// rule: base.master-key-rotation, health.ready
+#[test]
+fn services_without_the_new_key_store_nothing_until_they_have_it() {
+    let installation = Installation::in_a_file();
+    let cli = |words: &[&str]| installation.json(&[words, &["--database-url", URL]].concat());
+    let sandbox = Sandbox::start(&installation, &[]);
+    let demo = demo_of(&installation);
+    let first = post(&sandbox, &demo, "gate_sessions", "one", SESSION);
+    assert!(first["id"].is_string(), "{first}");
+    cli(&["master-key", "add"]);
+    let rotated = cli(&["master-key", "rotate"]);
+    assert_eq!(rotated["outcome"], "rotated", "{rotated}");
+    let refused = post(&sandbox, &demo, "gate_sessions", "two", SESSION);
+    assert_eq!(refused["code"], "service_unavailable", "{refused}");
+    let ready = Command::new("curl")
+        .args(["-s", &format!("{}/health/ready", sandbox.gate())])
+        .output()
+        .unwrap();
+    let ready: Value = serde_json::from_slice(&ready.stdout).unwrap();
+    assert_eq!(ready["code"], "not_ready", "{ready}");
+    assert_eq!(older(&installation), "0");
+    sandbox.stop();
+
+    // Nothing was sealed with the old key, so it can go.
+    let file = installation.folder.path().join("s/master.key");
+    let keys = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, keys.lines().last().unwrap()).unwrap();
+    let sandbox = Sandbox::start(&installation, &[]);
+    let repeated = post(&sandbox, &demo, "gate_sessions", "one", SESSION);
+    assert_eq!(repeated, first);
+    let second = post(&sandbox, &demo, "gate_sessions", "two", SESSION);
+    assert!(second["id"].is_string(), "{second}");
+    sandbox.stop();
+    assert_eq!(older(&installation), "0");
+}
+
+/// The program with these master keys, on the database of the run.
+fn with(installation: &Installation, keys: &str, words: &[&str]) -> Done {
+    let run = installation
+        .program(words)
+        .env("PENSTOCK_MASTER_KEY", keys)
+        .output();
+    ended(run.unwrap())
+}
+
+/// A database with one sealed value, a webhook secret, under [`KEY`].
+fn with_one_secret() -> Installation {
+    let installation = Installation::new();
+    let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/hook\"\n";
+    std::fs::write(
+        installation.folder.path().join("file.toml"),
+        format!("{POOL}{ACME}{webhook}"),
+    )
+    .unwrap();
+    let applied = with(&installation, KEY, &["apply", "-f", "file.toml"]);
+    assert_eq!(applied.code, 0, "{applied:?}");
+    installation
+}
+
+/// The keys that the database knows, in the order of their use.
+fn known(installation: &Installation, keys: &str) -> Vec<String> {
+    let listed = with(
+        installation,
+        keys,
+        &["master-key", "list", "--output", "json"],
+    );
+    let listed = listed.json();
+    let rows = listed.as_array().unwrap().iter();
+    rows.map(|row| row["fingerprint"].as_str().unwrap().to_owned())
+        .collect()
+}
+
 // rule: base.master-key-rotation
 #[test]
-fn rotation_on_a_server_takes_both_keys_from_the_variable() {
-    let installation = Installation::on_a_server(Database::make_now());
-    let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/hook\"\n";
-    assert_eq!(
-        installation
-            .apply(&format!("{POOL}{ACME}{webhook}"), &[])
-            .code,
-        0
-    );
-    let with = |keys: &str, words: &[&str]| {
-        let run = installation
-            .program(words)
-            .env("PENSTOCK_MASTER_KEY", keys)
-            .output();
-        crate::fixture::ended(run.unwrap())
-    };
-    let none = with(KEY, &["master-key", "rotate"]);
+fn rotation_takes_both_keys_from_the_variable_and_may_be_repeated() {
+    let installation = with_one_secret();
+    let none = with(&installation, KEY, &["master-key", "rotate"]);
     assert_eq!(none.code, 2, "{none:?}");
     assert!(
         none.err
@@ -136,12 +196,91 @@ fn rotation_on_a_server_takes_both_keys_from_the_variable() {
         "{none:?}"
     );
     let both = format!("{KEY},{SECOND}");
-    let done = with(&both, &["master-key", "rotate"]);
+    let done = with(&installation, &both, &["master-key", "rotate"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.out.contains("1 values were sealed again"), "{done:?}");
-    let verified = with(SECOND, &["verify"]);
+    let verified = with(&installation, SECOND, &["verify"]);
     assert_eq!(verified.code, 0, "{verified:?}");
-    assert_eq!(with(KEY, &["verify"]).code, 2);
-    // Repeating it is refused: there is no new key.
-    assert_eq!(with(&both, &["master-key", "rotate"]).code, 2);
+    assert_eq!(with(&installation, KEY, &["verify"]).code, 2);
+    for keys in [SECOND, &both] {
+        let again = with(&installation, keys, &["master-key", "rotate"]);
+        assert_eq!(again.code, 0, "{again:?}");
+        let told = format!(
+            "no new key is configured, so the key {} stays current; 0 values were sealed again",
+            known(&installation, keys)[1]
+        );
+        assert!(again.out.starts_with(&told), "{again:?}");
+    }
+}
+
+// rule: base.master-key-rotation
+#[test]
+fn interrupted_rotation_needs_both_keys_until_it_is_finished() {
+    let installation = with_one_secret();
+    let both = format!("{KEY},{SECOND}");
+    let mut rotation = installation
+        .program(&["master-key", "rotate"])
+        .env("PENSTOCK_MASTER_KEY", &both)
+        .spawn()
+        .unwrap();
+    while known(&installation, &both).len() < 2 {
+        assert_eq!(rotation.try_wait().unwrap(), None, "still under way");
+    }
+    rotation.kill().unwrap();
+    rotation.wait().unwrap();
+
+    let names = known(&installation, &both);
+    let [first, second] = &names[..] else {
+        panic!("{names:?}");
+    };
+    let early = with(&installation, SECOND, &["verify"]);
+    assert_eq!(early.code, 2, "{early:?}");
+    let needed = format!("expected also the older master key with fingerprint {first}");
+    assert!(early.err.contains(&needed), "{early:?}");
+    let done = with(&installation, &both, &["master-key", "rotate"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let told = format!("finished the interrupted rotation to the key {second}");
+    assert!(done.out.starts_with(&told), "{done:?}");
+    assert_eq!(with(&installation, SECOND, &["verify"]).code, 0);
+}
+
+/// What a program that was stopped for a while between sealing and storing leaves behind.
+// rule: base.master-key-rotation
+#[tokio::test]
+async fn value_that_appears_under_a_retired_key_is_found_and_sealed_again() {
+    let installation = with_one_secret();
+    let both = format!("{KEY},{SECOND}");
+    let secrets = async |found: &Foundation| {
+        let store = found.store.clone();
+        let mut page = store.sealed_page(SealedKind::Secret, None, 10).await;
+        page.as_mut().unwrap().pop().unwrap()
+    };
+    let base = installation.open_with(KEY).await;
+    let before = secrets(&base).await;
+    base.store.close().await;
+    assert_eq!(
+        with(&installation, &both, &["master-key", "rotate"]).code,
+        0
+    );
+    let base = installation.open_with(&both).await;
+    let late = ResealedValue {
+        row: before.row,
+        old: secrets(&base).await.sealed.unwrap(),
+        new: before.sealed.unwrap(),
+    };
+    let replaced = base.store.sealed_replace(SealedKind::Secret, &[late]).await;
+    assert_eq!(replaced.unwrap(), 1);
+    base.store.close().await;
+
+    let found = with(&installation, &both, &["verify", "--output", "json"]).json();
+    assert_eq!(found["figures"]["sealed_with_older_keys"], "1", "{found}");
+    let lost = with(&installation, SECOND, &["master-key", "rotate"]);
+    assert_eq!(lost.code, 1, "{lost:?}");
+    let remedy = "1 values do not open with any configured key; `penstock verify` names them. Add the older key";
+    assert!(lost.err.contains(remedy), "{lost:?}");
+    let named = with(&installation, SECOND, &["verify"]);
+    assert_eq!(named.code, 1, "{named:?}");
+    let done = with(&installation, &both, &["master-key", "rotate"]);
+    assert!(done.out.contains("1 values were sealed again"), "{done:?}");
+    assert_eq!(with(&installation, SECOND, &["verify"]).code, 0);
 }

@@ -412,7 +412,7 @@ impl Polling {
             body: &body,
         };
         let sealed = event.seal(who, now, &self.sealer, self.entropy.as_ref());
-        sealed.map_err(|fault| PollError::Event(fault.into()))
+        sealed.map_err(|refused| PollError::Store(refused.into()))
     }
 
     fn token(&self) -> u64 {

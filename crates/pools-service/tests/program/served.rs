@@ -154,19 +154,29 @@ fn exchange(address: &str, request: &str) -> String {
     answer
 }
 
-/// Applies a declarative file to the folder's database, or the one that is given, and credits the partner `acme`. The keys that
-/// were generated.
-pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) -> Vec<String> {
-    let database = format!("sqlite://{}/penstock-data/penstock.db", folder.display());
-    let given = [&[("DATABASE_URL", &*database)], variables].concat();
-    let environment = given
+fn configured(variables: &[(&str, &str)]) -> Config {
+    let environment = variables
         .iter()
         .map(|(name, text)| (variable(name).into(), (*text).into()));
     let sources = Sources {
         environment: environment.collect(),
         ..Sources::default()
     };
-    let config = Config::load(&sources).unwrap().config;
+    Config::load(&sources).unwrap().config
+}
+
+/// Opens a database in this process.
+pub(crate) async fn open(variables: &[(&str, &str)]) -> Foundation {
+    let config = configured(variables);
+    Foundation::open(config, Ports::of_machine()).await.unwrap()
+}
+
+/// Applies a declarative file to the folder's database, or the one that is given, and credits the partner `acme`. The keys that
+/// were generated.
+pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) -> Vec<String> {
+    let database = format!("sqlite://{}/penstock-data/penstock.db", folder.display());
+    let given = [&[("DATABASE_URL", &*database)], variables].concat();
+    let config = configured(&given);
     let (mode, allow_private) = (config.mode, config.webhook_allow_private);
     let document = parse_document(
         file,
@@ -211,14 +221,9 @@ pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) -
 /// When the keys of the partner `acme` were last used, as the operator is shown it.
 pub(crate) fn last_uses(folder: &Path) -> Vec<Option<Timestamp>> {
     let database = format!("sqlite://{}/penstock-data/penstock.db", folder.display());
-    let sources = Sources {
-        environment: vec![(variable("DATABASE_URL").into(), database.into())],
-        ..Sources::default()
-    };
-    let config = Config::load(&sources).unwrap().config;
     let tokio = tokio::runtime::Runtime::new().unwrap();
     tokio.block_on(async {
-        let base = Foundation::open(config, Ports::of_machine()).await.unwrap();
+        let base = open(&[("DATABASE_URL", &database)]).await;
         let keys = Keys {
             store: base.store.clone(),
             entropy: Arc::clone(&base.entropy),

@@ -1,10 +1,17 @@
 //! The program on a server's database: who migrates it, what it refuses, and that it serves.
 
+use std::sync::Arc;
+
+use partner_core::usecases::master_keys::RotateMasterKey;
 use scratch::{Database, run};
 
-use crate::served::{Served, file_for_acme, json, output, provision, quote, text, transact};
+use crate::served::{
+    Served, eventually, file_for_acme, json, open, output, provision, quote, text, transact,
+};
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+/// Another key, in base64.
+const SECOND: &str = "ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
 const SECRET: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
 /// What the program says on stderr as it ends by itself, on one line.
@@ -76,6 +83,63 @@ fn the_owner_migrates_and_another_role_serves() {
     );
     let said = refused(&["migrate"], &variables, 1);
     assert!(said.contains("9000"), "{said}");
+}
+
+/// A replica that was started with the old key alone settles nothing once another key is current, and says that it is not ready.
+// rule: base.master-key-rotation, health.ready
+#[test]
+fn service_without_the_current_master_key_stores_nothing_under_the_old_one() {
+    let database = Database::make_now();
+    let (serving, operating) = (database.serving(), database.operating());
+    let serve = [("DATABASE_URL", serving.as_str()), ("MASTER_KEY", KEY)];
+    let both = format!("{KEY},{SECOND}");
+    let rotate = [
+        ("DATABASE_URL", operating.as_str()),
+        ("MASTER_KEY", both.as_str()),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let operator = [rotate[0], serve[1]];
+    provision(folder.path(), &operator, &file_for_acme(SECRET, None));
+    let served = Served::start(folder.path(), &serve);
+    let bearer = format!("Bearer {SECRET}");
+    let headers = [("Authorization", bearer.as_str())];
+    let quote = quote(&served, &headers, "10.00");
+    transact(&served, &headers, &quote);
+    promote(&rotate);
+    eventually(|| {
+        let ready = served.get("/health/ready");
+        ready.starts_with("HTTP/1.1 503").then_some(())
+    });
+    let path = format!("GET /v1/pools/transactions/{quote}");
+    let refused = served.send(&path, &headers, "");
+    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+    assert!(
+        refused.contains(r#""code":"service_unavailable""#),
+        "{refused}"
+    );
+    let (_, logged) = served.end("-TERM");
+    let told = "The database's current master key is not configured";
+    assert!(logged.contains(told), "{logged}");
+    let restarted = Served::start(folder.path(), &[serve[0], rotate[1]]);
+    let polled = json(&restarted.send(&path, &headers, ""));
+    assert_eq!(polled["status"], "settled", "{polled}");
+    assert_eq!(restarted.end("-TERM").0, Some(0));
+}
+
+/// Makes the second of two keys the current one.
+fn promote(variables: &[(&str, &str)]) {
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    tokio.block_on(async {
+        let base = open(variables).await;
+        let rotation = RotateMasterKey {
+            store: base.store.clone(),
+            sealer: Arc::clone(&base.sealer),
+            entropy: Arc::clone(&base.entropy),
+        };
+        let new = base.sealer.held().last().unwrap();
+        rotation.promote(new, &base.derived).await.unwrap();
+        base.store.close().await;
+    });
 }
 
 // rule: config.embedded-migrates

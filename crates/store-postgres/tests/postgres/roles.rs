@@ -107,12 +107,43 @@ async fn every_table_is_one_the_role_has_been_told_of() {
                     [true, false, false]
                 }
                 "books" if serves => [true, false, true],
-                "installation" | "master_keys" if serves => [true, true, false],
+                "installation" if serves => [true, true, false],
+                // The first key alone, by its columns.
+                "master_keys" if serves => [true, false, false],
                 table if serves && PROVISIONED.contains(&table) => [true, false, false],
                 table => [true, true, !PAST.contains(&table)],
             };
             assert_eq!(granted, expected, "{role}: {table}");
         }
+    }
+    conn.close().await.unwrap();
+}
+
+/// The first program that opens a database stores its key; after that a service makes no key current, older or retired.
+// rule: base.master-key-rotation
+#[tokio::test]
+async fn who_serves_stores_the_first_master_key_and_no_other() {
+    let store = fixture::open().await;
+    let mut conn = store.database.owner().await;
+    fixture::run(&mut conn, "SET ROLE penstock_serve").await;
+    let first = "INSERT INTO master_keys (fingerprint, number) VALUES (repeat('a', 16), 1)";
+    fixture::run(&mut conn, first).await;
+    for refused in [
+        "INSERT INTO master_keys (fingerprint, number, state) VALUES (repeat('b', 16), 2, 'older')",
+        "INSERT INTO master_keys (fingerprint, number, derived) VALUES (repeat('b', 16), 2, '\\x00')",
+        "UPDATE master_keys SET state = 'older'",
+        "DELETE FROM master_keys",
+    ] {
+        assert_refused(&mut conn, refused).await;
+    }
+    for number in [1, 2] {
+        let again = format!(
+            "INSERT INTO master_keys (fingerprint, number) VALUES (repeat('b', 16), {number})"
+        );
+        let refused = sqlx::raw_sql(AssertSqlSafe(again)).execute(&mut conn).await;
+        let fault = refused.unwrap_err();
+        let code = fault.as_database_error().unwrap().code().unwrap();
+        assert!(["23505", "23514"].contains(&&*code), "{code}");
     }
     conn.close().await.unwrap();
 }
