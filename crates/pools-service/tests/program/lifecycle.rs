@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::served::{Served, file_for_acme, last_uses, output, provision, text};
+use crate::served::{Served, eventually, file_for_acme, last_uses, output, provision, quote, text};
 
 // rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
 #[test]
@@ -62,6 +62,30 @@ fn last_use_of_a_key_is_stored_once_a_minute_at_most() {
     let (code, logged) = served.end("-TERM");
     assert_eq!(code, Some(0), "{logged}");
     assert_eq!(last_uses(folder.path()), [first], "not twice in a minute");
+}
+
+// rule: pools.quote.retention
+#[test]
+fn quotes_that_were_never_executed_are_deleted_after_their_retention() {
+    const SECRET: &str = "sk_test_KeepKeepKeepKeepKeepKeepKeepKeep";
+    let folder = tempfile::tempdir().unwrap();
+    provision(folder.path(), &[], &file_for_acme(SECRET, None));
+    let bearer = format!("Bearer {SECRET}");
+    let headers = [("Authorization", bearer.as_str())];
+    let served = Served::start(folder.path(), &[("QUOTE_TTL", "1s")]);
+    let old = quote(&served, &headers, "10.00");
+    let path = format!("GET /v1/pools/quotes/{old}");
+    let kept = served.send(&path, &headers, "");
+    assert!(kept.starts_with("HTTP/1.1 200"), "{kept}");
+    assert_eq!(served.end("-TERM").0, Some(0));
+    // A service deletes when it starts, and each minute.
+    std::thread::sleep(Duration::from_millis(2_500));
+    let served = Served::start(folder.path(), &[("QUOTE_RETENTION", "1s")]);
+    eventually(|| {
+        let gone = served.send(&path, &headers, "");
+        gone.starts_with("HTTP/1.1 404").then_some(())
+    });
+    assert_eq!(served.end("-TERM").0, Some(0));
 }
 
 // rule: program.bad-configuration, config.unknown-file-key

@@ -142,6 +142,60 @@ fn promote(variables: &[(&str, &str)]) {
     });
 }
 
+/// As after a failover to a standby that was not promoted, over HTTP.
+// rule: base.database-readiness, base.database-refuses-writes
+#[test]
+fn service_is_not_ready_and_leaves_nothing_unknown_while_the_database_refuses_writes() {
+    let database = Database::make_now();
+    let (serving, operating) = (database.serving(), database.operating());
+    let key = ("MASTER_KEY", KEY);
+    let folder = tempfile::tempdir().unwrap();
+    let operator = [("DATABASE_URL", operating.as_str()), key];
+    provision(folder.path(), &operator, &file_for_acme(SECRET, None));
+    let variables = [
+        ("DATABASE_URL", serving.as_str()),
+        key,
+        ("METRICS_LISTEN", "127.0.0.1:0"),
+    ];
+    let served = Served::start(folder.path(), &variables);
+    let bearer = format!("Bearer {SECRET}");
+    let headers = [("Authorization", bearer.as_str())];
+    let quote = quote(&served, &headers, "10.00");
+    transact(&served, &headers, &quote);
+    let now = |on: &str| {
+        format!(
+            "BEGIN READ WRITE; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = {on}', current_database()); END $$; COMMIT; \
+             SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    };
+    as_owner(&database, &now("on"));
+    let status_is = |wanted: &str| {
+        let ready = served.get("/health/ready");
+        ready
+            .starts_with(&format!("HTTP/1.1 {wanted}"))
+            .then_some(())
+    };
+    eventually(|| status_is("503"));
+    assert!(served.get("/health").starts_with("HTTP/1.1 200"));
+    let path = format!("GET /v1/pools/transactions/{quote}");
+    let refused = served.send(&path, &headers, "");
+    assert!(
+        refused.contains(r#""code":"service_unavailable""#),
+        "{refused}"
+    );
+    let metrics = crate::served::get(&served.metrics_address(), "/metrics");
+    let unknown = r#"penstock_store_faults_total{kind="commit_unknown"}"#;
+    let counted = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(unknown)?.strip_prefix(' '));
+    assert!(counted.is_none_or(|count| count == "0"), "{metrics}");
+    as_owner(&database, &now("off"));
+    eventually(|| status_is("200"));
+    let polled = json(&served.send(&path, &headers, ""));
+    assert_eq!(polled["status"], "settled", "{polled}");
+    assert_eq!(served.end("-TERM").0, Some(0));
+}
+
 // rule: config.embedded-migrates
 #[test]
 fn a_server_is_migrated_by_serving_where_that_is_asked_for() {
