@@ -20,6 +20,7 @@ mod errors;
 mod events;
 mod exports;
 mod figures;
+mod files;
 mod gate;
 mod gate_reads;
 mod idempotency;
@@ -50,5 +51,6 @@ mod tx;
 mod velocity;
 mod verify;
 
+pub use files::ForeignFile;
 pub use open::{Options, SqliteStore};
 pub use store_rows::schema::Migrated;

@@ -22,6 +22,7 @@ use crate::clock::StoreClock;
 use crate::deliveries::Watchers;
 use crate::errors;
 use crate::figures::Tally;
+use crate::files::{ForeignFile, OpenFile};
 use crate::migrations::{self, MIGRATOR};
 
 /// How long a statement waits for another process's lock, and a caller for a connection.
@@ -54,6 +55,7 @@ pub struct SqliteStore {
 #[derive(Debug)]
 pub(crate) struct Inner {
     file: PathBuf,
+    _open: OpenFile,
     /// One connection: its queue is the queue of writes.
     writer: SqlitePool,
     readers: SqlitePool,
@@ -78,12 +80,14 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] where the file cannot be opened, [`StoreError::Unexpected`]
-    /// where a newer program has changed its schema.
+    /// where a newer program has changed its schema, or with a [`ForeignFile`] where the file is no
+    /// database of Penstock's.
     pub async fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, StoreError> {
+        let open = OpenFile::at(path);
         let (writer, _) = migrated(path).await?;
         let mut conn = writer.acquire().await.map_err(errors::begin)?;
         let clock = StoreClock::start(clock, &mut conn).await?;
@@ -93,6 +97,7 @@ impl SqliteStore {
         Ok(Self {
             inner: Arc::new(Inner {
                 file: path.to_owned(),
+                _open: open,
                 writer,
                 readers,
                 clock,
@@ -110,6 +115,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`SqliteStore::open`].
     pub async fn migrate(path: &Path) -> Result<Migrated, StoreError> {
+        let _open = OpenFile::at(path);
         let (writer, migrated) = migrated(path).await?;
         writer.close().await;
         Ok(migrated)
@@ -282,28 +288,31 @@ async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
         .synchronous(SqliteSynchronous::Full)
         .pragma("wal_autocheckpoint", "16384")
         .pragma("cache_size", "-16384");
-    pool(1).connect_with(options).await.map_err(errors::begin)
+    let connected = pool(1).connect_with(options).await;
+    connected.map_err(|fault| errors::opening(path, fault))
 }
 
 async fn readers(path: &Path) -> Result<SqlitePool, StoreError> {
     let options = connect(path).read_only(true).pragma("cache_size", "-16384");
-    pool(READERS)
-        .connect_with(options)
-        .await
-        .map_err(errors::begin)
+    let connected = pool(READERS).connect_with(options).await;
+    connected.map_err(|fault| errors::opening(path, fault))
 }
 
 /// Switches a database to its write-ahead log, for good. Programs that open a fresh one together
 /// meet here, and SQLite refuses the switch at once instead of waiting; so whoever is refused
 /// waits for the others with a transaction, which SQLite does wait for, and tries again.
-async fn switch_to_log(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+async fn switch_to_log(path: &Path, conn: &mut SqliteConnection) -> Result<(), StoreError> {
     for _ in 0..SWITCHES {
         match sqlx::query("PRAGMA journal_mode = WAL")
             .execute(&mut *conn)
             .await
         {
             Err(fault) if errors::is_busy(&fault) => wait_for_others(conn).await?,
-            switched => return switched.map(drop).map_err(errors::begin),
+            switched => {
+                return switched
+                    .map(drop)
+                    .map_err(|fault| errors::opening(path, fault));
+            }
         }
     }
     Err(StoreError::unavailable("the database stays locked"))
@@ -319,11 +328,51 @@ async fn wait_for_others(conn: &mut SqliteConnection) -> Result<(), StoreError> 
 async fn migrated(path: &Path) -> Result<(SqlitePool, Migrated), StoreError> {
     make_file(path).map_err(|fault| not_made(path, &fault))?;
     let writer = writer(path).await?;
-    let mut conn = writer.acquire().await.map_err(errors::begin)?;
-    switch_to_log(&mut conn).await?;
-    let migrated = migrate(&mut conn).await?;
-    drop(conn);
-    Ok((writer, migrated))
+    let brought = bring_up_to_date(path, &writer).await;
+    if brought.is_err() {
+        // SQLite removes the log of a database when the last connection is closed.
+        writer.close().await;
+    }
+    Ok((writer, brought?))
+}
+
+async fn bring_up_to_date(path: &Path, writer: &SqlitePool) -> Result<Migrated, StoreError> {
+    let mut conn = writer
+        .acquire()
+        .await
+        .map_err(|fault| errors::opening(path, fault))?;
+    check_owner(path, &mut conn).await?;
+    switch_to_log(path, &mut conn).await?;
+    migrate(&mut conn).await
+}
+
+/// The name of a table in a database that has tables, and none of Penstock's first migration.
+const FOREIGN_TABLE: &str =
+    "SELECT CASE WHEN count(*) FILTER (WHERE name IN ('_sqlx_migrations', 'config_version')) < 2
+            THEN min(name) FILTER (WHERE name <> '_sqlx_migrations') END
+     FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+
+/// Refuses the database of another program, before anything of it is changed.
+async fn check_owner(path: &Path, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    for _ in 0..SWITCHES {
+        let table: Option<String> = match sqlx::query_scalar(FOREIGN_TABLE)
+            .fetch_one(&mut *conn)
+            .await
+        {
+            Err(fault) if errors::is_busy(&fault) => {
+                wait_for_others(conn).await?;
+                continue;
+            }
+            found => found.map_err(|fault| errors::opening(path, fault))?,
+        };
+        return match table {
+            None => Ok(()),
+            Some(table) => Err(StoreError::unexpected(ForeignFile::with_table(
+                path, &table,
+            ))),
+        };
+    }
+    Err(StoreError::unavailable("the database stays locked"))
 }
 
 /// In one transaction, so that two programs starting at once do not both migrate.

@@ -28,6 +28,30 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
     assert!(folder.path().join("penstock-data/master.key").exists());
 }
 
+// rule: cli.foreign-database
+#[test]
+fn database_of_another_program_is_refused_and_stays_as_it_is() {
+    let notes = include_bytes!("../../../penstock/tests/cli/notes.sqlite");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.db");
+    std::fs::write(&path, notes).unwrap();
+    let url = format!("sqlite://{}", path.display());
+    for command in ["serve", "migrate"] {
+        let ended = output(folder.path(), &[command], &[("DATABASE_URL", &url)]);
+        let told = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{command}: {told}");
+        for part in [
+            "PENSTOCK_DATABASE_URL: expected a Penstock database",
+            "notes.db is no Penstock database: it has the table `notes`",
+        ] {
+            assert!(told.contains(part), "{command}: {part}: {told}");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), notes, "{command}");
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 1, "{command}");
+    }
+}
+
 /// No id of a page occurs twice.
 fn assert_ids_are_unique(page: &str) {
     let ids = page.split(" id=\"").skip(1);
