@@ -23,6 +23,7 @@ mod figures;
 mod files;
 mod gate;
 mod gate_reads;
+mod health;
 mod idempotency;
 mod jumps;
 mod keys;

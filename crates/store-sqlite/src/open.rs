@@ -23,6 +23,7 @@ use crate::deliveries::Watchers;
 use crate::errors;
 use crate::figures::Tally;
 use crate::files::{ForeignFile, OpenFile};
+use crate::health::Health;
 use crate::migrations::{self, MIGRATOR};
 
 /// How long a statement waits for another process's lock, and a caller for a connection.
@@ -56,6 +57,7 @@ pub struct SqliteStore {
 pub(crate) struct Inner {
     file: PathBuf,
     _open: OpenFile,
+    health: Arc<Health>,
     /// One connection: its queue is the queue of writes.
     writer: SqlitePool,
     readers: SqlitePool,
@@ -98,6 +100,7 @@ impl SqliteStore {
             inner: Arc::new(Inner {
                 file: path.to_owned(),
                 _open: open,
+                health: Health::new(path),
                 writer,
                 readers,
                 clock,
@@ -150,6 +153,7 @@ impl SqliteStore {
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
         self.inner.readers.close().await;
+        self.inner.health.rest().await;
         self.inner.writer.close().await;
     }
 }
@@ -194,10 +198,17 @@ impl Inner {
 #[async_trait]
 impl Readiness for SqliteStore {
     async fn ready(&self) -> Result<(), StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let standing = migrations::compare(&applied(&mut conn).await?);
-        check(standing).map_err(StoreError::unavailable)
+        if self.inner.readers.is_closed() {
+            return Err(StoreError::unavailable("the database is closed"));
+        }
+        self.inner.health.ready().await
     }
+}
+
+/// May this program work on the schema of an open database?
+pub(crate) async fn check_schema(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    let standing = migrations::compare(&applied(conn).await?);
+    check(standing).map_err(StoreError::unavailable)
 }
 
 /// May this program work on the schema? Says what to do if it may not.
@@ -251,7 +262,7 @@ fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn connect(path: &Path) -> SqliteConnectOptions {
+pub(crate) fn connect(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .foreign_keys(true)

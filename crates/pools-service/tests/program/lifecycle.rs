@@ -1,8 +1,8 @@
 //! What the program prints, what it listens on, how it ends.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::served::{Served, file_for_acme, last_uses, output, provision, text};
+use crate::served::{Served, eventually, file_for_acme, last_uses, output, provision, text};
 
 // rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
 #[test]
@@ -50,6 +50,34 @@ fn database_of_another_program_is_refused_and_stays_as_it_is() {
         let left = std::fs::read_dir(folder.path()).unwrap().count();
         assert_eq!(left, 1, "{command}");
     }
+}
+
+// rule: base.database-readiness, health.ready, cli.database-faults
+#[test]
+fn readiness_is_503_while_the_disk_takes_no_writes_and_recovers() {
+    const READINESS: Duration = Duration::from_secs(2);
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start_to_be_limited(folder.path());
+    let status = || served.get("/health/ready")[..12].to_owned();
+    assert_eq!(status(), "HTTP/1.1 200");
+    served.limit_files("1");
+    let limited = Instant::now();
+    while status() != "HTTP/1.1 503" {
+        assert!(limited.elapsed() < READINESS, "still ready");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(served.get("/health").starts_with("HTTP/1.1 200"));
+    let told = served.logged();
+    for part in [
+        "The database takes no writes",
+        "penstock.db fails to read or write: check the disk",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    served.limit_files("unlimited");
+    eventually(|| (status() == "HTTP/1.1 200").then_some(()));
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0), "{logged}");
 }
 
 /// No id of a page occurs twice.
