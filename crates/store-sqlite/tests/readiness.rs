@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kernel::StoreError;
 use partner_core::ports::{ProvisionStore as _, Readiness as _};
@@ -12,6 +12,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use store_contract::ManualClock;
 use store_sqlite::{Options, SqliteStore};
+use tokio::time::Instant;
 
 /// How soon readiness says that writes are refused.
 const READINESS: Duration = Duration::from_secs(2);

@@ -1,6 +1,6 @@
 //! What the program prints, what it listens on, how it ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::served::{Served, eventually, file_for_acme, last_uses, output, provision, text};
 
@@ -61,7 +61,7 @@ fn readiness_is_503_while_the_disk_takes_no_writes_and_recovers() {
     let status = || served.get("/health/ready")[..12].to_owned();
     assert_eq!(status(), "HTTP/1.1 200");
     served.limit_files("1");
-    let limited = Instant::now();
+    let limited = tokio::time::Instant::now();
     while status() != "HTTP/1.1 503" {
         assert!(limited.elapsed() < READINESS, "still ready");
         std::thread::sleep(Duration::from_millis(50));
