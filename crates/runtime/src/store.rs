@@ -14,7 +14,7 @@ use partner_core::ports::{
 };
 use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, QuoteRetention, TransactBooks};
 use store_postgres::{Migrated, PostgresStore};
-use store_sqlite::SqliteStore;
+use store_sqlite::{ForeignFile, SqliteStore};
 
 use crate::config::{Config, ConfigFault, Database};
 use crate::open::OpenFault;
@@ -118,10 +118,17 @@ pub fn is_there(database: &Database) -> bool {
 /// Brings a database's schema up to date, and does nothing else.
 ///
 /// # Errors
-/// [`OpenFault::Store`].
+/// [`OpenFault`].
 pub async fn migrate(config: &Config) -> Result<Migrated, OpenFault> {
+    let setting = if config.migrate_database == config.database {
+        "PENSTOCK_DATABASE_URL"
+    } else {
+        "PENSTOCK_MIGRATE_DATABASE_URL"
+    };
     Ok(match &config.migrate_database {
-        Database::Sqlite(file) => SqliteStore::migrate(file).await?,
+        Database::Sqlite(file) => SqliteStore::migrate(file)
+            .await
+            .map_err(|fault| refused(setting, fault))?,
         Database::Postgres(url) => PostgresStore::migrate(url.as_str()).await?,
     })
 }
@@ -146,9 +153,13 @@ pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenFault> {
 
 /// Opens the store. A file is made where there is none; a server's database has to be there, with
 /// this program's schema.
-pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store>, StoreError> {
+pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store>, OpenFault> {
     Ok(match &config.database {
-        Database::Sqlite(file) => Arc::new(open_file(file, config, ports).await?),
+        Database::Sqlite(file) => Arc::new(
+            open_file(file, config, ports)
+                .await
+                .map_err(|fault| refused("PENSTOCK_DATABASE_URL", fault))?,
+        ),
         Database::Postgres(url) => {
             let options = store_postgres::Options {
                 velocity_window: config.velocity_window,
@@ -164,6 +175,21 @@ pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store
             Arc::new(PostgresStore::open(url.as_str(), options).await?)
         }
     })
+}
+
+/// A file that is no database of Penstock's is a fault of the setting that names it.
+fn refused(setting: &str, fault: StoreError) -> OpenFault {
+    let foreign = match &fault {
+        StoreError::Unexpected(cause) => cause.downcast_ref::<ForeignFile>(),
+        _ => None,
+    };
+    match foreign {
+        Some(foreign) => OpenFault::from(ConfigFault {
+            setting: setting.to_owned(),
+            expected: format!("expected a Penstock database; {foreign}"),
+        }),
+        None => OpenFault::from(fault),
+    }
 }
 
 async fn open_file(file: &Path, config: &Config, ports: &Ports) -> Result<SqliteStore, StoreError> {

@@ -5,7 +5,7 @@ use std::error::Error;
 
 use kernel::StoreError;
 use sqlx::migrate::MigrateError;
-use sqlx::postgres::{PgDatabaseError, PgSeverity};
+use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgSeverity};
 
 const SERIALIZATION_FAILURE: &str = "40001";
 const DEADLOCK: &str = "40P01";
@@ -14,6 +14,7 @@ const QUERY_CANCELED: &str = "57014";
 const NO_SUCH_TABLE: &str = "42P01";
 const READ_ONLY: &str = "25006";
 const NOT_ALLOWED: &str = "42501";
+const NO_DATABASE: &str = "3D000";
 const IDLE_TOO_LONG: &str = "25P03";
 const CANNOT_CONNECT_NOW: &str = "57P03";
 const IDLE_SESSION: &str = "57P05";
@@ -35,13 +36,34 @@ pub(crate) fn statement(error: sqlx::Error) -> StoreError {
         Some(code) if code.starts_with(CONSTRAINT) => guard(&error),
         Some(code) if is_away(code) => StoreError::unavailable(said(error)),
         Some(NOT_ALLOWED) => StoreError::unexpected(format!(
-            "the database role may not do this ({}): services connect as penstock_serve, `penstock` as \
+            "the database role may not do this ({}): migrations run as the database's owner, services connect as penstock_serve, `penstock` as \
              penstock_operate, both as deploy/postgres/roles.sql makes them",
             said(error)
         )),
         None if is_broken(&error) => StoreError::unavailable(error),
         _ => StoreError::unexpected(said(error)),
     }
+}
+
+/// A fault of opening a session. The server is named by who asks.
+pub(crate) fn connecting(error: sqlx::Error, options: &PgConnectOptions) -> StoreError {
+    let role = options.get_username();
+    let database = options.get_database().unwrap_or(role);
+    let why = match code(&error).as_deref() {
+        Some(NO_DATABASE) => format!(
+            "it has no database `{database}`: make it with `createdb` and `pools-service migrate`, as docs/operating.md says, or name \
+             another in PENSTOCK_DATABASE_URL"
+        ),
+        Some(code) if code.starts_with(NOT_LET_IN) => format!(
+            "it does not let role `{role}` in: check the role and its password in PENSTOCK_DATABASE_URL; deploy/postgres/roles.sql \
+             makes the roles"
+        ),
+        Some(NOT_ALLOWED) => format!(
+            "role `{role}` may not use database `{database}`: grant it CONNECT, or use a role that deploy/postgres/roles.sql makes"
+        ),
+        _ => return statement(error),
+    };
+    StoreError::unavailable(format!("{why} ({})", said(error)))
 }
 
 /// An error of a commit, or of a statement that commits by itself. Most errors are reported instead of committing. Those that

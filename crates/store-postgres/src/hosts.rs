@@ -1,5 +1,6 @@
 //! Where the database is: one host or several, and which of them will do.
 
+use std::error::Error;
 use std::fmt;
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -162,6 +163,26 @@ impl Hosts {
         Err(StoreError::unavailable(refusals.join("; ")))
     }
 
+    /// Says of a fault on which server and database it was, the ones used last.
+    pub(crate) fn locate(&self, fault: StoreError) -> StoreError {
+        let Some(options) = self.hosts.get(self.last.load(Ordering::Acquire)) else {
+            return fault;
+        };
+        let (host, port) = (options.get_host(), options.get_port());
+        let database = options
+            .get_database()
+            .unwrap_or_else(|| options.get_username());
+        let located = |why: &(dyn Error + Send + Sync + 'static)| {
+            let why = kernel::causes(why);
+            format!("the server at {host}:{port}, database `{database}`: {why}")
+        };
+        match fault {
+            StoreError::Unexpected(why) => StoreError::unexpected(located(&*why)),
+            StoreError::Unavailable(why) => StoreError::unavailable(located(&*why)),
+            other => other,
+        }
+    }
+
     async fn connect_to(
         &self,
         options: &PgConnectOptions,
@@ -186,7 +207,7 @@ impl Hosts {
             .map_err(|_| {
                 StoreError::unavailable(format!("no connection within {} ms", most.as_millis()))
             })?
-            .map_err(errors::statement)?;
+            .map_err(|error| errors::connecting(error, options))?;
         let refused = match self.target {
             Target::Any => None,
             Target::ReadWrite => Some("it takes no writes").filter(|_| read_only),

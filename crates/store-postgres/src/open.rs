@@ -109,13 +109,15 @@ impl PostgresStore {
         let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
         let alarm = Alarm::new();
         let mut conn = hosts.connect(options.timeouts, &alarm).await?;
-        schema::check(&mut conn).await?;
+        let checked = schema::check(&mut conn).await;
+        checked.map_err(|fault| hosts.locate(fault))?;
         let clock = StoreClock::start(
             options.clock.clone(),
             Arc::clone(&options.process),
             &mut conn,
         )
-        .await?;
+        .await
+        .map_err(|fault| hosts.locate(fault))?;
         conn.close().await;
         let (pool, lanes) = pools(&options, &hosts, &alarm);
         let turns = Turns::new(pool.size());
@@ -152,7 +154,8 @@ impl PostgresStore {
         let link = conn.link()?;
         // A migration may rebuild a table.
         let migrated = timeout(LONG_TIMEOUT, schema::migrate(link)).await;
-        let migrated = migrated.map_err(StoreError::unavailable)??;
+        let migrated = migrated.map_err(StoreError::unavailable)?;
+        let migrated = migrated.map_err(|fault| hosts.locate(fault))?;
         conn.close().await;
         Ok(migrated)
     }

@@ -20,8 +20,10 @@ mod errors;
 mod events;
 mod exports;
 mod figures;
+mod files;
 mod gate;
 mod gate_reads;
+mod health;
 mod idempotency;
 mod jumps;
 mod keys;
@@ -50,5 +52,6 @@ mod tx;
 mod velocity;
 mod verify;
 
+pub use files::ForeignFile;
 pub use open::{Options, SqliteStore};
 pub use store_rows::schema::Migrated;

@@ -22,6 +22,8 @@ use crate::clock::StoreClock;
 use crate::deliveries::Watchers;
 use crate::errors;
 use crate::figures::Tally;
+use crate::files::{ForeignFile, OpenFile};
+use crate::health::Health;
 use crate::migrations::{self, MIGRATOR};
 
 /// How long a statement waits for another process's lock, and a caller for a connection.
@@ -54,6 +56,8 @@ pub struct SqliteStore {
 #[derive(Debug)]
 pub(crate) struct Inner {
     file: PathBuf,
+    _open: OpenFile,
+    health: Arc<Health>,
     /// One connection: its queue is the queue of writes.
     writer: SqlitePool,
     readers: SqlitePool,
@@ -78,12 +82,14 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] where the file cannot be opened, [`StoreError::Unexpected`]
-    /// where a newer program has changed its schema.
+    /// where a newer program has changed its schema, or with a [`ForeignFile`] where the file is no
+    /// database of Penstock's.
     pub async fn open(
         path: &Path,
         clock: Arc<dyn Clock>,
         options: Options,
     ) -> Result<Self, StoreError> {
+        let open = OpenFile::at(path);
         let (writer, _) = migrated(path).await?;
         let mut conn = writer.acquire().await.map_err(errors::begin)?;
         let clock = StoreClock::start(clock, &mut conn).await?;
@@ -93,6 +99,8 @@ impl SqliteStore {
         Ok(Self {
             inner: Arc::new(Inner {
                 file: path.to_owned(),
+                _open: open,
+                health: Health::new(path),
                 writer,
                 readers,
                 clock,
@@ -110,6 +118,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`SqliteStore::open`].
     pub async fn migrate(path: &Path) -> Result<Migrated, StoreError> {
+        let _open = OpenFile::at(path);
         let (writer, migrated) = migrated(path).await?;
         writer.close().await;
         Ok(migrated)
@@ -144,6 +153,7 @@ impl SqliteStore {
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
         self.inner.readers.close().await;
+        self.inner.health.rest().await;
         self.inner.writer.close().await;
     }
 }
@@ -188,10 +198,17 @@ impl Inner {
 #[async_trait]
 impl Readiness for SqliteStore {
     async fn ready(&self) -> Result<(), StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let standing = migrations::compare(&applied(&mut conn).await?);
-        check(standing).map_err(StoreError::unavailable)
+        if self.inner.readers.is_closed() {
+            return Err(StoreError::unavailable("the database is closed"));
+        }
+        self.inner.health.ready().await
     }
+}
+
+/// May this program work on the schema of an open database?
+pub(crate) async fn check_schema(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    let standing = migrations::compare(&applied(conn).await?);
+    check(standing).map_err(StoreError::unavailable)
 }
 
 /// May this program work on the schema? Says what to do if it may not.
@@ -245,7 +262,7 @@ fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn connect(path: &Path) -> SqliteConnectOptions {
+pub(crate) fn connect(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .foreign_keys(true)
@@ -282,28 +299,31 @@ async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
         .synchronous(SqliteSynchronous::Full)
         .pragma("wal_autocheckpoint", "16384")
         .pragma("cache_size", "-16384");
-    pool(1).connect_with(options).await.map_err(errors::begin)
+    let connected = pool(1).connect_with(options).await;
+    connected.map_err(|fault| errors::opening(path, fault))
 }
 
 async fn readers(path: &Path) -> Result<SqlitePool, StoreError> {
     let options = connect(path).read_only(true).pragma("cache_size", "-16384");
-    pool(READERS)
-        .connect_with(options)
-        .await
-        .map_err(errors::begin)
+    let connected = pool(READERS).connect_with(options).await;
+    connected.map_err(|fault| errors::opening(path, fault))
 }
 
 /// Switches a database to its write-ahead log, for good. Programs that open a fresh one together
 /// meet here, and SQLite refuses the switch at once instead of waiting; so whoever is refused
 /// waits for the others with a transaction, which SQLite does wait for, and tries again.
-async fn switch_to_log(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+async fn switch_to_log(path: &Path, conn: &mut SqliteConnection) -> Result<(), StoreError> {
     for _ in 0..SWITCHES {
         match sqlx::query("PRAGMA journal_mode = WAL")
             .execute(&mut *conn)
             .await
         {
             Err(fault) if errors::is_busy(&fault) => wait_for_others(conn).await?,
-            switched => return switched.map(drop).map_err(errors::begin),
+            switched => {
+                return switched
+                    .map(drop)
+                    .map_err(|fault| errors::opening(path, fault));
+            }
         }
     }
     Err(StoreError::unavailable("the database stays locked"))
@@ -319,11 +339,51 @@ async fn wait_for_others(conn: &mut SqliteConnection) -> Result<(), StoreError> 
 async fn migrated(path: &Path) -> Result<(SqlitePool, Migrated), StoreError> {
     make_file(path).map_err(|fault| not_made(path, &fault))?;
     let writer = writer(path).await?;
-    let mut conn = writer.acquire().await.map_err(errors::begin)?;
-    switch_to_log(&mut conn).await?;
-    let migrated = migrate(&mut conn).await?;
-    drop(conn);
-    Ok((writer, migrated))
+    let brought = bring_up_to_date(path, &writer).await;
+    if brought.is_err() {
+        // SQLite removes the log of a database when the last connection is closed.
+        writer.close().await;
+    }
+    Ok((writer, brought?))
+}
+
+async fn bring_up_to_date(path: &Path, writer: &SqlitePool) -> Result<Migrated, StoreError> {
+    let mut conn = writer
+        .acquire()
+        .await
+        .map_err(|fault| errors::opening(path, fault))?;
+    check_owner(path, &mut conn).await?;
+    switch_to_log(path, &mut conn).await?;
+    migrate(&mut conn).await
+}
+
+/// The name of a table in a database that has tables, and none of Penstock's first migration.
+const FOREIGN_TABLE: &str =
+    "SELECT CASE WHEN count(*) FILTER (WHERE name IN ('_sqlx_migrations', 'config_version')) < 2
+            THEN min(name) FILTER (WHERE name <> '_sqlx_migrations') END
+     FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
+
+/// Refuses the database of another program, before anything of it is changed.
+async fn check_owner(path: &Path, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    for _ in 0..SWITCHES {
+        let table: Option<String> = match sqlx::query_scalar(FOREIGN_TABLE)
+            .fetch_one(&mut *conn)
+            .await
+        {
+            Err(fault) if errors::is_busy(&fault) => {
+                wait_for_others(conn).await?;
+                continue;
+            }
+            found => found.map_err(|fault| errors::opening(path, fault))?,
+        };
+        return match table {
+            None => Ok(()),
+            Some(table) => Err(StoreError::unexpected(ForeignFile::with_table(
+                path, &table,
+            ))),
+        };
+    }
+    Err(StoreError::unavailable("the database stays locked"))
 }
 
 /// In one transaction, so that two programs starting at once do not both migrate.

@@ -14,6 +14,9 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection
 use store_contract::{ManualClock, upgrades};
 use store_sqlite::{Options, SqliteStore};
 
+/// Readiness probes the database again when its last answer is older than half a second.
+const PROBE_AGE: Duration = Duration::from_millis(600);
+
 async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
     let options = Options {
         velocity_window: Duration::from_secs(60),
@@ -170,6 +173,7 @@ async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
          VALUES (9001, 'names additive', TRUE, x'00', 0)",
     ] {
         run(&path, next).await;
+        tokio::time::sleep(PROBE_AGE).await;
         let away = store.ready().await.unwrap_err();
         assert!(matches!(away, StoreError::Unavailable(_)), "{away:?}");
         let refused = open(&path).await.unwrap_err();

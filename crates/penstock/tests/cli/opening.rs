@@ -126,3 +126,110 @@ fn folder_that_cannot_be_written_is_named_with_the_remedy() {
     }
     assert!(!done.err.contains("the store is unavailable"), "{done:?}");
 }
+
+/// A SQLite database of another program: one table, `notes`.
+const NOTES: &[u8] = include_bytes!("notes.sqlite");
+
+/// The same database as its program left it, without a write-ahead log and with one.
+fn foreign_databases() -> [Vec<u8>; 2] {
+    const FORMAT_VERSIONS: std::ops::Range<usize> = 18..20;
+    let mut logged = NOTES.to_vec();
+    logged[FORMAT_VERSIONS].fill(2);
+    [NOTES.to_vec(), logged]
+}
+
+// rule: cli.foreign-database, cli.exit-codes
+#[test]
+fn foreign_database_is_refused_by_every_command_and_stays_as_it_is() {
+    let installation = Installation::in_a_file();
+    let path = installation.folder.path().join("penstock.db");
+    std::fs::write(installation.folder.path().join("file.toml"), POOL).unwrap();
+    for before in foreign_databases() {
+        std::fs::write(&path, &before).unwrap();
+        for words in [
+            "verify",
+            "apply -f file.toml",
+            "apply -f file.toml --dry-run",
+            "key list --partner acme",
+            "key create --partner acme --kind secret",
+            "balance credit --partner acme --currency EUR --amount 1.00 --ref r",
+            "export trades --partner acme --from 2026-01-01 --to 2027-01-01",
+            "sandbox --dir .",
+        ] {
+            let words: Vec<&str> = words.split(' ').collect();
+            let done = installation.run(&words);
+            assert_eq!(done.code, 2, "{words:?}: {done:?}");
+            for part in [
+                "penstock.db is no Penstock database: it has the table `notes`",
+                "name another file",
+            ] {
+                assert!(done.err.contains(part), "{words:?}: {part}: {done:?}");
+            }
+            assert_eq!(std::fs::read(&path).unwrap(), before, "{words:?}");
+            assert_eq!(files(&installation), ["penstock.db"], "{words:?}");
+        }
+    }
+}
+
+// rule: cli.foreign-database
+#[test]
+fn empty_file_is_as_good_as_none() {
+    let installation = Installation::in_a_file();
+    let path = installation.folder.path().join("penstock.db");
+    std::fs::write(&path, "").unwrap();
+    let done = installation.run(&["verify"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.contains("there is none at"), "{done:?}");
+    assert_eq!(installation.apply(POOL, &[]).code, 0);
+    assert_eq!(installation.run(&["verify"]).code, 0);
+}
+
+// rule: cli.database-faults
+#[test]
+fn file_that_is_no_sqlite_database_is_named_with_the_remedy() {
+    let installation = Installation::in_a_file();
+    let path = installation.folder.path().join("penstock.db");
+    let letter = "this is a letter, and a long one, not a database".repeat(100);
+    std::fs::write(&path, &letter).unwrap();
+    let done = installation.run(&["verify"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    let told = format!("{} is not a SQLite database: ", path.display());
+    assert!(done.err.contains(&told), "{done:?}");
+    assert!(done.err.contains("name another file"), "{done:?}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), letter);
+    assert_eq!(files(&installation), ["penstock.db"]);
+}
+
+// rule: cli.database-faults
+#[test]
+fn folder_in_place_of_the_database_is_named_with_the_remedy() {
+    let installation = Installation::in_a_file();
+    let path = installation.folder.path().join("penstock.db");
+    std::fs::create_dir(&path).unwrap();
+    let done = installation.run(&["verify"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    let told = format!("{} cannot be opened: check that ", path.display());
+    assert!(done.err.contains(&told), "{done:?}");
+    assert!(done.err.contains("user "), "{done:?}");
+    assert!(!done.err.contains("unexpected fault"), "{done:?}");
+}
+
+// rule: cli.database-faults
+#[test]
+fn damaged_database_is_named_with_the_remedy() {
+    const PAGE: usize = 4096;
+    let installation = Installation::in_a_file();
+    let path = installation.folder.path().join("penstock.db");
+    assert_eq!(installation.apply(POOL, &[]).code, 0);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[PAGE..].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    for words in [&["verify"][..], &["key", "list", "--partner", "acme"]] {
+        let done = installation.run(words);
+        assert_eq!(done.code, 1, "{done:?}");
+        let told = format!("{} is damaged: ", path.display());
+        assert!(done.err.contains(&told), "{done:?}");
+        assert!(done.err.contains("restore a backup"), "{done:?}");
+        assert!(!done.err.contains("unexpected fault"), "{done:?}");
+    }
+}

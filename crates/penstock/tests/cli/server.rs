@@ -149,3 +149,80 @@ fn the_sandbox_takes_no_server() {
     let folder = std::fs::read_dir(installation.folder.path()).unwrap();
     assert_eq!(folder.count(), 0);
 }
+
+/// Runs `verify` on another URL than the installation's.
+fn verify_on(url: &str) -> Done {
+    let installation = Installation::in_a_file();
+    let mut program = installation.program(&["verify"]);
+    program.env("PENSTOCK_DATABASE_URL", url);
+    ended(program.env("PENSTOCK_MASTER_KEY", KEY).output().unwrap())
+}
+
+/// Where the server is, such as `127.0.0.1:5432`.
+fn place(url: &str) -> &str {
+    let (_, rest) = url.rsplit_once('@').unwrap();
+    rest.split(['/', '?']).next().unwrap()
+}
+
+fn assert_names(done: &Done, parts: &[&str]) {
+    assert_eq!(done.code, 1, "{done:?}");
+    for part in parts {
+        assert!(done.err.contains(part), "{part}: {done:?}");
+    }
+    assert!(!done.err.contains("unexpected fault"), "{done:?}");
+    assert_eq!(done.err.lines().count(), 1, "{done:?}");
+}
+
+// rule: cli.database-faults
+#[test]
+fn database_that_does_not_exist_is_named_with_its_server_and_the_remedy() {
+    let database = Database::bare_now();
+    let url = database.owning();
+    let (base, _) = url.rsplit_once('/').unwrap();
+    let done = verify_on(&format!("{base}/nowhere"));
+    let server = format!("the server at {}: ", place(&url));
+    assert_names(
+        &done,
+        &[
+            &server,
+            "it has no database `nowhere`",
+            "`createdb",
+            "PENSTOCK_DATABASE_URL",
+        ],
+    );
+}
+
+// rule: cli.database-faults
+#[test]
+fn role_that_the_server_does_not_let_in_is_named_with_the_remedy() {
+    let database = Database::bare_now();
+    let url = database.owning();
+    let place = place(&url);
+    let (_, name) = url.rsplit_once('/').unwrap();
+    let done = verify_on(&format!("postgres://nobody:hunter2@{place}/{name}"));
+    let server = format!("the server at {place}: ");
+    assert_names(
+        &done,
+        &[
+            &server,
+            "role `nobody`",
+            "password",
+            "deploy/postgres/roles.sql",
+        ],
+    );
+    assert!(!done.err.contains("hunter2"), "{done:?}");
+}
+
+// rule: cli.database-faults
+#[tokio::test]
+async fn role_without_its_rights_is_told_where_to_get_them() {
+    let database = Database::make().await;
+    let mut owner = database.owner().await;
+    let right = "REVOKE SELECT ON _sqlx_migrations FROM penstock_operate";
+    scratch::run(&mut owner, right).await;
+    let url = database.owning();
+    let (_, name) = url.rsplit_once('/').unwrap();
+    let server = format!("the server at {}, database `{name}`: ", place(&url));
+    let done = verify_on(&database.operating());
+    assert_names(&done, &[&server, "deploy/postgres/roles.sql"]);
+}

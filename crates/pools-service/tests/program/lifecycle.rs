@@ -28,6 +28,58 @@ fn serves_from_an_empty_folder_and_ends_in_order() {
     assert!(folder.path().join("penstock-data/master.key").exists());
 }
 
+// rule: cli.foreign-database
+#[test]
+fn database_of_another_program_is_refused_and_stays_as_it_is() {
+    let notes = include_bytes!("../../../penstock/tests/cli/notes.sqlite");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.db");
+    std::fs::write(&path, notes).unwrap();
+    let url = format!("sqlite://{}", path.display());
+    for command in ["serve", "migrate"] {
+        let ended = output(folder.path(), &[command], &[("DATABASE_URL", &url)]);
+        let told = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(2), "{command}: {told}");
+        for part in [
+            "PENSTOCK_DATABASE_URL: expected a Penstock database",
+            "notes.db is no Penstock database: it has the table `notes`",
+        ] {
+            assert!(told.contains(part), "{command}: {part}: {told}");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), notes, "{command}");
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 1, "{command}");
+    }
+}
+
+// rule: base.database-readiness, health.ready, cli.database-faults
+#[test]
+fn readiness_is_503_while_the_disk_takes_no_writes_and_recovers() {
+    const READINESS: Duration = Duration::from_secs(2);
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start_to_be_limited(folder.path());
+    let status = || served.get("/health/ready")[..12].to_owned();
+    assert_eq!(status(), "HTTP/1.1 200");
+    served.limit_files("1");
+    let limited = tokio::time::Instant::now();
+    while status() != "HTTP/1.1 503" {
+        assert!(limited.elapsed() < READINESS, "still ready");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(served.get("/health").starts_with("HTTP/1.1 200"));
+    let told = served.logged();
+    for part in [
+        "The database takes no writes",
+        "penstock.db fails to read or write: check the disk",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    served.limit_files("unlimited");
+    eventually(|| (status() == "HTTP/1.1 200").then_some(()));
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0), "{logged}");
+}
+
 /// No id of a page occurs twice.
 fn assert_ids_are_unique(page: &str) {
     let ids = page.split(" id=\"").skip(1);

@@ -55,7 +55,32 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(folder: &Path, variables: &[(&str, &str)]) -> Self {
-        let mut program = program(folder, variables);
+        Self::start_program(program(folder, variables))
+    }
+
+    /// Starts a service whose writes fail once its files are limited, as they do on a broken disk, and which outlives that.
+    pub(crate) fn start_to_be_limited(folder: &Path) -> Self {
+        let mut shell = Command::new("sh");
+        let words = [
+            "-c",
+            "trap '' XFSZ; exec \"$0\"",
+            env!("CARGO_BIN_EXE_pools-service"),
+        ];
+        shell.args(words).current_dir(folder).env_clear();
+        Self::start_program(shell)
+    }
+
+    /// Sets how far the service may write into a file, in bytes or `unlimited`.
+    pub(crate) fn limit_files(&self, bytes: &str) {
+        let process = self.process.id().to_string();
+        let limit = format!("--fsize={bytes}:");
+        let limiting = Command::new("prlimit")
+            .args(["--pid", &process, &limit])
+            .status();
+        assert!(limiting.unwrap().success());
+    }
+
+    fn start_program(mut program: Command) -> Self {
         program.env("PENSTOCK_POOLS_LISTEN", "127.0.0.1:0");
         program.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = program.spawn().unwrap();

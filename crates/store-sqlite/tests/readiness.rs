@@ -1,0 +1,147 @@
+//! Readiness: a probe commits, so it says whether the database takes writes.
+#![expect(clippy::unwrap_used, reason = "a test that fails is a panic")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use kernel::StoreError;
+use partner_core::ports::{ProvisionStore as _, Readiness as _};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use store_contract::ManualClock;
+use store_sqlite::{Options, SqliteStore};
+use tokio::time::Instant;
+
+/// How soon readiness says that writes are refused.
+const READINESS: Duration = Duration::from_secs(2);
+/// A probe's result counts for half a second.
+const PROBE_AGE: Duration = Duration::from_millis(600);
+
+async fn open(path: &Path) -> SqliteStore {
+    let options = Options {
+        velocity_window: Duration::from_secs(60),
+        idempotency_ttl: Duration::from_secs(60),
+    };
+    let opened = SqliteStore::open(path, Arc::new(ManualClock::default()), options).await;
+    opened.unwrap()
+}
+
+async fn connect(path: &Path) -> SqliteConnection {
+    let options = SqliteConnectOptions::new().filename(path);
+    options.connect().await.unwrap()
+}
+
+/// Asks until readiness says no.
+async fn refusal(store: &SqliteStore) -> String {
+    let began = Instant::now();
+    loop {
+        let found = store.ready().await;
+        assert!(began.elapsed() < READINESS, "{found:?}");
+        if let Err(fault) = found {
+            assert!(matches!(fault, StoreError::Unavailable(_)), "{fault:?}");
+            return kernel::causes(&fault);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+// rule: base.database-readiness
+#[tokio::test]
+async fn readiness_commits_a_write_that_leaves_every_row_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("penstock.db");
+    let store = open(&path).await;
+    let mut beside = connect(&path).await;
+    let version = async |conn: &mut SqliteConnection| -> i64 {
+        let read = sqlx::query_scalar("PRAGMA data_version").fetch_one(conn);
+        read.await.unwrap()
+    };
+    let clock = async |conn: &mut SqliteConnection| -> i64 {
+        let read = sqlx::query_scalar("SELECT at FROM clock").fetch_one(conn);
+        read.await.unwrap()
+    };
+    let (before, at) = (version(&mut beside).await, clock(&mut beside).await);
+    store.ready().await.unwrap();
+    let probed = version(&mut beside).await;
+    assert_ne!(probed, before, "something was committed");
+    assert_eq!(clock(&mut beside).await, at);
+    store.ready().await.unwrap();
+    assert_eq!(
+        version(&mut beside).await,
+        probed,
+        "the result counts a while"
+    );
+    beside.close().await.unwrap();
+    store.close().await;
+    assert!(store.ready().await.is_err());
+}
+
+// rule: base.database-readiness
+#[tokio::test]
+async fn readiness_is_refused_while_the_file_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("penstock.db");
+    let store = open(&path).await;
+    store.ready().await.unwrap();
+    let elsewhere = folder.path().join("elsewhere.db");
+    std::fs::rename(&path, &elsewhere).unwrap();
+    let told = refusal(&store).await;
+    let named = format!("{} cannot be opened: check that ", path.display());
+    assert!(told.contains(&named), "{told}");
+    std::fs::rename(&elsewhere, &path).unwrap();
+    tokio::time::sleep(PROBE_AGE).await;
+    store.ready().await.unwrap();
+}
+
+// rule: base.database-readiness
+#[tokio::test]
+async fn readiness_is_refused_while_another_program_holds_the_write_lock_and_commits_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("penstock.db");
+    let store = open(&path).await;
+    store.ready().await.unwrap();
+    let mut other = connect(&path).await;
+    let held = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
+    let told = refusal(&store).await;
+    assert!(told.contains("write lock"), "{told}");
+    held.rollback().await.unwrap();
+    tokio::time::sleep(PROBE_AGE).await;
+    store.ready().await.unwrap();
+}
+
+// rule: base.database-readiness
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_holds_while_the_writer_is_busy() {
+    const BUSY_FOR: Duration = Duration::from_secs(4);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("penstock.db");
+    let store = open(&path).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let busy = {
+        let (store, stop) = (store.clone(), Arc::clone(&stop));
+        tokio::spawn(async move {
+            let mut commits = 0_u32;
+            while !stop.load(Ordering::Acquire) {
+                let mut tx = store.provision_begin("busy").await.unwrap();
+                tx.config_version_raise().await.unwrap();
+                // Holds the lock for most of the time, as a large batch does.
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                tx.commit().await.unwrap();
+                commits += 1;
+            }
+            commits
+        })
+    };
+    let began = Instant::now();
+    while began.elapsed() < BUSY_FOR {
+        let asked = Instant::now();
+        store.ready().await.unwrap();
+        assert!(asked.elapsed() < READINESS);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    stop.store(true, Ordering::Release);
+    let commits = busy.await.unwrap();
+    assert!(commits > 4, "{commits}: the probes delayed the writer");
+}
