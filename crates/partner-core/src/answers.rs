@@ -275,6 +275,7 @@ impl Answers {
 /// # Errors
 /// [`AnswerFault`] where it does not open, or is none.
 pub fn open(sealer: &Sealer, scope: &Scope, kept: &Sealed) -> Result<Answer, AnswerFault> {
+    sealer.can_open(kept).map_err(StoreError::from)?;
     let bytes = sealer.open(&place(scope), kept)?;
     Answer::from_bytes(&bytes).ok_or(AnswerFault::Damaged)
 }

@@ -493,6 +493,8 @@ pub trait Readiness: Send + Sync {
 /// The operator's side: everything `apply` and `key` may read and write in one transaction.
 #[async_trait]
 pub trait ProvisionTx: Unit {
+    /// The fingerprint of the current master key. It stays current until the transaction ends.
+    async fn master_key(&mut self) -> Result<Option<String>, StoreError>;
     /// A pool.
     async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError>;
     /// Inserts or replaces a pool.

@@ -235,6 +235,11 @@ struct Confirmation {
 }
 
 impl Confirmation {
+    fn extend(&self, asked: Duration) {
+        let until = millis(asked.saturating_add(KEY_CONFIRMED_FOR));
+        self.until.store(until, Ordering::Relaxed);
+    }
+
     fn is_over(&self) -> bool {
         millis(self.clock.elapsed()) >= self.until.load(Ordering::Relaxed)
     }
@@ -280,7 +285,8 @@ impl Sealer {
         }
     }
 
-    /// The same for a service: once [`Sealer::confirm`] was called, it seals only for [`KEY_CONFIRMED_FOR`] after each call.
+    /// The same for a service: from [`Sealer::expect_confirmations`] on, it seals only for [`KEY_CONFIRMED_FOR`] after each
+    /// [`Sealer::confirm`].
     #[must_use]
     pub fn requiring_confirmation(mut self, clock: Arc<dyn Clock>) -> Self {
         self.confirmation = Some(Confirmation {
@@ -298,13 +304,19 @@ impl Sealer {
         place.is_some()
     }
 
+    /// Begins to count the time since the last confirmation, as if one had come now.
+    pub fn expect_confirmations(&self) {
+        if let Some(confirmation) = &self.confirmation {
+            confirmation.extend(confirmation.clock.elapsed());
+        }
+    }
+
     /// Does as [`Sealer::use_key`] with the key that the database called current when it was asked, at `asked` by
     /// [`Clock::elapsed`].
     pub fn confirm(&self, fingerprint: Fingerprint, asked: Duration) -> bool {
         let held = self.use_key(fingerprint);
         if let Some(confirmation) = &self.confirmation {
-            let until = millis(asked.saturating_add(KEY_CONFIRMED_FOR));
-            confirmation.until.store(until, Ordering::Relaxed);
+            confirmation.extend(asked);
         }
         held
     }
@@ -348,6 +360,17 @@ impl Sealer {
             BY_FIRST_KEY => Some(self.first),
             BY_NAMED_KEY => rest.first_chunk().map(|bytes| Fingerprint(*bytes)),
             _ => None,
+        }
+    }
+
+    /// Tells apart bytes of a key that is not held from bytes that are damaged.
+    ///
+    /// # Errors
+    /// [`SealRefused::NotHeld`].
+    pub fn can_open(&self, sealed: &Sealed) -> Result<(), SealRefused> {
+        match self.key_of(sealed) {
+            Some(key) if !self.holds(key) => Err(SealRefused::NotHeld),
+            _ => Ok(()),
         }
     }
 
@@ -546,6 +569,13 @@ mod tests {
         let clock = Arc::new(Hand(AtomicU64::new(60_000)));
         let sealer = Sealer::new(&key).requiring_confirmation(clock.clone());
         assert_eq!(sealer.can_seal(), Ok(()));
+        clock.0.store(90_000, Ordering::Relaxed);
+        assert_eq!(sealer.can_seal(), Ok(()), "nobody has asked yet");
+        clock.0.store(50_000, Ordering::Relaxed);
+        sealer.expect_confirmations();
+        clock.0.store(55_000, Ordering::Relaxed);
+        assert_eq!(sealer.can_seal(), Err(SealRefused::Unconfirmed));
+        clock.0.store(60_000, Ordering::Relaxed);
         assert!(sealer.confirm(key.fingerprint(), Duration::from_secs(59)));
         clock.0.store(63_999, Ordering::Relaxed);
         assert_eq!(sealer.can_seal(), Ok(()));

@@ -134,6 +134,7 @@ async fn follow_master_key(
     stop: CancellationToken,
 ) {
     let mut known = None;
+    sealer.expect_confirmations();
     let mut ticks = tokio::time::interval(MASTER_KEY_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

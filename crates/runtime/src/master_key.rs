@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -42,11 +42,40 @@ pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigFault> {
     }
 }
 
-/// Appends a fresh key to the keys of a file.
+/// Appends a fresh key to the `held` keys of a file, whose owner and permissions it keeps.
 ///
 /// # Errors
-/// A fault that names the file, if it cannot be read or written.
-pub fn append(file: &Path, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFault> {
+/// A fault that names the file, if it cannot be read or written, or if another program changes it.
+pub fn append(file: &Path, held: usize, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFault> {
+    let broken = |cause: io::Error| fault(file, &format!("cannot be written ({cause})"));
+    // A link stays one.
+    let file = &std::fs::canonicalize(file).map_err(broken)?;
+    let draft = file.with_file_name(format!("{FILE}.draft"));
+    // Made before the file is read: of two programs at once one gets it.
+    let made = write_new(&draft, b"").map_err(|cause| match cause.kind() {
+        ErrorKind::AlreadyExists => fault(
+            &draft,
+            "exists: another program adds a key now; if none does, remove that file, which an interrupted one has left",
+        ),
+        _ => broken(cause),
+    });
+    made?;
+    let appended = append_by(&draft, file, held, entropy);
+    if appended.is_err() {
+        std::fs::remove_file(&draft).map_err(broken)?;
+    }
+    appended
+}
+
+fn append_by(
+    draft: &Path,
+    file: &Path,
+    held: usize,
+    entropy: &dyn Entropy,
+) -> Result<MasterKey, ConfigFault> {
+    if read(file)?.map_or(0, |keys| keys.len()) != held {
+        return Err(fault(file, "was changed by another program meanwhile"));
+    }
     let written = || -> io::Result<MasterKey> {
         let mut text = Zeroizing::new(std::fs::read_to_string(file)?);
         let mut bytes = Zeroizing::new([0; 32]);
@@ -56,9 +85,14 @@ pub fn append(file: &Path, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFau
         }
         text.push_str(&STANDARD.encode(bytes.as_slice()));
         text.push('\n');
-        let draft = file.with_file_name(format!("{FILE}.draft"));
-        write_new(&draft, text.as_bytes())?;
-        std::fs::rename(&draft, file)?;
+        let about = std::fs::metadata(file)?;
+        let mut new = OpenOptions::new().write(true).open(draft)?;
+        fchown(&new, Some(about.uid()), Some(about.gid()))?;
+        new.set_permissions(about.permissions())?;
+        new.write_all(text.as_bytes())?;
+        new.sync_all()?;
+        std::fs::rename(draft, file)?;
+        File::open(folder_of(file))?.sync_all()?;
         Ok(MasterKey::new(*bytes))
     };
     written().map_err(|cause| fault(file, &format!("cannot be written ({cause})")))
@@ -83,10 +117,7 @@ fn fault(file: &Path, what: &str) -> ConfigFault {
 /// Writes a fresh key completely under another name, then gives it its own: two programs may
 /// start at once, and neither may see half a key or replace the other's.
 fn write(file: &Path, entropy: &dyn Entropy) -> io::Result<()> {
-    let folder = match file.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(file);
     std::fs::create_dir_all(folder)?;
     let mut random = Zeroizing::new([0; 40]);
     entropy.fill(random.as_mut_slice());
@@ -100,6 +131,13 @@ fn write(file: &Path, entropy: &dyn Entropy) -> io::Result<()> {
         linked => linked.and(removed)?,
     }
     File::open(folder)?.sync_all()
+}
+
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
 }
 
 fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -88,6 +88,8 @@ pub struct Foundation {
     pub config: Arc<Config>,
     /// The store.
     pub store: Arc<dyn Store>,
+    /// Where the master keys are kept; `None` if the configuration gives them.
+    pub key_file: Option<PathBuf>,
     /// Seals what is encrypted at rest.
     pub sealer: Arc<Sealer>,
     /// Signs embed tokens.
@@ -108,6 +110,10 @@ impl Foundation {
     /// [`OpenFault`].
     pub async fn open(mut config: Config, ports: Ports) -> Result<Self, OpenFault> {
         let keys = KeySource::of(&mut config)?;
+        let key_file = match &keys {
+            KeySource::Given(_) => None,
+            KeySource::Beside(file) => Some(file.clone()),
+        };
         let store = store::open(&config, &ports).await?;
         let (sealer, derived) = match keys.unlock(&*store, &*ports.entropy).await {
             Ok(unlocked) => unlocked,
@@ -119,6 +125,7 @@ impl Foundation {
         Ok(Self {
             config: Arc::new(config),
             store,
+            key_file,
             sealer: Arc::new(sealer.requiring_confirmation(Arc::clone(&ports.clock))),
             embed_tokens: TokenKey::new(&derived),
             derived: Arc::new(derived),

@@ -69,11 +69,18 @@ pub async fn older_keys_are_retired_only_by_who_made_the_current_one(store: impl
     let [first, second, third] = ["01", "02", "03"].map(|pair| pair.repeat(8));
     ports.provision.master_key_check(&first).await.unwrap();
     let store = &*ports.master_keys;
-    let [second, third] = [second, third].map(|text| Fingerprint::parse(&text).unwrap());
+    let [first, second, third] =
+        [first, second, third].map(|text| Fingerprint::parse(&text).unwrap());
     let derived = Sealed(vec![1]);
-    for (key, won) in [(second, Cas::Won), (third, Cas::Won), (second, Cas::Lost)] {
-        let promoted = store.master_key_promote(key, &derived).await.unwrap();
-        assert_eq!(promoted, won);
+    for (current, new, won) in [
+        (second, third, Cas::Lost),
+        (first, second, Cas::Won),
+        (first, third, Cas::Lost),
+        (second, third, Cas::Won),
+        (third, second, Cas::Lost),
+    ] {
+        let promoted = store.master_key_promote(current, new, &derived).await;
+        assert_eq!(promoted.unwrap(), won);
     }
     assert_eq!(store.master_keys_retire(second).await.unwrap(), Cas::Lost);
     let states = async || {

@@ -30,11 +30,13 @@ impl MasterKeyStore for PostgresStore {
 
     async fn master_key_promote(
         &self,
+        current: Fingerprint,
         fingerprint: Fingerprint,
         derived: &Sealed,
     ) -> Result<Cas, StoreError> {
         let mut tx = PgTx::begin(self, "master_key_promote").await?;
-        let outcome = promote(tx.conn(), &fingerprint.to_string(), derived).await?;
+        let names = [current, fingerprint].map(|name| name.to_string());
+        let outcome = promote(tx.conn(), &names, derived).await?;
         tx.finish().await?;
         Ok(outcome)
     }
@@ -106,10 +108,17 @@ impl MasterKeyStore for PostgresStore {
     }
 }
 
-/// Nothing if the key is known already.
-async fn promote(conn: &mut Conn, fingerprint: &str, derived: &Sealed) -> Result<Cas, StoreError> {
+/// Nothing if another key is current, or the new one is known already.
+async fn promote(
+    conn: &mut Conn,
+    [current, fingerprint]: &[String; 2],
+    derived: &Sealed,
+) -> Result<Cas, StoreError> {
     // Taken first, so that two rotations come one after the other.
     config::hold(conn).await?;
+    if config::fingerprint_kept(conn).await?.as_deref() != Some(current) {
+        return Ok(Cas::Lost);
+    }
     let version = config::draw(conn).await?;
     config::put(conn, version).await?;
     let known: i64 = sqlx::query_scalar("SELECT count(*) FROM master_keys WHERE fingerprint = $1")

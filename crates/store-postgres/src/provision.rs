@@ -13,10 +13,14 @@ use partner_core::ports::ProvisionTx;
 use partner_core::{Partner, PartnerId, Tenant};
 
 use crate::tx::PgTx;
-use crate::{deposit_claims, endpoints, gate, keys, partners, pools};
+use crate::{config, deposit_claims, endpoints, gate, keys, partners, pools};
 
 #[async_trait]
 impl ProvisionTx for PgTx {
+    async fn master_key(&mut self) -> Result<Option<String>, StoreError> {
+        config::fingerprint_kept(self.conn()).await
+    }
+
     async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError> {
         pools::find(self.conn(), mode, id).await
     }

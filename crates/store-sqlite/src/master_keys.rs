@@ -30,11 +30,13 @@ impl MasterKeyStore for SqliteStore {
 
     async fn master_key_promote(
         &self,
+        current: Fingerprint,
         fingerprint: Fingerprint,
         derived: &Sealed,
     ) -> Result<Cas, StoreError> {
         let mut tx = SqliteTx::begin(self, "master_key_promote").await?;
-        let outcome = promote(tx.conn(), &fingerprint.to_string(), derived).await?;
+        let names = [current, fingerprint].map(|name| name.to_string());
+        let outcome = promote(tx.conn(), &names, derived).await?;
         tx.finish().await?;
         Ok(outcome)
     }
@@ -113,14 +115,17 @@ impl MasterKeyStore for SqliteStore {
     }
 }
 
-/// Nothing if the key is known already.
+/// Nothing if another key is current, or the new one is known already.
 async fn promote(
     conn: &mut SqliteConnection,
-    fingerprint: &str,
+    [current, fingerprint]: &[String; 2],
     derived: &Sealed,
 ) -> Result<Cas, StoreError> {
     // Taken first, so that two rotations come one after the other.
     config::raise(conn).await?;
+    if config::fingerprint_kept(conn).await?.as_deref() != Some(current) {
+        return Ok(Cas::Lost);
+    }
     let known: i64 = sqlx::query_scalar("SELECT count(*) FROM master_keys WHERE fingerprint = ?1")
         .bind(fingerprint)
         .fetch_one(&mut *conn)

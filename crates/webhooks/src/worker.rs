@@ -212,6 +212,10 @@ impl Worker {
     }
 
     async fn take_on(&mut self, call: Call) -> Result<Duration, StoreError> {
+        // What another process sealed under a newer key does not open here: it is for a worker that has the key.
+        if self.setup.sealer.can_seal().is_err() {
+            return Ok(POLL);
+        }
         if call == Call::Due && !self.backlog {
             let rest = self.next().await?;
             if !rest.is_zero() {

@@ -350,6 +350,7 @@ impl Customers {
             column: damage.column(),
             row: format!("{}/{}", who.partner, found.id.ulid()),
         };
+        self.sealer.can_open(&found.person)?;
         found.open(who, &self.sealer).map_err(damaged)
     }
 }

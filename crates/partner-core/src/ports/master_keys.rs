@@ -94,9 +94,11 @@ pub struct ResealedValue {
 pub trait MasterKeyStore: Send + Sync {
     /// Every key that the database knows, in the order of their use.
     async fn master_keys(&self) -> Result<Vec<StoredMasterKey>, StoreError>;
-    /// Makes a new key the current one and the others older, unless the database knows it already.
+    /// Makes a new key the current one in place of `current`, and that one older, unless another is current or the database knows
+    /// the new one already.
     async fn master_key_promote(
         &self,
+        current: Fingerprint,
         fingerprint: Fingerprint,
         derived: &Sealed,
     ) -> Result<Cas, StoreError>;

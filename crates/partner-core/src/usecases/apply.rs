@@ -8,6 +8,7 @@ use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::changes::{self, Changes};
+use super::master_keys;
 use super::profiles::{Profiles, warning};
 use crate::events::{Endpoint, EndpointId, EndpointSecret, Service, generate_secret, secret_place};
 use crate::gate::GateProfile;
@@ -102,6 +103,7 @@ impl Provisioning {
         loosening: Loosening,
     ) -> Result<Report, ApplyError> {
         let mut tx = self.store.provision_begin("apply").await?;
+        master_keys::follow(&mut *tx, &self.sealer).await?;
         let known = self.lock_partners(&mut *tx, document).await?;
         let profiles = self.profiles(&mut *tx, document).await?;
         self.judge(&mut *tx, document, &profiles).await?;

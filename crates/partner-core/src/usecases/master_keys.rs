@@ -7,7 +7,8 @@ use std::time::Duration;
 use kernel::{Cas, Entropy, StoreError};
 
 use crate::ports::{
-    MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedValue, StoredMasterKey,
+    MasterKeyState, MasterKeyStore, ProvisionTx, ResealedValue, SealedKind, SealedValue,
+    StoredMasterKey,
 };
 use crate::sealing::{DerivedKeys, Fingerprint, KEY_CONFIRMED_FOR, MasterKey, Sealed, Sealer};
 
@@ -42,10 +43,14 @@ impl fmt::Debug for RotateMasterKey {
 pub struct Pass {
     /// Values read.
     pub read: u64,
-    /// Values that were under an older key.
+    /// Values that were under an older key and opened.
     pub older: u64,
-    /// Values that no held key opens.
-    pub broken: u64,
+    /// Values that do not open with the key that they name, which is held.
+    pub damaged: u64,
+    /// Values of keys that are not held.
+    pub locked: u64,
+    /// One of those keys.
+    pub missing: Option<Fingerprint>,
 }
 
 /// Why a rotation stopped.
@@ -60,14 +65,14 @@ pub enum RotateKeyError {
 }
 
 impl RotateMasterKey {
-    /// Makes `new` the key that every process seals with. Running services follow within a second or so; one that does not hold
-    /// it seals nothing from then on. A key that the database knows already stays as it is, so a rotation that was interrupted
-    /// goes on.
+    /// Makes `new` the key that every process seals with, in place of `current`. Running services follow within a second or so;
+    /// one that does not hold it seals nothing from then on.
     ///
     /// # Errors
     /// [`RotateKeyError`].
     pub async fn promote(
         &self,
+        current: Fingerprint,
         new: Fingerprint,
         derived: &DerivedKeys,
     ) -> Result<(), RotateKeyError> {
@@ -76,9 +81,8 @@ impl RotateMasterKey {
             .sealer
             .seal(DERIVED_PLACE, derived.as_bytes(), &*self.entropy)
             .map_err(StoreError::from)?;
-        // A key that is known already was promoted by an earlier call.
-        let _promoted = self.store.master_key_promote(new, &sealed).await?;
-        Ok(())
+        let promoted = self.store.master_key_promote(current, new, &sealed);
+        won(promoted.await?)
     }
 
     /// Reads every sealed value once, in batches, and seals those of older keys again. A value that changes meanwhile is left to
@@ -121,11 +125,16 @@ impl RotateMasterKey {
             if self.sealer.is_current(sealed) {
                 continue;
             }
-            pass.older += 1;
+            if self.sealer.can_open(sealed).is_err() {
+                pass.locked += 1;
+                pass.missing = self.sealer.key_of(sealed);
+                continue;
+            }
             let Ok(plain) = self.sealer.open(&value.place, sealed) else {
-                pass.broken += 1;
+                pass.damaged += 1;
                 continue;
             };
+            pass.older += 1;
             let new = self.sealer.seal(&value.place, &plain, &*self.entropy);
             again.push(ResealedValue {
                 row: value.row.clone(),
@@ -137,16 +146,34 @@ impl RotateMasterKey {
     }
 
     /// Declares that no value needs a key older than `current`. Call it after a pass that found none, and not before
-    /// [`SETTLES_AFTER`] has passed since the promotion.
+    /// [`SETTLES_AFTER`] has passed since the promotion. Make one more pass after it: a commit that a synchronous standby held up
+    /// becomes visible before this one does.
     ///
     /// # Errors
     /// [`RotateKeyError`].
     pub async fn retire(&self, current: Fingerprint) -> Result<(), RotateKeyError> {
-        match self.store.master_keys_retire(current).await? {
-            Cas::Won => Ok(()),
-            Cas::Lost => Err(RotateKeyError::Overtaken),
-        }
+        won(self.store.master_keys_retire(current).await?)
     }
+}
+
+const fn won(outcome: Cas) -> Result<(), RotateKeyError> {
+    match outcome {
+        Cas::Won => Ok(()),
+        Cas::Lost => Err(RotateKeyError::Overtaken),
+    }
+}
+
+/// Seals with the key that is current in this transaction and stays so until it ends.
+///
+/// # Errors
+/// [`StoreError`], also where that key is not held.
+pub(crate) async fn follow(tx: &mut dyn ProvisionTx, sealer: &Sealer) -> Result<(), StoreError> {
+    let current = tx.master_key().await?;
+    let current = current.as_deref().and_then(Fingerprint::parse);
+    if let Some(current) = current {
+        sealer.use_key(current);
+    }
+    Ok(sealer.can_seal()?)
 }
 
 /// Why a process cannot work with the keys that it holds.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::master_keys;
 use crate::events::{EndpointSecret, Service, generate_secret, secret_place};
 use crate::ports::ProvisionStore;
 use crate::races::{LostRace, retry_lost_races};
@@ -118,6 +119,7 @@ impl Rotating {
             mode,
         };
         let mut tx = self.store.provision_begin("webhook_rotate").await?;
+        master_keys::follow(&mut *tx, &self.sealer).await?;
         if tx.partner_lock(&who).await?.is_none() {
             return Err(RotateError::UnknownPartner(who.partner, mode));
         }

@@ -1,13 +1,15 @@
 //! `penstock master-key`: lists, adds and rotates the key that encrypts everything at rest.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use kernel::StoreError;
 use partner_core::ports::{MasterKeyState, StoredMasterKey};
 use partner_core::sealing::Fingerprint;
-use partner_core::usecases::master_keys::{Pass, RotateKeyError, RotateMasterKey, SETTLES_AFTER};
-use runtime::config::Database;
+use partner_core::usecases::master_keys::{
+    MissingKey, Pass, RotateKeyError, RotateMasterKey, SETTLES_AFTER,
+};
 use runtime::master_key;
 use serde::Serialize;
 use tokio::time::Instant;
@@ -50,41 +52,54 @@ pub(crate) async fn run(
 #[derive(Serialize)]
 struct Row {
     fingerprint: String,
-    number: u32,
+    /// Absent from the database.
+    number: Option<u32>,
     state: &'static str,
+    /// Its place among the configured keys, from one.
+    configured_as: Option<usize>,
     configured: bool,
 }
 
-async fn list(installation: &Installation, terminal: &Terminal) -> Result<(), Failure> {
-    let base = &installation.base;
-    let row = |key: StoredMasterKey| Row {
-        fingerprint: key.fingerprint.to_string(),
-        number: key.number,
-        state: match key.state {
-            MasterKeyState::Current => "current",
-            MasterKeyState::Older => "older",
-            MasterKeyState::Retired => "retired",
-        },
-        configured: base.sealer.holds(key.fingerprint),
-    };
-    let rows: Vec<Row> = base
-        .store
-        .master_keys()
-        .await?
-        .into_iter()
-        .map(row)
-        .collect();
-    terminal.answer(&rows, || {
-        let line = |row: &Row| {
-            let configured = if row.configured {
-                "configured"
-            } else {
-                "not configured"
-            };
-            format!("{}  {:<8} {configured}", row.fingerprint, row.state)
+impl Row {
+    fn line(&self) -> String {
+        let configured = match self.configured_as {
+            Some(place) => format!("configured, key {place}"),
+            None => "not configured".to_owned(),
         };
-        rows.iter().map(line).collect::<Vec<_>>().join("\n")
+        format!("{}  {:<8} {configured}", self.fingerprint, self.state)
+    }
+}
+
+async fn list(installation: &Installation, terminal: &Terminal) -> Result<(), Failure> {
+    let held: Vec<Fingerprint> = installation.base.sealer.held().collect();
+    let row = |fingerprint: Fingerprint, number, state| {
+        let place = held.iter().position(|held| *held == fingerprint);
+        Row {
+            fingerprint: fingerprint.to_string(),
+            number,
+            state,
+            configured_as: place.map(|place| place + 1),
+            configured: place.is_some(),
+        }
+    };
+    let known = installation.base.store.master_keys().await?;
+    let known = known
+        .iter()
+        .map(|key| row(key.fingerprint, Some(key.number), state(key.state)));
+    let new = new_keys(installation).await?;
+    let new = new.iter().map(|key| row(*key, None, "new"));
+    let rows: Vec<Row> = known.chain(new).collect();
+    terminal.answer(&rows, || {
+        rows.iter().map(Row::line).collect::<Vec<_>>().join("\n")
     })
+}
+
+const fn state(state: MasterKeyState) -> &'static str {
+    match state {
+        MasterKeyState::Current => "current",
+        MasterKeyState::Older => "older",
+        MasterKeyState::Retired => "retired",
+    }
 }
 
 #[derive(Serialize)]
@@ -95,21 +110,19 @@ struct Added {
 /// Only the file beside an embedded database is ours to write.
 async fn add(installation: &Installation, terminal: &Terminal) -> Result<(), Failure> {
     let base = &installation.base;
-    let file = match &base.config.database {
-        Database::Sqlite(database) => master_key::file_beside(database),
-        Database::Postgres(_) => {
-            return Err(Failure::input(
-                "master-key add: keys of a database server are in PENSTOCK_MASTER_KEY; append a comma and the output of \
+    let Some(file) = &base.key_file else {
+        return Err(Failure::input(
+            "master-key add: the keys are in PENSTOCK_MASTER_KEY; append a comma and the output of \
              `head -c 32 /dev/urandom | base64`, restart the services, then run `penstock master-key rotate`",
-            ));
-        }
+        ));
     };
-    if let [new] = new_keys(installation).await?.as_slice() {
+    if let [new, ..] = new_keys(installation).await?.as_slice() {
         return Err(Failure::Failed(format!(
             "the key {new} was added before; restart the services, then run `penstock master-key rotate`"
         )));
     }
-    let made = master_key::append(&file, &*base.entropy).map_err(|fault| vec![fault])?;
+    let held = base.sealer.held().count();
+    let made = master_key::append(file, held, &*base.entropy).map_err(|fault| vec![fault])?;
     let added = Added {
         fingerprint: made.fingerprint().to_string(),
     };
@@ -126,25 +139,24 @@ async fn add(installation: &Installation, terminal: &Terminal) -> Result<(), Fai
 async fn new_keys(installation: &Installation) -> Result<Vec<Fingerprint>, StoreError> {
     let known = installation.base.store.master_keys().await?;
     let is_new = |key: &Fingerprint| known.iter().all(|known| known.fingerprint != *key);
-    Ok(installation.base.sealer.held().filter(is_new).collect())
+    let new: BTreeSet<Fingerprint> = installation.base.sealer.held().filter(is_new).collect();
+    Ok(new.into_iter().collect())
 }
 
 /// What `rotate` has to do.
 enum Task {
-    /// Make this new key the current one.
-    Promote(Fingerprint),
+    /// Replace the current key by this new one.
+    Promote {
+        current: Fingerprint,
+        new: Fingerprint,
+    },
     /// Finish a rotation to the current key that was interrupted.
-    Resume(Fingerprint),
+    Resume {
+        current: Fingerprint,
+        next: Option<Fingerprint>,
+    },
     /// There is no new key: look for values of older keys all the same.
-    Check(Fingerprint),
-}
-
-impl Task {
-    const fn key(&self) -> Fingerprint {
-        match self {
-            Self::Promote(key) | Self::Resume(key) | Self::Check(key) => *key,
-        }
-    }
+    Check { current: Fingerprint },
 }
 
 #[derive(Serialize)]
@@ -153,6 +165,7 @@ struct Rotated {
     /// `rotated`, `resumed` or `unchanged`.
     outcome: &'static str,
     sealed_again: u64,
+    damaged: u64,
 }
 
 async fn rotate(installation: &Installation, terminal: &Terminal) -> Result<(), Failure> {
@@ -163,102 +176,148 @@ async fn rotate(installation: &Installation, terminal: &Terminal) -> Result<(), 
         entropy: Arc::clone(&base.entropy),
     };
     let task = task(installation).await?;
-    let key = task.key();
-    let sealed_again = match task {
-        Task::Check(_) => seal_everything(&rotation).await?,
-        Task::Promote(_) | Task::Resume(_) => {
-            rotation.promote(key, &base.derived).await?;
-            let sealed_again = seal_while_services_follow(&rotation).await?;
-            rotation.retire(key).await?;
-            sealed_again
+    let mut work = Work::of(&rotation);
+    let (key, outcome) = match task {
+        Task::Promote { current, new } => {
+            rotation.promote(current, new, &base.derived).await?;
+            work.finish(new).await?;
+            (new, "rotated")
+        }
+        Task::Resume { current, .. } => {
+            work.finish(current).await?;
+            (current, "resumed")
+        }
+        Task::Check { current } => {
+            work.seal_everything().await?;
+            (current, "unchanged")
         }
     };
     let rotated = Rotated {
         fingerprint: key.to_string(),
-        outcome: match task {
-            Task::Promote(_) => "rotated",
-            Task::Resume(_) => "resumed",
-            Task::Check(_) => "unchanged",
-        },
-        sealed_again,
+        outcome,
+        sealed_again: work.sealed_again,
+        damaged: work.damaged,
     };
-    terminal.answer(&rotated, || told(&task, sealed_again))
+    terminal.answer(&rotated, || told(&task, &work))
 }
 
-fn told(task: &Task, sealed_again: u64) -> String {
-    let sealed = format!("{sealed_again} values were sealed again, and no value uses an older key");
-    let next = "next: remove the older key from PENSTOCK_MASTER_KEY or from the key file, and restart the services; keep it with \
-                backups that were taken before";
-    match task {
-        Task::Promote(key) => format!("the key {key} is current; {sealed}\n{next}"),
-        Task::Resume(key) => format!(
-            "finished the interrupted rotation to the key {key}; {sealed}\n{next}; a key that was added since is not used yet: \
-             run `penstock master-key rotate` again to rotate to it"
-        ),
-        Task::Check(key) => {
-            format!("no new key is configured, so the key {key} stays current; {sealed}")
+fn told(task: &Task, work: &Work<'_>) -> String {
+    let sealed = format!(
+        "{} values were sealed again, and no value uses an older key",
+        work.sealed_again
+    );
+    let next = "next: remove the older key from PENSTOCK_MASTER_KEY or from the key file (`penstock master-key list` says which it is), and \
+                restart the services; keep it with backups that were taken before";
+    let mut told = match task {
+        Task::Promote { new, .. } => format!("the key {new} is current; {sealed}\n{next}"),
+        Task::Resume { current, .. } => {
+            format!("finished the interrupted rotation to the key {current}; {sealed}\n{next}")
         }
+        Task::Check { current } => {
+            format!("no new key is configured, so the key {current} stays current; {sealed}")
+        }
+    };
+    if let Task::Resume {
+        next: Some(next), ..
+    } = task
+    {
+        told.push_str(&format!(
+            "\nthe key {next} is configured and not used yet: run `penstock master-key rotate` again to rotate to it"
+        ));
     }
+    if work.damaged > 0 {
+        told.push_str(&format!(
+            "\n{} values are damaged: they do not open with the key that they name, and no key helps; `penstock verify` names them",
+            work.damaged
+        ));
+    }
+    told
 }
 
 async fn task(installation: &Installation) -> Result<Task, Failure> {
     let known = installation.base.store.master_keys().await?;
     let new = new_keys(installation).await?;
     let is_current = |key: &&StoredMasterKey| key.state == MasterKeyState::Current;
-    let current = known
-        .iter()
-        .find(is_current)
-        .map(|current| current.fingerprint);
-    let is_interrupted = known.iter().any(|key| key.state == MasterKeyState::Older);
-    match (new.as_slice(), current) {
-        (_, Some(current)) if is_interrupted => Ok(Task::Resume(current)),
-        ([new], _) => Ok(Task::Promote(*new)),
-        ([], Some(current)) if known.len() > 1 => Ok(Task::Check(current)),
-        ([], _) => Err(Failure::input(
+    let Some(current) = known.iter().find(is_current) else {
+        return Err(Failure::Failed(MissingKey::NoCurrent.to_string()));
+    };
+    let current = current.fingerprint;
+    if known.iter().any(|key| key.state == MasterKeyState::Older) {
+        let next = new.first().copied();
+        return Ok(Task::Resume { current, next });
+    }
+    match new.as_slice() {
+        [new] => Ok(Task::Promote { current, new: *new }),
+        [] if known.len() > 1 => Ok(Task::Check { current }),
+        [] => Err(Failure::input(
             "master-key rotate: expected a new key beside the current one; `penstock master-key add` makes one for an \
              embedded database, and PENSTOCK_MASTER_KEY takes several, separated by commas",
         )),
-        _ => Err(Failure::input(
-            "master-key rotate: expected one new key, and several are configured",
-        )),
+        several => {
+            let several: Vec<String> = several.iter().map(Fingerprint::to_string).collect();
+            Err(Failure::input(format!(
+                "master-key rotate: expected one new key; found {}",
+                several.join(", ")
+            )))
+        }
     }
 }
 
-/// Passes, the last of which begins when no process stores a value under an older key any more.
-async fn seal_while_services_follow(rotation: &RotateMasterKey) -> Result<u64, Failure> {
-    let settled = Instant::now() + SETTLES_AFTER;
-    let sealed_before = seal_everything(rotation).await?;
-    {
-        let _progress = Progress::begin("waiting until every service has heard of the new key");
-        tokio::time::sleep_until(settled).await;
-    }
-    Ok(sealed_before + seal_everything(rotation).await?)
+/// What was sealed again so far.
+struct Work<'r> {
+    rotation: &'r RotateMasterKey,
+    sealed_again: u64,
+    damaged: u64,
 }
 
-/// Passes until one finds no older value; returns how many values were sealed again.
-async fn seal_everything(rotation: &RotateMasterKey) -> Result<u64, Failure> {
-    let progress = Progress::begin("sealing");
-    let told =
-        |pass: Pass| progress.say(format!("{} values read, {} older", pass.read, pass.older));
-    let mut sealed_again = 0;
-    for _ in 0..MOST_PASSES {
-        let pass = rotation.pass(&told).await?;
-        if pass.broken > 0 {
-            return Err(Failure::Failed(format!(
-                "{} values do not open with any configured key; `penstock verify` names them. Add the older key that sealed them \
-                 to PENSTOCK_MASTER_KEY or the key file, then run `penstock master-key rotate` again",
-                pass.broken
-            )));
+impl<'r> Work<'r> {
+    const fn of(rotation: &'r RotateMasterKey) -> Self {
+        Self {
+            rotation,
+            sealed_again: 0,
+            damaged: 0,
         }
-        if pass.older == 0 {
-            return Ok(sealed_again);
-        }
-        sealed_again += pass.older;
     }
-    Err(Failure::Failed(format!(
-        "values under an older key appeared during {MOST_PASSES} passes: a program of a version without key rotation runs. Stop it, \
-         then run `penstock master-key rotate` again"
-    )))
+
+    /// Seals everything with the current key, and declares the older ones unused once no process stores a value under them.
+    async fn finish(&mut self, current: Fingerprint) -> Result<(), Failure> {
+        let settled = Instant::now() + SETTLES_AFTER;
+        self.seal_everything().await?;
+        {
+            let _progress = Progress::begin("waiting until every service has heard of the new key");
+            tokio::time::sleep_until(settled).await;
+        }
+        self.seal_everything().await?;
+        self.rotation.retire(current).await?;
+        // A commit that a synchronous standby held up became visible before this one did.
+        self.seal_everything().await
+    }
+
+    /// Passes until one finds no older value.
+    async fn seal_everything(&mut self) -> Result<(), Failure> {
+        let progress = Progress::begin("sealing");
+        let told =
+            |pass: Pass| progress.say(format!("{} values read, {} older", pass.read, pass.older));
+        for _ in 0..MOST_PASSES {
+            let pass = self.rotation.pass(&told).await?;
+            if let Some(missing) = pass.missing {
+                return Err(Failure::Failed(format!(
+                    "{} values need a key that is not configured, such as the one with fingerprint {missing}; `penstock verify` names \
+                     them. Add it to PENSTOCK_MASTER_KEY or the key file, then run `penstock master-key rotate` again",
+                    pass.locked
+                )));
+            }
+            self.sealed_again += pass.older;
+            self.damaged = pass.damaged;
+            if pass.older == 0 {
+                return Ok(());
+            }
+        }
+        Err(Failure::Failed(format!(
+            "values under an older key appeared during {MOST_PASSES} passes: a program of a version without key rotation runs. Stop \
+             it, then run `penstock master-key rotate` again"
+        )))
+    }
 }
 
 impl From<RotateKeyError> for Failure {

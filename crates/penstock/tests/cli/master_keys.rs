@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
+use kernel::StoreError;
 use partner_core::ports::{ResealedValue, SealedKind};
+use partner_core::usecases::apply::ApplyError;
 use runtime::Foundation;
 use serde_json::Value;
 
@@ -180,7 +182,9 @@ fn known(installation: &Installation, keys: &str) -> Vec<String> {
     );
     let listed = listed.json();
     let rows = listed.as_array().unwrap().iter();
-    rows.map(|row| row["fingerprint"].as_str().unwrap().to_owned())
+    let known = rows.filter(|row| row["state"] != "new");
+    known
+        .map(|row| row["fingerprint"].as_str().unwrap().to_owned())
         .collect()
 }
 
@@ -276,11 +280,117 @@ async fn value_that_appears_under_a_retired_key_is_found_and_sealed_again() {
     assert_eq!(found["figures"]["sealed_with_older_keys"], "1", "{found}");
     let lost = with(&installation, SECOND, &["master-key", "rotate"]);
     assert_eq!(lost.code, 1, "{lost:?}");
-    let remedy = "1 values do not open with any configured key; `penstock verify` names them. Add the older key";
+    let remedy = "1 values need a key that is not configured, such as the one with fingerprint ";
     assert!(lost.err.contains(remedy), "{lost:?}");
     let named = with(&installation, SECOND, &["verify"]);
     assert_eq!(named.code, 1, "{named:?}");
     let done = with(&installation, &both, &["master-key", "rotate"]);
     assert!(done.out.contains("1 values were sealed again"), "{done:?}");
     assert_eq!(with(&installation, SECOND, &["verify"]).code, 0);
+}
+
+// rule: base.master-key-rotation
+#[tokio::test]
+async fn rotation_finishes_beside_a_damaged_value_and_says_so() {
+    let installation = with_one_secret();
+    let both = format!("{KEY},{SECOND},{SECOND}");
+    let base = installation.open_with(KEY).await;
+    let mut page = base
+        .store
+        .sealed_page(SealedKind::Secret, None, 10)
+        .await
+        .unwrap();
+    let value = page.pop().unwrap();
+    let mut damaged = value.sealed.clone().unwrap();
+    *damaged.0.last_mut().unwrap() ^= 1;
+    let damage = ResealedValue {
+        row: value.row,
+        old: value.sealed.unwrap(),
+        new: damaged,
+    };
+    let damage = [damage];
+    let replaced = base.store.sealed_replace(SealedKind::Secret, &damage);
+    assert_eq!(replaced.await.unwrap(), 1);
+    base.store.close().await;
+    let done = with(&installation, &both, &["master-key", "rotate"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let told = "1 values are damaged: they do not open with the key that they name";
+    assert!(done.out.contains(told), "{done:?}");
+    assert_eq!(with(&installation, SECOND, &["verify"]).code, 1);
+}
+
+/// An operator's command that began before a rotation and seals after it.
+// rule: base.master-key-rotation
+#[tokio::test]
+async fn command_that_began_before_a_rotation_seals_with_the_new_key() {
+    let installation = with_one_secret();
+    let both = format!("{KEY},{SECOND}");
+    let [whole, old] = [&both, KEY].map(|keys| installation.open_with(keys));
+    let (whole, old) = (whole.await, old.await);
+    assert_eq!(
+        with(&installation, &both, &["master-key", "rotate"]).code,
+        0
+    );
+    let file = format!(
+        "{POOL}{ACME}[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/hook\"\nsecret = \"whsec_{SECOND}\"\n"
+    );
+    let refused = crate::fixture::apply(&old, &file).await.unwrap_err();
+    assert!(
+        matches!(refused, ApplyError::Store(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    let applied = crate::fixture::apply(&whole, &file).await.unwrap();
+    assert!(!applied.changed.is_empty());
+    for base in [whole, old] {
+        base.store.close().await;
+    }
+    let verified = with(&installation, SECOND, &["verify"]);
+    assert_eq!(verified.code, 0, "{verified:?}");
+}
+
+// rule: base.master-key-rotation, base.master-key-file
+#[test]
+fn keys_are_added_to_the_file_that_is_used_and_by_one_command_at_a_time() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let installation = Installation::in_a_file();
+    let folder = installation.folder.path();
+    assert_eq!(installation.apply(&format!("{POOL}{ACME}"), &[]).code, 0);
+    let given = with(&installation, KEY, &["master-key", "add"]);
+    assert_eq!(given.code, 2, "{given:?}");
+    let (link, file) = (folder.join("master.key"), folder.join("kept.key"));
+    std::fs::rename(&link, &file).unwrap();
+    symlink(&file, &link).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let draft = folder.join("master.key.draft");
+    std::fs::write(&draft, "").unwrap();
+    let busy = installation.run(&["master-key", "add"]);
+    assert_eq!(busy.code, 2, "{busy:?}");
+    assert!(busy.err.contains("master.key.draft exists"), "{busy:?}");
+    std::fs::remove_file(&draft).unwrap();
+    let adding: Vec<_> = (0..4)
+        .map(|_| {
+            installation
+                .program(&["master-key", "add"])
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let added = adding
+        .into_iter()
+        .filter_map(|mut one| one.wait().unwrap().success().then_some(()));
+    assert_eq!(added.count(), 1);
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 2);
+    assert!(
+        std::fs::symlink_metadata(&link)
+            .unwrap()
+            .file_type()
+            .is_symlink()
+    );
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    let listed = installation.run(&["master-key", "list"]);
+    assert!(
+        listed.out.contains("new      configured, key 2"),
+        "{listed:?}"
+    );
 }

@@ -136,8 +136,11 @@ fn promote(variables: &[(&str, &str)]) {
             sealer: Arc::clone(&base.sealer),
             entropy: Arc::clone(&base.entropy),
         };
-        let new = base.sealer.held().last().unwrap();
-        rotation.promote(new, &base.derived).await.unwrap();
+        let held: Vec<_> = base.sealer.held().collect();
+        rotation
+            .promote(held[0], held[1], &base.derived)
+            .await
+            .unwrap();
         base.store.close().await;
     });
 }

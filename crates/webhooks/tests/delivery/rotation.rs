@@ -1,12 +1,15 @@
 //! Changing endpoints and secrets while events flow.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use partner_core::events::{Endpoint, Service};
+use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::webhooks::signing::Message;
+use webhooks::Setup;
 
 use crate::receiver::{Received, Receiver, Reply};
-use crate::world::{NEWER, SECRET, World, millis, secret};
+use crate::world::{NEWER, Running, SECRET, World, millis, secret};
 
 /// Which of the two secrets have signed: the newer, the older.
 pub(crate) fn signed_by(world: &World, arrived: &Received) -> [bool; 2] {
@@ -152,4 +155,29 @@ async fn nothing_is_sent_unsigned() {
     }
     assert_eq!(receiver.connections(), 0);
     worker.stop().await;
+}
+
+/// As in a replica that was not restarted with the new key: its attempts could only fail.
+// rule: base.master-key-rotation
+#[tokio::test]
+async fn worker_without_the_current_master_key_leaves_deliveries_to_others() {
+    let world = World::new(&[40]).await;
+    let receiver = Receiver::start([]).await;
+    let listener = world.listener("acme", &receiver.url()).await;
+    let older = Sealer::new(&MasterKey::new([8; 32]));
+    assert!(!older.use_key(MasterKey::new([7; 32]).fingerprint()));
+    let behind = Running::start(Setup {
+        sealer: Arc::new(older),
+        ..world.setup.clone()
+    });
+    world.emit(&listener, "o", "e1").await;
+    tokio::time::sleep(millis(600)).await;
+    let waiting = world.delivery(&listener, "o").await;
+    assert_eq!(waiting.progress.attempts, 0, "{waiting:?}");
+    let worker = world.start();
+    receiver.wait_for(1).await;
+    let delivered = world.delivered(&listener, "o").await;
+    assert_eq!(delivered[0].progress.attempts, 1, "{delivered:?}");
+    worker.stop().await;
+    behind.stop().await;
 }
