@@ -35,7 +35,7 @@ BEGIN
 
     INSERT INTO ledger_entries (mode, partner_id, id, asset, debit, credit, amount, reason, account_sequence,
         balance_after, reference, trade_id, part, created_at)
-    SELECT 'test', whose, entry, 'EUR', 'partner', 'reserved', 10000000000, 'buy_debit', earlier + 2,
+    SELECT 'test', whose, entry, 'EUR', 'partner', 'reserved', 10000000000, 'buy_debit', a.sequence + earlier + 1,
         a.available - (earlier + 1) * 10000000000, quote::text, trade, 'reserve', moment + 1
     FROM portion JOIN accounts AS a ON a.mode = 'test' AND a.partner_id = whose AND a.asset = 'EUR';
 END
