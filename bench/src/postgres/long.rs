@@ -99,8 +99,8 @@ impl Suite<'_> {
         // What the trades cost.
         filled.credit(VETERAN, FUNDS, "history")?;
         self.fill(self.bench.work(TRADES), 1).await?;
-        let mut filled = self.veteran(filled, FILLED).await?;
-        let mut empty = self.veteran(empty, EMPTY).await?;
+        let mut filled = self.veteran(filled, FILLED, USED_UP).await?;
+        let mut empty = self.veteran(empty, EMPTY, UNUSED).await?;
         let (mut credits, mut pauses, mut polls) =
             (Turns::default(), Turns::default(), Turns::default());
         for turn in self.bench.turns("PostgreSQL: one partner, many trades") {
@@ -115,6 +115,9 @@ impl Suite<'_> {
             }
             credits.push(median(credit_filled), median(credit_empty));
             pauses.push(median(pause_filled), median(pause_empty));
+        }
+        // Afterwards, because what is polled was made today, and a pause has nothing of today before it.
+        for _ in self.bench.turns("PostgreSQL: one partner, polls") {
             let count = self.bench.work(2000);
             polls.push(filled.polls(count).await?, empty.polls(count).await?);
         }
@@ -126,13 +129,19 @@ impl Suite<'_> {
         self.databases.delete(FILLED).await
     }
 
-    async fn veteran(&self, installation: Installation, database: &str) -> Result<Veteran> {
+    async fn veteran(
+        &self,
+        installation: Installation,
+        database: &str,
+        total: &'static str,
+    ) -> Result<Veteran> {
         let service = Service::start(&installation)?;
         let conn = PgConnection::connect(&self.databases.server().url(database)).await?;
         Ok(Veteran {
             installation,
             service,
             conn,
+            total,
         })
     }
 
@@ -176,6 +185,8 @@ struct Veteran {
     installation: Installation,
     service: Service,
     conn: PgConnection,
+    /// The running notional before a pause.
+    total: &'static str,
 }
 
 impl Veteran {
@@ -191,6 +202,7 @@ impl Veteran {
     async fn first_after_a_weekend(&mut self) -> Result<f64> {
         sqlx::query(WEEKEND)
             .bind(partner(VETERAN))
+            .bind(self.total)
             .execute(&mut self.conn)
             .await?;
         let transact = self.service.transacts(1, |_| VETERAN).await?;
@@ -205,7 +217,11 @@ impl Veteran {
     }
 }
 
-/// The total as the last trades before the pause have left it: at the cap of 9,000,000,000 USDT, from three days ago on.
+/// The cap, 9,000,000,000 USDT, in units of 10^-8: a partner with trades may have used it up.
+const USED_UP: &str = "900000000000000000";
+/// A partner without trades has not.
+const UNUSED: &str = "0";
+/// The total as the last trades before the pause have left it, from three days ago on.
 const WEEKEND: &str = "INSERT INTO velocity (mode, partner_id, total, floor)
-     VALUES ('test', $1, '900000000000000000', (extract(epoch FROM now())::bigint - 3 * 86400) * 1000)
+     VALUES ('test', $1, $2, (extract(epoch FROM now())::bigint - 3 * 86400) * 1000)
      ON CONFLICT (mode, partner_id) DO UPDATE SET total = excluded.total, floor = excluded.floor";
