@@ -35,10 +35,10 @@ const HOT: usize = 10;
 /// Load before a fault, and after writes have returned.
 const BEFORE: Duration = Duration::from_secs(2);
 const AFTER: Duration = Duration::from_secs(2);
-/// A long run has about this many faults; this also limits the load of each.
+/// A long run has at most about this many faults: each round goes on for at least its share of the trades.
 const FAULTS: u64 = 100;
 const LONGEST_LOAD: Duration = Duration::from_secs(120);
-/// The whole database is verified after so many faults, and at the end.
+/// `penstock verify` runs after every fourth fault, and at the end.
 const VERIFIED_EVERY: u64 = 4;
 /// A new primary is there within this time, or the pair is at fault.
 const NEW_PRIMARY: Duration = Duration::from_secs(60);

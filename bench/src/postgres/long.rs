@@ -130,7 +130,7 @@ impl Suite<'_> {
             pauses.push(median(pause_filled), pause_empty);
             at_the_cap.push(median(cap_filled), pause_empty);
         }
-        // Afterwards, because what is polled was made today, and a pause has nothing of today before it.
+        // After the pauses: polls need trades of today, and a partner that has paused must have none.
         for _ in self.bench.turns("PostgreSQL: one partner, polls") {
             let count = self.bench.work(2000);
             polls.push(filled.polls(count).await?, empty.polls(count).await?);

@@ -62,8 +62,8 @@ impl ClockWatch {
         }))
     }
 
-    /// Learns that other processes have stored the instant `stored`: whoever stores believes the clock, so this one goes on from
-    /// there. A machine that was suspended has not seen the time pass.
+    /// Continues from the instant `stored` if another process has stored it: that process has accepted the clock. A machine that
+    /// was suspended has not seen the time pass.
     pub fn learn(&self, stored: Timestamp, elapsed: Duration) {
         let mut line = self.lock();
         if stored > line.expected(elapsed) {

@@ -7,8 +7,8 @@ use crate::open::{OpenFault, Runtime};
 
 impl Runtime {
     /// Refuses an engine beside another one that holds reserved trades, unless the operator drains
-    /// that one. No engine at all is none beside another: nothing is asked of anyone. Reserved trades of an earlier
-    /// release, which name no engine, name this one afterwards.
+    /// that one. A service without an engine is not refused, because it asks no engine anything. Reserved trades of an
+    /// earlier release, which name no engine, name this one afterwards.
     ///
     /// # Errors
     /// [`OpenFault`].

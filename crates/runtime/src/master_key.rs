@@ -62,7 +62,8 @@ pub fn append(file: &Path, held: usize, entropy: &dyn Entropy) -> Result<MasterK
     made?;
     let appended = append_by(&draft, file, held, entropy);
     if appended.is_err() {
-        std::fs::remove_file(&draft).map_err(broken)?;
+        // The fault matters more; a draft that stays is named by the next attempt.
+        drop(std::fs::remove_file(&draft));
     }
     appended
 }

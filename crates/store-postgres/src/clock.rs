@@ -52,7 +52,7 @@ impl StoreClock {
             None => instant(server(conn).await?)?,
         };
         let newest = newest(conn).await?;
-        // Somebody has believed the clock since: the jump was that process's own.
+        // Another process has stored a later instant since, so only the process that noted the jump was wrong.
         let jump = noted.jump.filter(|jump| newest < jump.found.millis());
         Ok(Self {
             given,

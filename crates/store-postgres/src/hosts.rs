@@ -192,7 +192,7 @@ impl Hosts {
         let connecting = async {
             let link = options.connect().await?;
             let mut conn = Conn::new(link, timeouts.statement, Arc::clone(alarm));
-            // A statement that takes long is cancelled before its deadline, because it says nothing of the server.
+            // The server cancels a slow statement before our deadline, so that it does not count as a server that is gone.
             let limit = (timeouts.statement.saturating_mul(4) / 5).as_millis();
             let greeting = format!("SET statement_timeout = {limit}; {GREETING}");
             let greeted = conn

@@ -64,7 +64,7 @@ const SETTINGS: [&str; 2] = [
     "SET LOCAL client_min_messages = warning",
     "SET LOCAL statement_timeout = 0",
 ];
-/// Whoever comes after one that waits for a table waits too, so a long reader of it is not waited for.
+/// A migration that waits for a table makes later statements wait behind it, so it does not wait long for a reader.
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// May this program work on the schema? Says what to do if it may not.
