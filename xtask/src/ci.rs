@@ -129,7 +129,7 @@ fn clippy(workspace: &Workspace) -> Result<()> {
     // What crash points do is left out of that build.
     let mut armed = workspace.cargo();
     armed.args(["clippy", "--locked", "--all-targets"]);
-    armed.args(["--package", "failpoints", "--features", "armed"]);
+    armed.args(["--package", "instruments", "--features", "failpoints"]);
     process::run(armed.args(["--", "-D", "warnings"]))
 }
 
@@ -166,15 +166,7 @@ fn unused_dependencies(workspace: &Workspace) -> Result<()> {
     let machete = tools::find_or_install(workspace, &tools::MACHETE)?;
     let mut command = Command::new(machete);
     command.current_dir(workspace.root());
-    process::run(command.args([
-        "bench",
-        "crash",
-        "crates",
-        "model",
-        "tests",
-        "throwaway",
-        "xtask",
-    ]))
+    process::run(command.args(["crates", "tests", "xtask"]))
 }
 
 fn has_advisory_database() -> bool {

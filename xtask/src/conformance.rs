@@ -9,40 +9,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use throwaway::install::Needed;
-
 use crate::ci::LINTING;
 use crate::programs::{self, ARMED, PLAIN, RECEIVER, SHIPPED};
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::{Workspace, sha256};
-use crate::{Result, process};
+use crate::{Result, process, servers};
 
 const BROWSER: &str = "chromium";
-/// What the suites run besides the built programs: the shell of a Mac, a caller over HTTP, and a browser.
-const PROGRAMS: [Needed; 3] = [
-    Needed {
-        program: "zsh",
-        package: "zsh",
-        wanted: "zsh",
-    },
-    Needed {
-        program: "curl",
-        package: "curl",
-        wanted: "curl",
-    },
-    Needed {
-        program: BROWSER,
-        package: BROWSER,
-        wanted: "Chromium 110 or newer",
-    },
-];
+/// Programs that the suites run besides the built ones: the shell of a Mac, a client over HTTP, and a browser.
+const PROGRAMS: [&str; 3] = ["zsh", "curl", BROWSER];
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
-    let requirements = workspace.path("conformance/requirements.txt");
+    let requirements = workspace.path("tests/conformance/requirements.txt");
     if !requirements.is_file() {
         return Err(
-            "conformance/requirements.txt is missing: the suites need their pinned Python packages"
+            "tests/conformance/requirements.txt is missing: the suites need their pinned Python packages"
                 .into(),
         );
     }
@@ -51,8 +33,8 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let python = python_environment(&requirements, &area)?;
     let node = node_environment(workspace, &area)?;
     let prometheus = prometheus::find_or_unpack(&area)?;
-    throwaway::install::install(&PROGRAMS)?;
-    let browser = throwaway::find(BROWSER).ok_or("chromium was not installed")?;
+    servers::install(workspace, &PROGRAMS)?;
+    let browser = process::find(BROWSER).ok_or("chromium was not installed")?;
     // The plain programs last, so that the target folder is left with them.
     let armed = programs::build(workspace, ARMED, &SHIPPED)?;
     let plain = programs::build(workspace, PLAIN, &SHIPPED)?;
@@ -60,7 +42,7 @@ pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let mut command = Command::new(python);
     command
         .current_dir(workspace.root())
-        .args(["-m", "pytest", "conformance", "-q", "-o"])
+        .args(["-m", "pytest", "tests/conformance", "-q", "-o"])
         .arg(prefixed("cache_dir=", &area.join("pytest-cache")))
         .args(extra)
         .env("ARMED_POOLS_SERVICE_BIN", armed.join("pools-service"))
@@ -130,15 +112,15 @@ fn python_environment(requirements: &Path, area: &Path) -> Result<PathBuf> {
 
 /// The locked npm packages, where the suites ask for any; answers their `node_modules`.
 fn node_environment(workspace: &Workspace, area: &Path) -> Result<Option<PathBuf>> {
-    let manifest = workspace.path("conformance/package.json");
+    let manifest = workspace.path("tests/conformance/package.json");
     if !manifest.is_file() {
         return Ok(None);
     }
-    let lock = workspace.path("conformance/package-lock.json");
+    let lock = workspace.path("tests/conformance/package-lock.json");
     if !lock.is_file() {
         return Err(
-            "conformance/package-lock.json is missing: run `npm install --package-lock-only` \
-                    in conformance/ and commit it"
+            "tests/conformance/package-lock.json is missing: run `npm install --package-lock-only` \
+                    in tests/conformance/ and commit it"
                 .into(),
         );
     }
@@ -215,7 +197,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("conformance/requirements.txt is missing")
+                .contains("tests/conformance/requirements.txt is missing")
         );
     }
 
@@ -224,8 +206,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let workspace = Workspace::at(root.path());
         assert_eq!(node_environment(&workspace, root.path()).unwrap(), None);
-        std::fs::create_dir(root.path().join("conformance")).unwrap();
-        std::fs::write(root.path().join("conformance/package.json"), "{}").unwrap();
+        std::fs::create_dir_all(root.path().join("tests/conformance")).unwrap();
+        std::fs::write(root.path().join("tests/conformance/package.json"), "{}").unwrap();
         let error = node_environment(&workspace, root.path()).unwrap_err();
         assert!(error.to_string().contains("package-lock.json is missing"));
     }

@@ -40,7 +40,7 @@ usage: cargo xtask <task>
   ci                     everything CI runs, stopping at the first failure
   test [args]            all Rust suites; args go to `cargo test`
   pooler [args]          the Postgres store's suite through a PgBouncer, 1.21 or newer; args go to `cargo test`
-  conformance [args]     the suites in other languages under conformance/; args go to pytest
+  conformance [args]     the suites in other languages under tests/conformance/; args go to pytest
   crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
   failover [args]        a real failover: Patroni's primary killed, frozen, cut off and switched over; --short, or --trades N
   model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
@@ -124,12 +124,12 @@ fn bench(workspace: &Workspace, rest: &[String]) -> Result<()> {
     let mut command: Command = workspace.cargo();
     command
         .args([
-            "run",
-            "--profile",
             "bench",
             "--locked",
             "--package",
-            "bench",
+            "acceptance",
+            "--bench",
+            "benchmarks",
             "--",
         ])
         .args(rest);

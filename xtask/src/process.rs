@@ -1,6 +1,7 @@
 //! Starting other programs, so that a failure always names the call that failed.
 
 use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
 use crate::Result;
@@ -41,6 +42,13 @@ pub(crate) fn stream(command: &mut Command, mut look: impl FnMut(&str)) -> Resul
         }
     }
     Ok(child.wait()?)
+}
+
+/// The file of a program on `PATH`.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut files = std::env::split_paths(&path).map(|folder| folder.join(program));
+    files.find(|file| file.is_file())
 }
 
 /// Whether a program can be started at all; `--version` is the one call every tool answers.

@@ -3,7 +3,7 @@
 use std::ops::AddAssign;
 use std::process::ExitStatus;
 
-use crate::servers::Servers;
+use crate::servers::{self, Pooler};
 use crate::summary::Counts;
 use crate::workspace::Workspace;
 use crate::{Result, process};
@@ -42,23 +42,22 @@ impl AddAssign for Outcome {
 const STORE: &str = "PENSTOCK_TEST_STORE";
 /// The suites that can: packages, and their tests.
 const ON_EITHER: [(&str, &str); 3] = [
-    ("acceptance", "acceptance"),
+    ("acceptance", "api"),
     ("acceptance", "hostile"),
     ("penstock", "cli"),
 ];
 
 /// All suites; those that can stand on either store, on the embedded one and again on the one on a server.
 pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
-    let servers = Servers::for_tests()?;
     if std::env::var_os(STORE).is_some() {
-        let (counts, status) = tests(workspace, &servers, None, extra)?;
+        let (counts, status) = tests(workspace, Pooler::Without, None, extra)?;
         return Ok(Outcome::of(counts, status));
     }
-    let (mut counts, mut status) = tests(workspace, &servers, Some("sqlite"), extra)?;
+    let (mut counts, mut status) = tests(workspace, Pooler::Without, Some("sqlite"), extra)?;
     let again = on_either(extra);
     if !again.is_empty() {
         let again = [&again, extra].concat();
-        let (served, ended) = tests(workspace, &servers, Some("postgres"), &again)?;
+        let (served, ended) = tests(workspace, Pooler::Without, Some("postgres"), &again)?;
         println!("with the embedded store: {counts}; with the one on a server: {served}");
         counts += served;
         if status.success() {
@@ -75,25 +74,24 @@ pub(crate) fn rust(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
 pub(crate) fn pooler(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
     let store = ["--package", "store-postgres", "--test", "postgres"];
     let store = store.map(str::to_owned);
-    let servers = Servers::with_pooler()?;
-    let (counts, status) = tests(workspace, &servers, None, &[&store, extra].concat())?;
+    let (counts, status) = tests(workspace, Pooler::With, None, &[&store, extra].concat())?;
     Ok(Outcome::of(counts, status))
 }
 
 fn tests(
     workspace: &Workspace,
-    servers: &Servers,
+    pooler: Pooler,
     store: Option<&str>,
     extra: &[String],
 ) -> Result<(Counts, ExitStatus)> {
     let mut command = workspace.cargo();
     command.args(["test", "--locked", "--no-fail-fast"]);
-    servers.tell(&mut command);
     command.envs(store.map(|store| (STORE, store)));
     if chosen_packages(extra).is_empty() {
         command.arg("--workspace");
     }
     command.args(extra);
+    let mut command = servers::beside(workspace, pooler, &command)?;
     let mut counts = Counts::default();
     let status = process::stream(&mut command, |line| {
         if let Some(found) = Counts::of_libtest(line) {
@@ -107,7 +105,7 @@ fn tests(
 pub(crate) fn model(workspace: &Workspace, rest: &[String]) -> Result<()> {
     let mut command = workspace.cargo();
     command.args(["run", "--quiet", "--locked", "--profile", "model"]);
-    process::run(command.args(["--package", "model", "--"]).args(rest))
+    process::run(command.args(["--package", "model-check", "--"]).args(rest))
 }
 
 /// The flags for a second run: of what is to run, the tests that can stand on either store. None, where the caller has
@@ -181,11 +179,8 @@ mod tests {
     #[test]
     fn what_can_stand_on_either_store_runs_again() {
         let again = |text| on_either(&words(text)).join(" ");
-        assert_eq!(
-            again("money"),
-            "--test acceptance --test hostile --test cli"
-        );
-        assert_eq!(again("-p acceptance"), "--test acceptance --test hostile");
+        assert_eq!(again("money"), "--test api --test hostile --test cli");
+        assert_eq!(again("-p acceptance"), "--test api --test hostile");
         assert_eq!(again("-p kernel"), "");
         assert_eq!(again("-p acceptance --test hostile"), "");
         assert_eq!(again("-p penstock -- --test-threads 1"), "--test cli");

@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn other_lines_are_not_pytest_results() {
         assert_eq!(
-            Counts::of_pytest("conformance/test_a.py ....  [100%]"),
+            Counts::of_pytest("tests/conformance/test_a.py ....  [100%]"),
             None
         );
         assert_eq!(Counts::of_pytest("4 apples in 3s"), None);

@@ -87,23 +87,23 @@ const BATCHES: Lane = Lane {
 };
 const TENANCY: Lane = Lane {
     name: "tenancy",
-    program: Program::Tests("acceptance", &["tenancy::"]),
+    program: Program::Tests("api", &["tenancy::"]),
 };
 const LOGS: Lane = Lane {
     name: "logs",
-    program: Program::Tests("acceptance", &["logs::"]),
+    program: Program::Tests("api", &["logs::"]),
 };
 const LISTS: Lane = Lane {
     name: "lists",
-    program: Program::Tests("acceptance", &["trades::"]),
+    program: Program::Tests("api", &["trades::"]),
 };
 const KEYS: Lane = Lane {
     name: "keys",
-    program: Program::Tests("acceptance", &["transact_idempotency::"]),
+    program: Program::Tests("api", &["transact_idempotency::"]),
 };
 const LOCK_HELD: Lane = Lane {
     name: "lock held",
-    program: Program::Tests("acceptance", &["interleavings::transact_behind_a_lock"]),
+    program: Program::Tests("api", &["interleavings::transact_behind_a_lock"]),
 };
 const SIGNING: Lane = Lane {
     name: "signing",
@@ -125,7 +125,7 @@ const DOMAIN: Lane = Lane {
 };
 const ACCEPTANCE: Lane = Lane {
     name: "acceptance",
-    program: Program::Tests("acceptance", &[]),
+    program: Program::Tests("api", &[]),
 };
 const WEBHOOKS: Lane = Lane {
     name: "webhooks",
@@ -240,7 +240,7 @@ fn model(workspace: &Workspace, task: &str) -> Command {
     let mut command = workspace.cargo();
     command
         .args([task, "--quiet", "--locked", "--profile", "model"])
-        .args(["-p", "model", "--features", FEATURE]);
+        .args(["-p", "model-check", "--features", FEATURE]);
     command
 }
 

@@ -31,20 +31,13 @@ use Imports::{Anything, Only};
 use table::TABLE;
 
 /// Crates that exist for tests: no crate may need them to be built.
-const FOR_TESTS_ONLY: &[&str] = &[
-    "acceptance",
-    "bench",
-    "crash",
-    "model",
-    "scratch",
-    "store-contract",
-];
+const FOR_TESTS_ONLY: &[&str] = &["acceptance", "crash", "model-check", "test-support"];
 
-/// External crates that only the named crates may use, so that each technology has one home. `acceptance`, `bench` and `crash` may use all.
+/// External crates that only the named crates may use, so that each technology has one home. `acceptance` and `crash` may use all.
 const OWNED: &[(&str, &[&str], &str)] = &[
     (
         "sqlx",
-        &["scratch", "store-postgres", "store-sqlite"],
+        &["store-postgres", "store-sqlite", "test-support"],
         "SQL belongs to the stores, and to what makes databases for their tests",
     ),
     ("redis", &["coordination"], "Redis belongs to coordination"),
@@ -91,7 +84,7 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "fail",
-        &["failpoints"],
+        &["instruments"],
         "crash points are named in one place",
     ),
     (
@@ -121,7 +114,7 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "clap",
-        &["penstock", "service-kit"],
+        &["penstock", "runtime"],
         "arguments are read by the programs",
     ),
     (

@@ -7,7 +7,7 @@ use xtask::Result;
 use xtask::source::product_code;
 use xtask::workspace::Workspace;
 
-const CRATE: &str = "crates/failpoints/src";
+const FOLDER: &str = "crates/instruments/src/failpoint";
 
 /// A file of an adapter: its name, its code, and the same with its strings, which are blanked out of the code.
 struct Adapter {
@@ -22,8 +22,7 @@ fn adapters() -> Result<Vec<Adapter>> {
         file.starts_with("crates/")
             && file.contains("/src/")
             && file.ends_with(".rs")
-            && !file.starts_with("crates/failpoints/")
-            && !file.starts_with("crates/store-contract/")
+            && !file.starts_with(FOLDER)
     });
     product
         .map(|file| {
@@ -40,7 +39,7 @@ fn adapters() -> Result<Vec<Adapter>> {
 fn between(start: &str, end: &str) -> Result<String> {
     let workspace = Workspace::find()?;
     let text = workspace
-        .text(&format!("{CRATE}/step.rs"))?
+        .text(&format!("{FOLDER}/step.rs"))?
         .unwrap_or_default();
     let (_, rest) = text.split_once(start).ok_or(format!("no `{start}`"))?;
     let (part, _) = rest.split_once(end).ok_or(format!("no `{end}`"))?;
@@ -73,7 +72,7 @@ fn commits() -> Result<Vec<(String, String)>> {
 fn words_of(step: &str) -> Vec<String> {
     match step {
         "OtherCommit" => vec!["Step::commit_of(".to_owned()],
-        "AnswerWrite" => vec!["failpoints::torn(".to_owned()],
+        "AnswerWrite" => vec!["instruments::failpoint::torn(".to_owned()],
         _ => vec![format!("(Step::{step},"), format!("(Failpoint::{step},")],
     }
 }
@@ -193,11 +192,11 @@ fn without_debug_assertions_crash_points_do_not_compile() {
             .arg(std::env::temp_dir().join("never-made.rmeta"))
             .args([
                 "--cfg",
-                "feature=\"armed\"",
+                "feature=\"failpoints\"",
                 "-C",
                 &format!("debug-assertions={assertions}"),
             ])
-            .arg(workspace.path(&format!("{CRATE}/lib.rs")));
+            .arg(workspace.path(&format!("{FOLDER}.rs")));
         String::from_utf8(rustc.output().unwrap().stderr).unwrap()
     };
     let refusal = "a profile without debug assertions is not built with them";
@@ -232,10 +231,11 @@ fn no_profile_that_ships_has_debug_assertions() {
     assert!(ships >= 3, "release, dist and bench at least");
 }
 
-/// Programs that can be built with crash points.
-const SERVICES: [&str; 2] = [
+/// The programs that can be built with crash points, and the crate that passes their feature on.
+const ARMABLE: [&str; 3] = [
     "crates/gate-service/Cargo.toml",
     "crates/pools-service/Cargo.toml",
+    "crates/runtime/Cargo.toml",
 ];
 
 #[test]
@@ -251,7 +251,7 @@ fn no_default_arms_crash_points() {
             .map(toml::Value::to_string)
             .unwrap_or_default();
         assert!(!text.contains("default"), "{file}: {text}");
-        let arms = text.contains("failpoints/armed");
-        assert!(!arms || SERVICES.contains(&&*file), "{file}");
+        let arms = text.contains("/failpoints");
+        assert!(!arms || ARMABLE.contains(&&*file), "{file}");
     }
 }

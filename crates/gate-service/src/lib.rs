@@ -23,9 +23,9 @@ use partner_core::origin::Origin;
 use partner_core::usecases::deliveries::Delivered;
 use runtime::Runtime;
 use runtime::config::GateThrottle;
-use service_kit::Bound;
+use runtime::service::Bound;
 
-pub use service_kit::{Listening, StartFault};
+pub use runtime::service::{Listening, StartFault};
 
 const LISTEN: &str = "PENSTOCK_GATE_LISTEN";
 

@@ -17,7 +17,7 @@ use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
 use axum::response::{IntoResponse, Response};
-use failpoints::Handler;
+use instruments::failpoint::Handler;
 use kernel::{Clock, Mode};
 use partner_core::key::KeyKind;
 use partner_core::ports::{Directory, Throttle};

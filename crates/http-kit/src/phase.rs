@@ -238,7 +238,7 @@ impl Watched {
     /// Where a crash test asks for it, part of an answer goes out, and the connection or the
     /// process ends there.
     fn torn(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Option<io::Error> {
-        let torn = failpoints::torn(slices.iter().map(|slice| slice.len()).sum())?;
+        let torn = instruments::failpoint::torn(slices.iter().map(|slice| slice.len()).sum())?;
         let bytes = slices.iter().flat_map(|slice| slice.iter().copied());
         let part: Vec<u8> = bytes.take(torn.bytes).collect();
         let _ = Pin::new(&mut self.stream).poll_write(cx, &part);

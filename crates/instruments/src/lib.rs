@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 mod book;
 pub mod directory;
+pub mod failpoint;
 pub mod far_end;
 pub mod faults;
 pub mod http;

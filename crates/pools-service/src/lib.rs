@@ -14,9 +14,9 @@ use pools_core::usecases::reject::Rejecting;
 use pools_core::usecases::transact::Transacting;
 use pools_http::{Parts, Setup};
 use runtime::Runtime;
-use service_kit::Bound;
+use runtime::service::Bound;
 
-pub use service_kit::{Listening, StartFault};
+pub use runtime::service::{Listening, StartFault};
 
 /// Binds the service to the address of its configuration, and starts delivering its events.
 ///

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
-use service_kit::{Document, Program};
+use runtime::service::{Document, Program};
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    service_kit::run(&Program {
+    runtime::service::run(&Program {
         name: "pools-service",
         about: "The Penstock liquidity pools API",
         documents: &[

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use instruments::faults::{Violation, violated};
 use instruments::{Stopwatch, far_end, trace};
 use kernel::{Amount, Asset};

@@ -1,7 +1,7 @@
 //! What a program of Penstock runs on: configuration, logs, the adapters behind the cores' ports,
 //! the tasks in the background, and an orderly end.
 //!
-//! No HTTP, so that tests and tools run all of it without a listener.
+//! Only `service` listens: tests and tools run everything else without a listener.
 
 pub mod config;
 pub mod desk;
@@ -9,6 +9,7 @@ pub mod looks;
 pub mod master_key;
 pub mod open;
 pub mod process;
+pub mod service;
 pub mod shutdown;
 pub mod store;
 mod supervise;

@@ -50,7 +50,7 @@ impl Clock for SystemClock {
         reason = "this is the one implementation of the `Clock` port"
     )]
     fn now(&self) -> Timestamp {
-        Timestamp::from_utc(failpoints::by_own_clock(SystemTime::now()).into())
+        Timestamp::from_utc(instruments::failpoint::by_own_clock(SystemTime::now()).into())
     }
 
     /// The kernel's clock that counts the time a machine was suspended and that nobody can set.

@@ -14,10 +14,10 @@ use partner_core::ports::{Directory, LONGEST_CACHED};
 use partner_core::{Access, PartnerId};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
-use store_rows::gate::opt_profile;
-use store_rows::keys::record;
-use store_rows::partners::partner;
-use store_rows::pools::profile_of;
+use store_sql::gate::opt_profile;
+use store_sql::keys::record;
+use store_sql::partners::partner;
+use store_sql::pools::profile_of;
 
 use crate::books::Held;
 use crate::open::Inner;

@@ -2,12 +2,12 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, Seen, StoreError, Timestamp};
 use partner_core::answers::Kept;
 use partner_core::idempotency::Scope;
 use partner_core::ports::{AnswerReads, AnswerTx};
-use store_rows::answers::kept;
+use store_sql::answers::kept;
 
 use crate::row::Columns;
 use crate::tx::PgTx;

@@ -2,13 +2,13 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
 use gate_core::ports::{CustomerFilter, CustomerTx};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use sqlx::types::Uuid;
-use store_rows::customers::{check_new, customer};
+use store_sql::customers::{check_new, customer};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};

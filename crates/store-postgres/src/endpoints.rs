@@ -7,7 +7,7 @@ use kernel::{Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service};
 use partner_core::{PartnerId, Tenant};
 use sqlx::types::Uuid;
-use store_rows::endpoints::{check_mode, secret};
+use store_sql::endpoints::{check_mode, secret};
 
 use crate::errors;
 use crate::row::{Columns, key};

@@ -13,7 +13,7 @@ use pools_core::trade::Trade;
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 
-use store_rows::deposits::network;
+use store_sql::deposits::network;
 
 use crate::conn::Conn;
 use crate::pool::Tx;

@@ -9,7 +9,7 @@ use pools_core::engine::EngineName;
 use pools_core::ports::{Figures, TradesStanding};
 use pools_core::trade::TradeStatus;
 
-use store_rows::trades::held;
+use store_sql::trades::held;
 
 use crate::row::Columns;
 use crate::tx::PgTx;

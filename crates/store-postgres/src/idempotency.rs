@@ -1,14 +1,14 @@
 //! Idempotency records and stored answers: found by their scope, swept by their expiry. The batch queue writes the former.
 
 use crate::conn::Conn;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::{StoreError, Timestamp};
 use partner_core::events::Service;
 use partner_core::ports::{KeySweep, KeysSwept};
 
 use crate::errors;
 
-pub(crate) use store_rows::idempotency::opt_answered;
+pub(crate) use store_sql::idempotency::opt_answered;
 
 /// The statements of a sweep over one table. It goes along the instants at which records were made, a bounded number of records at a
 /// time, because what expires is not in the order of any index: settings change.

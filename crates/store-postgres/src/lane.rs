@@ -12,7 +12,7 @@ pub(crate) mod write;
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::PartnerId;

@@ -2,7 +2,7 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::{Asset, Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::commitment::{Amounts, Range, Recount};
@@ -13,7 +13,7 @@ use crate::row::{Columns, key};
 use crate::tx::PgTx;
 use crate::{commitments, deposits, errors};
 
-pub(crate) use store_rows::ledger::{account_of, entry_of};
+pub(crate) use store_sql::ledger::{account_of, entry_of};
 
 pub(crate) async fn account(
     conn: &mut Conn,

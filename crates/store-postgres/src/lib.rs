@@ -61,4 +61,4 @@ mod verify;
 
 pub use hosts::{Timeouts, UnreadUrl};
 pub use open::{LANE_COUNT, Options, PostgresStore};
-pub use store_rows::schema::Migrated;
+pub use store_sql::schema::Migrated;

@@ -7,7 +7,7 @@ use partner_core::ports::{
     MasterKeyStore, ResealedValue, SealedKind, SealedRow, SealedValue, StoredMasterKey,
 };
 use partner_core::sealing::{Fingerprint, Sealed};
-use store_rows::master_keys::{master_key, sealed_value};
+use store_sql::master_keys::{master_key, sealed_value};
 
 use crate::row::Columns;
 use crate::tx::PgTx;

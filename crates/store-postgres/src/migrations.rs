@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
-use store_rows::schema::{self, Applied, Migrated, Standing};
+use store_sql::schema::{self, Applied, Migrated, Standing};
 
 /// Version, description and text. sqlx stores the description and checks the text's checksum.
 const FILES: [(i64, &str, &str); 20] = [

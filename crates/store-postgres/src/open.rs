@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
-use store_rows::schema::Migrated;
+use store_sql::schema::Migrated;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 

@@ -3,7 +3,7 @@
 use crate::conn::Conn;
 use kernel::{Mode, StoreError};
 use partner_core::{Partner, PartnerId, Tenant};
-use store_rows::partners::partner;
+use store_sql::partners::partner;
 
 use crate::errors;
 use crate::row::Columns;

@@ -4,7 +4,7 @@ use crate::conn::Conn;
 use kernel::{Mode, StoreError};
 use partner_core::pools::{Pool, PoolId, PoolsProfile};
 use partner_core::{PartnerId, Tenant};
-use store_rows::pools::{allowed_document, networks_document, pool, profile, terms_document};
+use store_sql::pools::{allowed_document, networks_document, pool, profile, terms_document};
 
 use crate::row::Columns;
 use crate::{deposit_claims, errors};

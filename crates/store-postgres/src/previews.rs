@@ -2,13 +2,13 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::ports::PreviewTx;
 use gate_core::preview::{Preview, PreviewId};
 use gate_core::session::SessionId;
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use store_rows::previews::preview;
+use store_sql::previews::preview;
 
 use crate::errors;
 use crate::row::{Columns, key};

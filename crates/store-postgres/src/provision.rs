@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::events::{Endpoint, Service};
 use partner_core::gate::GateProfile;

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{NewQuote, QuoteTx};
 use pools_core::quote::{Fate, Quote, QuoteId};
 use sqlx::types::Uuid;
-use store_rows::quotes::check_new;
+use store_sql::quotes::check_new;
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};
 use crate::tx::PgTx;
 
-pub(crate) use store_rows::quotes::{opt_quote, quote};
+pub(crate) use store_sql::quotes::{opt_quote, quote};
 
 pub(crate) async fn find(
     conn: &mut Conn,

@@ -2,12 +2,12 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::ports::RailTx;
 use gate_core::rail::{Asking, RailId, RailRecord, RailStep};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
-use store_rows::rails::{check_new, id, record};
+use store_sql::rails::{check_new, id, record};
 
 use crate::errors;
 use crate::row::{Columns, json, key, own_key};

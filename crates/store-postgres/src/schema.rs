@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::StoreError;
 use sqlx::{Connection as _, Executor, PgConnection, Postgres};
-use store_rows::schema::{Applied, Migrated, Standing};
+use store_sql::schema::{Applied, Migrated, Standing};
 
 use crate::conn::Conn;
 use crate::errors;

@@ -2,14 +2,14 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step as Failpoint, around};
 use gate_core::ports::{SessionFilter, SessionTx};
 use gate_core::session::{Flow, Session, SessionId, SessionState, Step};
+use instruments::failpoint::{Step as Failpoint, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 use sqlx::types::Uuid;
-use store_rows::sessions::{check_new, session};
+use store_sql::sessions::{check_new, session};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};

@@ -2,12 +2,12 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::ports::SignedQuoteTx;
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use store_rows::signed_quotes::{check_new, quote};
+use store_sql::signed_quotes::{check_new, quote};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};

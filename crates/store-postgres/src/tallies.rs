@@ -2,12 +2,12 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::ports::TallyTx;
 use gate_core::quota::Tally;
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError};
 use partner_core::Tenant;
-use store_rows::tallies::tally;
+use store_sql::tallies::tally;
 
 use crate::errors;
 use crate::row::Columns;

@@ -2,7 +2,7 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step as Failpoint, around};
+use instruments::failpoint::{Step as Failpoint, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{TradeFilter, TradeTx};
@@ -10,7 +10,7 @@ use pools_core::quote::{QuoteId, Side};
 use pools_core::trade::{Lease, Step, Trade, TradeId, TradeStatus};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
-use store_rows::trades::Facts;
+use store_sql::trades::Facts;
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};
@@ -79,7 +79,7 @@ pub(crate) async fn find_by_quote_at(
 }
 
 pub(crate) fn trade(row: &PgRow, mode: Mode) -> Result<Trade, StoreError> {
-    store_rows::trades::trade(&Columns::new("trades", row), mode)
+    store_sql::trades::trade(&Columns::new("trades", row), mode)
 }
 
 /// Where a page of the list begins and ends: below a pair of instant and id, and not before an

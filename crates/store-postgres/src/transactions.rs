@@ -2,13 +2,13 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::ports::{TransactionFilter, TransactionTx};
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use sqlx::types::Uuid;
-use store_rows::transactions::{check_new, transaction};
+use store_sql::transactions::{check_new, transaction};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};

@@ -8,7 +8,7 @@ use kernel::StoreError;
 use partner_core::Tenant;
 use pools_core::ports::{VelocityRange, VelocityTx};
 use pools_core::velocity::{Crossed, Velocity};
-use store_rows::velocity::velocity_of;
+use store_sql::velocity::velocity_of;
 
 use crate::errors;
 use crate::row::Columns;

@@ -2,7 +2,7 @@
 //!
 //! What rows can show by themselves is asked in SQL (`queries.rs`, for the gate `gate.rs` and
 //! `rails.rs`, and `checks.rs` for what the schema forbids). The rest is walked row by row
-//! ([`store_rows::verify`]; `walked.rs`). All of it is read from one snapshot.
+//! ([`store_sql::verify`]; `walked.rs`). All of it is read from one snapshot.
 
 mod checks;
 mod gate;
@@ -16,7 +16,7 @@ use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use sqlx::SqlSafeStr;
-use store_rows::verify::{self, Ask, Look, Snapshot, Statements, Tell};
+use store_sql::verify::{self, Ask, Look, Snapshot, Statements, Tell};
 
 use crate::conn::Conn;
 use crate::open::AUDIT;

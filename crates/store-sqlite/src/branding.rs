@@ -1,13 +1,13 @@
 //! Branding, one row a partner.
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::branding::Branding;
 use gate_core::ports::BrandingTx;
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError};
 use partner_core::Tenant;
 use sqlx::SqliteConnection;
-use store_rows::branding::branding;
+use store_sql::branding::branding;
 
 use crate::errors;
 use crate::row::Columns;

@@ -46,7 +46,7 @@ pub(crate) async fn refundable(
             .bind(offset),
     };
     let row = query.fetch_one(conn).await.map_err(errors::statement)?;
-    store_rows::commitments::amounts(&Columns::new("trades", &row))
+    store_sql::commitments::amounts(&Columns::new("trades", &row))
 }
 
 fn of<'q>(
@@ -144,7 +144,7 @@ pub(crate) async fn recount(
     .fetch_optional(conn)
     .await
     .map_err(errors::statement)?;
-    row.map(|row| store_rows::commitments::recount(&Columns::new("recounts", &row)))
+    row.map(|row| store_sql::commitments::recount(&Columns::new("recounts", &row)))
         .transpose()
 }
 

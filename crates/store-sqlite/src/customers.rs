@@ -1,13 +1,13 @@
 //! Customers: rows in and out, found by their marks.
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
 use gate_core::ports::{CustomerFilter, CustomerTx};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use sqlx::SqliteConnection;
-use store_rows::customers::{check_new, customer};
+use store_sql::customers::{check_new, customer};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};

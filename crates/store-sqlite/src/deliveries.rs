@@ -22,7 +22,7 @@ use partner_core::ports::{
 use partner_core::webhooks::delivery::{Act, Lease, Progress};
 use partner_core::webhooks::fairness::allot;
 use sqlx::SqliteConnection;
-use store_rows::deliveries::{progress, record, standing};
+use store_sql::deliveries::{progress, record, standing};
 
 use crate::row::{Columns, json, key};
 use crate::tx::SqliteTx;

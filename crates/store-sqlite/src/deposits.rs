@@ -5,7 +5,7 @@ use partner_core::Tenant;
 use partner_core::pools::Network;
 use pools_core::ports::Deposit;
 use sqlx::SqliteConnection;
-use store_rows::deposits::deposit;
+use store_sql::deposits::deposit;
 
 use crate::errors;
 use crate::row::{Columns, key};

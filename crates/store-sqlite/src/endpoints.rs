@@ -7,7 +7,7 @@ use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service};
 use partner_core::{PartnerId, Tenant};
 use serde::Serialize;
 use sqlx::SqliteConnection;
-use store_rows::endpoints::{check_mode, secret};
+use store_sql::endpoints::{check_mode, secret};
 
 use crate::errors;
 use crate::row::{Columns, json, key};

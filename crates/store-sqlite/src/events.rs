@@ -1,13 +1,13 @@
 //! Events, and the delivery that goes with one.
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::StoreError;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::ports::{EventReads, EventTx, StoredEvent};
 use sqlx::SqliteConnection;
-use store_rows::events::stored;
+use store_sql::events::stored;
 
 use crate::row::{Columns, key};
 use crate::tx::SqliteTx;

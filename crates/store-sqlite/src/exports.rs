@@ -12,7 +12,7 @@ use pools_core::ports::{Exports, Pages};
 use pools_core::trade::Trade;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Sqlite, SqliteConnection, Transaction};
-use store_rows::deposits::network;
+use store_sql::deposits::network;
 
 use crate::row::{Columns, key};
 use crate::{SqliteStore, errors, ledger, trades};

@@ -12,7 +12,7 @@ use pools_core::engine::EngineName;
 use pools_core::ports::{Figures, TradesStanding};
 use pools_core::trade::TradeStatus;
 use sqlx::SqliteConnection;
-use store_rows::trades::held;
+use store_sql::trades::held;
 
 use crate::row::Columns;
 use crate::tx::SqliteTx;

@@ -7,7 +7,7 @@ use partner_core::Tenant;
 use partner_core::gate::GateProfile;
 use partner_core::origin::Origin;
 use sqlx::SqliteConnection;
-use store_rows::gate::{domains, domains_document, profile};
+use store_sql::gate::{domains, domains_document, profile};
 
 use crate::errors;
 use crate::row::Columns;

@@ -1,7 +1,7 @@
 //! Idempotency records and stored answers: found by their scope, swept by their expiry. The batch queue writes the former.
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::{StoreError, Timestamp};
 use partner_core::events::Service;
 use partner_core::key::KeyUse;
@@ -11,7 +11,7 @@ use sqlx::SqliteConnection;
 use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors, keys, previews};
 
-pub(crate) use store_rows::idempotency::answered;
+pub(crate) use store_sql::idempotency::answered;
 
 #[async_trait]
 impl Housekeeping for SqliteStore {

@@ -6,7 +6,7 @@ use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
 use partner_core::{PartnerId, Tenant};
 use sqlx::SqliteConnection;
-use store_rows::keys::record;
+use store_sql::keys::record;
 
 use crate::errors;
 use crate::row::{Columns, key};

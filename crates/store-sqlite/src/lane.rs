@@ -9,7 +9,7 @@ pub(crate) mod write;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use instruments::store::Transaction as Measured;
 use kernel::planted::{self, planted};
 use kernel::{Mode, StoreError, Timestamp};

@@ -1,7 +1,7 @@
 //! Accounts and entries: rows in and out.
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::{Asset, Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::commitment::{Amounts, Range, Recount};
@@ -13,7 +13,7 @@ use crate::row::{Columns, key};
 use crate::tx::SqliteTx;
 use crate::{commitments, deposits, errors};
 
-pub(crate) use store_rows::ledger::{account_of, entry_of};
+pub(crate) use store_sql::ledger::{account_of, entry_of};
 
 pub(crate) async fn account(
     conn: &mut SqliteConnection,

@@ -54,4 +54,4 @@ mod verify;
 
 pub use files::ForeignFile;
 pub use open::{Options, SqliteStore};
-pub use store_rows::schema::Migrated;
+pub use store_sql::schema::Migrated;

@@ -7,7 +7,7 @@ use partner_core::ports::{
 };
 use partner_core::sealing::{Fingerprint, Sealed};
 use sqlx::SqliteConnection;
-use store_rows::master_keys::{master_key, sealed_value};
+use store_sql::master_keys::{master_key, sealed_value};
 
 use crate::row::Columns;
 use crate::tx::SqliteTx;

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use instruments::store::waiting;
 use kernel::{Clock, StoreError};
 use partner_core::ports::Readiness;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, Sqlite, SqliteConnection, Transaction};
-use store_rows::schema::{Applied, Migrated, Standing};
+use store_sql::schema::{Applied, Migrated, Standing};
 
 use crate::access::Cache;
 use crate::clock::StoreClock;

@@ -3,7 +3,7 @@
 use kernel::{Mode, StoreError};
 use partner_core::{Partner, PartnerId, Tenant};
 use sqlx::SqliteConnection;
-use store_rows::partners::partner;
+use store_sql::partners::partner;
 
 use crate::errors;
 use crate::row::Columns;

@@ -1,20 +1,20 @@
 //! Quotes: rows in and out.
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{NewQuote, QuoteTx};
 use pools_core::quote::{Fate, Quote, QuoteId};
 use serde::Serialize;
 use sqlx::SqliteConnection;
-use store_rows::quotes::check_new;
+use store_sql::quotes::check_new;
 
 use crate::errors;
 use crate::row::{Columns, json, key, own_key};
 use crate::tx::SqliteTx;
 
-pub(crate) use store_rows::quotes::quote;
+pub(crate) use store_sql::quotes::quote;
 
 pub(crate) async fn find(
     conn: &mut SqliteConnection,

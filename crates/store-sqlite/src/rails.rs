@@ -1,13 +1,13 @@
 //! Rail records: rows in and out, and the steps of one record.
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::ports::RailTx;
 use gate_core::rail::{Asking, RailId, RailRecord, RailStep};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use sqlx::SqliteConnection;
-use store_rows::rails::{check_new, id, record};
+use store_sql::rails::{check_new, id, record};
 
 use crate::errors;
 use crate::row::{Columns, json, key, own_key};

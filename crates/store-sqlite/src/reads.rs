@@ -12,7 +12,7 @@ use pools_core::ports::{
 use pools_core::quote::{Fate, Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
 use sqlx::{Row as _, SqliteConnection};
-use store_rows::ledger::funds;
+use store_sql::ledger::funds;
 
 use crate::row::{Columns, own_key};
 use crate::{SqliteStore, errors, idempotency, ledger, quotes, trades};

@@ -6,10 +6,10 @@ use kernel::{Id, IdKind};
 use partner_core::Tenant;
 use sqlx::sqlite::{Sqlite, SqliteRow};
 use sqlx::{Decode, Row as _, Type};
-use store_rows::{Found, Row, Unreadable};
+use store_sql::{Found, Row, Unreadable};
 use ulid::Ulid;
 
-pub(crate) use store_rows::json;
+pub(crate) use store_sql::json;
 
 /// A row of a table. It is read by the methods of every store's rows, which it leads to.
 #[derive(Clone, Copy)]

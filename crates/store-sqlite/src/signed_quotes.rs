@@ -1,13 +1,13 @@
 //! Signed quotes: rows in and out.
 
 use async_trait::async_trait;
-use failpoints::{Step, around};
 use gate_core::ports::SignedQuoteTx;
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
+use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use sqlx::SqliteConnection;
-use store_rows::signed_quotes::{check_new, quote};
+use store_sql::signed_quotes::{check_new, quote};
 
 use crate::errors;
 use crate::row::{Columns, key, own_key};

@@ -1,7 +1,7 @@
 //! Trades: rows in and out, and the steps of one trade.
 
 use async_trait::async_trait;
-use failpoints::{Step as Failpoint, around};
+use instruments::failpoint::{Step as Failpoint, around};
 use kernel::planted::{self, planted};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -10,7 +10,7 @@ use pools_core::quote::{QuoteId, Side};
 use pools_core::trade::{Lease, Step, Trade, TradeId, TradeStatus};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
-use store_rows::trades::Facts;
+use store_sql::trades::Facts;
 
 use crate::errors;
 use crate::row::{Columns, own_key};
@@ -76,7 +76,7 @@ pub(crate) async fn find_by_quote(
 }
 
 pub(crate) fn trade(row: &SqliteRow, mode: Mode) -> Result<Trade, StoreError> {
-    store_rows::trades::trade(&Columns::new("trades", row), mode)
+    store_sql::trades::trade(&Columns::new("trades", row), mode)
 }
 
 /// Where a page of the list begins and ends: below a pair of instant and id, and not before an

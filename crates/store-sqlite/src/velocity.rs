@@ -13,7 +13,7 @@ use crate::errors;
 use crate::row::Columns;
 use crate::tx::SqliteTx;
 
-pub(crate) use store_rows::velocity::velocity_of;
+pub(crate) use store_sql::velocity::velocity_of;
 
 #[async_trait]
 impl VelocityTx for SqliteTx {

@@ -1,7 +1,7 @@
 //! The invariants of the whole database: this store's statements, and how they are run.
 //!
 //! What rows can show by themselves is asked in SQL (`queries.rs`, for the gate `gate.rs` and
-//! `rails.rs`). The rest is walked row by row ([`store_rows::verify`]; `walked.rs`). All of it is
+//! `rails.rs`). The rest is walked row by row ([`store_sql::verify`]; `walked.rs`). All of it is
 //! read from one snapshot.
 
 mod gate;
@@ -15,7 +15,7 @@ use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use sqlx::{Connection as _, SqliteConnection};
-use store_rows::verify::{self, Ask, Look, Snapshot, Statements, Tell};
+use store_sql::verify::{self, Ask, Look, Snapshot, Statements, Tell};
 
 use crate::row::Columns;
 use crate::tx::SqliteTx;

@@ -10,8 +10,8 @@ use partner_core::ports::{Audit as _, ProvisionStore as _};
 use partner_core::sealing::{MasterKey, Sealer};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
-use store_contract::ManualClock;
 use store_sqlite::{Options, SqliteStore};
+use test_support::contract::ManualClock;
 
 async fn open(path: &Path) -> SqliteStore {
     let options = Options {

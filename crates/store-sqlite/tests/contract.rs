@@ -3,5 +3,5 @@
 #[cfg(test)]
 mod fixture;
 
-store_contract::store_contract!(crate::fixture::open);
-store_contract::gate_contract!(crate::fixture::open);
+test_support::store_contract!(crate::fixture::open);
+test_support::gate_contract!(crate::fixture::open);

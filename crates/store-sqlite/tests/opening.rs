@@ -11,8 +11,8 @@ use partner_core::sealing::{MasterKey, Sealer};
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
-use store_contract::{ManualClock, upgrades};
 use store_sqlite::{Options, SqliteStore};
+use test_support::contract::{ManualClock, upgrades};
 
 /// Readiness probes the database again when its last answer is older than half a second.
 const PROBE_AGE: Duration = Duration::from_millis(600);

@@ -10,8 +10,8 @@ use kernel::StoreError;
 use partner_core::ports::{ProvisionStore as _, Readiness as _};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
-use store_contract::ManualClock;
 use store_sqlite::{Options, SqliteStore};
+use test_support::contract::ManualClock;
 use tokio::time::Instant;
 
 /// How soon readiness says that writes are refused.

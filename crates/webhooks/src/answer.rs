@@ -2,7 +2,7 @@
 
 use std::io;
 
-use failpoints::Fault;
+use instruments::failpoint::Fault;
 use instruments::webhooks::Outcome;
 
 use crate::bounded::TooLong;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use instruments::webhooks::Outcome;
 use kernel::planted::{self, planted};
 use kernel::{Clock, Entropy, Mode};

@@ -37,14 +37,14 @@ pub(super) struct Found {
 
 /// Which files may hold annotations.
 pub(super) fn language(file: &str) -> Option<Language> {
-    let cases = ["crates/store-contract/src/", "crash/src/"];
+    let cases = ["tests/support/src/contract/", "tests/crash/src/"];
     if file.ends_with(".rs") && cases.iter().any(|folder| file.starts_with(folder)) {
         return Some(Language::RustCases);
     }
     if file.ends_with(".rs") {
         return Some(Language::Rust);
     }
-    (file.starts_with("conformance/") && file.ends_with(".py")).then_some(Language::Python)
+    (file.starts_with("tests/conformance/") && file.ends_with(".py")).then_some(Language::Python)
 }
 
 pub(super) fn read(text: &str, language: Language) -> Found {
@@ -313,11 +313,17 @@ mod tests {
     fn only_rust_and_the_python_suites_are_read() {
         assert_eq!(language("crates/kernel/src/id.rs"), Some(Language::Rust));
         assert_eq!(
-            language("crates/store-contract/src/quotes.rs"),
+            language("tests/support/src/contract/quotes.rs"),
             Some(Language::RustCases)
         );
-        assert_eq!(language("crash/src/kills.rs"), Some(Language::RustCases));
-        assert_eq!(language("conformance/test_a.py"), Some(Language::Python));
+        assert_eq!(
+            language("tests/crash/src/kills.rs"),
+            Some(Language::RustCases)
+        );
+        assert_eq!(
+            language("tests/conformance/test_a.py"),
+            Some(Language::Python)
+        );
         assert_eq!(language("scripts/a.py"), None);
         assert_eq!(language("README.md"), None);
     }

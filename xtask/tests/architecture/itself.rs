@@ -38,11 +38,11 @@ fn an_import_against_the_direction_fails() {
 #[test]
 fn a_test_crate_is_for_tests_only() {
     assert_eq!(
-        faults_of(&package("store-sqlite", "store-contract", true, false)).len(),
+        faults_of(&package("store-sqlite", "test-support", true, false)).len(),
         1
     );
-    assert!(faults_of(&package("store-sqlite", "store-contract", true, true)).is_empty());
-    assert_eq!(faults_of(&package("runtime", "bench", true, true)).len(), 1);
+    assert!(faults_of(&package("store-sqlite", "test-support", true, true)).is_empty());
+    assert_eq!(faults_of(&package("runtime", "crash", true, true)).len(), 1);
 }
 
 #[test]

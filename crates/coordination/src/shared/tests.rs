@@ -11,7 +11,7 @@ use partner_core::ports::{InFlight as _, Throttle as _};
 use partner_core::throttle::{Counting, Tier, Verdict};
 use partner_core::{PartnerId, Tenant};
 use redis::TlsCertificates;
-use throwaway::Redis as Server;
+use test_support::servers::Redis as Server;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::*;

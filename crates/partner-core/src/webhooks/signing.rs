@@ -222,13 +222,13 @@ mod tests {
         headers: std::collections::BTreeMap<String, String>,
     }
 
-    /// What libraries in other languages verify in `conformance/`.
+    /// What libraries in other languages verify in `tests/conformance/`.
     // rule: webhook.signature, webhook.standard-headers, webhook.overlap
     #[test]
     fn the_signed_delivery_that_others_verify() {
         let text = include_str!(concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../../conformance/signed_delivery.json"
+            "/../../tests/conformance/signed_delivery.json"
         ));
         let signed: Signed = serde_json::from_str(text).unwrap();
         let secrets: Vec<SigningSecret> = signed.secrets.iter().map(|it| secret(it)).collect();

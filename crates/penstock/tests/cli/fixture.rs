@@ -10,9 +10,9 @@ use partner_core::usecases::apply::{ApplyError, Loosening, Provisioning, Report,
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{PartnerId, Tenant};
 use runtime::{Config, Foundation, Ports, Sources};
-use scratch::{Database, StoreKind};
 use serde_json::Value;
 use tempfile::TempDir;
+use test_support::test_database::{Database, StoreKind};
 
 /// The master key of a server's databases.
 pub(crate) const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

@@ -1,6 +1,6 @@
 //! What is particular to a database on a server: who makes it, its key, and where commands stop.
 
-use scratch::Database;
+use test_support::test_database::Database;
 
 use crate::fixture::{ACME, Done, Installation, KEY, POOL, ended};
 
@@ -219,7 +219,7 @@ async fn role_without_its_rights_is_told_where_to_get_them() {
     let database = Database::make().await;
     let mut owner = database.owner().await;
     let right = "REVOKE SELECT ON _sqlx_migrations FROM penstock_operate";
-    scratch::run(&mut owner, right).await;
+    test_support::test_database::run(&mut owner, right).await;
     let url = database.owning();
     let (_, name) = url.rsplit_once('/').unwrap();
     let server = format!("the server at {}, database `{name}`: ", place(&url));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use throwaway::Redis;
+use test_support::servers::Redis;
 
 use crate::far_ends::{Far, name_source};
 use crate::served::{

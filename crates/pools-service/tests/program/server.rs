@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use partner_core::usecases::master_keys::RotateMasterKey;
-use scratch::{Database, run};
+use test_support::test_database::{Database, run};
 
 use crate::served::{
     Served, eventually, file_for_acme, json, open, output, provision, quote, text, transact,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use throwaway::Redis;
+use test_support::servers::Redis;
 
 use crate::served::{Served, eventually, file_for_acme, get, json, output, provision, text};
 

@@ -14,7 +14,7 @@ use pools_core::usecases::poll::Polling;
 use pools_core::usecases::quoting::{Ask, Offer, Quoting};
 use pools_core::usecases::transact::{Transact, TransactError, Transacting};
 use runtime::{Config, Ports, Runtime, Sources};
-use scratch::Database;
+use test_support::test_database::Database;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const PARTNERS: usize = 3;

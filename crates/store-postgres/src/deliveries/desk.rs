@@ -8,7 +8,7 @@ use partner_core::events::{DeliveryId, Service};
 use partner_core::ports::{DeliveryDesk, DeliveryFilter, DeliveryView};
 use partner_core::webhooks::delivery::Act;
 use sqlx::postgres::PgRow;
-use store_rows::deliveries::view;
+use store_sql::deliveries::view;
 
 use super::step::{Step, apply};
 use super::{Stored, stored};

@@ -11,8 +11,8 @@ use pools_core::trade::Trade;
 use pools_core::velocity::{self, Crossed};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
-use store_rows::ledger::{CRYPTO, FIAT, opt_account};
-use store_rows::velocity::opt_velocity;
+use store_sql::ledger::{CRYPTO, FIAT, opt_account};
+use store_sql::velocity::opt_velocity;
 
 use crate::books::Held;
 use crate::open::Inner;

@@ -4,7 +4,7 @@
 
 use kernel::StoreError;
 use sqlx::AssertSqlSafe;
-use store_rows::verify::Tell;
+use store_sql::verify::Tell;
 
 use super::Seen;
 use crate::{errors, schema};

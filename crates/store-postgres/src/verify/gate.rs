@@ -3,7 +3,7 @@
 //! A session's name in events and routes is made once: made while looking for it, it would be made
 //! for each of those.
 
-use store_rows::verify::Asked;
+use store_sql::verify::Asked;
 
 /// The name of each invariant, with the query for the rows that break it.
 pub(super) const INVARIANTS: Asked = &[

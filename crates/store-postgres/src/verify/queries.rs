@@ -1,6 +1,6 @@
 //! Invariants that rows show by themselves. Each query answers one text per breach.
 
-use store_rows::verify::Asked;
+use store_sql::verify::Asked;
 
 /// Rows of each table.
 pub(super) const FIGURES: Asked = &[

@@ -68,7 +68,7 @@ async fn exchanges(batches: usize) -> usize {
     let counting = Counting::before(&database.serving()).await;
     let url = counting.url.clone();
     let store = open_at(database, &url, 1).await;
-    store_contract::throughput::lane(store, 3, 1, batches * 3).await;
+    test_support::contract::throughput::lane(store, 3, 1, batches * 3).await;
     counting.exchanges.load(Ordering::SeqCst)
 }
 

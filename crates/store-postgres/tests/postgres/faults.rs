@@ -22,7 +22,7 @@ fn eur() -> Asset {
 
 async fn with_partner() -> Postgres {
     let opened = fixture::open().await;
-    let provision = &store_contract::Fixture::ports(&opened).provision;
+    let provision = &test_support::contract::Fixture::ports(&opened).provision;
     let mut tx = provision.provision_begin("partner").await.unwrap();
     let partner = Partner {
         id: acme().partner,

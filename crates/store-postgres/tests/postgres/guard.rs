@@ -12,8 +12,8 @@ use partner_core::sealing::Sealed;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::ports::PoolsStore as _;
 use sqlx::Connection as _;
-use store_contract::WINDOW;
 use store_postgres::{Options, PostgresStore};
+use test_support::contract::WINDOW;
 use ulid::Ulid;
 
 use crate::fixture::{Database, options};

@@ -4,7 +4,7 @@ use kernel::{Mode, StoreError};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::quote::QuoteId;
 use sqlx::Connection as _;
-use store_contract::Fixture as _;
+use test_support::contract::Fixture as _;
 
 use crate::fixture::{Postgres, open, run};
 

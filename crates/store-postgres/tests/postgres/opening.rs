@@ -9,8 +9,8 @@ use partner_core::ports::{Audit as _, Readiness as _};
 use partner_core::sealing::{MasterKey, Sealer};
 use sqlx::migrate::Migrator;
 use sqlx::{AssertSqlSafe, Connection as _};
-use store_contract::{WINDOW, upgrades};
 use store_postgres::PostgresStore;
+use test_support::contract::{WINDOW, upgrades};
 
 use crate::fixture::{Database, options, run, with_ids};
 

@@ -15,7 +15,8 @@ async fn batches_of_every_size_decide_every_command() {
         for (batch, commands) in [(1, 4), (8, 16), (32, 64), (64, 64)] {
             let store = fixture::open().await;
             let measured =
-                store_contract::throughput::lane(store, batch, partners, commands * times).await;
+                test_support::contract::throughput::lane(store, batch, partners, commands * times)
+                    .await;
             assert_eq!((measured.batch, measured.partners), (batch, partners));
             println!("{measured:?}");
         }
@@ -33,7 +34,7 @@ async fn by_the_servers_clock_quotes_are_executed_in_time() {
         .fetch_one(&mut owner)
         .await
         .unwrap();
-    store_contract::throughput::lane(opened, 8, 2, 32).await;
+    test_support::contract::throughput::lane(opened, 8, 2, 32).await;
     let (trades, late): (i64, i64) = sqlx::query_as(
         "SELECT count(*), count(*) FILTER (WHERE created_at NOT BETWEEN $1 AND
                 (extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM trades",

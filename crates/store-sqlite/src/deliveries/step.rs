@@ -6,7 +6,7 @@ use kernel::{StoreError, Timestamp};
 use partner_core::ports::Concluded;
 use partner_core::webhooks::delivery::{Act, Ending, Progress};
 use sqlx::SqliteConnection;
-use store_rows::deliveries::Facts;
+use store_sql::deliveries::Facts;
 
 use super::Stored;
 use crate::errors;

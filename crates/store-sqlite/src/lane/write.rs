@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use failpoints::{Step, around};
+use instruments::failpoint::{Step, around};
 use kernel::planted::{self, planted};
 use kernel::{Asset, StoreError};
 use partner_core::PartnerId;

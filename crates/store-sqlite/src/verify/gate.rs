@@ -1,6 +1,6 @@
 //! Invariants of the gate that rows show by themselves. Each query answers one text per breach.
 
-use store_rows::verify::Asked;
+use store_sql::verify::Asked;
 
 /// The name of each invariant, with the query for the rows that break it.
 pub(super) const INVARIANTS: Asked = &[

@@ -1,6 +1,6 @@
 //! Invariants of signed quotes and rail records that rows show by themselves.
 
-use store_rows::verify::Asked;
+use store_sql::verify::Asked;
 
 /// The name of each invariant, with the query for the rows that break it.
 pub(super) const INVARIANTS: Asked = &[

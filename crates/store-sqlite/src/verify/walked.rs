@@ -1,6 +1,6 @@
 //! What an audit walks row by row: whole tables, with their modes and partners.
 
-use store_rows::verify::Walked;
+use store_sql::verify::Walked;
 
 pub(super) const WALKED: Walked = Walked {
     chains:

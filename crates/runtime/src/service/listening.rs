@@ -1,0 +1,220 @@
+//! A service on its address, with its metrics on a listener of their own.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::{Foundation, OpenFault, Runtime};
+use http_kit::openapi::ContractFault;
+use http_kit::{Bounds, Options, Router, Site, TrustedProxies};
+use kernel::Mode;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// What is in flight has this long to finish; the store closes in what is left of 25 seconds.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// Who asks for metrics is one or two collectors.
+const METRICS_CONNECTIONS: usize = 16;
+
+/// Why the service does not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFault {
+    /// The address cannot be listened on.
+    #[error("{setting}: {address} cannot be listened on ({cause})")]
+    Listen {
+        /// The variable that names it.
+        setting: &'static str,
+        /// The address of the configuration.
+        address: SocketAddr,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// What the runtime has opened cannot be served.
+    #[error(transparent)]
+    Open(#[from] OpenFault),
+    /// The published contract does not hold together.
+    #[error("the published contract cannot be made ({0})")]
+    Contract(#[from] ContractFault),
+}
+
+/// A service that is bound to its address and answers as soon as it is run.
+pub struct Listening {
+    address: SocketAddr,
+    serving: Pin<Box<dyn Future<Output = io::Result<()>> + Send>>,
+}
+
+impl Listening {
+    /// The address, with the real port.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until the runtime is told to stop, and finishes what is in flight.
+    ///
+    /// # Errors
+    /// Only if the listener itself is unusable.
+    pub async fn run(self) -> io::Result<()> {
+        self.serving.await
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Listening({})", self.address)
+    }
+}
+
+/// The addresses of a service are its own, and nobody is answered yet: its router is made next,
+/// since only now the site of its answers is known.
+#[derive(Debug)]
+pub struct Bound {
+    address: SocketAddr,
+    listener: TcpListener,
+    metrics: Option<(TcpListener, SocketAddr)>,
+    site: Site,
+    bounds: Bounds,
+    stop: CancellationToken,
+}
+
+impl Bound {
+    /// Binds a service to the address of a setting, and its metrics to theirs.
+    ///
+    /// # Errors
+    /// [`StartFault::Listen`]; nothing is bound then.
+    pub async fn bind(
+        runtime: &Runtime,
+        setting: &'static str,
+        wanted: SocketAddr,
+    ) -> Result<Self, StartFault> {
+        let mut bound = Self::bind_beside(runtime, setting, wanted).await?;
+        if let Some(wanted) = runtime.base.config.metrics_listen {
+            bound.metrics = Some(bind("PENSTOCK_METRICS_LISTEN", wanted).await?);
+        }
+        Ok(bound)
+    }
+
+    /// The same beside another service of this process, whose metrics are of both.
+    ///
+    /// # Errors
+    /// As [`Bound::bind`].
+    pub async fn bind_beside(
+        runtime: &Runtime,
+        setting: &'static str,
+        wanted: SocketAddr,
+    ) -> Result<Self, StartFault> {
+        let (listener, address) = bind(setting, wanted).await?;
+        Ok(Self {
+            address,
+            listener,
+            metrics: None,
+            site: site(&runtime.base, address),
+            bounds: bounds(&runtime.base.config),
+            stop: runtime.shutdown.clone(),
+        })
+    }
+
+    /// Request ids and the documentation's address.
+    #[must_use]
+    pub const fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// The address, with the real port.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The service with its router.
+    #[must_use]
+    pub fn serve(self, router: Router) -> Listening {
+        let mut options = Options::new(self.site.clone());
+        options.deadlines.shutdown = DRAIN;
+        options.bounds = self.bounds;
+        let serving = http_kit::serve(self.listener, router, options, self.stop);
+        Listening {
+            address: self.address,
+            serving: match self.metrics {
+                None => Box::pin(serving),
+                Some((listener, address)) => {
+                    tracing::info!(metrics.address = %address, "Serving metrics");
+                    Box::pin(beside_metrics(serving, listener, self.site))
+                }
+            },
+        }
+    }
+}
+
+async fn bind(
+    setting: &'static str,
+    wanted: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), StartFault> {
+    let unbound = |cause| StartFault::Listen {
+        setting,
+        address: wanted,
+        cause,
+    };
+    let listener = TcpListener::bind(wanted).await.map_err(unbound)?;
+    let address = listener.local_addr().map_err(unbound)?;
+    Ok((listener, address))
+}
+
+/// Serves metrics on a listener of their own, until the service has finished what was in flight: how it ends is
+/// worth seeing too.
+async fn beside_metrics(
+    serving: impl Future<Output = io::Result<()>>,
+    listener: TcpListener,
+    site: Site,
+) -> io::Result<()> {
+    let mut options = Options::new(site);
+    options.name = "metrics";
+    options.bounds = Bounds {
+        connections: METRICS_CONNECTIONS,
+        per_network: METRICS_CONNECTIONS,
+        reserved: 0,
+        ..Bounds::default()
+    };
+    options.deadlines.shutdown = Duration::from_secs(1);
+    let done = CancellationToken::new();
+    let router = http_kit::metrics_router(instruments::render);
+    let metrics = http_kit::serve(listener, router, options, done.clone());
+    let serving = async {
+        let served = serving.await;
+        done.cancel();
+        served
+    };
+    let (served, measured) = tokio::join!(serving, metrics);
+    served.and(measured)
+}
+
+fn bounds(config: &Config) -> Bounds {
+    Bounds {
+        connections: config.connections,
+        per_network: config.connections_per_address,
+        proxies: TrustedProxies::new(config.trusted_proxies.iter().copied()),
+        ..Bounds::default()
+    }
+}
+
+fn site(base: &Foundation, address: SocketAddr) -> Site {
+    Site::new(
+        docs_base(base.config.mode, address),
+        Arc::clone(&base.clock),
+        Arc::clone(&base.entropy),
+    )
+}
+
+/// On the developer's own machine the documentation has a whole address. Anywhere else the public
+/// origin is not known here, and a private one must not be shown: the path alone is right.
+fn docs_base(mode: Mode, address: SocketAddr) -> String {
+    match mode {
+        Mode::Test if address.ip().is_loopback() => format!("http://{address}/docs"),
+        Mode::Test | Mode::Live => "/docs".to_owned(),
+    }
+}

@@ -1,0 +1,237 @@
+//! The commands of a service program, and how it ends.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::{Config, ConfigFault, Loaded, OpenFault, Ports, Runtime, Sources};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use super::listening::{Listening, StartFault};
+
+/// What is left of 25 seconds for the store, once nothing is in flight any more.
+const CLOSE: Duration = Duration::from_secs(4);
+
+/// A service as a program.
+#[derive(Debug)]
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub about: &'static str,
+    /// What it publishes, its contract first.
+    pub documents: &'static [Document],
+    /// Binds it and starts its work in the background.
+    pub start: for<'r> fn(&'r Runtime) -> Starting<'r>,
+}
+
+/// A document that a service publishes.
+#[derive(Debug)]
+pub struct Document {
+    /// What it is called under `/openapi/`, without an ending.
+    pub name: &'static str,
+    /// It, as YAML.
+    pub yaml: fn() -> Result<String, StartFault>,
+}
+
+/// A service on its way to listening.
+pub type Starting<'r> = Pin<Box<dyn Future<Output = Result<Listening, StartFault>> + Send + 'r>>;
+
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// A TOML file of settings; the environment wins over it.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Command {
+    /// Serves the API; what happens without a command, too.
+    Serve,
+    /// Brings the database's schema up to date.
+    Migrate,
+    /// Prints the published contract as YAML.
+    Openapi {
+        /// Another document that is published beside it.
+        name: Option<String>,
+    },
+    /// Prints the effective configuration, secrets masked, and checks the files that it names.
+    Config,
+}
+
+/// Why the program ends unhappily.
+enum Failure {
+    /// Bad configuration: exit 2.
+    Config(Vec<ConfigFault>),
+    /// A word that means nothing here: exit 2.
+    Arguments(String),
+    /// Anything else: exit 1.
+    Other(String),
+}
+
+/// Does what the command line says, and nothing before it is understood.
+#[must_use]
+pub fn run(program: &Program) -> ExitCode {
+    let named = Arguments::command().name(program.name).about(program.about);
+    let arguments = Arguments::from_arg_matches(&named.get_matches());
+    let arguments = arguments.unwrap_or_else(|fault| fault.exit());
+    let command = arguments.command.unwrap_or(Command::Serve);
+    let ended = match command {
+        Command::Openapi { name } => openapi(program, name.as_deref()),
+        Command::Serve | Command::Migrate | Command::Config => {
+            let loaded = Config::load(&Sources::of_process(arguments.config));
+            loaded
+                .map_err(Failure::Config)
+                .and_then(|loaded| configured(program, command, loaded))
+        }
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Config(faults)) => {
+            faults
+                .iter()
+                .for_each(|fault| say_error(&fault.to_string()));
+            ExitCode::from(2)
+        }
+        Err(Failure::Arguments(line)) => {
+            say_error(&line);
+            ExitCode::from(2)
+        }
+        Err(Failure::Other(line)) => {
+            say_error(&line);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(), Failure> {
+    if let Command::Config = command {
+        say(&loaded.effective);
+        let warnings = loaded.warnings.iter().chain(&loaded.serving_warnings);
+        warnings.for_each(|line| say_error(line));
+        return crate::check_files(&loaded.config).map_err(Failure::Config);
+    }
+    let config = &loaded.config;
+    let telemetry = crate::telemetry::start(config.log_format, config.traces.as_ref())
+        .map_err(|fault| Failure::Config(vec![fault]))?;
+    let serves = !matches!(command, Command::Migrate);
+    let serving = loaded.serving_warnings.iter().filter(|_| serves);
+    for line in loaded.warnings.iter().chain(serving) {
+        tracing::warn!("{line}");
+    }
+    let tokio =
+        tokio::runtime::Runtime::new().map_err(|fault| Failure::Other(fault.to_string()))?;
+    let ended = run_on(tokio, async {
+        match command {
+            Command::Migrate => migrate(loaded.config).await,
+            Command::Serve | Command::Openapi { .. } | Command::Config => {
+                serve(program, loaded.config).await
+            }
+        }
+    });
+    telemetry.finish();
+    ended
+}
+
+/// Runs to the end, and waits for nothing else: the system's look-up of a name cannot be cancelled, and behind name
+/// servers that never answer it goes on for long.
+fn run_on<T>(tokio: tokio::runtime::Runtime, work: impl Future<Output = T>) -> T {
+    let ended = tokio.block_on(work);
+    tokio.shutdown_background();
+    ended
+}
+
+async fn serve(program: &Program, config: Config) -> Result<(), Failure> {
+    let runtime = Runtime::open(config, Ports::of_machine()).await?;
+    let served = serve_on(program, &runtime).await;
+    runtime.shutdown.cancel();
+    if tokio::time::timeout(CLOSE, runtime.close()).await.is_err() {
+        tracing::warn!("Stopped before the store had closed");
+    }
+    served
+}
+
+async fn serve_on(program: &Program, runtime: &Runtime) -> Result<(), Failure> {
+    let failed = |fault: &dyn std::error::Error| Failure::Other(fault.to_string());
+    let listening = (program.start)(runtime).await;
+    let listening = listening.map_err(|fault| match fault {
+        StartFault::Open(fault) => fault.into(),
+        fault => failed(&fault),
+    })?;
+    crate::shutdown::on_signal(&runtime.shutdown).map_err(|fault| failed(&fault))?;
+    say(&format!(
+        "{} listening on http://{}\n",
+        program.name,
+        listening.address()
+    ));
+    listening.run().await.map_err(|fault| failed(&fault))
+}
+
+async fn migrate(config: Config) -> Result<(), Failure> {
+    let migrated = crate::store::migrate(&config).await?;
+    say(&format!("{migrated}\n"));
+    Ok(())
+}
+
+/// Without a name, the contract.
+fn openapi(program: &Program, name: Option<&str>) -> Result<(), Failure> {
+    let wanted = |document: &&Document| name.is_none_or(|name| name == document.name);
+    let Some(document) = program.documents.iter().find(wanted) else {
+        let names: Vec<&str> = program.documents.iter().map(|it| it.name).collect();
+        return Err(Failure::Arguments(format!(
+            "openapi: expected one of {}",
+            names.join(", ")
+        )));
+    };
+    let yaml = (document.yaml)().map_err(|fault| Failure::Other(fault.to_string()))?;
+    say(&yaml);
+    Ok(())
+}
+
+impl From<OpenFault> for Failure {
+    fn from(fault: OpenFault) -> Self {
+        match fault {
+            OpenFault::Config(faults) => Self::Config(faults),
+            OpenFault::Store(_) => Self::Other(fault.to_string()),
+        }
+    }
+}
+
+/// Whoever started the program may have stopped reading; that is no reason to stop.
+fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn say_error(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn the_end_waits_for_no_look_up() {
+        let (answer, answered) = mpsc::channel::<()>();
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        let look_up = async {
+            tokio::task::spawn_blocking(move || {
+                let _ = begin.send(());
+                // Nobody answers before the end.
+                let _ = answered.recv_timeout(Duration::from_secs(10));
+            });
+            begun.await
+        };
+        let tokio = tokio::runtime::Runtime::new().unwrap();
+        assert_eq!(run_on(tokio, look_up), Ok(()));
+        assert!(answer.send(()).is_ok(), "it was waited for");
+    }
+}

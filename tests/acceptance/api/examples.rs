@@ -1,0 +1,359 @@
+//! The examples of the documents: exchanges with the services, recorded and compared.
+//!
+//! With `PENSTOCK_RECORD_EXAMPLES=1` the files are written; `cargo xtask openapi` then takes them
+//! into the documents.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use acceptance::{
+    ACME, ACME_PUBLISHABLE, Answer, Call, Client, Contract, Gate, GateClient, SHOP, World,
+};
+use partner_core::webhooks::delivery::Ending;
+use serde_json::{Value, json};
+
+/// How many members of a list an example shows.
+const SHOWN: usize = 2;
+
+/// Recorded exchanges by operation id.
+#[derive(Default)]
+struct Recorded(BTreeMap<String, Value>);
+
+impl Recorded {
+    fn keep(
+        &mut self,
+        contract: &Contract,
+        method: &str,
+        path: &str,
+        request: Option<&Value>,
+        answer: Answer,
+    ) -> Value {
+        let method = method.parse().unwrap();
+        let operation = contract.operation(&method, path).unwrap();
+        assert!(answer.status < 300, "{}: {}", answer.asked, answer.body);
+        let mut exchange = serde_json::Map::new();
+        if let Some(request) = request {
+            exchange.insert("request".to_owned(), request.clone());
+        }
+        let mut shown = answer.body.clone();
+        shorten(&mut shown);
+        exchange.insert("response".to_owned(), shown);
+        let before = self.0.insert(operation.id.clone(), Value::Object(exchange));
+        assert!(before.is_none(), "{} is recorded twice", operation.id);
+        answer.body
+    }
+
+    /// Holds the records against the file of a crate.
+    fn compare(&self, name: &str) {
+        let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("../../crates/{name}/src/examples.json"));
+        let text = serde_json::to_string_pretty(&self.0).unwrap() + "\n";
+        if std::env::var_os("PENSTOCK_RECORD_EXAMPLES").is_some() {
+            std::fs::write(&file, &text).unwrap();
+        }
+        let kept = std::fs::read_to_string(&file).unwrap();
+        let (kept, found): (Value, Value) = (
+            serde_json::from_str(&kept).unwrap(),
+            serde_json::from_str(&text).unwrap(),
+        );
+        for (operation, exchange) in found.as_object().unwrap() {
+            assert_eq!(
+                &kept[operation], exchange,
+                "the example of {operation} is stale: run this test with PENSTOCK_RECORD_EXAMPLES=1, then `cargo xtask openapi`"
+            );
+        }
+        assert_eq!(kept.as_object().unwrap().len(), self.0.len());
+    }
+}
+
+/// Long lists are cut; what is left is as it was.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(shorten),
+        Value::Array(items) => {
+            items.truncate(SHOWN);
+            items.iter_mut().for_each(shorten);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {field}: {value}"))
+}
+
+/// Acme's program, whose calls are recorded.
+struct Pools<'r> {
+    acme: Client,
+    recorded: &'r mut Recorded,
+}
+
+impl Pools<'_> {
+    async fn get(&mut self, path: &str) -> Value {
+        let answer = self.acme.get(path).await;
+        self.recorded
+            .keep(Contract::published(), "GET", path, None, answer)
+    }
+
+    async fn post(&mut self, path: &str, body: Option<&Value>) -> Value {
+        let call = Call::post(path).key("9f0c1a52-6f0e-4b5e-9d55-3a8a3e6f2b11");
+        let call = match body {
+            Some(body) => call.json(body),
+            None => call,
+        };
+        let answer = self.acme.send(call).await;
+        self.recorded
+            .keep(Contract::published(), "POST", path, body, answer)
+    }
+}
+
+// rule: openapi.examples
+#[tokio::test]
+async fn examples_of_the_pools_are_what_the_service_answers() {
+    let world = World::new().await;
+    world.operator().credit(ACME, "10000.00", "EUR").await;
+    let mut recorded = Recorded::default();
+    let mut pools = Pools {
+        acme: world.acme(),
+        recorded: &mut recorded,
+    };
+    pools.get("/v1/pools").await;
+    pools.get("/v1/pools/EUR-USDT/capabilities").await;
+    pools.get("/v1/pools/funding").await;
+    let order = json!({
+        "side": "on_ramp",
+        "fiatCurrency": "EUR",
+        "cryptoCurrency": "USDT",
+        "amount": "100.00",
+        "cryptoNetwork": "ethereum",
+        "type": "firm",
+        "destAddress": acceptance::ADDRESS,
+        "destNetwork": "ethereum",
+    });
+    let quote = pools.post("/v1/pools/EUR-USDT/quote", Some(&order)).await;
+    assert_eq!(quote["available"], true);
+    assert_eq!(quote.get("unavailableReason"), None);
+    let quote = text(&quote, "quoteId").to_owned();
+    pools.get(&format!("/v1/pools/quotes/{quote}")).await;
+    world.after(1_200);
+    let asked = json!({ "quoteId": quote });
+    let trade = pools
+        .post("/v1/pools/EUR-USDT/transact", Some(&asked))
+        .await;
+    let trade = text(&trade, "transactId").to_owned();
+    world.after(2_300);
+    pools.get(&format!("/v1/pools/transactions/{quote}")).await;
+    pools.get(&format!("/v1/pools/trades/{trade}")).await;
+    pools.get("/v1/pools/trades").await;
+    pools.get("/v1/pools/EUR-USDT/balance").await;
+    pools.get("/v1/pools/ledger").await;
+    let other = world.acme().buy("EUR-USDT", "50.00").await;
+    pools
+        .post(&format!("/v1/pools/quotes/{other}/reject"), None)
+        .await;
+    recorded.compare("pools-http");
+    world.notice(ACME, &trade).await;
+    world.finish().await;
+}
+
+/// Acme's program in the gate, whose calls are recorded.
+struct Ramp<'r> {
+    acme: GateClient,
+    recorded: &'r mut Recorded,
+}
+
+impl Ramp<'_> {
+    async fn send(&mut self, method: &str, path: &str, body: Option<&Value>, key: &str) -> Value {
+        let call = Call::new(method, path).key(key);
+        let call = match body {
+            Some(body) => call.json(body),
+            None => call,
+        };
+        let answer = self.acme.send(call).await;
+        self.recorded
+            .keep(Contract::gate(), method, path, body, answer)
+    }
+
+    async fn get(&mut self, path: &str) -> Value {
+        let answer = self.acme.get(path).await;
+        self.recorded
+            .keep(Contract::gate(), "GET", path, None, answer)
+    }
+
+    async fn post(&mut self, path: &str, body: Option<&Value>, key: &str) -> Value {
+        self.send("POST", path, body, key).await
+    }
+}
+
+async fn capabilities(ramp: &mut Ramp<'_>) {
+    for path in [
+        "countries",
+        "currencies",
+        "assets",
+        "assets/USDT",
+        "payment-methods?country=DE&currency=EUR",
+        "payout-methods?country=DE&currency=EUR",
+        "eligibility?country=DE&currency=EUR&asset=USDT&side=on_ramp",
+    ] {
+        ramp.get(&format!("/v1/capabilities/{path}")).await;
+    }
+}
+
+async fn customers(ramp: &mut Ramp<'_>) {
+    let ann = json!({
+        "email": "ann@example.com", "external_id": "user-1", "phone": "+4915112345678",
+        "first_name": "Ann", "last_name": "Miller", "country_code": "DE", "metadata": { "plan": "basic" },
+    });
+    let made = ramp.post("/v1/customers", Some(&ann), "customer-1").await;
+    let path = format!("/v1/customers/{}", text(&made, "id"));
+    ramp.get(&path).await;
+    let change = json!({ "first_name": "Anna", "country_code": "FR" });
+    ramp.send("PATCH", &path, Some(&change), "customer-2").await;
+    ramp.get("/v1/customers").await;
+    ramp.send("DELETE", &path, None, "customer-3").await;
+}
+
+/// A signed quote and a session for each rail, redeemed.
+async fn rails(gate: &Gate, ramp: &mut Ramp<'_>) {
+    let order = |side: &str| {
+        json!({
+            "currency": "EUR", "asset": "USDT", "network": "ethereum", "amount": "100.00", "side": side,
+            "payment_method": "sepa",
+        })
+    };
+    let quote = ramp
+        .post("/v1/quotes", Some(&order("on_ramp")), "quote-1")
+        .await;
+    let quote = text(&quote, "id").to_owned();
+    ramp.get(&format!("/v1/quotes/{quote}")).await;
+    let session = gate.acme().open_id("pay-in-session").await;
+    let redeemed = json!({ "quote_id": quote, "session_id": session });
+    let paid = ramp
+        .post("/v1/rails/pay_ins", Some(&redeemed), "pay-in-1")
+        .await;
+    gate.world().after(1_000);
+    gate.settle_rails().await;
+    ramp.get(&format!("/v1/rails/pay_ins/{}", text(&paid, "id")))
+        .await;
+
+    let call = Call::post("/v1/quotes")
+        .json(&order("off_ramp"))
+        .key("quote-2");
+    let quote = gate.acme().send(call).await.created();
+    let session = gate.acme().open_id("pay-out-session").await;
+    let redeemed = json!({ "quote_id": quote["id"], "session_id": session });
+    let paid = ramp
+        .post("/v1/rails/pay_outs", Some(&redeemed), "pay-out-1")
+        .await;
+    gate.world().after(1_000);
+    gate.settle_rails().await;
+    ramp.get(&format!("/v1/rails/pay_outs/{}", text(&paid, "id")))
+        .await;
+}
+
+async fn sessions(gate: &Gate, ramp: &mut Ramp<'_>) {
+    let branding = json!({
+        "brand_name": "Acme", "primary_color": "#1A2B3C", "logo_url": "https://cdn.shop.example/logo.svg",
+    });
+    ramp.send("PATCH", "/v1/branding", Some(&branding), "branding-1")
+        .await;
+    ramp.get("/v1/branding").await;
+    let order =
+        json!({ "currency": "EUR", "asset": "USDT", "amount": "100.00", "side": "on_ramp" });
+    ramp.post("/v1/quotes/preview", Some(&order), "preview-1")
+        .await;
+    let body = json!({
+        "amount": "100.00", "currency": "EUR", "return_url": format!("{SHOP}/done"), "flow": "on_ramp",
+        "target_token": "USDT", "target_network": "ethereum", "metadata": { "cart": "c-17" },
+    });
+    let made = ramp
+        .post("/v1/gate_sessions", Some(&body), "session-1")
+        .await;
+    let id = text(&made, "id").to_owned();
+    let start = json!({ "clientSecret": made["client_secret"], "requested_scopes": ["session:read", "branding:read"] });
+    let key = gate.world().of_mode(ACME_PUBLISHABLE);
+    let call = Call::post("/v1/embed/bootstrap").header("origin", SHOP);
+    let token = gate.send(call.json(&start).bearer(&key)).await;
+    let path = "/v1/embed/bootstrap";
+    ramp.recorded
+        .keep(Contract::gate(), "POST", path, Some(&start), token);
+    ramp.post(
+        &format!("/v1/test_helpers/sessions/{id}/complete"),
+        None,
+        "complete-1",
+    )
+    .await;
+    ramp.get(&format!("/v1/gate_sessions/{id}")).await;
+    let other = gate.acme().open_id("other").await;
+    let failing = json!({ "code": "insufficient_funds" });
+    ramp.post(
+        &format!("/v1/test_helpers/sessions/{other}/fail"),
+        Some(&failing),
+        "fail-1",
+    )
+    .await;
+    ramp.post(
+        &format!("/v1/gate_sessions/{other}/cancel"),
+        None,
+        "cancel-1",
+    )
+    .await;
+    ramp.get("/v1/gate_sessions").await;
+    let listed = ramp.get("/v1/transactions").await;
+    let refid = text(&listed["data"][0], "refid").to_owned();
+    ramp.get(&format!("/v1/transactions/{refid}")).await;
+}
+
+async fn webhooks(gate: &Gate, ramp: &mut Ramp<'_>) {
+    gate.conclude(Ending::Delivered, Some(200), None).await;
+    let sent = ramp.post("/v1/webhooks/test", None, "test-1").await;
+    gate.conclude(Ending::GivenUp, Some(500), Some("answered 500"))
+        .await;
+    ramp.get("/v1/webhooks/deliveries").await;
+    let path = format!("/v1/webhooks/deliveries/{}/replay", text(&sent, "id"));
+    ramp.post(&path, None, "replay-1").await;
+}
+
+// rule: openapi.examples
+#[tokio::test]
+async fn examples_of_the_gate_are_what_the_service_answers() {
+    let gate = Gate::new().await;
+    // Signatures cover the installation, whose name is drawn with each database.
+    let named = "UPDATE installation_identity SET identity = '0123456789abcdef0123456789abcdef'";
+    gate.world().damage(named).await;
+    let mut recorded = Recorded::default();
+    let mut ramp = Ramp {
+        acme: gate.acme(),
+        recorded: &mut recorded,
+    };
+    capabilities(&mut ramp).await;
+    customers(&mut ramp).await;
+    sessions(&gate, &mut ramp).await;
+    rails(&gate, &mut ramp).await;
+    webhooks(&gate, &mut ramp).await;
+    recorded.compare("gate-http");
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: openapi.examples
+#[test]
+fn every_success_of_the_documents_has_an_example() {
+    for contract in [Contract::published(), Contract::gate()] {
+        for (path, item) in contract.document["paths"].as_object().unwrap() {
+            for operation in item.as_object().unwrap().values() {
+                let responses = operation["responses"].as_object().into_iter().flatten();
+                for (status, response) in responses.filter(|(status, _)| status.starts_with('2')) {
+                    let example = &response["content"]["application/json"]["example"];
+                    assert!(!example.is_null(), "{path} {status}");
+                }
+                if let Some(body) = operation.get("requestBody") {
+                    let example = &body["content"]["application/json"]["example"];
+                    assert!(!example.is_null(), "{path}: the request");
+                }
+            }
+        }
+    }
+}

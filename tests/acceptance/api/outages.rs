@@ -1,0 +1,35 @@
+//! A database server that takes no writes, as a partner meets it.
+
+use std::time::Duration;
+
+use acceptance::{World, purchase};
+use test_support::test_database::StoreKind;
+
+/// Longer than a connection rests before it is tested.
+const REST: Duration = Duration::from_millis(1_200);
+
+/// New sessions take no writes, and there are no old ones.
+const READ_ONLY: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$;
+     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
+// rule: base.database-refuses-writes
+#[tokio::test]
+async fn read_only_server_answers_service_unavailable_and_leaves_nothing_unknown() {
+    if StoreKind::of_run() != StoreKind::Postgres {
+        return;
+    }
+    let world = World::new().await;
+    let (acme, pool) = (world.acme(), "EUR-USDT");
+    let quote = acme.buy(pool, "100.00").await;
+    world.damage(READ_ONLY).await;
+    tokio::time::sleep(REST).await;
+    for _ in 0..3 {
+        let quoted = acme.ask(pool, &purchase(pool, "100.00")).await;
+        quoted.refused(503, "service_unavailable");
+        let transacted = acme.transact(pool, &quote, "key-1").await;
+        transacted.refused(503, "service_unavailable");
+    }
+    let read = acme.quote(&quote).await.ok();
+    assert_eq!(read["status"], "active", "reads go on: {read}");
+    world.finish().await;
+}

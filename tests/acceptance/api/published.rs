@@ -1,0 +1,363 @@
+//! The published contract, and the pages and probes beside the API.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use acceptance::{Answer, Call, Contract, Gate, World};
+use serde_json::Value;
+
+/// The twelve operations as the contract's table has them.
+const TABLE: [(&str, &str, &str); 12] = [
+    ("listPools", "GET", "/v1/pools"),
+    ("getCapabilities", "GET", "/v1/pools/{id}/capabilities"),
+    ("createQuote", "POST", "/v1/pools/{id}/quote"),
+    ("transact", "POST", "/v1/pools/{id}/transact"),
+    ("getQuote", "GET", "/v1/pools/quotes/{quoteId}"),
+    ("rejectQuote", "POST", "/v1/pools/quotes/{quoteId}/reject"),
+    (
+        "getTransactionByQuote",
+        "GET",
+        "/v1/pools/transactions/{quoteId}",
+    ),
+    ("listTrades", "GET", "/v1/pools/trades"),
+    ("getTrade", "GET", "/v1/pools/trades/{transactId}"),
+    ("getBalance", "GET", "/v1/pools/{id}/balance"),
+    ("getFundingInstructions", "GET", "/v1/pools/funding"),
+    ("listLedgerEntries", "GET", "/v1/pools/ledger"),
+];
+
+// rule: openapi.operations, openapi.routes-agree
+#[tokio::test]
+async fn twelve_operations_and_three_events() {
+    let contract = Contract::published();
+    let published: BTreeSet<(&str, &str, &str)> = contract
+        .operations
+        .iter()
+        .map(|operation| {
+            (
+                operation.id.as_str(),
+                operation.method.as_str(),
+                operation.template.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!((published.len(), published), (12, BTreeSet::from(TABLE)));
+    let events: Vec<&String> = contract.document["webhooks"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    let events: BTreeSet<&str> = events.into_iter().map(String::as_str).collect();
+    assert_eq!(
+        events,
+        BTreeSet::from([
+            "pool.transaction.settled",
+            "pool.transaction.failed",
+            "pool.transaction.released"
+        ])
+    );
+    assert!(
+        contract.document["openapi"]
+            .as_str()
+            .unwrap()
+            .starts_with("3.1")
+    );
+    assert_eq!(contract.document["info"]["version"], "2026-05-25");
+}
+
+// rule: openapi.routes-agree
+#[tokio::test]
+async fn every_published_route_is_served_and_no_other() {
+    let world = World::new().await;
+    let mut methods: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (_, method, path) in TABLE {
+        methods.entry(path).or_default().insert(method);
+    }
+    for (template, known) in methods {
+        let path = template
+            .replace("{id}", "EUR-USDT")
+            .replace("{quoteId}", "x")
+            .replace("{transactId}", "x");
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let answer = world.send(Call::new(method, &path)).await;
+            // A route answers without a key by asking for one.
+            assert_eq!(
+                answer.status,
+                if known.contains(method) { 401 } else { 405 },
+                "{method} {path}"
+            );
+        }
+    }
+    world.finish().await;
+}
+
+// rule: openapi.published
+#[tokio::test]
+async fn the_document_is_served_as_it_is_published() {
+    let world = World::new().await;
+    let answer = world.send(Call::get("/openapi/pools-v1.yaml")).await;
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/yaml"))
+    );
+    let published = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/openapi/pools-v1.yaml"
+    );
+    let published = std::fs::read(published).expect("the published file");
+    assert!(
+        answer.bytes == published,
+        "docs/openapi/pools-v1.yaml is stale"
+    );
+    world.finish().await;
+}
+
+// rule: openapi.json
+#[tokio::test]
+async fn every_document_is_served_as_json_too() {
+    let gate = Gate::new().await;
+    let get = |path: &'static str| Call::get(path);
+    let pools = gate.world().send(get("/openapi/pools-v1.json")).await;
+    assert_eq!(pools.header("content-type"), Some("application/json"));
+    assert_eq!(pools.body, Contract::published().document);
+    let contract = gate.send(get("/openapi/gate-v1.json")).await;
+    assert_eq!(contract.body, Contract::gate().document);
+    for path in [
+        "/openapi/gate-test-helpers-v1.json",
+        "/openapi/gate-embed-v1.json",
+    ] {
+        let answer = gate.send(get(path)).await;
+        assert_eq!(answer["openapi"], "3.1.0", "{path}");
+    }
+    gate.finish().await;
+}
+
+// rule: docs.entrance
+#[tokio::test]
+async fn browser_finds_the_reference_from_the_root() {
+    let gate = Gate::new().await;
+    let led = |answer: Answer| {
+        let target = answer.header("location").map(str::to_owned);
+        (answer.status, target)
+    };
+    for (path, pools, ramp) in [
+        ("/", "/docs", "/docs"),
+        ("/docs/", "/docs", "/docs"),
+        (
+            "/openapi",
+            "/openapi/pools-v1.json",
+            "/openapi/gate-v1.json",
+        ),
+        (
+            "/openapi.json",
+            "/openapi/pools-v1.json",
+            "/openapi/gate-v1.json",
+        ),
+    ] {
+        let found = led(gate.world().send(Call::get(path)).await);
+        assert_eq!(found, (307, Some(pools.to_owned())), "{path}");
+        let found = led(gate.send(Call::get(path)).await);
+        assert_eq!(found, (307, Some(ramp.to_owned())), "{path}");
+    }
+    let icon = gate.send(Call::get("/favicon.ico")).await;
+    assert_eq!(
+        (icon.status, icon.header("content-type")),
+        (200, Some("image/svg+xml"))
+    );
+    gate.finish().await;
+}
+
+async fn page_of(answer: Answer) -> String {
+    assert_eq!(answer.status, 200);
+    String::from_utf8(answer.bytes.to_vec()).unwrap()
+}
+
+// rule: docs.links
+#[tokio::test]
+async fn page_links_every_document_that_its_service_serves() {
+    let gate = Gate::new().await;
+    let names = ["gate-v1", "gate-test-helpers-v1", "gate-embed-v1"];
+    let page = page_of(gate.send(Call::get("/docs")).await).await;
+    for name in names {
+        for ending in ["yaml", "json"] {
+            let path = format!("/openapi/{name}.{ending}");
+            assert!(page.contains(&format!("href=\"{path}\"")), "{path}");
+            assert_eq!(gate.send(Call::get(&path)).await.status, 200, "{path}");
+        }
+    }
+    assert_eq!(page.matches("href=\"/openapi/").count(), 2 * names.len());
+    let page = page_of(gate.world().send(Call::get("/docs")).await).await;
+    assert_eq!(page.matches("href=\"/openapi/").count(), 2);
+    gate.finish().await;
+}
+
+// rule: docs.meanings
+#[tokio::test]
+async fn every_field_and_parameter_has_a_meaning_on_the_page() {
+    let gate = Gate::new().await;
+    let pools = gate.world().send(Call::get("/docs")).await;
+    let ramp = gate.send(Call::get("/docs")).await;
+    let mut rows = 0;
+    for answer in [pools, ramp] {
+        for row in page_of(answer).await.split("<tr ").skip(1) {
+            let cells: Vec<&str> = row
+                .split("<td ")
+                .skip(1)
+                .filter_map(|cell| Some(cell.split_once('>')?.1))
+                .collect();
+            rows += 1;
+            for cell in &cells {
+                let text = cell.split("</td>").next().unwrap();
+                assert!(!text.trim().is_empty(), "an empty cell: {row}");
+            }
+            if let Some(last) = cells.last().filter(|_| cells.len() > 2) {
+                assert!(
+                    !last.starts_with("<p class=\"dim\">"),
+                    "constraints without a meaning: {row}"
+                );
+            }
+        }
+    }
+    assert!(rows > 500, "{rows}");
+    gate.finish().await;
+}
+
+// rule: openapi.operations, response.camel-case
+#[tokio::test]
+async fn what_the_document_says_of_itself_holds() {
+    let document = &Contract::published().document;
+    assert_no_discriminator(&document["components"]["schemas"]);
+    for operation in &Contract::published().operations {
+        let id = &operation.id;
+        assert!(operation.statuses.contains_key("200"), "{id}");
+        for status in ["401", "403", "429", "default"] {
+            assert!(operation.statuses.contains_key(status), "{id} {status}");
+        }
+        let named = operation.template.contains('{');
+        assert_eq!(
+            operation.statuses.contains_key("404"),
+            named || id == "getFundingInstructions",
+            "{id}"
+        );
+        let method = operation.method.as_str().to_lowercase();
+        let security = &document["paths"][&operation.template][&method]["security"];
+        assert!(
+            security.as_array().is_some_and(|ways| !ways.is_empty()),
+            "{id} says which key it takes"
+        );
+    }
+}
+
+fn assert_no_discriminator(schemas: &Value) {
+    for (name, schema) in schemas.as_object().unwrap() {
+        if name == "Error" {
+            continue;
+        }
+        for field in schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(field, _)| field)
+        {
+            assert!(field != "object" && !field.contains('_'), "{name}.{field}");
+        }
+    }
+}
+
+// rule: health.alive, health.ready
+#[tokio::test]
+async fn probes_need_no_key() {
+    let world = World::new().await;
+    for (path, word) in [("/health", "ok"), ("/health/ready", "ready")] {
+        let answer = world.send(Call::get(path)).await;
+        assert_eq!(
+            (answer.status, &answer["status"]),
+            (200, &word.into()),
+            "{path}"
+        );
+    }
+    let replica = world.replica().await;
+    replica.operator().close_store().await;
+    let answer = replica.send(Call::get("/health/ready")).await;
+    assert_eq!(
+        (answer.status, answer.body["code"].as_str()),
+        (503, Some("not_ready"))
+    );
+    assert_eq!(replica.send(Call::get("/health")).await.status, 200);
+    // And what needs the database says so, in the envelope, without its name.
+    let answer = replica.acme().get("/v1/pools").await;
+    assert_eq!(
+        (answer.status, answer["type"].as_str()),
+        (503, Some("server_error"))
+    );
+    replica.close().await;
+    world.finish().await;
+}
+
+// rule: error.doc-anchor
+#[tokio::test]
+async fn the_reference_is_a_page_no_script_runs_in() {
+    let world = World::new().await;
+    let answer = world.send(Call::get("/docs")).await;
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("text/html; charset=utf-8"))
+    );
+    let policy = answer.header("content-security-policy").unwrap();
+    assert!(
+        policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+        "{policy}"
+    );
+    let page = String::from_utf8(answer.bytes.to_vec()).unwrap();
+    assert!(
+        !page.contains("<script") && !page.contains("http://"),
+        "no script, nothing fetched in clear"
+    );
+    for (id, _, path) in TABLE {
+        assert!(page.contains(id) && page.contains(path), "{id}");
+    }
+    world.finish().await;
+}
+
+// rule: openapi.answers-agree, response.no-internals, response.money-as-strings, response.camel-case
+#[tokio::test]
+async fn an_answer_that_is_not_as_published_is_found_out() {
+    let world = World::new().await;
+    let call = Call::get("/v1/pools/EUR-USDT/capabilities").bearer(acceptance::ACME_SECRET);
+    let good = world.send(call.clone()).await;
+    let judge = |change: fn(&mut acceptance::Answer)| {
+        let (call, mut answer) = (call.clone(), good.clone());
+        change(&mut answer);
+        let judged =
+            std::panic::AssertUnwindSafe(|| Contract::published().judge(&call, &answer, &[]));
+        std::panic::catch_unwind(judged).is_ok()
+    };
+    assert!(judge(|_| {}));
+    let broken: [fn(&mut acceptance::Answer); 10] = [
+        |answer| answer.body["provider"] = "venue-7".into(),
+        |answer| drop(answer.body.as_object_mut().unwrap().remove("tier")),
+        |answer| answer.body["tier"] = Value::Null,
+        |answer| answer.body["drawFeeBps"] = 30.5.into(),
+        |answer| answer.body["minOrderUsdt"] = "10".into(),
+        |answer| answer.status = 201,
+        |answer| drop(answer.headers.remove("x-request-id")),
+        |answer| drop(answer.headers.remove("cache-control")),
+        |answer| {
+            drop(
+                answer
+                    .headers
+                    .insert("content-type", "text/json".parse().unwrap()),
+            )
+        },
+        |answer| {
+            drop(
+                answer
+                    .headers
+                    .insert("access-control-allow-origin", "*".parse().unwrap()),
+            )
+        },
+    ];
+    for change in broken {
+        assert!(!judge(change));
+    }
+    world.finish().await;
+}

@@ -1,0 +1,84 @@
+//! Firm quotes, pages, and what a history costs.
+
+use super::reference::{Script, page, quote};
+use super::{ON, Suite};
+use crate::Result;
+use crate::service::{CLIENTS, FRESH, HEAVY, HISTORY, PARTNERS, READERS, first_page, many, quotes};
+use acceptance::table::{Figure, Turns, rate};
+
+const R_QUOTE: Script = quote(CLIENTS, PARTNERS);
+const R_PAGE: Script = page(READERS);
+
+const QUOTE: Figure = Figure {
+    on: ON,
+    what: "firm quote over HTTP, 64 clients; beside its single insert on 64 connections",
+    bar: "≥ 0.5",
+    goal: "≥ 1.0",
+};
+const PAGE: Figure = Figure {
+    on: ON,
+    what: "page of 50 trades over HTTP, 16 clients; beside the same select on 16 connections",
+    bar: "≥ 0.22",
+    goal: "≥ 0.6",
+};
+const DEEP_PAGE: Figure = Figure {
+    on: ON,
+    what: "page of 50 trades after 9,000 newer ones; beside the first page",
+    bar: "≥ 0.9",
+    goal: "≥ 0.98",
+};
+const WINDOW: Figure = Figure {
+    on: ON,
+    what: "transact of a partner with 10,000 trades in the velocity window; beside a partner without any",
+    bar: "≥ 0.9",
+    goal: "≥ 0.98",
+};
+
+impl Suite<'_> {
+    pub(super) async fn quote(&mut self) -> Result<()> {
+        let mut turns = Turns::default();
+        for _ in self.bench.turns("PostgreSQL: firm quote") {
+            let asks = quotes(self.bench.work(12_000), many);
+            let service = self.service.load(CLIENTS, asks).await?.per_second();
+            turns.push(service, self.repeat(R_QUOTE, 12_000)?);
+        }
+        self.row(turns.row(&QUOTE, rate));
+        Ok(())
+    }
+
+    pub(super) async fn pages(&mut self) -> Result<()> {
+        self.reference.history(HISTORY).await?;
+        let (first, deep) = (first_page(), self.service.deep_page().await?);
+        let (mut turns, mut depth) = (Turns::default(), Turns::default());
+        for _ in self.bench.turns("PostgreSQL: pages of trades") {
+            let count = self.bench.work(6000);
+            let read = |page| self.service.load(READERS, vec![page; count]);
+            let at_the_top = read(first.clone()).await?.per_second();
+            depth.push(read(deep.clone()).await?.per_second(), at_the_top);
+            turns.push(at_the_top, self.repeat(R_PAGE, 20_000)?);
+        }
+        self.row(turns.row(&PAGE, rate));
+        self.row(depth.row(&DEEP_PAGE, rate));
+        Ok(())
+    }
+
+    pub(super) async fn window(&mut self) -> Result<()> {
+        let mut turns = Turns::default();
+        for turn in self.bench.turns("PostgreSQL: velocity window") {
+            let count = self.bench.work(4000);
+            let heavy = self.service.transacts(count, |_| HEAVY).await?;
+            let fresh = self.service.transacts(count, |_| FRESH + turn).await?;
+            let heavy = self.service.load(CLIENTS, heavy).await?;
+            let fresh = self.service.load(CLIENTS, fresh).await?;
+            turns.push(heavy.per_second(), fresh.per_second());
+        }
+        self.row(turns.row(&WINDOW, rate));
+        Ok(())
+    }
+
+    /// How often a second a script of the reference runs, of about so often.
+    fn repeat(&mut self, script: Script, count: usize) -> Result<f64> {
+        let count = self.bench.work(count);
+        self.reference.run(self.databases.server(), script, count)
+    }
+}

@@ -1,0 +1,74 @@
+//! One run: the figures of both stores, one after another, in one table.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::programs::locate;
+use crate::{Options, Result, machine, postgres, sqlite};
+use acceptance::table::Table;
+
+/// What all figures of a run share.
+pub(crate) struct Bench {
+    pub(crate) options: Options,
+    /// On the disk that is measured.
+    pub(crate) folder: PathBuf,
+    pub(crate) programs: PathBuf,
+    pub(crate) table: Table,
+}
+
+impl Bench {
+    /// Builds the programs and makes a folder.
+    pub(crate) fn prepare(options: Options) -> Result<Self> {
+        let programs = locate(options.programs.as_deref())?;
+        let beside = match &options.data {
+            Some(folder) => folder.clone(),
+            None => std::env::current_exe()?
+                .parent()
+                .ok_or("this program stands nowhere")?
+                .to_owned(),
+        };
+        let folder = beside.join(format!("bench-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let mut table = Table::default();
+        table.notes.push(format!(
+            "medians of {} turns of service and reference; the ratio is the median of the turns' ratios",
+            options.rounds()
+        ));
+        table.notes.push(machine::describe());
+        Ok(Self {
+            options,
+            folder,
+            programs,
+            table,
+        })
+    }
+
+    /// All figures. What was measured is printed whatever comes of the rest: of another figure, or of the books, which must
+    /// be clean at the end.
+    pub(crate) async fn run(mut self) -> Result<()> {
+        let measured = self.measure().await;
+        println!("{}", self.table);
+        fs::remove_dir_all(&self.folder)?;
+        measured
+    }
+
+    async fn measure(&mut self) -> Result<()> {
+        if self.options.wants_any(sqlite::FIGURES) {
+            sqlite::measure(self).await?;
+        }
+        if self.options.wants_any(postgres::FIGURES) {
+            postgres::measure(self).await?;
+        }
+        Ok(())
+    }
+
+    /// The turns of a figure, each told as it begins.
+    pub(crate) fn turns(&self, figure: &'static str) -> impl Iterator<Item = usize> + use<> {
+        (0..self.options.rounds()).inspect(move |turn| eprintln!("{figure}, turn {}", turn + 1))
+    }
+
+    /// That much work, as the options scale it.
+    pub(crate) fn work(&self, usual: usize) -> usize {
+        self.options.work(usual)
+    }
+}

@@ -1,0 +1,54 @@
+//! The service as its acceptance tests meet it: the real router over a real store, the embedded
+//! one or the one on a server, with a clock that stands until it is moved, seeded randomness, and a far end whose every
+//! answer can be scripted.
+//!
+//! [`World`] is one service with its database. Every answer it gives is held against the
+//! published contract before a test sees it, and [`World::finish`] checks every invariant of the
+//! database and that no event was left unnoticed.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "test support: a fault here is a failed test, and says where"
+)]
+
+mod client;
+mod clock;
+mod contract;
+mod database;
+mod desk;
+mod engine;
+mod far_engine;
+mod far_rates;
+mod gate;
+mod invariants;
+mod logs;
+pub mod measure;
+mod operator;
+mod orders;
+mod place;
+mod rates;
+mod setup;
+pub mod table;
+mod world;
+
+pub use client::{Answer, Call, Client, keys, purchase, sale};
+pub use clock::{ManualClock, Seeded};
+pub use contract::{Contract, Operation};
+pub use database::Database;
+pub use desk::DeskFault;
+pub use engine::{Asked, Reply, ScriptedEngine};
+pub use far_engine::{FarCall, FarEngine, FarFault, FarStage};
+pub use far_rates::FarRates;
+pub use gate::{Gate, GateClient, session};
+pub use logs::{Catching, Logs};
+pub use operator::{Operator, money};
+pub use orders::{Cast, Orders, Paced};
+pub use rates::ScriptedRates;
+pub use setup::{
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RIVAL, RIVAL_PUBLISHABLE,
+    RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, profile,
+};
+pub use test_support::test_database::StoreKind;
+pub use world::World;

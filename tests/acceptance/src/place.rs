@@ -1,0 +1,118 @@
+//! Where a world's database lies, and which store opens it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kernel::Clock;
+use runtime::Store;
+use sqlx::PgConnection;
+use store_postgres::PostgresStore;
+use store_sqlite::SqliteStore;
+use tempfile::TempDir;
+use test_support::test_database::StoreKind;
+
+use crate::database::Database;
+use crate::setup::Setup;
+
+/// Enough for two lanes and what reads beside them.
+const CONNECTIONS: u32 = 6;
+
+/// A database of a world's own, gone with the value.
+#[derive(Debug)]
+pub(crate) enum Place {
+    File(TempDir),
+    Server(test_support::test_database::Database),
+}
+
+impl Place {
+    pub(crate) async fn new() -> Self {
+        match StoreKind::of_run() {
+            StoreKind::Sqlite => Self::File(temporary_folder()),
+            StoreKind::Postgres => {
+                Self::Server(test_support::test_database::Database::make().await)
+            }
+        }
+    }
+
+    /// Opens it as one process of the service does, but by a clock of the test's, and as the
+    /// operator does.
+    pub(crate) async fn open(
+        &self,
+        setup: &Setup,
+        clock: Arc<dyn Clock>,
+    ) -> (Arc<dyn Store>, Arc<dyn Store>) {
+        let (velocity_window, idempotency_ttl) = (setup.velocity_window, setup.idempotency_ttl);
+        match self {
+            Self::File(folder) => {
+                let options = store_sqlite::Options {
+                    velocity_window,
+                    idempotency_ttl,
+                };
+                let store = SqliteStore::open(&file(folder), clock, options).await;
+                let store = Arc::new(store.expect("a store"));
+                (store.clone(), store)
+            }
+            Self::Server(database) => {
+                let options = store_postgres::Options {
+                    velocity_window,
+                    idempotency_ttl,
+                    connections: CONNECTIONS,
+                    timeouts: store_postgres::Timeouts::default(),
+                    process: Arc::clone(&clock),
+                    clock: Some(clock),
+                };
+                let few = store_postgres::Options {
+                    connections: 2,
+                    ..options.clone()
+                };
+                let store = PostgresStore::open(&database.serving(), options).await;
+                let operating = PostgresStore::open(&database.operating(), few).await;
+                let store = Arc::new(store.expect("a store"));
+                (store, Arc::new(operating.expect("a store")))
+            }
+        }
+    }
+
+    /// A look into it, beside the service.
+    pub(crate) async fn look(&self) -> Database {
+        match self {
+            Self::File(folder) => Database::of_file(&file(folder)).await,
+            Self::Server(database) => Database::of_server(&database.owning()).await,
+        }
+    }
+
+    /// Locks a partner's row as an open `psql` does, until the connection is closed. `None` where no row can be locked: an
+    /// embedded database has one lock for all.
+    pub(crate) async fn lock_partner(&self, partner: &str) -> Option<PgConnection> {
+        let Self::Server(database) = self else {
+            return None;
+        };
+        let mut owner = database.owner().await;
+        let lock = format!("BEGIN; SELECT FROM books WHERE partner_id = '{partner}' FOR UPDATE");
+        test_support::test_database::run(&mut owner, &lock).await;
+        Some(owner)
+    }
+
+    /// Runs SQL that no rule of ours would run.
+    pub(crate) async fn damage(&self, sql: &str) {
+        match self {
+            Self::File(folder) => Database::damage(&file(folder), sql).await,
+            Self::Server(database) => database.damage(sql).await,
+        }
+    }
+}
+
+fn file(folder: &TempDir) -> PathBuf {
+    folder.path().join("penstock.db")
+}
+
+/// In memory where the machine has such a place: tests wait for no disk.
+fn temporary_folder() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() {
+        TempDir::new_in(memory)
+    } else {
+        TempDir::new()
+    };
+    folder.expect("a temporary folder")
+}

@@ -1,0 +1,246 @@
+//! A panic in every handler the contract names: as it begins, and when its work is done. The client is answered the
+//! envelope of a 500; no connection of the database is lost; nothing is done by halves.
+
+mod pools;
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use instruments::failpoint::Side as Edge;
+use serde_json::Value;
+
+use crate::Result;
+use crate::http::{Answer, Client, request};
+use crate::kills::{Tally, close};
+use crate::programs::Service;
+use crate::storm::{at_rest, free_port};
+use crate::subject::Subject;
+
+/// Of each handler on each side, and more than the database has connections: one lost each time is soon the last.
+const TIMES: u32 = 12;
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub(crate) struct Panics {
+    pub(crate) tally: Tally,
+    pub(crate) handlers: u64,
+    pub(crate) panics: u64,
+}
+
+/// A service whose handlers can be asked for one by one.
+pub(crate) trait Handled: Subject {
+    /// What they work on.
+    type Objects;
+
+    /// Settings by which nothing of it has to be hurried for.
+    const UNHURRIED: &'static [(&'static str, &'static str)];
+
+    /// Everything that is published, so that no route is forgotten.
+    fn operations() -> Result<Vec<Operation>>;
+
+    /// Makes it, with a service that has no points.
+    fn prepare(&self, address: SocketAddr) -> Result<Self::Objects>;
+
+    /// A request that does what the operation is there for.
+    fn request(&self, objects: &Self::Objects, operation: &Operation) -> Result<Vec<u8>>;
+
+    /// Notes that such a request is sent, and that nobody knows its end.
+    fn doubt(&self, objects: &Self::Objects, operation: &Operation) -> Result<()>;
+
+    /// Whose key reads where how what is worked on stands, as long as no handler has done anything.
+    fn untouched(&self, objects: &Self::Objects) -> Vec<(String, String, &'static str)>;
+
+    /// A write goes through at once; what nobody will wait for is ended.
+    fn work(&self, objects: &Self::Objects, address: SocketAddr) -> Result<()>;
+}
+
+/// One published operation.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) id: String,
+    pub(crate) method: String,
+    template: String,
+}
+
+/// Those of a contract.
+pub(crate) fn operations_in(document: &Value) -> Result<Vec<Operation>> {
+    let paths = document.get("paths").and_then(Value::as_object);
+    let mut all = Vec::new();
+    for (template, item) in paths.into_iter().flatten() {
+        for (method, operation) in item.as_object().into_iter().flatten() {
+            let id = operation.get("operationId").and_then(Value::as_str);
+            all.extend(id.map(|id| Operation {
+                id: id.to_owned(),
+                method: method.to_uppercase(),
+                template: template.clone(),
+            }));
+        }
+    }
+    if all.is_empty() {
+        return Err("the contract names no operation".into());
+    }
+    Ok(all)
+}
+
+impl Operation {
+    fn point(&self, side: Edge) -> String {
+        side.of(&format!("{} {}", self.method, self.template))
+    }
+
+    /// Its path below the version, with these names filled in.
+    pub(crate) fn path(&self, named: &[(&str, &str)]) -> Result<String> {
+        let mut path = self.template.clone();
+        for (name, value) in named {
+            path = path.replace(name, value);
+        }
+        match path.strip_prefix("/v1") {
+            Some(path) if !path.contains('{') => Ok(path.to_owned()),
+            _ => Err(self.unknown().into()),
+        }
+    }
+
+    pub(crate) fn unknown(&self) -> String {
+        format!("{}: this lane knows no request for it", self.id)
+    }
+}
+
+/// Every handler on both sides.
+// rule: error.panic-contained, error.internal-generic, pools.transact.atomic
+pub(crate) fn run<S: Handled>(seed: u64, make: impl FnOnce(&Path) -> Result<S>) -> Result<Panics> {
+    let folder = tempfile::tempdir()?;
+    let subject = make(folder.path())?;
+    let operations = S::operations()?;
+    let mut panics = Panics {
+        handlers: operations.len() as u64,
+        ..Panics::default()
+    };
+    for side in [Edge::Before, Edge::After] {
+        let breaches = all_panic(&subject, &operations, side, &mut panics)?;
+        panics.tally.blame(seed, panics.tally.rounds, breaches);
+        panics.tally.rounds += 1;
+    }
+    let breaches = close(&subject, &mut panics.tally)?;
+    panics.tally.blame(seed, panics.tally.rounds, breaches);
+    if !panics.tally.breaches.is_empty() {
+        panics.tally = crate::kills::keep(folder, panics.tally)?;
+    }
+    Ok(panics)
+}
+
+/// All handlers panic on one side, again and again, in one process; then it does its work as if nothing had been.
+fn all_panic<S: Handled>(
+    subject: &S,
+    operations: &[Operation],
+    side: Edge,
+    panics: &mut Panics,
+) -> Result<Vec<String>> {
+    let preparing = subject.installation().serve(None, S::UNHURRIED)?;
+    let objects = subject.prepare(preparing.address)?;
+    preparing.kill();
+    let metrics = free_port()?;
+    let listen = metrics.to_string();
+    let armed: Vec<String> = operations
+        .iter()
+        .map(|operation| format!("{}={TIMES}*return(panic)", operation.point(side)))
+        .collect();
+    let more = [
+        S::UNHURRIED,
+        &[("PENSTOCK_METRICS_LISTEN", listen.as_str())],
+    ]
+    .concat();
+    let service = subject
+        .installation()
+        .serve(Some(&armed.join(";")), &more)?;
+    let mut client = Client::new(service.address);
+    let mut breaches = Vec::new();
+    for operation in operations {
+        let bytes = subject.request(&objects, operation)?;
+        subject.doubt(&objects, operation)?;
+        for _ in 0..TIMES {
+            breaches.extend(contained(operation, client.call(&bytes).ok()));
+            panics.panics += 1;
+        }
+    }
+    breaches.extend(not_reached(operations, side, &service)?);
+    if side == Edge::Before {
+        breaches.extend(untouched(subject, &objects, &service)?);
+    }
+    for operation in operations {
+        let bytes = subject.request(&objects, operation)?;
+        match client.call(&bytes) {
+            Ok(answer) if answer.status < 300 => {}
+            // What was rejected, finished or replayed by a handler that panicked afterwards is no longer open.
+            Ok(answer) if side == Edge::After && is_done(&answer) => {}
+            other => breaches.push(format!("{} after its panics: {other:?}", operation.id)),
+        }
+    }
+    panics.tally.resolved += subject.converge(service.address)?;
+    breaches.extend(subject.judge(service.address, true)?);
+    subject.work(&objects, service.address)?;
+    if side == Edge::After {
+        breaches.extend(at_rest(&service, metrics)?);
+    }
+    service.kill();
+    subject.installation().verify()?;
+    panics.tally.verified += 1;
+    Ok(breaches)
+}
+
+fn is_done(answer: &Answer) -> bool {
+    answer.status == 409 || answer.code() == "delivery_not_dead_lettered"
+}
+
+/// A panic is a 500 in the envelope, with nothing of its cause.
+fn contained(operation: &Operation, answer: Option<Answer>) -> Option<String> {
+    let answer = answer.map(|answer| (answer.status, answer.code(), answer.json()));
+    let members = [
+        "type",
+        "code",
+        "message",
+        "request_id",
+        "doc_url",
+        "statusCode",
+    ];
+    match &answer {
+        Some((500, code, said))
+            if code == "internal_error"
+                && members.iter().all(|member| said.get(member).is_some())
+                && !said.to_string().contains("asked for") =>
+        {
+            None
+        }
+        other => Some(format!("{} panicked: {other:?}", operation.id)),
+    }
+}
+
+/// Handlers that did not panic as often as they were asked to.
+fn not_reached(operations: &[Operation], side: Edge, service: &Service) -> Result<Vec<String>> {
+    let said = service.said()?;
+    let reached = |operation: &&Operation| {
+        let line = format!("failpoint {} panic", operation.point(side));
+        said.matches(&line).count() != TIMES as usize
+    };
+    let missed = operations.iter().filter(reached);
+    Ok(missed
+        .map(|operation| format!("{} was not reached {TIMES} times", operation.point(side)))
+        .collect())
+}
+
+/// Handlers that panicked as they began have done nothing.
+fn untouched<S: Handled>(
+    subject: &S,
+    objects: &S::Objects,
+    service: &Service,
+) -> Result<Vec<String>> {
+    let mut client = Client::new(service.address);
+    let mut touched = Vec::new();
+    for (key, path, wanted) in subject.untouched(objects) {
+        let answer = client.call(&request(&key, "GET", &path, "", ""));
+        let answer = answer.map_err(|lost| format!("GET {path}: {lost:?}"))?;
+        let found = answer.text("status");
+        if found.as_deref() != Some(wanted) {
+            touched.push(format!("GET {path}: {found:?} after panics, not {wanted}"));
+        }
+    }
+    Ok(touched)
+}

@@ -1,0 +1,94 @@
+//! Runs a command beside a private Postgres and Redis, which it finds through the environment and which end with it.
+//!
+//! ```text
+//! test-servers run [--pooler] COMMAND [ARGUMENTS]
+//! test-servers install PROGRAM...
+//! ```
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for tests, whose whole interface is what it prints"
+)]
+
+use std::error::Error;
+use std::process::{Command, ExitCode};
+
+use test_support::servers::{Pgbouncer, Postgres, Redis, install};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const USAGE: &str =
+    "usage: test-servers run [--pooler] COMMAND [ARGUMENTS], or test-servers install PROGRAM...";
+
+/// The suites find the Postgres here, as its superuser. Each test makes a database of its own.
+const POSTGRES_URL: &str = "PENSTOCK_TEST_POSTGRES_URL";
+/// The suites find the Redis here.
+const REDIS_URL: &str = "PENSTOCK_TEST_REDIS_URL";
+/// The Postgres store's suite finds a pooler for that Postgres here and serves through it.
+const POOLER_PORT: &str = "PENSTOCK_TEST_POOLER_PORT";
+/// The serving role, with the password that the Postgres store's suite gives it.
+const SERVING_ROLE: &str = "penstock_serve";
+/// Connections of the pooler: half of what a store keeps open, so that clients share them.
+const POOLER_CONNECTIONS: u32 = 4;
+
+/// Nothing is flushed to the disk, and no table lives long enough to be vacuumed. Suites that cut the power start a Postgres
+/// of their own.
+const WITHOUT_DURABILITY: [(&str, &str); 4] = [
+    ("fsync", "off"),
+    ("synchronous_commit", "off"),
+    ("full_page_writes", "off"),
+    ("autovacuum", "off"),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["install", programs @ ..] if !programs.is_empty() => {
+            install::by_name(programs).map_err(Into::into).map(|()| 0)
+        }
+        ["run", "--pooler", command, rest @ ..] => run(true, command, rest),
+        ["run", command, rest @ ..] if !command.starts_with('-') => run(false, command, rest),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("test-servers: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Starts the servers, runs the command and returns its exit code. A command that a signal ended counts as failed.
+fn run(with_pooler: bool, program: &str, arguments: &[&str]) -> Result<u8> {
+    install::servers()?;
+    let postgres = Postgres::start(&WITHOUT_DURABILITY)?;
+    let redis = Redis::start()?;
+    println!(
+        "private servers: Postgres on port {}, Redis on port {}",
+        postgres.port(),
+        redis.port()
+    );
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env(POSTGRES_URL, postgres.url("postgres"))
+        .env(REDIS_URL, redis.url());
+    let mut pooler = None;
+    if with_pooler {
+        let started = Pgbouncer::before(&postgres, SERVING_ROLE, SERVING_ROLE, POOLER_CONNECTIONS)?;
+        println!("{} on port {}", started.version(), started.port());
+        command.env(POOLER_PORT, started.port().to_string());
+        pooler = Some(started);
+    }
+    let status = command
+        .status()
+        .map_err(|error| format!("`{program}` did not start: {error}"))?;
+    drop((pooler, redis, postgres));
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.unwrap_or(1))
+}

@@ -1,0 +1,126 @@
+//! The audit: clean after everything the rules do. What it finds is in `breaches`.
+
+use std::time::Duration;
+
+use kernel::Mode;
+use partner_core::events::Service;
+use partner_core::pools::PoolsProfile;
+use pools_core::quote::Side;
+use pools_core::trade::EngineReport;
+
+use crate::contract::fixture::{Fixture, WINDOW};
+use crate::contract::world::{Member, ONE, World, profile};
+
+impl<F: Fixture> World<F> {
+    /// A bit of everything: both sides, every end, both modes, deliveries, rejections, deposits.
+    async fn scenario(&self) -> Member {
+        let member = self.rich("acme").await;
+        let other = self.rich("other").await;
+        let live = self.member_with("acme", Mode::Live, &profile()).await;
+        self.fund(
+            &live.who,
+            crate::contract::world::amount("50", crate::contract::world::eur()),
+            "start",
+        )
+        .await;
+        self.set_endpoint(
+            &member,
+            &self.endpoint(Mode::Test, Service::Pools, "https://acme.example/"),
+        )
+        .await;
+        self.trade(&live, Side::OnRamp, ONE).await;
+        let delivered = || EngineReport::Delivered("fill".into());
+        let ends = [
+            vec![],
+            vec![EngineReport::LetGo],
+            vec![EngineReport::CannotComplete],
+            vec![delivered()],
+            vec![delivered(), EngineReport::Reversed(None)],
+        ];
+        for side in [Side::OnRamp, Side::OffRamp] {
+            for end in &ends {
+                for who in [&member, &other] {
+                    let trade = self.trade(who, side, 3 * ONE).await;
+                    self.clock().advance(Duration::from_secs(60));
+                    for report in end {
+                        self.report(&who.who, trade.id, report.clone()).await;
+                    }
+                }
+            }
+        }
+        let quote = self.buy(&member, 1).await;
+        self.reject(&member.who, quote.id).await.won().unwrap();
+        self.buy(&member, 1).await;
+        member
+    }
+}
+
+pub async fn a_fresh_database_is_clean(store: impl Fixture) {
+    let world = World::new(store);
+    world.assert_clean().await;
+    assert!(world.audit().await.clean());
+}
+
+// rule: money.zero-sum, cli.verify
+pub async fn everything_the_rules_do_is_clean(store: impl Fixture) {
+    let world = World::new(store);
+    world.scenario().await;
+    world.clock().advance(WINDOW);
+    world.scenario_again().await;
+    world.assert_clean().await;
+}
+
+impl<F: Fixture> World<F> {
+    /// A day later, so that the first trades have left the window.
+    async fn scenario_again(&self) {
+        let member = self.rich("late").await;
+        for _ in 0..3 {
+            self.trade(&member, Side::OnRamp, ONE).await;
+        }
+    }
+}
+
+impl<F: Fixture> World<F> {
+    async fn set_cap(&self, member: &Member, cap: i64) {
+        let capped = PoolsProfile {
+            velocity_cap: Some(cap),
+            ..profile()
+        };
+        self.reprofile(member, &capped).await;
+    }
+}
+
+/// What was traded under another cap or window is not judged by the present ones.
+// rule: pools.velocity.window, cli.verify
+pub async fn what_the_cap_allowed_then_is_no_breach(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member = world.rich("acme").await;
+    world.set_cap(&member, 10 * ONE).await;
+    world.ports().audit.velocity_window_keep().await.unwrap();
+    for _ in 0..2 {
+        world.clock().advance(WINDOW / 2);
+        world.trade(&member, Side::OnRamp, 5 * ONE).await;
+    }
+    world.assert_clean().await;
+    // Another window, under which twice as much was traded as the cap allows.
+    world.clock().advance(WINDOW);
+    world.trade(&member, Side::OnRamp, 10 * ONE).await;
+    world.reopen(WINDOW * 4).await;
+    world.ports().audit.velocity_window_keep().await.unwrap();
+    world.assert_clean().await;
+    // A cap that is less than what was traded.
+    world.set_cap(&member, ONE).await;
+    world.assert_clean().await;
+    world.clock().advance(WINDOW * 4);
+    world.trade(&member, Side::OnRamp, ONE).await;
+    world.assert_clean().await;
+    // From here on the present cap and window have been in force.
+    let planted = "UPDATE trades SET notional = notional + 1
+         WHERE created_at = (SELECT max(created_at) FROM trades)";
+    world.fixture.damage(planted).await;
+    let findings = world.audit().await.findings;
+    let cap = findings
+        .iter()
+        .find(|one| one.invariant == "velocity-stays-within-cap");
+    assert_eq!(cap.unwrap().count, 1);
+}

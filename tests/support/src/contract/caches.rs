@@ -1,0 +1,59 @@
+//! What a process remembers of keys and entitlements: its versions never return, and it is never older than five seconds.
+
+use std::collections::BTreeSet;
+
+use partner_core::pools::PoolsProfile;
+use partner_core::ports::LONGEST_CACHED;
+use pools_core::books::{Outcome, Refusal};
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{ONE, World, profile};
+
+/// A version that the tests give to a database twice.
+pub(crate) const SEEN: i64 = 4711;
+
+fn capped(cap: i64) -> PoolsProfile {
+    PoolsProfile {
+        velocity_cap: Some(cap),
+        ..profile()
+    }
+}
+
+/// A database that loses a change hands out no version again that a process may have seen.
+// rule: base.versions-never-return
+pub async fn versions_never_return_after_a_restore(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let mut seen = BTreeSet::new();
+    for _restore in 0..4 {
+        world.fixture.set_versions(SEEN).await;
+        for cap in 1..5 {
+            world.reprofile(&member, &capped(cap * ONE)).await;
+            assert!(seen.insert(world.version().await), "{seen:?}");
+        }
+    }
+}
+
+/// The cap is changed while the version that the process remembers comes back.
+// rule: base.caches-five-seconds
+pub async fn transact_uses_new_cap_after_five_seconds_under_a_repeated_version(
+    store: impl Fixture,
+) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    world.reprofile(&member, &capped(1000 * ONE)).await;
+    world.fixture.set_versions(SEEN).await;
+    let quote = world.buy(&member, 1).await;
+    let opened = world.transact_one(world.command(&member, quote.id)).await;
+    assert!(matches!(opened, Ok(Outcome::Opened(_))), "{opened:?}");
+
+    world.reprofile(&member, &capped(10 * ONE)).await;
+    world.fixture.set_versions(SEEN).await;
+    world.clock().advance(LONGEST_CACHED);
+    let quote = world.buy(&member, 100).await;
+    let refused = world.transact_one(world.command(&member, quote.id)).await;
+    assert!(
+        matches!(refused, Err(Refusal::VelocityCapExceeded)),
+        "{refused:?}"
+    );
+}

@@ -1,0 +1,333 @@
+//! The store's clock: never backwards, not even over a restart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Clock as _, Mode, StoreError, Timestamp};
+use partner_core::clock::LARGEST_JUMP;
+use partner_core::events::Service;
+use partner_core::key::KeyUse;
+use pools_core::books::decide_batch;
+use pools_core::ports::CLOCK_TOLERANCE;
+use pools_core::quote::{Quote, QuoteStatus, Side};
+use pools_core::trade::EngineReport;
+
+use crate::contract::fixture::{Fixture, ManualClock, WINDOW};
+use crate::contract::world::{Member, ONE, World, amount, eur, terms};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MILLI: Duration = Duration::from_millis(1);
+
+impl<F: Fixture> World<F> {
+    async fn store_now(&self) -> Timestamp {
+        let mut tx = self.ports().store.begin("clock").await.unwrap();
+        tx.now().await.unwrap()
+    }
+}
+
+// rule: base.clock-forward
+pub async fn the_clock_never_runs_backwards(store: impl Fixture) {
+    let world = World::new(store);
+    let used = world.store_now().await;
+    assert_eq!(used, world.now());
+    world.clock().go_back(HOUR);
+    assert_eq!(world.store_now().await, used);
+    world.clock().advance(HOUR * 2);
+    assert_eq!(world.store_now().await, used.plus(HOUR));
+}
+
+/// The newest instant stored, wherever it stands, is where the clock begins again.
+// rule: base.clock-forward
+pub async fn the_clock_goes_on_where_it_stopped(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member = world.rich("acme").await;
+    for last in 0..9 {
+        world.clock().advance(HOUR);
+        let stored = world.write_something(&member, last).await;
+        world.clock().go_back(HOUR * 100);
+        world.fixture.reopen(WINDOW).await;
+        assert_eq!(world.store_now().await, stored, "kind {last}");
+        world.clock().set(stored);
+    }
+}
+
+impl<F: Fixture> World<F> {
+    /// Writes an instant of a kind; the instant.
+    async fn write_something(&self, member: &Member, kind: u32) -> Timestamp {
+        match kind {
+            0 => {
+                self.buy(member, 1).await;
+            }
+            1 => {
+                let quote = self.buy(member, 1).await;
+                self.clock().advance(Duration::from_secs(1));
+                self.reject(&member.who, quote.id).await.won().unwrap();
+            }
+            2 => {
+                self.trade(member, Side::OnRamp, ONE).await;
+            }
+            3 => {
+                let trade = self.trade(member, Side::OffRamp, ONE).await;
+                self.clock().advance(HOUR);
+                self.report(&member.who, trade.id, EngineReport::LetGo)
+                    .await;
+            }
+            4 => {
+                self.member("new").await;
+            }
+            5 => {
+                self.fund(&member.who, amount("1", eur()), "later").await;
+            }
+            6 => {
+                let endpoint = self.endpoint(Mode::Test, Service::Pools, "https://a.example/");
+                self.set_endpoint(member, &endpoint).await;
+            }
+            7 => {
+                let trade = self.trade(member, Side::OnRamp, ONE).await;
+                let delivered = EngineReport::Delivered("fill".into());
+                self.report(&member.who, trade.id, delivered).await;
+                self.clock().advance(HOUR);
+                self.report(&member.who, trade.id, EngineReport::Reversed(None))
+                    .await;
+            }
+            _ => {
+                let mut tx = self
+                    .ports()
+                    .provision
+                    .provision_begin("revoke")
+                    .await
+                    .unwrap();
+                tx.key_revoke(member.key, self.now())
+                    .await
+                    .unwrap()
+                    .won()
+                    .unwrap();
+                tx.commit().await.unwrap();
+            }
+        }
+        self.now()
+    }
+}
+
+// rule: base.clock-forward, pools.quote-record.monotone
+pub async fn what_has_expired_stays_expired_when_the_clock_is_set_back(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let quote = world.buy(&member, 1).await;
+    world.clock().set(quote.expires_at);
+    for _ in 0..2 {
+        let seen = world.ports().store.quote_get(&member.who, quote.id).await;
+        let seen = seen.unwrap().unwrap();
+        assert_eq!(seen.at, quote.expires_at);
+        let status = seen.value.status(seen.at);
+        assert_eq!(status, pools_core::quote::QuoteStatus::Expired);
+        world.clock().go_back(HOUR);
+    }
+    world.clock().set(quote.expires_at.minus(CLOCK_TOLERANCE));
+    let next = world.buy(&member, 1).await;
+    assert_eq!(next.created_at, quote.expires_at);
+}
+
+/// A program whose clock is ahead credits: whoever writes next goes on from there.
+// rule: base.clock-forward, pools.ledger.order
+pub async fn no_process_precedes_another(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let quote = world.buy(&member, 1).await;
+    let ahead = Arc::new(ManualClock::default());
+    let beside = world.fixture.beside(Arc::clone(&ahead)).await;
+    for round in 0..3 {
+        ahead.set(world.now().plus(CLOCK_TOLERANCE));
+        let reference = format!("beside-{round}");
+        let one = amount("1", eur());
+        world.fund_over(&beside, &member.who, one, &reference).await;
+        match round {
+            0 => {
+                world.fund(&member.who, one, "after").await;
+            }
+            1 => {
+                let command = world.command(&member, quote.id);
+                world.transact_one(command).await.unwrap();
+                let next = world.buy(&member, 1).await;
+                assert_eq!(next.created_at, ahead.now());
+            }
+            _ => {
+                world
+                    .report(&member.who, trade.id, EngineReport::LetGo)
+                    .await;
+            }
+        }
+        let entries = world.entries(&member.who, eur()).await;
+        assert_eq!(entries[0].created_at, ahead.now(), "round {round}");
+        assert!(
+            entries
+                .windows(2)
+                .all(|pair| pair[1].created_at <= pair[0].created_at),
+            "{entries:?}"
+        );
+        world.clock().advance(MILLI);
+    }
+    world.assert_clean().await;
+}
+
+/// On a clock that stands still a quote would live too long.
+// rule: base.clock-standing
+pub async fn nothing_is_traded_on_a_clock_that_stands_still(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let settled = world.trade(&member, Side::OnRamp, ONE).await;
+    let quote = world.buy(&member, 1).await;
+    let before = world.standing(&member.who).await;
+    world.clock().go_back(CLOCK_TOLERANCE + MILLI);
+
+    let new = world.new_quote(&member.who, terms(Side::OnRamp, ONE));
+    let refused = world.ports().quotes.quotes_open(&[new]).await;
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    let command = world.command(&member, quote.id);
+    let transact = &world.ports().transact;
+    let refused = transact.transact(&[command], decide_batch).await;
+    assert!(
+        matches!(refused, Err(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    assert_eq!(world.standing(&member.who).await, before);
+
+    // What was begun is brought to its end, and money comes in.
+    world
+        .report(&member.who, trade.id, EngineReport::LetGo)
+        .await;
+    let delivered = EngineReport::Delivered("fill".into());
+    world.report(&member.who, settled.id, delivered).await;
+    world
+        .fund(&member.who, amount("1", eur()), "meanwhile")
+        .await;
+    let rejected = world.reject(&member.who, quote.id).await;
+    rejected.won().unwrap();
+
+    world.clock().advance(MILLI);
+    let quote = world.buy(&member, 1).await;
+    let command = world.command(&member, quote.id);
+    world.transact_one(command).await.unwrap();
+    world.assert_clean().await;
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl<F: Fixture> World<F> {
+    /// Nothing that would be dated is written; everything can be read.
+    async fn writes_are_refused(&self, member: &Member, quote: &Quote) {
+        let before = self.standing(&member.who).await;
+        let new = self.new_quote(&member.who, terms(Side::OnRamp, ONE));
+        let refused = self.ports().quotes.quotes_open(&[new]).await;
+        assert_unavailable(refused);
+        let batch = [self.command(member, quote.id)];
+        let transact = &self.ports().transact;
+        // A batch that was refused rolls back in the background: until then its partner is left out.
+        let unlocked = loop {
+            match transact.transact_unlocked(&batch, decide_batch).await {
+                Ok(left_out) if left_out.iter().all(Option::is_none) => {}
+                other => break other,
+            }
+        };
+        assert_unavailable(unlocked);
+        assert_unavailable(transact.transact(&batch, decide_batch).await);
+        let mut tx = self.ports().store.begin("refused").await.unwrap();
+        assert_unavailable(tx.now().await);
+        drop(tx);
+        let uses = [KeyUse {
+            who: member.who.clone(),
+            key: member.key,
+            at: self.now(),
+        }];
+        assert_unavailable(self.ports().housekeeping.key_uses_record(&uses).await);
+        assert_eq!(self.standing(&member.who).await, before);
+        let seen = self.ports().store.quote_get(&member.who, quote.id).await;
+        let seen = seen.unwrap().unwrap();
+        assert_eq!(
+            seen.value.status(seen.at),
+            QuoteStatus::Active,
+            "{}",
+            seen.at
+        );
+    }
+
+    async fn writes_go_through(&self, member: &Member) {
+        self.trade(member, Side::OnRamp, ONE).await;
+        let reference = format!("after-{}", self.entropy.below(1_000_000));
+        self.fund(&member.who, amount("1", eur()), &reference).await;
+    }
+}
+
+fn assert_unavailable<T: std::fmt::Debug>(outcome: Result<T, StoreError>) {
+    assert!(
+        matches!(outcome, Err(StoreError::Unavailable(_))),
+        "{outcome:?}"
+    );
+}
+
+/// A machine that resumes a day ahead.
+// rule: base.clock-jump
+pub async fn jump_of_the_clock_stores_nothing_until_it_is_accepted(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let guard = world.ports().clock.clone();
+    assert_eq!(guard.clock_check().await.unwrap(), None);
+    assert_eq!(guard.clock_accept().await.unwrap(), None);
+
+    world.clock().jump(LARGEST_JUMP);
+    world.writes_go_through(&member).await;
+    world.clock().jump(DAY);
+    let mut tx = world.ports().store.begin("refused").await.unwrap();
+    assert_unavailable(tx.now().await);
+    drop(tx);
+    let jump = guard.clock_check().await.unwrap().unwrap();
+    assert_eq!(jump.found, world.now());
+    assert_eq!(jump.span(), DAY + LARGEST_JUMP);
+    assert_eq!(guard.clock_noted().await.unwrap(), Some(jump));
+
+    assert_eq!(guard.clock_accept().await.unwrap(), Some(jump));
+    assert_eq!(guard.clock_check().await.unwrap(), None);
+    assert_eq!(guard.clock_noted().await.unwrap(), None);
+    world.writes_go_through(&member).await;
+    world.assert_clean().await;
+}
+
+// rule: base.clock-jump
+pub async fn restart_does_not_accept_a_jump_of_the_clock(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member = world.rich("acme").await;
+    world.clock().jump(DAY);
+    let noted = world.ports().clock.clock_check().await.unwrap();
+    world.fixture.reopen(WINDOW).await;
+    let mut tx = world.ports().store.begin("refused").await.unwrap();
+    assert_unavailable(tx.now().await);
+    drop(tx);
+    assert_eq!(world.ports().clock.clock_noted().await.unwrap(), noted);
+    world.ports().clock.clock_accept().await.unwrap();
+    world.ports().clock.clock_check().await.unwrap();
+    world.writes_go_through(&member).await;
+}
+
+/// The clock is set right before anybody accepts the jump: nothing was stored a day ahead, so trading goes on at once.
+// rule: base.clock-jump
+pub async fn jump_that_was_corrected_leaves_no_trace(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let quote = world.buy(&member, 1).await;
+    world.clock().jump(DAY);
+    world.writes_are_refused(&member, &quote).await;
+    world.ports().clock.clock_check().await.unwrap().unwrap();
+    world.writes_are_refused(&member, &quote).await;
+    world.clock().go_back(DAY);
+    assert_eq!(world.ports().clock.clock_check().await.unwrap(), None);
+    assert_eq!(world.ports().clock.clock_noted().await.unwrap(), None);
+    let command = world.command(&member, quote.id);
+    world.transact_one(command).await.unwrap();
+    world.writes_go_through(&member).await;
+    world.assert_clean().await;
+}

@@ -1,0 +1,146 @@
+//! Planted breaches of customers, each found under exactly its name.
+
+use std::time::Duration;
+
+use gate_core::change::Change;
+use gate_core::customer::{CustomerDraft, CustomerId, CustomerUpdate};
+use kernel::Mode;
+use partner_core::events::Service;
+
+use crate::contract::breaches::{Breach, CHECKED};
+use crate::contract::fixture::GateFixture;
+use crate::contract::gate_world::person;
+use crate::contract::world::World;
+
+/// Customers of every kind of one partner.
+pub(crate) struct Rows {
+    partner: String,
+    /// Changed once.
+    known: CustomerId,
+    deleted: CustomerId,
+}
+
+impl<F: GateFixture> World<F> {
+    /// A partner to whose customers everything has happened.
+    async fn with_customers(&self, name: &str) -> Rows {
+        let gate = self.open_gate(name, Mode::Test, None).await;
+        let endpoint = self.endpoint(Mode::Test, Service::Gate, "https://a.example/");
+        self.set_endpoint(&gate.member, &endpoint).await;
+        // What happens in the endpoint's first millisecond may have happened before it.
+        self.clock().advance(Duration::from_millis(1));
+        let named = CustomerDraft {
+            external_id: Some("user-1".to_owned()),
+            ..person("ann@a.example")
+        };
+        let rows = Rows {
+            partner: name.to_owned(),
+            known: gate.known("known", named).await,
+            deleted: gate.known("deleted", person("bob@a.example")).await,
+        };
+        self.clock().advance(Duration::from_secs(1));
+        let update = CustomerUpdate {
+            last_name: Change::Set("Lee".to_owned()),
+            ..CustomerUpdate::default()
+        };
+        let updating = gate.clone().updated(rows.known, Some("update"), update);
+        updating.await.unwrap();
+        let deleting = gate.clone().deleted(rows.deleted, Some("delete"));
+        deleting.await.unwrap();
+        rows
+    }
+}
+
+/// `UPDATE table SET change` for one row of the partner's.
+fn update(rows: &Rows, table: &str, change: &str, row: &str) -> String {
+    let partner = &rows.partner;
+    format!(
+        "UPDATE {table} SET {change} WHERE mode = 'test' AND partner_id = '{partner}' AND {row}"
+    )
+}
+
+fn customer(rows: &Rows, change: &str, customer: CustomerId) -> String {
+    let row = format!("id = '{}'", customer.ulid());
+    update(rows, "customers", change, &row)
+}
+
+/// The event of a type about a customer.
+fn told(rows: &Rows, change: &str, customer: CustomerId, kind: &str) -> String {
+    let row = format!("object_id = '{customer}' AND type = 'customer.{kind}'");
+    update(rows, "events", change, &row)
+}
+
+fn answered(rows: &Rows, change: &str, key: &str) -> String {
+    update(rows, "answers", change, &format!("key = '{key}'"))
+}
+
+const EARLIER: &str = "created_at = created_at - 1";
+
+const fn breach(invariant: &'static str, sql: fn(&Rows) -> String) -> Breach<Rows> {
+    Breach::new(invariant, sql)
+}
+
+pub(crate) const BREACHES: &[Breach<Rows>] = &[
+    breach("customer-says-what-happened", |rows| {
+        told(rows, EARLIER, rows.known, "created")
+    }),
+    breach("customer-says-what-happened", |rows| {
+        told(rows, EARLIER, rows.known, "updated")
+    }),
+    breach("customer-says-what-happened", |rows| {
+        told(rows, EARLIER, rows.deleted, "deleted")
+    }),
+    breach("customer-says-what-happened", |rows| {
+        customer(rows, "revision = revision + 1", rows.known)
+    }),
+    breach("event-has-its-customer", |rows| {
+        let object = "object_id = 'cus_test_00000000000P1ANTED00000000'";
+        told(rows, object, rows.known, "updated")
+    })
+    .with(&[
+        "customer-says-what-happened",
+        "delivery-is-of-its-event",
+        "event-body-is-of-its-event",
+    ]),
+    breach("event-has-its-customer", |rows| {
+        customer(rows, "deleted_at = NULL, revision = 1", rows.deleted)
+    })
+    // The deletion was answered for.
+    .with(&["answer-is-of-what-was-done"]),
+    breach("answer-is-of-what-was-done", |rows| {
+        answered(rows, EARLIER, "known")
+    }),
+    breach("answer-is-of-what-was-done", |rows| {
+        answered(rows, "created_at = 0", "update")
+    }),
+    breach("answer-is-of-what-was-done", |rows| {
+        answered(rows, EARLIER, "delete")
+    }),
+    breach("customer-is-what-is-sealed", |rows| {
+        customer(rows, "person = zeroblob(80)", rows.known)
+    }),
+    breach("customer-is-what-is-sealed", |rows| {
+        customer(rows, "email_mark = zeroblob(32)", rows.known)
+    }),
+    breach("customer-is-what-is-sealed", |rows| {
+        customer(rows, "external_id_mark = NULL", rows.known)
+    }),
+    breach("rows-can-be-read", |rows| {
+        customer(rows, "kyc_status = 'vip'", rows.known)
+    })
+    .with(CHECKED),
+    breach("rows-stay-in-their-mode", |rows| {
+        let row = format!("object_id = '{}'", rows.known);
+        update(rows, "deliveries", "object_id = 'cus_live_planted'", &row)
+    })
+    .with(&["delivery-is-of-its-event"]),
+];
+
+// rule: cli.verify
+pub async fn every_breach_of_customers_is_found_under_its_name(store: impl GateFixture) {
+    let world = World::new(store);
+    let mut victims = Vec::new();
+    for number in 0..BREACHES.len() {
+        victims.push(world.with_customers(&format!("victim-{number}")).await);
+    }
+    world.assert_found(BREACHES, &victims).await;
+}

@@ -1,0 +1,326 @@
+//! Customers: sealed rows, found by their marks, changed one revision at a time.
+
+use std::time::Duration;
+
+use gate_core::change::Change;
+use gate_core::customer::{
+    Customer, CustomerId, CustomerUpdate, KycStatus, Marks, SealedCustomer, Unique,
+};
+use gate_core::ports::CustomerFilter;
+use gate_core::usecases::customers::CustomerError;
+use kernel::{Cas, Mode, StoreError};
+use partner_core::Tenant;
+use partner_core::answers::Given;
+use partner_core::sealing::{Mark, Sealed};
+use tokio::task::JoinSet;
+
+use crate::contract::fixture::GateFixture;
+use crate::contract::gate_world::person;
+use crate::contract::world::World;
+
+const INSTANT: Duration = Duration::from_millis(1);
+
+impl<F: GateFixture> World<F> {
+    /// A row that nobody has written yet, with marks of these bytes.
+    fn customer(&self, who: &Tenant, email: u8, external_id: Option<u8>) -> SealedCustomer {
+        let at = self.now();
+        SealedCustomer {
+            id: CustomerId::new(who.mode, at, &self.entropy),
+            person: Sealed(vec![email; 60]),
+            marks: marks(email, external_id),
+            kyc: KycStatus::Pending,
+            created_at: at,
+            updated_at: at,
+            deleted_at: None,
+            revision: 1,
+        }
+    }
+
+    async fn insert(&self, who: &Tenant, customer: &SealedCustomer) -> Result<(), StoreError> {
+        let mut tx = self.gate_begin().await;
+        tx.customer_insert(who, customer).await?;
+        tx.commit().await
+    }
+
+    async fn put(&self, who: &Tenant, customer: &SealedCustomer) -> Cas {
+        let mut tx = self.gate_begin().await;
+        let outcome = tx.customer_put(who, customer).await.unwrap();
+        tx.commit().await.unwrap();
+        outcome
+    }
+
+    async fn kept(&self, who: &Tenant, id: CustomerId) -> Option<SealedCustomer> {
+        let store = &self.fixture.gate().store;
+        let read = store.customer_get(who, id).await.unwrap();
+        let mut tx = self.gate_begin().await;
+        assert_eq!(tx.customer_lock(who, id).await.unwrap(), read);
+        read
+    }
+
+    async fn taken(&self, who: &Tenant, marks: Marks) -> Option<Unique> {
+        let mut tx = self.gate_begin().await;
+        tx.customer_taken(who, &marks).await.unwrap()
+    }
+
+    async fn listed(&self, who: &Tenant, filter: CustomerFilter) -> Vec<CustomerId> {
+        let store = &self.fixture.gate().store;
+        let page = store.customers_page(who, &filter, 2).await.unwrap();
+        page.into_iter().map(|customer| customer.id).collect()
+    }
+}
+
+fn marks(email: u8, external_id: Option<u8>) -> Marks {
+    Marks {
+        email: Mark([email; 32]),
+        external_id: external_id.map(|byte| Mark([byte; 32])),
+    }
+}
+
+// rule: gate.customer.fields, gate.customer.sealed, tenancy.foreign-is-absent, mode.on-every-row
+pub async fn a_customer_reads_back_as_it_was_kept(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let other = world.member("other").await.who;
+    for (email, external_id) in [(1, None), (2, Some(2))] {
+        let customer = world.customer(&who, email, external_id);
+        assert_eq!(world.kept(&who, customer.id).await, None);
+        world.insert(&who, &customer).await.unwrap();
+        assert_eq!(world.kept(&who, customer.id).await, Some(customer.clone()));
+        assert_eq!(world.kept(&other, customer.id).await, None);
+        let strange = CustomerId::from_parts(Mode::Live, customer.id.ulid());
+        assert_eq!(world.kept(&who, strange).await, None);
+        let again = world.insert(&who, &customer).await;
+        assert!(matches!(again, Err(StoreError::Guard(_))), "{again:?}");
+    }
+}
+
+// rule: gate.customer.unique, gate.customer.taken-for-good
+pub async fn what_a_customer_is_found_by_stays_its_own(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let other = world.member("other").await.who;
+    let first = world.customer(&who, 1, Some(2));
+    assert_eq!(world.taken(&who, first.marks).await, None);
+    world.insert(&who, &first).await.unwrap();
+    world
+        .insert(&who, &world.customer(&who, 3, None))
+        .await
+        .unwrap();
+    // Two without a name have none in common.
+    world
+        .insert(&who, &world.customer(&who, 4, None))
+        .await
+        .unwrap();
+    let gone = SealedCustomer {
+        deleted_at: Some(world.now()),
+        revision: 2,
+        ..first.clone()
+    };
+    for _ in 0..2 {
+        for (sought, found) in [
+            (marks(1, Some(2)), Some(Unique::Email)),
+            (marks(1, None), Some(Unique::Email)),
+            (marks(9, Some(2)), Some(Unique::ExternalId)),
+            (marks(2, Some(1)), None),
+            (marks(9, None), None),
+        ] {
+            assert_eq!(world.taken(&who, sought).await, found, "{sought:?}");
+        }
+        for twin in [
+            world.customer(&who, 1, None),
+            world.customer(&who, 9, Some(2)),
+        ] {
+            let refused = world.insert(&who, &twin).await;
+            assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+        }
+        // The second time round it is deleted.
+        let _ = world.put(&who, &gone).await;
+    }
+    assert_eq!(world.taken(&other, first.marks).await, None);
+    let theirs = SealedCustomer {
+        id: world.customer(&other, 1, Some(2)).id,
+        ..first
+    };
+    world.insert(&other, &theirs).await.unwrap();
+}
+
+// rule: gate.customer.no-lost-update, gate.customer.delete
+pub async fn an_old_revision_of_a_customer_is_refused(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let other = world.member("other").await.who;
+    let first = world.customer(&who, 1, None);
+    assert_eq!(world.put(&who, &first).await, Cas::Lost);
+    world.insert(&who, &first).await.unwrap();
+    world.clock().advance(INSTANT);
+    let second = SealedCustomer {
+        person: Sealed(vec![8; 60]),
+        kyc: KycStatus::Verified,
+        updated_at: world.now(),
+        revision: 2,
+        ..first.clone()
+    };
+    assert_eq!(world.put(&other, &second).await, Cas::Lost);
+    assert_eq!(world.put(&who, &first).await, Cas::Lost);
+    assert_eq!(world.put(&who, &second).await, Cas::Won);
+    assert_eq!(world.put(&who, &second).await, Cas::Lost);
+    assert_eq!(world.kept(&who, first.id).await, Some(second.clone()));
+    let gone = SealedCustomer {
+        deleted_at: Some(world.now()),
+        revision: 3,
+        ..second
+    };
+    assert_eq!(world.put(&who, &gone).await, Cas::Won);
+    let after = SealedCustomer {
+        revision: 4,
+        ..gone.clone()
+    };
+    assert_eq!(world.put(&who, &after).await, Cas::Lost);
+    assert_eq!(world.kept(&who, first.id).await, Some(gone));
+}
+
+// rule: gate.customer.list, list.order, list.no-loss, list.foreign-cursor
+pub async fn pages_of_customers_follow_each_other(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let other = world.member("other").await.who;
+    let mut made = Vec::new();
+    for number in 0..5 {
+        if number % 2 == 0 {
+            world.clock().advance(INSTANT);
+        }
+        let customer = world.customer(&who, number, Some(number + 100));
+        world.insert(&who, &customer).await.unwrap();
+        made.push(customer);
+    }
+    made.sort_by_key(|customer| (customer.created_at, customer.id));
+    made.reverse();
+    let gone = SealedCustomer {
+        deleted_at: Some(world.now()),
+        revision: 2,
+        ..made[1].clone()
+    };
+    assert_eq!(world.put(&who, &gone).await, Cas::Won);
+    let ids: Vec<CustomerId> = made.iter().map(|customer| customer.id).collect();
+    let after = |id| CustomerFilter {
+        after: Some(id),
+        ..CustomerFilter::default()
+    };
+    let first = world.listed(&who, CustomerFilter::default()).await;
+    assert_eq!(first, [ids[0], ids[2]]);
+    // Who was deleted since a page was read is still a place to go on from.
+    assert_eq!(world.listed(&who, after(ids[1])).await, [ids[2], ids[3]]);
+    assert_eq!(world.listed(&who, after(ids[3])).await, [ids[4]]);
+    assert_eq!(world.listed(&who, after(ids[4])).await, []);
+    assert_eq!(world.listed(&other, after(ids[0])).await, []);
+    let of = |customer: &SealedCustomer, name: bool| CustomerFilter {
+        email: (!name).then_some(customer.marks.email),
+        external_id: customer.marks.external_id.filter(|_| name),
+        ..CustomerFilter::default()
+    };
+    for (number, customer) in made.iter().enumerate() {
+        let found: &[CustomerId] = if number == 1 { &[] } else { &[customer.id] };
+        for name in [true, false] {
+            assert_eq!(world.listed(&who, of(customer, name)).await, found);
+            assert_eq!(world.listed(&other, of(customer, name)).await, []);
+        }
+    }
+    let both = |email: usize, name: usize, after| CustomerFilter {
+        after,
+        email: Some(made[email].marks.email),
+        external_id: made[name].marks.external_id,
+    };
+    assert_eq!(world.listed(&who, both(2, 2, None)).await, [ids[2]]);
+    assert_eq!(world.listed(&who, both(2, 3, None)).await, []);
+    assert_eq!(world.listed(&who, both(2, 2, Some(ids[0]))).await, [ids[2]]);
+    assert_eq!(world.listed(&who, both(2, 2, Some(ids[2]))).await, []);
+}
+
+// rule: gate.customer.unique, gate.customer.events, idempotency.only-success
+pub async fn of_raced_creates_of_one_email_one_counts(store: impl GateFixture) {
+    let world = World::new(store);
+    let gate = world.open_gate("acme", Mode::Test, None).await;
+    let mut racing = JoinSet::new();
+    for number in 0..20 {
+        let email = if number % 2 == 0 {
+            "Ann@a.example"
+        } else {
+            "ann@A.example"
+        };
+        let draft = person(email);
+        racing.spawn(gate.clone().customer(format!("key-{number}"), draft));
+    }
+    let given = racing.join_all().await;
+    let fresh: Vec<_> = given
+        .iter()
+        .filter_map(|given| given.as_ref().ok())
+        .collect();
+    assert!(matches!(fresh[..], [Given::Fresh(_)]), "{given:?}");
+    let refused = |given: &&Result<Given, CustomerError>| {
+        matches!(given, Err(CustomerError::Exists(Unique::Email)))
+    };
+    assert_eq!(given.iter().filter(refused).count(), 19);
+    let made = world
+        .listed(&gate.access.tenant, CustomerFilter::default())
+        .await;
+    let [made] = made[..] else { panic!("{made:?}") };
+    let said = world.said_of(&gate.access.tenant, &made.to_string()).await;
+    assert_eq!(said, ["customer.created"]);
+    world.assert_clean().await;
+}
+
+// rule: gate.customer.no-lost-update, gate.customer.delete, gate.customer.events
+pub async fn raced_changes_of_a_customer_all_count(store: impl GateFixture) {
+    let world = World::new(store);
+    let gate = world.open_gate("acme", Mode::Test, None).await;
+    let set = |text: &str| Change::Set(text.to_owned());
+    let updates = [
+        CustomerUpdate {
+            first_name: set("Anna"),
+            ..CustomerUpdate::default()
+        },
+        CustomerUpdate {
+            last_name: set("Li"),
+            ..CustomerUpdate::default()
+        },
+        CustomerUpdate {
+            country_code: set("fr"),
+            ..CustomerUpdate::default()
+        },
+    ];
+    for round in 0..6 {
+        let draft = person(&format!("ann-{round}@a.example"));
+        let id = gate.known(&format!("round-{round}"), draft).await;
+        let mut racing = JoinSet::new();
+        for update in updates.clone() {
+            racing.spawn(gate.clone().updated(id, None, update));
+        }
+        let deletes = round % 2 == 1;
+        if deletes {
+            for _ in 0..2 {
+                racing.spawn(gate.clone().deleted(id, None));
+            }
+        }
+        let mut counted = 0;
+        for done in racing.join_all().await {
+            match done {
+                Ok(()) => counted += 1,
+                Err(CustomerError::NotFound) if deletes => {}
+                Err(fault) => panic!("{fault}"),
+            }
+        }
+        let customer: Option<Customer> = gate.customers.get(&gate.access.tenant, id).await.unwrap();
+        assert_eq!(customer.is_none(), deletes);
+        if let Some(customer) = customer {
+            assert_eq!(customer.revision, 4);
+            let person = customer.person;
+            assert_eq!(person.first_name.as_deref(), Some("Anna"));
+            assert_eq!(person.last_name.as_deref(), Some("Li"));
+            assert_eq!(person.country.unwrap().as_str(), "FR");
+        }
+        let said = world.said_of(&gate.access.tenant, &id.to_string()).await;
+        // The second deletion is answered, and says nothing.
+        assert_eq!(said.len(), if deletes { counted } else { 4 });
+    }
+    world.assert_clean().await;
+}

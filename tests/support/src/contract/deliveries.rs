@@ -1,0 +1,555 @@
+//! The queue of deliveries.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kernel::{Cas, Mode, Timestamp};
+use partner_core::Tenant;
+use partner_core::events::{
+    DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service, event_place, secret_place,
+};
+use partner_core::ports::{ClaimOrder, Claimed, Concluded, DeliveryRecord, QueueStanding, Wake};
+use partner_core::webhooks::delivery::{DeliveryState, Ending, Progress};
+use partner_core::webhooks::fairness::Room;
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{Member, World, body_text, profile, sealer};
+
+const LEASE: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_secs(5);
+const MILLI: Duration = Duration::from_millis(1);
+
+impl<F: Fixture> World<F> {
+    /// A partner with an endpoint for the events of pools.
+    async fn listener(&self, name: &str) -> (Member, Endpoint) {
+        let member = self.member(name).await;
+        let url = format!("https://{name}.example/");
+        let endpoint = self.endpoint(Mode::Test, Service::Pools, &url);
+        self.set_endpoint(&member, &endpoint).await;
+        (member, endpoint)
+    }
+
+    fn event_about(&self, who: &Tenant, object: &str, id: &str) -> NewEvent {
+        self.event_of_kind(who, object, "pool.transaction.settled", id)
+    }
+
+    fn event_of_kind(&self, who: &Tenant, object: &str, kind: &str, id: &str) -> NewEvent {
+        NewEvent {
+            tenant: who.clone(),
+            id: id.to_owned(),
+            service: Service::Pools,
+            kind: kind.to_owned(),
+            object_id: object.to_owned(),
+            body: self.body(who, object, kind, id),
+            created_at: self.now(),
+            delivery: DeliveryId::new(who.mode, self.now(), &self.entropy),
+        }
+    }
+
+    /// Emits an event of a type of its own, so that an object can have several.
+    async fn emit(&self, who: &Tenant, object: &str, id: &str) {
+        let event = self.event_of_kind(who, object, id, id);
+        self.write(event).await;
+    }
+
+    async fn write(&self, event: NewEvent) {
+        let mut tx = self.ports().store.begin("emit").await.unwrap();
+        tx.event_insert(&event).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    fn order(&self, total: u32) -> ClaimOrder {
+        ClaimOrder {
+            mode: Mode::Test,
+            service: Service::Pools,
+            room: Room {
+                total,
+                each: 64,
+                ..Room::default()
+            },
+            token: self.entropy.next(),
+            lease: LEASE,
+        }
+    }
+
+    /// Claims everything there is room for; the events' ids.
+    async fn claim_all(&self) -> Vec<(u64, Claimed)> {
+        let order = self.order(64);
+        let claimed = self.claim_by(&order).await;
+        claimed.into_iter().map(|one| (order.token, one)).collect()
+    }
+
+    pub(crate) async fn claim_by(&self, order: &ClaimOrder) -> Vec<Claimed> {
+        let port = &self.ports().deliveries;
+        port.deliveries_claim(order).await.unwrap()
+    }
+
+    pub(crate) async fn conclude(&self, token: u64, claimed: &Claimed, ending: Ending) -> Cas {
+        let (response_status, error) = match ending {
+            Ending::Delivered => (Some(204), None),
+            Ending::RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
+            Ending::GivenUp => (None, Some("connection refused".to_owned())),
+            Ending::HandedBack => (None, None),
+        };
+        let concluded = Concluded {
+            tenant: claimed.tenant.clone(),
+            id: claimed.id,
+            token,
+            ending,
+            response_status,
+            error,
+        };
+        let port = &self.ports().deliveries;
+        let outcomes = port.deliveries_conclude(&[concluded]).await.unwrap();
+        assert_eq!(outcomes.len(), 1);
+        outcomes[0]
+    }
+
+    async fn deliveries(&self, who: &Tenant, object: &str) -> Vec<DeliveryRecord> {
+        let port = &self.ports().deliveries;
+        port.deliveries_of(who, object).await.unwrap()
+    }
+
+    /// How long until something is due, or a lease is over.
+    async fn next_delivery(&self) -> Option<Duration> {
+        let port = &self.ports().deliveries;
+        port.deliveries_next(Mode::Test, Service::Pools)
+            .await
+            .unwrap()
+    }
+}
+
+fn events(claimed: &[(u64, Claimed)]) -> Vec<&str> {
+    claimed
+        .iter()
+        .map(|(_, one)| one.event.id.as_str())
+        .collect()
+}
+
+// rule: webhook.delivery-per-endpoint
+pub async fn a_claim_brings_what_an_attempt_needs(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, endpoint) = world.listener("acme").await;
+    let nobody = world.member("nobody").await;
+    world.emit(&nobody.who, "o", "unheard").await;
+    world.emit(&acme.who, "o", "e").await;
+    assert_eq!(world.next_delivery().await, Some(Duration::ZERO));
+    let claimed = world.claim_all().await;
+    assert_eq!(claimed.len(), 1, "an event without an endpoint stays");
+    let (_, one) = &claimed[0];
+    assert_eq!((&one.tenant, one.attempts), (&acme.who, 0));
+    assert_eq!((one.event.id.as_str(), one.event.kind.as_str()), ("e", "e"));
+    let place = event_place(&acme.who, "e");
+    let body = sealer().open(&place, &one.event.body).unwrap();
+    assert_eq!(body, body_text("o", "e", "e").as_bytes());
+    assert_eq!(one.event.created_at, world.now());
+    assert_eq!(*one.endpoint, endpoint);
+    assert_eq!(world.deliveries(&acme.who, "o").await[0].id, one.id);
+    world.assert_clean().await;
+}
+
+// rule: webhook.lease
+pub async fn a_lease_hides_until_it_is_over(fixture: impl Fixture) {
+    let mut world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    world.emit(&acme.who, "o", "e").await;
+    let first = world.claim_all().await;
+    assert_eq!(events(&first), ["e"]);
+    assert!(world.claim_all().await.is_empty());
+    assert_eq!(world.next_delivery().await, Some(LEASE));
+    world.fixture.reopen(crate::contract::WINDOW).await;
+    world.clock().advance(LEASE - MILLI);
+    assert!(world.claim_all().await.is_empty());
+    world.clock().advance(MILLI);
+    let second = world.claim_all().await;
+    assert_eq!(events(&second), ["e"]);
+    assert_eq!(second[0].1.attempts, 0, "nothing was concluded");
+    world.assert_clean().await;
+}
+
+// rule: webhook.one-holder
+pub async fn a_stale_token_changes_nothing(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    world.emit(&acme.who, "o", "e").await;
+    let (old, claimed) = world.claim_all().await.remove(0);
+    world.clock().advance(LEASE);
+    let (new, _) = world.claim_all().await.remove(0);
+    let lost = world.conclude(old, &claimed, Ending::Delivered).await;
+    assert_eq!(lost, Cas::Lost);
+    let held = world.deliveries(&acme.who, "o").await.remove(0);
+    assert!(matches!(held.progress.state, DeliveryState::InFlight(lease) if lease.token == new));
+    assert_eq!(held.last_response_status, None);
+    let won = world.conclude(new, &claimed, Ending::Delivered).await;
+    assert_eq!(won, Cas::Won);
+    for token in [old, new] {
+        let late = world.conclude(token, &claimed, Ending::GivenUp).await;
+        assert_eq!(late, Cas::Lost);
+    }
+    let done = world.deliveries(&acme.who, "o").await.remove(0);
+    let state = DeliveryState::Succeeded { at: world.now() };
+    assert_eq!(done.progress, Progress { state, attempts: 1 });
+    world.assert_clean().await;
+}
+
+// rule: webhook.lease
+pub async fn a_late_report_counts_while_nobody_else_has_claimed(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    world.emit(&acme.who, "o", "e").await;
+    let (token, claimed) = world.claim_all().await.remove(0);
+    world.clock().advance(LEASE * 2);
+    let won = world.conclude(token, &claimed, Ending::Delivered).await;
+    assert_eq!(won, Cas::Won);
+    assert_eq!(world.next_delivery().await, None);
+    assert!(world.claim_all().await.is_empty());
+}
+
+pub async fn a_failure_is_recorded_and_waits(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    world.emit(&acme.who, "o", "e").await;
+    let (token, claimed) = world.claim_all().await.remove(0);
+    let failed = Ending::RetryAfter(WAIT);
+    world.conclude(token, &claimed, failed).await.won().unwrap();
+    let due = world.now().plus(WAIT);
+    let waiting = world.deliveries(&acme.who, "o").await.remove(0);
+    let state = DeliveryState::Pending { due };
+    assert_eq!(waiting.progress, Progress { state, attempts: 1 });
+    assert_eq!(waiting.last_response_status, Some(503));
+    assert_eq!(waiting.last_error.as_deref(), Some("status 503"));
+    assert_eq!(world.next_delivery().await, Some(WAIT));
+    world.clock().advance(WAIT - MILLI);
+    assert!(world.claim_all().await.is_empty());
+    world.clock().advance(MILLI);
+    let (token, again) = world.claim_all().await.remove(0);
+    assert_eq!(again.attempts, 1);
+    let delivered = world.conclude(token, &again, Ending::Delivered).await;
+    assert_eq!(delivered, Cas::Won);
+    let done = world.deliveries(&acme.who, "o").await.remove(0);
+    assert_eq!(
+        (done.progress.attempts, done.last_response_status),
+        (2, Some(204))
+    );
+    assert_eq!(done.last_error, None);
+    world.assert_clean().await;
+}
+
+// rule: webhook.order
+pub async fn an_object_is_delivered_in_order(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    for id in ["e1", "e2"] {
+        world.emit(&acme.who, "o", id).await;
+    }
+    world.emit(&acme.who, "other", "x").await;
+    let claimed = world.claim_all().await;
+    assert_eq!(events(&claimed), ["e1", "x"]);
+    let (token, first) = &claimed[0];
+    let failed = Ending::RetryAfter(WAIT);
+    world.conclude(*token, first, failed).await.won().unwrap();
+    world.emit(&acme.who, "o", "e3").await;
+    let due = DeliveryState::Pending {
+        due: world.now().plus(WAIT),
+    };
+    for record in world.deliveries(&acme.who, "o").await {
+        assert_eq!(
+            record.progress.state, due,
+            "what is held back is not due before"
+        );
+    }
+    assert!(world.claim_all().await.is_empty());
+    world.clock().advance(WAIT);
+    for expected in ["e1", "e2", "e3"] {
+        let claimed = world.claim_all().await;
+        assert_eq!(events(&claimed), [expected]);
+        assert!(world.claim_all().await.is_empty());
+        let (token, one) = &claimed[0];
+        let done = world.conclude(*token, one, Ending::Delivered).await;
+        assert_eq!(done, Cas::Won);
+    }
+    world.assert_clean().await;
+}
+
+// rule: webhook.dead-letter
+pub async fn a_dead_letter_frees_the_later_ones(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    world.emit(&acme.who, "o", "e1").await;
+    let (token, first) = world.claim_all().await.remove(0);
+    let failed = Ending::RetryAfter(WAIT);
+    world.conclude(token, &first, failed).await.won().unwrap();
+    world.emit(&acme.who, "o", "e2").await;
+    world.clock().advance(WAIT);
+    let (token, first) = world.claim_all().await.remove(0);
+    world
+        .conclude(token, &first, Ending::GivenUp)
+        .await
+        .won()
+        .unwrap();
+    let dead = world.deliveries(&acme.who, "o").await.remove(0);
+    let state = DeliveryState::DeadLettered;
+    assert_eq!(dead.progress, Progress { state, attempts: 2 });
+    assert_eq!(dead.last_response_status, None);
+    assert_eq!(dead.last_error.as_deref(), Some("connection refused"));
+    assert_eq!(events(&world.claim_all().await), ["e2"]);
+    world.clock().advance(Duration::from_secs(7 * 24 * 60 * 60));
+    assert_eq!(events(&world.claim_all().await), ["e2"], "dead is dead");
+    world.assert_clean().await;
+}
+
+// rule: webhook.order
+pub async fn one_that_failed_itself_keeps_its_own_wait(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    world.emit(&acme.who, "o", "e1").await;
+    let (token, first) = world.claim_all().await.remove(0);
+    world
+        .conclude(token, &first, Ending::GivenUp)
+        .await
+        .won()
+        .unwrap();
+    world.emit(&acme.who, "o", "e2").await;
+    let (token, second) = world.claim_all().await.remove(0);
+    let longer = Ending::RetryAfter(WAIT * 10);
+    world.conclude(token, &second, longer).await.won().unwrap();
+    world.emit(&acme.who, "o", "e3").await;
+    assert_eq!(world.next_delivery().await, Some(WAIT * 10));
+    world.clock().advance(WAIT * 10);
+    assert_eq!(events(&world.claim_all().await), ["e2"]);
+}
+
+// rule: webhook.fair, webhook.isolation
+pub async fn a_busy_endpoint_leaves_room_for_others(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (busy, at_busy) = world.listener("busy").await;
+    let (calm, _) = world.listener("calm").await;
+    for number in 0..30 {
+        let name = format!("b{number}");
+        world.emit(&busy.who, &name, &name).await;
+    }
+    world.clock().advance(MILLI);
+    for name in ["c1", "c2"] {
+        world.emit(&calm.who, name, name).await;
+    }
+    let mut order = world.order(22);
+    let claimed = world.claim_by(&order).await;
+    let ids: Vec<&str> = claimed.iter().map(|one| one.event.id.as_str()).collect();
+    assert_eq!(ids, ["b0", "c1", "b1", "c2", "b2", "b3"]);
+    order.token = world.entropy.next();
+    order.room.total = 64;
+    order.room.less = [(at_busy.id, 2)].into();
+    assert_eq!(world.claim_by(&order).await.len(), 2);
+    order.room.less = [(at_busy.id, 0)].into();
+    assert!(world.claim_by(&order).await.is_empty());
+    order.room.less.clear();
+    order.room.each = 5;
+    assert_eq!(world.claim_by(&order).await.len(), 5);
+    order.room.less = [(at_busy.id, 0)].into();
+    order.room.ahead = [(at_busy.id, 7)].into();
+    order.room.total_ahead = 224;
+    assert_eq!(world.claim_by(&order).await.len(), 7);
+    world.assert_clean().await;
+}
+
+pub async fn the_queue_is_counted(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let port = &world.ports().deliveries;
+    let standing = || port.deliveries_standing(Mode::Test, Service::Pools);
+    assert_eq!(standing().await.unwrap(), QueueStanding::default());
+    let (acme, _) = world.listener("acme").await;
+    let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
+    world.set_endpoint(&acme, &gate).await;
+    world
+        .write(NewEvent {
+            service: Service::Gate,
+            ..world.event_about(&acme.who, "gate", "gate")
+        })
+        .await;
+    for id in ["held", "failed", "due", "later"] {
+        world.emit(&acme.who, id, id).await;
+    }
+    let mut order = world.order(64);
+    order.room.each = 2;
+    let claimed = world.claim_by(&order).await;
+    let failed = Ending::RetryAfter(WAIT);
+    let won = world.conclude(order.token, &claimed[1], failed).await;
+    assert_eq!(won, Cas::Won);
+    world.clock().advance(MILLI * 7);
+    let counted = QueueStanding {
+        due: 2,
+        scheduled: 1,
+        in_flight: 1,
+        oldest_due: Some(MILLI * 7),
+    };
+    assert_eq!(standing().await.unwrap(), counted);
+    order.token = world.entropy.next();
+    order.service = Service::Gate;
+    assert_eq!(world.claim_by(&order).await.len(), 1);
+    assert_eq!(standing().await.unwrap(), counted);
+}
+
+// rule: webhook.one-holder
+pub async fn two_workers_never_hold_one_delivery(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    for name in ["acme", "rival"] {
+        let (member, _) = world.listener(name).await;
+        for number in 0..40 {
+            let id = format!("{name}{number}");
+            world.emit(&member.who, &id, &id).await;
+        }
+    }
+    let orders: Vec<ClaimOrder> = (0..8).map(|_| world.order(64)).collect();
+    let (a, b, c, d) = tokio::join!(
+        world.claim_by(&orders[0]),
+        world.claim_by(&orders[1]),
+        world.claim_by(&orders[2]),
+        world.claim_by(&orders[3]),
+    );
+    let mut claimed: Vec<Claimed> = [a, b, c, d].into_iter().flatten().collect();
+    for order in &orders[4..] {
+        claimed.extend(world.claim_by(order).await);
+    }
+    let ids: BTreeSet<String> = claimed.iter().map(|one| one.id.to_string()).collect();
+    assert_eq!((claimed.len(), ids.len()), (80, 80));
+    world.assert_clean().await;
+}
+
+// rule: webhook.hand-back
+pub async fn what_is_handed_back_is_due_at_once(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    world.emit(&acme.who, "o", "e").await;
+    let (token, claimed) = world.claim_all().await.remove(0);
+    let failed = Ending::RetryAfter(WAIT);
+    world.conclude(token, &claimed, failed).await.won().unwrap();
+    world.clock().advance(WAIT);
+    let (token, claimed) = world.claim_all().await.remove(0);
+    let back = world.conclude(token, &claimed, Ending::HandedBack).await;
+    assert_eq!(back, Cas::Won);
+    let waiting = world.deliveries(&acme.who, "o").await.remove(0);
+    let state = DeliveryState::Pending { due: world.now() };
+    assert_eq!(waiting.progress, Progress { state, attempts: 1 });
+    assert_eq!(waiting.last_response_status, Some(503), "as it was");
+    assert_eq!(events(&world.claim_all().await), ["e"]);
+    world.assert_clean().await;
+}
+
+// rule: webhook.rotation-seen
+pub async fn a_claim_sees_the_endpoint_as_it_is_now(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, endpoint) = world.listener("acme").await;
+    world.emit(&acme.who, "o", "e").await;
+    let place = secret_place(endpoint.id);
+    let secret = |byte: u8, expires_at: Option<Timestamp>| EndpointSecret {
+        sealed: sealer().seal(&place, &[byte], &world.entropy).unwrap(),
+        created_at: world.now(),
+        expires_at,
+    };
+    let ends = world.now().plus(LEASE * 2);
+    let rotated = Endpoint {
+        url: "https://moved.example/".to_owned(),
+        secrets: vec![secret(9, None), secret(8, Some(ends))],
+        ..endpoint
+    };
+    world.set_endpoint(&acme, &rotated).await;
+    let (_, first) = world.claim_all().await.remove(0);
+    assert_eq!(*first.endpoint, rotated);
+    world.clock().advance(LEASE * 2 - MILLI);
+    let (_, second) = world.claim_all().await.remove(0);
+    assert_eq!(second.endpoint.secrets.len(), 2);
+    world.clock().advance(MILLI + LEASE);
+    let (_, third) = world.claim_all().await.remove(0);
+    assert_eq!(third.endpoint.secrets, rotated.secrets[..1]);
+    world.assert_clean().await;
+}
+
+// rule: webhook.no-crossing
+pub async fn modes_and_services_have_queues_of_their_own(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    let endpoint = world.endpoint(Mode::Live, Service::Pools, "https://live.example/");
+    world.set_endpoint(&live, &endpoint).await;
+    let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
+    world.set_endpoint(&acme, &gate).await;
+    world.emit(&live.who, "o", "live").await;
+    world
+        .write(NewEvent {
+            service: Service::Gate,
+            ..world.event_about(&acme.who, "o", "gate")
+        })
+        .await;
+    assert_eq!(world.next_delivery().await, None);
+    assert!(world.claim_all().await.is_empty());
+    let mut order = world.order(8);
+    order.mode = Mode::Live;
+    let claimed = world.claim_by(&order).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(
+        (&claimed[0].tenant, &*claimed[0].endpoint),
+        (&live.who, &endpoint)
+    );
+    order.mode = Mode::Test;
+    order.service = Service::Gate;
+    let claimed = world.claim_by(&order).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(
+        (&claimed[0].tenant, &*claimed[0].endpoint),
+        (&acme.who, &gate)
+    );
+    world.assert_clean().await;
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+// rule: webhook.woken
+pub async fn a_commit_that_queued_wakes(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    let nobody = world.member("nobody").await;
+    let bell = Arc::new(Bell::default());
+    let rung = || bell.0.load(Ordering::SeqCst);
+    world.ports().deliveries.deliveries_watch(bell.clone());
+    world.emit(&nobody.who, "o", "unheard").await;
+    let mut tx = world.ports().store.begin("dropped").await.unwrap();
+    let dropped = world.event_about(&acme.who, "o", "dropped");
+    tx.event_insert(&dropped).await.unwrap();
+    drop(tx);
+    assert_eq!(rung(), 0);
+    world.emit(&acme.who, "o", "e").await;
+    assert_eq!(rung(), 1);
+    world.claim_all().await;
+    assert_eq!(rung(), 1);
+}
+
+pub async fn concluding_what_is_not_there_changes_nothing(fixture: impl Fixture) {
+    let world = World::new(fixture);
+    let (acme, _) = world.listener("acme").await;
+    let rival = world.member("rival").await;
+    world.emit(&acme.who, "o", "e").await;
+    let (token, claimed) = world.claim_all().await.remove(0);
+    let foreign = Claimed {
+        tenant: rival.who.clone(),
+        ..claimed.clone()
+    };
+    let lost = world.conclude(token, &foreign, Ending::Delivered).await;
+    assert_eq!(lost, Cas::Lost);
+    let port = &world.ports().deliveries;
+    assert_eq!(port.deliveries_conclude(&[]).await.unwrap(), []);
+    assert!(world.deliveries(&rival.who, "o").await.is_empty());
+    let unknown = EndpointId::new(Mode::Test, world.now(), &world.entropy);
+    let mut order = world.order(8);
+    order.room.less = [(unknown, 0)].into();
+    assert!(world.claim_by(&order).await.is_empty());
+}

@@ -1,0 +1,227 @@
+//! Events: one per end of a trade, with a delivery where somebody listens.
+
+use kernel::{Mode, StoreError};
+use partner_core::events::{Service, event_place};
+use pools_core::quote::Side;
+use pools_core::trade::{EngineReport, TradeEvent};
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{ONE, World, body_text, profile, sealer};
+
+// rule: pools.event.once, pools.event.none-else, pools.event.same-transaction
+pub async fn an_end_is_reported_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let object = trade.id.to_string();
+    let events = &world.ports().events;
+    assert!(
+        events
+            .events_of(&member.who, &object)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    world
+        .report(
+            &member.who,
+            trade.id,
+            EngineReport::Delivered("fill".into()),
+        )
+        .await;
+    let found = events.events_of(&member.who, &object).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].kind, TradeEvent::Settled.as_str());
+    let (kind, place) = (&found[0].kind, event_place(&member.who, &found[0].id));
+    let body = sealer().open(&place, &found[0].body).unwrap();
+    assert_eq!(body, body_text(&object, kind, &found[0].id).as_bytes());
+    assert_eq!(found[0].created_at, world.now());
+    world
+        .report(&member.who, trade.id, EngineReport::Reversed(None))
+        .await;
+    assert_eq!(
+        events.events_of(&member.who, &object).await.unwrap().len(),
+        1
+    );
+
+    let mut tx = world.ports().store.begin("twice").await.unwrap();
+    let again = world.event(
+        &member.who,
+        &trade,
+        TradeEvent::Settled.as_str(),
+        "another id",
+        world.now(),
+    );
+    let refused = tx.event_insert(&again).await;
+    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    drop(tx);
+    world.assert_clean().await;
+}
+
+// rule: tenancy.nothing-crosses
+pub async fn a_foreign_event_is_absent(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let other = world.member("other").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    world
+        .report(&member.who, trade.id, EngineReport::LetGo)
+        .await;
+    for who in [&other.who, &live.who] {
+        let found = world
+            .ports()
+            .events
+            .events_of(who, &trade.id.to_string())
+            .await
+            .unwrap();
+        assert!(found.is_empty());
+    }
+}
+
+/// The endpoint of the event's own service, mode and partner, as of the event.
+// rule: webhook.delivery-per-endpoint, webhook.no-crossing
+pub async fn a_delivery_needs_an_endpoint(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let other = world.funded("other").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    let end = async |member| {
+        let before = world.figure("deliveries").await;
+        let trade = world.trade(member, Side::OnRamp, ONE).await;
+        world
+            .report(&member.who, trade.id, EngineReport::LetGo)
+            .await;
+        world.figure("deliveries").await - before
+    };
+    assert_eq!(end(&member).await, 0);
+    world
+        .set_endpoint(
+            &member,
+            &world.endpoint(Mode::Test, Service::Gate, "https://gate.example"),
+        )
+        .await;
+    world
+        .set_endpoint(
+            &live,
+            &world.endpoint(Mode::Live, Service::Pools, "https://live.example"),
+        )
+        .await;
+    assert_eq!(end(&member).await, 0);
+    world
+        .set_endpoint(
+            &member,
+            &world.endpoint(Mode::Test, Service::Pools, "https://acme.example"),
+        )
+        .await;
+    assert_eq!(end(&member).await, 1);
+    assert_eq!(end(&other).await, 0);
+    world.assert_clean().await;
+}
+
+impl<F: Fixture> World<F> {
+    async fn figure(&self, name: &str) -> u64 {
+        let figures = self.audit().await.figures;
+        let (_, figure) = figures
+            .iter()
+            .find(|(figure, _)| *figure == name)
+            .expect("a figure");
+        figure.parse().unwrap()
+    }
+}
+
+// rule: pools.event.once, pools.event.none-else
+pub async fn every_end_says_so_and_nothing_else_does(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let delivered = || EngineReport::Delivered("fill".into());
+    let ends = [
+        (vec![EngineReport::InProgress], None),
+        (vec![delivered()], Some(TradeEvent::Settled)),
+        (vec![EngineReport::CannotComplete], Some(TradeEvent::Failed)),
+        (vec![EngineReport::LetGo], Some(TradeEvent::Released)),
+        (
+            vec![delivered(), EngineReport::Reversed(None)],
+            Some(TradeEvent::Settled),
+        ),
+    ];
+    for (reports, kind) in &ends {
+        let trade = world.trade(&member, Side::OnRamp, ONE).await;
+        for report in reports.iter().chain(reports) {
+            world.report(&member.who, trade.id, report.clone()).await;
+        }
+        let (port, object) = (&world.ports().events, trade.id.to_string());
+        let found = port.events_of(&member.who, &object).await.unwrap();
+        let kinds: Vec<&str> = found.iter().map(|event| event.kind.as_str()).collect();
+        let expected: Vec<&str> = kind.iter().map(|kind| kind.as_str()).collect();
+        assert_eq!(kinds, expected, "{reports:?}");
+    }
+    world.assert_clean().await;
+}
+
+pub async fn an_id_is_used_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    for (kind, taken) in [("one", false), ("two", true)] {
+        let event = world.event(&member.who, &trade, kind, "id", world.now());
+        let mut tx = world.ports().store.begin("event").await.unwrap();
+        let inserted = tx.event_insert(&event).await;
+        assert_eq!(inserted.is_err(), taken, "{inserted:?}");
+        if !taken {
+            tx.commit().await.unwrap();
+        }
+    }
+}
+
+pub async fn events_of_one_object_come_in_their_order(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let ids = ["z", "a", "m", "b"];
+    for id in ids {
+        let mut event = world.event(&member.who, &trade, id, id, world.now());
+        event.body = partner_core::sealing::Sealed(vec![0, 255, 7]);
+        let mut tx = world.ports().store.begin("event").await.unwrap();
+        tx.event_insert(&event).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let (port, object) = (&world.ports().events, trade.id.to_string());
+    let found = port.events_of(&member.who, &object).await.unwrap();
+    let order: Vec<&str> = found.iter().map(|event| event.id.as_str()).collect();
+    assert_eq!(order, ids);
+    assert!(found.iter().all(|event| event.body.0 == [0, 255, 7]));
+}
+
+/// A partner that moves to another endpoint gets there what was queued for the one before.
+pub async fn an_endpoint_under_a_new_id_takes_over_what_waits(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let first = world.endpoint(Mode::Test, Service::Pools, "https://a.example/");
+    world.set_endpoint(&member, &first).await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    world
+        .report(&member.who, trade.id, EngineReport::LetGo)
+        .await;
+    let second = world.endpoint(Mode::Test, Service::Pools, "https://b.example/");
+    assert_ne!(first.id, second.id);
+    world.set_endpoint(&member, &second).await;
+    let (port, object) = (&world.ports().deliveries, trade.id.to_string());
+    let waiting = port.deliveries_of(&member.who, &object).await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    let order = partner_core::ports::ClaimOrder {
+        mode: Mode::Test,
+        service: Service::Pools,
+        room: partner_core::webhooks::fairness::Room {
+            total: 8,
+            each: 8,
+            ..Default::default()
+        },
+        token: 1,
+        lease: std::time::Duration::from_secs(30),
+    };
+    let claimed = port.deliveries_claim(&order).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(*claimed[0].endpoint, second);
+    world.assert_clean().await;
+}

@@ -1,0 +1,209 @@
+//! Exports: a window of a partner's books, whole, in its order, from one moment.
+
+use std::time::Duration;
+
+use kernel::{Mode, Timestamp};
+use partner_core::pools::Network;
+use pools_core::export::{Booked, Window};
+use pools_core::ledger::Reason;
+use pools_core::ports::{Deposit, Pages};
+use pools_core::quote::Side;
+use pools_core::trade::{EngineReport, Trade};
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{Member, ONE, World, amount, eur, profile, usdt};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+/// From before everything until after it.
+fn ever() -> Window {
+    let at = |millis| Timestamp::from_millis(millis).unwrap();
+    Window::new(at(0), at(253_402_300_799_999)).unwrap()
+}
+
+async fn all<T>(mut pages: Box<dyn Pages<T>>, limit: u32) -> Vec<T> {
+    let mut found = Vec::new();
+    loop {
+        let page = pages.next(limit).await.unwrap();
+        assert!(page.len() <= usize::try_from(limit).unwrap());
+        if page.is_empty() {
+            return found;
+        }
+        found.extend(page);
+    }
+}
+
+impl<F: Fixture> World<F> {
+    async fn trades_in(&self, member: &Member, window: Window, limit: u32) -> Vec<Trade> {
+        let exports = &self.ports().exports;
+        let pages = exports.trades_export(&member.who, window).await.unwrap();
+        all(pages, limit).await
+    }
+
+    async fn entries_in(&self, member: &Member, window: Window, limit: u32) -> Vec<Booked> {
+        let exports = &self.ports().exports;
+        let pages = exports.ledger_export(&member.who, window).await.unwrap();
+        all(pages, limit).await
+    }
+
+    async fn endowed(&self, name: &str) -> Member {
+        let member = self.member(name).await;
+        self.fund(&member.who, amount("1000000", eur()), "in-eur")
+            .await;
+        self.fund(&member.who, amount("1000000", usdt()), "in-usdt")
+            .await;
+        member
+    }
+
+    /// Trades of both sides, several at each instant, some of them settled.
+    async fn busy(&self, member: &Member, rounds: usize) -> Vec<Trade> {
+        let mut trades = Vec::new();
+        for round in 0..rounds {
+            let side = [Side::OnRamp, Side::OffRamp][round % 2];
+            let mut trade = self.trade(member, side, ONE).await;
+            if round % 3 == 0 {
+                let fill = EngineReport::Delivered(format!("fill {round}").into());
+                trade = self.report(&member.who, trade.id, fill).await;
+            }
+            trades.push(trade);
+            if round % 4 == 3 {
+                self.clock().advance(MILLI);
+            }
+        }
+        trades.sort_by_key(|trade| (trade.created_at, trade.id));
+        trades
+    }
+}
+
+// rule: cli.export
+pub async fn trades_come_in_their_order_and_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.endowed("acme").await;
+    let trades = world.busy(&member, 23).await;
+    for limit in [1, 2, 7, 23, 500] {
+        let found = world.trades_in(&member, ever(), limit).await;
+        assert_eq!(found, trades, "limit {limit}");
+    }
+}
+
+// rule: cli.export
+pub async fn a_window_has_its_start_and_not_its_end(store: impl Fixture) {
+    let world = World::new(store);
+    let start = world.now();
+    let member = world.endowed("acme").await;
+    let trades = world.busy(&member, 20).await;
+    let end = world.now().plus(MILLI);
+    let (mut parts, mut entries, mut from) = (Vec::new(), Vec::new(), start);
+    while from < end {
+        let window = Window::new(from, from.plus(MILLI)).unwrap();
+        let part = world.trades_in(&member, window, 3).await;
+        assert!(part.iter().all(|trade| trade.created_at == from));
+        parts.extend(part);
+        let part = world.entries_in(&member, window, 3).await;
+        assert!(part.iter().all(|booked| booked.entry.created_at == from));
+        entries.extend(part);
+        from = from.plus(MILLI);
+    }
+    assert_eq!(parts, trades, "windows end to end have everything once");
+    assert_eq!(entries, world.entries_in(&member, ever(), 500).await);
+    let before = Window::new(start.minus(MILLI), start).unwrap();
+    assert!(world.trades_in(&member, before, 5).await.is_empty());
+    assert!(world.entries_in(&member, before, 5).await.is_empty());
+}
+
+// rule: cli.export
+pub async fn entries_of_every_currency_come_in_their_order(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.endowed("acme").await;
+    let trades = world.busy(&member, 23).await;
+    let found = world.entries_in(&member, ever(), 500).await;
+    for limit in [1, 2, 7] {
+        assert_eq!(found, world.entries_in(&member, ever(), limit).await);
+    }
+    let settled = trades.iter().filter(|it| it.state.settlement().is_some());
+    assert_eq!(found.len(), 2 + trades.len() + settled.clone().count());
+    let settlements = found
+        .iter()
+        .filter(|booked| booked.entry.transfer.reason == Reason::Settlement);
+    assert_eq!(settlements.count(), settled.count());
+    let place = |booked: &Booked| {
+        let entry = &booked.entry;
+        let number = entry.mark.map_or(i64::MAX, |mark| mark.sequence);
+        let asset = entry.transfer.amount.asset().code().to_owned();
+        (entry.created_at, asset, number)
+    };
+    assert!(found.is_sorted_by_key(place), "{found:?}");
+    for asset in [eur(), usdt()] {
+        let numbers: Vec<i64> = found
+            .iter()
+            .filter(|booked| booked.entry.transfer.amount.asset() == asset)
+            .filter_map(|booked| booked.entry.mark.map(|mark| mark.sequence))
+            .collect();
+        let last = i64::try_from(numbers.len()).unwrap();
+        assert_eq!(numbers, (1..=last).collect::<Vec<_>>(), "none is missing");
+    }
+}
+
+// rule: cli.export
+pub async fn a_receipt_says_where_it_came_in(store: impl Fixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let mut tx = world.ports().store.begin("receive").await.unwrap();
+    let before = tx.account_lock(&who, usdt()).await.unwrap();
+    let now = tx.now().await.unwrap();
+    let received = amount("5", usdt());
+    let (after, entry) = world.credit(&who, &before, received, "r", now);
+    tx.entry_post(&who, &before, &entry).await.unwrap();
+    let deposit = Deposit {
+        reference: "r".to_owned(),
+        amount: received,
+        network: Some(Network::Solana),
+        entry: entry.id,
+        created_at: now,
+    };
+    tx.deposit_insert(&who, &deposit).await.unwrap();
+    let (_, adjusted) = world.credit(&who, &after, received, "r", now);
+    tx.entry_post(&who, &after, &adjusted).await.unwrap();
+    tx.commit().await.unwrap();
+    let exports = &world.ports().exports;
+    let pages = exports.ledger_export(&who, ever()).await.unwrap();
+    let found = all(pages, 10).await;
+    let expected = [(entry, Some(Network::Solana)), (adjusted, None)]
+        .map(|(entry, network)| Booked { entry, network });
+    assert_eq!(found, expected);
+}
+
+/// What is written while pages are read is not among them, nor is what it changes.
+// rule: cli.export
+pub async fn an_export_is_of_one_moment(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.endowed("acme").await;
+    let trades = world.busy(&member, 8).await;
+    let (who, exports) = (&member.who, &world.ports().exports);
+    let mut pages = exports.trades_export(who, ever()).await.unwrap();
+    let mut entries = exports.ledger_export(who, ever()).await.unwrap();
+    let mut found = pages.next(2).await.unwrap();
+    let booked = entries.next(2).await.unwrap().len();
+    let open = trades.iter().rfind(|it| it.state.settlement().is_none());
+    let report = EngineReport::CannotComplete;
+    world.report(who, open.unwrap().id, report).await;
+    world.busy(&member, 4).await;
+    found.extend(all(pages, 3).await);
+    assert_eq!(found, trades);
+    let rest = all(entries, 3).await.len();
+    let settled = trades.iter().filter(|it| it.state.settlement().is_some());
+    assert_eq!(booked + rest, 2 + trades.len() + settled.count());
+}
+
+// rule: cli.export, tenancy.nothing-crosses
+pub async fn exports_are_each_partners_and_modes(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.endowed("acme").await;
+    let other = world.member("other").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    world.busy(&member, 4).await;
+    for stranger in [&other, &live] {
+        assert!(world.trades_in(stranger, ever(), 9).await.is_empty());
+        assert!(world.entries_in(stranger, ever(), 9).await.is_empty());
+    }
+}

@@ -1,0 +1,145 @@
+//! What an operator watches: how the trades of a mode stand.
+
+use std::time::Duration;
+
+use kernel::Mode;
+use pools_core::books::{Command, Outcome};
+use pools_core::engine::EngineName;
+use pools_core::ports::TradesStanding;
+use pools_core::quote::Side;
+use pools_core::trade::{EngineReport, TradeStatus};
+
+use crate::contract::fixture::{Fixture, WINDOW};
+use crate::contract::world::{ONE, World, amount, eur, profile, terms};
+
+impl<F: Fixture> World<F> {
+    async fn trades_standing(&self, mode: Mode) -> TradesStanding {
+        let port = &self.ports().figures;
+        port.trades_standing(mode).await.unwrap()
+    }
+}
+
+fn standing(counts: [u64; 5], oldest_reserved: Option<u64>) -> TradesStanding {
+    let mut counts = counts.into_iter();
+    TradesStanding {
+        by_status: TradeStatus::ALL.map(|status| (status, counts.next().unwrap_or_default())),
+        oldest_reserved: oldest_reserved.map(Duration::from_secs),
+    }
+}
+
+pub async fn trades_are_counted_by_where_they_stand(store: impl Fixture) {
+    let mut world = World::new(store);
+    let (member, other) = (world.rich("acme").await, world.rich("other").await);
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    world.fund(&live.who, amount("5", eur()), "start").await;
+    let nothing = standing([0; 5], None);
+    assert_eq!(world.trades_standing(Mode::Test).await, nothing);
+    let first = world.trade(&member, Side::OnRamp, ONE).await;
+    world.clock().advance(Duration::from_secs(7));
+    world.trade(&live, Side::OnRamp, ONE).await;
+    let second = world.trade(&other, Side::OffRamp, ONE).await;
+    world.clock().advance(Duration::from_secs(3));
+    let both = standing([2, 0, 0, 0, 0], Some(10));
+    assert_eq!(world.trades_standing(Mode::Test).await, both);
+
+    let delivered = EngineReport::Delivered("fill".into());
+    world.report(&member.who, first.id, delivered).await;
+    let one = standing([1, 1, 0, 0, 0], Some(3));
+    assert_eq!(world.trades_standing(Mode::Test).await, one);
+    world
+        .report(&other.who, second.id, EngineReport::LetGo)
+        .await;
+    let third = world.trade(&other, Side::OnRamp, ONE).await;
+    world
+        .report(&other.who, third.id, EngineReport::CannotComplete)
+        .await;
+    world
+        .report(&member.who, first.id, EngineReport::Reversed(None))
+        .await;
+    let ended = standing([0, 0, 1, 1, 1], None);
+    assert_eq!(world.trades_standing(Mode::Test).await, ended);
+    assert_eq!(
+        world.trades_standing(Mode::Test).await,
+        ended,
+        "asked again"
+    );
+    let other_mode = standing([1, 0, 0, 0, 0], Some(3));
+    assert_eq!(world.trades_standing(Mode::Live).await, other_mode);
+    world.fixture.reopen(WINDOW).await;
+    assert_eq!(world.trades_standing(Mode::Test).await, ended);
+}
+
+// rule: pools.engine.which
+pub async fn reserved_trades_of_other_engines_are_counted(store: impl Fixture) {
+    let world = World::new(store);
+    let (member, other) = (world.rich("acme").await, world.rich("other").await);
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    world.fund(&live.who, amount("5", eur()), "start").await;
+    let held = async |world: &World<_>, mode, engine| {
+        let engine = EngineName::built_in(engine);
+        let figures = &world.ports().figures;
+        let held = figures.trades_held_elsewhere(mode, &engine).await.unwrap();
+        let held = held
+            .iter()
+            .map(|(engine, trades)| format!("{engine} {trades}"));
+        held.collect::<Vec<_>>()
+    };
+    let nothing: [&str; 0] = [];
+    assert_eq!(held(&world, Mode::Test, "engine-b").await, nothing);
+    for member in [&member, &member, &other, &live] {
+        world.trade(member, Side::OnRamp, ONE).await;
+    }
+    let quote = world.quote(&other.who, terms(Side::OnRamp, ONE)).await;
+    let elsewhere = Command {
+        engine: EngineName::built_in("https://engine.example:8443/a"),
+        ..world.command(&other, quote.id)
+    };
+    let opened = world.transact(&[elsewhere]).await;
+    assert!(
+        matches!(&opened[..], [Ok(Outcome::Opened(_))]),
+        "{opened:?}"
+    );
+    let (a, c) = ("engine-a 3", "https://engine.example:8443/a 1");
+    assert_eq!(held(&world, Mode::Test, "engine-b").await, [a, c]);
+    assert_eq!(held(&world, Mode::Test, "engine-a").await, [c]);
+    assert_eq!(held(&world, Mode::Live, "engine-a").await, nothing);
+    assert_eq!(held(&world, Mode::Live, "engine-b").await, ["engine-a 1"]);
+    // A trade that has settled is open no more.
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let delivered = EngineReport::Delivered("fill".into());
+    world.report(&member.who, trade.id, delivered).await;
+    assert_eq!(held(&world, Mode::Test, "engine-b").await, [a, c]);
+}
+
+/// Trades of an earlier release name no engine: the first one that starts holds them from then on.
+// rule: pools.engine.which
+pub async fn reserved_trades_without_an_engine_are_claimed_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    world.fund(&live.who, amount("5", eur()), "start").await;
+    for member in [&member, &member, &live] {
+        world.trade(member, Side::OnRamp, ONE).await;
+    }
+    let settled = world.trade(&member, Side::OnRamp, ONE).await;
+    let delivered = EngineReport::Delivered("fill".into());
+    world.report(&member.who, settled.id, delivered).await;
+    world
+        .fixture
+        .damage("UPDATE trades SET engine = NULL")
+        .await;
+    let figures = &world.ports().figures;
+    let (first, second) = (
+        EngineName::built_in("engine-a"),
+        EngineName::built_in("engine-b"),
+    );
+    for (engine, claimed) in [(&first, 2), (&second, 0)] {
+        assert_eq!(
+            figures.trades_claim(Mode::Test, engine).await.unwrap(),
+            claimed
+        );
+    }
+    let held = figures.trades_held_elsewhere(Mode::Test, &second).await;
+    assert_eq!(held.unwrap(), [(first, 2)]);
+    world.assert_clean().await;
+}

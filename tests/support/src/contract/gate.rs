@@ -1,0 +1,389 @@
+//! What the gate keeps beside its sessions: answers, tallies, branding, profiles, and the queue as
+//! partners see it.
+
+use std::time::Duration;
+
+use gate_core::branding::Branding;
+use gate_core::quota::{Month, Tally};
+use kernel::{Cas, Mode, Timestamp};
+use partner_core::Tenant;
+use partner_core::answers::Kept;
+use partner_core::events::Service;
+use partner_core::gate::{GateProfile, create_session_limit};
+use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::origin::Origin;
+use partner_core::ports::{ClaimOrder, Concluded, DeliveryFilter, KeySweep};
+use partner_core::sealing::Sealed;
+use partner_core::webhooks::delivery::{DeliveryState, Ending};
+use partner_core::webhooks::fairness::Room;
+
+use crate::contract::fixture::GateFixture;
+use crate::contract::world::{World, expired_keys, profile};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const MILLI: Duration = Duration::from_millis(1);
+
+// rule: idempotency.gate-replay, idempotency.scope, idempotency.kept
+pub async fn a_kept_answer_is_overwritten_once_expired(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let other = world.member("other").await.who;
+    let scope = |tenant: &Tenant, route: &str| Scope {
+        tenant: tenant.clone(),
+        route: route.to_owned(),
+        key: IdempotencyKey::parse(b"key").unwrap(),
+    };
+    let kept = |byte: u8, at: Timestamp| Kept {
+        fingerprint: Fingerprint([byte; 32]),
+        answer: Sealed(vec![byte; 40]),
+        created_at: at,
+        expires_at: at.plus(DAY),
+    };
+    let (scope_a, first) = (scope(&who, "POST /a"), kept(1, world.now()));
+    let put = async |scope: &Scope, kept: &Kept, expired: Option<Timestamp>| {
+        let mut tx = world.gate_begin().await;
+        let outcome = tx.answer_put(scope, kept, expired).await.unwrap();
+        tx.commit().await.unwrap();
+        outcome
+    };
+    let get = async |scope: &Scope| {
+        let seen = world.fixture.gate().store.answer_get(scope).await.unwrap();
+        assert_eq!(seen.at, world.now());
+        seen.value
+    };
+    assert_eq!(get(&scope_a).await, None);
+    assert_eq!(put(&scope_a, &first, None).await, Cas::Won);
+    world.fixture.clock().advance(DAY);
+    let second = kept(2, world.now());
+    assert_eq!(put(&scope_a, &second, None).await, Cas::Lost);
+    assert_eq!(
+        put(&scope_a, &second, Some(second.created_at)).await,
+        Cas::Lost
+    );
+    assert_eq!(get(&scope_a).await, Some(first.clone()));
+    assert_eq!(
+        put(&scope_a, &second, Some(first.created_at)).await,
+        Cas::Won
+    );
+    for elsewhere in [scope(&who, "POST /b"), scope(&other, "POST /a")] {
+        assert_eq!(get(&elsewhere).await, None);
+    }
+    assert_eq!(get(&scope_a).await, Some(second.clone()));
+    let gate = expired_keys(Service::Gate);
+    world.clock().set(second.expires_at.minus(MILLI));
+    assert_eq!(world.sweep_keys(gate, 10).await.deleted, 0);
+    world.clock().advance(MILLI);
+    for foreign in [
+        expired_keys(Service::Pools),
+        KeySweep {
+            mode: Mode::Live,
+            ..gate
+        },
+    ] {
+        assert_eq!(
+            world.sweep_keys(foreign, 10).await.deleted,
+            0,
+            "{foreign:?}"
+        );
+    }
+    assert_eq!(get(&scope_a).await, Some(second));
+    assert_eq!(world.sweep_keys(gate, 10).await.deleted, 1);
+    assert_eq!(get(&scope_a).await, None);
+    // A row that a program without the column has written or overwritten counts for a day.
+    for held in ["NULL", "created_at"] {
+        let again = kept(3, world.now());
+        assert_eq!(put(&scope_a, &again, None).await, Cas::Won);
+        let sql = format!("UPDATE answers SET expires_at = {held}");
+        world.fixture.damage(&sql).await;
+        assert_eq!(get(&scope_a).await, Some(again));
+        world.clock().advance(DAY);
+        assert_eq!(world.sweep_keys(gate, 10).await.deleted, 1, "{held}");
+    }
+}
+
+// rule: gate.quota.exact
+pub async fn a_tally_that_moved_on_is_not_written_over(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member_with("acme", Mode::Live, &profile()).await.who;
+    let tally = |month: &str, created| Tally {
+        month: Month::parse(month).unwrap(),
+        created,
+    };
+    let put = async |before: Option<&Tally>, after: &Tally| {
+        let mut tx = world.gate_begin().await;
+        let outcome = tx.tally_put(&who, before, after).await.unwrap();
+        tx.commit().await.unwrap();
+        outcome
+    };
+    let (first, second, june) = (
+        tally("2026-05", 1),
+        tally("2026-05", 2),
+        tally("2026-06", 1),
+    );
+    assert_eq!(put(None, &first).await, Cas::Won);
+    assert_eq!(put(None, &first).await, Cas::Lost);
+    assert_eq!(put(Some(&first), &second).await, Cas::Won);
+    assert_eq!(put(Some(&first), &second).await, Cas::Lost);
+    assert_eq!(put(Some(&second), &june).await, Cas::Won);
+    let seen = world.fixture.gate().store.tally_get(&who).await.unwrap();
+    assert_eq!(seen.value, Some(june));
+}
+
+// rule: gate.branding.no-lost-update, gate.branding.fields
+pub async fn an_old_revision_of_branding_is_refused(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let put = async |branding: &Branding| {
+        let mut tx = world.gate_begin().await;
+        let outcome = tx.branding_put(&who, branding).await.unwrap();
+        tx.commit().await.unwrap();
+        outcome
+    };
+    let gate = world.fixture.gate().store.clone();
+    assert_eq!(
+        gate.branding_get(&who).await.unwrap().value,
+        Branding::default()
+    );
+    let mut branding = Branding {
+        logo_url: Some("https://cdn.example/l".to_owned()),
+        primary_color: Some("#111111".to_owned()),
+        secondary_color: None,
+        accent_color: Some("#333333".to_owned()),
+        brand_name: Some("<Acme>".to_owned()),
+        revision: 2,
+    };
+    assert_eq!(put(&branding).await, Cas::Lost);
+    branding.revision = 1;
+    assert_eq!(put(&branding).await, Cas::Won);
+    assert_eq!(put(&branding).await, Cas::Lost);
+    branding.revision = 2;
+    branding.logo_url = None;
+    assert_eq!(put(&branding).await, Cas::Won);
+    assert_eq!(gate.branding_get(&who).await.unwrap().value, branding);
+}
+
+// rule: gate.session.access-again, tenancy.nothing-crosses
+pub async fn a_gate_profile_comes_with_the_key(store: impl GateFixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let other = world.member("other").await;
+    let find = async || {
+        let found = world
+            .ports()
+            .directory
+            .access_find(Mode::Test, &member.hash);
+        found.await.unwrap().unwrap().gate.clone()
+    };
+    assert_eq!(find().await, GateProfile::default());
+    let full = GateProfile {
+        enabled: true,
+        allowed_domains: ["https://bücher.example", "http://localhost:3000"]
+            .iter()
+            .map(|text| Origin::parse(text, Mode::Test).unwrap())
+            .collect(),
+        flow_sessions: true,
+        kyc_trusted: false,
+        rails: true,
+        preview_locks: false,
+        live_session_quota: Some(1_000),
+        create_session_limit: create_session_limit("90/45s"),
+    };
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("gate")
+        .await
+        .unwrap();
+    assert_eq!(tx.gate_profile_get(&member.who).await.unwrap(), None);
+    tx.gate_profile_put(&member.who, &full).await.unwrap();
+    assert_eq!(
+        tx.gate_profile_get(&member.who).await.unwrap(),
+        Some(full.clone())
+    );
+    tx.commit().await.unwrap();
+    assert_eq!(find().await, full);
+    let mut tx = world.gate_begin().await;
+    let within = tx
+        .access_get(&member.who, member.key)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((&within.gate, &within.tenant), (&full, &member.who));
+    assert!(
+        tx.access_get(&member.who, other.key)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        !tx.endpoint_is_set(&member.who, Service::Gate)
+            .await
+            .unwrap()
+    );
+}
+
+// rule: webhook.replay, gate.webhook-tools.list, gate.webhook-tools.replay, tenancy.foreign-is-absent
+pub async fn a_dead_letter_is_replayed_and_no_other(store: impl GateFixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let other = world.member("other").await.who;
+    let url = "https://shop.example/hooks";
+    let endpoint = world.endpoint(Mode::Test, Service::Gate, url);
+    world.set_endpoint(&member, &endpoint).await;
+    let who = &member.who;
+    let mut said = Vec::new();
+    for (object, id) in [("a", "e1"), ("a", "e2"), ("b", "e3")] {
+        world.fixture.clock().advance(Duration::from_millis(1));
+        let event = world.gate_event(who, object, "webhook.test", id);
+        world.say(&event).await.unwrap();
+        said.push(event);
+    }
+    let desk = world.fixture.gate().desk.clone();
+    let page = async |status, skip| {
+        let filter = DeliveryFilter { status, skip };
+        let page = desk
+            .deliveries_page(who, Service::Gate, filter, 2)
+            .await
+            .unwrap();
+        page.into_iter()
+            .map(|view| view.record.event_id)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(page(None, 0).await, ["e3", "e2"]);
+    assert_eq!(page(None, 2).await, ["e1"]);
+    assert_eq!(page(Some("dead_lettered"), 0).await, Vec::<String>::new());
+    let replay = async |who: &Tenant, at: usize| {
+        desk.delivery_replay(who, Service::Gate, said[at].delivery)
+            .await
+            .unwrap()
+    };
+    assert_eq!(replay(who, 0).await.unwrap().0, Cas::Lost);
+    assert!(replay(&other, 0).await.is_none());
+
+    let order = ClaimOrder {
+        mode: Mode::Test,
+        service: Service::Gate,
+        room: Room {
+            total: 10,
+            each: 10,
+            ..Room::default()
+        },
+        token: 7,
+        lease: Duration::from_secs(30),
+    };
+    let claimed = world
+        .ports()
+        .deliveries
+        .deliveries_claim(&order)
+        .await
+        .unwrap();
+    let concluded: Vec<Concluded> = claimed
+        .iter()
+        .map(|claimed| Concluded {
+            tenant: claimed.tenant.clone(),
+            id: claimed.id,
+            token: 7,
+            ending: Ending::GivenUp,
+            response_status: Some(500),
+            error: None,
+        })
+        .collect();
+    world
+        .ports()
+        .deliveries
+        .deliveries_conclude(&concluded)
+        .await
+        .unwrap();
+    assert_eq!(page(Some("dead_lettered"), 0).await, ["e3", "e1"]);
+    world.fixture.clock().advance(Duration::from_secs(60));
+    let (outcome, view) = replay(who, 0).await.unwrap();
+    assert_eq!((outcome, view.target_url.as_str()), (Cas::Won, url));
+    let due = DeliveryState::Pending { due: world.now() };
+    assert_eq!(
+        (view.record.progress.state, view.record.progress.attempts),
+        (due, 0)
+    );
+    let read = desk
+        .delivery_get(who, Service::Gate, said[0].delivery)
+        .await
+        .unwrap();
+    assert_eq!(read, Some(view));
+    assert!(
+        desk.delivery_get(who, Service::Pools, said[0].delivery)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(replay(who, 0).await.unwrap().0, Cas::Lost);
+    // It is delivered before the later one of its object, under its old event's id.
+    let claimed = world
+        .ports()
+        .deliveries
+        .deliveries_claim(&order)
+        .await
+        .unwrap();
+    let ids: Vec<&str> = claimed
+        .iter()
+        .map(|claimed| claimed.event.id.as_str())
+        .collect();
+    assert_eq!(ids, ["e1"]);
+}
+
+// rule: webhook.replay, webhook.one-holder
+pub async fn a_replay_beside_workers_is_delivered_once(store: impl GateFixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let endpoint = world.endpoint(Mode::Test, Service::Gate, "https://shop.example/hooks");
+    world.set_endpoint(&member, &endpoint).await;
+    let who = &member.who;
+    let event = world.gate_event(who, "a", "webhook.test", "e1");
+    world.say(&event).await.unwrap();
+    let order = |token| ClaimOrder {
+        mode: Mode::Test,
+        service: Service::Gate,
+        room: Room {
+            total: 10,
+            each: 10,
+            ..Room::default()
+        },
+        token,
+        lease: Duration::from_secs(30),
+    };
+    let desk = world.fixture.gate().desk.clone();
+    let replay = async || {
+        let replayed = desk.delivery_replay(who, Service::Gate, event.delivery);
+        replayed.await.unwrap().unwrap().0
+    };
+    for round in 0..8 {
+        let first = order(round * 10 + 1);
+        let given_up = world.claim_by(&first).await.remove(0);
+        let concluded = world.conclude(first.token, &given_up, Ending::GivenUp);
+        assert_eq!(concluded.await, Cas::Won);
+        let orders = [2, 3, 4].map(|number| order(round * 10 + number));
+        // Workers look while two ask for it again; another looks once both have had their answer.
+        let (one, two, soon, later) = tokio::join!(
+            replay(),
+            replay(),
+            world.claim_by(&orders[0]),
+            world.claim_by(&orders[1]),
+        );
+        let last = world.claim_by(&orders[2]).await;
+        let won = [one, two].into_iter().filter(|asked| *asked == Cas::Won);
+        assert_eq!(won.count(), 1);
+        let held: Vec<_> = orders
+            .iter()
+            .zip([soon, later, last])
+            .flat_map(|(order, claimed)| claimed.into_iter().map(|it| (order.token, it)))
+            .collect();
+        let [(token, claimed)] = &held[..] else {
+            panic!("{} hold it", held.len())
+        };
+        // Who gave it up has nothing more to say of it.
+        let late = world
+            .conclude(first.token, &given_up, Ending::Delivered)
+            .await;
+        assert_eq!(late, Cas::Lost);
+        let back = world.conclude(*token, claimed, Ending::HandedBack).await;
+        assert_eq!(back, Cas::Won);
+    }
+}

@@ -1,0 +1,270 @@
+//! Planted breaches of the gate, each found under exactly its name.
+
+use std::time::Duration;
+
+use gate_core::branding::BrandingUpdate;
+use gate_core::change::Change;
+use gate_core::draft::Draft;
+use gate_core::session::SessionId;
+use gate_core::usecases::acting::Deed;
+use kernel::Mode;
+use partner_core::events::Service;
+
+use crate::contract::breaches::{Breach, CHECKED};
+use crate::contract::fixture::GateFixture;
+use crate::contract::gate_world::{DAY, answer, draft, key};
+use crate::contract::previews::agreeing;
+use crate::contract::world::World;
+
+/// Sessions of every kind of one partner.
+pub(crate) struct Rows {
+    partner: String,
+    open: SessionId,
+    verified: SessionId,
+    cancelled: SessionId,
+    completed: SessionId,
+    expired: SessionId,
+    previewed: SessionId,
+}
+
+impl<F: GateFixture> World<F> {
+    /// A partner to whom everything of the gate has happened, in both modes.
+    async fn gated(&self, name: &str) -> Rows {
+        let live = self.open_gate(name, Mode::Live, None).await;
+        for number in 0..2 {
+            live.opened(&format!("live-{number}"), draft("5")).await;
+        }
+        let gate = self.open_gate(name, Mode::Test, None).await;
+        let endpoint = self.endpoint(Mode::Test, Service::Gate, "https://a.example/");
+        self.set_endpoint(&gate.member, &endpoint).await;
+        // What happens in the endpoint's first millisecond may have happened before it.
+        self.clock().advance(Duration::from_millis(1));
+        let expired = gate.opened("expired", draft("5")).await;
+        self.clock().advance(DAY);
+        gate.clone().act(expired, None, None).await.unwrap();
+        let packed = Draft {
+            kyc_package: Some("{\"name\":\"Ann\"}".to_owned()),
+            ..draft("5")
+        };
+        let preview = self.locked(&gate.access.tenant).await;
+        let rows = Rows {
+            partner: name.to_owned(),
+            open: gate.opened("open", draft("5")).await,
+            verified: gate.opened("verified", packed).await,
+            cancelled: gate.opened("cancelled", draft("5")).await,
+            completed: gate.opened("completed", draft("5")).await,
+            expired,
+            previewed: gate.opened("previewed", agreeing(preview.id)).await,
+        };
+        self.clock().advance(Duration::from_secs(1));
+        let failing = Deed::Fail {
+            code: None,
+            message: None,
+        };
+        for (id, name, deed) in [
+            (rows.open, "fail", failing),
+            (rows.cancelled, "cancel", Deed::Cancel),
+            (rows.completed, "complete", Deed::Complete),
+        ] {
+            let acting = gate.clone().act(id, Some(name), Some(deed));
+            acting.await.unwrap();
+        }
+        let update = BrandingUpdate {
+            brand_name: Change::Set("Acme".to_owned()),
+            ..BrandingUpdate::default()
+        };
+        let render = |_: &_| Ok(answer("{}".to_owned()));
+        let branding = &gate.rebranding;
+        let rebranded = branding.update(&gate.access.tenant, Some(key("brand")), &update, &render);
+        rebranded.await.unwrap();
+        rows
+    }
+}
+
+/// `UPDATE table SET change` for one row of the partner's in a mode.
+fn update(rows: &Rows, table: &str, change: &str, row: &str) -> String {
+    let partner = &rows.partner;
+    format!(
+        "UPDATE {table} SET {change} WHERE mode = 'test' AND partner_id = '{partner}' AND {row}"
+    )
+}
+
+fn live(rows: &Rows, statement: &str) -> String {
+    let partner = &rows.partner;
+    format!("{statement} WHERE mode = 'live' AND partner_id = '{partner}'")
+}
+
+fn id(session: SessionId) -> String {
+    format!("id = '{}'", session.ulid())
+}
+
+fn of(session: SessionId) -> String {
+    format!("session_id = '{}'", session.ulid())
+}
+
+/// The event of a type about a session.
+fn event(rows: &Rows, change: &str, session: SessionId, kind: &str) -> String {
+    let row = format!("object_id = '{session}' AND type = 'gate_session.{kind}'");
+    update(rows, "events", change, &row)
+}
+
+fn answered(rows: &Rows, change: &str, key: &str) -> String {
+    update(rows, "answers", change, &format!("key = '{key}'"))
+}
+
+const EARLIER: &str = "created_at = created_at - 1";
+
+const fn breach(invariant: &'static str, sql: fn(&Rows) -> String) -> Breach<Rows> {
+    Breach::new(invariant, sql)
+}
+
+pub(crate) const BREACHES: &[Breach<Rows>] = &[
+    breach("rows-refer-to-rows", |_| {
+        "INSERT INTO branding (mode, partner_id, revision) VALUES ('test', 'nobody', 1)".to_owned()
+    }),
+    breach("rows-can-be-read", |rows| {
+        update(rows, "sessions", "metadata = '['", &id(rows.open))
+    }),
+    breach("rows-can-be-read", |rows| {
+        let short = "secret_hash = zeroblob(31)";
+        update(rows, "sessions", short, &id(rows.open))
+    })
+    .with(CHECKED),
+    breach("rows-can-be-read", |rows| {
+        update(rows, "transactions", "action = 'gift'", &of(rows.open))
+    })
+    .with(CHECKED),
+    breach("rows-can-be-read", |rows| {
+        live(rows, "UPDATE session_tallies SET month = 'May'")
+    }),
+    breach("rows-can-be-read", |rows| {
+        live(rows, "UPDATE gate_profiles SET allowed_domains = '[1]'")
+    }),
+    breach("session-says-it-was-made", |rows| {
+        event(rows, EARLIER, rows.open, "created")
+    }),
+    breach("session-says-it-was-made", |rows| {
+        event(rows, EARLIER, rows.verified, "kyc_package_accepted")
+    }),
+    breach("session-says-it-was-made", |rows| {
+        let trusted = "kyc_pre_verified = TRUE, kyc_package = zeroblob(80)";
+        update(rows, "sessions", trusted, &id(rows.open))
+    })
+    .with(&["kyc-package-can-be-opened"]),
+    breach("ended-session-has-one-event", |rows| {
+        event(rows, EARLIER, rows.cancelled, "cancelled")
+    }),
+    breach("ended-session-has-one-event", |rows| {
+        let ended = "status = 'cancelled', cancelled_at = created_at";
+        update(rows, "sessions", ended, &id(rows.verified))
+    }),
+    breach("event-has-its-session", |rows| {
+        let again = "status = 'open', expired_at = NULL";
+        update(rows, "sessions", again, &id(rows.expired))
+    }),
+    breach("event-has-its-session", |rows| {
+        let untrusted = "kyc_pre_verified = FALSE, kyc_package = NULL";
+        update(rows, "sessions", untrusted, &id(rows.verified))
+    })
+    .with(&["session-says-it-was-made"]),
+    breach("completed-session-has-its-transaction", |rows| {
+        let another = "transaction_id = '00000000000P1ANTED00000000'";
+        update(rows, "sessions", another, &id(rows.completed))
+    }),
+    breach("completed-session-has-its-transaction", |rows| {
+        let later = "completed_at = completed_at + 1";
+        update(rows, "transactions", later, &of(rows.completed))
+    }),
+    breach("completed-session-has-its-transaction", |rows| {
+        let paid = "status = 'completed', completed_at = created_at";
+        update(rows, "transactions", paid, &of(rows.open))
+    })
+    // What has failed was answered for.
+    .with(&["answer-is-of-what-was-done"]),
+    breach("transaction-has-its-sessions-terms", |rows| {
+        update(rows, "transactions", "currency = 'USD'", &of(rows.open))
+    }),
+    breach("transaction-has-its-sessions-terms", |rows| {
+        update(rows, "transactions", "fiat_amount = '6'", &of(rows.open))
+    }),
+    breach("transaction-has-its-sessions-terms", |rows| {
+        let token = "target_token = 'USDT'";
+        update(rows, "sessions", token, &id(rows.completed))
+    }),
+    breach("used-preview-is-its-sessions", |rows| {
+        update(rows, "sessions", "amount = '100.2'", &id(rows.previewed))
+    }),
+    breach("used-preview-is-its-sessions", |rows| {
+        update(rows, "sessions", "flow = NULL", &id(rows.previewed))
+    }),
+    breach("used-preview-is-its-sessions", |rows| {
+        let other = "currency = 'USD'";
+        update(rows, "quote_previews", other, &of(rows.previewed))
+    }),
+    breach("used-preview-is-its-sessions", |rows| {
+        let other = "asset = 'USDC'";
+        update(rows, "quote_previews", other, &of(rows.previewed))
+    }),
+    breach("tally-counts-live-sessions", |rows| {
+        live(rows, "UPDATE session_tallies SET created = created + 1")
+    }),
+    breach("tally-counts-live-sessions", |rows| {
+        live(rows, "UPDATE session_tallies SET month = '1999-12'")
+    }),
+    breach("tally-counts-live-sessions", |rows| {
+        live(rows, "DELETE FROM session_tallies")
+    }),
+    breach("tally-counts-live-sessions", |rows| {
+        let partner = &rows.partner;
+        format!("INSERT INTO session_tallies VALUES ('test', '{partner}', '2026-05', 1)")
+    }),
+    breach("answer-is-of-what-was-done", |rows| {
+        answered(rows, EARLIER, "open")
+    }),
+    breach("answer-is-of-what-was-done", |rows| {
+        answered(rows, EARLIER, "cancel")
+    }),
+    breach("answer-is-of-what-was-done", |rows| {
+        answered(rows, EARLIER, "complete")
+    }),
+    breach("answer-is-of-what-was-done", |rows| {
+        answered(rows, EARLIER, "fail")
+    }),
+    breach("answer-is-of-what-was-done", |rows| {
+        let partner = &rows.partner;
+        format!("DELETE FROM branding WHERE mode = 'test' AND partner_id = '{partner}'")
+    }),
+    breach("answer-can-be-opened", |rows| {
+        answered(rows, "answer = zeroblob(80)", "open")
+    }),
+    // It was sealed for the key it was given under.
+    breach("answer-can-be-opened", |rows| {
+        answered(rows, "key = 'another'", "open")
+    }),
+    breach("kyc-package-can-be-opened", |rows| {
+        let other = "kyc_package = zeroblob(80)";
+        update(rows, "sessions", other, &id(rows.verified))
+    }),
+    breach("event-body-is-of-its-event", |rows| {
+        event(rows, "body = zeroblob(80)", rows.open, "created")
+    }),
+    breach("rows-stay-in-their-mode", |rows| {
+        let row = format!("object_id = '{}'", rows.open);
+        update(rows, "deliveries", "object_id = 'gs_live_planted'", &row)
+    })
+    .with(&["delivery-is-of-its-event"]),
+    breach("database-is-whole", |rows| {
+        let late = "expires_at = created_at - 1";
+        update(rows, "sessions", late, &id(rows.verified))
+    }),
+];
+
+// rule: cli.verify
+pub async fn every_breach_of_the_gate_is_found_under_its_name(store: impl GateFixture) {
+    let world = World::new(store);
+    let mut victims = Vec::new();
+    for number in 0..BREACHES.len() {
+        victims.push(world.gated(&format!("victim-{number}")).await);
+    }
+    world.assert_found(BREACHES, &victims).await;
+}

@@ -1,0 +1,254 @@
+//! The gate's use cases over a store, and a partner who may do everything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gate_core::customer::{Customer, CustomerDraft, CustomerId, CustomerUpdate, Deleted};
+use gate_core::draft::Draft;
+use gate_core::ports::SessionFilter;
+use gate_core::session::{Session, SessionId};
+use gate_core::usecases::acting::{ActError, Acting, Deed, Done};
+use gate_core::usecases::branding::Rebranding;
+use gate_core::usecases::create::{CreateError, Created, Creating};
+use gate_core::usecases::customers::{CustomerError, Customers};
+use gate_core::usecases::expiry::Expiring;
+use kernel::Mode;
+use partner_core::answers::{Answer, Answers, Given, Unwritable};
+use partner_core::gate::GateProfile;
+use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::origin::Origin;
+use partner_core::ports::{InFlight, Ticket};
+use partner_core::{Access, Tenant};
+
+use crate::contract::fixture::GateFixture;
+use crate::contract::world::{Member, Seeded, World, profile, sealer};
+
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Lets every twin in: what is left is the store's to decide.
+struct Everyone;
+
+#[async_trait]
+impl InFlight for Everyone {
+    async fn enter(&self, _: &Scope) -> Option<Ticket> {
+        Some(Ticket(Box::new(())))
+    }
+}
+
+/// The use cases, for one partner.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(crate) member: Member,
+    pub(crate) creating: Creating,
+    pub(crate) acting: Acting,
+    pub(crate) rebranding: Rebranding,
+    pub(crate) customers: Customers,
+    pub(crate) access: Arc<Access>,
+}
+
+impl<F: GateFixture> World<F> {
+    pub(crate) async fn open_gate(&self, name: &str, mode: Mode, quota: Option<u64>) -> Gate {
+        let member = self.member_with(name, mode, &profile()).await;
+        let shop = Origin::parse("https://shop.example", mode).unwrap();
+        let gate = GateProfile {
+            enabled: true,
+            allowed_domains: [shop].into(),
+            flow_sessions: true,
+            kyc_trusted: true,
+            rails: true,
+            live_session_quota: quota,
+            ..GateProfile::default()
+        };
+        let mut tx = self
+            .ports()
+            .provision
+            .provision_begin("gate")
+            .await
+            .unwrap();
+        tx.gate_profile_put(&member.who, &gate).await.unwrap();
+        tx.commit().await.unwrap();
+        let access = self.ports().directory.access_find(mode, &member.hash);
+        let access = access.await.unwrap().unwrap();
+        self.use_cases(member, access)
+    }
+
+    fn use_cases(&self, member: Member, access: Arc<Access>) -> Gate {
+        let store = self.fixture.gate().store.clone();
+        let entropy = Arc::new(Seeded::new(self.entropy.next()));
+        let sealer = Arc::new(sealer());
+        let sessions = Expiring {
+            store: store.clone(),
+            sealer: sealer.clone(),
+            entropy: entropy.clone(),
+        };
+        let answers = Answers {
+            in_flight: Arc::new(Everyone),
+            reads: store.clone(),
+            sealer: sealer.clone(),
+            entropy: entropy.clone(),
+            ttl: DAY,
+        };
+        Gate {
+            member,
+            creating: Creating {
+                sessions: sessions.clone(),
+                answers: answers.clone(),
+                ttl: DAY,
+            },
+            acting: Acting {
+                sessions,
+                answers: answers.clone(),
+            },
+            rebranding: Rebranding {
+                store: store.clone(),
+                answers: answers.clone(),
+            },
+            customers: Customers {
+                store,
+                sealer,
+                entropy,
+                answers,
+            },
+            access,
+        }
+    }
+
+    pub(crate) async fn sessions(&self, who: &Tenant) -> Vec<Session> {
+        let filter = SessionFilter::default();
+        let page = self.fixture.gate().store.sessions_page(who, &filter, 100);
+        page.await.unwrap().value
+    }
+
+    /// The types of the events about a session, in order.
+    pub(crate) async fn said(&self, who: &Tenant, id: SessionId) -> Vec<String> {
+        self.said_of(who, &id.to_string()).await
+    }
+
+    /// The types of the events about an object, in order.
+    pub(crate) async fn said_of(&self, who: &Tenant, object: &str) -> Vec<String> {
+        let events = self.ports().events.events_of(who, object).await;
+        let kind = |event: partner_core::ports::StoredEvent| event.kind;
+        events.unwrap().into_iter().map(kind).collect()
+    }
+}
+
+/// What a create sends.
+pub(crate) fn draft(amount: &str) -> Draft {
+    Draft {
+        amount: amount.to_owned(),
+        currency: "EUR".to_owned(),
+        return_url: "https://shop.example/done".to_owned(),
+        ..Draft::default()
+    }
+}
+
+/// Somebody of this email, who has a name.
+pub(crate) fn person(email: &str) -> CustomerDraft {
+    CustomerDraft {
+        email: email.to_owned(),
+        first_name: Some("Ann".to_owned()),
+        ..CustomerDraft::default()
+    }
+}
+
+pub(crate) fn key(name: &str) -> IdempotencyKey {
+    IdempotencyKey::parse(name.as_bytes()).unwrap()
+}
+
+impl Gate {
+    pub(crate) async fn create(self, name: String, draft: Draft) -> Result<Given, CreateError> {
+        let given = self
+            .creating
+            .create(&self.access, key(&name), &draft, &created);
+        given.await
+    }
+
+    /// A session, made under a key of this name.
+    pub(crate) async fn opened(&self, name: &str, draft: Draft) -> SessionId {
+        let given = self.clone().create(name.to_owned(), draft).await;
+        let body = given.unwrap().into_answer().body;
+        SessionId::parse(&String::from_utf8(body).unwrap()).unwrap()
+    }
+
+    /// Does something to a session; nothing named lets its expiry be noticed.
+    pub(crate) async fn act(
+        self,
+        id: SessionId,
+        name: Option<&str>,
+        deed: Option<Deed>,
+    ) -> Result<(), ActError> {
+        let who = &self.access.tenant;
+        match deed {
+            Some(deed) => {
+                let acting = self.acting.act(who, id, name.map(key), &deed, &done);
+                acting.await.map(drop)
+            }
+            None => Ok(self.acting.sessions.settle(who, id).await.map(drop)?),
+        }
+    }
+}
+
+impl Gate {
+    pub(crate) async fn customer(
+        self,
+        name: String,
+        draft: CustomerDraft,
+    ) -> Result<Given, CustomerError> {
+        let who = &self.access.tenant;
+        let making = self.customers.create(who, key(&name), &draft, &shown);
+        making.await
+    }
+
+    /// A customer, made under a key of this name.
+    pub(crate) async fn known(&self, name: &str, draft: CustomerDraft) -> CustomerId {
+        let given = self.clone().customer(name.to_owned(), draft).await;
+        let body = given.unwrap().into_answer().body;
+        CustomerId::parse(&String::from_utf8(body).unwrap()).unwrap()
+    }
+
+    pub(crate) async fn updated(
+        self,
+        id: CustomerId,
+        name: Option<&str>,
+        update: CustomerUpdate,
+    ) -> Result<(), CustomerError> {
+        let (who, name) = (&self.access.tenant, name.map(key));
+        let updating = self.customers.update(who, id, name, &update, &shown);
+        updating.await.map(drop)
+    }
+
+    pub(crate) async fn deleted(
+        self,
+        id: CustomerId,
+        name: Option<&str>,
+    ) -> Result<(), CustomerError> {
+        let (who, name) = (&self.access.tenant, name.map(key));
+        let deleting = self.customers.delete(who, id, name, &gone);
+        deleting.await.map(drop)
+    }
+}
+
+fn shown(customer: &Customer) -> Result<Answer, Unwritable> {
+    Ok(answer(customer.id.to_string()))
+}
+
+fn gone(deleted: &Deleted) -> Result<Answer, Unwritable> {
+    Ok(answer(deleted.id.to_string()))
+}
+
+fn created(created: &Created) -> Result<Answer, Unwritable> {
+    Ok(answer(created.session.id.to_string()))
+}
+
+fn done(done: &Done) -> Result<Answer, Unwritable> {
+    Ok(answer(done.session.state.status().as_str().to_owned()))
+}
+
+pub(crate) fn answer(body: String) -> Answer {
+    Answer {
+        status: 201,
+        request_id: "req_1".to_owned(),
+        body: body.into_bytes(),
+    }
+}

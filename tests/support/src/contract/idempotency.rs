@@ -1,0 +1,286 @@
+//! Idempotency records: one effect per scope while they count, none of it afterwards.
+
+use std::time::Duration;
+
+use kernel::Mode;
+use partner_core::events::Service;
+use partner_core::ports::KeySweep;
+use pools_core::books::{Answered, Command, Outcome, Refusal};
+use pools_core::ports::TransactLook;
+
+use crate::contract::fixture::{Fixture, IDEMPOTENCY_TTL};
+use crate::contract::world::{World, expired_keys};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+impl<F: Fixture> World<F> {
+    async fn look(&self, command: &Command) -> TransactLook {
+        self.ports()
+            .store
+            .transact_look(&command.scope, &command.pool, command.quote)
+            .await
+            .unwrap()
+            .value
+    }
+
+    async fn answered(&self, command: &Command) -> Option<Answered> {
+        self.look(command).await.answered
+    }
+}
+
+// rule: idempotency.same-transaction, idempotency.transact-stores-no-answer
+pub async fn a_look_knows_what_a_transact_left(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let quote = world.buy(&member, 1).await;
+    let command = world.command(&member, quote.id);
+    let before = world.look(&command).await;
+    assert_eq!(
+        (before.answered, before.quote, before.trade),
+        (None, Some(quote), None)
+    );
+    world.clock().advance(MILLI);
+    let Ok(Outcome::Opened(trade)) = world.transact_one(command.clone()).await else {
+        panic!()
+    };
+    let seen = world
+        .ports()
+        .store
+        .transact_look(&command.scope, &command.pool, command.quote)
+        .await
+        .unwrap();
+    assert_eq!(seen.at, world.now());
+    assert_eq!(
+        seen.value.answered,
+        Some(Answered {
+            fingerprint: command.fingerprint,
+            expires_at: world.now().plus(IDEMPOTENCY_TTL),
+        })
+    );
+    assert_eq!(
+        seen.value.quote,
+        Some(world.seen(&member.who, trade.quote).await)
+    );
+    assert_eq!(seen.value.trade, Some(trade));
+    let unused = world.command(&member, command.quote);
+    assert_eq!(world.look(&unused).await.answered, None);
+}
+
+// rule: idempotency.reused, pools.transact.repeat-leaves-key
+pub async fn the_same_key_for_another_request_is_refused(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
+    let first = world.command_under(&member, one.id, "k", b"one");
+    let Ok(Outcome::Opened(trade)) = world.transact_one(first.clone()).await else {
+        panic!()
+    };
+    let other = world.command_under(&member, two.id, "k", b"two");
+    assert_eq!(world.transact_one(other).await, Err(Refusal::KeyReused));
+    let repeat = world.command_under(&member, one.id, "k", b"one");
+    assert_eq!(
+        world.transact_one(repeat).await,
+        Ok(Outcome::Existing(trade.clone()))
+    );
+    let elsewhere = world.command_under(&member, one.id, "another", b"one");
+    assert_eq!(
+        world.transact_one(elsewhere.clone()).await,
+        Ok(Outcome::Existing(trade))
+    );
+    assert_eq!(
+        world.answered(&elsewhere).await,
+        None,
+        "a repeat leaves its key free"
+    );
+    world.assert_clean().await;
+}
+
+/// One batch sees its own keys as well.
+// rule: idempotency.reused
+pub async fn a_key_used_twice_in_one_batch_counts_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
+    let batch = [
+        world.command_under(&member, one.id, "k", b"one"),
+        world.command_under(&member, two.id, "k", b"two"),
+        world.command_under(&member, one.id, "k", b"one"),
+    ];
+    let decided = world.transact(&batch).await;
+    let Ok(Outcome::Opened(trade)) = &decided[0] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(decided[1], Err(Refusal::KeyReused));
+    assert_eq!(decided[2], Ok(Outcome::Existing(trade.clone())));
+}
+
+// rule: idempotency.scope
+pub async fn keys_never_meet_across_partners(store: impl Fixture) {
+    let world = World::new(store);
+    for name in ["acme", "other"] {
+        let member = world.funded(name).await;
+        let quote = world.buy(&member, 1).await;
+        let command = world.command_under(&member, quote.id, "k", name.as_bytes());
+        assert_eq!(world.answered(&command).await, None);
+        assert!(matches!(
+            world.transact_one(command).await,
+            Ok(Outcome::Opened(_))
+        ));
+    }
+    world.assert_clean().await;
+}
+
+/// It counts to the last millisecond of its time and is overwritten from then on.
+// rule: idempotency.kept
+pub async fn an_expired_record_is_overwritten(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let one = world.buy(&member, 1).await;
+    let first = world.command_under(&member, one.id, "k", b"one");
+    assert!(world.transact_one(first).await.is_ok());
+    world.clock().advance(IDEMPOTENCY_TTL - MILLI);
+    let two = world.buy(&member, 1).await;
+    let second = world.command_under(&member, two.id, "k", b"two");
+    assert_eq!(
+        world.transact_one(second.clone()).await,
+        Err(Refusal::KeyReused)
+    );
+    world.clock().advance(MILLI);
+    assert!(matches!(
+        world.transact_one(second.clone()).await,
+        Ok(Outcome::Opened(_))
+    ));
+    assert_eq!(
+        world.answered(&second).await,
+        Some(Answered {
+            fingerprint: second.fingerprint,
+            expires_at: world.now().plus(IDEMPOTENCY_TTL),
+        })
+    );
+    world.assert_clean().await;
+}
+
+// rule: idempotency.only-success
+pub async fn a_refusal_leaves_its_key_free(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let quote = world.buy(&member, 1).await;
+    let command = world.command_under(&member, quote.id, "k", b"poor");
+    assert_eq!(
+        world.transact_one(command.clone()).await,
+        Err(Refusal::InsufficientBalance)
+    );
+    assert_eq!(world.answered(&command).await, None);
+}
+
+/// Five records, a millisecond apart, the third of which expires an hour later than the others.
+async fn five_records<F: Fixture>(world: &World<F>) -> Vec<Command> {
+    let member = world.funded("acme").await;
+    let mut commands = Vec::new();
+    for _ in 0..5 {
+        let quote = world.buy(&member, 1).await;
+        let command = world.command(&member, quote.id);
+        assert!(world.transact_one(command.clone()).await.is_ok());
+        commands.push(command);
+        world.clock().advance(MILLI);
+    }
+    let third = commands[2].scope.key.as_str();
+    let longer = format!(
+        "UPDATE idempotency_keys SET expires_at = expires_at + 3600000 WHERE key = '{third}'"
+    );
+    world.fixture.damage(&longer).await;
+    commands
+}
+
+/// A sweep goes on where its last step stopped, and deletes what has expired by its own expiry, in its own mode and service.
+// rule: idempotency.own-expiry
+pub async fn a_sweep_deletes_expired_records_of_its_own(store: impl Fixture) {
+    let world = World::new(store);
+    let commands = five_records(&world).await;
+    let mut pools = expired_keys(Service::Pools);
+    let first = world.answered(&commands[0]).await.unwrap().expires_at;
+    world.clock().set(first.minus(MILLI));
+    assert_eq!(world.sweep_keys(pools, 100).await.deleted, 0);
+    // Four have expired now.
+    world.clock().set(first.plus(MILLI * 10));
+    for foreign in [
+        expired_keys(Service::Gate),
+        KeySweep {
+            mode: Mode::Live,
+            ..pools
+        },
+        KeySweep {
+            grace: Duration::from_secs(1),
+            ..pools
+        },
+        KeySweep {
+            age: IDEMPOTENCY_TTL * 2,
+            ..pools
+        },
+    ] {
+        let swept = world.sweep_keys(foreign, 100).await;
+        assert_eq!(swept.deleted, 0, "{foreign:?}");
+    }
+    let mut steps = Vec::new();
+    loop {
+        let swept = world.sweep_keys(pools, 2).await;
+        steps.push((swept.deleted, swept.left));
+        pools.after = Some(swept.reached);
+        if !swept.more {
+            break;
+        }
+    }
+    assert_eq!(steps, [(2, false), (1, true), (1, false)]);
+    for (place, command) in commands.iter().enumerate() {
+        let there = world.answered(command).await.is_some();
+        assert_eq!(there, place == 2, "{place}");
+    }
+    world.clock().advance(Duration::from_secs(3600));
+    let again = world.sweep_keys(expired_keys(Service::Pools), 100).await;
+    assert_eq!((again.deleted, again.left), (1, false));
+    world.assert_clean().await;
+}
+
+/// A setting that was changed counts for new records only: each record counts as long as it says.
+// rule: idempotency.own-expiry, idempotency.kept
+pub async fn a_record_counts_as_long_as_it_says(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let hour = Duration::from_secs(3600);
+    let day = hour * 24;
+    // What a record holds, and how long it counts: it may have been made under another setting, before there was a column for
+    // it, or by a program that does not know the column.
+    for (held, counts) in [
+        ("created_at + 3600000", hour),
+        ("created_at + 172800000", day * 2),
+        ("NULL", day),
+        ("created_at", day),
+        ("created_at - 1", day),
+    ] {
+        let key = format!("key-{counts:?}-{}", world.entropy.next());
+        let one = world.buy(&member, 1).await;
+        let first = world.command_under(&member, one.id, &key, b"one");
+        assert!(world.transact_one(first.clone()).await.is_ok());
+        let made = world.now();
+        let sql = format!("UPDATE idempotency_keys SET expires_at = {held} WHERE key = '{key}'");
+        world.fixture.damage(&sql).await;
+        assert_eq!(
+            world.answered(&first).await.unwrap().expires_at,
+            made.plus(counts)
+        );
+        world.clock().set(made.plus(counts).minus(MILLI));
+        let two = world.buy(&member, 1).await;
+        let second = world.command_under(&member, two.id, &key, b"two");
+        let reused = world.transact_one(second.clone()).await;
+        assert_eq!(reused, Err(Refusal::KeyReused), "{held}");
+        world.clock().advance(MILLI);
+        let opened = world.transact_one(second.clone()).await;
+        assert!(
+            matches!(opened, Ok(Outcome::Opened(_))),
+            "{held}: {opened:?}"
+        );
+        let until = world.answered(&second).await.unwrap().expires_at;
+        assert_eq!(until, world.now().plus(IDEMPOTENCY_TTL));
+    }
+    world.assert_clean().await;
+}

@@ -1,0 +1,518 @@
+//! The transact lane: a batch is its commands one by one, judged on what holds in its own
+//! transaction.
+
+use kernel::{Mode, StoreError};
+use partner_core::key::KeyId;
+use partner_core::pools::{Kyc, PoolId, PoolsAccess, PoolsProfile};
+use partner_core::{Denial, PartnerStatus};
+use pools_core::books::{Command, Outcome, Refusal};
+use pools_core::ports::{Hold, LedgerFilter};
+use pools_core::quote::{Fate, QuoteClosed, Side};
+use pools_core::trade::TradeState;
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{
+    Decided, Member, ONE, World, amount, eur, partner, profile, terms, usdt,
+};
+
+// rule: pools.transact.effect, pools.ledger.buy, pools.ledger.sell, pools.trades.equals-quote
+// rule: money.reserved-account
+pub async fn a_purchase_reserves_fiat_and_a_sale_crypto(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    for (side, asset, reason) in [
+        (Side::OnRamp, eur(), "buy_debit"),
+        (Side::OffRamp, usdt(), "sell_debit"),
+    ] {
+        let before = world
+            .ports()
+            .store
+            .account_get(&member.who, asset)
+            .await
+            .unwrap()
+            .unwrap();
+        let quote = world.quote(&member.who, terms(side, 7 * ONE)).await;
+        let command = world.command(&member, quote.id);
+        let Ok(Outcome::Opened(trade)) = world.transact_one(command.clone()).await else {
+            panic!()
+        };
+        assert_eq!(
+            (trade.id, trade.quote, &trade.terms),
+            (command.trade, quote.id, &quote.terms)
+        );
+        assert_eq!(
+            (&trade.state, trade.reserved),
+            (&TradeState::Reserved, Some(amount("7", asset)))
+        );
+        assert_eq!(world.stored(&member, trade.id).await, trade);
+        assert_eq!(
+            world.seen(&member.who, quote.id).await.fate,
+            Fate::Consumed(trade.created_at)
+        );
+        let page = world
+            .ports()
+            .store
+            .ledger_page(&member.who, asset, &LedgerFilter::default(), 1)
+            .await;
+        let page = page.unwrap().unwrap();
+        let entry = &page.entries[0];
+        assert_eq!(
+            (entry.id, entry.transfer.reason.as_str()),
+            (command.entry, reason)
+        );
+        assert_eq!(entry.reference, quote.id.to_string());
+        assert_eq!(page.account.sequence, before.sequence + 1);
+        assert_eq!(
+            page.account.available.units(),
+            before.available.units() - 7 * ONE
+        );
+        assert_eq!(entry.mark.unwrap().balance_after, page.account.available);
+    }
+    world.assert_clean().await;
+}
+
+// rule: pools.transact.idempotent, pools.transact.once
+pub async fn a_consumed_quote_has_its_trade_under_every_key(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let quote = world.buy(&member, 1).await;
+    let batch = [
+        world.command(&member, quote.id),
+        world.command(&member, quote.id),
+    ];
+    let decided = world.transact(&batch).await;
+    let Ok(Outcome::Opened(trade)) = &decided[0] else {
+        panic!("{decided:?}")
+    };
+    assert_eq!(decided[1], Ok(Outcome::Existing(trade.clone())));
+    world.clock().set(quote.expires_at);
+    let late = world.transact_one(world.command(&member, quote.id)).await;
+    assert_eq!(late, Ok(Outcome::Existing(trade.clone())));
+    world.assert_clean().await;
+}
+
+// rule: pools.transact.once
+pub async fn one_quote_has_one_trade_however_many_ask(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    for _ in 0..5 {
+        let quote = world.buy(&member, 1).await;
+        let asking: Vec<_> = (0..8)
+            .map(|_| {
+                let transact = world.ports().transact.clone();
+                let command = world.command(&member, quote.id);
+                tokio::spawn(async move {
+                    transact
+                        .transact(&[command], pools_core::books::decide_batch)
+                        .await
+                })
+            })
+            .collect();
+        let mut opened = 0;
+        for one in asking {
+            match one.await.unwrap().unwrap().remove(0) {
+                Ok(Outcome::Opened(_)) => opened += 1,
+                Ok(Outcome::Existing(_)) => {}
+                Err(refusal) => panic!("{refusal:?}"),
+            }
+        }
+        assert_eq!(opened, 1);
+    }
+    world.assert_clean().await;
+}
+
+/// Two hundred commands for the funds of a hundred, in every size of batch.
+// rule: money.never-negative, pools.transact.balance
+pub async fn a_balance_never_goes_below_zero(store: impl Fixture) {
+    let world = World::new(store);
+    for (name, size) in [("one", 1), ("seven", 7), ("all", 64)] {
+        let member = world.member(name).await;
+        world.fund(&member.who, amount("100", eur()), "start").await;
+        let mut commands = Vec::new();
+        for _ in 0..200 {
+            let quote = world.buy(&member, 1).await;
+            commands.push(world.command(&member, quote.id));
+        }
+        let mut decided = Vec::new();
+        for batch in commands.chunks(size) {
+            decided.extend(world.transact(batch).await);
+        }
+        let opened = decided
+            .iter()
+            .filter(|one| matches!(one, Ok(Outcome::Opened(_))))
+            .count();
+        let poor = decided
+            .iter()
+            .filter(|one| **one == Err(Refusal::InsufficientBalance))
+            .count();
+        assert_eq!((opened, poor), (100, 100));
+        assert_eq!(world.available(&member.who, eur()).await, 0);
+    }
+    world.assert_clean().await;
+}
+
+/// What the engine says is judged last, and a refusal leaves everything as it was.
+// rule: pools.transact.reservation-failed, pools.transact.engine-silent
+// rule: pools.transact.refusal-leaves-nothing
+pub async fn without_the_engines_hold_nothing_happens(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let quote = world.buy(&member, 1).await;
+    let before = world.audit().await.figures;
+    for (hold, refusal) in [
+        (Some(Hold::Refused), Refusal::ReservationFailed),
+        (None, Refusal::EngineUnavailable),
+    ] {
+        let command = Command {
+            hold,
+            ..world.command(&member, quote.id)
+        };
+        assert_eq!(world.transact_one(command).await, Err(refusal));
+    }
+    assert_eq!(world.audit().await.figures, before);
+    assert_eq!(world.seen(&member.who, quote.id).await, quote);
+    assert!(matches!(
+        world.transact_one(world.command(&member, quote.id)).await,
+        Ok(Outcome::Opened(_))
+    ));
+}
+
+// rule: pools.transact.not-found
+pub async fn a_quote_of_another_pool_is_unknown(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let elsewhere = PoolId::parse("GBP-USDC").unwrap();
+    let mut both = profile();
+    both.allowed.insert(elsewhere);
+    world.reprofile(&member, &both).await;
+    let quote = world.buy(&member, 1).await;
+    let command = Command {
+        pool: elsewhere,
+        ..world.command(&member, quote.id)
+    };
+    assert_eq!(
+        world.transact_one(command).await,
+        Err(Refusal::QuoteUnknown)
+    );
+}
+
+// rule: pools.transact.side
+pub async fn a_sale_must_be_enabled(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let quote = world.quote(&member.who, terms(Side::OffRamp, ONE)).await;
+    world
+        .reprofile(
+            &member,
+            &PoolsProfile {
+                terms: [].into(),
+                ..profile()
+            },
+        )
+        .await;
+    let refused = world.transact_one(world.command(&member, quote.id)).await;
+    assert_eq!(refused, Err(Refusal::SideNotEnabled));
+}
+
+/// Nothing commits after the revocation has, whatever was cached before.
+// rule: auth.revocation-beats-money
+pub async fn a_revoked_key_is_refused_inside_the_lane(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    world.trade(&member, Side::OnRamp, ONE).await;
+    let quote = world.buy(&member, 1).await;
+    world.revoke(member.key).await.won().unwrap();
+    let refused = world.transact_one(world.command(&member, quote.id)).await;
+    assert_eq!(refused, Err(Refusal::Denied(Denial::KeyRevoked)));
+    let unknown = KeyId::new(Mode::Test, world.now(), &world.entropy);
+    let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
+    for key in [unknown, twin] {
+        let command = Command {
+            key,
+            ..world.command(&member, quote.id)
+        };
+        assert_eq!(
+            world.transact_one(command).await,
+            Err(Refusal::Denied(Denial::KeyRevoked))
+        );
+    }
+}
+
+/// Every entitlement is judged again inside, although the lane has seen the key before.
+// rule: access.suspended, access.kyc, access.not-enabled, access.pool-not-allowed
+// rule: access.organisation-suspended
+pub async fn an_entitlement_withdrawn_is_refused_inside_the_lane(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    world.trade(&member, Side::OnRamp, ONE).await;
+    let quote = world.buy(&member, 1).await;
+    let changes = [
+        (
+            PoolsProfile {
+                enabled: false,
+                ..profile()
+            },
+            Denial::PoolsNotEnabled,
+        ),
+        (
+            PoolsProfile {
+                access: PoolsAccess::Suspended,
+                ..profile()
+            },
+            Denial::PoolAccessSuspended,
+        ),
+        (
+            PoolsProfile {
+                kyc: Kyc::Revoked,
+                ..profile()
+            },
+            Denial::KycNotApproved,
+        ),
+        (
+            PoolsProfile {
+                allowed: [].into(),
+                ..profile()
+            },
+            Denial::PoolNotAllowed,
+        ),
+    ];
+    for (changed, denial) in changes {
+        world.reprofile(&member, &changed).await;
+        let refused = world.transact_one(world.command(&member, quote.id)).await;
+        assert_eq!(refused, Err(Refusal::Denied(denial)));
+    }
+    world.reprofile(&member, &profile()).await;
+    for (status, denied) in [
+        (PartnerStatus::Suspended, true),
+        (PartnerStatus::Active, false),
+    ] {
+        let mut tx = world
+            .ports()
+            .provision
+            .provision_begin("suspend")
+            .await
+            .unwrap();
+        tx.partner_put(Mode::Test, &partner("acme", status))
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let decided = world.transact_one(world.command(&member, quote.id)).await;
+        assert_eq!(
+            decided == Err(Refusal::Denied(Denial::OrganizationSuspended)),
+            denied,
+            "{decided:?}"
+        );
+        assert_eq!(decided.is_ok(), !denied);
+    }
+}
+
+pub async fn a_batch_is_of_one_mode(store: impl Fixture) {
+    let world = World::new(store);
+    let test = world.funded("acme").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    let batch = [
+        world.command(&test, world.buy(&test, 1).await.id),
+        world.command(&live, world.buy(&live, 1).await.id),
+    ];
+    let refused = world
+        .ports()
+        .transact
+        .transact(&batch, pools_core::books::decide_batch)
+        .await;
+    assert!(
+        matches!(refused, Err(StoreError::Unexpected(_))),
+        "{refused:?}"
+    );
+    assert_eq!(world.transact(&[]).await, []);
+    world.fund(&live.who, amount("1", eur()), "start").await;
+    assert!(world.transact_one(batch[1].clone()).await.is_ok());
+    assert!(world.transact_one(batch[0].clone()).await.is_ok());
+    world.assert_clean().await;
+}
+
+/// What a decision wants written and cannot be leaves nothing of the whole batch.
+// rule: pools.transact.atomic
+pub async fn a_batch_is_written_wholly_or_not_at_all(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let taken = world.trade(&member, Side::OnRamp, ONE).await;
+    let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
+    let before = world.audit().await.figures;
+    let twin = Command {
+        trade: taken.id,
+        ..world.command(&member, two.id)
+    };
+    let batch = [world.command(&member, one.id), twin];
+    let refused = world
+        .ports()
+        .transact
+        .transact(&batch, pools_core::books::decide_batch)
+        .await;
+    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_eq!(world.audit().await.figures, before);
+    assert_eq!(world.seen(&member.who, one.id).await, one);
+    assert!(world.transact_one(batch[0].clone()).await.is_ok());
+    world.assert_clean().await;
+}
+
+/// Random commands of several partners, twice over: once in batches and once one by one. What
+/// they come to, and what is left of it, is the same.
+// rule: pools.transact.batch-equals-single
+pub async fn a_batch_equals_its_commands_one_by_one(store: impl Fixture) {
+    let world = World::new(store);
+    let mut twins = Vec::new();
+    for at in 0..3 {
+        twins.push((
+            world.poor(&format!("batch-{at}")).await,
+            world.poor(&format!("single-{at}")).await,
+        ));
+    }
+    for round in 0..40 {
+        let size = usize::try_from(1 + world.entropy.below(64)).unwrap();
+        let (batch, singles) = world.random_commands(&twins, size).await;
+        let together = world.transact(&batch).await;
+        let mut apart = Vec::new();
+        for command in &singles {
+            apart.push(world.transact_one(command.clone()).await);
+        }
+        assert_eq!(
+            plain(&together, &batch),
+            plain(&apart, &singles),
+            "round {round}"
+        );
+        for (one, two) in &twins {
+            for asset in [eur(), usdt()] {
+                let accounts = (
+                    world
+                        .ports()
+                        .store
+                        .account_get(&one.who, asset)
+                        .await
+                        .unwrap(),
+                    world
+                        .ports()
+                        .store
+                        .account_get(&two.who, asset)
+                        .await
+                        .unwrap(),
+                );
+                assert_eq!(accounts.0, accounts.1, "round {round}");
+            }
+            assert_eq!(
+                world.total(&one.who).await,
+                world.total(&two.who).await,
+                "round {round}"
+            );
+        }
+        world.clock().advance(std::time::Duration::from_secs(
+            world.entropy.below(3 * 3600),
+        ));
+    }
+    world.assert_clean().await;
+}
+
+/// An outcome without the ids that differ between twins: which command made the trade.
+fn plain(decided: &[Decided], commands: &[Command]) -> Vec<String> {
+    let maker = |outcome: &Outcome| {
+        let (word, trade) = match outcome {
+            Outcome::Opened(trade) => ("opened", trade),
+            Outcome::Existing(trade) => ("existing", trade),
+        };
+        let made_by = commands
+            .iter()
+            .position(|command| command.trade == trade.id);
+        format!(
+            "{word} by {made_by:?}: {:?} {:?}",
+            trade.terms, trade.reserved
+        )
+    };
+    decided
+        .iter()
+        .map(|one| {
+            one.as_ref()
+                .map_or_else(|refusal| format!("{refusal:?}"), maker)
+        })
+        .collect()
+}
+
+impl<F: Fixture> World<F> {
+    /// A partner that soon runs out of funds and meets its cap.
+    async fn poor(&self, name: &str) -> Member {
+        let capped = PoolsProfile {
+            velocity_cap: Some(250 * ONE),
+            ..profile()
+        };
+        let member = self.member_with(name, Mode::Test, &capped).await;
+        self.fund(&member.who, amount("700", eur()), "start").await;
+        self.fund(&member.who, amount("300", usdt()), "crypto")
+            .await;
+        member
+    }
+
+    /// The same random commands for the first and for the second of each pair.
+    async fn random_commands(
+        &self,
+        twins: &[(Member, Member)],
+        size: usize,
+    ) -> (Vec<Command>, Vec<Command>) {
+        let mut quotes = Vec::new();
+        for _ in 0..size {
+            let (one, two) = &twins[self.pick(twins.len())];
+            let side = if self.entropy.below(3) == 0 {
+                Side::OffRamp
+            } else {
+                Side::OnRamp
+            };
+            let terms = terms(
+                side,
+                i64::try_from(1 + self.entropy.below(20)).unwrap() * ONE,
+            );
+            quotes.push((
+                one,
+                self.quote(&one.who, terms.clone()).await,
+                two,
+                self.quote(&two.who, terms).await,
+            ));
+        }
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        for _ in 0..size {
+            let (one, of_one, two, of_two) = &quotes[self.pick(quotes.len())];
+            let key = format!("key-{}", self.entropy.below(64));
+            let asks = [u8::try_from(self.entropy.below(3)).unwrap()];
+            let hold = [
+                Some(Hold::Held),
+                Some(Hold::Held),
+                Some(Hold::Refused),
+                None,
+            ][self.pick(4)];
+            first.push(Command {
+                hold,
+                ..self.command_under(one, of_one.id, &key, &asks)
+            });
+            second.push(Command {
+                hold,
+                ..self.command_under(two, of_two.id, &key, &asks)
+            });
+        }
+        (first, second)
+    }
+
+    fn pick(&self, among: usize) -> usize {
+        usize::try_from(self.entropy.below(u64::try_from(among).unwrap())).unwrap()
+    }
+}
+
+/// An expired quote in the middle of a batch refuses itself alone.
+// rule: pools.transact.batch-equals-single
+pub async fn a_refusal_costs_its_own_command_alone(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let old = world.buy(&member, 1).await;
+    world.clock().set(old.expires_at);
+    let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
+    let batch = [one.id, old.id, two.id].map(|quote| world.command(&member, quote));
+    let decided = world.transact(&batch).await;
+    assert!(decided[0].is_ok() && decided[2].is_ok());
+    assert_eq!(decided[1], Err(Refusal::QuoteClosed(QuoteClosed::Expired)));
+    world.assert_clean().await;
+}

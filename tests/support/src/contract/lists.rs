@@ -1,0 +1,205 @@
+//! The list of trades: pages by instant and id that lose and repeat nothing.
+
+use std::time::Duration;
+
+use kernel::Mode;
+use pools_core::ports::TradeFilter;
+use pools_core::quote::Side;
+use pools_core::trade::{EngineReport, Trade, TradeId, TradeStatus};
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{Member, ONE, World};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+impl<F: Fixture> World<F> {
+    async fn page(&self, member: &Member, filter: &TradeFilter, limit: u32) -> Vec<Trade> {
+        self.ports()
+            .store
+            .trades_page(&member.who, filter, limit)
+            .await
+            .unwrap()
+    }
+
+    /// Every page of a list, by its cursor.
+    async fn walk(&self, member: &Member, filter: &TradeFilter, limit: u32) -> Vec<Trade> {
+        let mut walked: Vec<Trade> = Vec::new();
+        loop {
+            let cursor = walked.last().map(|trade| trade.id);
+            let page = self
+                .page(
+                    member,
+                    &TradeFilter {
+                        cursor,
+                        ..filter.clone()
+                    },
+                    limit,
+                )
+                .await;
+            assert!(page.len() <= usize::try_from(limit).unwrap());
+            if page.is_empty() {
+                return walked;
+            }
+            walked.extend(page);
+        }
+    }
+
+    /// Trades of both sides and every status, several of them at one instant.
+    async fn market(&self) -> (Member, Vec<Trade>) {
+        let member = self.rich("acme").await;
+        let other = self.rich("other").await;
+        let ends: [&[EngineReport]; 5] = [
+            &[],
+            &[EngineReport::LetGo],
+            &[EngineReport::CannotComplete],
+            &[EngineReport::Delivered("".into())],
+            &[
+                EngineReport::Delivered("".into()),
+                EngineReport::Reversed(None),
+            ],
+        ];
+        let mut trades = Vec::new();
+        for round in 0..20_usize {
+            let side = if round % 3 == 0 {
+                Side::OffRamp
+            } else {
+                Side::OnRamp
+            };
+            let mut trade = self.trade(&member, side, ONE).await;
+            self.trade(&other, side, ONE).await;
+            for report in ends[round % 5] {
+                trade = self.report(&member.who, trade.id, report.clone()).await;
+            }
+            trades.push(trade);
+            if round % 4 == 3 {
+                self.clock().advance(MILLI);
+            }
+        }
+        trades.sort_by_key(|trade| std::cmp::Reverse((trade.created_at, trade.id)));
+        (member, trades)
+    }
+}
+
+// rule: list.order, list.no-loss
+pub async fn pages_lose_and_repeat_nothing(store: impl Fixture) {
+    let world = World::new(store);
+    let (member, trades) = world.market().await;
+    for limit in [1, 2, 3, 7, 20, 200] {
+        assert_eq!(
+            world.walk(&member, &TradeFilter::default(), limit).await,
+            trades,
+            "limit {limit}"
+        );
+    }
+}
+
+// rule: pools.trades.filters
+pub async fn every_filter_finds_its_trades(store: impl Fixture) {
+    let world = World::new(store);
+    let (member, trades) = world.market().await;
+    let sides = [None, Some(Side::OnRamp), Some(Side::OffRamp)];
+    let statuses = TradeStatus::ALL.map(Some);
+    for side in sides {
+        for status in statuses.into_iter().chain([None]) {
+            let filter = TradeFilter {
+                side,
+                status,
+                ..TradeFilter::default()
+            };
+            let expected: Vec<Trade> = trades
+                .iter()
+                .filter(|trade| side.is_none_or(|side| trade.terms.side == side))
+                .filter(|trade| status.is_none_or(|status| trade.state.status() == status))
+                .cloned()
+                .collect();
+            assert_eq!(
+                world.walk(&member, &filter, 2).await,
+                expected,
+                "{side:?} {status:?}"
+            );
+            assert_eq!(
+                world.page(&member, &filter, 200).await,
+                expected,
+                "{side:?} {status:?}"
+            );
+        }
+    }
+}
+
+/// Both bounds are inclusive.
+// rule: pools.trades.bounds, pools.trades.filters
+pub async fn bounds_let_in_their_own_instant(store: impl Fixture) {
+    let world = World::new(store);
+    let (member, trades) = world.market().await;
+    let instants: Vec<_> = trades.iter().map(|trade| trade.created_at).collect();
+    for after in [
+        None,
+        Some(instants[0]),
+        Some(instants[9]),
+        Some(instants[19]),
+    ] {
+        for before in [
+            None,
+            Some(instants[0]),
+            Some(instants[9]),
+            Some(instants[19]),
+        ] {
+            for side in [None, Some(Side::OnRamp)] {
+                let filter = TradeFilter {
+                    created_after: after,
+                    created_before: before,
+                    side,
+                    ..TradeFilter::default()
+                };
+                let expected: Vec<Trade> = trades
+                    .iter()
+                    .filter(|trade| after.is_none_or(|after| trade.created_at >= after))
+                    .filter(|trade| before.is_none_or(|before| trade.created_at <= before))
+                    .filter(|trade| side.is_none_or(|side| trade.terms.side == side))
+                    .cloned()
+                    .collect();
+                assert_eq!(
+                    world.walk(&member, &filter, 3).await,
+                    expected,
+                    "{after:?} {before:?} {side:?}"
+                );
+            }
+        }
+    }
+}
+
+// rule: list.foreign-cursor
+pub async fn an_unknown_cursor_gives_an_empty_page(store: impl Fixture) {
+    let world = World::new(store);
+    let (member, trades) = world.market().await;
+    let newer = TradeId::new(Mode::Test, world.now().plus(MILLI), &world.entropy);
+    let twin = TradeId::from_parts(Mode::Live, trades[0].id.ulid());
+    for cursor in [newer, twin] {
+        let filter = TradeFilter {
+            cursor: Some(cursor),
+            ..TradeFilter::default()
+        };
+        assert!(world.page(&member, &filter, 10).await.is_empty());
+    }
+    let last = TradeFilter {
+        cursor: trades.last().map(|trade| trade.id),
+        ..TradeFilter::default()
+    };
+    assert!(world.page(&member, &last, 10).await.is_empty());
+}
+
+/// A trade made while somebody pages shows up in front, not in what is still to come.
+// rule: list.no-loss
+pub async fn a_walk_sees_what_was_there_when_it_began(store: impl Fixture) {
+    let world = World::new(store);
+    let (member, trades) = world.market().await;
+    let first = world.page(&member, &TradeFilter::default(), 5).await;
+    let new = world.trade(&member, Side::OnRamp, ONE).await;
+    let rest = TradeFilter {
+        cursor: first.last().map(|trade| trade.id),
+        ..TradeFilter::default()
+    };
+    let rest = world.page(&member, &rest, 200).await;
+    assert_eq!(first.into_iter().chain(rest).collect::<Vec<_>>(), trades);
+    assert_eq!(world.page(&member, &TradeFilter::default(), 1).await, [new]);
+}

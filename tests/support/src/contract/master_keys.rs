@@ -1,0 +1,98 @@
+//! Sealed values of every kind are paged, and replaced only as they were read.
+
+use kernel::{Cas, Mode};
+use partner_core::events::Service;
+use partner_core::ports::{MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedValue};
+use partner_core::sealing::{Fingerprint, Sealed};
+
+use crate::contract::fixture::GateFixture;
+use crate::contract::gate_world::person;
+use crate::contract::world::World;
+
+/// All rows of a kind, read one by one.
+async fn all(store: &dyn MasterKeyStore, kind: SealedKind) -> Vec<SealedValue> {
+    let mut found: Vec<SealedValue> = Vec::new();
+    loop {
+        let after = found.last().map(|value| &value.row);
+        let page = store.sealed_page(kind, after, 1).await.unwrap();
+        if page.is_empty() {
+            return found;
+        }
+        found.extend(page);
+    }
+}
+
+/// A customer makes a person, a response and an event. Of two sessions one has a package.
+// rule: base.master-key-rotation
+pub async fn every_sealed_value_is_paged_and_replaced_as_it_was_read(store: impl GateFixture) {
+    let world = World::new(store);
+    for name in ["acme", "rival"] {
+        let gate = world.open_gate(name, Mode::Test, None).await;
+        let url = format!("https://{name}.example/hooks");
+        let endpoint = world.endpoint(Mode::Test, Service::Gate, &url);
+        world.set_endpoint(&gate.member, &endpoint).await;
+        let who = gate.member.who.clone();
+        world.open_session_with(&who, None).await;
+        let package = Sealed(vec![1, 2, 3]);
+        world.open_session_with(&who, Some(&package)).await;
+        gate.known("first", person("bob@a.example")).await;
+    }
+    let store = &*world.ports().master_keys;
+    for kind in SealedKind::ALL {
+        let before = all(store, kind).await;
+        let sealed: Vec<&SealedValue> = before.iter().filter(|row| row.sealed.is_some()).collect();
+        assert_eq!(sealed.len(), 2, "{kind:?}: one of each partner");
+        let rows = if kind == SealedKind::Package { 4 } else { 2 };
+        assert_eq!(before.len(), rows, "{kind:?}");
+        let again = |value: &&SealedValue| ResealedValue {
+            row: value.row.clone(),
+            old: value.sealed.clone().unwrap(),
+            new: Sealed(value.place.clone().into_bytes()),
+        };
+        let again: Vec<ResealedValue> = sealed.iter().map(again).collect();
+        let replaced = store.sealed_replace(kind, &again).await.unwrap();
+        assert_eq!(replaced, 2, "{kind:?}");
+        for value in all(store, kind).await {
+            let expected = Sealed(value.place.into_bytes());
+            assert!(value.sealed.is_none_or(|new| new == expected), "{kind:?}");
+        }
+        let late = store.sealed_replace(kind, &again).await.unwrap();
+        assert_eq!(late, 0, "{kind:?}: it is no longer as it was read");
+    }
+}
+
+/// Of two rotations at once, the one that was overtaken does not declare the other's older key unused.
+// rule: base.master-key-rotation
+pub async fn older_keys_are_retired_only_by_who_made_the_current_one(store: impl GateFixture) {
+    let world = World::new(store);
+    let ports = world.ports();
+    let [first, second, third] = ["01", "02", "03"].map(|pair| pair.repeat(8));
+    ports.provision.master_key_check(&first).await.unwrap();
+    let store = &*ports.master_keys;
+    let [first, second, third] =
+        [first, second, third].map(|text| Fingerprint::parse(&text).unwrap());
+    let derived = Sealed(vec![1]);
+    for (current, new, won) in [
+        (second, third, Cas::Lost),
+        (first, second, Cas::Won),
+        (first, third, Cas::Lost),
+        (second, third, Cas::Won),
+        (third, second, Cas::Lost),
+    ] {
+        let promoted = store.master_key_promote(current, new, &derived).await;
+        assert_eq!(promoted.unwrap(), won);
+    }
+    assert_eq!(store.master_keys_retire(second).await.unwrap(), Cas::Lost);
+    let states = async || {
+        let keys = store.master_keys().await.unwrap();
+        keys.into_iter().map(|key| key.state).collect::<Vec<_>>()
+    };
+    let [current, older, retired] = [
+        MasterKeyState::Current,
+        MasterKeyState::Older,
+        MasterKeyState::Retired,
+    ];
+    assert_eq!(states().await, [older, older, current]);
+    assert_eq!(store.master_keys_retire(third).await.unwrap(), Cas::Won);
+    assert_eq!(states().await, [retired, retired, current]);
+}

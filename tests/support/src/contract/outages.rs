@@ -1,0 +1,73 @@
+//! Writes that a store's own tests make while the database is away.
+
+use kernel::StoreError;
+use pools_core::books::{Command, decide_batch};
+use pools_core::quote::{Quote, Side};
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{Member, ONE, World, amount, eur, terms};
+
+/// A partner with money, and what it writes.
+#[expect(
+    missing_debug_implementations,
+    reason = "a fixture has no text of its own"
+)]
+pub struct Writer<F> {
+    world: World<F>,
+    member: Member,
+}
+
+impl<F: Fixture> Writer<F> {
+    /// A partner with enough money for every test.
+    pub async fn start(fixture: F) -> Self {
+        let world = World::new(fixture);
+        let member = world.member("acme").await;
+        world
+            .fund(&member.who, amount("1000000", eur()), "start")
+            .await;
+        Self { world, member }
+    }
+
+    /// Opens a quote, which commits by itself.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn quote(&self) -> Result<Quote, StoreError> {
+        let new = self
+            .world
+            .new_quote(&self.member.who, terms(Side::OnRamp, ONE));
+        let mut opened = self.world.ports().quotes.quotes_open(&[new]).await?;
+        Ok(opened.remove(0))
+    }
+
+    /// The transact of a quote.
+    #[must_use]
+    pub fn command(&self, quote: &Quote) -> Command {
+        self.world.command(&self.member, quote.id)
+    }
+
+    /// Runs a transact.
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn transact(&self, command: &Command) -> Result<(), StoreError> {
+        let batch = std::slice::from_ref(command);
+        let lane = &self.world.ports().transact;
+        let decided = lane.transact(batch, decide_batch).await?;
+        assert!(decided[0].is_ok(), "{decided:?}");
+        Ok(())
+    }
+
+    /// Does the store say that it is ready?
+    ///
+    /// # Errors
+    /// What the store reports.
+    pub async fn ready(&self) -> Result<(), StoreError> {
+        self.world.ports().readiness.ready().await
+    }
+
+    /// What is left of the partner's euros, in whole ones.
+    pub async fn euros(&self) -> i64 {
+        self.world.available(&self.member.who, eur()).await / ONE
+    }
+}

@@ -1,0 +1,160 @@
+//! Whose deposits and keys are: claims of one partner, and what is said of a key.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kernel::{Mode, StoreError};
+use partner_core::PartnerStatus;
+use partner_core::key::{KeyKind, KeyTerms, KeyUse, NewKey};
+use partner_core::pools::PoolsProfile;
+
+use crate::contract::fixture::Fixture;
+use crate::contract::provisioning::full_profile;
+use crate::contract::world::{Member, World, partner, tenant};
+
+/// A profile with one deposit address in one pool.
+fn depositing(reference: &str, address: &str) -> PoolsProfile {
+    let mut profile = full_profile();
+    profile.funding_reference = reference.to_owned();
+    for terms in profile.terms.values_mut() {
+        terms.crypto_deposit_address = Some(address.to_owned());
+    }
+    profile
+}
+
+const FIRST: &str = "0x52908400098527886E0F7030069857D2E4169EE7";
+const SECOND: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
+
+// rule: apply.deposits-of-one-partner
+pub async fn deposits_have_one_owner_per_mode(store: impl Fixture) {
+    let world = World::new(store);
+    let acme = world
+        .member_with("acme", Mode::Test, &depositing("A", FIRST))
+        .await;
+    let live = tenant("rival", Mode::Live);
+    let rival = tenant("rival", Mode::Test);
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("rival").await.unwrap();
+    for mode in [Mode::Test, Mode::Live] {
+        let rival = partner("rival", PartnerStatus::Active);
+        tx.partner_put(mode, &rival).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    for (reference, address) in [("a", SECOND), ("B", FIRST), ("B", &FIRST.to_lowercase())] {
+        let mut tx = provision.provision_begin("rival").await.unwrap();
+        let taken = tx
+            .pools_profile_put(&rival, &depositing(reference, address))
+            .await;
+        assert!(matches!(taken, Err(StoreError::Guard(_))), "{taken:?}");
+    }
+    let mut tx = provision.provision_begin("rival").await.unwrap();
+    let (ours, theirs) = (depositing("B", SECOND), depositing("A", FIRST));
+    tx.pools_profile_put(&rival, &ours).await.unwrap();
+    tx.pools_profile_put(&live, &theirs).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = provision.provision_begin("look").await.unwrap();
+    let all = tx.pools_profiles_all(Mode::Test).await.unwrap();
+    let expected = [
+        (acme.who.partner.clone(), depositing("A", FIRST)),
+        (rival.partner.clone(), ours),
+    ];
+    assert_eq!(all, expected);
+    drop(tx);
+    world.assert_clean().await;
+}
+
+// rule: apply.deposits-of-one-partner
+pub async fn deposits_can_be_exchanged(store: impl Fixture) {
+    let world = World::new(store);
+    let (a, b) = (depositing("A", FIRST), depositing("B", SECOND));
+    let acme = world.member_with("acme", Mode::Test, &a).await.who;
+    let rival = world.member("rival").await.who;
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("b").await.unwrap();
+    tx.pools_profile_put(&rival, &b).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = provision.provision_begin("exchange").await.unwrap();
+    for who in [&acme, &rival] {
+        tx.deposits_release(who).await.unwrap();
+    }
+    tx.pools_profile_put(&acme, &b).await.unwrap();
+    tx.pools_profile_put(&rival, &a).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = provision.provision_begin("again").await.unwrap();
+    let taken = tx.pools_profile_put(&acme, &a).await;
+    assert!(matches!(taken, Err(StoreError::Guard(_))), "{taken:?}");
+    drop(tx);
+    world.assert_clean().await;
+}
+
+// rule: cli.key-label, auth.expired
+pub async fn a_keys_label_and_expiry_read_back(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let terms = KeyTerms {
+        label: Some("shop \"1\"".to_owned()),
+        expires_at: Some(world.now().plus(Duration::from_secs(60))),
+    };
+    let (new, _) = NewKey::generate(KeyKind::Secret, Mode::Test, world.now(), &world.entropy);
+    let new = new.with(terms.clone());
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("keys").await.unwrap();
+    tx.key_insert(&member.who, &new).await.unwrap();
+    tx.key_describe(&member.who, member.key, &terms)
+        .await
+        .unwrap();
+    let rival = tenant("rival", Mode::Test);
+    let unknown = tx.key_describe(&rival, member.key, &terms).await;
+    assert!(matches!(unknown, Err(StoreError::Guard(_))), "{unknown:?}");
+    drop(tx);
+    let mut tx = provision.provision_begin("keys").await.unwrap();
+    tx.key_insert(&member.who, &new).await.unwrap();
+    tx.key_describe(&member.who, member.key, &terms)
+        .await
+        .unwrap();
+    tx.commit().await.unwrap();
+    let mut tx = provision.provision_begin("keys").await.unwrap();
+    let listed = tx.keys_list(&member.who).await.unwrap();
+    drop(tx);
+    for record in listed {
+        let read = (record.label, record.expires_at);
+        assert_eq!(read, (terms.label.clone(), terms.expires_at));
+    }
+    let found = world.ports().directory.access_find(Mode::Test, &new.hash);
+    let access = found.await.unwrap().unwrap();
+    assert_eq!(access.key, new.record);
+}
+
+// rule: auth.last-use
+pub async fn last_uses_only_move_forward(store: impl Fixture) {
+    let world = World::new(store);
+    let acme = world.member("acme").await;
+    let rival = world.member("rival").await;
+    let begin = world.now();
+    let at = |seconds| begin.plus(Duration::from_secs(seconds));
+    world.clock().advance(Duration::from_secs(9));
+    let of = |member: &Member, seconds| KeyUse {
+        who: member.who.clone(),
+        key: member.key,
+        at: at(seconds),
+    };
+    let version = world.version().await;
+    let housekeeping = &world.ports().housekeeping;
+    for uses in [
+        vec![of(&rival, 3), of(&acme, 5)],
+        vec![of(&acme, 4)],
+        // The clock of the process may be ahead: no later instant is stored than the store's own.
+        vec![of(&rival, 3600)],
+    ] {
+        housekeeping.key_uses_record(&uses).await.unwrap();
+    }
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("uses").await.unwrap();
+    for (member, last) in [(&acme, 5), (&rival, 9)] {
+        let used = tx.keys_used(&member.who).await.unwrap();
+        assert_eq!(used, BTreeMap::from([(member.key, at(last))]));
+    }
+    drop(tx);
+    assert_eq!(world.version().await, version, "no service looks again");
+    world.assert_clean().await;
+}

@@ -1,0 +1,597 @@
+//! What the operator sets: it reads back, it is seen at once, and a key is revoked once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kernel::{Cas, Mode, StoreError};
+use partner_core::PartnerStatus;
+use partner_core::events::{EndpointSecret, Service};
+use partner_core::gate::GateProfile;
+use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
+use partner_core::origin::Origin;
+use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
+use partner_core::sealing::Sealed;
+use rust_decimal::Decimal;
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{Member, World, partner, pool, profile, tenant};
+
+impl<F: Fixture> World<F> {
+    pub(crate) async fn version(&self) -> i64 {
+        self.ports().directory.config_version().await.unwrap()
+    }
+
+    pub(crate) async fn revoke(&self, key: KeyId) -> Cas {
+        let mut tx = self
+            .ports()
+            .provision
+            .provision_begin("revoke")
+            .await
+            .unwrap();
+        let outcome = tx.key_revoke(key, self.now()).await.unwrap();
+        tx.config_version_raise().await.unwrap();
+        tx.commit().await.unwrap();
+        outcome
+    }
+}
+
+pub async fn pools_read_back_in_order(store: impl Fixture) {
+    let world = World::new(store);
+    let shown = |id: &str, networks: &[Network], available| Pool {
+        id: PoolId::parse(id).unwrap(),
+        networks: networks.to_vec(),
+        available,
+        native_addresses: available,
+    };
+    let pools = [
+        shown("EUR-BTC", &[], false),
+        shown(
+            "EUR-USDT",
+            &[Network::Tron, Network::Bsc, Network::Ethereum],
+            true,
+        ),
+        shown("GBP-USDC", &Network::ALL, true),
+    ];
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("pools")
+        .await
+        .unwrap();
+    for pool in pools.iter().rev() {
+        assert!(tx.pool_get(Mode::Test, pool.id).await.unwrap().is_none());
+        tx.pool_put(Mode::Test, pool).await.unwrap();
+        assert_eq!(
+            tx.pool_get(Mode::Test, pool.id).await.unwrap().as_ref(),
+            Some(pool)
+        );
+        assert!(tx.pool_get(Mode::Live, pool.id).await.unwrap().is_none());
+    }
+    tx.commit().await.unwrap();
+    assert_eq!(
+        world
+            .ports()
+            .directory
+            .pools_all(Mode::Test)
+            .await
+            .unwrap()
+            .as_ref(),
+        pools
+    );
+    assert!(
+        world
+            .ports()
+            .directory
+            .pools_all(Mode::Live)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+
+    let changed = shown("EUR-USDT", &[Network::Solana], false);
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("pools")
+        .await
+        .unwrap();
+    tx.pool_put(Mode::Test, &changed).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(
+        world.ports().directory.pools_all(Mode::Test).await.unwrap()[1],
+        changed
+    );
+}
+
+pub async fn partners_read_back(store: impl Fixture) {
+    let world = World::new(store);
+    let who = tenant("acme", Mode::Test);
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("partners")
+        .await
+        .unwrap();
+    assert!(tx.partner_lock(&who).await.unwrap().is_none());
+    for status in [PartnerStatus::Active, PartnerStatus::Suspended] {
+        tx.partner_put(Mode::Test, &partner("acme", status))
+            .await
+            .unwrap();
+        assert_eq!(
+            tx.partner_lock(&who).await.unwrap(),
+            Some(partner("acme", status))
+        );
+    }
+    let ids = tx.partner_ids(Mode::Test).await.unwrap();
+    assert_eq!(ids, [partner("acme", PartnerStatus::Active).id]);
+    assert!(tx.partner_ids(Mode::Live).await.unwrap().is_empty());
+    assert!(
+        tx.partner_lock(&tenant("acme", Mode::Live))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        tx.partner_lock(&tenant("acm", Mode::Test))
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+// rule: gate.cors.preflight
+pub async fn origins_are_those_of_active_partners(store: impl Fixture) {
+    let world = World::new(store);
+    let provision = &world.ports().provision;
+    let mut tx = provision.provision_begin("origins").await.unwrap();
+    for (name, mode, status, domains) in [
+        (
+            "acme",
+            Mode::Test,
+            PartnerStatus::Active,
+            &["https://a.example", "https://b.example"][..],
+        ),
+        (
+            "bolt",
+            Mode::Test,
+            PartnerStatus::Active,
+            &["https://b.example", "http://localhost:3000"],
+        ),
+        (
+            "gone",
+            Mode::Test,
+            PartnerStatus::Suspended,
+            &["https://gone.example"],
+        ),
+        (
+            "acme",
+            Mode::Live,
+            PartnerStatus::Active,
+            &["https://live.example"],
+        ),
+    ] {
+        let gate = GateProfile {
+            allowed_domains: domains
+                .iter()
+                .map(|it| Origin::stored(it).unwrap())
+                .collect(),
+            ..GateProfile::default()
+        };
+        tx.partner_put(mode, &partner(name, status)).await.unwrap();
+        tx.gate_profile_put(&tenant(name, mode), &gate)
+            .await
+            .unwrap();
+    }
+    tx.commit().await.unwrap();
+    let origins = async |mode| {
+        let origins = world.ports().directory.origins_all(mode).await.unwrap();
+        origins.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        origins(Mode::Test).await,
+        [
+            "http://localhost:3000",
+            "https://a.example",
+            "https://b.example"
+        ]
+    );
+    assert_eq!(origins(Mode::Live).await, ["https://live.example"]);
+}
+
+pub(crate) fn full_profile() -> PoolsProfile {
+    let terms = PoolTerms {
+        draw_fee_bps: 5000,
+        spread_cap_bps: 0,
+        min_order_usdt: Decimal::new(105, 1),
+        max_order_usdt: Some(Decimal::new(100_000_000_000_000_001, 8)),
+        off_ramp: true,
+        crypto_deposit_address: Some("0x52908400098527886E0F7030069857D2E4169EE7".to_owned()),
+    };
+    PoolsProfile {
+        enabled: true,
+        access: PoolsAccess::Suspended,
+        kyc: Kyc::Revoked,
+        tier: "gold \"first\"".to_owned(),
+        allowed: BTreeSet::from([pool(), PoolId::parse("GBP-USDC").unwrap()]),
+        balance_gate: true,
+        velocity_cap: Some(i64::MAX),
+        iban: Some("DE89370400440532013000".to_owned()),
+        funding_reference: "ÄCME-7F3K".to_owned(),
+        terms: BTreeMap::from([
+            (pool(), terms),
+            (PoolId::parse("GBP-USDC").unwrap(), PoolTerms::default()),
+        ]),
+    }
+}
+
+// rule: apply.table-replaces
+pub async fn profiles_are_replaced_wholly(store: impl Fixture) {
+    let world = World::new(store);
+    let who = tenant("acme", Mode::Test);
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("profiles")
+        .await
+        .unwrap();
+    let refused = tx.pools_profile_put(&who, &profile()).await;
+    assert!(
+        matches!(refused, Err(StoreError::Guard(_))),
+        "without a partner: {refused:?}"
+    );
+    tx.partner_put(Mode::Test, &partner("acme", PartnerStatus::Active))
+        .await
+        .unwrap();
+    assert!(tx.pools_profile_get(&who).await.unwrap().is_none());
+    for profile in [
+        full_profile(),
+        PoolsProfile::absent(&who.partner),
+        profile(),
+    ] {
+        tx.pools_profile_put(&who, &profile).await.unwrap();
+        assert_eq!(tx.pools_profile_get(&who).await.unwrap(), Some(profile));
+    }
+    assert!(
+        tx.pools_profile_get(&tenant("acme", Mode::Live))
+            .await
+            .unwrap()
+            .is_none()
+    );
+}
+
+pub async fn endpoints_are_replaced_with_their_secrets(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let secret = |byte: u8, expires_at| EndpointSecret {
+        sealed: Sealed(vec![byte; 70]),
+        created_at: world.now(),
+        expires_at,
+    };
+    let mut endpoint = world.endpoint(Mode::Test, Service::Pools, "http://127.0.0.1:9999/pools");
+    let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("endpoints")
+        .await
+        .unwrap();
+    assert!(
+        tx.endpoint_get(&member.who, Service::Pools)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    tx.endpoint_put(&member.who, &gate).await.unwrap();
+    let later = world.now().plus(Duration::from_secs(60));
+    for secrets in [
+        vec![secret(1, None)],
+        vec![secret(2, None), secret(1, Some(later))],
+        vec![
+            secret(3, None),
+            secret(2, Some(later)),
+            secret(1, Some(later)),
+        ],
+        vec![secret(4, None)],
+    ] {
+        endpoint.secrets = secrets;
+        endpoint.url.push('x');
+        tx.endpoint_put(&member.who, &endpoint).await.unwrap();
+        assert_eq!(
+            tx.endpoint_get(&member.who, Service::Pools)
+                .await
+                .unwrap()
+                .as_ref(),
+            Some(&endpoint)
+        );
+    }
+    let renamed = world.endpoint(Mode::Test, Service::Pools, "https://new.example/");
+    tx.endpoint_put(&member.who, &renamed).await.unwrap();
+    assert_eq!(
+        tx.endpoint_get(&member.who, Service::Pools).await.unwrap(),
+        Some(renamed)
+    );
+    assert_eq!(
+        tx.endpoint_get(&member.who, Service::Gate).await.unwrap(),
+        Some(gate)
+    );
+    tx.commit().await.unwrap();
+    world.assert_clean().await;
+}
+
+pub async fn keys_are_listed_the_oldest_first(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let other = world.member("other").await;
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("keys")
+        .await
+        .unwrap();
+    let first = tx.keys_list(&member.who).await.unwrap();
+    assert_eq!(
+        first.iter().map(|key| key.id).collect::<Vec<_>>(),
+        [member.key]
+    );
+    let mut expected = first;
+    for kind in [KeyKind::Publishable, KeyKind::Secret] {
+        world.clock().advance(Duration::from_millis(1));
+        let (key, _) = NewKey::generate(kind, Mode::Test, world.now(), &world.entropy);
+        tx.key_insert(&member.who, &key).await.unwrap();
+        assert_eq!(
+            tx.key_owner(&key.hash).await.unwrap(),
+            Some((member.who.partner.clone(), Mode::Test, key.record.clone()))
+        );
+        assert_eq!(
+            tx.key_find(key.record.id).await.unwrap(),
+            Some((member.who.partner.clone(), key.record.clone()))
+        );
+        expected.push(key.record);
+    }
+    assert_eq!(tx.keys_list(&member.who).await.unwrap(), expected);
+    assert_eq!(tx.keys_list(&other.who).await.unwrap().len(), 1);
+    assert!(
+        tx.keys_list(&tenant("acme", Mode::Live))
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
+    assert!(tx.key_find(twin).await.unwrap().is_none());
+    assert!(tx.key_owner(&KeyHash([0; 32])).await.unwrap().is_none());
+}
+
+// rule: apply.key-conflict
+pub async fn a_keys_hash_is_unique_in_all_modes(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    for other in [&member, &live] {
+        let (new, _) =
+            NewKey::generate(KeyKind::Secret, other.who.mode, world.now(), &world.entropy);
+        let stolen = NewKey {
+            hash: member.hash,
+            ..new
+        };
+        let mut tx = world
+            .ports()
+            .provision
+            .provision_begin("keys")
+            .await
+            .unwrap();
+        let refused = tx.key_insert(&other.who, &stolen).await;
+        assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    }
+}
+
+pub async fn a_key_is_revoked_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
+    assert_eq!(world.revoke(twin).await, Cas::Lost);
+    let at = world.now();
+    assert_eq!(world.revoke(member.key).await, Cas::Won);
+    world.clock().advance(Duration::from_secs(1));
+    assert_eq!(world.revoke(member.key).await, Cas::Lost);
+    let access = world
+        .ports()
+        .directory
+        .access_find(Mode::Test, &member.hash)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(access.key.revoked_at, Some(at));
+}
+
+pub async fn a_key_is_found_with_its_partner(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let directory = world.ports().directory.clone();
+    let access = directory
+        .access_find(Mode::Test, &member.hash)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((access.key.id, &access.tenant), (member.key, &member.who));
+    assert_eq!(
+        (&access.partner, &access.pools),
+        (&partner("acme", PartnerStatus::Active), &profile())
+    );
+    assert!(
+        directory
+            .access_find(Mode::Live, &member.hash)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        directory
+            .access_find(Mode::Test, &KeyHash([7; 32]))
+            .await
+            .unwrap()
+            .is_none()
+    );
+    world.reprofile(&member, &full_profile()).await;
+    let access = directory
+        .access_find(Mode::Test, &member.hash)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(access.pools, full_profile());
+}
+
+pub async fn a_partner_without_pools_has_an_absent_profile(store: impl Fixture) {
+    let world = World::new(store);
+    let who = tenant("bare", Mode::Test);
+    let (key, _) = NewKey::generate(KeyKind::Secret, Mode::Test, world.now(), &world.entropy);
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("bare")
+        .await
+        .unwrap();
+    tx.partner_put(Mode::Test, &partner("bare", PartnerStatus::Active))
+        .await
+        .unwrap();
+    tx.key_insert(&who, &key).await.unwrap();
+    tx.commit().await.unwrap();
+    let access = world
+        .ports()
+        .directory
+        .access_find(Mode::Test, &key.hash)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(access.pools, PoolsProfile::absent(&who.partner));
+}
+
+/// Whoever forgets to raise it has it raised all the same; whoever changes nothing has not.
+// rule: base.config-spreads
+pub async fn every_change_raises_the_version(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let mut last = world.version().await;
+    for change in 0..7 {
+        let mut tx = world
+            .ports()
+            .provision
+            .provision_begin("change")
+            .await
+            .unwrap();
+        match change {
+            0 => tx
+                .partner_put(Mode::Test, &partner("acme", PartnerStatus::Suspended))
+                .await
+                .unwrap(),
+            1 => tx
+                .pools_profile_put(&member.who, &full_profile())
+                .await
+                .unwrap(),
+            2 => {
+                let endpoint = world.endpoint(Mode::Test, Service::Pools, "https://acme.example/");
+                tx.endpoint_put(&member.who, &endpoint).await.unwrap();
+            }
+            3 => {
+                let (key, _) =
+                    NewKey::generate(KeyKind::Secret, Mode::Test, world.now(), &world.entropy);
+                tx.key_insert(&member.who, &key).await.unwrap();
+            }
+            4 => tx
+                .key_revoke(member.key, world.now())
+                .await
+                .unwrap()
+                .won()
+                .unwrap(),
+            5 => {
+                let closed = Pool {
+                    id: pool(),
+                    networks: Vec::new(),
+                    available: false,
+                    native_addresses: true,
+                };
+                tx.pool_put(Mode::Test, &closed).await.unwrap();
+            }
+            _ => tx.config_version_raise().await.unwrap(),
+        }
+        tx.commit().await.unwrap();
+        let version = world.version().await;
+        assert_ne!(version, last, "change {change}");
+        last = version;
+    }
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("nothing")
+        .await
+        .unwrap();
+    tx.partner_lock(&member.who).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(world.version().await, last);
+}
+
+pub async fn dropped_provisioning_leaves_nothing(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let before = world.version().await;
+    let mut tx = world
+        .ports()
+        .provision
+        .provision_begin("dropped")
+        .await
+        .unwrap();
+    tx.pools_profile_put(&member.who, &full_profile())
+        .await
+        .unwrap();
+    tx.key_revoke(member.key, world.now())
+        .await
+        .unwrap()
+        .won()
+        .unwrap();
+    tx.config_version_raise().await.unwrap();
+    drop(tx);
+    let access = world
+        .ports()
+        .directory
+        .access_find(Mode::Test, &member.hash)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((access.key.revoked_at, &access.pools), (None, &profile()));
+    assert_eq!(world.version().await, before);
+}
+
+pub async fn the_first_master_key_stays(store: impl Fixture) {
+    let world = World::new(store);
+    let provision = &world.ports().provision;
+    assert_eq!(provision.master_key_fingerprint().await.unwrap(), None);
+    let check = |fingerprint| provision.master_key_check(fingerprint);
+    assert_eq!(check("0123456789abcdef").await.unwrap(), "0123456789abcdef");
+    assert_eq!(check("fedcba9876543210").await.unwrap(), "0123456789abcdef");
+    let stored = provision.master_key_fingerprint().await.unwrap();
+    assert_eq!(stored.as_deref(), Some("0123456789abcdef"));
+}
+
+pub async fn an_open_store_is_ready(store: impl Fixture) {
+    let mut world = World::new(store);
+    world.ports().readiness.ready().await.unwrap();
+    world.fixture.reopen(crate::contract::fixture::WINDOW).await;
+    world.ports().readiness.ready().await.unwrap();
+}
+
+/// What is stored is there again after the database was closed.
+pub async fn a_reopened_store_has_everything(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member: Member = world.funded("acme").await;
+    let trade = world
+        .trade(
+            &member,
+            pools_core::quote::Side::OnRamp,
+            crate::contract::world::ONE,
+        )
+        .await;
+    let figures = world.audit().await.figures;
+    world.fixture.reopen(crate::contract::fixture::WINDOW).await;
+    assert_eq!(world.stored(&member, trade.id).await, trade);
+    assert_eq!(world.audit().await.figures, figures);
+    world.assert_clean().await;
+}

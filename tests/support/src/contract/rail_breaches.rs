@@ -1,0 +1,183 @@
+//! Planted breaches of signed quotes and rail records, each found under exactly its name.
+
+use std::time::Duration;
+
+use gate_core::rail::RailId;
+use gate_core::session::SessionId;
+use gate_core::signed_quote::SignedQuoteId;
+use kernel::Mode;
+use partner_core::events::Service;
+
+use crate::contract::breaches::{Breach, CHECKED};
+use crate::contract::fixture::GateFixture;
+use crate::contract::rails::Rails;
+use crate::contract::world::World;
+
+/// Quotes and records of every kind of one partner.
+pub(crate) struct Rows {
+    partner: String,
+    open: SignedQuoteId,
+    processing: RailId,
+    settled: RailId,
+    failed: RailId,
+    completed: SessionId,
+    paying: SessionId,
+}
+
+impl<F: GateFixture> World<F> {
+    /// A partner to whose quotes everything has happened.
+    async fn railed(&self, name: &str) -> Rows {
+        let gate = self.open_gate(name, Mode::Test, None).await;
+        let endpoint = self.endpoint(Mode::Test, Service::Gate, "https://a.example/");
+        self.set_endpoint(&gate.member, &endpoint).await;
+        // What happens in the endpoint's first millisecond may have happened before it.
+        self.clock().advance(Duration::from_millis(1));
+        let rails = Rails::of(gate);
+        let open = rails.locked("open", "100.00").await;
+        let (completed, settled) = rails.redeemed("settled", "100.00").await;
+        let (_, failed) = rails.redeemed("failed", "100.05").await;
+        self.clock().advance(Duration::from_secs(1));
+        for id in [settled, failed] {
+            let who = &rails.gate.access.tenant;
+            rails.settling.pursue(who, id).await.unwrap();
+        }
+        let (paying, processing) = rails.redeemed("processing", "100.00").await;
+        Rows {
+            partner: name.to_owned(),
+            open,
+            processing,
+            settled,
+            failed,
+            completed,
+            paying,
+        }
+    }
+}
+
+/// `UPDATE table SET change` for one row of the partner's.
+fn update(rows: &Rows, table: &str, change: &str, row: &str) -> String {
+    let partner = &rows.partner;
+    format!(
+        "UPDATE {table} SET {change} WHERE mode = 'test' AND partner_id = '{partner}' AND {row}"
+    )
+}
+
+fn quote(rows: &Rows, change: &str) -> String {
+    let row = format!("id = '{}'", rows.open.ulid());
+    update(rows, "signed_quotes", change, &row)
+}
+
+fn record(rows: &Rows, change: &str, id: RailId) -> String {
+    let row = format!("id = '{}'", id.id().ulid());
+    update(rows, "rail_records", change, &row)
+}
+
+fn transaction(rows: &Rows, change: &str, id: RailId) -> String {
+    let row = format!("local_rail_transaction_id = '{id}'");
+    update(rows, "transactions", change, &row)
+}
+
+fn event(rows: &Rows, change: &str, object: &str, kind: &str) -> String {
+    let row = format!("object_id = '{object}' AND type = '{kind}'");
+    update(rows, "events", change, &row)
+}
+
+const EARLIER: &str = "created_at = created_at - 1";
+
+const fn breach(invariant: &'static str, sql: fn(&Rows) -> String) -> Breach<Rows> {
+    Breach::new(invariant, sql)
+}
+
+pub(crate) const BREACHES: &[Breach<Rows>] = &[
+    breach("consumed-quote-has-its-record", |rows| {
+        quote(rows, "consumed_at = created_at")
+    }),
+    breach("rail-record-says-how-it-stands", |rows| {
+        let object = rows.settled.to_string();
+        event(rows, EARLIER, &object, "rail.pay_in.processing")
+    }),
+    breach("rail-record-says-how-it-stands", |rows| {
+        let object = rows.failed.to_string();
+        event(rows, EARLIER, &object, "rail.pay_in.failed")
+    }),
+    breach("event-has-its-rail-record", |rows| {
+        let again = "status = 'processing', ended_at = NULL, failure_code = NULL";
+        record(rows, again, rows.failed)
+    })
+    .with(&["rail-record-has-its-transaction"]),
+    breach("settled-record-completes-its-session", |rows| {
+        let open = "status = 'open', completed_at = NULL, transaction_id = NULL";
+        let row = format!("id = '{}'", rows.completed.ulid());
+        update(rows, "sessions", open, &row)
+    })
+    .with(&["event-has-its-session"]),
+    breach("session-has-one-payment", |rows| {
+        let row = format!("id = '{}'", rows.paying.ulid());
+        update(
+            rows,
+            "sessions",
+            "status = 'expired', expired_at = expires_at",
+            &row,
+        )
+    })
+    .with(&["ended-session-has-one-event"]),
+    breach("session-has-one-payment", |rows| {
+        let other = format!("session_id = '{}'", rows.paying.ulid());
+        let again = record(rows, &other, rows.settled);
+        format!(
+            "DROP INDEX rail_records_session_once; {again};
+             CREATE UNIQUE INDEX rail_records_session_once ON rail_records (mode, partner_id, id)"
+        )
+    })
+    .with(&[
+        "rail-record-has-its-transaction",
+        "settled-record-completes-its-session",
+    ]),
+    breach("rail-record-has-its-transaction", |rows| {
+        transaction(rows, "fiat_amount = '99.00'", rows.processing)
+    }),
+    breach("rail-record-has-its-transaction", |rows| {
+        transaction(rows, "status = 'cancelled'", rows.failed)
+    }),
+    breach("signed-quote-is-as-it-was-signed", |rows| {
+        quote(rows, "signature = zeroblob(32)")
+    }),
+    breach("signed-quote-is-as-it-was-signed", |rows| {
+        quote(rows, "rate = '2'")
+    }),
+    breach("signed-quote-is-as-it-was-signed", |rows| {
+        quote(rows, "expires_at = expires_at + 1")
+    }),
+    breach("signed-quote-is-as-it-was-signed", |rows| {
+        quote(rows, "partner_id = 'victim-0'")
+    }),
+    breach("answer-is-of-what-was-done", |rows| {
+        update(rows, "answers", EARLIER, "key = 'open'")
+    }),
+    breach("answer-is-of-what-was-done", |rows| {
+        update(rows, "answers", EARLIER, "key = 'settled'")
+    }),
+    breach("rows-can-be-read", |rows| quote(rows, "currency = 'EURO'")),
+    breach("rows-can-be-read", |rows| {
+        record(rows, "instructions = '['", rows.processing)
+    }),
+    breach("rows-can-be-read", |rows| quote(rows, "side = 'swap'")).with(CHECKED),
+    breach("database-is-whole", |rows| {
+        quote(rows, "service_fee = -1000000")
+    })
+    .with(&["rows-can-be-read"]),
+    // Every quote is from another installation then, so this breach comes last.
+    breach("signed-quote-is-as-it-was-signed", |_| {
+        "UPDATE installation_identity SET identity = '00000000000000000000000000000000'".to_owned()
+    }),
+];
+
+// rule: cli.verify
+pub async fn every_breach_of_rails_is_found_under_its_name(store: impl GateFixture) {
+    let world = World::new(store);
+    let mut victims = Vec::new();
+    for number in 0..BREACHES.len() {
+        victims.push(world.railed(&format!("victim-{number}")).await);
+    }
+    world.assert_found(BREACHES, &victims).await;
+}

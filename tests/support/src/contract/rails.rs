@@ -1,0 +1,490 @@
+//! Signed quotes and rail records: a quote is redeemed once and in time, a record is asked about by one
+//! at a time and ends once, and says so once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gate_core::catalogue::Catalogue;
+use gate_core::order::OrderDraft;
+use gate_core::ports::{Rail, RailOrder};
+use gate_core::rail::{
+    Asking, Instructions, RailId, RailKind, RailRecord, RailReport, RailState, RailStep,
+};
+use gate_core::session::{
+    SessionEvent, SessionId, SessionRefusal, SessionState, SessionStatus, Step,
+};
+use gate_core::signed_quote::{Issue, SignedQuote, SignedQuoteId};
+use gate_core::usecases::acting::{ActError, Deed};
+use gate_core::usecases::locking::{LockDraft, Locking};
+use gate_core::usecases::redeeming::{RedeemError, Redeeming, Redemption};
+use gate_core::usecases::settling::Settling;
+use kernel::{Amount, Asset, Cas, Mid, Mode, Timestamp};
+use partner_core::Tenant;
+use partner_core::answers::{Answer, Given, Unwritable};
+use partner_core::ports::RateSource;
+use partner_core::rates::{Side, SourceRate};
+use rust_decimal::Decimal;
+use tokio::task::JoinSet;
+
+use crate::contract::fixture::GateFixture;
+use crate::contract::gate_world::{DAY, Gate, answer, draft, key};
+use crate::contract::world::World;
+
+pub(crate) const TTL: Duration = Duration::from_secs(60);
+
+/// One unit of crypto for one of fiat.
+struct Even;
+
+#[async_trait]
+impl RateSource for Even {
+    async fn rate(&self, _: Asset, _: Asset, _: Amount) -> Option<SourceRate> {
+        let mid = Mid::new(Decimal::ONE)?;
+        Some(SourceRate { mid, spread_bps: 0 })
+    }
+}
+
+/// Fails what ends on a five, settles the rest.
+struct Straight;
+
+#[async_trait]
+impl Rail for Straight {
+    async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
+        let named = [("reference".to_owned(), order.id.to_string())];
+        Some(Instructions(BTreeMap::from(named)))
+    }
+
+    async fn pursue(&self, order: &RailOrder, _: u32) -> Option<RailReport> {
+        let fails = order.terms.priced.fiat.to_string().ends_with('5');
+        Some(if fails {
+            RailReport::Failed {
+                code: "provider_declined".to_owned(),
+            }
+        } else {
+            RailReport::Settled
+        })
+    }
+}
+
+/// The use cases of rails, over a gate's.
+#[derive(Clone)]
+pub(crate) struct Rails {
+    pub(crate) gate: Gate,
+    locking: Locking,
+    redeeming: Redeeming,
+    pub(crate) settling: Settling,
+}
+
+impl Rails {
+    pub(crate) fn of(gate: Gate) -> Self {
+        let sessions = gate.creating.sessions.clone();
+        let answers = gate.creating.answers.clone();
+        let rail: Arc<dyn Rail> = Arc::new(Straight);
+        Self {
+            locking: Locking {
+                sessions: sessions.clone(),
+                answers: answers.clone(),
+                catalogue: Arc::new(Catalogue::built_in().unwrap()),
+                rates: Arc::new(Even),
+                ttl: TTL,
+            },
+            redeeming: Redeeming {
+                sessions: sessions.clone(),
+                answers,
+                rail: Some(Arc::clone(&rail)),
+            },
+            settling: Settling { sessions, rail },
+            gate,
+        }
+    }
+
+    fn who(&self) -> &Tenant {
+        &self.gate.access.tenant
+    }
+
+    /// Locks a purchase of an amount.
+    pub(crate) async fn locked(&self, name: &str, amount: &str) -> SignedQuoteId {
+        let draft = LockDraft {
+            order: OrderDraft {
+                currency: "EUR".to_owned(),
+                asset: "USDT".to_owned(),
+                amount: amount.to_owned(),
+                side: Side::OnRamp,
+                network: None,
+                country_code: None,
+            },
+            payment_method: "sepa".to_owned(),
+        };
+        let access = &self.gate.access;
+        let given = self.locking.lock(access, key(name), &draft, &quoted).await;
+        SignedQuoteId::parse(&text(given.unwrap())).unwrap()
+    }
+
+    pub(crate) async fn redeem(
+        self,
+        name: String,
+        quote: SignedQuoteId,
+        session: SessionId,
+    ) -> Result<RailId, RedeemError> {
+        let asked = Redemption {
+            kind: RailKind::PayIn,
+            quote: quote.to_string(),
+            session: session.to_string(),
+        };
+        let access = &self.gate.access;
+        let redeeming = self.redeeming.redeem(access, key(&name), &asked, &made);
+        let given = redeeming.await?;
+        Ok(RailId::parse(RailKind::PayIn, &text(given)).unwrap())
+    }
+
+    /// A quote of an amount that was redeemed for a session of its own.
+    pub(crate) async fn redeemed(&self, name: &str, amount: &str) -> (SessionId, RailId) {
+        let quote = self.locked(&format!("{name}-quote"), amount).await;
+        let key = format!("{name}-session");
+        let session = self.gate.opened(&key, draft(amount)).await;
+        let redeeming = self.clone().redeem(name.to_owned(), quote, session);
+        (session, redeeming.await.unwrap())
+    }
+}
+
+fn quoted(quote: &SignedQuote) -> Result<Answer, Unwritable> {
+    Ok(answer(quote.id.to_string()))
+}
+
+fn made(record: &RailRecord) -> Result<Answer, Unwritable> {
+    Ok(answer(record.id.to_string()))
+}
+
+fn text(given: Given) -> String {
+    String::from_utf8(given.into_answer().body).unwrap()
+}
+
+impl<F: GateFixture> World<F> {
+    pub(crate) async fn open_rails(&self, name: &str) -> Rails {
+        Rails::of(self.open_gate(name, Mode::Test, None).await)
+    }
+
+    async fn record(&self, who: &Tenant, id: RailId) -> Option<RailRecord> {
+        let mut tx = self.gate_begin().await;
+        tx.rail_lock(who, id).await.unwrap()
+    }
+
+    async fn consumed(&self, who: &Tenant, id: SignedQuoteId, now: Timestamp) -> Cas {
+        let mut tx = self.gate_begin().await;
+        let consumed = tx.signed_quote_consume(who, id, now).await.unwrap();
+        // Nothing is kept: there is no record of it.
+        drop(tx);
+        consumed
+    }
+
+    async fn asked(&self, who: &Tenant, id: RailId, before: &Asking, after: &Asking) -> Cas {
+        let mut tx = self.gate_begin().await;
+        let asked = tx.rail_ask(who, id, before, after).await.unwrap();
+        tx.commit().await.unwrap();
+        asked
+    }
+}
+
+// rule: gate.quote.answer, gate.quote.once
+pub async fn a_signed_quote_reads_back_and_is_consumed_once_and_in_time(store: impl GateFixture) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let id = rails.locked("quote", "100.00").await;
+    let gate = world.fixture.gate().store.clone();
+    let seen = gate.signed_quote_get(&who, id).await.unwrap().unwrap();
+    let quote = seen.value;
+    let installation = gate.installation_get().await.unwrap();
+    let issue = |tenant| Issue {
+        installation: &installation,
+        tenant,
+    };
+    assert!(quote.is_genuine(issue(&who), &crate::contract::world::sealer()));
+    assert_eq!(quote.terms.priced.fiat.to_string(), "100.00");
+    assert_eq!(quote.consumed_at, None);
+    let rival = world.open_rails("rival").await;
+    assert!(
+        gate.signed_quote_get(rival.who(), id)
+            .await
+            .unwrap()
+            .is_none()
+    );
+    let now = quote.created_at;
+    assert_eq!(world.consumed(rival.who(), id, now).await, Cas::Lost);
+    assert_eq!(world.consumed(&who, id, quote.expires_at).await, Cas::Lost);
+    let last = quote.expires_at.minus(Duration::from_millis(1));
+    assert_eq!(world.consumed(&who, id, last).await, Cas::Won);
+    let session = rails.gate.opened("session", draft("100.00")).await;
+    rails
+        .clone()
+        .redeem("p".to_owned(), id, session)
+        .await
+        .unwrap();
+    assert_eq!(world.consumed(&who, id, now).await, Cas::Lost);
+    world.assert_clean().await;
+}
+
+// rule: gate.rail.record, gate.rail.states
+pub async fn a_rail_record_reads_back_and_ends_once(store: impl GateFixture) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let (session, id) = rails.redeemed("one", "100.00").await;
+    let record = world.record(&who, id).await.unwrap();
+    assert_eq!((record.id, record.session), (id, session));
+    assert_eq!(
+        record.instructions.as_ref().unwrap().0["reference"],
+        id.to_string()
+    );
+    assert_eq!(record.state, RailState::Processing);
+    let rival = world.open_rails("rival").await;
+    assert!(world.record(rival.who(), id).await.is_none());
+    // One at a time asks about it.
+    let claimed = Asking {
+        attempts: 1,
+        token: Some(u64::MAX),
+        next_at: record.created_at.plus(TTL),
+    };
+    assert_eq!(
+        world.asked(rival.who(), id, &record.asking, &claimed).await,
+        Cas::Lost
+    );
+    assert_eq!(
+        world.asked(&who, id, &record.asking, &claimed).await,
+        Cas::Won
+    );
+    assert_eq!(
+        world.asked(&who, id, &record.asking, &claimed).await,
+        Cas::Lost
+    );
+    assert_eq!(world.record(&who, id).await.unwrap().asking, claimed);
+    let gate = world.fixture.gate().store.clone();
+    assert!(gate.rails_due(Mode::Test, 9).await.unwrap().is_empty());
+    world.clock().advance(TTL);
+    assert_eq!(
+        gate.rails_due(Mode::Test, 9).await.unwrap(),
+        [(who.clone(), id)]
+    );
+    assert!(gate.rails_due(Mode::Live, 9).await.unwrap().is_empty());
+    // Only whoever asks moves it.
+    let step = RailStep(RailState::Settled { at: world.now() });
+    let mut tx = world.gate_begin().await;
+    let stale = tx
+        .rail_apply(&who, id, &record.asking, &step)
+        .await
+        .unwrap();
+    assert_eq!(stale, Cas::Lost);
+    drop(tx);
+    rails.settling.pursue(&who, id).await.unwrap();
+    let ended = world.record(&who, id).await.unwrap();
+    assert_eq!(ended.state, step.0);
+    rails.settling.pursue(&who, id).await.unwrap();
+    assert_eq!(world.record(&who, id).await.unwrap(), ended);
+    world.assert_clean().await;
+}
+
+// rule: gate.rail.one-winner, gate.rail.atomic
+pub async fn of_raced_redemptions_one_counts(store: impl GateFixture) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let quote = rails.locked("quote", "100.00").await;
+    let session = rails.gate.opened("session", draft("100.00")).await;
+    let mut racing = JoinSet::new();
+    for number in 0..20 {
+        // Some under one key: they get one answer.
+        let name = format!("key-{}", number % 15);
+        racing.spawn(rails.clone().redeem(name, quote, session));
+    }
+    let outcomes = racing.join_all().await;
+    let mut won: Vec<RailId> = outcomes.iter().flatten().copied().collect();
+    won.dedup();
+    let [record] = &won[..] else {
+        panic!("{outcomes:?}")
+    };
+    let closed = |outcome: &Result<RailId, RedeemError>| {
+        let refused = matches!(
+            outcome,
+            Err(RedeemError::Session(SessionRefusal::PaymentInProgress))
+        );
+        outcome.is_ok() || refused
+    };
+    assert!(outcomes.iter().all(closed), "{outcomes:?}");
+    let who = rails.who();
+    assert_eq!(
+        world.said_of(who, &quote.to_string()).await,
+        ["quote.consumed"]
+    );
+    let said = world.said_of(who, &record.to_string()).await;
+    assert_eq!(said, ["rail.pay_in.processing"]);
+    world.assert_clean().await;
+}
+
+// rule: gate.rail.settled, gate.rail.completes, gate.event.once
+pub async fn of_raced_settlements_one_happens(store: impl GateFixture) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let (session, settling) = rails.redeemed("settles", "100.00").await;
+    let (open, failing) = rails.redeemed("fails", "100.05").await;
+    let mut racing = JoinSet::new();
+    for _ in 0..5 {
+        for id in [settling, failing] {
+            let (settling, who) = (rails.settling.clone(), who.clone());
+            racing.spawn(async move { settling.pursue(&who, id).await });
+        }
+    }
+    for outcome in racing.join_all().await {
+        outcome.unwrap();
+    }
+    let said = world.said_of(&who, &settling.to_string()).await;
+    assert_eq!(said, ["rail.pay_in.processing", "rail.pay_in.settled"]);
+    let said = world.said_of(&who, &failing.to_string()).await;
+    assert_eq!(said, ["rail.pay_in.processing", "rail.pay_in.failed"]);
+    let completed = ["gate_session.created", "gate_session.completed"];
+    assert_eq!(world.said(&who, session).await, completed);
+    assert_eq!(world.said(&who, open).await, completed[..1]);
+    world.assert_clean().await;
+}
+
+const PAYMENT_IN_PROGRESS: SessionRefusal = SessionRefusal::PaymentInProgress;
+
+// rule: gate.session.one-payment
+pub async fn concurrent_redemptions_of_one_session_have_one_winner(store: impl GateFixture) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let session = rails.gate.opened("session", draft("100.05")).await;
+    // The first payment fails, so the session is paid again.
+    for round in 0..2 {
+        let mut racing = JoinSet::new();
+        for number in 0..8 {
+            let name = format!("key-{round}-{number}");
+            let quote = rails.locked(&format!("{name}-quote"), "100.05").await;
+            racing.spawn(rails.clone().redeem(name, quote, session));
+        }
+        let outcomes = racing.join_all().await;
+        let won: Vec<RailId> = outcomes.iter().flatten().copied().collect();
+        let [record] = won[..] else {
+            panic!("{outcomes:?}")
+        };
+        let refused = outcomes
+            .iter()
+            .filter(|it| matches!(it, Err(RedeemError::Session(PAYMENT_IN_PROGRESS))));
+        assert_eq!(refused.count(), 7, "{outcomes:?}");
+        rails.settling.pursue(&who, record).await.unwrap();
+        let ended = world.record(&who, record).await.unwrap();
+        assert!(matches!(ended.state, RailState::Failed { .. }));
+    }
+    assert_eq!(world.said(&who, session).await, ["gate_session.created"]);
+    world.assert_clean().await;
+}
+
+// rule: gate.session.one-payment, gate.session.payment-waits, gate.rail.completes
+pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
+    store: impl GateFixture,
+) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let gate = world.fixture.gate().store.clone();
+    let (paid, settles) = rails.redeemed("settles", "100.00").await;
+    let (unpaid, fails) = rails.redeemed("fails", "100.05").await;
+    let refused =
+        |done: Result<(), ActError>| matches!(done, Err(ActError::Refused(PAYMENT_IN_PROGRESS)));
+    for deed in [Deed::Cancel, Deed::Complete] {
+        assert!(refused(
+            rails.gate.clone().act(paid, None, Some(deed)).await
+        ));
+    }
+    world.clock().advance(DAY);
+    assert!(gate.sessions_overdue(&who, 9).await.unwrap().is_empty());
+    let swept = gate.sessions_overdue_in(Mode::Test, 9).await;
+    assert!(swept.unwrap().is_empty());
+    rails.gate.clone().act(paid, None, None).await.unwrap();
+    let seen = gate.session_get(&who, paid).await.unwrap().unwrap();
+    assert!(seen.value.payment_in_progress && !seen.value.is_overdue(seen.at));
+    // The store refuses every other end, too.
+    let at = world.now();
+    let event = SessionEvent::Expired;
+    for state in [SessionState::Cancelled { at }, SessionState::Expired { at }] {
+        let step = Step { state, event };
+        let mut tx = world.gate_begin().await;
+        assert_eq!(
+            tx.session_apply(&who, paid, &step).await.unwrap(),
+            Cas::Lost
+        );
+        drop(tx);
+    }
+    for id in [settles, fails] {
+        rails.settling.pursue(&who, id).await.unwrap();
+    }
+    let said = world.said(&who, paid).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
+    // Nothing holds the other session open any longer.
+    let overdue = gate.sessions_overdue(&who, 9).await.unwrap();
+    assert_eq!(overdue, [unpaid]);
+    rails.gate.clone().act(unpaid, None, None).await.unwrap();
+    let said = world.said(&who, unpaid).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.expired"]);
+    world.assert_clean().await;
+}
+
+// rule: gate.session.one-payment, gate.session.one-end
+pub async fn concurrent_redemption_and_end_of_one_session_have_one_winner(store: impl GateFixture) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let gate = world.fixture.gate().store.clone();
+    for round in 0..8_u32 {
+        let name = format!("round-{round}");
+        let session = rails.gate.opened(&name, draft("100.00")).await;
+        let quote = rails.locked(&format!("{name}-quote"), "100.00").await;
+        let (mut paying, mut ending) = (JoinSet::new(), JoinSet::new());
+        paying.spawn(rails.clone().redeem(format!("{name}-pay"), quote, session));
+        for deed in [Deed::Cancel, Deed::Complete] {
+            ending.spawn(rails.gate.clone().act(session, None, Some(deed)));
+        }
+        let paid: Vec<_> = paying.join_all().await;
+        let ended: Vec<_> = ending.join_all().await;
+        let won = paid.iter().filter(|it| it.is_ok()).count()
+            + ended.iter().filter(|it| it.is_ok()).count();
+        assert_eq!(won, 1, "{paid:?} {ended:?}");
+        for record in paid.into_iter().flatten() {
+            rails.settling.pursue(&who, record).await.unwrap();
+            let seen = gate.session_get(&who, session).await.unwrap().unwrap();
+            assert_eq!(seen.value.state.status(), SessionStatus::Completed);
+        }
+    }
+    world.assert_clean().await;
+}
+
+// rule: gate.rail.settles-late, gate.session.one-payment
+pub async fn payments_from_before_the_rule_settle_and_their_session_completes_once(
+    store: impl GateFixture,
+) {
+    let world = World::new(store);
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let (session, first) = rails.redeemed("one", "100.00").await;
+    let (_, second) = rails.redeemed("two", "100.00").await;
+    let shared = session.ulid();
+    let damage = format!(
+        "UPDATE rail_records SET session_id = '{shared}', predates_rule = (1 = 1);
+         UPDATE transactions SET session_id = '{shared}'"
+    );
+    world.fixture.damage(&damage).await;
+    world.assert_clean().await;
+    let quote = rails.locked("third-quote", "100.00").await;
+    let further = rails.clone().redeem("third".to_owned(), quote, session);
+    let refused = further.await.unwrap_err();
+    assert!(matches!(refused, RedeemError::Session(PAYMENT_IN_PROGRESS)));
+    for id in [first, second] {
+        rails.settling.pursue(&who, id).await.unwrap();
+        let ended = world.record(&who, id).await.unwrap();
+        assert!(matches!(ended.state, RailState::Settled { .. }));
+    }
+    let said = world.said(&who, session).await;
+    assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
+    world.assert_clean().await;
+}

@@ -1,0 +1,291 @@
+//! Refusals of the lane: whatever it is refused for, a command leaves everything as it was.
+
+use std::collections::BTreeSet;
+
+use kernel::Mode;
+use partner_core::key::KeyId;
+use partner_core::pools::{Kyc, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
+use partner_core::{Denial, Partner, PartnerStatus};
+use pools_core::books::{Command, Outcome, Refusal};
+use pools_core::ports::Hold;
+use pools_core::quote::{QuoteClosed, QuoteId, Side};
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{
+    Decided, Member, ONE, World, amount, eur, partner, pool, profile, terms,
+};
+
+impl<F: Fixture> World<F> {
+    /// Refuses a command and finds its partner, its quote and its key as they were.
+    async fn assert_refused(&self, member: &Member, command: &Command, expected: Refusal) {
+        let (before, quote) = (
+            self.standing(&member.who).await,
+            self.seen(&member.who, command.quote).await,
+        );
+        let decided = self.transact_one(command.clone()).await;
+        assert_eq!(decided, Err(expected));
+        assert_eq!(self.standing(&member.who).await, before);
+        assert_eq!(self.seen(&member.who, command.quote).await, quote);
+        let port = &self.ports().store;
+        let look = port
+            .transact_look(&command.scope, &command.pool, command.quote)
+            .await;
+        let look = look.unwrap().value;
+        assert_eq!((look.answered, look.trade), (None, None));
+    }
+
+    async fn repartner(&self, partner: &Partner) {
+        let port = &self.ports().provision;
+        let mut tx = port.provision_begin("repartner").await.unwrap();
+        tx.partner_put(Mode::Test, partner).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
+
+fn opened(decided: &Decided) -> bool {
+    matches!(decided, Ok(Outcome::Opened(_)))
+}
+
+// rule: pools.transact.refusal-leaves-nothing, pools.transact.balance
+// rule: pools.transact.sale-needs-receipt, pools.transact.reservation-failed
+// rule: pools.transact.engine-silent, idempotency.only-success
+pub async fn short_funds_and_the_engine_leave_nothing_behind(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    world.fund(&member.who, amount("5", eur()), "start").await;
+    let dear = world.buy(&member, 6).await;
+    let command = world.command(&member, dear.id);
+    world
+        .assert_refused(&member, &command, Refusal::InsufficientBalance)
+        .await;
+    let sale = world.quote(&member.who, terms(Side::OffRamp, ONE)).await;
+    let command = world.command(&member, sale.id);
+    world
+        .assert_refused(&member, &command, Refusal::InsufficientBalance)
+        .await;
+    let quote = world.buy(&member, 5).await;
+    let mut command = world.command(&member, quote.id);
+    for (hold, refusal) in [
+        (Some(Hold::Refused), Refusal::ReservationFailed),
+        (None, Refusal::EngineUnavailable),
+    ] {
+        command.hold = hold;
+        world.assert_refused(&member, &command, refusal).await;
+    }
+    command.hold = Some(Hold::Held);
+    assert!(opened(&world.transact_one(command).await));
+    assert_eq!(world.available(&member.who, eur()).await, 0);
+    world.assert_clean().await;
+}
+
+// rule: pools.transact.not-found
+pub async fn another_pool_leaves_nothing_behind(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let elsewhere = PoolId::parse("USD-USDT").unwrap();
+    let mut wider = profile();
+    wider.allowed.insert(elsewhere);
+    world.reprofile(&member, &wider).await;
+    let quote = world.buy(&member, 1).await;
+    let mut command = world.command(&member, quote.id);
+    command.pool = elsewhere;
+    world
+        .assert_refused(&member, &command, Refusal::QuoteUnknown)
+        .await;
+    let nobodys = QuoteId::new(Mode::Test, world.now(), &world.entropy);
+    let decided = world.transact_one(world.command(&member, nobodys)).await;
+    assert_eq!(decided, Err(Refusal::QuoteUnknown));
+}
+
+// rule: pools.transact.side
+pub async fn a_sale_that_is_not_enabled_leaves_nothing_behind(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let quote = world.quote(&member.who, terms(Side::OffRamp, ONE)).await;
+    let mut closed = profile();
+    closed.terms.insert(pool(), PoolTerms::default());
+    world.reprofile(&member, &closed).await;
+    let command = world.command(&member, quote.id);
+    world
+        .assert_refused(&member, &command, Refusal::SideNotEnabled)
+        .await;
+    world.reprofile(&member, &profile()).await;
+    assert!(opened(&world.transact_one(command).await));
+}
+
+// rule: auth.revocation-beats-money
+pub async fn a_revoked_key_leaves_nothing_behind(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let other = world.another_key(&member).await;
+    world.trade(&member, Side::OnRamp, ONE).await;
+    let quote = world.buy(&member, 1).await;
+    let command = world.command(&member, quote.id);
+    world.revoke(member.key).await.won().unwrap();
+    let refusal = Refusal::Denied(Denial::KeyRevoked);
+    world.assert_refused(&member, &command, refusal).await;
+    assert!(opened(
+        &world.transact_one(world.command(&other, quote.id)).await
+    ));
+}
+
+// rule: auth.revocation-beats-money
+pub async fn a_key_nobody_has_leaves_nothing_behind(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let quote = world.buy(&member, 1).await;
+    let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
+    let nobodys = KeyId::new(Mode::Test, world.now(), &world.entropy);
+    for key in [twin, nobodys] {
+        let command = Command {
+            key,
+            ..world.command(&member, quote.id)
+        };
+        let refusal = Refusal::Denied(Denial::KeyRevoked);
+        world.assert_refused(&member, &command, refusal).await;
+    }
+}
+
+// rule: access.organisation-suspended
+pub async fn a_suspended_organization_leaves_nothing_behind(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    world.trade(&member, Side::OnRamp, ONE).await;
+    let quote = world.buy(&member, 1).await;
+    let command = world.command(&member, quote.id);
+    world
+        .repartner(&partner("acme", PartnerStatus::Suspended))
+        .await;
+    let refusal = Refusal::Denied(Denial::OrganizationSuspended);
+    world.assert_refused(&member, &command, refusal).await;
+    world
+        .repartner(&partner("acme", PartnerStatus::Active))
+        .await;
+    assert!(opened(&world.transact_one(command).await));
+}
+
+// rule: access.not-enabled, access.suspended, access.kyc, access.pool-not-allowed
+pub async fn a_lost_entitlement_leaves_nothing_behind(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    world.trade(&member, Side::OnRamp, ONE).await;
+    let quote = world.buy(&member, 1).await;
+    let command = world.command(&member, quote.id);
+    let whole = profile();
+    let losses = [
+        (
+            PoolsProfile {
+                enabled: false,
+                ..whole.clone()
+            },
+            Denial::PoolsNotEnabled,
+        ),
+        (
+            PoolsProfile {
+                access: PoolsAccess::Suspended,
+                ..whole.clone()
+            },
+            Denial::PoolAccessSuspended,
+        ),
+        (
+            PoolsProfile {
+                kyc: Kyc::Pending,
+                ..whole.clone()
+            },
+            Denial::KycNotApproved,
+        ),
+        (
+            PoolsProfile {
+                kyc: Kyc::Revoked,
+                ..whole.clone()
+            },
+            Denial::KycNotApproved,
+        ),
+        (
+            PoolsProfile {
+                allowed: BTreeSet::new(),
+                ..whole.clone()
+            },
+            Denial::PoolNotAllowed,
+        ),
+    ];
+    for (lost, denial) in losses {
+        world.reprofile(&member, &lost).await;
+        world
+            .assert_refused(&member, &command, Refusal::Denied(denial))
+            .await;
+    }
+    world.reprofile(&member, &whole).await;
+    assert!(opened(&world.transact_one(command).await));
+    world.assert_clean().await;
+}
+
+/// A change that was never committed denies nobody.
+pub async fn a_change_that_was_dropped_denies_nobody(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let port = &world.ports().provision;
+    let mut tx = port.provision_begin("dropped").await.unwrap();
+    let revoked = tx.key_revoke(member.key, world.now()).await.unwrap();
+    revoked.won().unwrap();
+    let suspended = partner("acme", PartnerStatus::Suspended);
+    tx.partner_put(Mode::Test, &suspended).await.unwrap();
+    drop(tx);
+    world.trade(&member, Side::OnRamp, ONE).await;
+}
+
+// rule: pools.transact.expired, pools.transact.rejected
+pub async fn a_closed_quote_leaves_nothing_behind(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let (expired, rejected) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
+    world.reject(&member.who, rejected.id).await.won().unwrap();
+    let command = world.command(&member, rejected.id);
+    let refusal = Refusal::QuoteClosed(QuoteClosed::Rejected);
+    world.assert_refused(&member, &command, refusal).await;
+    world.clock().set(expired.expires_at);
+    let command = world.command(&member, expired.id);
+    let refusal = Refusal::QuoteClosed(QuoteClosed::Expired);
+    world.assert_refused(&member, &command, refusal).await;
+    world.assert_clean().await;
+}
+
+// rule: pools.velocity.boundary
+pub async fn the_cap_leaves_nothing_behind(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let capped = PoolsProfile {
+        velocity_cap: Some(ONE),
+        ..profile()
+    };
+    world.reprofile(&member, &capped).await;
+    let mut above = terms(Side::OnRamp, ONE);
+    above.notional = ONE + 1;
+    let quote = world.quote(&member.who, above).await;
+    let command = world.command(&member, quote.id);
+    let refusal = Refusal::VelocityCapExceeded;
+    world.assert_refused(&member, &command, refusal).await;
+    let quote = world.buy(&member, 1).await;
+    assert!(opened(
+        &world.transact_one(world.command(&member, quote.id)).await
+    ));
+    world.assert_clean().await;
+}
+
+// rule: idempotency.reused, idempotency.scope
+pub async fn a_key_is_scoped_by_partner_and_route_and_not_by_credential(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let second = world.another_key(&member).await;
+    let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
+    let command = world.command_under(&member, one.id, "k", b"one");
+    assert!(opened(&world.transact_one(command).await));
+    let reused = world.command_under(&second, two.id, "k", b"two");
+    assert_eq!(world.transact_one(reused).await, Err(Refusal::KeyReused));
+    let repeat = world.command_under(&second, one.id, "k", b"one");
+    let decided = world.transact_one(repeat).await;
+    assert!(matches!(decided, Ok(Outcome::Existing(_))), "{decided:?}");
+    let mut elsewhere = world.command_under(&second, two.id, "k", b"two");
+    elsewhere.scope.route = "POST /v1/pools/USD-USDT/transact".to_owned();
+    assert!(opened(&world.transact_one(elsewhere).await));
+}

@@ -1,0 +1,378 @@
+//! Sessions, their ends and events, and the transactions that pay them.
+
+use std::time::Duration;
+
+use gate_core::amount::SessionAmount;
+use gate_core::object::JsonObject;
+use gate_core::ports::{GateTx, SessionFilter, TransactionFilter};
+use gate_core::secret::SecretHash;
+use gate_core::session::{
+    Flow, Session, SessionEvent, SessionId, SessionState, SessionStatus, Step, Terms,
+};
+use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
+use kernel::{Asset, Cas, Mode, StoreError};
+use partner_core::Tenant;
+use partner_core::events::{NewEvent, Service, new_delivery, seal_body};
+use partner_core::sealing::Sealed;
+
+use crate::contract::fixture::GateFixture;
+use crate::contract::world::{World, profile, sealer};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl<F: GateFixture> World<F> {
+    pub(crate) async fn gate_begin(&self) -> Box<dyn GateTx> {
+        self.fixture.gate().store.gate_begin("case").await.unwrap()
+    }
+
+    fn session(&self, who: &Tenant) -> Session {
+        let at = self.now();
+        Session {
+            id: SessionId::new(who.mode, at, &self.entropy),
+            terms: Terms {
+                amount: SessionAmount::parse("0100.10").unwrap(),
+                currency: Asset::fiat("JPY").unwrap(),
+                return_url: "https://shop.example/done#a".to_owned(),
+                cancel_url: None,
+                target_token: None,
+                target_network: None,
+                flow: None,
+                wallet_address: None,
+                user_reference: None,
+                metadata: JsonObject::empty(),
+            },
+            secret: SecretHash([7; 32]),
+            kyc_pre_verified: false,
+            created_at: at,
+            expires_at: at.plus(DAY),
+            state: SessionState::Open,
+            payment_in_progress: false,
+        }
+    }
+
+    async fn open_session(&self, who: &Tenant) -> Session {
+        self.open_session_with(who, None).await
+    }
+
+    pub(crate) async fn open_session_with(
+        &self,
+        who: &Tenant,
+        package: Option<&Sealed>,
+    ) -> Session {
+        let mut session = self.session(who);
+        session.kyc_pre_verified = package.is_some();
+        let mut tx = self.gate_begin().await;
+        tx.session_insert(who, &session, package).await.unwrap();
+        tx.commit().await.unwrap();
+        session
+    }
+
+    async fn read(&self, who: &Tenant, id: SessionId) -> Option<Session> {
+        let seen = self.fixture.gate().store.session_get(who, id);
+        seen.await.unwrap().map(|seen| seen.value)
+    }
+
+    async fn step(&self, who: &Tenant, id: SessionId, state: SessionState) -> Cas {
+        let mut tx = self.gate_begin().await;
+        let event = SessionEvent::Cancelled;
+        let outcome = tx.session_apply(who, id, &Step { state, event }).await;
+        tx.commit().await.unwrap();
+        outcome.unwrap()
+    }
+
+    pub(crate) fn gate_event(&self, who: &Tenant, object: &str, kind: &str, id: &str) -> NewEvent {
+        let at = self.now();
+        NewEvent {
+            tenant: who.clone(),
+            id: id.to_owned(),
+            service: Service::Gate,
+            kind: kind.to_owned(),
+            object_id: object.to_owned(),
+            body: seal_body(&sealer(), who, id, b"{}", &self.entropy).unwrap(),
+            created_at: at,
+            delivery: new_delivery(who.mode, at, &self.entropy),
+        }
+    }
+
+    pub(crate) async fn say(&self, event: &NewEvent) -> Result<(), StoreError> {
+        let mut tx = self.gate_begin().await;
+        tx.event_insert(event).await?;
+        tx.commit().await
+    }
+}
+
+// rule: gate.session.bound, gate.session.amount-as-sent, gate.session.metadata-exact, gate.session.kyc-package
+pub async fn a_session_reads_back_field_by_field(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let plain = world.open_session(&who).await;
+    assert_eq!(world.read(&who, plain.id).await, Some(plain));
+    let mut full = world.session(&who);
+    full.kyc_pre_verified = true;
+    full.terms = Terms {
+        cancel_url: Some("https://shop.example/".to_owned()),
+        target_token: Some("USDT".to_owned()),
+        target_network: Some("TRON".to_owned()),
+        flow: Some(Flow::Swap),
+        wallet_address: Some("é".repeat(128)),
+        user_reference: Some("\u{202e}user\n'\"".to_owned()),
+        metadata: JsonObject::metadata("{\"n\":1.10,\"big\":1e400,\"é\":\"\\u2028\"}").unwrap(),
+        ..full.terms
+    };
+    let mut tx = world.gate_begin().await;
+    let package = Sealed(vec![1, 2, 3]);
+    tx.session_insert(&who, &full, Some(&package))
+        .await
+        .unwrap();
+    let locked = tx.session_lock(&who, full.id).await.unwrap();
+    assert_eq!(locked.as_ref(), Some(&full));
+    tx.commit().await.unwrap();
+    assert_eq!(world.read(&who, full.id).await, Some(full));
+}
+
+// rule: gate.session.one-end, gate.session.lazy-expiry
+pub async fn a_session_ends_once_and_in_time(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let end = world.now().plus(DAY);
+    let before = end.minus(Duration::from_millis(1));
+    let refid = RefId::new(who.mode, world.now(), &world.entropy);
+    let late = |at| {
+        [
+            SessionState::Cancelled { at },
+            SessionState::Completed { at, refid },
+        ]
+    };
+    let session = world.open_session(&who).await;
+    for impossible in late(end)
+        .into_iter()
+        .chain([SessionState::Expired { at: before }, SessionState::Open])
+    {
+        assert_eq!(world.step(&who, session.id, impossible).await, Cas::Lost);
+    }
+    assert_eq!(world.read(&who, session.id).await, Some(session));
+    let [cancelled, completed] = late(before);
+    for ended in [cancelled, completed, SessionState::Expired { at: end }] {
+        let id = world.open_session(&who).await.id;
+        assert_eq!(world.step(&who, id, ended).await, Cas::Won);
+        for again in [cancelled, completed, SessionState::Expired { at: end }] {
+            assert_eq!(world.step(&who, id, again).await, Cas::Lost);
+        }
+        assert_eq!(world.read(&who, id).await.map(|it| it.state), Some(ended));
+    }
+}
+
+// rule: tenancy.foreign-is-absent, id.other-mode, mode.on-every-row
+pub async fn a_foreign_session_is_absent(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let other = world.member("other").await.who;
+    let live = world.member_with("acme", Mode::Live, &profile()).await.who;
+    let session = world.open_session(&who).await;
+    let twin = SessionId::from_parts(Mode::Live, session.id.ulid());
+    for (stranger, id) in [
+        (&other, session.id),
+        (&live, session.id),
+        (&live, twin),
+        (&who, twin),
+    ] {
+        assert_eq!(world.read(stranger, id).await, None);
+        let mut tx = world.gate_begin().await;
+        assert_eq!(tx.session_lock(stranger, id).await.unwrap(), None);
+        drop(tx);
+        let at = world.now();
+        let outcome = world
+            .step(stranger, id, SessionState::Cancelled { at })
+            .await;
+        assert_eq!(outcome, Cas::Lost);
+    }
+    assert_eq!(world.read(&who, session.id).await, Some(session));
+}
+
+// rule: gate.session.list, list.order, list.no-loss, list.foreign-cursor
+pub async fn pages_of_sessions_follow_each_other(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let other = world.member("other").await.who;
+    let mut made = Vec::new();
+    for at in 0..7 {
+        if at % 3 == 0 {
+            world.fixture.clock().advance(Duration::from_millis(1));
+        }
+        made.push(world.open_session(&who).await);
+    }
+    let foreign = world.open_session(&other).await;
+    made.sort_by_key(|session| std::cmp::Reverse((session.created_at, session.id)));
+    let ids: Vec<SessionId> = made.iter().map(|session| session.id).collect();
+    let at = world.now();
+    let cancelled = world.step(&who, ids[2], SessionState::Cancelled { at });
+    assert_eq!(cancelled.await, Cas::Won);
+    let page = async |after, status, limit| {
+        let filter = SessionFilter { after, status };
+        let seen = world
+            .fixture
+            .gate()
+            .store
+            .sessions_page(&who, &filter, limit)
+            .await
+            .unwrap();
+        seen.value
+            .iter()
+            .map(|session| session.id)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(page(None, None, 100).await, ids);
+    assert_eq!(page(None, None, 3).await, ids[..3]);
+    assert_eq!(page(Some(ids[2]), None, 3).await, ids[3..6]);
+    assert_eq!(page(Some(ids[6]), None, 3).await, []);
+    assert_eq!(
+        page(None, Some(SessionStatus::Cancelled), 3).await,
+        [ids[2]]
+    );
+    assert_eq!(
+        page(Some(ids[1]), Some(SessionStatus::Open), 2).await,
+        ids[3..5]
+    );
+    assert_eq!(page(Some(foreign.id), None, 3).await, []);
+    let twin = SessionId::from_parts(Mode::Live, ids[0].ulid());
+    assert_eq!(page(Some(twin), None, 3).await, []);
+}
+
+// rule: gate.session.sweep, time.deadline-exclusive
+pub async fn what_is_overdue_is_found(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let other = world.member("other").await.who;
+    let first = world.open_session(&who).await.id;
+    let foreign = world.open_session(&other).await.id;
+    let ended = world.open_session(&who).await.id;
+    let at = world.now();
+    let cancelled = world.step(&who, ended, SessionState::Cancelled { at });
+    assert_eq!(cancelled.await, Cas::Won);
+    let gate = world.fixture.gate().store.clone();
+    world
+        .fixture
+        .clock()
+        .advance(DAY - Duration::from_millis(1));
+    assert!(gate.sessions_overdue(&who, 10).await.unwrap().is_empty());
+    world.fixture.clock().advance(Duration::from_millis(1));
+    let young = world.open_session(&who).await.id;
+    assert_eq!(gate.sessions_overdue(&who, 10).await.unwrap(), [first]);
+    let mut found = gate.sessions_overdue_in(Mode::Test, 10).await.unwrap();
+    found.sort();
+    assert_eq!(found, [(who.clone(), first), (other, foreign)]);
+    assert_eq!(
+        gate.sessions_overdue_in(Mode::Test, 1).await.unwrap().len(),
+        1
+    );
+    assert!(
+        gate.sessions_overdue_in(Mode::Live, 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    let at = world.now();
+    let expired = world.step(&who, first, SessionState::Expired { at });
+    assert_eq!(expired.await, Cas::Won);
+    assert!(gate.sessions_overdue(&who, 10).await.unwrap().is_empty());
+    assert!(world.read(&who, young).await.is_some());
+}
+
+// rule: gate.transaction.list, gate.transaction.foreign, gate.session.one-end
+pub async fn transactions_read_back_and_one_pays(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let other = world.member("other").await.who;
+    let session = world.open_session(&who).await;
+    let at = world.now();
+    let new = |state| {
+        let refid = RefId::new(who.mode, at, &world.entropy);
+        Transaction::of_session(&session, refid, state, at)
+    };
+    let insert = async |transaction: &Transaction| {
+        let mut tx = world.gate_begin().await;
+        tx.transaction_insert(&who, transaction).await?;
+        tx.commit().await
+    };
+    let failed = new(TransactionState::Failed);
+    let full = Transaction {
+        payment_method: Some("sepa".to_owned()),
+        token: Some("USDT".to_owned()),
+        network: Some("TRON".to_owned()),
+        token_amount: Some("107.31".to_owned()),
+        exchange_rate: Some("1.0850".to_owned()),
+        total_fees: Some("1.00".to_owned()),
+        local_rail_transaction_id: Some("rail-1".to_owned()),
+        ..new(TransactionState::Completed { at })
+    };
+    insert(&failed).await.unwrap();
+    insert(&full).await.unwrap();
+    // What a rail has begun may be completed beside what has paid.
+    let paid = new(TransactionState::Completed { at });
+    insert(&paid).await.unwrap();
+    let twice = insert(&new(TransactionState::Completed { at })).await;
+    assert!(matches!(twice, Err(StoreError::Guard(_))), "{twice:?}");
+    let gate = world.fixture.gate().store.clone();
+    let get =
+        async |who: &Tenant, it: &Transaction| gate.transaction_get(who, it.refid).await.unwrap();
+    assert_eq!(get(&who, &full).await, Some(full.clone()));
+    assert_eq!(get(&other, &full).await, None);
+    let page =
+        async |filter: TransactionFilter| gate.transactions_page(&who, &filter, 10).await.unwrap();
+    let mut all = vec![failed.clone(), full.clone(), paid];
+    all.sort_by_key(|it| std::cmp::Reverse(it.refid));
+    assert_eq!(page(TransactionFilter::default()).await, all);
+    let by = TransactionFilter {
+        after: None,
+        status: Some(TransactionStatus::Failed),
+        session: Some(session.id),
+    };
+    assert_eq!(page(by).await, [failed]);
+    let rest = TransactionFilter {
+        after: Some(all[0].refid),
+        session: Some(session.id),
+        ..TransactionFilter::default()
+    };
+    assert_eq!(page(rest).await, all[1..]);
+}
+
+pub async fn a_dropped_gate_transaction_leaves_nothing(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    let session = world.session(&who);
+    let mut tx = world.gate_begin().await;
+    tx.session_insert(&who, &session, None).await.unwrap();
+    let event = world.gate_event(&who, "gs", "gate_session.created", "e1");
+    tx.event_insert(&event).await.unwrap();
+    drop(tx);
+    assert_eq!(world.read(&who, session.id).await, None);
+    assert!(
+        world
+            .ports()
+            .events
+            .events_of(&who, "gs")
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+// rule: gate.event.once
+pub async fn a_session_says_each_thing_once(store: impl GateFixture) {
+    let world = World::new(store);
+    let who = world.member("acme").await.who;
+    for kind in [
+        "created",
+        "kyc_package_accepted",
+        "completed",
+        "cancelled",
+        "expired",
+    ] {
+        let kind = format!("gate_session.{kind}");
+        let said = world.gate_event(&who, "gs", &kind, &format!("{kind}-1"));
+        world.say(&said).await.unwrap();
+        let again = world.gate_event(&who, "gs", &kind, &format!("{kind}-2"));
+        let again = world.say(&again).await;
+        assert!(matches!(again, Err(StoreError::Guard(_))), "{again:?}");
+    }
+}

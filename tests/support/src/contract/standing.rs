@@ -1,0 +1,71 @@
+//! Everything a partner has, to be compared before and after.
+
+use kernel::Asset;
+use partner_core::Tenant;
+use partner_core::key::{KeyKind, NewKey};
+use pools_core::books::{Command, decide_batch};
+use pools_core::ledger::{Account, Entry};
+use pools_core::ports::{LedgerFilter, TradeFilter};
+use pools_core::trade::Trade;
+use pools_core::velocity::Velocity;
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{Decided, Member, World, eur, usdt};
+
+/// Accounts and entries in euro and in tether, trades, and the running total.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Standing {
+    accounts: Vec<Option<Account>>,
+    entries: Vec<Vec<Entry>>,
+    trades: Vec<Trade>,
+    total: Option<Velocity>,
+}
+
+impl<F: Fixture> World<F> {
+    pub(crate) async fn standing(&self, who: &Tenant) -> Standing {
+        let (port, all) = (&self.ports().store, TradeFilter::default());
+        let (mut accounts, mut entries) = (Vec::new(), Vec::new());
+        for asset in [eur(), usdt()] {
+            accounts.push(port.account_get(who, asset).await.unwrap());
+            entries.push(self.entries(who, asset).await);
+        }
+        Standing {
+            accounts,
+            entries,
+            trades: port.trades_page(who, &all, 10_000).await.unwrap(),
+            total: self.total(who).await,
+        }
+    }
+
+    /// Every entry of an account, the newest first.
+    pub(crate) async fn entries(&self, who: &Tenant, asset: Asset) -> Vec<Entry> {
+        let (port, all) = (&self.ports().store, LedgerFilter::default());
+        let page = port.ledger_page(who, asset, &all, 10_000).await.unwrap();
+        page.map_or_else(Vec::new, |page| page.entries)
+    }
+
+    /// A second secret key of a partner.
+    pub(crate) async fn another_key(&self, member: &Member) -> Member {
+        let mode = member.who.mode;
+        let (key, _) = NewKey::generate(KeyKind::Secret, mode, self.now(), &self.entropy);
+        let port = &self.ports().provision;
+        let mut tx = port.provision_begin("another_key").await.unwrap();
+        tx.key_insert(&member.who, &key).await.unwrap();
+        tx.commit().await.unwrap();
+        Member {
+            who: member.who.clone(),
+            key: key.record.id,
+            hash: key.hash,
+        }
+    }
+
+    /// Runs batches at once; what their commands have come to, in no order.
+    pub(crate) async fn race(&self, batches: Vec<Vec<Command>>) -> Vec<Decided> {
+        let mut running = tokio::task::JoinSet::new();
+        for batch in batches {
+            let port = self.ports().transact.clone();
+            running.spawn(async move { port.transact(&batch, decide_batch).await.unwrap() });
+        }
+        running.join_all().await.into_iter().flatten().collect()
+    }
+}

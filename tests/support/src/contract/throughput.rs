@@ -1,0 +1,103 @@
+//! How many transacts a second a store's lane takes, for one busy partner or for many. Measured,
+//! never asserted.
+
+use std::time::{Duration, Instant};
+
+use pools_core::books::Command;
+use pools_core::ports::NewQuote;
+use pools_core::quote::Side;
+
+use crate::contract::fixture::{Fixture, WINDOW};
+use crate::contract::world::{Member, ONE, World, amount, eur, terms};
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    /// Commands in one transaction.
+    pub batch: usize,
+    /// Partners they are spread over.
+    pub partners: usize,
+    /// Commands a second by the clock on the wall, with a commit for each batch.
+    pub per_second: u128,
+    /// Processor time of a command in microseconds, where the system tells it: what is left of
+    /// the figure above on a machine that does nothing else, with a disk that costs nothing.
+    pub processor: Option<u128>,
+}
+
+/// Runs `commands` transacts in batches of `batch`, spread over `partners`.
+pub async fn lane(store: impl Fixture, batch: usize, partners: usize, commands: usize) -> Measured {
+    let world = World::new(store);
+    let mut members = Vec::new();
+    for at in 0..partners {
+        let member = world.member(&format!("partner-{at}")).await;
+        world
+            .fund(&member.who, amount("10000000000", eur()), "start")
+            .await;
+        world.trade(&member, Side::OnRamp, ONE).await;
+        members.push(member);
+    }
+    let asked = ask(&world, &members, commands).await;
+    let (start, processor) = (now(), processor_time());
+    for batch in asked.chunks(batch) {
+        let decided = world.transact(batch).await;
+        assert!(decided.iter().all(Result::is_ok), "{decided:?}");
+        world.clock().advance(Duration::from_millis(1));
+    }
+    let spent = start.elapsed().as_micros().max(1);
+    let processor = processor_time()
+        .zip(processor)
+        .map(|(after, before)| (after - before) / commands as u128);
+    Measured {
+        batch,
+        partners,
+        per_second: commands as u128 * 1_000_000 / spent,
+        processor,
+    }
+}
+
+/// Quotes for every command, made beforehand.
+async fn ask<F: Fixture>(world: &World<F>, members: &[Member], commands: usize) -> Vec<Command> {
+    let mut asked = Vec::new();
+    while asked.len() < commands {
+        let chosen: Vec<&Member> = members
+            .iter()
+            .cycle()
+            .skip(asked.len() % members.len())
+            .take(64)
+            .collect();
+        let new: Vec<_> = chosen
+            .iter()
+            .map(|member| NewQuote {
+                ttl: WINDOW,
+                ..world.new_quote(&member.who, terms(Side::OnRamp, ONE))
+            })
+            .collect();
+        let quotes = world.ports().quotes.quotes_open(&new).await.unwrap();
+        asked.extend(
+            chosen
+                .iter()
+                .zip(&quotes)
+                .map(|(member, quote)| world.command(member, quote.id)),
+        );
+        // Ids order by their millisecond, as they do where time passes.
+        world.clock().advance(Duration::from_millis(1));
+    }
+    asked.truncate(commands);
+    asked
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a span that is measured, not an instant that is used"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Microseconds of processor time this process has used so far, as Linux counts them.
+fn processor_time() -> Option<u128> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at)?.parse::<u128>().ok();
+    Some((ticks(11)? + ticks(12)?) * 10_000)
+}

@@ -1,0 +1,390 @@
+//! Trades: every state reads back, a claim has one holder, a step happens once.
+
+use std::time::Duration;
+
+use kernel::{Cas, Mid, Mode, StoreError, Timestamp};
+use pools_core::ports::TradeFilter;
+use pools_core::quote::Side;
+use pools_core::trade::{EngineReport, Fill, Lease, Settlement, Step, Trade, TradeId, TradeState};
+
+use crate::contract::fixture::Fixture;
+use crate::contract::world::{Member, ONE, World, amount, eur, profile, usdt};
+
+impl<F: Fixture> World<F> {
+    /// A partner with funds of both currencies.
+    pub(crate) async fn rich(&self, name: &str) -> Member {
+        let member = self.funded(name).await;
+        self.fund(&member.who, amount("1000000", usdt()), "crypto")
+            .await;
+        member
+    }
+
+    pub(crate) async fn stored(&self, member: &Member, id: TradeId) -> Trade {
+        self.ports()
+            .store
+            .trade_get(&member.who, id)
+            .await
+            .unwrap()
+            .unwrap()
+    }
+
+    async fn apply(
+        &self,
+        member: &Member,
+        before: &Trade,
+        step: &Step,
+        token: u64,
+    ) -> Result<Cas, StoreError> {
+        let mut tx = self.ports().store.begin("apply").await?;
+        let steps = std::slice::from_ref(step);
+        let outcome = tx.trade_apply(&member.who, before, steps, token).await?;
+        tx.commit().await?;
+        Ok(outcome)
+    }
+}
+
+fn delivered() -> EngineReport {
+    EngineReport::Delivered(Fill {
+        reference: "fill-1".to_owned(),
+        rate: Mid::parse("1.0849"),
+    })
+}
+
+fn settle(trade: &Trade, now: Timestamp) -> Step {
+    trade.advance(delivered(), now).unwrap().unwrap()
+}
+
+// rule: pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return
+// rule: pools.trade.settled-at
+pub async fn a_trade_reads_back_in_every_state(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let paths = [
+        vec![],
+        vec![delivered()],
+        vec![EngineReport::LetGo],
+        vec![EngineReport::CannotComplete],
+        vec![EngineReport::Delivered("without a rate".into())],
+        vec![delivered(), EngineReport::Reversed(None)],
+        vec![EngineReport::Reversed(None)],
+        vec![EngineReport::Reversed(Some("fill-1".to_owned()))],
+        vec![
+            EngineReport::InProgress,
+            delivered(),
+            EngineReport::InProgress,
+        ],
+    ];
+    for side in [Side::OnRamp, Side::OffRamp] {
+        for path in &paths {
+            let mut trade = world.trade(&member, side, ONE).await;
+            assert_eq!(world.stored(&member, trade.id).await, trade);
+            for report in path {
+                world.clock().advance(Duration::from_millis(7));
+                trade = world.report(&member.who, trade.id, report.clone()).await;
+                trade.lease = None;
+                assert_eq!(world.stored(&member, trade.id).await, trade);
+            }
+            let of_quote = world
+                .ports()
+                .store
+                .trade_by_quote(&member.who, trade.quote)
+                .await
+                .unwrap();
+            let of_quote = of_quote.unwrap();
+            assert_eq!((of_quote.value, of_quote.at), (trade, world.now()));
+        }
+    }
+    world.assert_clean().await;
+}
+
+// rule: tenancy.nothing-crosses, id.other-mode, list.foreign-cursor
+pub async fn a_foreign_trade_is_absent(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.rich("acme").await;
+    let other = world.rich("other").await;
+    let live = world.member_with("acme", Mode::Live, &profile()).await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let token = world.claim(&member.who, trade.id).await.unwrap();
+    let twin = TradeId::from_parts(Mode::Live, trade.id.ulid());
+    let store = &world.ports().store;
+    for (who, id) in [
+        (&other.who, trade.id),
+        (&live.who, trade.id),
+        (&live.who, twin),
+        (&member.who, twin),
+    ] {
+        assert!(store.trade_get(who, id).await.unwrap().is_none());
+        let mut tx = store.begin("foreign").await.unwrap();
+        assert!(tx.trade_lock(who, id).await.unwrap().is_none());
+        let lease = Lease {
+            token: 1,
+            until: world.now(),
+        };
+        assert_eq!(tx.trade_claim(who, id, 2, lease).await.unwrap(), Cas::Lost);
+        assert_eq!(tx.trade_unclaim(who, id, token).await.unwrap(), Cas::Lost);
+        let rest = Lease { token, ..lease };
+        assert_eq!(tx.trade_rest(who, id, rest).await.unwrap(), Cas::Lost);
+        let before = Trade {
+            id,
+            ..trade.clone()
+        };
+        let step = settle(&trade, world.now());
+        assert_eq!(
+            tx.trade_apply(who, &before, std::slice::from_ref(&step), token)
+                .await
+                .unwrap(),
+            Cas::Lost
+        );
+        drop(tx);
+        let filter = TradeFilter {
+            cursor: Some(id),
+            ..TradeFilter::default()
+        };
+        assert!(
+            store
+                .trades_page(who, &filter, 10)
+                .await
+                .unwrap()
+                .is_empty()
+        );
+    }
+    for who in [&other.who, &live.who] {
+        assert!(
+            store
+                .trade_by_quote(who, trade.quote)
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+}
+
+// rule: pools.trade.converge
+pub async fn a_claim_needs_the_attempt_before(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let lease = Lease {
+        token: u64::MAX,
+        until: world.now().plus(Duration::from_secs(12)),
+    };
+    let mut tx = world.ports().store.begin("claim").await.unwrap();
+    assert_eq!(
+        tx.trade_claim(&member.who, trade.id, 2, lease)
+            .await
+            .unwrap(),
+        Cas::Lost
+    );
+    assert_eq!(
+        tx.trade_claim(&member.who, trade.id, 1, lease)
+            .await
+            .unwrap(),
+        Cas::Won
+    );
+    assert_eq!(
+        tx.trade_claim(&member.who, trade.id, 1, lease)
+            .await
+            .unwrap(),
+        Cas::Lost
+    );
+    tx.commit().await.unwrap();
+    let claimed = world.stored(&member, trade.id).await;
+    assert_eq!((claimed.attempts, claimed.lease), (1, Some(lease)));
+}
+
+// rule: pools.trade.converge
+pub async fn a_stale_token_changes_nothing(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let step = settle(&trade, world.now());
+    assert_eq!(
+        world.apply(&member, &trade, &step, 0).await.unwrap(),
+        Cas::Lost,
+        "never claimed"
+    );
+    let stale = world.claim(&member.who, trade.id).await.unwrap();
+    let fresh = world.claim(&member.who, trade.id).await.unwrap();
+    assert_eq!(
+        world.apply(&member, &trade, &step, stale).await.unwrap(),
+        Cas::Lost
+    );
+    let mut tx = world.ports().store.begin("unclaim").await.unwrap();
+    assert_eq!(
+        tx.trade_unclaim(&member.who, trade.id, stale)
+            .await
+            .unwrap(),
+        Cas::Lost
+    );
+    assert_eq!(
+        tx.trade_unclaim(&member.who, trade.id, fresh)
+            .await
+            .unwrap(),
+        Cas::Won
+    );
+    assert_eq!(
+        tx.trade_unclaim(&member.who, trade.id, fresh)
+            .await
+            .unwrap(),
+        Cas::Lost
+    );
+    tx.commit().await.unwrap();
+    let left = world.stored(&member, trade.id).await;
+    assert_eq!(
+        left,
+        Trade {
+            attempts: 2,
+            ..trade
+        }
+    );
+}
+
+// rule: pools.trade.converge, pools.trade.terminal
+pub async fn a_step_happens_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let step = settle(&trade, world.now());
+    let token = world.claim(&member.who, trade.id).await.unwrap();
+    assert_eq!(
+        world.apply(&member, &trade, &step, token).await.unwrap(),
+        Cas::Won
+    );
+    assert_eq!(
+        world.apply(&member, &trade, &step, token).await.unwrap(),
+        Cas::Lost,
+        "the lease is over"
+    );
+    let token = world.claim(&member.who, trade.id).await.unwrap();
+    assert_eq!(
+        world.apply(&member, &trade, &step, token).await.unwrap(),
+        Cas::Lost,
+        "the status has moved on"
+    );
+}
+
+// rule: pools.trade.converge
+pub async fn concurrent_reports_have_one_winner(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    for _ in 0..10 {
+        let trade = world.trade(&member, Side::OnRamp, ONE).await;
+        let token = world.claim(&member.who, trade.id).await.unwrap();
+        let settled = settle(&trade, world.now());
+        let failed = trade
+            .advance(EngineReport::CannotComplete, world.now())
+            .unwrap()
+            .unwrap();
+        let (one, two) = tokio::join!(
+            world.apply(&member, &trade, &settled, token),
+            world.apply(&member, &trade, &failed, token)
+        );
+        let won = [one.unwrap(), two.unwrap()]
+            .iter()
+            .filter(|outcome| **outcome == Cas::Won)
+            .count();
+        assert_eq!(won, 1);
+    }
+}
+
+/// The schema knows the steps too, whatever the rules say.
+// rule: pools.trade.terminal
+pub async fn a_step_the_rules_do_not_know_is_refused(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let token = world.claim(&member.who, trade.id).await.unwrap();
+    let settlement = Settlement {
+        at: world.now(),
+        fill: "fill".to_owned(),
+        rate: None,
+    };
+    let state = TradeState::Returned {
+        settlement,
+        at: world.now(),
+    };
+    let leap = Step {
+        state,
+        transfer: None,
+        event: None,
+        uncounts: false,
+    };
+    let refused = world.apply(&member, &trade, &leap, token).await;
+    assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
+    assert_eq!(
+        world.stored(&member, trade.id).await.state,
+        TradeState::Reserved
+    );
+}
+
+// rule: pools.trade.settled-at
+pub async fn a_settlement_never_changes(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let settled = world.report(&member.who, trade.id, delivered()).await;
+    world.clock().advance(Duration::from_secs(1));
+    let token = world.claim(&member.who, trade.id).await.unwrap();
+    let settlement = Settlement {
+        at: world.now(),
+        fill: "another".to_owned(),
+        rate: None,
+    };
+    let state = TradeState::Returned {
+        settlement,
+        at: world.now(),
+    };
+    let forged = Step {
+        state,
+        transfer: None,
+        event: None,
+        uncounts: false,
+    };
+    let refused = world
+        .apply(&member, &settled, &forged, token)
+        .await
+        .unwrap();
+    assert_eq!(refused, Cas::Lost);
+    assert_eq!(world.stored(&member, trade.id).await.state, settled.state);
+}
+
+// rule: pools.gate-off.reserves-nothing
+pub async fn a_purchase_without_the_gate_reserves_nothing(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    world
+        .reprofile(
+            &member,
+            &partner_core::pools::PoolsProfile {
+                balance_gate: false,
+                ..profile()
+            },
+        )
+        .await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    assert_eq!(trade.reserved, None);
+    assert_eq!(world.stored(&member, trade.id).await, trade);
+    assert!(
+        world
+            .ports()
+            .store
+            .account_get(&member.who, eur())
+            .await
+            .unwrap()
+            .is_none()
+    );
+    world.report(&member.who, trade.id, delivered()).await;
+    world
+        .report(&member.who, trade.id, EngineReport::Reversed(None))
+        .await;
+    assert!(
+        world
+            .ports()
+            .store
+            .account_get(&member.who, eur())
+            .await
+            .unwrap()
+            .is_none()
+    );
+    world.assert_clean().await;
+}

@@ -1,0 +1,403 @@
+//! The running total: exact at every instant, whatever leaves the window or never settles.
+
+use std::time::Duration;
+
+use partner_core::Tenant;
+use partner_core::pools::PoolsProfile;
+use pools_core::books::{Outcome, Refusal};
+use pools_core::ports::VelocityRange;
+use pools_core::quote::Side;
+use pools_core::trade::{EngineReport, Trade};
+use pools_core::velocity::{Crossed, Velocity};
+
+use crate::contract::fixture::{Fixture, WINDOW};
+use crate::contract::world::{Decided, Member, ONE, World, amount, eur, profile};
+
+const MILLI: Duration = Duration::from_millis(1);
+
+impl<F: Fixture> World<F> {
+    pub(crate) async fn total(&self, who: &Tenant) -> Option<Velocity> {
+        let mut tx = self.ports().store.begin("total").await.unwrap();
+        tx.velocity_lock(who).await.unwrap()
+    }
+
+    async fn capped(&self, name: &str, cap: i64) -> Member {
+        let member = self.member(name).await;
+        self.fund(&member.who, amount("1000000", eur()), "start")
+            .await;
+        self.reprofile(
+            &member,
+            &PoolsProfile {
+                velocity_cap: Some(cap),
+                ..profile()
+            },
+        )
+        .await;
+        member
+    }
+
+    async fn attempt(&self, member: &Member, euros: i64) -> Decided {
+        let quote = self.buy(member, euros).await;
+        self.transact_one(self.command(member, quote.id)).await
+    }
+
+    async fn admitted(&self, member: &Member, euros: i64) -> Trade {
+        match self.attempt(member, euros).await {
+            Ok(Outcome::Opened(trade)) => trade,
+            other => panic!("expected a trade, got {other:?}"),
+        }
+    }
+
+    async fn refused(&self, member: &Member, euros: i64) {
+        assert_eq!(
+            self.attempt(member, euros).await,
+            Err(Refusal::VelocityCapExceeded)
+        );
+    }
+}
+
+// rule: pools.velocity.boundary
+pub async fn the_cap_may_be_reached_and_not_passed(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    world.admitted(&member, 60).await;
+    world.refused(&member, 41).await;
+    world.admitted(&member, 40).await;
+    world.refused(&member, 1).await;
+    let other = world.capped("other", 100 * ONE).await;
+    world.admitted(&other, 100).await;
+    world.assert_clean().await;
+}
+
+// rule: pools.velocity.exact
+pub async fn one_batch_never_passes_the_cap(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    let mut batch = Vec::new();
+    for _ in 0..20 {
+        let quote = world.buy(&member, 1).await;
+        batch.push(world.command(&member, quote.id));
+    }
+    let decided = world.transact(&batch).await;
+    let admitted = decided
+        .iter()
+        .filter(|one| matches!(one, Ok(Outcome::Opened(_))))
+        .count();
+    let refused = decided
+        .iter()
+        .filter(|one| **one == Err(Refusal::VelocityCapExceeded))
+        .count();
+    assert_eq!((admitted, refused), (10, 10));
+    world.assert_clean().await;
+}
+
+/// A trade counts while it was made after now less the window, and not at that instant.
+// rule: pools.velocity.window
+pub async fn a_trade_leaves_with_the_window(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    let first = world.admitted(&member, 60).await;
+    world.clock().advance(MILLI);
+    world.admitted(&member, 40).await;
+    world
+        .clock()
+        .set(first.created_at.plus(WINDOW).minus(MILLI));
+    world.refused(&member, 1).await;
+    world.clock().advance(MILLI);
+    world.refused(&member, 61).await;
+    world.admitted(&member, 60).await;
+    world.clock().advance(MILLI);
+    world.refused(&member, 41).await;
+    world.admitted(&member, 40).await;
+    world.refused(&member, 1).await;
+    world.assert_clean().await;
+}
+
+// rule: pools.velocity.given-back
+pub async fn what_never_settled_stops_counting(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    for report in [EngineReport::LetGo, EngineReport::CannotComplete] {
+        let trade = world.admitted(&member, 100).await;
+        world.refused(&member, 1).await;
+        world.report(&member.who, trade.id, report).await;
+    }
+    let trade = world.admitted(&member, 100).await;
+    world
+        .report(
+            &member.who,
+            trade.id,
+            EngineReport::Delivered("fill".into()),
+        )
+        .await;
+    world.refused(&member, 1).await;
+    world
+        .report(&member.who, trade.id, EngineReport::Reversed(None))
+        .await;
+    world.refused(&member, 1).await;
+    world.assert_clean().await;
+}
+
+/// Failing after it has left the window takes nothing off what is inside.
+// rule: pools.velocity.given-back
+pub async fn what_had_left_the_window_is_not_subtracted_twice(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    let old = world.admitted(&member, 70).await;
+    world.clock().advance(WINDOW);
+    world.admitted(&member, 30).await;
+    world
+        .report(&member.who, old.id, EngineReport::CannotComplete)
+        .await;
+    world.refused(&member, 71).await;
+    world.admitted(&member, 70).await;
+    world.assert_clean().await;
+}
+
+/// An operator who lengthens the window has the trades counted again that come back into it.
+// rule: pools.velocity.window
+pub async fn a_longer_window_counts_again(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    world.admitted(&member, 60).await;
+    let gone = world.admitted(&member, 40).await;
+    world
+        .report(&member.who, gone.id, EngineReport::LetGo)
+        .await;
+    world.clock().advance(WINDOW);
+    world.admitted(&member, 1).await;
+    world.reopen(WINDOW * 2).await;
+    world.refused(&member, 40).await;
+    world.admitted(&member, 39).await;
+    world.reopen(WINDOW).await;
+    world.admitted(&member, 60).await;
+    world.refused(&member, 1).await;
+    world.assert_clean().await;
+}
+
+/// A partner without a cap is counted too, in case it is given one.
+// rule: pools.velocity.off
+pub async fn a_cap_set_later_finds_what_was_traded(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    assert!(world.total(&member.who).await.is_none());
+    world.trade(&member, Side::OnRamp, 90 * ONE).await;
+    world
+        .reprofile(
+            &member,
+            &PoolsProfile {
+                velocity_cap: Some(100 * ONE),
+                ..profile()
+            },
+        )
+        .await;
+    world.refused(&member, 11).await;
+    world.admitted(&member, 10).await;
+}
+
+pub async fn a_total_reads_back(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.member("acme").await;
+    let other = world.member("other").await;
+    let wide = i128::from(i64::MAX) * 1_000;
+    for total in [wide, 0] {
+        let velocity = Velocity {
+            total,
+            floor: world.now(),
+        };
+        let mut tx = world.ports().store.begin("put").await.unwrap();
+        tx.velocity_put(&member.who, &velocity).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(world.total(&member.who).await, Some(velocity));
+    }
+    assert!(world.total(&other.who).await.is_none());
+}
+
+// rule: pools.velocity.window
+pub async fn a_shorter_window_lets_trades_go_at_the_millisecond(store: impl Fixture) {
+    let mut world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    let ten = Duration::from_secs(10);
+    world.admitted(&member, 4).await;
+    world.clock().advance(ten);
+    world.admitted(&member, 6).await;
+    world.reopen(ten + MILLI).await;
+    world.refused(&member, 1).await;
+    world.reopen(ten).await;
+    world.refused(&member, 5).await;
+    world.admitted(&member, 4).await;
+    world.assert_clean().await;
+    world.reopen(WINDOW).await;
+    world.refused(&member, 1).await;
+    let total = world.total(&member.who).await.unwrap().total;
+    assert_eq!(total, i128::from(14 * ONE), "all three count again");
+    world.assert_clean().await;
+}
+
+/// A partner who only gets refused moves its total on all the same, and once.
+// rule: pools.velocity.window
+pub async fn refusals_move_the_window_too(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    world.admitted(&member, 3).await;
+    world.clock().advance(MILLI);
+    world.admitted(&member, 7).await;
+    world.clock().advance(WINDOW - MILLI);
+    for _ in 0..3 {
+        world.refused(&member, 4).await;
+        let total = world.total(&member.who).await.unwrap().total;
+        assert_eq!(total, i128::from(7 * ONE));
+    }
+    world.assert_clean().await;
+    world.admitted(&member, 3).await;
+}
+
+/// What fails after the window has passed it and before the total was moved on is taken off once.
+// rule: pools.velocity.given-back
+pub async fn what_fails_before_the_total_moves_on_is_taken_off_once(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    let gone = world.admitted(&member, 4).await;
+    world.admitted(&member, 2).await;
+    world.clock().advance(WINDOW);
+    world
+        .report(&member.who, gone.id, EngineReport::LetGo)
+        .await;
+    world.admitted(&member, 1).await;
+    world.refused(&member, 10).await;
+    world.admitted(&member, 9).await;
+    world.assert_clean().await;
+}
+
+// rule: pools.velocity.boundary
+pub async fn the_cap_is_exact_to_the_last_unit(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 10 * ONE).await;
+    for (notional, fits) in [
+        (10 * ONE - 1, true),
+        (2, false),
+        (1, true),
+        (1, false),
+        (i64::MAX, false),
+    ] {
+        let mut terms = crate::contract::world::terms(Side::OnRamp, ONE);
+        terms.notional = notional;
+        let quote = world.quote(&member.who, terms).await;
+        let decided = world.transact_one(world.command(&member, quote.id)).await;
+        assert_eq!(decided.is_ok(), fits, "{notional}: {decided:?}");
+    }
+    world.assert_clean().await;
+}
+
+// rule: mode.on-every-row
+pub async fn partners_and_modes_have_totals_of_their_own(store: impl Fixture) {
+    let world = World::new(store);
+    let capped = PoolsProfile {
+        velocity_cap: Some(5 * ONE),
+        ..profile()
+    };
+    let live = world.member_with("acme", kernel::Mode::Live, &capped).await;
+    world.fund(&live.who, amount("100", eur()), "start").await;
+    let acme = world.capped("acme", 5 * ONE).await;
+    let rival = world.capped("rival", 5 * ONE).await;
+    for member in [&acme, &rival, &live] {
+        assert_eq!(world.total(&member.who).await, None);
+        world.admitted(member, 5).await;
+        world.refused(member, 1).await;
+    }
+    world.assert_clean().await;
+}
+
+/// The floor moves on in steps, each stored whatever becomes of the trade, and a total that lags refuses nothing.
+// rule: pools.velocity.bounded
+pub async fn a_lagging_total_moves_on_and_refuses_nothing(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.capped("acme", 100 * ONE).await;
+    world.admitted(&member, 60).await;
+    world.clock().advance(MILLI);
+    world.admitted(&member, 40).await;
+    let before = world.total(&member.who).await.unwrap();
+    // Three windows later the first trade finds nothing in the way, and none of the old ones is counted.
+    world.clock().advance(WINDOW * 3);
+    world.admitted(&member, 100).await;
+    let after = world.total(&member.who).await.unwrap();
+    assert_eq!(after.total, i128::from(100 * ONE));
+    assert!(after.floor > before.floor);
+    world.refused(&member, 1).await;
+    world.assert_clean().await;
+}
+
+/// A partner without a cap adds to its total and never moves it: the cap that it is given later is judged by the trades of the
+/// window alone.
+// rule: pools.velocity.bounded, pools.velocity.off
+pub async fn a_cap_set_after_a_pause_counts_the_window_alone(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    for _ in 0..3 {
+        world.trade(&member, Side::OnRamp, 90 * ONE).await;
+        world.clock().advance(WINDOW);
+    }
+    let floor = world.total(&member.who).await.unwrap().floor;
+    world.trade(&member, Side::OnRamp, 30 * ONE).await;
+    let total = world.total(&member.who).await.unwrap();
+    assert_eq!((total.floor, total.total), (floor, i128::from(300 * ONE)));
+    world
+        .reprofile(
+            &member,
+            &PoolsProfile {
+                velocity_cap: Some(100 * ONE),
+                ..profile()
+            },
+        )
+        .await;
+    world.refused(&member, 71).await;
+    world.admitted(&member, 70).await;
+    let total = world.total(&member.who).await.unwrap().total;
+    assert_eq!(total, i128::from(100 * ONE));
+    world.assert_clean().await;
+}
+
+/// What a step reads ends with the trades of one instant, from either end.
+pub async fn a_step_reads_no_more_than_its_limit(store: impl Fixture) {
+    let world = World::new(store);
+    let member = world.funded("acme").await;
+    let mut made = Vec::new();
+    for (euros, later) in [(1, 0), (2, 1), (4, 0), (8, 1), (16, 1)] {
+        world.clock().advance(MILLI * later);
+        made.push(world.trade(&member, Side::OnRamp, euros * ONE).await);
+    }
+    let gone = world.trade(&member, Side::OnRamp, 32 * ONE).await;
+    world
+        .report(&member.who, gone.id, EngineReport::LetGo)
+        .await;
+    let at = |place: usize| made[place].created_at;
+    let all = VelocityRange {
+        after: at(0).minus(MILLI),
+        up_to: at(4),
+        newest_first: false,
+    };
+    for (newest_first, limit, euros, reached) in [
+        (false, 1, vec![1], Some(at(0))),
+        (false, 2, vec![1, 2, 4], Some(at(1))),
+        (false, 3, vec![1, 2, 4], Some(at(2))),
+        (false, 7, vec![1, 2, 4, 8, 16], None),
+        (true, 1, vec![16], Some(at(4))),
+        (true, 3, vec![8, 16], Some(at(3))),
+        (true, 4, vec![2, 4, 8, 16], Some(at(1))),
+        (true, 7, vec![1, 2, 4, 8, 16], None),
+    ] {
+        let mut tx = world.ports().store.begin("read").await.unwrap();
+        let range = VelocityRange {
+            newest_first,
+            ..all
+        };
+        let mut read = tx.velocity_read(&member.who, range, limit).await.unwrap();
+        read.notionals.sort_unstable();
+        let notionals = euros.iter().map(|euros| euros * ONE).collect();
+        assert_eq!(
+            read,
+            Crossed { notionals, reached },
+            "{newest_first} {limit}"
+        );
+    }
+}

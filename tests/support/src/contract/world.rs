@@ -1,0 +1,595 @@
+//! A small world to test stores in: partners with funds, quotes, transacts and polls, each done
+//! over the ports the way the use cases do it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use kernel::{Amount, Asset, AssetKind, Clock as _, Mid, Mode, Rate, StoreError, Timestamp};
+use partner_core::events::{
+    DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service, seal_body, secret_place,
+};
+use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::key::{KeyHash, KeyId, KeyKind, NewKey};
+use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
+use partner_core::ports::{AuditReport, AuditStep, KeySweep, KeysSwept};
+use partner_core::sealing::{MasterKey, Sealed, Sealer};
+use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
+use pools_core::books::{Command, Outcome, Refusal, decide_batch};
+use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
+use pools_core::engine::EngineName;
+use pools_core::events::event_id;
+use pools_core::ledger::{Account, AccountKind, Entry, EntryId, Reason, Transfer};
+use pools_core::ports::{Deposit, Hold, NewQuote, PoolsTx};
+use pools_core::quote::{Quote, QuoteId, Side, Terms};
+use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
+use pools_core::usecases::catch_up::CatchUpVelocity;
+
+use crate::contract::fixture::{Fixture, ManualClock, Ports, WINDOW};
+pub(crate) use crate::contract::seeded::Seeded;
+
+/// How long quotes are executable here.
+pub(crate) const QUOTE_TTL: Duration = Duration::from_secs(15);
+
+/// What one command of a batch has come to.
+pub(crate) type Decided = Result<Outcome, Refusal>;
+
+/// A store with partners in it.
+pub(crate) struct World<F> {
+    pub(crate) fixture: F,
+    pub(crate) entropy: Seeded,
+    window: Duration,
+}
+
+/// A partner with one secret key.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    pub(crate) who: Tenant,
+    pub(crate) key: KeyId,
+    pub(crate) hash: KeyHash,
+}
+
+/// A sweep, from the oldest record on, of everything of mode test that has expired.
+pub(crate) const fn expired_keys(service: Service) -> KeySweep {
+    KeySweep {
+        mode: Mode::Test,
+        service,
+        after: None,
+        age: Duration::ZERO,
+        grace: Duration::ZERO,
+    }
+}
+
+/// What everything in a contract's database is sealed with.
+pub(crate) fn sealer() -> Sealer {
+    Sealer::new(&MasterKey::new([7; 32]))
+}
+
+/// What every body says, of the pools' events and of the gate's.
+pub(crate) fn body_text(object: &str, kind: &str, id: &str) -> String {
+    format!(
+        r#"{{"eventId":"{id}","type":"{kind}","transactId":"{object}","id":"{id}","data":{{"id":"{object}"}}}}"#
+    )
+}
+
+pub(crate) fn eur() -> Asset {
+    Asset::fiat("EUR").unwrap()
+}
+
+pub(crate) fn usdt() -> Asset {
+    Asset::crypto("USDT").unwrap()
+}
+
+pub(crate) fn pool() -> PoolId {
+    PoolId::of(eur(), usdt())
+}
+
+pub(crate) fn amount(text: &str, asset: Asset) -> Amount {
+    if text == "0" {
+        Amount::zero(asset)
+    } else {
+        Amount::parse(text, asset).unwrap()
+    }
+}
+
+pub(crate) fn tenant(name: &str, mode: Mode) -> Tenant {
+    Tenant {
+        partner: PartnerId::parse(name).unwrap(),
+        mode,
+    }
+}
+
+/// May buy and sell in EUR-USDT, on a pre-funded balance, without a cap.
+pub(crate) fn profile() -> PoolsProfile {
+    let terms = PoolTerms {
+        off_ramp: true,
+        ..PoolTerms::default()
+    };
+    PoolsProfile {
+        enabled: true,
+        access: PoolsAccess::Active,
+        kyc: Kyc::Approved,
+        tier: "standard".to_owned(),
+        allowed: BTreeSet::from([pool()]),
+        balance_gate: true,
+        velocity_cap: None,
+        iban: None,
+        funding_reference: "REF".to_owned(),
+        terms: BTreeMap::from([(pool(), terms)]),
+    }
+}
+
+/// A profile with a funding reference of the partner's own; `acme` keeps the one that is written.
+pub(crate) fn own(who: &Tenant, profile: &PoolsProfile) -> PoolsProfile {
+    let mut profile = profile.clone();
+    if who.partner.as_str() != "acme" {
+        profile.funding_reference = who.partner.as_str().to_owned();
+    }
+    profile
+}
+
+/// Terms of an order; its value in USDT is the crypto leg.
+pub(crate) fn terms(side: Side, units: i64) -> Terms {
+    let destination = Destination {
+        address: EvmAddress::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
+            .unwrap()
+            .into(),
+        network: DestNetwork::Named(EvmNetwork::Ethereum),
+    };
+    Terms {
+        pool: pool(),
+        side,
+        network: Network::Ethereum,
+        fiat: Amount::from_units(units, eur()).unwrap(),
+        crypto: Amount::from_units(units, usdt()).unwrap(),
+        rate: Rate::parse("1").unwrap(),
+        mid: Mid::parse("1.085"),
+        spread_bps: 25,
+        fee_bps: 30,
+        notional: units,
+        destination: (side == Side::OnRamp).then_some(destination),
+    }
+}
+
+/// One whole unit of a currency, in units of 10^-8.
+pub(crate) const ONE: i64 = 100_000_000;
+
+impl<F: Fixture> World<F> {
+    pub(crate) fn new(fixture: F) -> Self {
+        Self {
+            fixture,
+            entropy: Seeded::new(7),
+            window: WINDOW,
+        }
+    }
+
+    pub(crate) fn ports(&self) -> &Ports {
+        self.fixture.ports()
+    }
+
+    pub(crate) fn clock(&self) -> &ManualClock {
+        self.fixture.clock()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
+    /// One step of a sweep.
+    pub(crate) async fn sweep_keys(&self, sweep: KeySweep, limit: u32) -> KeysSwept {
+        let housekeeping = &self.ports().housekeeping;
+        let swept = housekeeping.idempotency_sweep(&sweep, limit).await;
+        swept.unwrap()
+    }
+
+    /// Opens the database again with another velocity window.
+    pub(crate) async fn reopen(&mut self, window: Duration) {
+        self.window = window;
+        self.fixture.reopen(window).await;
+    }
+
+    // ---- the operator ------------------------------------------------------------------------
+
+    /// A partner of mode test with a key.
+    pub(crate) async fn member(&self, name: &str) -> Member {
+        self.member_with(name, Mode::Test, &profile()).await
+    }
+
+    pub(crate) async fn member_with(
+        &self,
+        name: &str,
+        mode: Mode,
+        profile: &PoolsProfile,
+    ) -> Member {
+        let who = tenant(name, mode);
+        let profile = &own(&who, profile);
+        let (key, _) = NewKey::generate(KeyKind::Secret, mode, self.now(), &self.entropy);
+        let listed = Pool {
+            id: pool(),
+            networks: vec![Network::Ethereum, Network::Tron],
+            available: true,
+            native_addresses: false,
+        };
+        let mut tx = self
+            .ports()
+            .provision
+            .provision_begin("member")
+            .await
+            .unwrap();
+        tx.pool_put(mode, &listed).await.unwrap();
+        tx.partner_put(mode, &partner(name, PartnerStatus::Active))
+            .await
+            .unwrap();
+        tx.pools_profile_put(&who, profile).await.unwrap();
+        tx.key_insert(&who, &key).await.unwrap();
+        tx.config_version_raise().await.unwrap();
+        tx.commit().await.unwrap();
+        Member {
+            who,
+            key: key.record.id,
+            hash: key.hash,
+        }
+    }
+
+    pub(crate) async fn reprofile(&self, member: &Member, profile: &PoolsProfile) {
+        let mut tx = self
+            .ports()
+            .provision
+            .provision_begin("reprofile")
+            .await
+            .unwrap();
+        let profile = own(&member.who, profile);
+        tx.pools_profile_put(&member.who, &profile).await.unwrap();
+        tx.config_version_raise().await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    pub(crate) fn endpoint(&self, mode: Mode, service: Service, url: &str) -> Endpoint {
+        let id = EndpointId::new(mode, self.now(), &self.entropy);
+        let place = secret_place(id);
+        let secret = EndpointSecret {
+            sealed: sealer().seal(&place, b"whsec_", &self.entropy).unwrap(),
+            created_at: self.now(),
+            expires_at: None,
+        };
+        Endpoint {
+            id,
+            service,
+            url: url.to_owned(),
+            secrets: vec![secret],
+        }
+    }
+
+    pub(crate) async fn set_endpoint(&self, member: &Member, endpoint: &Endpoint) {
+        let mut tx = self
+            .ports()
+            .provision
+            .provision_begin("endpoint")
+            .await
+            .unwrap();
+        tx.endpoint_put(&member.who, endpoint).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    /// A deposit, as `penstock balance credit` makes it.
+    pub(crate) async fn fund(&self, who: &Tenant, amount: Amount, reference: &str) -> Account {
+        self.fund_over(self.ports(), who, amount, reference).await
+    }
+
+    /// The same, over another process's ports.
+    pub(crate) async fn fund_over(
+        &self,
+        ports: &Ports,
+        who: &Tenant,
+        amount: Amount,
+        reference: &str,
+    ) -> Account {
+        let mut tx = ports.store.begin("fund").await.unwrap();
+        let before = tx.account_lock(who, amount.asset()).await.unwrap();
+        let now = tx.now().await.unwrap();
+        let (after, entry) = self.credit(who, &before, amount, reference, now);
+        tx.entry_post(who, &before, &entry).await.unwrap();
+        let deposit = Deposit {
+            reference: reference.to_owned(),
+            amount,
+            network: (amount.asset().kind() == AssetKind::Crypto).then_some(Network::Ethereum),
+            entry: entry.id,
+            created_at: now,
+        };
+        tx.deposit_insert(who, &deposit).await.unwrap();
+        let stored = tx.commitment_get(who, amount.asset()).await.unwrap();
+        let committed = stored.unwrap_or_default().saturating_add(amount.units());
+        tx.commitment_put(who, amount.asset(), committed)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        after
+    }
+
+    pub(crate) fn credit(
+        &self,
+        who: &Tenant,
+        before: &Account,
+        amount: Amount,
+        reference: &str,
+        now: Timestamp,
+    ) -> (Account, Entry) {
+        let transfer = Transfer {
+            debit: AccountKind::Outside,
+            credit: AccountKind::Partner,
+            amount,
+            reason: match amount.asset().kind() {
+                AssetKind::Fiat => Reason::PayinCredit,
+                AssetKind::Crypto => Reason::CryptoReceipt,
+            },
+        };
+        let (after, mark) = before.post(&transfer).unwrap();
+        let id = EntryId::new(who.mode, now, &self.entropy);
+        (
+            after,
+            Entry {
+                id,
+                transfer,
+                mark,
+                reference: reference.to_owned(),
+                trade: None,
+                created_at: now,
+            },
+        )
+    }
+
+    // ---- quotes and transacts ----------------------------------------------------------------
+
+    pub(crate) fn new_quote(&self, who: &Tenant, terms: Terms) -> NewQuote {
+        let id = QuoteId::new(who.mode, self.now(), &self.entropy);
+        NewQuote {
+            who: who.clone(),
+            id,
+            terms,
+            ttl: QUOTE_TTL,
+        }
+    }
+
+    pub(crate) async fn quote(&self, who: &Tenant, terms: Terms) -> Quote {
+        let opened = self
+            .ports()
+            .quotes
+            .quotes_open(&[self.new_quote(who, terms)])
+            .await
+            .unwrap();
+        opened[0].clone()
+    }
+
+    /// A purchase of so many whole euros.
+    pub(crate) async fn buy(&self, member: &Member, euros: i64) -> Quote {
+        self.quote(&member.who, terms(Side::OnRamp, euros * ONE))
+            .await
+    }
+
+    /// A transact of a quote under a key of its own, with the engine's consent.
+    pub(crate) fn command(&self, member: &Member, quote: QuoteId) -> Command {
+        let key = format!("key-{}", self.entropy.next());
+        self.command_under(member, quote, &key, quote.to_string().as_bytes())
+    }
+
+    pub(crate) fn command_under(
+        &self,
+        member: &Member,
+        quote: QuoteId,
+        key: &str,
+        asks: &[u8],
+    ) -> Command {
+        Command {
+            key: member.key,
+            scope: Scope {
+                tenant: member.who.clone(),
+                route: format!("POST /v1/pools/{}/transact", pool()),
+                key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+            },
+            fingerprint: Fingerprint::of(asks),
+            pool: pool(),
+            quote,
+            trade: TradeId::new(member.who.mode, self.now(), &self.entropy),
+            entry: EntryId::new(member.who.mode, self.now(), &self.entropy),
+            engine: EngineName::built_in("engine-a"),
+            hold: Some(Hold::Held),
+        }
+    }
+
+    pub(crate) async fn transact(&self, batch: &[Command]) -> Vec<Decided> {
+        self.ports()
+            .transact
+            .transact(batch, decide_batch)
+            .await
+            .unwrap()
+    }
+
+    /// Runs one command, again after its running total has caught up if that was behind.
+    pub(crate) async fn transact_one(&self, command: Command) -> Decided {
+        let queue = |command| async move { Ok(self.transact(&[command]).await.remove(0)) };
+        self.catch_up().submit(command, queue).await.unwrap()
+    }
+
+    /// Lets running totals catch up with the window.
+    pub(crate) fn catch_up(&self) -> CatchUpVelocity {
+        CatchUpVelocity {
+            store: self.ports().store.clone(),
+            window: self.window,
+        }
+    }
+
+    /// Quotes and executes a purchase; the balance must cover it.
+    pub(crate) async fn trade(&self, member: &Member, side: Side, units: i64) -> Trade {
+        let quote = self.quote(&member.who, terms(side, units)).await;
+        match self.transact_one(self.command(member, quote.id)).await {
+            Ok(Outcome::Opened(trade)) => trade,
+            other => panic!("expected a trade, got {other:?}"),
+        }
+    }
+
+    // ---- polls -------------------------------------------------------------------------------
+
+    /// Applies an engine's report the way a status poll does: claim, ask, apply.
+    pub(crate) async fn report(&self, who: &Tenant, id: TradeId, report: EngineReport) -> Trade {
+        let token = self.claim(who, id).await.unwrap();
+        let mut tx = self.ports().store.begin("poll").await.unwrap();
+        let velocity = tx.velocity_lock(who).await.unwrap();
+        let trade = tx.trade_lock(who, id).await.unwrap().unwrap();
+        let now = tx.now().await.unwrap();
+        let steps = trade.steps(&report, now).unwrap();
+        let Some(last) = steps.last() else {
+            tx.trade_unclaim(who, id, token)
+                .await
+                .unwrap()
+                .won()
+                .unwrap();
+            tx.commit().await.unwrap();
+            return trade;
+        };
+        tx.trade_apply(who, &trade, &steps, token)
+            .await
+            .unwrap()
+            .won()
+            .unwrap();
+        for step in &steps {
+            self.follow(tx.as_mut(), who, &trade, step, now)
+                .await
+                .unwrap();
+        }
+        if let (true, Some(velocity)) = (last.uncounts, velocity) {
+            let without = velocity.forget(trade.terms.notional, trade.created_at);
+            tx.velocity_put(who, &without).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        Trade {
+            state: last.state.clone(),
+            attempts: trade.attempts,
+            lease: None,
+            ..trade
+        }
+    }
+
+    /// Counts an attempt under a random token; the token.
+    pub(crate) async fn claim(&self, who: &Tenant, id: TradeId) -> Result<u64, StoreError> {
+        let token = self.entropy.next();
+        let mut tx = self.ports().store.begin("claim").await?;
+        let trade = tx.trade_lock(who, id).await?.unwrap();
+        let lease = Lease {
+            token,
+            until: tx.now().await?.plus(Duration::from_secs(12)),
+        };
+        tx.trade_claim(who, id, trade.attempts + 1, lease)
+            .await?
+            .won()?;
+        tx.commit().await?;
+        Ok(token)
+    }
+
+    /// The transfer and the event that go with a step.
+    pub(crate) async fn follow(
+        &self,
+        tx: &mut dyn PoolsTx,
+        who: &Tenant,
+        trade: &Trade,
+        step: &Step,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        if let Some((transfer, part)) = step.transfer {
+            let before = tx.account_lock(who, transfer.amount.asset()).await?;
+            let (_, mark) = before.post(&transfer).unwrap();
+            let entry = Entry {
+                id: EntryId::new(who.mode, now, &self.entropy),
+                transfer,
+                mark,
+                reference: trade.quote.to_string(),
+                trade: Some((trade.id, part)),
+                created_at: now,
+            };
+            tx.entry_post(who, &before, &entry).await?;
+        }
+        match step.event {
+            Some(event) => {
+                tx.event_insert(&self.event(
+                    who,
+                    trade,
+                    event.as_str(),
+                    &event_id(trade, event),
+                    now,
+                ))
+                .await
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn event(
+        &self,
+        who: &Tenant,
+        trade: &Trade,
+        kind: &str,
+        id: &str,
+        now: Timestamp,
+    ) -> NewEvent {
+        NewEvent {
+            tenant: who.clone(),
+            id: id.to_owned(),
+            service: Service::Pools,
+            kind: kind.to_owned(),
+            object_id: trade.id.to_string(),
+            body: self.body(who, &trade.id.to_string(), kind, id),
+            created_at: now,
+            delivery: DeliveryId::new(who.mode, now, &self.entropy),
+        }
+    }
+
+    /// A body that says what every body says, sealed for its event.
+    pub(crate) fn body(&self, who: &Tenant, object: &str, kind: &str, id: &str) -> Sealed {
+        let body = body_text(object, kind, id);
+        seal_body(&sealer(), who, id, body.as_bytes(), &self.entropy).unwrap()
+    }
+
+    // ---- what it has come to -----------------------------------------------------------------
+
+    pub(crate) async fn available(&self, who: &Tenant, asset: Asset) -> i64 {
+        let account = self.ports().store.account_get(who, asset).await.unwrap();
+        account.map_or(0, |account| account.available.units())
+    }
+
+    pub(crate) async fn audit(&self) -> AuditReport {
+        let told = Mutex::new(Vec::new());
+        let progress = |step| told.lock().unwrap().push(step);
+        let audit = &self.ports().audit;
+        let report = audit.audit(&sealer(), &progress).await.unwrap();
+        let told: BTreeSet<(usize, usize, &str)> = told
+            .into_inner()
+            .unwrap()
+            .into_iter()
+            .map(|step: AuditStep| (step.number, step.of, step.invariant))
+            .collect();
+        let names = report.findings.iter().map(|finding| finding.invariant);
+        let each = (1..)
+            .zip(names)
+            .map(|(number, name)| (number, report.findings.len(), name));
+        assert_eq!(told, each.collect(), "progress was told of each invariant");
+        report
+    }
+
+    pub(crate) async fn assert_clean(&self) {
+        let broken: Vec<_> = self
+            .audit()
+            .await
+            .findings
+            .into_iter()
+            .filter(|finding| finding.count > 0)
+            .collect();
+        assert!(broken.is_empty(), "{broken:#?}");
+    }
+}
+
+pub(crate) fn partner(name: &str, status: PartnerStatus) -> Partner {
+    Partner {
+        id: PartnerId::parse(name).unwrap(),
+        name: format!("{name} Ltd"),
+        status,
+    }
+}

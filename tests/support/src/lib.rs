@@ -1,0 +1,12 @@
+//! What several suites share: the contract of the store ports, a Postgres database for one test, and private servers.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "test support: a fault here is a failed test, and says where"
+)]
+
+pub mod contract;
+pub mod servers;
+pub mod test_database;
