@@ -4,20 +4,20 @@
 //! Everything lives in this process or in a Redis that the replicas share, and decides nothing about
 //! money: whatever is lost here, the database still knows.
 
+pub mod batch_queue;
 pub mod directory_cache;
 pub mod in_flight;
 pub mod key_uses;
-pub mod lane;
-pub mod lanes;
-pub mod once;
-pub mod shared;
+pub mod partner_queues;
+pub mod redis;
+pub mod take_once;
 pub mod throttle;
 
+pub use batch_queue::{BatchQueueOptions, BatchRunner};
 pub use directory_cache::DirectoryCache;
 pub use in_flight::MemoryInFlight;
 pub use key_uses::KeyUses;
-pub use lane::{BatchRunner, LaneOptions};
-pub use lanes::Lanes;
-pub use once::Once;
-pub use shared::{Patience, RedisUrl, Shared, SharedInFlight, SharedThrottle};
+pub use partner_queues::PartnerQueues;
+pub use redis::{RedisConnection, RedisInFlight, RedisThrottle, RedisTimeouts, RedisUrl};
+pub use take_once::TakeOnceCache;
 pub use throttle::MemoryThrottle;

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use kernel::{Clock, Timestamp};
 use parking_lot::Mutex;
 use partner_core::ports::Throttle;
-use partner_core::throttle::{Bucket, Standing, Tier, Verdict};
+use partner_core::throttle::{Bucket, ThrottleDecision, Tier, TierStatus};
 
 /// Requests of different callers rarely wait for each other.
 const SHARDS: usize = 64;
@@ -62,7 +62,7 @@ impl MemoryThrottle {
         shards.map(|shard| shard.lock().windows.len()).sum()
     }
 
-    fn judge(&self, bucket: &Bucket, tiers: &[Tier], counts: Counts) -> Verdict {
+    fn judge(&self, bucket: &Bucket, tiers: &[Tier], counts: Counts) -> ThrottleDecision {
         let now = self.clock.now();
         let hash = usize::try_from(self.hasher.hash_one(bucket) >> 32).unwrap_or_default();
         let shards = if bucket.who.is_by_network() {
@@ -71,7 +71,7 @@ impl MemoryThrottle {
             &self.keys
         };
         let Some(shard) = shards.get(hash % SHARDS) else {
-            return Verdict { standings: vec![] };
+            return ThrottleDecision { standings: vec![] };
         };
         shard.lock().judge(bucket, tiers, now, counts)
     }
@@ -85,11 +85,11 @@ impl fmt::Debug for MemoryThrottle {
 
 #[async_trait]
 impl Throttle for MemoryThrottle {
-    async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict {
+    async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
         self.judge(bucket, tiers, Counts::Yes)
     }
 
-    async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict {
+    async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
         self.judge(bucket, tiers, Counts::No)
     }
 }
@@ -103,7 +103,7 @@ pub(crate) enum Counts {
 
 /// A tier's window as a request finds it.
 #[derive(Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct WindowState {
     /// The requests before this one.
     pub(crate) used: u32,
     /// Until it closes; the whole window where none is open.
@@ -112,10 +112,10 @@ pub(crate) struct Found {
 
 /// What is said to a request that finds these windows. Every throttle judges by it.
 pub(crate) fn verdict<'t>(
-    windows: impl Iterator<Item = (&'t Tier, Found)>,
+    windows: impl Iterator<Item = (&'t Tier, WindowState)>,
     counts: Counts,
-) -> Verdict {
-    let mut verdict = Verdict {
+) -> ThrottleDecision {
+    let mut verdict = ThrottleDecision {
         standings: windows.map(|(tier, found)| standing(tier, found)).collect(),
     };
     if counts == Counts::Yes && verdict.admitted() {
@@ -127,9 +127,9 @@ pub(crate) fn verdict<'t>(
 }
 
 /// Where a bucket stands in a tier, before the present request.
-fn standing(tier: &Tier, found: Found) -> Standing {
+fn standing(tier: &Tier, found: WindowState) -> TierStatus {
     let remaining = tier.limit.saturating_sub(found.used);
-    Standing {
+    TierStatus {
         tier: tier.name,
         limit: tier.limit,
         remaining,
@@ -170,7 +170,7 @@ impl Shard {
         tiers: &[Tier],
         now: Timestamp,
         counts: Counts,
-    ) -> Verdict {
+    ) -> ThrottleDecision {
         let open = self.windows.get(bucket).map_or(&[][..], Vec::as_slice);
         let found = tiers.iter().map(|tier| (tier, found(tier, open, now)));
         let verdict = verdict(found, counts);
@@ -209,11 +209,11 @@ impl Shard {
 }
 
 /// The window of a tier among those of a bucket.
-fn found(tier: &Tier, open: &[Window], now: Timestamp) -> Found {
+fn found(tier: &Tier, open: &[Window], now: Timestamp) -> WindowState {
     let window = open
         .iter()
         .find(|window| window.tier == tier.name && window.is_open(now));
-    Found {
+    WindowState {
         used: window.map_or(0, |window| window.used),
         closes_in: window.map_or(tier.per, |window| window.closes_in(now)),
     }

@@ -19,7 +19,7 @@ pub struct SessionAmount {
 
 /// Why a text is no amount of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AmountFault {
+pub enum AmountError {
     /// Not digits, optionally followed by a dot and 1 to 8 digits.
     #[error("expected a decimal string such as \"100.00\", with at most 8 fractional digits")]
     Malformed,
@@ -35,16 +35,16 @@ impl SessionAmount {
     /// Reads digits, optionally a dot and 1 to 8 fractional digits.
     ///
     /// # Errors
-    /// [`AmountFault`], judged in the order malformed, zero, out of range.
-    pub fn parse(text: &str) -> Result<Self, AmountFault> {
-        let (whole, fraction) = split(text).ok_or(AmountFault::Malformed)?;
+    /// [`AmountError`], judged in the order malformed, zero, out of range.
+    pub fn parse(text: &str) -> Result<Self, AmountError> {
+        let (whole, fraction) = split(text).ok_or(AmountError::Malformed)?;
         if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) {
-            return Err(AmountFault::Zero);
+            return Err(AmountError::Zero);
         }
         let units = units_of(whole, fraction).filter(|units| *units <= LARGEST);
         Ok(Self {
             text: text.to_owned(),
-            units: units.ok_or(AmountFault::OutOfRange)?,
+            units: units.ok_or(AmountError::OutOfRange)?,
         })
     }
 
@@ -138,12 +138,12 @@ mod tests {
         ] {
             assert_eq!(
                 SessionAmount::parse(bad),
-                Err(AmountFault::Malformed),
+                Err(AmountError::Malformed),
                 "{bad}"
             );
         }
         for zero in ["0", "0.0", "000.00000000"] {
-            assert_eq!(SessionAmount::parse(zero), Err(AmountFault::Zero), "{zero}");
+            assert_eq!(SessionAmount::parse(zero), Err(AmountError::Zero), "{zero}");
         }
     }
 
@@ -157,7 +157,7 @@ mod tests {
             "99999999999999999999",
             &long,
         ] {
-            assert_eq!(SessionAmount::parse(large), Err(AmountFault::OutOfRange));
+            assert_eq!(SessionAmount::parse(large), Err(AmountError::OutOfRange));
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
             let units = whole * 100_000_000 + fraction.parse::<u64>().unwrap() * 10_u64.pow(places);
             match SessionAmount::parse(&text) {
                 Ok(amount) => prop_assert_eq!((amount.as_str(), amount.units()), (&*text, units)),
-                Err(fault) => prop_assert_eq!((fault, units), (AmountFault::Zero, 0)),
+                Err(fault) => prop_assert_eq!((fault, units), (AmountError::Zero, 0)),
             }
         }
     }

@@ -40,7 +40,7 @@ pub struct BrandingUpdate {
 
 /// What is wrong with a field of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BrandingFault {
+pub enum BrandingInputError {
     /// `logo_url`
     #[error("`logo_url`: expected an absolute https URL of at most 2048 characters")]
     LogoUrl,
@@ -56,25 +56,25 @@ impl BrandingUpdate {
     /// Judges every field that is set.
     ///
     /// # Errors
-    /// The first [`BrandingFault`].
-    pub fn judge(&self) -> Result<(), BrandingFault> {
+    /// The first [`BrandingInputError`].
+    pub fn judge(&self) -> Result<(), BrandingInputError> {
         let colors = [
             ("primary_color", &self.primary_color),
             ("secondary_color", &self.secondary_color),
             ("accent_color", &self.accent_color),
         ];
         if !self.logo_url.fits(|url| is_https(url)) {
-            return Err(BrandingFault::LogoUrl);
+            return Err(BrandingInputError::LogoUrl);
         }
         let wrong = colors
             .into_iter()
             .find(|(_, color)| !color.fits(|color| is_color(color)));
         if let Some((field, _)) = wrong {
-            return Err(BrandingFault::Color(field));
+            return Err(BrandingInputError::Color(field));
         }
         let short = |name: &String| name.chars().count() <= LONGEST_NAME;
         if !self.brand_name.fits(short) {
-            return Err(BrandingFault::BrandName);
+            return Err(BrandingInputError::BrandName);
         }
         Ok(())
     }
@@ -144,7 +144,10 @@ mod tests {
                 secondary_color: set(color),
                 ..BrandingUpdate::default()
             };
-            assert_eq!(update.judge(), Err(BrandingFault::Color("secondary_color")));
+            assert_eq!(
+                update.judge(),
+                Err(BrandingInputError::Color("secondary_color"))
+            );
         }
         let logo = |text: &str| BrandingUpdate {
             logo_url: set(text),
@@ -152,13 +155,13 @@ mod tests {
         };
         assert_eq!(logo("https://cdn.example/l.png").judge(), Ok(()));
         for bad in ["", "/l.png", "http://cdn.example/l.png", "data:image/png,x"] {
-            assert_eq!(logo(bad).judge(), Err(BrandingFault::LogoUrl), "{bad}");
+            assert_eq!(logo(bad).judge(), Err(BrandingInputError::LogoUrl), "{bad}");
         }
         let name = |length: usize| BrandingUpdate {
             brand_name: set(&"é".repeat(length)),
             ..BrandingUpdate::default()
         };
         assert_eq!(name(64).judge(), Ok(()));
-        assert_eq!(name(65).judge(), Err(BrandingFault::BrandName));
+        assert_eq!(name(65).judge(), Err(BrandingInputError::BrandName));
     }
 }

@@ -7,25 +7,27 @@ use std::fmt;
 
 use kernel::{Entropy, Id, IdKind, Timestamp};
 use partner_core::Tenant;
-use partner_core::sealing::{Mark, SealRefused, Sealed, Sealer};
+use partner_core::sealing::{BlindIndex, SealRefused, Sealed, Sealer};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::catalogue::CountryCode;
 use crate::object::JsonObject;
 
-pub use form::{Changes, CustomerDraft, CustomerFault, CustomerUpdate, is_email, is_external_id};
+pub use form::{
+    Changes, CustomerDraft, CustomerFormError, CustomerUpdate, is_email, is_external_id,
+};
 
 /// Names a customer.
 #[derive(Debug)]
-pub enum CustomerNoun {}
+pub enum CustomerIdKind {}
 
-impl IdKind for CustomerNoun {
+impl IdKind for CustomerIdKind {
     const PREFIX: &'static str = "cus";
 }
 
 /// `cus_<mode>_<ULID>`: the customer's id, also the list cursor.
-pub type CustomerId = Id<CustomerNoun>;
+pub type CustomerId = Id<CustomerIdKind>;
 
 /// What is known of who a customer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,11 +157,11 @@ pub enum Unique {
 
 /// What a customer is found by, whatever else of it is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks {
+pub struct CustomerIndexes {
     /// Of the email, in lower case.
-    pub email: Mark,
+    pub email: BlindIndex,
     /// Of the partner's own name.
-    pub external_id: Option<Mark>,
+    pub external_id: Option<BlindIndex>,
 }
 
 /// A customer as a store keeps it.
@@ -170,7 +172,7 @@ pub struct SealedCustomer {
     /// Who it is.
     pub person: Sealed,
     /// What it is found by.
-    pub marks: Marks,
+    pub marks: CustomerIndexes,
     /// Whether that is verified.
     pub kyc: KycStatus,
     /// When it was made.
@@ -210,14 +212,14 @@ impl CustomerDamage {
 
 /// The mark of an email among the partner's: the same in whatever case it is written.
 #[must_use]
-pub fn email_mark(sealer: &Sealer, who: &Tenant, email: &str) -> Mark {
+pub fn email_mark(sealer: &Sealer, who: &Tenant, email: &str) -> BlindIndex {
     let place = format!("customers/{}/{}/email", who.mode, who.partner);
     sealer.mark(&place, &email.to_lowercase())
 }
 
 /// The mark of a partner's own name for a customer.
 #[must_use]
-pub fn external_id_mark(sealer: &Sealer, who: &Tenant, external_id: &str) -> Mark {
+pub fn external_id_mark(sealer: &Sealer, who: &Tenant, external_id: &str) -> BlindIndex {
     let place = format!("customers/{}/{}/external_id", who.mode, who.partner);
     sealer.mark(&place, external_id)
 }
@@ -225,9 +227,9 @@ pub fn external_id_mark(sealer: &Sealer, who: &Tenant, external_id: &str) -> Mar
 impl Person {
     /// What it is found by.
     #[must_use]
-    pub fn marks(&self, sealer: &Sealer, who: &Tenant) -> Marks {
+    pub fn marks(&self, sealer: &Sealer, who: &Tenant) -> CustomerIndexes {
         let external_id = self.external_id.as_deref();
-        Marks {
+        CustomerIndexes {
             email: email_mark(sealer, who, &self.email),
             external_id: external_id.map(|name| external_id_mark(sealer, who, name)),
         }

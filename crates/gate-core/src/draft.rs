@@ -5,10 +5,10 @@ use partner_core::gate::GateProfile;
 use partner_core::idempotency::Fingerprint;
 use serde_json::json;
 
-use crate::amount::{AmountFault, SessionAmount};
-use crate::object::{JsonObject, ObjectFault};
+use crate::amount::{AmountError, SessionAmount};
+use crate::object::{JsonObject, ObjectError};
 use crate::preview::PreviewId;
-use crate::redirect::{RedirectFault, check_redirect};
+use crate::redirect::{RedirectError, check_redirect};
 use crate::session::{Flow, Terms};
 
 /// The most characters of a wallet address and of a user reference.
@@ -45,7 +45,7 @@ pub struct Draft {
 
 /// A draft whose fields are right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judged {
+pub struct ValidDraft {
     /// What the session is bound to.
     pub terms: Terms,
     /// What the partner knows of the user.
@@ -56,10 +56,10 @@ pub struct Judged {
 
 /// What is wrong with a field of a create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DraftFault {
+pub enum DraftError {
     /// `amount`
     #[error("`amount`: {0}")]
-    Amount(AmountFault),
+    Amount(AmountError),
     /// `currency`
     #[error("`currency`: expected an active ISO 4217 code")]
     UnknownCurrency,
@@ -69,7 +69,7 @@ pub enum DraftFault {
         /// Which.
         field: &'static str,
         /// What is wrong with it.
-        fault: RedirectFault,
+        fault: RedirectError,
     },
     /// `wallet_address` or `user_reference`
     #[error("`{field}`: expected at most 128 characters")]
@@ -83,7 +83,7 @@ pub enum DraftFault {
         /// Which.
         field: &'static str,
         /// What is wrong with it.
-        fault: ObjectFault,
+        fault: ObjectError,
     },
     /// `quote_preview_id`
     #[error("`quote_preview_id`: no such locked preview")]
@@ -105,13 +105,13 @@ impl Draft {
     /// Judges every field, in the order of the document.
     ///
     /// # Errors
-    /// The first [`DraftFault`].
-    pub fn judge(&self, profile: &GateProfile, mode: Mode) -> Result<Judged, DraftFault> {
-        let amount = SessionAmount::parse(&self.amount).map_err(DraftFault::Amount)?;
-        let currency = Asset::fiat(&self.currency).ok_or(DraftFault::UnknownCurrency)?;
+    /// The first [`DraftError`].
+    pub fn judge(&self, profile: &GateProfile, mode: Mode) -> Result<ValidDraft, DraftError> {
+        let amount = SessionAmount::parse(&self.amount).map_err(DraftError::Amount)?;
+        let currency = Asset::fiat(&self.currency).ok_or(DraftError::UnknownCurrency)?;
         let redirect = |field, text: &str| {
             check_redirect(text, mode, &profile.allowed_domains)
-                .map_err(|fault| DraftFault::Redirect { field, fault })
+                .map_err(|fault| DraftError::Redirect { field, fault })
         };
         redirect("return_url", &self.return_url)?;
         if let Some(text) = &self.cancel_url {
@@ -122,7 +122,7 @@ impl Draft {
         let metadata = object(self.metadata.as_deref(), "metadata", JsonObject::metadata)?;
         let preview = self.quote_preview_id.as_deref().map(PreviewId::parse);
         if preview == Some(None) {
-            return Err(DraftFault::PreviewMissing);
+            return Err(DraftError::PreviewMissing);
         }
         let package = self.kyc_package.as_deref();
         let kyc_package = object(package, "kyc_package", JsonObject::kyc_package)?;
@@ -138,7 +138,7 @@ impl Draft {
             user_reference: self.user_reference.clone(),
             metadata: metadata.unwrap_or_else(JsonObject::empty),
         };
-        Ok(Judged {
+        Ok(ValidDraft {
             terms,
             kyc_package,
             preview: preview.flatten(),
@@ -166,7 +166,7 @@ impl Draft {
     }
 }
 
-impl Judged {
+impl ValidDraft {
     /// Is a package that was sent taken?
     ///
     /// # Errors
@@ -192,10 +192,10 @@ impl Judged {
     }
 }
 
-fn within(text: Option<&str>, field: &'static str) -> Result<(), DraftFault> {
+fn within(text: Option<&str>, field: &'static str) -> Result<(), DraftError> {
     let long = text.is_some_and(|text| text.chars().count() > LONGEST_TEXT);
     if long {
-        Err(DraftFault::TooLong { field })
+        Err(DraftError::TooLong { field })
     } else {
         Ok(())
     }
@@ -204,10 +204,10 @@ fn within(text: Option<&str>, field: &'static str) -> Result<(), DraftFault> {
 fn object(
     text: Option<&str>,
     field: &'static str,
-    read: fn(&str) -> Result<JsonObject, ObjectFault>,
-) -> Result<Option<JsonObject>, DraftFault> {
+    read: fn(&str) -> Result<JsonObject, ObjectError>,
+) -> Result<Option<JsonObject>, DraftError> {
     let read = text.map(read).transpose();
-    read.map_err(|fault| DraftFault::Object { field, fault })
+    read.map_err(|fault| DraftError::Object { field, fault })
 }
 
 fn upper(text: Option<&str>) -> Option<String> {
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    fn judged(draft: &Draft) -> Result<Judged, DraftFault> {
+    fn judged(draft: &Draft) -> Result<ValidDraft, DraftError> {
         draft.judge(&profile(), Mode::Test)
     }
 

@@ -28,7 +28,7 @@ pub const QUOTE_CONSUMED: &str = "quote.consumed";
 
 /// An event that could not be made.
 #[derive(Debug, thiserror::Error)]
-pub enum EventFault {
+pub enum EventError {
     /// Its body could not be written out.
     #[error("an event's body could not be written out")]
     Unwritable(#[from] serde_json::Error),
@@ -39,31 +39,31 @@ pub enum EventFault {
 
 /// What events are made with.
 #[derive(Clone, Copy)]
-pub struct Ink<'i> {
+pub struct EventFactory<'i> {
     /// Seals bodies.
     pub sealer: &'i Sealer,
     /// For ids.
     pub entropy: &'i dyn Entropy,
 }
 
-impl std::fmt::Debug for Ink<'_> {
+impl std::fmt::Debug for EventFactory<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Ink")
     }
 }
 
-impl Ink<'_> {
+impl EventFactory<'_> {
     /// The event of a session, as it stands after the step that emits it.
     ///
     /// # Errors
-    /// [`EventFault`]: none in practice.
+    /// [`EventError`]: none in practice.
     pub fn session(
         &self,
         who: &Tenant,
         session: &Session,
         event: SessionEvent,
         at: Timestamp,
-    ) -> Result<NewEvent, EventFault> {
+    ) -> Result<NewEvent, EventError> {
         let id = self.uuid();
         let data = SessionData::new(who, session)?;
         let body = body(&id, event.as_str(), at, data)?;
@@ -81,14 +81,14 @@ impl Ink<'_> {
     /// told than the deletion itself answers.
     ///
     /// # Errors
-    /// [`EventFault`]: none in practice.
+    /// [`EventError`]: none in practice.
     pub fn customer(
         &self,
         who: &Tenant,
         customer: &Customer,
         event: CustomerEvent,
         at: Timestamp,
-    ) -> Result<NewEvent, EventFault> {
+    ) -> Result<NewEvent, EventError> {
         let id = self.uuid();
         let body = match event {
             CustomerEvent::Created | CustomerEvent::Updated => {
@@ -109,13 +109,13 @@ impl Ink<'_> {
     /// The event of a signed quote that was redeemed.
     ///
     /// # Errors
-    /// [`EventFault`]: none in practice.
+    /// [`EventError`]: none in practice.
     pub fn quote_consumed(
         &self,
         who: &Tenant,
         quote: &SignedQuote,
         at: Timestamp,
-    ) -> Result<NewEvent, EventFault> {
+    ) -> Result<NewEvent, EventError> {
         let id = self.uuid();
         let body = body(&id, QUOTE_CONSUMED, at, SignedQuoteData::new(quote, at))?;
         let event = OpenEvent {
@@ -131,13 +131,13 @@ impl Ink<'_> {
     /// The event of a rail record's present state.
     ///
     /// # Errors
-    /// [`EventFault`]: none in practice.
+    /// [`EventError`]: none in practice.
     pub fn rail(
         &self,
         who: &Tenant,
         record: &RailRecord,
         at: Timestamp,
-    ) -> Result<NewEvent, EventFault> {
+    ) -> Result<NewEvent, EventError> {
         let id = self.uuid();
         let body = body(&id, record.event(), at, RailData::new(record))?;
         let event = OpenEvent {
@@ -154,8 +154,8 @@ impl Ink<'_> {
     /// waits for nothing.
     ///
     /// # Errors
-    /// [`EventFault`]: none in practice.
-    pub fn test(&self, who: &Tenant, at: Timestamp) -> Result<NewEvent, EventFault> {
+    /// [`EventError`]: none in practice.
+    pub fn test(&self, who: &Tenant, at: Timestamp) -> Result<NewEvent, EventError> {
         let id = self.uuid();
         let data = TestData {
             object: "webhook_test",

@@ -17,7 +17,7 @@ pub struct JsonObject(String);
 
 /// Why a JSON value is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ObjectFault {
+pub enum ObjectError {
     /// Not an object.
     #[error("expected an object")]
     NotObject,
@@ -36,11 +36,11 @@ impl JsonObject {
     /// Reads metadata: at most 50 keys and 16 KiB.
     ///
     /// # Errors
-    /// [`ObjectFault`].
-    pub fn metadata(text: &str) -> Result<Self, ObjectFault> {
+    /// [`ObjectError`].
+    pub fn metadata(text: &str) -> Result<Self, ObjectError> {
         let (object, keys) = read(text)?;
         if keys > METADATA_KEYS {
-            return Err(ObjectFault::TooManyKeys);
+            return Err(ObjectError::TooManyKeys);
         }
         object.within_bounds()
     }
@@ -48,11 +48,11 @@ impl JsonObject {
     /// Reads a KYC package: at least one key and at most 16 KiB.
     ///
     /// # Errors
-    /// [`ObjectFault`].
-    pub fn kyc_package(text: &str) -> Result<Self, ObjectFault> {
+    /// [`ObjectError`].
+    pub fn kyc_package(text: &str) -> Result<Self, ObjectError> {
         let (object, keys) = read(text)?;
         if keys == 0 {
-            return Err(ObjectFault::Empty);
+            return Err(ObjectError::Empty);
         }
         object.within_bounds()
     }
@@ -75,9 +75,9 @@ impl JsonObject {
         &self.0
     }
 
-    fn within_bounds(self) -> Result<Self, ObjectFault> {
+    fn within_bounds(self) -> Result<Self, ObjectError> {
         if self.0.len() > LARGEST {
-            Err(ObjectFault::TooLarge)
+            Err(ObjectError::TooLarge)
         } else {
             Ok(self)
         }
@@ -92,10 +92,10 @@ impl fmt::Debug for JsonObject {
 }
 
 /// An object in compact form, and how many keys it has.
-fn read(text: &str) -> Result<(JsonObject, usize), ObjectFault> {
+fn read(text: &str) -> Result<(JsonObject, usize), ObjectError> {
     let keys: BTreeMap<String, IgnoredAny> =
-        serde_json::from_str(text).map_err(|_| ObjectFault::NotObject)?;
-    let compact = compact(text).ok_or(ObjectFault::NotObject)?;
+        serde_json::from_str(text).map_err(|_| ObjectError::NotObject)?;
+    let compact = compact(text).ok_or(ObjectError::NotObject)?;
     Ok((JsonObject(compact), keys.len()))
 }
 
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    fn metadata(text: &str) -> Result<String, ObjectFault> {
+    fn metadata(text: &str) -> Result<String, ObjectError> {
         JsonObject::metadata(text).map(|object| object.as_str().to_owned())
     }
 
@@ -164,16 +164,16 @@ mod tests {
             format!("{{{}}}", all.join(","))
         };
         assert!(metadata(&keys(50)).is_ok());
-        assert_eq!(metadata(&keys(51)), Err(ObjectFault::TooManyKeys));
+        assert_eq!(metadata(&keys(51)), Err(ObjectError::TooManyKeys));
         let sized = |bytes: usize| format!("{{ \"a\" : \"{}\" }}", "x".repeat(bytes - 8));
         assert_eq!(metadata(&sized(16_384)).unwrap().len(), 16_384);
-        assert_eq!(metadata(&sized(16_385)), Err(ObjectFault::TooLarge));
+        assert_eq!(metadata(&sized(16_385)), Err(ObjectError::TooLarge));
         assert_eq!(metadata("{}").unwrap(), "{}");
         // As UTF-8, not as escapes.
         let escaped = format!("{{\"a\":\"{}\"}}", "\\u00e9".repeat(8_000));
         assert_eq!(metadata(&escaped).unwrap().len(), 16_008);
         for bad in ["[]", "1", "\"a\"", "null", "", "{", "{\"a\":\"\\ud800\"}"] {
-            assert_eq!(metadata(bad), Err(ObjectFault::NotObject), "{bad}");
+            assert_eq!(metadata(bad), Err(ObjectError::NotObject), "{bad}");
         }
     }
 
@@ -183,10 +183,10 @@ mod tests {
         let package = JsonObject::kyc_package(" { \"level\" : 2 } ").unwrap();
         assert_eq!(package.as_str(), "{\"level\":2}");
         assert_eq!(format!("{package:?}"), "JsonObject(11 bytes)");
-        assert_eq!(JsonObject::kyc_package("{}"), Err(ObjectFault::Empty));
-        assert_eq!(JsonObject::kyc_package("[1]"), Err(ObjectFault::NotObject));
+        assert_eq!(JsonObject::kyc_package("{}"), Err(ObjectError::Empty));
+        assert_eq!(JsonObject::kyc_package("[1]"), Err(ObjectError::NotObject));
         let large = format!("{{\"a\":\"{}\"}}", "x".repeat(16_384));
-        assert_eq!(JsonObject::kyc_package(&large), Err(ObjectFault::TooLarge));
+        assert_eq!(JsonObject::kyc_package(&large), Err(ObjectError::TooLarge));
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! What a preview or a signed quote is asked for, judged by the catalogue.
 
-use kernel::{Amount, AmountFault, Asset};
+use kernel::{Amount, AmountError, Asset};
 use partner_core::rates::{Side, SourceRate};
 
 use crate::catalogue::{Catalogue, CountryCode, Listing, Method, Network};
@@ -42,7 +42,7 @@ pub struct Order<'c> {
 
 /// What is wrong with a field of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum OrderFault {
+pub enum OrderError {
     /// `currency`
     #[error("`currency`: expected an ISO 4217 code that is in the catalogue, such as \"EUR\"")]
     UnknownCurrency,
@@ -59,27 +59,27 @@ pub enum OrderFault {
     UnknownCountry,
     /// `amount`
     #[error("`amount`: {0}")]
-    Amount(AmountFault),
+    Amount(AmountError),
 }
 
 impl OrderDraft {
     /// Judges the fields, in the order currency, asset, network, country, amount.
     ///
     /// # Errors
-    /// [`OrderFault`]: the first there is.
-    pub fn judge<'c>(&self, catalogue: &'c Catalogue) -> Result<Order<'c>, OrderFault> {
+    /// [`OrderError`]: the first there is.
+    pub fn judge<'c>(&self, catalogue: &'c Catalogue) -> Result<Order<'c>, OrderError> {
         let currency = catalogue.currency(&self.currency);
-        let currency = currency.ok_or(OrderFault::UnknownCurrency)?.asset;
+        let currency = currency.ok_or(OrderError::UnknownCurrency)?.asset;
         let listing = catalogue.asset(&self.asset);
-        let listing = listing.ok_or(OrderFault::UnknownAsset)?;
+        let listing = listing.ok_or(OrderError::UnknownAsset)?;
         let network = match &self.network {
             Some(chain) => listing.network(chain),
             None => listing.default_network(),
         };
-        let network = network.ok_or(OrderFault::UnknownNetwork)?;
+        let network = network.ok_or(OrderError::UnknownNetwork)?;
         let country = self.country_code.as_deref().map(CountryCode::parse);
         if country == Some(None) {
-            return Err(OrderFault::UnknownCountry);
+            return Err(OrderError::UnknownCountry);
         }
         let input = match self.side {
             Side::OnRamp => currency,
@@ -91,7 +91,7 @@ impl OrderDraft {
             listing,
             network,
             country: country.flatten(),
-            amount: Amount::parse(&self.amount, input).map_err(OrderFault::Amount)?,
+            amount: Amount::parse(&self.amount, input).map_err(OrderError::Amount)?,
         })
     }
 }
@@ -155,37 +155,37 @@ mod tests {
         };
         assert_eq!(
             fault(|it| it.currency = "CHF".to_owned()),
-            OrderFault::UnknownCurrency
+            OrderError::UnknownCurrency
         );
         assert_eq!(
             fault(|it| it.asset = "DOGE".to_owned()),
-            OrderFault::UnknownAsset
+            OrderError::UnknownAsset
         );
         assert_eq!(
             fault(|it| it.asset = "U".to_owned()),
-            OrderFault::UnknownAsset
+            OrderError::UnknownAsset
         );
         assert_eq!(
             fault(|it| it.network = Some("Tron".to_owned())),
-            OrderFault::UnknownNetwork
+            OrderError::UnknownNetwork
         );
         assert_eq!(
             fault(|it| it.country_code = Some("ZZ".to_owned())),
-            OrderFault::UnknownCountry
+            OrderError::UnknownCountry
         );
         for (amount, expected) in [
-            ("1.001", AmountFault::TooPrecise(2)),
-            ("0", AmountFault::Zero),
-            ("01", AmountFault::Malformed),
-            ("1e3", AmountFault::Malformed),
-            ("10000000000.01", AmountFault::OutOfRange),
+            ("1.001", AmountError::TooPrecise(2)),
+            ("0", AmountError::Zero),
+            ("01", AmountError::Malformed),
+            ("1e3", AmountError::Malformed),
+            ("10000000000.01", AmountError::OutOfRange),
         ] {
             let draft = OrderDraft {
                 amount: amount.to_owned(),
                 ..draft()
             };
             let fault = draft.judge(&catalogue).unwrap_err();
-            assert_eq!(fault, OrderFault::Amount(expected), "{amount}");
+            assert_eq!(fault, OrderError::Amount(expected), "{amount}");
         }
     }
 }

@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::ports::{AccessTx, AnswerReads, AnswerTx, EndpointTx, EventTx, Unit};
-use partner_core::sealing::{Mark, Sealed};
+use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseReads, ResponseTx, UnitOfWork};
+use partner_core::sealing::{BlindIndex, Sealed};
 
 use crate::branding::Branding;
-use crate::customer::{CustomerId, Marks, SealedCustomer, Unique};
+use crate::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
 use crate::preview::{Preview, PreviewId};
 use crate::quota::Tally;
-use crate::rail::{Asking, Instructions, RailId, RailRecord, RailReport, RailStep};
+use crate::rail::{Instructions, PollLease, RailId, RailRecord, RailReport, RailStep};
 use crate::session::{Session, SessionId, SessionStatus, Step};
 use crate::signed_quote::{Installation, QuoteTerms, SignedQuote, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
@@ -18,7 +18,7 @@ use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus
 /// Reads that can never write. Expiry is not applied here: whoever finds a session overdue at the
 /// instant of the read applies it in a transaction of its own.
 #[async_trait]
-pub trait GateReads: AnswerReads {
+pub trait GateReads: ResponseReads {
     /// The store's instant.
     async fn gate_now(&self) -> Result<Timestamp, StoreError>;
 
@@ -135,9 +135,9 @@ pub struct CustomerFilter {
     /// Only customers after this one in the order of the list.
     pub after: Option<CustomerId>,
     /// Only that of this email.
-    pub email: Option<Mark>,
+    pub email: Option<BlindIndex>,
     /// Only that of this name of the partner's.
-    pub external_id: Option<Mark>,
+    pub external_id: Option<BlindIndex>,
 }
 
 /// Opens write transactions.
@@ -151,7 +151,7 @@ pub trait GateStore: GateReads {
 /// answer, tally, preview, branding, session, signed quote, rail
 /// record, customer, here and everywhere.
 pub trait GateTx:
-    AnswerTx
+    ResponseTx
     + AccessTx
     + TallyTx
     + PreviewTx
@@ -163,11 +163,11 @@ pub trait GateTx:
     + CustomerTx
     + EndpointTx
     + EventTx
-    + Unit
+    + UnitOfWork
 {
 }
 impl<T> GateTx for T where
-    T: AnswerTx
+    T: ResponseTx
         + AccessTx
         + TallyTx
         + PreviewTx
@@ -179,7 +179,7 @@ impl<T> GateTx for T where
         + CustomerTx
         + EndpointTx
         + EventTx
-        + Unit
+        + UnitOfWork
 {
 }
 
@@ -324,8 +324,8 @@ pub trait RailTx: Send {
         &mut self,
         who: &Tenant,
         id: RailId,
-        before: &Asking,
-        after: &Asking,
+        before: &PollLease,
+        after: &PollLease,
     ) -> Result<Cas, StoreError>;
 
     /// Applies a step. Guard: the same.
@@ -333,7 +333,7 @@ pub trait RailTx: Send {
         &mut self,
         who: &Tenant,
         id: RailId,
-        before: &Asking,
+        before: &PollLease,
         step: &RailStep,
     ) -> Result<Cas, StoreError>;
 }
@@ -360,7 +360,7 @@ pub trait Rail: Send + Sync {
 
     /// Begins to move the money unless that was begun before, and says how it stands; `None`: no
     /// answer. `attempt` counts from 1.
-    async fn pursue(&self, order: &RailOrder, attempt: u32) -> Option<RailReport>;
+    async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport>;
 }
 
 /// Customers in a transaction.
@@ -371,7 +371,7 @@ pub trait CustomerTx: Send {
     async fn customer_taken(
         &mut self,
         who: &Tenant,
-        marks: &Marks,
+        marks: &CustomerIndexes,
     ) -> Result<Option<Unique>, StoreError>;
 
     /// Inserts a new customer.

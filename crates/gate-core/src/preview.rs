@@ -54,7 +54,7 @@ pub struct Preview {
     /// Its id.
     pub id: PreviewId,
     /// What it was given for.
-    pub bound: Bound,
+    pub bound: PreviewTerms,
     /// When it was given.
     pub created_at: Timestamp,
     /// From this instant on it is expired.
@@ -65,7 +65,7 @@ pub struct Preview {
 
 /// What a session must agree with. The asset is a symbol: whatever the catalogue says of it by now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
+pub struct PreviewTerms {
     /// Which way the order goes.
     pub side: Side,
     /// What the user pays, or is paid, in.
@@ -76,7 +76,7 @@ pub struct Bound {
     pub units: i64,
 }
 
-impl Bound {
+impl PreviewTerms {
     /// What an order of this side, currency and asset binds a session to.
     #[must_use]
     pub fn of(side: Side, currency: Asset, asset: Asset, amount: &Amount) -> Self {
@@ -103,7 +103,7 @@ impl Bound {
 
 /// Why a session cannot use a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PreviewFault {
+pub enum PreviewRefusal {
     /// There is no such preview of the partner's.
     #[error("`quote_preview_id`: no such locked preview")]
     Missing,
@@ -124,16 +124,16 @@ impl Preview {
     /// Can a session of these terms use it, at an instant read after its lock was taken?
     ///
     /// # Errors
-    /// [`PreviewFault`], judged in the order expired, used, mismatch.
-    pub fn must_fit(&self, terms: &Terms, now: Timestamp) -> Result<(), PreviewFault> {
+    /// [`PreviewRefusal`], judged in the order expired, used, mismatch.
+    pub fn must_fit(&self, terms: &Terms, now: Timestamp) -> Result<(), PreviewRefusal> {
         if now >= self.expires_at {
-            return Err(PreviewFault::Expired);
+            return Err(PreviewRefusal::Expired);
         }
         if self.used.is_some() {
-            return Err(PreviewFault::Used);
+            return Err(PreviewRefusal::Used);
         }
         let agrees = self.bound.agrees(terms);
-        agrees.then_some(()).ok_or(PreviewFault::Mismatch)
+        agrees.then_some(()).ok_or(PreviewRefusal::Mismatch)
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
         let amount = Amount::parse("100.50", eur).unwrap();
         Preview {
             id: PreviewId::parse("0123456789abcdef01234567").unwrap(),
-            bound: Bound::of(Side::OnRamp, eur, usdt, &amount),
+            bound: PreviewTerms::of(Side::OnRamp, eur, usdt, &amount),
             created_at: at(0),
             expires_at: at(300_000),
             used,
@@ -211,7 +211,7 @@ mod tests {
             let mut terms = terms();
             spoil(&mut terms);
             let judged = preview(None).must_fit(&terms, at(0));
-            assert_eq!(judged, Err(PreviewFault::Mismatch));
+            assert_eq!(judged, Err(PreviewRefusal::Mismatch));
         }
     }
 
@@ -227,12 +227,12 @@ mod tests {
         assert_eq!(fresh.must_fit(&terms(), at(299_999)), Ok(()));
         assert_eq!(
             fresh.must_fit(&other, at(300_000)),
-            Err(PreviewFault::Expired)
+            Err(PreviewRefusal::Expired)
         );
-        assert_eq!(used.must_fit(&other, at(6)), Err(PreviewFault::Used));
+        assert_eq!(used.must_fit(&other, at(6)), Err(PreviewRefusal::Used));
         assert_eq!(
             used.must_fit(&terms(), at(300_000)),
-            Err(PreviewFault::Expired)
+            Err(PreviewRefusal::Expired)
         );
     }
 }

@@ -15,9 +15,9 @@ use crate::transaction::{RefId, Transaction, TransactionState};
 
 /// Names a rail record.
 #[derive(Debug)]
-pub enum RailNoun {}
+pub enum RailIdKind {}
 
-impl IdKind for RailNoun {
+impl IdKind for RailIdKind {
     const PREFIX: &'static str = "rail";
 }
 
@@ -80,7 +80,7 @@ impl RailKind {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RailId {
     kind: RailKind,
-    id: Id<RailNoun>,
+    id: Id<RailIdKind>,
 }
 
 impl RailId {
@@ -92,7 +92,7 @@ impl RailId {
 
     /// Puts an id together from its parts, as a store does when it reads a row.
     #[must_use]
-    pub const fn from_parts(kind: RailKind, id: Id<RailNoun>) -> Self {
+    pub const fn from_parts(kind: RailKind, id: Id<RailIdKind>) -> Self {
         Self { kind, id }
     }
 
@@ -118,7 +118,7 @@ impl RailId {
 
     /// The id behind it: what a store keeps beside the kind.
     #[must_use]
-    pub const fn id(&self) -> Id<RailNoun> {
+    pub const fn id(&self) -> Id<RailIdKind> {
         self.id
     }
 }
@@ -280,7 +280,7 @@ impl RailState {
 
 /// When the rail is asked about a record, and by whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asking {
+pub struct PollLease {
     /// How often it has been.
     pub attempts: u32,
     /// Of whoever asks at the moment: only its holder may apply the answer.
@@ -309,7 +309,7 @@ pub struct RailRecord {
     /// Where it stands.
     pub state: RailState,
     /// When the rail is asked about it.
-    pub asking: Asking,
+    pub asking: PollLease,
 }
 
 /// What a rail says of a record.

@@ -15,7 +15,7 @@ const LONGEST: usize = 2048;
 
 /// Why a URL is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RedirectFault {
+pub enum RedirectError {
     /// Not an absolute URL of RFC 3986 without user information, at most 2,048 characters long.
     #[error(
         "expected an absolute URL such as \"https://shop.example/done\", at most 2048 characters, without user information"
@@ -32,18 +32,18 @@ pub enum RedirectFault {
 /// Judges where a session may lead back to.
 ///
 /// # Errors
-/// [`RedirectFault`].
+/// [`RedirectError`].
 pub fn check_redirect(
     text: &str,
     mode: Mode,
     allowed: &BTreeSet<Origin>,
-) -> Result<(), RedirectFault> {
-    let url = strict(text).ok_or(RedirectFault::Malformed)?;
+) -> Result<(), RedirectError> {
+    let url = strict(text).ok_or(RedirectError::Malformed)?;
     if !serves_pages(&url, mode) {
-        return Err(RedirectFault::NotHttps);
+        return Err(RedirectError::NotHttps);
     }
     let origin = Origin::of(&url).filter(|origin| allowed.contains(origin));
-    origin.map(|_| ()).ok_or(RedirectFault::NotAllowed)
+    origin.map(|_| ()).ok_or(RedirectError::NotAllowed)
 }
 
 /// Is this an absolute https URL?
@@ -81,7 +81,7 @@ mod tests {
         .collect()
     }
 
-    fn judged(text: &str) -> Result<(), RedirectFault> {
+    fn judged(text: &str) -> Result<(), RedirectError> {
         check_redirect(text, Mode::Test, &allowed())
     }
 
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(judged(&longest), Ok(()));
         assert_eq!(
             judged(&format!("{longest}x")),
-            Err(RedirectFault::Malformed)
+            Err(RedirectError::Malformed)
         );
     }
 
@@ -142,7 +142,7 @@ mod tests {
             "javascript:alert(1)",
             "data:text/html,x",
         ] {
-            assert_eq!(judged(bad), Err(RedirectFault::Malformed), "{bad}");
+            assert_eq!(judged(bad), Err(RedirectError::Malformed), "{bad}");
         }
     }
 
@@ -154,7 +154,7 @@ mod tests {
             "ftp://shop.example/",
             "http://localhost.evil.example:3000/",
         ] {
-            assert_eq!(judged(bad), Err(RedirectFault::NotHttps), "{bad}");
+            assert_eq!(judged(bad), Err(RedirectError::NotHttps), "{bad}");
         }
         for bad in [
             "https://evil.example/",
@@ -167,10 +167,10 @@ mod tests {
             "http://localhost/",
             "http://127.0.0.1:3000/",
         ] {
-            assert_eq!(judged(bad), Err(RedirectFault::NotAllowed), "{bad}");
+            assert_eq!(judged(bad), Err(RedirectError::NotAllowed), "{bad}");
         }
         let live = check_redirect("http://localhost:3000/", Mode::Live, &allowed());
-        assert_eq!(live, Err(RedirectFault::NotHttps));
+        assert_eq!(live, Err(RedirectError::NotHttps));
     }
 
     // rule: gate.branding.rules

@@ -12,14 +12,14 @@ use crate::transaction::RefId;
 
 /// Names a session.
 #[derive(Debug)]
-pub enum SessionNoun {}
+pub enum SessionIdKind {}
 
-impl IdKind for SessionNoun {
+impl IdKind for SessionIdKind {
     const PREFIX: &'static str = "gs";
 }
 
 /// `gs_<mode>_<ULID>`: the session's id, also the list cursor.
-pub type SessionId = Id<SessionNoun>;
+pub type SessionId = Id<SessionIdKind>;
 
 /// What a session's widget is locked to, and what a transaction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,9 +161,9 @@ impl SessionStatus {
 
 /// What can be done with a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum SessionAction {
     /// Somebody reads it.
-    Look,
+    Touch,
     /// The sandbox's attempt to pay that fails: the session stays open.
     Fail,
     /// A rail begins to pay it.
@@ -234,7 +234,7 @@ pub struct Step {
 /// What an act comes to. Both may be there: an act that meets an expiry is refused, and the expiry
 /// is applied all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ActionDecision {
     /// The step to be applied; `None` leaves the session as it is.
     pub step: Option<Step>,
     /// Why what was wanted did not happen.
@@ -309,31 +309,31 @@ impl Session {
     /// Every pair of state and act is decided here, expiry first; see `docs/state-machines.md`,
     /// table session.
     #[must_use]
-    pub fn advance(&self, act: Act, now: Timestamp) -> Verdict {
-        use {Act as A, SessionState as S};
+    pub fn advance(&self, act: SessionAction, now: Timestamp) -> ActionDecision {
+        use {SessionAction as A, SessionState as S};
         if self.is_overdue(now) {
-            return Verdict {
+            return ActionDecision {
                 step: Some(step(S::Expired { at: now }, SessionEvent::Expired)),
                 refused: refused(act, SessionStatus::Expired),
             };
         }
         match (&self.state, act) {
-            (S::Open, A::Look) => Verdict::stays(None),
-            (S::Open, A::Settle(refid)) => Verdict::moves(completed(now, refid)),
+            (S::Open, A::Touch) => ActionDecision::stays(None),
+            (S::Open, A::Settle(refid)) => ActionDecision::moves(completed(now, refid)),
             (S::Open, A::Cancel | A::Complete(_) | A::Pay) if self.payment_in_progress => {
-                Verdict::stays(Some(SessionRefusal::PaymentInProgress))
+                ActionDecision::stays(Some(SessionRefusal::PaymentInProgress))
             }
             // Only the payment in progress keeps a late session open: it takes no other attempt.
             (S::Open, A::Fail) if self.is_late(now) => {
-                Verdict::stays(Some(SessionRefusal::PaymentInProgress))
+                ActionDecision::stays(Some(SessionRefusal::PaymentInProgress))
             }
-            (S::Open, A::Fail | A::Pay) => Verdict::stays(None),
+            (S::Open, A::Fail | A::Pay) => ActionDecision::stays(None),
             (S::Open, A::Cancel) => {
-                Verdict::moves(step(S::Cancelled { at: now }, SessionEvent::Cancelled))
+                ActionDecision::moves(step(S::Cancelled { at: now }, SessionEvent::Cancelled))
             }
-            (S::Open, A::Complete(refid)) => Verdict::moves(completed(now, refid)),
+            (S::Open, A::Complete(refid)) => ActionDecision::moves(completed(now, refid)),
             (S::Completed { .. } | S::Cancelled { .. } | S::Expired { .. }, act) => {
-                Verdict::stays(refused(act, self.state.status()))
+                ActionDecision::stays(refused(act, self.state.status()))
             }
         }
     }
@@ -348,7 +348,7 @@ impl Session {
     }
 }
 
-impl Verdict {
+impl ActionDecision {
     const fn stays(refused: Option<SessionRefusal>) -> Self {
         Self {
             step: None,
@@ -376,11 +376,13 @@ const fn completed(at: Timestamp, refid: RefId) -> Step {
 }
 
 /// A session in this status can be looked at, and nothing else.
-const fn refused(act: Act, status: SessionStatus) -> Option<SessionRefusal> {
+const fn refused(act: SessionAction, status: SessionStatus) -> Option<SessionRefusal> {
     match act {
-        Act::Look => None,
-        Act::Fail | Act::Pay | Act::Cancel | Act::Complete(_) | Act::Settle(_) => {
-            Some(SessionRefusal::NotOpen(NotOpen(status)))
-        }
+        SessionAction::Touch => None,
+        SessionAction::Fail
+        | SessionAction::Pay
+        | SessionAction::Cancel
+        | SessionAction::Complete(_)
+        | SessionAction::Settle(_) => Some(SessionRefusal::NotOpen(NotOpen(status))),
     }
 }

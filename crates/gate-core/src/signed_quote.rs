@@ -14,14 +14,14 @@ use crate::pricing::Priced;
 
 /// Names a signed quote.
 #[derive(Debug)]
-pub enum SignedQuoteNoun {}
+pub enum SignedQuoteIdKind {}
 
-impl IdKind for SignedQuoteNoun {
+impl IdKind for SignedQuoteIdKind {
     const PREFIX: &'static str = "qt";
 }
 
 /// `qt_<mode>_<ULID>`.
-pub type SignedQuoteId = Id<SignedQuoteNoun>;
+pub type SignedQuoteId = Id<SignedQuoteIdKind>;
 
 /// What a signed quote locks.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,15 +9,15 @@ use crate::session::{Flow, Session, SessionId};
 
 /// Names a transaction.
 #[derive(Debug)]
-pub enum TransactionNoun {}
+pub enum TransactionIdKind {}
 
-impl IdKind for TransactionNoun {
+impl IdKind for TransactionIdKind {
     const PREFIX: &'static str = "tx";
 }
 
 /// `<mode>_tx_<ULID>`: the transaction's reference, also the list cursor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RefId(Id<TransactionNoun>);
+pub struct RefId(Id<TransactionIdKind>);
 
 impl RefId {
     /// Makes a new reference at an instant.
@@ -41,13 +41,13 @@ impl RefId {
 
     /// The id behind it: what a store keeps.
     #[must_use]
-    pub const fn id(&self) -> Id<TransactionNoun> {
+    pub const fn id(&self) -> Id<TransactionIdKind> {
         self.0
     }
 }
 
-impl From<Id<TransactionNoun>> for RefId {
-    fn from(id: Id<TransactionNoun>) -> Self {
+impl From<Id<TransactionIdKind>> for RefId {
+    fn from(id: Id<TransactionIdKind>) -> Self {
         Self(id)
     }
 }

@@ -4,16 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use gate_core::catalogue::Catalogue;
-use gate_core::usecases::acting::Acting;
-use gate_core::usecases::bootstrap::Bootstrapping;
-use gate_core::usecases::branding::Rebranding;
-use gate_core::usecases::create::Creating;
+use gate_core::usecases::act_on_session::ActOnSession;
+use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
+use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
-use gate_core::usecases::locking::Locking;
-use gate_core::usecases::previewing::Previewing;
-use gate_core::usecases::reading::Reading;
-use gate_core::usecases::redeeming::Redeeming;
-use gate_core::usecases::webhook_test::TestSending;
+use gate_core::usecases::lock_quote::LockQuote;
+use gate_core::usecases::preview_quotes::PreviewQuotes;
+use gate_core::usecases::queries::GateQueries;
+use gate_core::usecases::redeem_quote::RedeemQuote;
+use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::Mode;
 use partner_core::ports::Directory;
 use partner_core::usecases::deliveries::Delivered;
@@ -32,27 +32,27 @@ pub struct Parts {
     /// Where the edge says which country a request comes from.
     pub edge: EdgeHeader,
     /// Previews orders.
-    pub previewing: Previewing,
+    pub previewing: PreviewQuotes,
     /// Creates sessions.
-    pub creating: Creating,
+    pub creating: CreateSession,
     /// Cancels, completes and fails sessions.
-    pub acting: Acting,
+    pub acting: ActOnSession,
     /// Changes branding.
-    pub rebranding: Rebranding,
+    pub rebranding: UpdateBranding,
     /// Keeps customers.
     pub customers: Customers,
     /// Locks quotes.
-    pub locking: Locking,
+    pub locking: LockQuote,
     /// Redeems them.
-    pub redeeming: Redeeming,
+    pub redeeming: RedeemQuote,
     /// Reads.
-    pub reading: Reading,
+    pub reading: GateQueries,
     /// Starts widgets.
-    pub bootstrapping: Bootstrapping,
+    pub bootstrapping: BootstrapEmbed,
     /// Lists and replays deliveries.
     pub delivered: Delivered,
     /// Sends test events.
-    pub test_sending: TestSending,
+    pub test_sending: SendTestEvent,
 }
 
 impl fmt::Debug for Parts {

@@ -5,7 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use gate_core::branding::{Branding, BrandingUpdate};
 use gate_core::change::Change;
-use http_kit::{ApiError, Entitled, IdempotencyHeader, Json as Body, Pen, Sent};
+use http_kit::{
+    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, ResponseBuilder,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -89,9 +91,9 @@ pub(crate) async fn update_branding(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: Pen,
+    pen: ResponseBuilder,
     Body(request): Body<UpdateBrandingRequest>,
-) -> Result<Sent, ApiError> {
+) -> Result<IdempotentReply, ApiError> {
     let key = key.optional()?;
     let rebranding = &app.parts().rebranding;
     let given = rebranding
@@ -100,7 +102,7 @@ pub(crate) async fn update_branding(
         })
         .await
         .map_err(errors::rebrand_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 /// How the widget looks, on the wire.

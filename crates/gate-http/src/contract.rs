@@ -1,7 +1,7 @@
 //! The published contract, generated from the routes: `/openapi/gate-v1.yaml` and, beside it, what
 //! only the sandbox has and what the widget calls itself.
 
-use http_kit::openapi::{Contract, ContractFault, to_yaml};
+use http_kit::openapi::{Contract, ContractError, to_yaml};
 use http_kit::{ErrorDoc, SHARED_ERRORS};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, ServerBuilder};
@@ -235,8 +235,8 @@ const HELPERS: [(&str, &[&[&str]]); 2] = [
 /// The contract, complete.
 ///
 /// # Errors
-/// [`ContractFault`] where it mentions what does not exist; the tests would have found it.
-pub fn openapi() -> Result<OpenApi, ContractFault> {
+/// [`ContractError`] where it mentions what does not exist; the tests would have found it.
+pub fn openapi() -> Result<OpenApi, ContractError> {
     let routes = OpenApiRouter::new()
         .merge(routes::create_session())
         .merge(routes::cancel_session())
@@ -257,7 +257,7 @@ pub fn openapi() -> Result<OpenApi, ContractFault> {
 ///
 /// # Errors
 /// As [`openapi`].
-pub fn test_helpers() -> Result<OpenApi, ContractFault> {
+pub fn test_helpers() -> Result<OpenApi, ContractError> {
     let title = "Penstock Hosted Ramp Test Helpers";
     let contract = document(title, HELPERS_DESCRIPTION, routes::sandbox())
         .tags(&HELPER_TAGS)
@@ -285,7 +285,7 @@ pub fn embed() -> OpenApi {
 ///
 /// # Errors
 /// As [`openapi`].
-pub fn openapi_yaml() -> Result<String, ContractFault> {
+pub fn openapi_yaml() -> Result<String, ContractError> {
     to_yaml(&openapi()?)
 }
 
@@ -293,7 +293,7 @@ pub fn openapi_yaml() -> Result<String, ContractFault> {
 ///
 /// # Errors
 /// As [`openapi`].
-pub fn test_helpers_yaml() -> Result<String, ContractFault> {
+pub fn test_helpers_yaml() -> Result<String, ContractError> {
     to_yaml(&test_helpers()?)
 }
 
@@ -301,7 +301,7 @@ pub fn test_helpers_yaml() -> Result<String, ContractFault> {
 ///
 /// # Errors
 /// As [`openapi`].
-pub fn embed_yaml() -> Result<String, ContractFault> {
+pub fn embed_yaml() -> Result<String, ContractError> {
     to_yaml(&embed())
 }
 
@@ -340,7 +340,7 @@ fn described(title: &str, description: &str, routes: OpenApiRouter<App>) -> Open
 fn finished(
     mut contract: Contract,
     operations: &[(&'static str, &[&[&'static str]])],
-) -> Result<OpenApi, ContractFault> {
+) -> Result<OpenApi, ContractError> {
     for (operation, codes) in operations {
         let codes: Vec<&str> = SHARED
             .into_iter()

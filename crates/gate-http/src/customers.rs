@@ -8,9 +8,10 @@ use gate_core::change::Change;
 use gate_core::customer::{
     Customer, CustomerDraft, CustomerId, CustomerUpdate, Deleted, is_email, is_external_id,
 };
-use gate_core::usecases::customers::Wanted;
+use gate_core::usecases::customers::CustomerSearch;
 use http_kit::{
-    ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Pen, Query, RawJson, Sent,
+    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
+    ResponseBuilder,
 };
 use partner_core::Tenant;
 use serde::{Deserialize, Serialize};
@@ -179,9 +180,9 @@ pub(crate) async fn create_customer(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: Pen,
+    pen: ResponseBuilder,
     Body(request): Body<CreateCustomerRequest>,
-) -> Result<Sent, ApiError> {
+) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
     let customers = &app.parts().customers;
     let given = customers
@@ -190,7 +191,7 @@ pub(crate) async fn create_customer(
         })
         .await
         .map_err(errors::customer_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 /// List customers
@@ -211,7 +212,7 @@ pub(crate) async fn list_customers(
     query: Query,
 ) -> Result<Json<CustomerList>, ApiError> {
     let limit = page_size(query.integer("limit", 1..=LONGEST_PAGE)?);
-    let wanted = Wanted {
+    let wanted = CustomerSearch {
         after: query.parsed("starting_after", |text| {
             CustomerId::parse(text).ok_or("expected the id of a customer")
         })?,
@@ -270,9 +271,9 @@ pub(crate) async fn update_customer(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: Pen,
+    pen: ResponseBuilder,
     Body(request): Body<UpdateCustomerRequest>,
-) -> Result<Sent, ApiError> {
+) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("customer", CustomerId::parse)?;
     let key = key.optional()?;
     let customers = &app.parts().customers;
@@ -282,7 +283,7 @@ pub(crate) async fn update_customer(
         })
         .await
         .map_err(errors::customer_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 /// Delete a customer
@@ -301,8 +302,8 @@ pub(crate) async fn delete_customer(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: Pen,
-) -> Result<Sent, ApiError> {
+    pen: ResponseBuilder,
+) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("customer", CustomerId::parse)?;
     let key = key.optional()?;
     let customers = &app.parts().customers;
@@ -312,7 +313,7 @@ pub(crate) async fn delete_customer(
         })
         .await
         .map_err(errors::customer_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 fn record(who: &Tenant, customer: &Customer) -> CustomerRecord {

@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{ORIGIN, REFERER};
 use gate_core::embed::Scopes;
 use gate_core::session::Flow;
-use gate_core::usecases::bootstrap::{Ask, Embed, Stands};
+use gate_core::usecases::bootstrap_embed::{BootstrapRequest, Embed, PageHeaders};
 use http_kit::{ApiError, OptionalJson, Publishable};
 use partner_core::Tenant;
 use serde::{Deserialize, Serialize};
@@ -126,7 +126,7 @@ pub(crate) async fn create_embed_token(
 ) -> Result<Json<EmbedTokenRecord>, ApiError> {
     let request = request.unwrap_or_default();
     let scopes = Scopes::requested(request.requested_scopes.as_deref());
-    let ask = Ask {
+    let ask = BootstrapRequest {
         stands: stands(&headers),
         client_secret: request.client_secret.as_deref(),
         scopes: scopes.map_err(|fault| ApiError::invalid_request(format!("{fault}.")))?,
@@ -137,8 +137,8 @@ pub(crate) async fn create_embed_token(
 }
 
 /// Where a browser says that its page is from.
-pub(crate) fn stands(headers: &HeaderMap) -> Stands<'_> {
-    Stands {
+pub(crate) fn stands(headers: &HeaderMap) -> PageHeaders<'_> {
+    PageHeaders {
         origin: only_header(headers, &ORIGIN),
         referer: only_header(headers, &REFERER),
     }

@@ -7,21 +7,21 @@ mod customers;
 mod orders;
 mod rails;
 
-use gate_core::amount::AmountFault;
-use gate_core::draft::{DraftFault, NotEntitled};
-use gate_core::events::EventFault;
-use gate_core::preview::PreviewFault;
+use gate_core::amount::AmountError;
+use gate_core::draft::{DraftError, NotEntitled};
+use gate_core::events::EventError;
+use gate_core::preview::PreviewRefusal;
 use gate_core::session::{NotOpen, SessionRefusal};
-use gate_core::usecases::acting::ActError;
-use gate_core::usecases::bootstrap::BootstrapError;
-use gate_core::usecases::branding::RebrandError;
-use gate_core::usecases::create::CreateError;
+use gate_core::usecases::act_on_session::ActError;
+use gate_core::usecases::bootstrap_embed::BootstrapError;
+use gate_core::usecases::create_session::CreateError;
 use gate_core::usecases::expiry::ExpiryError;
-use gate_core::usecases::webhook_test::TestSendError;
+use gate_core::usecases::send_test_event::TestSendError;
+use gate_core::usecases::update_branding::RebrandError;
 use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
 use instruments::faults::{Violation, violated};
 use kernel::StoreError;
-use partner_core::answers::AnswerFault;
+use partner_core::stored_response::ResponseStoreError;
 use partner_core::usecases::deliveries::ReplayError;
 
 pub(crate) use customers::customer_error;
@@ -366,25 +366,25 @@ pub(crate) fn test_send_error(error: TestSendError) -> ApiError {
     }
 }
 
-fn preview_fault(fault: PreviewFault) -> ApiError {
+fn preview_fault(fault: PreviewRefusal) -> ApiError {
     let code = match fault {
-        PreviewFault::Missing => "quote_preview_missing",
-        PreviewFault::Expired => "quote_preview_expired",
-        PreviewFault::Used => "quote_preview_used",
-        PreviewFault::Mismatch => "quote_preview_mismatch",
+        PreviewRefusal::Missing => "quote_preview_missing",
+        PreviewRefusal::Expired => "quote_preview_expired",
+        PreviewRefusal::Used => "quote_preview_used",
+        PreviewRefusal::Mismatch => "quote_preview_mismatch",
     };
     ApiError::invalid(code, format!("{fault}."))
 }
 
-fn draft_fault(fault: DraftFault) -> ApiError {
+fn draft_fault(fault: DraftError) -> ApiError {
     let code = match fault {
-        DraftFault::Amount(AmountFault::OutOfRange) => "amount_out_of_range",
-        DraftFault::UnknownCurrency => "unknown_currency",
-        DraftFault::PreviewMissing => "quote_preview_missing",
-        DraftFault::Amount(AmountFault::Malformed | AmountFault::Zero)
-        | DraftFault::Redirect { .. }
-        | DraftFault::TooLong { .. }
-        | DraftFault::Object { .. } => "invalid_request",
+        DraftError::Amount(AmountError::OutOfRange) => "amount_out_of_range",
+        DraftError::UnknownCurrency => "unknown_currency",
+        DraftError::PreviewMissing => "quote_preview_missing",
+        DraftError::Amount(AmountError::Malformed | AmountError::Zero)
+        | DraftError::Redirect { .. }
+        | DraftError::TooLong { .. }
+        | DraftError::Object { .. } => "invalid_request",
     };
     ApiError::invalid(code, format!("{fault}."))
 }
@@ -423,20 +423,20 @@ fn in_progress() -> ApiError {
     )
 }
 
-fn answer_fault(fault: AnswerFault) -> ApiError {
+fn answer_fault(fault: ResponseStoreError) -> ApiError {
     match fault {
-        AnswerFault::Store(fault) => fault.into(),
-        AnswerFault::Sealed(_) | AnswerFault::Damaged | AnswerFault::Unwritable(_) => {
-            undoable(fault)
-        }
+        ResponseStoreError::Store(fault) => fault.into(),
+        ResponseStoreError::Sealed(_)
+        | ResponseStoreError::Damaged
+        | ResponseStoreError::Unwritable(_) => undoable(fault),
     }
 }
 
 /// An event that cannot be sealed now may be sealed later.
-pub(super) fn event_fault(fault: EventFault) -> ApiError {
+pub(super) fn event_fault(fault: EventError) -> ApiError {
     match fault {
-        EventFault::Unsealed(refused) => StoreError::from(refused).into(),
-        EventFault::Unwritable(_) => undoable(fault),
+        EventError::Unsealed(refused) => StoreError::from(refused).into(),
+        EventError::Unwritable(_) => undoable(fault),
     }
 }
 
@@ -448,15 +448,15 @@ fn undoable(fault: impl std::error::Error + Send + Sync + 'static) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use gate_core::branding::BrandingFault;
-    use gate_core::customer::{CustomerFault, Unique};
-    use gate_core::object::ObjectFault;
-    use gate_core::order::OrderFault;
+    use gate_core::branding::BrandingInputError;
+    use gate_core::customer::{CustomerFormError, Unique};
+    use gate_core::object::ObjectError;
+    use gate_core::order::OrderError;
     use gate_core::quota::Exhausted;
-    use gate_core::redirect::RedirectFault;
+    use gate_core::redirect::RedirectError;
     use gate_core::session::SessionStatus;
     use gate_core::usecases::customers::CustomerError;
-    use gate_core::usecases::previewing::PreviewError;
+    use gate_core::usecases::preview_quotes::PreviewError;
     use http_kit::SHARED_ERRORS;
     use partner_core::Denial;
 
@@ -466,22 +466,22 @@ mod tests {
     /// Every refusal of the domain, as it reads from outside.
     fn every_refusal() -> Vec<ApiError> {
         let drafts = [
-            DraftFault::Amount(AmountFault::Malformed),
-            DraftFault::Amount(AmountFault::Zero),
-            DraftFault::Amount(AmountFault::OutOfRange),
-            DraftFault::UnknownCurrency,
-            DraftFault::Redirect {
+            DraftError::Amount(AmountError::Malformed),
+            DraftError::Amount(AmountError::Zero),
+            DraftError::Amount(AmountError::OutOfRange),
+            DraftError::UnknownCurrency,
+            DraftError::Redirect {
                 field: "return_url",
-                fault: RedirectFault::NotAllowed,
+                fault: RedirectError::NotAllowed,
             },
-            DraftFault::TooLong {
+            DraftError::TooLong {
                 field: "wallet_address",
             },
-            DraftFault::Object {
+            DraftError::Object {
                 field: "metadata",
-                fault: ObjectFault::TooLarge,
+                fault: ObjectError::TooLarge,
             },
-            DraftFault::PreviewMissing,
+            DraftError::PreviewMissing,
         ];
         let denials = [
             Denial::KeyRevoked,
@@ -490,19 +490,19 @@ mod tests {
             Denial::GateNotEnabled,
         ];
         let orders = [
-            OrderFault::UnknownCurrency,
-            OrderFault::UnknownAsset,
-            OrderFault::UnknownNetwork,
-            OrderFault::UnknownCountry,
-            OrderFault::Amount(kernel::AmountFault::Malformed),
-            OrderFault::Amount(kernel::AmountFault::TooPrecise(2)),
-            OrderFault::Amount(kernel::AmountFault::OutOfRange),
+            OrderError::UnknownCurrency,
+            OrderError::UnknownAsset,
+            OrderError::UnknownNetwork,
+            OrderError::UnknownCountry,
+            OrderError::Amount(kernel::AmountError::Malformed),
+            OrderError::Amount(kernel::AmountError::TooPrecise(2)),
+            OrderError::Amount(kernel::AmountError::OutOfRange),
         ];
         let previews = [
-            PreviewFault::Missing,
-            PreviewFault::Expired,
-            PreviewFault::Used,
-            PreviewFault::Mismatch,
+            PreviewRefusal::Missing,
+            PreviewRefusal::Expired,
+            PreviewRefusal::Used,
+            PreviewRefusal::Mismatch,
         ];
         let creates = [
             CreateError::InProgress,
@@ -519,11 +519,11 @@ mod tests {
         ];
         let brandings = [
             RebrandError::InProgress,
-            RebrandError::Field(BrandingFault::LogoUrl),
+            RebrandError::Field(BrandingInputError::LogoUrl),
         ];
         let customers = [
             CustomerError::InProgress,
-            CustomerError::Field(CustomerFault::Email),
+            CustomerError::Field(CustomerFormError::Email),
             CustomerError::Exists(Unique::Email),
             CustomerError::Exists(Unique::ExternalId),
             CustomerError::NotFound,

@@ -6,8 +6,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use gate_core::rail::{RailId, RailKind, RailRecord};
-use gate_core::usecases::redeeming::Redemption;
-use http_kit::{ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Pen, Sent};
+use gate_core::usecases::redeem_quote::Redemption;
+use http_kit::{
+    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -191,9 +193,9 @@ pub(crate) async fn create_pay_in(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: Pen,
+    pen: ResponseBuilder,
     Body(request): Body<RedeemRequest>,
-) -> Result<Sent, ApiError> {
+) -> Result<IdempotentReply, ApiError> {
     let redeeming = &app.parts().redeeming;
     let redemption = request.of(RailKind::PayIn);
     let given = redeeming
@@ -202,7 +204,7 @@ pub(crate) async fn create_pay_in(
         })
         .await
         .map_err(errors::redeem_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 /// Create a pay-out
@@ -219,9 +221,9 @@ pub(crate) async fn create_pay_out(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: Pen,
+    pen: ResponseBuilder,
     Body(request): Body<RedeemRequest>,
-) -> Result<Sent, ApiError> {
+) -> Result<IdempotentReply, ApiError> {
     let redeeming = &app.parts().redeeming;
     let redemption = request.of(RailKind::PayOut);
     let given = redeeming
@@ -230,7 +232,7 @@ pub(crate) async fn create_pay_out(
         })
         .await
         .map_err(errors::redeem_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 /// Read a pay-in

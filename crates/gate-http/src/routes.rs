@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use http_kit::{Browsers, Door, Limit, OwnPage, first_answer};
+use http_kit::{CorsPolicy, Door, Limit, OwnPage, first_answer};
 use partner_core::Access;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -102,7 +102,7 @@ pub(crate) fn sandbox() -> OpenApiRouter<App> {
 pub(crate) fn router(
     app: App,
     door: &Door,
-    browsers: &Browsers,
+    browsers: &CorsPolicy,
     limits: Option<&Limits>,
 ) -> Router {
     let limit = |of: fn(&Limits) -> &Limit| limits.map(of).cloned();

@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use http_kit::openapi::ContractFault;
+use http_kit::openapi::ContractError;
 use http_kit::{
-    Browsers, Document, Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording,
-    documentation, finish, probes,
+    CorsPolicy, Document, Door, DoorConfig, Limit, LimitBy, ProductErrorCodes, ServiceInfo,
+    TrustedProxies, documentation, finish, probes,
 };
 use partner_core::Access;
 use partner_core::ports::{Readiness, Throttle};
@@ -24,7 +24,7 @@ const HELPERS: &str = "gate-test-helpers-v1";
 const EMBED: &str = "gate-embed-v1";
 
 /// In the gate every mistake with a key has a code of its own.
-const WORDING: Wording = Wording {
+const WORDING: ProductErrorCodes = ProductErrorCodes {
     test_key_on_live: "test_key_on_live",
     live_key_on_test: "live_key_on_sandbox",
     wrong_kind: "key_kind_not_allowed",
@@ -66,7 +66,7 @@ pub struct Setup {
     /// Whose `X-Forwarded-For` is believed.
     pub proxies: TrustedProxies,
     /// Request ids and the documentation's address.
-    pub site: Site,
+    pub site: ServiceInfo,
     /// Whether the store is there.
     pub readiness: Arc<dyn Readiness>,
 }
@@ -94,7 +94,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     fn new(tiers: Tiers) -> Self {
-        let per_key = |group, tiers: Vec<Tier>| Limit::new(group, Whose::Credential, tiers);
+        let per_key = |group, tiers: Vec<Tier>| Limit::new(group, LimitBy::Credential, tiers);
         Self {
             create_session: per_key("create_session", tiers.create_session)
                 .or_own(|access| access.gate.create_session_limit.clone()),
@@ -103,9 +103,9 @@ impl Limits {
             list_transactions: per_key("list_transactions", tiers.list_transactions),
             preview: per_key("preview", tiers.preview),
             capabilities: per_key("capabilities", tiers.capabilities),
-            bootstrap: Limit::new("bootstrap", Whose::CredentialFromClient, tiers.bootstrap)
+            bootstrap: Limit::new("bootstrap", LimitBy::CredentialFromClient, tiers.bootstrap)
                 .under_ceiling(tiers.bootstrap_ceiling),
-            global: Limit::new("gate", Whose::Client, tiers.global),
+            global: Limit::new("gate", LimitBy::Client, tiers.global),
         }
     }
 }
@@ -113,9 +113,9 @@ impl Limits {
 /// Builds the router, complete and finished.
 ///
 /// # Errors
-/// [`ContractFault`] where the published contract does not hold together; the tests would have
+/// [`ContractError`] where the published contract does not hold together; the tests would have
 /// found it.
-pub fn service(setup: Setup) -> Result<Router, ContractFault> {
+pub fn service(setup: Setup) -> Result<Router, ContractError> {
     let limits = setup.tiers.map(Limits::new);
     let door = Door::new(DoorConfig {
         mode: setup.parts.mode,
@@ -129,7 +129,7 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
     });
     let home = setup.parts.bootstrapping.widget.clone();
     let directory = Arc::clone(&setup.parts.directory);
-    let browsers = Browsers::new(setup.parts.mode, directory, home);
+    let browsers = CorsPolicy::new(setup.parts.mode, directory, home);
     let app = App::new(setup.parts);
     let routes = routes::router(app, &door, &browsers, limits.as_ref());
     Ok(finish(
@@ -141,12 +141,12 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
 }
 
 /// What documents the service: written once a process, for that takes longer than the rest of a service's making.
-fn pages() -> Result<Router, ContractFault> {
-    static PAGES: LazyLock<Result<Router, ContractFault>> = LazyLock::new(write_pages);
+fn pages() -> Result<Router, ContractError> {
+    static PAGES: LazyLock<Result<Router, ContractError>> = LazyLock::new(write_pages);
     PAGES.clone()
 }
 
-fn write_pages() -> Result<Router, ContractFault> {
+fn write_pages() -> Result<Router, ContractError> {
     let errors: Vec<_> = every_error().collect();
     let document = |name, api| Document { name, api };
     let beside = [document(HELPERS, test_helpers()?), document(EMBED, embed())];

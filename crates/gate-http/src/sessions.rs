@@ -6,9 +6,10 @@ use axum::http::StatusCode;
 use gate_core::draft::Draft;
 use gate_core::ports::SessionFilter;
 use gate_core::session::{Flow, Session, SessionId, SessionStatus};
-use gate_core::usecases::acting::Deed;
+use gate_core::usecases::act_on_session::ActionRequest;
 use http_kit::{
-    ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Pen, Query, RawJson, Sent,
+    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
+    ResponseBuilder,
 };
 use partner_core::Tenant;
 use secrecy::ExposeSecret;
@@ -177,9 +178,9 @@ pub(crate) async fn create_session(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: Pen,
+    pen: ResponseBuilder,
     Body(request): Body<CreateSessionRequest>,
-) -> Result<Sent, ApiError> {
+) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
     let given = app
         .parts()
@@ -194,7 +195,7 @@ pub(crate) async fn create_session(
         })
         .await
         .map_err(errors::create_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 /// Read a session
@@ -270,19 +271,19 @@ pub(crate) async fn cancel_session(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: Pen,
-) -> Result<Sent, ApiError> {
+    pen: ResponseBuilder,
+) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
     let given = app
         .parts()
         .acting
-        .act(who.tenant(), id, key, &Deed::Cancel, &|done| {
+        .act(who.tenant(), id, key, &ActionRequest::Cancel, &|done| {
             pen.json(StatusCode::CREATED, &record(who.tenant(), &done.session))
         })
         .await
         .map_err(errors::act_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 /// A session as everybody but its create reads it.

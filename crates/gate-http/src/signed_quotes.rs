@@ -5,8 +5,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use gate_core::order::OrderDraft;
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
-use gate_core::usecases::locking::LockDraft;
-use http_kit::{ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Pen, Sent};
+use gate_core::usecases::lock_quote::LockDraft;
+use http_kit::{
+    ApiError, Entitled, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+};
 use kernel::{Seen, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -122,9 +124,9 @@ pub(crate) async fn lock_quote(
     who: Entitled,
     State(app): State<App>,
     key: IdempotencyHeader,
-    pen: Pen,
+    pen: ResponseBuilder,
     Body(request): Body<LockQuoteRequest>,
-) -> Result<Sent, ApiError> {
+) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
     let locking = &app.parts().locking;
     let given = locking
@@ -133,7 +135,7 @@ pub(crate) async fn lock_quote(
         })
         .await
         .map_err(errors::lock_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 /// Read a signed quote

@@ -3,8 +3,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use gate_core::session::SessionId;
-use gate_core::usecases::acting::{Deed, Intent};
-use http_kit::{ApiError, IdempotencyHeader, OptionalJson, PathId, Pen, Sandbox, Sent};
+use gate_core::usecases::act_on_session::{ActionRequest, Intent};
+use http_kit::{
+    ApiError, IdempotencyHeader, IdempotentReply, OptionalJson, PathId, ResponseBuilder, Sandbox,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -75,19 +77,19 @@ pub(crate) async fn complete_session(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: Pen,
-) -> Result<Sent, ApiError> {
+    pen: ResponseBuilder,
+) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
     let acting = &app.parts().acting;
     let given = acting
-        .act(who.tenant(), id, key, &Deed::Complete, &|done| {
+        .act(who.tenant(), id, key, &ActionRequest::Complete, &|done| {
             let session = sessions::record(who.tenant(), &done.session);
             pen.json(StatusCode::OK, &CompletedSession { session })
         })
         .await
         .map_err(errors::act_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 /// Fail a payment
@@ -106,9 +108,9 @@ pub(crate) async fn fail_session(
     State(app): State<App>,
     id: PathId,
     key: IdempotencyHeader,
-    pen: Pen,
+    pen: ResponseBuilder,
     OptionalJson(request): OptionalJson<FailSessionRequest>,
-) -> Result<Sent, ApiError> {
+) -> Result<IdempotentReply, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let key = key.optional()?;
     let FailSessionRequest { code, message } = request.unwrap_or_default();
@@ -118,7 +120,7 @@ pub(crate) async fn fail_session(
             who.tenant(),
             id,
             key,
-            &Deed::Fail { code, message },
+            &ActionRequest::Fail { code, message },
             &|done| {
                 let session = sessions::record(who.tenant(), &done.session);
                 let intent = done.intent.as_ref().map(record);
@@ -127,7 +129,7 @@ pub(crate) async fn fail_session(
         )
         .await
         .map_err(errors::act_error)?;
-    Ok(Sent(given))
+    Ok(IdempotentReply(given))
 }
 
 fn record(intent: &Intent) -> IntentRecord {

@@ -5,27 +5,27 @@
 
 use std::sync::Arc;
 
-use gate_core::usecases::acting::Acting;
-use gate_core::usecases::bootstrap::Bootstrapping;
-use gate_core::usecases::branding::Rebranding;
-use gate_core::usecases::create::Creating;
+use gate_core::usecases::act_on_session::ActOnSession;
+use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
+use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
-use gate_core::usecases::locking::Locking;
-use gate_core::usecases::previewing::Previewing;
-use gate_core::usecases::reading::Reading;
-use gate_core::usecases::redeeming::Redeeming;
-use gate_core::usecases::webhook_test::TestSending;
+use gate_core::usecases::lock_quote::LockQuote;
+use gate_core::usecases::preview_quotes::PreviewQuotes;
+use gate_core::usecases::queries::GateQueries;
+use gate_core::usecases::redeem_quote::RedeemQuote;
+use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::update_branding::UpdateBranding;
 use gate_http::{EdgeHeader, Parts, Setup, Tiers};
 use http_kit::TrustedProxies;
-use partner_core::answers::Answers;
 use partner_core::events::Service;
 use partner_core::origin::Origin;
+use partner_core::stored_response::ResponseStore;
 use partner_core::usecases::deliveries::Delivered;
 use runtime::Runtime;
 use runtime::config::GateThrottle;
 use runtime::service::Bound;
 
-pub use runtime::service::{Listening, StartFault};
+pub use runtime::service::{BoundService, StartError};
 
 const LISTEN: &str = "PENSTOCK_GATE_LISTEN";
 
@@ -33,8 +33,8 @@ const LISTEN: &str = "PENSTOCK_GATE_LISTEN";
 /// its sessions and settling its rails.
 ///
 /// # Errors
-/// [`StartFault`]; nothing listens then.
-pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
+/// [`StartError`]; nothing listens then.
+pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
     serving(runtime, Bound::bind(runtime, LISTEN, wanted).await?)
 }
@@ -43,12 +43,12 @@ pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
 ///
 /// # Errors
 /// As [`start`].
-pub async fn start_beside(runtime: &Runtime) -> Result<Listening, StartFault> {
+pub async fn start_beside(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
     serving(runtime, Bound::bind_beside(runtime, LISTEN, wanted).await?)
 }
 
-fn serving(runtime: &Runtime, bound: Bound) -> Result<Listening, StartFault> {
+fn serving(runtime: &Runtime, bound: Bound) -> Result<BoundService, StartError> {
     let router = gate_http::service(setup(runtime, &bound))?;
     runtime.deliver(Service::Gate);
     runtime.sweep_keys(Service::Gate);
@@ -60,24 +60,24 @@ fn serving(runtime: &Runtime, bound: Bound) -> Result<Listening, StartFault> {
 /// The published contract.
 ///
 /// # Errors
-/// [`StartFault::Contract`].
-pub fn openapi_yaml() -> Result<String, StartFault> {
+/// [`StartError::Contract`].
+pub fn openapi_yaml() -> Result<String, StartError> {
     Ok(gate_http::openapi_yaml()?)
 }
 
 /// What only the sandbox has, published beside it.
 ///
 /// # Errors
-/// [`StartFault::Contract`].
-pub fn test_helpers_yaml() -> Result<String, StartFault> {
+/// [`StartError::Contract`].
+pub fn test_helpers_yaml() -> Result<String, StartError> {
     Ok(gate_http::test_helpers_yaml()?)
 }
 
 /// What the widget calls itself, published beside it.
 ///
 /// # Errors
-/// [`StartFault::Contract`].
-pub fn embed_yaml() -> Result<String, StartFault> {
+/// [`StartError::Contract`].
+pub fn embed_yaml() -> Result<String, StartError> {
     Ok(gate_http::embed_yaml()?)
 }
 
@@ -113,7 +113,7 @@ fn tiers(throttle: GateThrottle) -> Tiers {
 fn parts(runtime: &Runtime, widget: Origin) -> Parts {
     let base = &runtime.base;
     let sessions = runtime.sessions();
-    let answers = Answers {
+    let answers = ResponseStore {
         in_flight: Arc::clone(&runtime.in_flight),
         reads: base.store.clone(),
         sealer: Arc::clone(&base.sealer),
@@ -125,23 +125,23 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
         directory: Arc::clone(&runtime.directory),
         catalogue: Arc::clone(&runtime.catalogue),
         edge: EdgeHeader::new(base.config.edge_country_header.as_deref()),
-        previewing: Previewing {
+        previewing: PreviewQuotes {
             store: base.store.clone(),
             entropy: Arc::clone(&base.entropy),
             catalogue: Arc::clone(&runtime.catalogue),
             rates: Arc::clone(&runtime.rates),
             ttl: base.config.preview_ttl,
         },
-        creating: Creating {
+        creating: CreateSession {
             sessions: sessions.clone(),
             answers: answers.clone(),
             ttl: base.config.session_ttl,
         },
-        acting: Acting {
+        acting: ActOnSession {
             sessions: sessions.clone(),
             answers: answers.clone(),
         },
-        rebranding: Rebranding {
+        rebranding: UpdateBranding {
             store: base.store.clone(),
             answers: answers.clone(),
         },
@@ -151,22 +151,22 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
             entropy: Arc::clone(&base.entropy),
             answers: answers.clone(),
         },
-        locking: Locking {
+        locking: LockQuote {
             sessions: sessions.clone(),
             answers: answers.clone(),
             catalogue: Arc::clone(&runtime.catalogue),
             rates: Arc::clone(&runtime.rates),
             ttl: base.config.signed_quote_ttl,
         },
-        redeeming: Redeeming {
+        redeeming: RedeemQuote {
             sessions: sessions.clone(),
             answers,
             rail: runtime.rail.clone(),
         },
-        reading: Reading {
+        reading: GateQueries {
             sessions: sessions.clone(),
         },
-        bootstrapping: Bootstrapping {
+        bootstrapping: BootstrapEmbed {
             sessions: sessions.clone(),
             tokens: base.embed_tokens.clone(),
             ttl: base.config.embed_token_ttl,
@@ -177,7 +177,7 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
             desk: base.store.clone(),
             service: Service::Gate,
         },
-        test_sending: TestSending {
+        test_sending: SendTestEvent {
             sessions,
             desk: base.store.clone(),
         },

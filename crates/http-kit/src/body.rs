@@ -14,8 +14,8 @@ use http_body_util::BodyExt;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::deadlines::Progress;
 use crate::error::ApiError;
-use crate::phase::Progress;
 
 /// The largest body that is read.
 pub const BODY_LIMIT: usize = 64 * 1024;

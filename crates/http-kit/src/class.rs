@@ -25,15 +25,15 @@ use partner_core::{Access, Denial, Tenant};
 use tower::{Layer, Service};
 
 use crate::client_ip::TrustedProxies;
-use crate::credential::Places;
+use crate::credential::KeyLocations;
 use crate::error::ApiError;
-use crate::outer::{Panicked, caught};
+use crate::request_layer::{Panicked, caught};
 use crate::throttle::Limit;
 use guard::{Arriving, Guard};
 
 /// The codes in which products differ.
 #[derive(Debug, Clone, Copy)]
-pub struct Wording {
+pub struct ProductErrorCodes {
     /// 403: a well-formed test key, known or not, on a live process.
     pub test_key_on_live: &'static str,
     /// 403: a well-formed live key, known or not, on a test process.
@@ -56,7 +56,7 @@ pub struct DoorConfig {
     /// Whose `X-Forwarded-For` is believed.
     pub proxies: TrustedProxies,
     /// The product's codes.
-    pub wording: Wording,
+    pub wording: ProductErrorCodes,
     /// What answers of 401 count against, by client address, so that guessing keys is limited
     /// too. `None` where throttles are off.
     pub guesses: Option<Limit>,
@@ -165,10 +165,10 @@ impl Class {
     }
 
     /// Whether the key may stand in the query.
-    const fn key_places(self) -> Places {
+    const fn key_places(self) -> KeyLocations {
         match self {
-            Self::AnyKey | Self::Secret | Self::Entitled | Self::Sandbox => Places::Headers,
-            Self::Publishable => Places::HeadersAndQuery,
+            Self::AnyKey | Self::Secret | Self::Entitled | Self::Sandbox => KeyLocations::Headers,
+            Self::Publishable => KeyLocations::HeadersAndQuery,
         }
     }
 
@@ -250,10 +250,10 @@ proofs! {
 pub struct ClassLayer(Guard);
 
 impl<S> Layer<S> for ClassLayer {
-    type Service = Guarded<S>;
+    type Service = ClassService<S>;
 
-    fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded {
+    fn layer(&self, inner: S) -> ClassService<S> {
+        ClassService {
             inner,
             guard: self.0.clone(),
         }
@@ -262,12 +262,12 @@ impl<S> Layer<S> for ClassLayer {
 
 /// A route behind its class.
 #[derive(Debug, Clone)]
-pub struct Guarded<S> {
+pub struct ClassService<S> {
     inner: S,
     guard: Guard,
 }
 
-impl<S> Service<Request> for Guarded<S>
+impl<S> Service<Request> for ClassService<S>
 where
     S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,

@@ -9,7 +9,7 @@ use crate::query::{Query, hex};
 
 /// Where a route lets its key stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Places {
+pub(crate) enum KeyLocations {
     /// In a header.
     Headers,
     /// In a header, or as the query's `publishable_key`.
@@ -26,7 +26,7 @@ pub(crate) enum Places {
 pub(crate) fn read(
     query: Option<&str>,
     headers: &HeaderMap,
-    places: Places,
+    places: KeyLocations,
 ) -> Result<PresentedKey, ApiError> {
     if query.is_some_and(exposes_secret_key) {
         return Err(ApiError::new(
@@ -54,8 +54,8 @@ pub(crate) fn read(
         }
     }
     let in_query = match places {
-        Places::Headers => None,
-        Places::HeadersAndQuery => of_query(query.unwrap_or_default()),
+        KeyLocations::Headers => None,
+        KeyLocations::HeadersAndQuery => of_query(query.unwrap_or_default()),
     };
     in_query.unwrap_or_else(|| {
         Err(ApiError::unauthorized(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn read_from(pairs: &[(&str, &str)]) -> Result<PresentedKey, ApiError> {
-        read(None, &headers(pairs), Places::Headers)
+        read(None, &headers(pairs), KeyLocations::Headers)
     }
 
     #[test]
@@ -211,12 +211,12 @@ mod tests {
         let nothing = HeaderMap::new();
         for query in [PUBLIC, &escaped] {
             let query = format!("a=b&publishable_key={query}");
-            let key = read(Some(&query), &nothing, Places::HeadersAndQuery).unwrap();
+            let key = read(Some(&query), &nothing, KeyLocations::HeadersAndQuery).unwrap();
             assert_eq!(key.hash, PresentedKey::parse(PUBLIC).unwrap().hash);
-            let error = read(Some(&query), &nothing, Places::Headers).unwrap_err();
+            let error = read(Some(&query), &nothing, KeyLocations::Headers).unwrap_err();
             assert_eq!(error.code(), "unauthorized");
             let bearer = headers(&[("authorization", &format!("Bearer {SECRET}"))]);
-            let key = read(Some(&query), &bearer, Places::HeadersAndQuery).unwrap();
+            let key = read(Some(&query), &bearer, KeyLocations::HeadersAndQuery).unwrap();
             assert_eq!(key.kind, KeyKind::Secret, "headers come first");
         }
         for query in [
@@ -226,7 +226,7 @@ mod tests {
             format!("publishable_key={PUBLIC}%"),
             format!("Publishable_Key={PUBLIC}"),
         ] {
-            let error = read(Some(&query), &nothing, Places::HeadersAndQuery).unwrap_err();
+            let error = read(Some(&query), &nothing, KeyLocations::HeadersAndQuery).unwrap_err();
             assert_eq!(
                 (error.status().as_u16(), error.code()),
                 (401, "unauthorized")
@@ -247,7 +247,7 @@ mod tests {
             "x=sk%5Flive%5F".to_owned(),
             format!("x={}", "%25".repeat(9000) + "73k_test_"),
         ] {
-            let error = read(Some(&query), &good, Places::HeadersAndQuery).unwrap_err();
+            let error = read(Some(&query), &good, KeyLocations::HeadersAndQuery).unwrap_err();
             assert_eq!(error.status(), 401);
             assert_eq!(error.code(), "secret_key_in_query", "{query}");
         }
@@ -259,7 +259,10 @@ mod tests {
             "x=%7",
             "x=%%%zz",
         ] {
-            assert!(read(Some(query), &good, Places::Headers).is_ok(), "{query}");
+            assert!(
+                read(Some(query), &good, KeyLocations::Headers).is_ok(),
+                "{query}"
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use kernel::{StoreError, causes};
 use serde::Serialize;
 
-use crate::site::Site;
+use crate::service_info::ServiceInfo;
 
 /// The `type` of the envelope: what a client branches on first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -270,7 +270,7 @@ impl ApiError {
 
     /// The six documented fields as bytes.
     #[must_use]
-    pub fn envelope(&self, request_id: &str, site: &Site) -> Bytes {
+    pub fn envelope(&self, request_id: &str, site: &ServiceInfo) -> Bytes {
         let fields = Envelope {
             kind: self.0.kind,
             code: self.0.code,
@@ -349,7 +349,7 @@ impl From<StoreError> for ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::site::testing::site;
+    use crate::service_info::testing::site;
 
     #[test]
     fn writes_the_six_fields_in_order() {

@@ -263,7 +263,7 @@ mod tests {
         let sources = [
             include_str!("body.rs"),
             include_str!("class.rs"),
-            include_str!("conn.rs"),
+            include_str!("connection.rs"),
             include_str!("credential.rs"),
             include_str!("error.rs"),
             include_str!("fallback.rs"),

@@ -11,7 +11,7 @@ use bytes::BytesMut;
 
 /// Why a request is refused although its head was parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unclear {
+pub(crate) enum AmbiguousLength {
     /// Its length is stated twice, or cannot be told any more.
     Length,
     /// Its body is coded otherwise than in chunks.
@@ -20,7 +20,7 @@ pub(crate) enum Unclear {
 
 /// What the parser has found in a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stated {
+pub(crate) enum DeclaredLength {
     /// Neither of the two headers.
     Nothing,
     /// A `Content-Length`.
@@ -51,19 +51,19 @@ impl Framing {
     }
 
     /// A head has been parsed from these bytes.
-    pub(crate) fn parsed(&mut self, stated: Stated) -> Result<(), Unclear> {
+    pub(crate) fn parsed(&mut self, stated: DeclaredLength) -> Result<(), AmbiguousLength> {
         // The parser ends a connection on chunks it cannot read; it has not, so we two disagree.
         if self.body != Body::Over || self.head.line != Line::Ended {
-            return Err(Unclear::Length);
+            return Err(AmbiguousLength::Length);
         }
         let lengths = std::mem::take(&mut self.head).lengths;
         let due = match stated {
-            Stated::Nothing | Stated::Coded => 0,
-            Stated::Length(length) => {
+            DeclaredLength::Nothing | DeclaredLength::Coded => 0,
+            DeclaredLength::Length(length) => {
                 self.body = Body::Sized(length);
                 1
             }
-            Stated::Chunked => {
+            DeclaredLength::Chunked => {
                 self.body = Body::Chunked(Chunks::Size(None));
                 0
             }
@@ -71,10 +71,12 @@ impl Framing {
         let unread = std::mem::take(&mut self.unread);
         self.received(&unread);
         match stated {
-            Stated::Coded => Err(Unclear::Coding),
-            Stated::Nothing => Ok(()),
-            Stated::Length(_) | Stated::Chunked if lengths != due => Err(Unclear::Length),
-            Stated::Length(_) | Stated::Chunked => Ok(()),
+            DeclaredLength::Coded => Err(AmbiguousLength::Coding),
+            DeclaredLength::Nothing => Ok(()),
+            DeclaredLength::Length(_) | DeclaredLength::Chunked if lengths != due => {
+                Err(AmbiguousLength::Length)
+            }
+            DeclaredLength::Length(_) | DeclaredLength::Chunked => Ok(()),
         }
     }
 }
@@ -260,21 +262,21 @@ mod tests {
           0A;name=value;flag\r\n0123\r\n\r\n89\r\n1 ; quoted=\"a;b\"\r\nx\r\n00\r\nTrailer: one\r\nContent-Length: 9\r\n\r\n";
 
     /// What is stated, and the bytes of head and body.
-    type Case = (Stated, &'static [u8]);
+    type Case = (DeclaredLength, &'static [u8]);
     const SOUND: [Case; 3] = [
-        (Stated::Nothing, PLAIN),
-        (Stated::Length(4), SIZED),
-        (Stated::Chunked, CHUNKED),
+        (DeclaredLength::Nothing, PLAIN),
+        (DeclaredLength::Length(4), SIZED),
+        (DeclaredLength::Chunked, CHUNKED),
     ];
 
-    fn unclear(stated: Stated, head: &[u8]) -> Option<Unclear> {
+    fn unclear(stated: DeclaredLength, head: &[u8]) -> Option<AmbiguousLength> {
         let mut framing = Framing::default();
         framing.received(head);
         framing.parsed(stated).err()
     }
 
     /// Feeds requests in pieces; a head counts as parsed as soon as it and all before it are in.
-    fn follow(requests: &[Case], size: usize) -> Result<(), Unclear> {
+    fn follow(requests: &[Case], size: usize) -> Result<(), AmbiguousLength> {
         let bytes: Vec<u8> = requests
             .iter()
             .flat_map(|(_, bytes)| bytes.to_vec())
@@ -315,10 +317,13 @@ mod tests {
             b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\ncontent-lengTH: 3\r\n\r\n";
         const TWICE: &[u8] = b"POST / HTTP/1.1\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n";
         for before in SOUND {
-            for after in [(Stated::Chunked, BOTH), (Stated::Length(0), TWICE)] {
+            for after in [
+                (DeclaredLength::Chunked, BOTH),
+                (DeclaredLength::Length(0), TWICE),
+            ] {
                 for size in 1..200 {
                     let found = follow(&[before, after], size);
-                    assert_eq!(found, Err(Unclear::Length), "{size} {before:?}");
+                    assert_eq!(found, Err(AmbiguousLength::Length), "{size} {before:?}");
                 }
             }
         }
@@ -327,7 +332,10 @@ mod tests {
     #[test]
     fn refuses_other_codings() {
         let head = b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
-        assert_eq!(unclear(Stated::Coded, head), Some(Unclear::Coding));
+        assert_eq!(
+            unclear(DeclaredLength::Coded, head),
+            Some(AmbiguousLength::Coding)
+        );
     }
 
     #[test]
@@ -341,7 +349,11 @@ mod tests {
             "Content-Lengt",
         ] {
             let head = format!("POST / HTTP/1.1\r\n{line}\r\nContent-Length: 0\r\n\r\n");
-            assert_eq!(unclear(Stated::Length(0), head.as_bytes()), None, "{line}");
+            assert_eq!(
+                unclear(DeclaredLength::Length(0), head.as_bytes()),
+                None,
+                "{line}"
+            );
         }
     }
 
@@ -373,11 +385,16 @@ mod tests {
         ] {
             let mut framing = Framing::default();
             framing.received(HEAD);
-            assert_eq!(framing.parsed(Stated::Chunked), Ok(()));
+            assert_eq!(framing.parsed(DeclaredLength::Chunked), Ok(()));
             framing.received(body);
             framing.received(PLAIN);
-            let found = framing.parsed(Stated::Nothing);
-            assert_eq!(found, Err(Unclear::Length), "{}", body.escape_ascii());
+            let found = framing.parsed(DeclaredLength::Nothing);
+            assert_eq!(
+                found,
+                Err(AmbiguousLength::Length),
+                "{}",
+                body.escape_ascii()
+            );
         }
     }
 }

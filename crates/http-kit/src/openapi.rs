@@ -55,7 +55,7 @@ pub struct WebhookDoc {
 /// Why a contract could not be put together: a fault of the program, found by its tests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the published contract is inconsistent: {}", .0.join("; "))]
-pub struct ContractFault(Vec<String>);
+pub struct ContractError(Vec<String>);
 
 /// A document being completed. Consumed by [`Contract::finish`].
 pub struct Contract {
@@ -248,9 +248,9 @@ impl Contract {
     /// The finished document.
     ///
     /// # Errors
-    /// [`ContractFault`] naming everything that was mentioned and does not exist, and every
+    /// [`ContractError`] naming everything that was mentioned and does not exist, and every
     /// operation whose errors or whose group nobody has documented.
-    pub fn finish(mut self) -> Result<OpenApi, ContractFault> {
+    pub fn finish(mut self) -> Result<OpenApi, ContractError> {
         let groups: BTreeSet<String> = self.api.tags.iter().flatten().map(name_of).collect();
         for operation in operations(&mut self.api.paths) {
             requests::sharpen(operation);
@@ -269,7 +269,7 @@ impl Contract {
         if self.faults.is_empty() {
             Ok(self.api)
         } else {
-            Err(ContractFault(self.faults))
+            Err(ContractError(self.faults))
         }
     }
 
@@ -282,10 +282,10 @@ impl Contract {
 ///
 /// # Errors
 /// Only if the document holds something YAML cannot express.
-pub fn to_yaml(api: &OpenApi) -> Result<String, ContractFault> {
+pub fn to_yaml(api: &OpenApi) -> Result<String, ContractError> {
     let yaml = api
         .to_yaml()
-        .map_err(|fault| ContractFault(vec![fault.to_string()]))?;
+        .map_err(|fault| ContractError(vec![fault.to_string()]))?;
     Ok(yaml.lines().map(with_quotes).collect())
 }
 
@@ -293,9 +293,9 @@ pub fn to_yaml(api: &OpenApi) -> Result<String, ContractFault> {
 ///
 /// # Errors
 /// Only if the document holds something JSON cannot express.
-pub fn to_json(api: &OpenApi) -> Result<String, ContractFault> {
+pub fn to_json(api: &OpenApi) -> Result<String, ContractError> {
     let json = api.to_pretty_json();
-    json.map_err(|fault| ContractFault(vec![fault.to_string()]))
+    json.map_err(|fault| ContractError(vec![fault.to_string()]))
 }
 
 /// A line with its date or hexadecimal text in quotes. Our YAML is of version 1.2, where both are
@@ -325,8 +325,8 @@ fn is_date(value: &str) -> bool {
 ///
 /// # Errors
 /// Only if the document holds something JSON cannot express.
-pub fn to_value(api: &OpenApi) -> Result<serde_json::Value, ContractFault> {
-    serde_json::to_value(api).map_err(|fault| ContractFault(vec![fault.to_string()]))
+pub fn to_value(api: &OpenApi) -> Result<serde_json::Value, ContractError> {
+    serde_json::to_value(api).map_err(|fault| ContractError(vec![fault.to_string()]))
 }
 
 /// A request as it was sent, and its answer.

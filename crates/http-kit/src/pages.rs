@@ -10,14 +10,14 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get};
 use bytes::Bytes;
 use partner_core::ports::{Readiness, Throttle};
-use partner_core::throttle::Counting;
+use partner_core::throttle::CountScope;
 use serde::Serialize;
 use utoipa::openapi::OpenApi;
 
 use crate::docs_page::{Linked, render_docs};
 use crate::error::ApiError;
 use crate::error_docs::ErrorDoc;
-use crate::openapi::{ContractFault, to_json, to_value, to_yaml};
+use crate::openapi::{ContractError, to_json, to_value, to_yaml};
 
 /// The page's own rule: no script can run in it, nothing is fetched but the icon, nobody frames it.
 const PAGE_POLICY: &str = "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -49,12 +49,12 @@ impl Document {
 /// leads to; every document as YAML and as JSON; and an icon. The page links every document.
 ///
 /// # Errors
-/// [`ContractFault`] if a document holds what YAML or JSON cannot express.
+/// [`ContractError`] if a document holds what YAML or JSON cannot express.
 pub fn documentation<S: Clone + Send + Sync + 'static>(
     contract: &Document,
     beside: &[Document],
     errors: &[ErrorDoc],
-) -> Result<Router<S>, ContractFault> {
+) -> Result<Router<S>, ContractError> {
     let mut router = Router::new();
     let mut linked = Vec::new();
     for document in std::iter::once(contract).chain(beside) {
@@ -190,11 +190,11 @@ pub fn probes(readiness: Arc<dyn Readiness>, throttle: Arc<dyn Throttle>) -> Rou
 }
 
 /// Said only of what is to be shared: a service that shares nothing has nothing to miss.
-fn limits(counting: Counting) -> Option<Check> {
+fn limits(counting: CountScope) -> Option<Check> {
     let word = match counting {
-        Counting::Alone => return None,
-        Counting::Shared => "shared",
-        Counting::Apart => "apart",
+        CountScope::Alone => return None,
+        CountScope::Shared => "shared",
+        CountScope::Apart => "apart",
     };
     Some(Check::detail("limits", word))
 }
@@ -246,8 +246,8 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::outer::finish;
-    use crate::site::testing::site;
+    use crate::request_layer::finish;
+    use crate::service_info::testing::site;
 
     async fn fetch(app: Router, path: &str) -> (Response<()>, String) {
         let request = Request::builder().uri(path).body(Body::empty()).unwrap();

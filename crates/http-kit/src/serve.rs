@@ -19,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admission::{Admission, Bounds, Place, Share};
-use crate::conn::{Shared, drive, turn_away};
-use crate::phase::Deadlines;
-use crate::site::Site;
+use crate::connection::{Shared, drive, turn_away};
+use crate::deadlines::Deadlines;
+use crate::service_info::ServiceInfo;
 
 /// How a listener serves.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct Options {
     /// Tells the listener from others of the process in metrics.
     pub name: &'static str,
     /// The service behind the answers.
-    pub site: Site,
+    pub site: ServiceInfo,
     /// How long each step of a connection may take.
     pub deadlines: Deadlines,
     /// How many connections are served at once.
@@ -39,7 +39,7 @@ pub struct Options {
 impl Options {
     /// A public listener with the documented deadlines and bounds.
     #[must_use]
-    pub fn new(site: Site) -> Self {
+    pub fn new(site: ServiceInfo) -> Self {
         Self {
             name: "public",
             site,

@@ -6,13 +6,13 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use instruments::http;
 use partner_core::Access;
-use partner_core::throttle::{Tier, Verdict};
+use partner_core::throttle::{ThrottleDecision, Tier};
 
 use crate::error::ApiError;
 
 /// Whose requests a limit counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum LimitBy {
     /// Those of one API key; judged after the key.
     Credential,
     /// Those of one client network: an IPv4 address or an IPv6 /64; judged before anything else.
@@ -21,7 +21,7 @@ pub enum Whose {
     CredentialFromClient,
 }
 
-impl Whose {
+impl LimitBy {
     /// The word of metrics.
     const fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ pub struct Limit {
 #[derive(Debug)]
 struct Fields {
     group: &'static str,
-    whose: Whose,
+    whose: LimitBy,
     tiers: Box<[Tier]>,
     ceiling: Box<[Tier]>,
     headers: Box<[TierHeaders]>,
@@ -63,7 +63,7 @@ struct TierHeaders {
 impl Limit {
     /// `group` names the bucket: routes with the same group share one.
     #[must_use]
-    pub fn new(group: &'static str, whose: Whose, tiers: impl Into<Box<[Tier]>>) -> Self {
+    pub fn new(group: &'static str, whose: LimitBy, tiers: impl Into<Box<[Tier]>>) -> Self {
         let tiers = tiers.into();
         http::limited(group, whose.as_str(), tiers.iter().map(|tier| tier.name));
         Self::of_tiers(group, whose, tiers, Box::default())
@@ -75,7 +75,7 @@ impl Limit {
     pub fn under_ceiling(&self, ceiling: impl Into<Box<[Tier]>>) -> Self {
         let ceiling = ceiling.into();
         let names = ceiling.iter().map(|tier| tier.name);
-        http::limited(self.group(), Whose::Credential.as_str(), names);
+        http::limited(self.group(), LimitBy::Credential.as_str(), names);
         Self::of_tiers(
             self.group(),
             self.whose(),
@@ -86,7 +86,7 @@ impl Limit {
 
     fn of_tiers(
         group: &'static str,
-        whose: Whose,
+        whose: LimitBy,
         tiers: Box<[Tier]>,
         ceiling: Box<[Tier]>,
     ) -> Self {
@@ -131,7 +131,7 @@ impl Limit {
     /// The same limit counted for somebody else, as the guessing of keys is counted against
     /// the client's address under the numbers of the routes.
     #[must_use]
-    pub fn counting(&self, whose: Whose) -> Self {
+    pub fn counting(&self, whose: LimitBy) -> Self {
         Self::new(self.fields.group, whose, self.fields.tiers.clone())
     }
 
@@ -143,7 +143,7 @@ impl Limit {
 
     /// Whose requests it counts.
     #[must_use]
-    pub fn whose(&self) -> Whose {
+    pub fn whose(&self) -> LimitBy {
         self.fields.whose
     }
 
@@ -160,9 +160,9 @@ impl Limit {
     }
 
     /// What counts a tier: the limit's own bucket or the ceiling's.
-    fn whose_tier(&self, tier: &str) -> Whose {
+    fn whose_tier(&self, tier: &str) -> LimitBy {
         if self.fields.ceiling.iter().any(|known| known.name == tier) {
-            Whose::Credential
+            LimitBy::Credential
         } else {
             self.fields.whose
         }
@@ -170,7 +170,7 @@ impl Limit {
 
     /// Says in the headers where the caller stands in each tier; on a refusal also when to
     /// come back.
-    pub(crate) fn write(&self, verdict: &Verdict, headers: &mut HeaderMap) {
+    pub(crate) fn write(&self, verdict: &ThrottleDecision, headers: &mut HeaderMap) {
         // And room for what the outermost layer adds.
         headers.reserve(3 * verdict.standings.len() + 4);
         let mut wait = 0;
@@ -206,7 +206,7 @@ impl TierHeaders {
 }
 
 /// 429 `rate_limited`. The headers are written by the layer that asked the throttle.
-pub(crate) fn rate_limited(limit: &Limit, verdict: &Verdict) -> ApiError {
+pub(crate) fn rate_limited(limit: &Limit, verdict: &ThrottleDecision) -> ApiError {
     let full = verdict
         .standings
         .iter()
@@ -239,7 +239,7 @@ fn whole_seconds(span: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use partner_core::throttle::Standing;
+    use partner_core::throttle::TierStatus;
 
     use super::*;
 
@@ -251,8 +251,8 @@ mod tests {
         }
     }
 
-    fn standing(tier: &'static str, remaining: u32, millis: u64, exhausted: bool) -> Standing {
-        Standing {
+    fn standing(tier: &'static str, remaining: u32, millis: u64, exhausted: bool) -> TierStatus {
+        TierStatus {
             tier,
             limit: 10,
             remaining,
@@ -268,9 +268,9 @@ mod tests {
             tier("medium", 10, 60),
             tier("long", 10, 3600),
         ];
-        let limit = Limit::new("pools", Whose::Credential, tiers);
+        let limit = Limit::new("pools", LimitBy::Credential, tiers);
         let mut headers = HeaderMap::new();
-        let verdict = Verdict {
+        let verdict = ThrottleDecision {
             standings: vec![
                 standing("short", 0, 1, true),
                 standing("medium", 0, 59_001, true),
@@ -304,9 +304,9 @@ mod tests {
 
     #[test]
     fn an_admitted_request_is_not_told_to_wait() {
-        let limit = Limit::new("pools", Whose::Credential, [tier("short", 10, 1)]);
+        let limit = Limit::new("pools", LimitBy::Credential, [tier("short", 10, 1)]);
         let mut headers = HeaderMap::new();
-        let verdict = Verdict {
+        let verdict = ThrottleDecision {
             standings: vec![standing("short", 9, 1000, false)],
         };
         limit.write(&verdict, &mut headers);

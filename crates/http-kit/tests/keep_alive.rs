@@ -14,7 +14,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use http_kit::{ApiError, Options, Site, finish, read_body, serve};
+use http_kit::{ApiError, Options, ServiceInfo, finish, read_body, serve};
 use kernel::{Clock, Entropy, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ impl Entropy for Fixed {
 async fn start() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap();
-    let site = Site::new("/docs", Arc::new(Fixed), Arc::new(Fixed));
+    let site = ServiceInfo::new("/docs", Arc::new(Fixed), Arc::new(Fixed));
     let echo = async |body: axum::body::Body| -> Result<Bytes, ApiError> { read_body(body).await };
     let routes = Router::new()
         .route("/echo", post(echo))

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use axum::routing::get;
-use http_kit::{Site, finish};
+use http_kit::{ServiceInfo, finish};
 use kernel::{Clock, Entropy, Timestamp};
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -80,7 +80,10 @@ async fn one_line_a_request_and_nothing_a_client_could_hide_in_it() {
             "/v1/panic",
             get(async || -> &'static str { panic!("deliberate") }),
         );
-    let app = finish(routes, Site::new("/docs", Arc::new(Fixed), Arc::new(Fixed)));
+    let app = finish(
+        routes,
+        ServiceInfo::new("/docs", Arc::new(Fixed), Arc::new(Fixed)),
+    );
 
     let id = call(&app, "/v1/things/canary-id?k=canary-query").await;
     call(&app, "/v1/panic").await;

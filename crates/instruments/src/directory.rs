@@ -3,8 +3,8 @@
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::book::{Book, Counters, saturated};
 use crate::metrics;
+use crate::registry::{Counters, MetricRegistry, saturated};
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -14,7 +14,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(book: &mut Book) -> Self {
+    pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         let lookups = book.counters(
             "penstock_directory_lookups_total",
             "Look-ups of keys, pools and allowed origins; a `hit` asked no database",

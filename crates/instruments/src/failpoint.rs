@@ -12,14 +12,14 @@ compile_error!(
 
 #[cfg(feature = "failpoints")]
 mod armed;
-mod broken;
+mod fault;
 #[cfg(not(feature = "failpoints"))]
 mod idle;
 mod step;
 
 #[cfg(feature = "failpoints")]
 pub use armed::{Handler, around, by_own_clock, torn};
-pub use broken::{Broken, Fault, Torn};
+pub use fault::{Fault, FromInjectedFault, TruncatedResponse};
 #[cfg(not(feature = "failpoints"))]
 pub use idle::{Handler, around, by_own_clock, torn};
 pub use step::{Side, Step};

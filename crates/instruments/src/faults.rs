@@ -2,8 +2,8 @@
 
 use kernel::StoreError;
 
-use crate::book::{Book, Counters};
 use crate::metrics;
+use crate::registry::{Counters, MetricRegistry};
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -13,7 +13,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(book: &mut Book) -> Self {
+    pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         let faults = book.counters(
             "penstock_store_faults_total",
             "Faults of the store, counted where they are handled",

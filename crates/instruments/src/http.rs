@@ -8,8 +8,8 @@ use parking_lot::RwLock;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::book::{Book, Counters, Gauges, Histograms, SPANS};
 use crate::metrics;
+use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
 
 /// A path that no route serves. Paths are a client's own words and never become labels.
 const UNMATCHED: &str = "unmatched";
@@ -30,7 +30,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(book: &mut Book) -> Self {
+    pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         Self {
             requests: book.counters(
                 "penstock_http_requests_total",

@@ -9,36 +9,36 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-mod book;
+pub mod batch_queues;
 pub mod directory;
 pub mod failpoint;
-pub mod far_end;
 pub mod faults;
 pub mod http;
-pub mod lanes;
 mod process;
+mod registry;
 pub mod shared;
 pub mod store;
 pub mod trace;
 pub mod trading;
+pub mod upstream;
 pub mod webhooks;
 
-pub use book::{Entry, Kind};
+pub use registry::{Kind, MetricDoc};
 
-use book::Book;
+use registry::MetricRegistry;
 
 static METRICS: OnceLock<Metrics> = OnceLock::new();
 
 /// Everything that is recorded.
 #[derive(Debug)]
 struct Metrics {
-    book: Book,
+    book: MetricRegistry,
     http: http::Metrics,
-    lanes: lanes::Metrics,
+    lanes: batch_queues::Metrics,
     store: store::Metrics,
     faults: faults::Metrics,
     trading: trading::Metrics,
-    far_end: far_end::Metrics,
+    far_end: upstream::Metrics,
     directory: directory::Metrics,
     shared: shared::Metrics,
     webhooks: webhooks::Metrics,
@@ -46,14 +46,14 @@ struct Metrics {
 
 impl Metrics {
     fn new(program: &Program) -> Self {
-        let mut book = Book::default();
+        let mut book = MetricRegistry::default();
         Self {
             http: http::Metrics::new(&mut book),
-            lanes: lanes::Metrics::new(&mut book),
+            lanes: batch_queues::Metrics::new(&mut book),
             store: store::Metrics::new(&mut book),
             faults: faults::Metrics::new(&mut book),
             trading: trading::Metrics::new(&mut book),
-            far_end: far_end::Metrics::new(&mut book),
+            far_end: upstream::Metrics::new(&mut book),
             directory: directory::Metrics::new(&mut book),
             shared: shared::Metrics::new(&mut book),
             webhooks: webhooks::Metrics::new(&mut book),
@@ -90,7 +90,7 @@ pub fn render() -> String {
 
 /// Every metric there is, in the order of `/metrics`.
 #[must_use]
-pub fn catalogue() -> Vec<Entry> {
+pub fn catalogue() -> Vec<MetricDoc> {
     let nobody = Program {
         version: "",
         mode: "",

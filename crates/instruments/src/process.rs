@@ -14,7 +14,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::Program;
-use crate::book::{Book, Entry, Kind};
+use crate::registry::{Kind, MetricDoc, MetricRegistry};
 
 /// Linux tells times of processes in hundredths of a second, whatever the kernel's own clock.
 const TICK: Duration = Duration::from_millis(10);
@@ -49,7 +49,7 @@ const GAUGES: [(&str, &str, Read); 5] = [
     ),
 ];
 
-pub(crate) fn register(mut book: Book, program: &Program) -> Book {
+pub(crate) fn register(mut book: MetricRegistry, program: &Program) -> MetricRegistry {
     let build = book.gauges(
         "penstock_build_info",
         "Always 1; the labels say what runs",
@@ -64,9 +64,9 @@ pub(crate) fn register(mut book: Book, program: &Program) -> Book {
     let gauges = GAUGES
         .iter()
         .map(|(name, help, _)| (Kind::Gauge, *name, *help));
-    let entries: Vec<Entry> = std::iter::once((Kind::Counter, CPU.0, CPU.1))
+    let entries: Vec<MetricDoc> = std::iter::once((Kind::Counter, CPU.0, CPU.1))
         .chain(gauges)
-        .map(|(kind, name, help)| Entry {
+        .map(|(kind, name, help)| MetricDoc {
             name,
             kind,
             help,
@@ -99,7 +99,7 @@ impl Collector for Process {
             };
             let help = format!("{help}.");
             let written = encoder.encode_descriptor(name, &help, None, MetricType::Gauge)?;
-            ConstGauge::new(crate::book::saturated(value)).encode(written)?;
+            ConstGauge::new(crate::registry::saturated(value)).encode(written)?;
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn everything_is_found_on_linux() {
         let book = register(
-            Book::default(),
+            MetricRegistry::default(),
             &Program {
                 version: "1.2.3",
                 mode: "test",

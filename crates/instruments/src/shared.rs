@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::book::{Book, Counters, Gauges, Histograms, SPANS};
 use crate::metrics;
+use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -13,7 +13,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(book: &mut Book) -> Self {
+    pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         let up = book.gauges(
             "penstock_redis_up",
             "1 while the replicas share their limits, 0 while this process counts for itself; absent where no Redis is configured",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kernel::StoreError;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::book::{Book, Counters, Gauges, Histograms, SPANS, saturated};
+use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS, saturated};
 use crate::{Stopwatch, metrics};
 
 /// How a transaction can end.
@@ -24,7 +24,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(book: &mut Book) -> Self {
+    pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         Self {
             ended: book.counters(
                 "penstock_transactions_total",

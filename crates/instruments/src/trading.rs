@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::book::{Book, Counters, Gauges, saturated};
 use crate::metrics;
+use crate::registry::{Counters, Gauges, MetricRegistry, saturated};
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -17,7 +17,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(book: &mut Book) -> Self {
+    pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         let quotes = book.counters(
             "penstock_quotes_total",
             "Well-formed quote requests by outcome; `reason` says why one was `unavailable`, or is the error code of one `refused` or `failed`",

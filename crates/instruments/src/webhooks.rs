@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::book::{Book, Counters, Gauges, Histograms};
 use crate::metrics;
+use crate::registry::{Counters, Gauges, Histograms, MetricRegistry};
 
 /// An attempt takes milliseconds to seconds.
 const ATTEMPTS: &[f64] = &[
@@ -26,7 +26,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    pub(crate) fn new(book: &mut Book) -> Self {
+    pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         Self {
             attempts: book.counters(
                 "penstock_webhook_attempts_total",

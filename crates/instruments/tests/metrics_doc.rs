@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use instruments::{Entry, Kind, catalogue};
+use instruments::{Kind, MetricDoc, catalogue};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
 
@@ -50,7 +50,7 @@ fn page() -> String {
     text
 }
 
-fn labels(entry: &Entry) -> String {
+fn labels(entry: &MetricDoc) -> String {
     let quoted: Vec<String> = entry
         .labels
         .iter()
@@ -60,7 +60,7 @@ fn labels(entry: &Entry) -> String {
 }
 
 /// The heading is the name alone, so that its anchor is the name.
-fn section(text: &mut String, entry: &Entry) {
+fn section(text: &mut String, entry: &MetricDoc) {
     let _ = write!(text, "\n## {}\n\n{}.\n", entry.name, entry.help);
     if entry.kind == Kind::Histogram {
         let bounds: Vec<String> = entry.bounds.iter().map(f64::to_string).collect();

@@ -20,7 +20,7 @@ pub struct Amount {
 
 /// Why a text is not an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AmountFault {
+pub enum AmountError {
     /// Not `0` or digits without leading zero, with an optional dot and digits.
     #[error("expected a decimal string such as \"100.00\"")]
     Malformed,
@@ -69,15 +69,15 @@ impl Amount {
     /// leading zero, an optional dot and digits, nothing else. Fraction digits count as written.
     ///
     /// # Errors
-    /// [`AmountFault`], judged in the order malformed, zero, too precise, out of range.
-    pub fn parse(text: &str, asset: Asset) -> Result<Self, AmountFault> {
+    /// [`AmountError`], judged in the order malformed, zero, too precise, out of range.
+    pub fn parse(text: &str, asset: Asset) -> Result<Self, AmountError> {
         let (whole, fraction) = positive(text)?;
         if fraction.len() > usize::from(asset.scale()) {
-            return Err(AmountFault::TooPrecise(asset.scale()));
+            return Err(AmountError::TooPrecise(asset.scale()));
         }
         let units = units_of(whole, fraction).filter(|units| *units <= LARGEST);
         Ok(Self {
-            units: units.ok_or(AmountFault::OutOfRange)?,
+            units: units.ok_or(AmountError::OutOfRange)?,
             asset,
         })
     }
@@ -85,8 +85,8 @@ impl Amount {
     /// Judges the grammar alone, before the asset is known.
     ///
     /// # Errors
-    /// [`AmountFault::Malformed`] or [`AmountFault::Zero`].
-    pub fn check_grammar(text: &str) -> Result<(), AmountFault> {
+    /// [`AmountError::Malformed`] or [`AmountError::Zero`].
+    pub fn check_grammar(text: &str) -> Result<(), AmountError> {
         positive(text).map(|_| ())
     }
 
@@ -127,11 +127,11 @@ impl Amount {
 }
 
 /// Splits a text that is an amount greater than zero.
-fn positive(text: &str) -> Result<(&str, &str), AmountFault> {
-    let parts = split(text).ok_or(AmountFault::Malformed)?;
+fn positive(text: &str) -> Result<(&str, &str), AmountError> {
+    let parts = split(text).ok_or(AmountError::Malformed)?;
     let zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
     if zero {
-        Err(AmountFault::Zero)
+        Err(AmountError::Zero)
     } else {
         Ok(parts)
     }
@@ -230,24 +230,24 @@ mod tests {
     fn refuses_with_the_sharpest_reason() {
         let long = "9".repeat(60_000);
         for (text, fault) in [
-            ("", AmountFault::Malformed),
-            ("1e3", AmountFault::Malformed),
-            ("+1", AmountFault::Malformed),
-            ("-1", AmountFault::Malformed),
-            ("01", AmountFault::Malformed),
-            ("00.5", AmountFault::Malformed),
-            (".5", AmountFault::Malformed),
-            ("1.", AmountFault::Malformed),
-            ("1.2.3", AmountFault::Malformed),
-            (" 1", AmountFault::Malformed),
-            ("NaN", AmountFault::Malformed),
-            ("٣", AmountFault::Malformed),
-            ("1,000", AmountFault::Malformed),
-            ("0", AmountFault::Zero),
-            ("0.00000000", AmountFault::Zero),
-            ("1.000", AmountFault::TooPrecise(2)),
-            ("10000000000.01", AmountFault::OutOfRange),
-            (long.as_str(), AmountFault::OutOfRange),
+            ("", AmountError::Malformed),
+            ("1e3", AmountError::Malformed),
+            ("+1", AmountError::Malformed),
+            ("-1", AmountError::Malformed),
+            ("01", AmountError::Malformed),
+            ("00.5", AmountError::Malformed),
+            (".5", AmountError::Malformed),
+            ("1.", AmountError::Malformed),
+            ("1.2.3", AmountError::Malformed),
+            (" 1", AmountError::Malformed),
+            ("NaN", AmountError::Malformed),
+            ("٣", AmountError::Malformed),
+            ("1,000", AmountError::Malformed),
+            ("0", AmountError::Zero),
+            ("0.00000000", AmountError::Zero),
+            ("1.000", AmountError::TooPrecise(2)),
+            ("10000000000.01", AmountError::OutOfRange),
+            (long.as_str(), AmountError::OutOfRange),
         ] {
             assert_eq!(Amount::parse(text, eur()), Err(fault), "{text:.20}");
         }
@@ -293,7 +293,7 @@ mod tests {
         #[test]
         fn what_is_printed_reads_back(amount in assets().prop_flat_map(amounts)) {
             let read = Amount::parse(&amount.to_string(), amount.asset());
-            prop_assert_eq!(read, if amount.is_zero() { Err(AmountFault::Zero) } else { Ok(amount) });
+            prop_assert_eq!(read, if amount.is_zero() { Err(AmountError::Zero) } else { Ok(amount) });
         }
 
         /// Against a decimal of somebody else's: what is read has the value that is written, and the grammar is ours alone.
@@ -302,10 +302,10 @@ mod tests {
             let written = Decimal::from_str_exact(&text);
             match Amount::parse(&text, asset) {
                 Ok(amount) => prop_assert_eq!(written.unwrap(), Decimal::new(amount.units(), UNITS_SCALE.into())),
-                Err(AmountFault::Zero) => prop_assert!(written.unwrap().is_zero()),
-                Err(AmountFault::TooPrecise(scale)) => prop_assert!(written.unwrap().scale() > scale.into()),
-                Err(AmountFault::OutOfRange) => prop_assert!(written.unwrap() > Decimal::from(10_000_000_000_u64)),
-                Err(AmountFault::Malformed) => {
+                Err(AmountError::Zero) => prop_assert!(written.unwrap().is_zero()),
+                Err(AmountError::TooPrecise(scale)) => prop_assert!(written.unwrap().scale() > scale.into()),
+                Err(AmountError::OutOfRange) => prop_assert!(written.unwrap() > Decimal::from(10_000_000_000_u64)),
+                Err(AmountError::Malformed) => {
                     let whole = text.split('.').next().unwrap_or_default();
                     let led = whole.len() > 1 && whole.starts_with('0');
                     let odd = text.bytes().any(|byte| !byte.is_ascii_digit() && byte != b'.');

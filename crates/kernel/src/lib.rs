@@ -14,14 +14,14 @@ pub mod planted;
 mod rate;
 mod time;
 
-pub use amount::{Amount, AmountFault, UNITS_SCALE};
+pub use amount::{Amount, AmountError, UNITS_SCALE};
 pub use asset::{Asset, AssetKind};
 pub use clock::{Clock, Entropy};
 pub use error::{Cas, Seen, StoreError, causes};
 pub use id::{Id, IdKind, RequestId};
 pub use mode::Mode;
 pub use rate::{Fraction, Mid, Rate};
-pub use time::{Bound, Timestamp, TimestampFault};
+pub use time::{Bound, Timestamp, TimestampError};
 
 /// What concerns money is tried fifty times as often as other properties, which `.cargo/config.toml` counts.
 #[cfg(test)]

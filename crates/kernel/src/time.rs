@@ -13,7 +13,7 @@ pub struct Timestamp(i64);
 
 /// Why a text is not an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TimestampFault {
+pub enum TimestampError {
     /// Neither RFC 3339 nor a date.
     #[error(
         "expected an RFC 3339 timestamp such as 2026-05-25T12:00:00Z or a date such as 2026-05-25"
@@ -92,16 +92,16 @@ impl Timestamp {
     /// milliseconds is cut as `bound` says.
     ///
     /// # Errors
-    /// [`TimestampFault`] says what was expected.
-    pub fn parse(text: &str, bound: Bound) -> Result<Self, TimestampFault> {
+    /// [`TimestampError`] says what was expected.
+    pub fn parse(text: &str, bound: Bound) -> Result<Self, TimestampError> {
         if let Some(found) = parse_date(text).or_else(|| parse_rfc3339(text, bound)) {
             return Ok(found);
         }
         let mended = text.replacen(' ', "+", 1);
         if mended != text && parse_rfc3339(&mended, bound).is_some() {
-            return Err(TimestampFault::PlusAsSpace);
+            return Err(TimestampError::PlusAsSpace);
         }
-        Err(TimestampFault::Unreadable)
+        Err(TimestampError::Unreadable)
     }
 }
 

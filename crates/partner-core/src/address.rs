@@ -13,7 +13,7 @@ pub struct EvmAddress(String);
 
 /// Why a text is not an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AddressFault {
+pub enum AddressError {
     /// Not `0x` and 40 hexadecimal digits, or the zero address.
     #[error("expected an EVM address: 0x and 40 hexadecimal digits, not the zero address")]
     Invalid,
@@ -31,7 +31,7 @@ pub enum AddressFault {
     NotSolana,
 }
 
-impl AddressFault {
+impl AddressError {
     /// Is only the checksum wrong?
     #[must_use]
     pub const fn is_checksum(self) -> bool {
@@ -50,26 +50,26 @@ impl DeliveryAddress {
     /// Reads an address of TRON.
     ///
     /// # Errors
-    /// [`AddressFault::NotTron`], [`AddressFault::TronChecksum`].
-    pub fn tron(text: &str) -> Result<Self, AddressFault> {
+    /// [`AddressError::NotTron`], [`AddressError::TronChecksum`].
+    pub fn tron(text: &str) -> Result<Self, AddressError> {
         if !is_tron_shaped(text) {
-            return Err(AddressFault::NotTron);
+            return Err(AddressError::NotTron);
         }
         match tron(text) {
             Ok(()) => Ok(Self(text.to_owned())),
-            Err(DepositFault::TronChecksum) => Err(AddressFault::TronChecksum),
-            Err(_) => Err(AddressFault::NotTron),
+            Err(DepositError::TronChecksum) => Err(AddressError::TronChecksum),
+            Err(_) => Err(AddressError::NotTron),
         }
     }
 
     /// Reads an address of Solana.
     ///
     /// # Errors
-    /// [`AddressFault::NotSolana`].
-    pub fn solana(text: &str) -> Result<Self, AddressFault> {
+    /// [`AddressError::NotSolana`].
+    pub fn solana(text: &str) -> Result<Self, AddressError> {
         match solana(text) {
             Ok(()) => Ok(Self(text.to_owned())),
-            Err(_) => Err(AddressFault::NotSolana),
+            Err(_) => Err(AddressError::NotSolana),
         }
     }
 
@@ -103,18 +103,18 @@ impl EvmAddress {
     /// Reads an address.
     ///
     /// # Errors
-    /// [`AddressFault`].
-    pub fn parse(text: &str) -> Result<Self, AddressFault> {
-        let digits = text.strip_prefix("0x").ok_or(AddressFault::Invalid)?;
+    /// [`AddressError`].
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let digits = text.strip_prefix("0x").ok_or(AddressError::Invalid)?;
         let mut bytes = [0_u8; 20];
-        hex::decode_to_slice(digits, &mut bytes).map_err(|_| AddressFault::Invalid)?;
+        hex::decode_to_slice(digits, &mut bytes).map_err(|_| AddressError::Invalid)?;
         if bytes == [0; 20] {
-            return Err(AddressFault::Invalid);
+            return Err(AddressError::Invalid);
         }
         let mixed = digits.bytes().any(|byte| byte.is_ascii_lowercase())
             && digits.bytes().any(|byte| byte.is_ascii_uppercase());
         if mixed && digits != checksummed(&bytes) {
-            return Err(AddressFault::Checksum);
+            return Err(AddressError::Checksum);
         }
         Ok(Self(text.to_owned()))
     }
@@ -155,10 +155,10 @@ pub struct DepositAddress(String);
 
 /// Why a text is no deposit address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DepositFault {
+pub enum DepositError {
     /// It begins as an EVM address does, and is none.
     #[error(transparent)]
-    Evm(#[from] AddressFault),
+    Evm(#[from] AddressError),
     /// It has the length of a TRON address, and another checksum.
     #[error("the TRON address fails its checksum")]
     TronChecksum,
@@ -183,8 +183,8 @@ impl DepositAddress {
     /// Reads an address. Its form tells the network: EVM networks share theirs.
     ///
     /// # Errors
-    /// [`DepositFault`].
-    pub fn parse(text: &str) -> Result<Self, DepositFault> {
+    /// [`DepositError`].
+    pub fn parse(text: &str) -> Result<Self, DepositError> {
         if text.starts_with("0x") || text.starts_with("0X") {
             EvmAddress::parse(text)?;
         } else if is_tron_shaped(text) {
@@ -207,40 +207,40 @@ fn is_tron_shaped(text: &str) -> bool {
 }
 
 /// A prefix, 20 bytes, and the first of a digest over both: base58check.
-fn tron(text: &str) -> Result<(), DepositFault> {
+fn tron(text: &str) -> Result<(), DepositError> {
     let decoded = base58(text)?;
     let at = decoded.len().saturating_sub(CHECKSUM);
-    let (body, checksum) = decoded.split_at_checked(at).ok_or(DepositFault::Unknown)?;
+    let (body, checksum) = decoded.split_at_checked(at).ok_or(DepositError::Unknown)?;
     let digest = Sha256::digest(Sha256::digest(body));
     if !digest.starts_with(checksum) {
-        return Err(DepositFault::TronChecksum);
+        return Err(DepositError::TronChecksum);
     }
     match body.split_first() {
         Some((&TRON_PREFIX, key)) if key.len() == 20 => somebodys(key),
-        _ => Err(DepositFault::Unknown),
+        _ => Err(DepositError::Unknown),
     }
 }
 
 /// A public key: no checksum, so only its length tells a slip.
-fn solana(text: &str) -> Result<(), DepositFault> {
+fn solana(text: &str) -> Result<(), DepositError> {
     let key = base58(text)?;
     if key.len() != 32 {
-        return Err(DepositFault::Unknown);
+        return Err(DepositError::Unknown);
     }
     somebodys(&key)
 }
 
-fn base58(text: &str) -> Result<Vec<u8>, DepositFault> {
+fn base58(text: &str) -> Result<Vec<u8>, DepositError> {
     if text.len() > LONGEST {
-        return Err(DepositFault::Unknown);
+        return Err(DepositError::Unknown);
     }
     let decoded = bs58::decode(text).into_vec();
-    decoded.map_err(|_| DepositFault::Unknown)
+    decoded.map_err(|_| DepositError::Unknown)
 }
 
-fn somebodys(key: &[u8]) -> Result<(), DepositFault> {
+fn somebodys(key: &[u8]) -> Result<(), DepositError> {
     if key.iter().all(|byte| *byte == 0) {
-        return Err(DepositFault::Nobodys);
+        return Err(DepositError::Nobodys);
     }
     Ok(())
 }
@@ -288,7 +288,7 @@ mod tests {
             &format!(" {}", MIXED[0]),
             "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8",
         ] {
-            assert_eq!(EvmAddress::parse(bad), Err(AddressFault::Invalid), "{bad}");
+            assert_eq!(EvmAddress::parse(bad), Err(AddressError::Invalid), "{bad}");
         }
     }
 
@@ -311,18 +311,18 @@ mod tests {
     // rule: apply.deposit-address
     #[test]
     fn a_slip_in_a_deposit_address_is_found() {
-        use DepositFault as F;
+        use DepositError as F;
         let zero = format!("0x{}", "0".repeat(40));
         for (bad, fault) in [
             (
                 "0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
-                F::Evm(AddressFault::Checksum),
+                F::Evm(AddressError::Checksum),
             ),
-            (&zero, F::Evm(AddressFault::Invalid)),
-            ("0x5290", F::Evm(AddressFault::Invalid)),
+            (&zero, F::Evm(AddressError::Invalid)),
+            ("0x5290", F::Evm(AddressError::Invalid)),
             (
                 "0X52908400098527886E0F7030069857D2E4169EE7",
-                F::Evm(AddressFault::Invalid),
+                F::Evm(AddressError::Invalid),
             ),
             ("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6u", F::TronChecksum),
             ("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj0t", F::Unknown),
@@ -344,10 +344,10 @@ mod tests {
     // rule: pools.quote.native-addresses
     #[test]
     fn delivery_address_is_of_its_chain() {
-        type Reader = fn(&str) -> Result<DeliveryAddress, AddressFault>;
-        let readers: [(Reader, &str, AddressFault); 2] = [
-            (DeliveryAddress::tron, TRON, AddressFault::NotTron),
-            (DeliveryAddress::solana, SOLANA, AddressFault::NotSolana),
+        type Reader = fn(&str) -> Result<DeliveryAddress, AddressError>;
+        let readers: [(Reader, &str, AddressError); 2] = [
+            (DeliveryAddress::tron, TRON, AddressError::NotTron),
+            (DeliveryAddress::solana, SOLANA, AddressError::NotSolana),
         ];
         let zero = [
             "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
@@ -363,11 +363,11 @@ mod tests {
             }
         }
         let slip = TRON.replace("v8", "v9");
-        let broken = Err(AddressFault::TronChecksum);
+        let broken = Err(AddressError::TronChecksum);
         assert_eq!(DeliveryAddress::tron(&slip), broken);
         assert_eq!(DeliveryAddress::stored(&slip), None);
         let undecodable = TRON.replace('J', "0");
-        let refused = Err(AddressFault::NotTron);
+        let refused = Err(AddressError::NotTron);
         assert_eq!(DeliveryAddress::tron(&undecodable), refused);
     }
 
@@ -395,7 +395,7 @@ mod tests {
             let text = String::from_utf8(text).unwrap();
             // A flip may leave one case alone, which passes on format.
             let one_case = text[2..] == text[2..].to_lowercase() || text[2..] == text[2..].to_uppercase();
-            let expected = if one_case { Ok(EvmAddress(text.clone())) } else { Err(AddressFault::Checksum) };
+            let expected = if one_case { Ok(EvmAddress(text.clone())) } else { Err(AddressError::Checksum) };
             prop_assert_eq!(EvmAddress::parse(&text), expected);
         }
 

@@ -9,25 +9,25 @@ use crate::webhooks::signing::SigningSecret;
 
 /// Names a webhook endpoint.
 #[derive(Debug)]
-pub enum EndpointNoun {}
+pub enum EndpointIdKind {}
 
-impl IdKind for EndpointNoun {
+impl IdKind for EndpointIdKind {
     const PREFIX: &'static str = "whe";
 }
 
 /// `whe_<mode>_<ULID>`.
-pub type EndpointId = Id<EndpointNoun>;
+pub type EndpointId = Id<EndpointIdKind>;
 
 /// Names one delivery of an event to an endpoint.
 #[derive(Debug)]
-pub enum DeliveryNoun {}
+pub enum DeliveryIdKind {}
 
-impl IdKind for DeliveryNoun {
+impl IdKind for DeliveryIdKind {
     const PREFIX: &'static str = "wd";
 }
 
 /// `wd_<mode>_<ULID>`.
-pub type DeliveryId = Id<DeliveryNoun>;
+pub type DeliveryId = Id<DeliveryIdKind>;
 
 /// The service an event comes from. A partner has one endpoint per mode and service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,14 +8,14 @@ use sha2::{Digest, Sha256};
 
 /// Names an API key in the operator's tools; never the key itself.
 #[derive(Debug)]
-pub enum KeyNoun {}
+pub enum KeyIdKind {}
 
-impl IdKind for KeyNoun {
+impl IdKind for KeyIdKind {
     const PREFIX: &'static str = "key";
 }
 
 /// `key_<mode>_<ULID>`.
-pub type KeyId = Id<KeyNoun>;
+pub type KeyId = Id<KeyIdKind>;
 
 /// Characters behind a key's prefix: 190 bits of the operating system's randomness.
 const LENGTH: usize = 32;

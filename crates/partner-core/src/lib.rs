@@ -3,7 +3,6 @@
 
 pub mod access;
 pub mod address;
-pub mod answers;
 pub mod audit;
 pub mod clock;
 pub mod credential;
@@ -21,6 +20,7 @@ pub mod provision;
 pub mod races;
 pub mod rates;
 pub mod sealing;
+pub mod stored_response;
 pub mod tables;
 pub mod throttle;
 pub mod token;

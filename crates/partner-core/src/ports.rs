@@ -11,7 +11,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 
-use crate::answers::Kept;
 use crate::clock::ClockJump;
 use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
 use crate::gate::GateProfile;
@@ -21,9 +20,10 @@ use crate::origin::Origin;
 use crate::pools::{Pool, PoolId, PoolsProfile};
 use crate::rates::SourceRate;
 use crate::sealing::Sealer;
-use crate::throttle::{Bucket, Counting, Tier, Verdict};
-use crate::webhooks::delivery::{Ending, Progress};
-use crate::webhooks::fairness::Room;
+use crate::stored_response::StoredResponse;
+use crate::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
+use crate::webhooks::delivery::{AttemptOutcome, Progress};
+use crate::webhooks::fairness::ClaimCapacity;
 use crate::{Access, Partner, PartnerId, Tenant};
 
 pub use master_keys::{
@@ -71,14 +71,14 @@ pub trait RateSource: Send + Sync {
 #[async_trait]
 pub trait Throttle: Send + Sync {
     /// Counts one request in every tier, or in none where a tier is full.
-    async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict;
+    async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision;
 
     /// Where the bucket stands, counting nothing.
-    async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict;
+    async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision;
 
     /// Where requests are counted at the moment.
-    fn counting(&self) -> Counting {
-        Counting::Alone
+    fn counting(&self) -> CountScope {
+        CountScope::Alone
     }
 }
 
@@ -109,7 +109,7 @@ impl fmt::Debug for Ticket {
 
 /// The two things every transaction can do beside its nouns.
 #[async_trait]
-pub trait Unit: Send {
+pub trait UnitOfWork: Send {
     /// The store's clock, to be read after the locks are held.
     async fn now(&mut self) -> Result<Timestamp, StoreError>;
 
@@ -119,22 +119,22 @@ pub trait Unit: Send {
 
 /// Answers that were given, read before a transaction is opened.
 #[async_trait]
-pub trait AnswerReads: Send + Sync {
+pub trait ResponseReads: Send + Sync {
     /// What was last answered in a scope, however long ago.
-    async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<Kept>>, StoreError>;
+    async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<StoredResponse>>, StoreError>;
 }
 
 /// Answers, kept in the transaction of the effect they report.
 #[async_trait]
-pub trait AnswerTx: Send {
+pub trait ResponseTx: Send {
     /// What was last answered in a scope, locked.
-    async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<Kept>, StoreError>;
+    async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError>;
 
     /// Keeps an answer. Guard: the scope has none, or the one that was given at `expired`.
     async fn answer_put(
         &mut self,
         scope: &Scope,
-        kept: &Kept,
+        kept: &StoredResponse,
         expired: Option<Timestamp>,
     ) -> Result<Cas, StoreError>;
 }
@@ -182,20 +182,20 @@ pub trait EventReads: Send + Sync {
 }
 
 /// Told that there may be something to do. Saying so once too often does no harm.
-pub trait Wake: Send + Sync {
+pub trait QueueWaker: Send + Sync {
     /// Says so. Must not block.
     fn wake(&self);
 }
 
 /// A worker's wish for deliveries.
 #[derive(Debug, Clone)]
-pub struct ClaimOrder {
+pub struct ClaimRequest {
     /// The mode the worker serves.
     pub mode: Mode,
     /// The service whose events it delivers.
     pub service: Service,
     /// What it can begin at once, and what it may have wait its turn.
-    pub room: Room,
+    pub room: ClaimCapacity,
     /// The token of the leases; random, and another one for each claim.
     pub token: u64,
     /// How long the leases last.
@@ -204,7 +204,7 @@ pub struct ClaimOrder {
 
 /// A delivery that was claimed, with everything an attempt needs, as it stood at that moment.
 #[derive(Debug, Clone)]
-pub struct Claimed {
+pub struct ClaimedDelivery {
     /// Whose event it is.
     pub tenant: Tenant,
     /// The delivery.
@@ -219,7 +219,7 @@ pub struct Claimed {
 
 /// What became of a delivery that was claimed.
 #[derive(Debug, Clone)]
-pub struct Concluded {
+pub struct ConcludedDelivery {
     /// Whose event it is.
     pub tenant: Tenant,
     /// The delivery.
@@ -227,7 +227,7 @@ pub struct Concluded {
     /// The token it was claimed under.
     pub token: u64,
     /// What became of it.
-    pub ending: Ending,
+    pub ending: AttemptOutcome,
     /// The status of the answer, where there was one.
     pub response_status: Option<u16>,
     /// What went wrong, where something did.
@@ -251,7 +251,7 @@ pub struct DeliveryRecord {
 
 /// How the queue of deliveries stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QueueStanding {
+pub struct QueueStats {
     /// Deliveries that are due.
     pub due: u64,
     /// Deliveries that wait for their next attempt.
@@ -270,11 +270,17 @@ pub struct QueueStanding {
 pub trait Deliveries: Send + Sync {
     /// Claims what is due, divided between the endpoints as [`crate::webhooks::fairness::allot`]
     /// says. Leases that are over lapse first.
-    async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError>;
+    async fn deliveries_claim(
+        &self,
+        order: &ClaimRequest,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError>;
 
     /// Records what became of deliveries; whose lease is another's by now is
     /// [`Cas::Lost`] and stays as it is. One outcome for each, in order.
-    async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError>;
+    async fn deliveries_conclude(
+        &self,
+        batch: &[ConcludedDelivery],
+    ) -> Result<Vec<Cas>, StoreError>;
 
     /// How long until the next delivery of a service is due or the next lease is over, whichever is
     /// first, by the clock that claims go by.
@@ -296,11 +302,11 @@ pub trait Deliveries: Send + Sync {
         &self,
         mode: Mode,
         service: Service,
-    ) -> Result<QueueStanding, StoreError>;
+    ) -> Result<QueueStats, StoreError>;
 
     /// Wakes whenever this process has committed a transaction that queued deliveries, as long as
     /// who is woken is there.
-    fn deliveries_watch(&self, wake: Arc<dyn Wake>);
+    fn deliveries_watch(&self, wake: Arc<dyn QueueWaker>);
 }
 
 /// A delivery with what a partner wants to know of it.
@@ -327,7 +333,7 @@ pub struct DeliveryFilter {
 
 /// The queue of deliveries, as the partner they are for sees it.
 #[async_trait]
-pub trait DeliveryDesk: Send + Sync {
+pub trait DeliveryAdmin: Send + Sync {
     /// A page of deliveries, by (`created_at`, id) descending, at most `limit`.
     async fn deliveries_page(
         &self,
@@ -452,7 +458,7 @@ pub struct KeysSwept {
 
 /// Work that keeps tables bounded and quick.
 #[async_trait]
-pub trait Housekeeping: Send + Sync {
+pub trait Maintenance: Send + Sync {
     /// One step of a sweep of idempotency records: looks at about `limit` of them, from the oldest on, and deletes those
     /// that have expired by their own expiry, and previews that have expired.
     async fn idempotency_sweep(
@@ -492,7 +498,7 @@ pub trait Readiness: Send + Sync {
 
 /// The operator's side: everything `apply` and `key` may read and write in one transaction.
 #[async_trait]
-pub trait ProvisionTx: Unit {
+pub trait ProvisionTx: UnitOfWork {
     /// The fingerprint of the current master key. It stays current until the transaction ends.
     async fn master_key(&mut self) -> Result<Option<String>, StoreError>;
     /// A pool.

@@ -15,4 +15,4 @@ pub use document::{
 };
 pub use written::WrittenProfile;
 
-pub use crate::tables::{Fault, Faults};
+pub use crate::tables::{Faults, TableError};

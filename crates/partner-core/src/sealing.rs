@@ -1,5 +1,5 @@
 //! Encryption at rest: webhook secrets, event bodies, stored answers and personal data reach a
-//! store only as [`Sealed`] bytes, and are found there by a [`Mark`].
+//! store only as [`Sealed`] bytes, and are found there by a [`Posting`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -155,9 +155,9 @@ impl fmt::Debug for Sealed {
 /// A keyed hash of a value that is kept sealed: what it is found by, and known by to be there twice.
 /// It tells nothing of the value to who has not the master key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark(pub [u8; 32]);
+pub struct BlindIndex(pub [u8; 32]);
 
-impl fmt::Debug for Mark {
+impl fmt::Debug for BlindIndex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Mark")
     }
@@ -385,13 +385,13 @@ impl Sealer {
     /// The mark of a value among those of `place`, such as the emails of one partner: equal values
     /// have equal marks there, and other marks in every other place.
     #[must_use]
-    pub fn mark(&self, place: &str, value: &str) -> Mark {
+    pub fn mark(&self, place: &str, value: &str) -> BlindIndex {
         let mut mac = self.marks.clone();
         // A place has no NUL, so no two pairs are the same bytes.
         for part in [place.as_bytes(), b"\0", value.as_bytes()] {
             mac.update(part);
         }
-        Mark(mac.finalize().into_bytes().into())
+        BlindIndex(mac.finalize().into_bytes().into())
     }
 
     /// Signs bytes that say themselves what they are.

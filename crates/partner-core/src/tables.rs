@@ -6,7 +6,7 @@ mod section;
 
 use toml::de::DeTable;
 
-pub use fault::{Fault, Faults, Sink};
+pub use fault::{Faults, Sink, TableError};
 pub use section::{Field, Section, Shape, is_label};
 
 /// Reads a file whose tables are `shapes`, of which `root` is the file itself. `document` takes

@@ -136,7 +136,7 @@ pub struct Bucket {
 
 /// Where a bucket stands in one tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct TierStatus {
     /// The tier's name.
     pub tier: &'static str,
     /// Its limit.
@@ -151,12 +151,12 @@ pub struct Standing {
 
 /// The answer of a throttle: where the bucket stands in each tier.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct ThrottleDecision {
     /// One standing per tier, in the order asked.
-    pub standings: Vec<Standing>,
+    pub standings: Vec<TierStatus>,
 }
 
-impl Verdict {
+impl ThrottleDecision {
     /// Was the request admitted by every tier?
     #[must_use]
     pub fn admitted(&self) -> bool {
@@ -166,7 +166,7 @@ impl Verdict {
 
 /// Where requests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counting {
+pub enum CountScope {
     /// In this process, which shares with nobody.
     Alone,
     /// Together with the other replicas.

@@ -17,7 +17,7 @@ use crate::terminal::Output;
 #[command(name = "penstock", version)]
 pub(crate) struct Arguments {
     #[command(flatten, next_help_heading = "Global options")]
-    pub(crate) given: Given,
+    pub(crate) given: InstallationArgs,
     /// Output format; with `json`, errors on stderr are JSON too
     #[arg(long, global = true, value_enum, default_value_t = Output::Text, help_heading = "Global options")]
     pub(crate) output: Output,
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 
 /// Which installation is meant.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Given {
+pub(crate) struct InstallationArgs {
     /// Database, sqlite:// or postgres:// [default: sqlite://penstock-data/penstock.db]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database_url: Option<String>,
@@ -42,32 +42,32 @@ pub(crate) struct Given {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Runs both services with a demo partner, or checks that everything works
-    Sandbox(sandbox::Command),
+    Sandbox(sandbox::SandboxArgs),
     /// Applies a declarative file of partners, pools and terms
-    Apply(apply::Command),
+    Apply(apply::ApplyArgs),
     /// Creates, lists and revokes API keys
     #[command(subcommand)]
-    Key(key::Command),
+    Key(key::KeyArgs),
     /// Rotates the key that encrypts everything at rest
     #[command(subcommand)]
-    MasterKey(master_key::Command),
+    MasterKey(master_key::MasterKeyArgs),
     /// Shows and accepts a jump of the clock
     #[command(subcommand)]
-    Clock(clock::Command),
+    Clock(clock::ClockArgs),
     /// Credits fiat deposits to partners
     #[command(subcommand)]
-    Balance(balance::Command),
+    Balance(balance::BalanceArgs),
     /// Credits crypto receipts to partners
     #[command(subcommand)]
-    Crypto(crypto::Command),
+    Crypto(crypto::CryptoArgs),
     /// Rotates the secrets that sign events
     #[command(subcommand)]
-    Webhook(webhook::Command),
+    Webhook(webhook::WebhookArgs),
     /// Checks every invariant over the whole database
     Verify,
     /// Exports a partner's trades or ledger as CSV
     #[command(subcommand)]
-    Export(export::Command),
+    Export(export::ExportArgs),
     /// Prints a completion script for a shell
-    Completions(completions::Command),
+    Completions(completions::CompletionsArgs),
 }

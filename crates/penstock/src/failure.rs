@@ -1,7 +1,7 @@
 //! How a command ends when it does not do what was asked.
 
 use kernel::StoreError;
-use runtime::{ConfigFault, OpenFault};
+use runtime::{ConfigError, OpenError};
 
 /// Why, in lines for the operator.
 #[derive(Debug)]
@@ -33,17 +33,17 @@ impl Failure {
     }
 }
 
-impl From<Vec<ConfigFault>> for Failure {
-    fn from(faults: Vec<ConfigFault>) -> Self {
+impl From<Vec<ConfigError>> for Failure {
+    fn from(faults: Vec<ConfigError>) -> Self {
         Self::Input(faults.iter().map(ToString::to_string).collect())
     }
 }
 
-impl From<OpenFault> for Failure {
-    fn from(fault: OpenFault) -> Self {
+impl From<OpenError> for Failure {
+    fn from(fault: OpenError) -> Self {
         match fault {
-            OpenFault::Config(faults) => faults.into(),
-            OpenFault::Store(_) => Self::Failed(fault.to_string()),
+            OpenError::Config(faults) => faults.into(),
+            OpenError::Store(_) => Self::Failed(fault.to_string()),
         }
     }
 }

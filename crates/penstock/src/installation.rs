@@ -5,13 +5,13 @@ use std::sync::Arc;
 use kernel::Mode;
 use partner_core::usecases::{keys::Keys, partners};
 use partner_core::{PartnerId, Tenant};
-use runtime::{Config, Foundation, Ports, Sources};
+use runtime::{Config, OpenedBase, Ports, Sources};
 
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
-impl Given {
+impl InstallationArgs {
     /// Flags, variables and the file, with the flags a command adds.
     pub(crate) fn sources(&self, added: Vec<(&'static str, String)>) -> Sources {
         let mut sources = Sources::of_process(self.config.clone());
@@ -40,26 +40,29 @@ impl Given {
 
 /// An open installation.
 pub(crate) struct Installation {
-    pub(crate) base: Foundation,
+    pub(crate) base: OpenedBase,
     pub(crate) mode: Mode,
 }
 
 impl Installation {
     /// Opens the installation that is meant, which has to be there; an embedded database is
     /// migrated.
-    pub(crate) async fn open(given: &Given, terminal: &Terminal) -> Result<Self, Failure> {
+    pub(crate) async fn open(
+        given: &InstallationArgs,
+        terminal: &Terminal,
+    ) -> Result<Self, Failure> {
         let config = given.load(Vec::new(), terminal)?;
-        let base = Foundation::open_existing(config, Ports::of_machine()).await?;
+        let base = OpenedBase::open_existing(config, Ports::of_machine()).await?;
         Ok(Self::on(base))
     }
 
     /// Opens the installation of a configuration that has been read, made where there is none.
     pub(crate) async fn open_or_make(config: Config) -> Result<Self, Failure> {
-        let base = Foundation::open(config, Ports::of_machine()).await?;
+        let base = OpenedBase::open(config, Ports::of_machine()).await?;
         Ok(Self::on(base))
     }
 
-    pub(crate) fn on(base: Foundation) -> Self {
+    pub(crate) fn on(base: OpenedBase) -> Self {
         let mode = base.config.mode;
         Self { base, mode }
     }

@@ -9,7 +9,7 @@ mod examples;
 mod failure;
 mod installation;
 mod progress;
-mod sheet;
+mod table_writer;
 mod terminal;
 
 use std::ffi::OsString;

@@ -8,17 +8,17 @@ use partner_core::audit::Breaches;
 use crate::quote::{Side, Terms};
 
 /// Mode, partner and currency, as rows have them.
-pub type Place = (String, String, String);
+pub type AccountKey = (String, String, String);
 
 /// A place as breaches name it.
 #[must_use]
-pub fn shown((mode, partner, asset): &Place) -> String {
+pub fn shown((mode, partner, asset): &AccountKey) -> String {
     format!("{mode}/{partner} {asset}")
 }
 
 /// Where an account's entries have led.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct End {
+pub struct AccountTail {
     /// The number of the last one.
     pub sequence: i64,
     /// The balance after it.
@@ -27,7 +27,7 @@ pub struct End {
     pub at: i64,
 }
 
-impl End {
+impl AccountTail {
     /// Before the first entry.
     pub const NOWHERE: Self = Self {
         sequence: 0,
@@ -56,7 +56,7 @@ pub struct Sums {
 
 impl Sums {
     /// Moves an amount into an account of a kind.
-    pub fn add(&mut self, (mode, _, asset): &Place, kind: String, moved: i128) {
+    pub fn add(&mut self, (mode, _, asset): &AccountKey, kind: String, moved: i128) {
         let place = (mode.clone(), asset.clone());
         let sum = self.accounts.entry(place).or_default().entry(kind);
         let sum = sum.or_default();

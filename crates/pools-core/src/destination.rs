@@ -1,6 +1,6 @@
 //! Where the crypto of a purchase is delivered: an address and a network.
 
-pub use partner_core::address::{AddressFault, DeliveryAddress, EvmAddress};
+pub use partner_core::address::{AddressError, DeliveryAddress, EvmAddress};
 use partner_core::pools::Network;
 
 /// A network crypto can be delivered on. Written in lower case, and only so.
@@ -18,8 +18,8 @@ impl DestNetwork {
     /// any other pool takes EVM addresses on every network.
     ///
     /// # Errors
-    /// [`AddressFault`].
-    pub fn address(self, native: bool, text: &str) -> Result<DeliveryAddress, AddressFault> {
+    /// [`AddressError`].
+    pub fn address(self, native: bool, text: &str) -> Result<DeliveryAddress, AddressError> {
         match self {
             Self::Quoted(Network::Tron) if native => DeliveryAddress::tron(text),
             Self::Quoted(Network::Solana) if native => DeliveryAddress::solana(text),

@@ -35,7 +35,7 @@ impl Window {
 
 /// An entry with what is stored beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Booked {
+pub struct ExportedEntry {
     /// The entry.
     pub entry: Entry,
     /// The chain a crypto receipt came in on.

@@ -11,14 +11,14 @@ use crate::trade::TradeId;
 
 /// Names a ledger entry.
 #[derive(Debug)]
-pub enum EntryNoun {}
+pub enum EntryIdKind {}
 
-impl IdKind for EntryNoun {
+impl IdKind for EntryIdKind {
     const PREFIX: &'static str = "le";
 }
 
 /// `le_<mode>_<ULID>`.
-pub type EntryId = Id<EntryNoun>;
+pub type EntryId = Id<EntryIdKind>;
 
 /// The largest balance an account may come to: 9 × 10^10, in units of 10^-8. Credits and sales are
 /// refused past it, with all that trades may still give back counted in, so that a refund never is.
@@ -120,7 +120,7 @@ impl Reason {
 /// The part a transfer plays in a trade's life. A trade has at most one of each, which the
 /// stores guard with a unique constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum TransferRole {
     /// Partner to reserved, at transact.
     Reserve,
     /// The reserve's one fate: to the operator, or back to the partner.
@@ -129,7 +129,7 @@ pub enum Part {
     Return,
 }
 
-impl Part {
+impl TransferRole {
     /// The word in rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -140,7 +140,7 @@ impl Part {
         }
     }
 
-    /// Reads the word written by [`Part::as_str`].
+    /// Reads the word written by [`TransferRole::as_str`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -176,7 +176,7 @@ pub struct Account {
 
 /// Where a transfer left the partner's account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct Posting {
     /// The entry's number in the account, without gaps.
     pub sequence: i64,
     /// The balance after it.
@@ -185,7 +185,7 @@ pub struct Mark {
 
 /// Why a transfer cannot be posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PostFault {
+pub enum PostError {
     /// The account holds less than the transfer takes.
     #[error("the account holds less than the transfer takes")]
     Insufficient,
@@ -220,32 +220,32 @@ impl Account {
     /// its legs. A transfer between other accounts leaves it as it was.
     ///
     /// # Errors
-    /// [`PostFault`].
-    pub fn post(&self, transfer: &Transfer) -> Result<(Self, Option<Mark>), PostFault> {
+    /// [`PostError`].
+    pub fn post(&self, transfer: &Transfer) -> Result<(Self, Option<Posting>), PostError> {
         if transfer.amount.asset() != self.asset() {
-            return Err(PostFault::WrongAsset);
+            return Err(PostError::WrongAsset);
         }
         if transfer.debit == transfer.credit {
-            return Err(PostFault::SameAccount);
+            return Err(PostError::SameAccount);
         }
         let available = match (transfer.debit, transfer.credit) {
             (AccountKind::Partner, _) => self
                 .available
                 .checked_sub(&transfer.amount)
-                .ok_or(PostFault::Insufficient)?,
+                .ok_or(PostError::Insufficient)?,
             (_, AccountKind::Partner) => self
                 .available
                 .checked_add(&transfer.amount)
-                .ok_or(PostFault::TooLarge)?,
+                .ok_or(PostError::TooLarge)?,
             _ => return Ok((*self, None)),
         };
-        let sequence = self.sequence.checked_add(1).ok_or(PostFault::TooLarge)?;
+        let sequence = self.sequence.checked_add(1).ok_or(PostError::TooLarge)?;
         Ok((
             Self {
                 available,
                 sequence,
             },
-            Some(Mark {
+            Some(Posting {
                 sequence,
                 balance_after: available,
             }),
@@ -261,11 +261,11 @@ pub struct Entry {
     /// What moved.
     pub transfer: Transfer,
     /// Its place in the partner's account; `None` where that account is no leg of it.
-    pub mark: Option<Mark>,
+    pub mark: Option<Posting>,
     /// The quote of a trade, or the operator's reference of a deposit.
     pub reference: String,
     /// The trade it belongs to, and the part it plays there.
-    pub trade: Option<(TradeId, Part)>,
+    pub trade: Option<(TradeId, TransferRole)>,
     /// When. Never decreases along the account's sequence.
     pub created_at: Timestamp,
 }
@@ -301,7 +301,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             mark,
-            Some(Mark {
+            Some(Posting {
                 sequence: 1,
                 balance_after: eur("10")
             })
@@ -311,7 +311,7 @@ mod tests {
             .unwrap();
         assert_eq!(
             mark,
-            Some(Mark {
+            Some(Posting {
                 sequence: 2,
                 balance_after: eur("0")
             })
@@ -334,6 +334,6 @@ mod tests {
             sequence: 4,
         };
         let refused = account.post(&transfer(AccountKind::Partner, AccountKind::Reserved, "10"));
-        assert_eq!(refused, Err(PostFault::Insufficient));
+        assert_eq!(refused, Err(PostError::Insufficient));
     }
 }

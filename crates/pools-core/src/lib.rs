@@ -4,8 +4,8 @@
 //! ports in [`ports`]. Nothing here knows a database, HTTP or a clock of its own.
 
 pub mod audit;
-pub mod books;
-pub mod commitment;
+pub mod batch;
+pub mod contingent_credit;
 pub mod destination;
 pub mod engine;
 pub mod events;

@@ -7,21 +7,21 @@ use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use partner_core::pools::{Network, PoolId};
-use partner_core::ports::{EventTx, Unit};
+use partner_core::ports::{EventTx, UnitOfWork};
 
-use crate::books::{Answered, Books, Command, Funds, Outcome, Refusal};
-use crate::commitment::{Amounts, Range, Recount};
+use crate::batch::{
+    BatchState, Funds, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome,
+};
+use crate::contingent_credit::{Amounts, Range, Recount};
 use crate::destination::Destination;
 use crate::engine::EngineName;
-use crate::export::{Booked, Window};
+use crate::export::{ExportedEntry, Window};
 use crate::ledger::{Account, Entry, EntryId};
 use crate::quote::{Quote, QuoteId, Side, Terms};
 use crate::trade::{Contradiction, EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
 use crate::velocity::{Crossed, Velocity};
 
-// ---------------------------------------------------------------------------------------------
 // Reads
-// ---------------------------------------------------------------------------------------------
 
 /// Reads that can never write. A handler for a pure read is given only this.
 #[async_trait]
@@ -73,7 +73,7 @@ pub trait PoolsReads: Send + Sync {
 
 /// The look before the engine is asked.
 #[async_trait]
-pub trait TransactLooks: Send + Sync {
+pub trait TransactPreflight: Send + Sync {
     /// A quote as it was when it was made here a moment ago, with the partner's funds: each quote once, and only as long
     /// as it is remembered. What has become of it since is not known.
     fn quote_recall(&self, _who: &Tenant, _id: QuoteId) -> Option<Recalled> {
@@ -86,7 +86,7 @@ pub trait TransactLooks: Send + Sync {
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
-    ) -> Result<Seen<TransactLook>, StoreError>;
+    ) -> Result<Seen<TransactSnapshot>, StoreError>;
 }
 
 /// What this process remembers of a quote that it made.
@@ -137,9 +137,9 @@ pub struct LedgerPage {
 
 /// What is known of a transact before the engine is asked.
 #[derive(Debug, Clone)]
-pub struct TransactLook {
+pub struct TransactSnapshot {
     /// What the idempotency key was last used for.
-    pub answered: Option<Answered>,
+    pub answered: Option<IdempotencyRecord>,
     /// The tenant's quote.
     pub quote: Option<Quote>,
     /// The quote's trade.
@@ -165,7 +165,7 @@ pub trait Exports: Send + Sync {
         &self,
         who: &Tenant,
         window: Window,
-    ) -> Result<Box<dyn Pages<Booked>>, StoreError>;
+    ) -> Result<Box<dyn Pages<ExportedEntry>>, StoreError>;
 }
 
 /// Rows of one snapshot, a page at a time.
@@ -177,9 +177,9 @@ pub trait Pages<T>: Send {
 
 /// What an operator watches. Asked every few seconds, so no answer may go through a table.
 #[async_trait]
-pub trait Figures: Send + Sync {
+pub trait StatsReads: Send + Sync {
     /// How the trades of a mode stand, over all partners.
-    async fn trades_standing(&self, mode: Mode) -> Result<TradesStanding, StoreError>;
+    async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError>;
 
     /// How many reserved trades of a mode other engines than this one hold, by their names. Trades that
     /// name no engine are not among them.
@@ -196,7 +196,7 @@ pub trait Figures: Send + Sync {
 
 /// How trades stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TradesStanding {
+pub struct TradeStats {
     /// How many have each status.
     pub by_status: [(TradeStatus, u64); 5],
     /// How long the oldest reserved one has been reserved.
@@ -235,9 +235,7 @@ pub struct Forgotten {
     pub more: bool,
 }
 
-// ---------------------------------------------------------------------------------------------
 // Batched writes: the money path
-// ---------------------------------------------------------------------------------------------
 
 /// How far a store's clock may be ahead of the clock it is given, before nothing is quoted and
 /// traded on it. A store's clock never runs backwards: where the given one was set back it stands
@@ -245,11 +243,12 @@ pub struct Forgotten {
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
 /// Decides a batch on the books loaded for it: [`crate::books::decide_batch`].
-pub type DecideBatch = fn(&mut Books, &[Command], Timestamp) -> Vec<Result<Outcome, Refusal>>;
+pub type DecideBatch =
+    fn(&mut BatchState, &[TransactCommand], Timestamp) -> Vec<Result<TransactOutcome, Refusal>>;
 
 /// A store's side of the transact lane.
 #[async_trait]
-pub trait TransactBooks: Send + Sync {
+pub trait TransactStore: Send + Sync {
     /// One transaction: lock all that the batch touches, then read it with the clock, let
     /// `decide` work through the batch in order, write all that was opened, commit once.
     ///
@@ -258,17 +257,17 @@ pub trait TransactBooks: Send + Sync {
     /// while its clock is further ahead than [`CLOCK_TOLERANCE`].
     async fn transact(
         &self,
-        batch: &[Command],
+        batch: &[TransactCommand],
         decide: DecideBatch,
-    ) -> Result<Vec<Result<Outcome, Refusal>>, StoreError>;
+    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError>;
 
-    /// As [`TransactBooks::transact`], but waits for no partner's lock: `None` for each command of a partner whose row
+    /// As [`TransactStore::transact`], but waits for no partner's lock: `None` for each command of a partner whose row
     /// another transaction holds. A store with one lock for all waits for that one.
     async fn transact_unlocked(
         &self,
-        batch: &[Command],
+        batch: &[TransactCommand],
         decide: DecideBatch,
-    ) -> Result<Vec<Option<Result<Outcome, Refusal>>>, StoreError> {
+    ) -> Result<Vec<Option<Result<TransactOutcome, Refusal>>>, StoreError> {
         let decided = self.transact(batch, decide).await?;
         Ok(decided.into_iter().map(Some).collect())
     }
@@ -276,11 +275,11 @@ pub trait TransactBooks: Send + Sync {
 
 /// A store's side of the quote lane.
 #[async_trait]
-pub trait QuoteBooks: Send + Sync {
+pub trait QuoteStore: Send + Sync {
     /// Stores a batch of quotes in one transaction, all given at the store's instant.
     ///
     /// # Errors
-    /// As [`TransactBooks::transact`].
+    /// As [`TransactStore::transact`].
     async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError>;
 }
 
@@ -299,25 +298,26 @@ pub struct NewQuote {
 
 /// Where a use case hands in a transact; commands that queue up share a transaction.
 #[async_trait]
-pub trait TransactDesk: Send + Sync {
+pub trait TransactQueue: Send + Sync {
     /// Runs one command.
-    async fn transact(&self, command: Command) -> Result<Result<Outcome, Refusal>, StoreError>;
+    async fn transact(
+        &self,
+        command: TransactCommand,
+    ) -> Result<Result<TransactOutcome, Refusal>, StoreError>;
 }
 
 /// Where a use case hands in a quote; quotes that queue up share a transaction.
 #[async_trait]
-pub trait QuoteDesk: Send + Sync {
+pub trait QuoteQueue: Send + Sync {
     /// Stores one quote.
     async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError>;
 }
 
-// ---------------------------------------------------------------------------------------------
 // Transactions
-// ---------------------------------------------------------------------------------------------
 
 /// Opens write transactions.
 #[async_trait]
-pub trait PoolsStore: PoolsReads + TransactLooks {
+pub trait PoolsStore: PoolsReads + TransactPreflight {
     /// Opens a write transaction. `name` labels it in metrics and logs.
     async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError>;
 
@@ -331,8 +331,8 @@ pub trait PoolsStore: PoolsReads + TransactLooks {
 
 /// One transaction over every noun a pools use case may touch. Locks are taken in the order
 /// velocity, quote, account, trade, here and everywhere.
-pub trait PoolsTx: QuoteTx + TradeTx + LedgerTx + VelocityTx + EventTx + Unit {}
-impl<T: QuoteTx + TradeTx + LedgerTx + VelocityTx + EventTx + Unit> PoolsTx for T {}
+pub trait PoolsTx: QuoteTx + TradeTx + LedgerTx + VelocityTx + EventTx + UnitOfWork {}
+impl<T: QuoteTx + TradeTx + LedgerTx + VelocityTx + EventTx + UnitOfWork> PoolsTx for T {}
 
 /// Quotes in a transaction.
 #[async_trait]
@@ -407,14 +407,14 @@ pub trait LedgerTx: Send {
         entry: &Entry,
     ) -> Result<(), StoreError>;
 
-    /// An account's contingent credits as stored; see [`Books::commitments`]. `None` before the first.
+    /// An account's contingent credits as stored; see [`BatchState::commitments`]. `None` before the first.
     async fn commitment_get(
         &mut self,
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<i64>, StoreError>;
 
-    /// Stores an account's contingent credits; see [`Books::commitments`].
+    /// Stores an account's contingent credits; see [`BatchState::commitments`].
     async fn commitment_put(
         &mut self,
         who: &Tenant,
@@ -504,9 +504,7 @@ pub struct VelocityRange {
     pub newest_first: bool,
 }
 
-// ---------------------------------------------------------------------------------------------
 // The far end
-// ---------------------------------------------------------------------------------------------
 
 /// An order as the engine is asked about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -543,7 +541,7 @@ pub trait Engine: Send + Sync {
     async fn let_go(&self, trade: TradeId) -> Option<()>;
 
     /// What has become of a trade.
-    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport>;
+    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport>;
 
     /// Which engine it is: what trades record, and what decides whether it may be asked about one.
     fn name(&self) -> EngineName;
@@ -562,7 +560,7 @@ pub enum Depth {
     /// It has.
     Enough,
     /// It has not.
-    Dry,
+    Insufficient,
 }
 
 /// The engine's answer to a reservation.
@@ -585,7 +583,7 @@ pub enum Confirmation {
 
 /// A question to the engine about a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Enquiry {
+pub struct TradeReportRequest {
     /// The trade.
     pub trade: TradeId,
     /// Its order.

@@ -40,7 +40,7 @@ pub struct Priced {
 
 /// Why an order has no price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum PriceFault {
+pub enum PriceError {
     /// A leg rounds to zero or exceeds 10^10.
     #[error("a leg of the order rounds to zero or exceeds 10000000000")]
     OutOfRange,
@@ -61,27 +61,27 @@ pub fn capped_spread(source: u16, terms: &PoolTerms) -> u16 {
 /// Prices an order whose `amount` is the input leg: fiat on a purchase, crypto on a sale.
 ///
 /// # Errors
-/// [`PriceFault`]: the legs are judged first, then the order's size, as an exact fraction.
+/// [`PriceError`]: the legs are judged first, then the order's size, as an exact fraction.
 pub fn price(
     pool: &PoolId,
     side: Side,
     amount: Amount,
     mids: &Mids,
     terms: &PoolTerms,
-) -> Result<Priced, PriceFault> {
+) -> Result<Priced, PriceError> {
     let spread_bps = capped_spread(mids.pair.spread_bps, terms);
     let fee_bps = terms.draw_fee_bps;
     let rate = spread_bps
         .checked_add(fee_bps)
         .and_then(|cut_bps| rate_of(&mids.pair.mid, side, cut_bps))
-        .ok_or(PriceFault::OutOfRange)?;
-    let (fiat, crypto) = legs(pool, side, amount, &rate).ok_or(PriceFault::OutOfRange)?;
-    let value = usdt_value(pool, side, amount, mids).ok_or(PriceFault::OutOfRange)?;
+        .ok_or(PriceError::OutOfRange)?;
+    let (fiat, crypto) = legs(pool, side, amount, &rate).ok_or(PriceError::OutOfRange)?;
+    let value = usdt_value(pool, side, amount, mids).ok_or(PriceError::OutOfRange)?;
     within(&value, amount, terms)?;
     let notional = value
         .times(amount.units())
         .and_then(|units| units.ceil())
-        .ok_or(PriceFault::OutOfRange)?;
+        .ok_or(PriceError::OutOfRange)?;
     Ok(Priced {
         rate,
         mid: mids.pair.mid,
@@ -119,16 +119,16 @@ fn usdt_value(pool: &PoolId, side: Side, amount: Amount, mids: &Mids) -> Option<
 }
 
 /// Is the order's size within the terms? Compared as an exact fraction.
-fn within(value: &Fraction, amount: Amount, terms: &PoolTerms) -> Result<(), PriceFault> {
+fn within(value: &Fraction, amount: Amount, terms: &PoolTerms) -> Result<(), PriceError> {
     let size = value
         .times(amount.units())
         .and_then(|units| units.times_ratio(1, 100_000_000));
-    let size = size.ok_or(PriceFault::OutOfRange)?;
+    let size = size.ok_or(PriceError::OutOfRange)?;
     if size.compare(&terms.min_order_usdt) == Some(Ordering::Less) {
-        return Err(PriceFault::BelowMinimum);
+        return Err(PriceError::BelowMinimum);
     }
     match terms.max_order_usdt.map(|most| size.compare(&most)) {
-        Some(Some(Ordering::Greater)) => Err(PriceFault::AboveMaximum),
+        Some(Some(Ordering::Greater)) => Err(PriceError::AboveMaximum),
         _ => Ok(()),
     }
 }
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    fn buy(amount: &str, terms: &PoolTerms) -> Result<Priced, PriceFault> {
+    fn buy(amount: &str, terms: &PoolTerms) -> Result<Priced, PriceError> {
         let pool = PoolId::parse("EUR-USDT").unwrap();
         price(
             &pool,
@@ -174,7 +174,7 @@ mod tests {
         )
     }
 
-    fn sell(amount: &str, terms: &PoolTerms) -> Result<Priced, PriceFault> {
+    fn sell(amount: &str, terms: &PoolTerms) -> Result<Priced, PriceError> {
         let pool = PoolId::parse("EUR-USDC").unwrap();
         price(
             &pool,
@@ -231,15 +231,15 @@ mod tests {
         assert!(buy("100.00", &terms(0, "108.5", Some("108.5"))).is_ok());
         assert_eq!(
             buy("99.99", &terms(0, "108.5", None)),
-            Err(PriceFault::BelowMinimum)
+            Err(PriceError::BelowMinimum)
         );
         assert_eq!(
             buy("100.01", &terms(0, "1", Some("108.5"))),
-            Err(PriceFault::AboveMaximum)
+            Err(PriceError::AboveMaximum)
         );
         assert_eq!(
             buy("100.00", &terms(0, "108.5000000000000001", None)),
-            Err(PriceFault::BelowMinimum)
+            Err(PriceError::BelowMinimum)
         );
     }
 
@@ -248,11 +248,11 @@ mod tests {
     fn a_leg_must_not_round_to_zero_or_grow_past_the_limit() {
         assert_eq!(
             sell("0.000001", &terms(0, "0", None)),
-            Err(PriceFault::OutOfRange)
+            Err(PriceError::OutOfRange)
         );
         assert_eq!(
             buy("9999999999", &terms(0, "0", None)),
-            Err(PriceFault::OutOfRange)
+            Err(PriceError::OutOfRange)
         );
     }
 

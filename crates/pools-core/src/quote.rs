@@ -8,14 +8,14 @@ use crate::destination::Destination;
 
 /// Names a firm quote.
 #[derive(Debug)]
-pub enum QuoteNoun {}
+pub enum QuoteIdKind {}
 
-impl IdKind for QuoteNoun {
+impl IdKind for QuoteIdKind {
     const PREFIX: &'static str = "pq";
 }
 
 /// `pq_<mode>_<ULID>`.
-pub type QuoteId = Id<QuoteNoun>;
+pub type QuoteId = Id<QuoteIdKind>;
 
 /// What a quote and the trade made from it agree on, locked when the quote is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,12 +77,12 @@ pub struct Quote {
     /// From this instant on it is expired.
     pub expires_at: Timestamp,
     /// What has become of it.
-    pub fate: Fate,
+    pub fate: QuoteOutcome,
 }
 
 /// What has been done with a quote. Expiry is not a fate: it is derived from the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum QuoteOutcome {
     /// Nothing yet.
     Open,
     /// Executed: exactly one trade exists.
@@ -137,10 +137,10 @@ impl Quote {
     #[must_use]
     pub fn status(&self, now: Timestamp) -> QuoteStatus {
         match self.fate {
-            Fate::Rejected(_) => QuoteStatus::Rejected,
-            Fate::Consumed(_) => QuoteStatus::Consumed,
-            Fate::Open if now >= self.expires_at => QuoteStatus::Expired,
-            Fate::Open => QuoteStatus::Active,
+            QuoteOutcome::Rejected(_) => QuoteStatus::Rejected,
+            QuoteOutcome::Consumed(_) => QuoteStatus::Consumed,
+            QuoteOutcome::Open if now >= self.expires_at => QuoteStatus::Expired,
+            QuoteOutcome::Open => QuoteStatus::Active,
         }
     }
 
@@ -164,7 +164,7 @@ impl Quote {
     pub fn reject(&self, now: Timestamp) -> Result<Self, QuoteClosed> {
         self.must_be_active(now)?;
         Ok(Self {
-            fate: Fate::Rejected(now),
+            fate: QuoteOutcome::Rejected(now),
             ..self.clone()
         })
     }
@@ -176,7 +176,7 @@ impl Quote {
     pub fn consume(&self, now: Timestamp) -> Result<Self, QuoteClosed> {
         self.must_be_active(now)?;
         Ok(Self {
-            fate: Fate::Consumed(now),
+            fate: QuoteOutcome::Consumed(now),
             ..self.clone()
         })
     }

@@ -7,19 +7,19 @@ use kernel::planted::{self, planted};
 use kernel::{Amount, Id, IdKind, Mid, Timestamp};
 
 use crate::engine::EngineName;
-use crate::ledger::{AccountKind, Part, Reason, Transfer};
+use crate::ledger::{AccountKind, Reason, Transfer, TransferRole};
 use crate::quote::{QuoteId, Side, Terms};
 
 /// Names a trade.
 #[derive(Debug)]
-pub enum TradeNoun {}
+pub enum TradeIdKind {}
 
-impl IdKind for TradeNoun {
+impl IdKind for TradeIdKind {
     const PREFIX: &'static str = "txn";
 }
 
 /// `txn_<mode>_<ULID>`: the trade's id on the wire (`transactId`), also the list cursor.
-pub type TradeId = Id<TradeNoun>;
+pub type TradeId = Id<TradeIdKind>;
 
 /// A trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -194,7 +194,7 @@ pub struct Step {
     /// The next state.
     pub state: TradeState,
     /// The value it moves; `None` where nothing was reserved.
-    pub transfer: Option<(Transfer, Part)>,
+    pub transfer: Option<(Transfer, TransferRole)>,
     /// The event it emits; a return emits none.
     pub event: Option<TradeEvent>,
     /// Does the trade stop counting for velocity?
@@ -372,7 +372,7 @@ impl Trade {
                 amount,
                 reason: Reason::Settlement,
             };
-            (transfer, Part::Close)
+            (transfer, TransferRole::Close)
         });
         let state = TradeState::Settled(Settlement {
             at: now,
@@ -399,7 +399,7 @@ impl Trade {
                 amount,
                 reason,
             };
-            (transfer, Part::Close)
+            (transfer, TransferRole::Close)
         });
         Step {
             state,
@@ -417,7 +417,7 @@ impl Trade {
                 amount,
                 reason: Reason::BuyRefund,
             };
-            (transfer, Part::Return)
+            (transfer, TransferRole::Return)
         });
         let state = TradeState::Returned {
             settlement: settlement.clone(),

@@ -7,7 +7,7 @@ use kernel::{Amount, Asset, Bound};
 use partner_core::Access;
 use pools_core::ledger::{AccountKind, Entry, EntryId};
 use pools_core::ports::LedgerFilter;
-use pools_core::usecases::reading::{Place, Statement};
+use pools_core::usecases::queries::{AccountStatement, LedgerCursor};
 use serde::Serialize;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -299,13 +299,13 @@ fn instructions(access: &Access, currency: String) -> FundingInstructions {
 /// The cursor of the ledger, opaque to clients: number and id of the page's last entry.
 const CURSOR_PREFIX: &str = "lc_";
 
-fn cursor(place: Place) -> String {
+fn cursor(place: LedgerCursor) -> String {
     format!("{CURSOR_PREFIX}{}_{}", place.sequence, place.entry)
 }
 
-fn place(text: &str) -> Option<Place> {
+fn place(text: &str) -> Option<LedgerCursor> {
     let (digits, entry) = text.strip_prefix(CURSOR_PREFIX)?.split_once('_')?;
-    let place = Place {
+    let place = LedgerCursor {
         sequence: digits.parse().ok()?,
         entry: EntryId::parse(entry)?,
     };
@@ -322,7 +322,7 @@ fn empty_page(asset: Asset) -> LedgerPage {
     }
 }
 
-fn page(asset: Asset, statement: &Statement) -> Result<LedgerPage, ApiError> {
+fn page(asset: Asset, statement: &AccountStatement) -> Result<LedgerPage, ApiError> {
     let entries = statement
         .page
         .items
@@ -337,7 +337,7 @@ fn page(asset: Asset, statement: &Statement) -> Result<LedgerPage, ApiError> {
         .and_then(|last| {
             let sequence = last.mark?.sequence;
             let entry = last.id;
-            Some(Place { sequence, entry })
+            Some(LedgerCursor { sequence, entry })
         });
     Ok(LedgerPage {
         currency: asset.to_string(),
@@ -382,7 +382,7 @@ mod tests {
         #[test]
         fn every_place_has_one_cursor(sequence in 1..=i64::MAX, number in any::<u128>()) {
             let entry = EntryId::from_parts(Mode::Live, Ulid(number));
-            let read = place(&cursor(Place { sequence, entry })).unwrap();
+            let read = place(&cursor(LedgerCursor { sequence, entry })).unwrap();
             prop_assert_eq!((read.sequence, read.entry), (sequence, entry));
         }
 

@@ -10,11 +10,11 @@ use parking_lot::RwLock;
 use partner_core::pools::{Pool, PoolId};
 use partner_core::ports::Directory;
 use partner_core::{Access, PartnerId};
-use pools_core::usecases::poll::Polling;
-use pools_core::usecases::quoting::Quoting;
-use pools_core::usecases::reading::Reading;
-use pools_core::usecases::reject::Rejecting;
-use pools_core::usecases::transact::Transacting;
+use pools_core::usecases::create_quote::CreateQuote;
+use pools_core::usecases::poll_trade::PollTrade;
+use pools_core::usecases::queries::PoolsQueries;
+use pools_core::usecases::reject_quote::RejectQuote;
+use pools_core::usecases::transact_quote::TransactQuote;
 
 /// The use cases behind the routes.
 #[derive(Clone)]
@@ -24,15 +24,15 @@ pub struct Parts {
     /// Who may do what, and which pools there are.
     pub directory: Arc<dyn Directory>,
     /// Gives quotes.
-    pub quoting: Quoting,
+    pub quoting: CreateQuote,
     /// Executes quotes.
-    pub transacting: Transacting,
+    pub transacting: TransactQuote,
     /// Moves trades.
-    pub polling: Polling,
+    pub polling: PollTrade,
     /// Rejects quotes.
-    pub rejecting: Rejecting,
+    pub rejecting: RejectQuote,
     /// Reads.
-    pub reading: Reading,
+    pub reading: PoolsQueries,
 }
 
 impl std::fmt::Debug for Parts {

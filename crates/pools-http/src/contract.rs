@@ -1,6 +1,6 @@
 //! The published contract, generated from the routes: `/openapi/pools-v1.yaml`.
 
-use http_kit::openapi::{Contract, ContractFault, WebhookDoc, to_yaml};
+use http_kit::openapi::{Contract, ContractError, WebhookDoc, to_yaml};
 use http_kit::{ErrorDoc, SHARED_ERRORS};
 use serde_json::json;
 use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, ServerBuilder};
@@ -190,8 +190,8 @@ struct TradeEvent {
 /// The document, complete.
 ///
 /// # Errors
-/// [`ContractFault`] where it mentions what does not exist; the tests would have found it.
-pub fn openapi() -> Result<OpenApi, ContractFault> {
+/// [`ContractError`] where it mentions what does not exist; the tests would have found it.
+pub fn openapi() -> Result<OpenApi, ContractError> {
     let mut api = OpenApiRouter::new()
         .merge(routes::any_key())
         .merge(routes::secret())
@@ -232,8 +232,8 @@ pub fn openapi() -> Result<OpenApi, ContractFault> {
 /// The document as published.
 ///
 /// # Errors
-/// [`ContractFault`], as [`openapi`].
-pub fn openapi_yaml() -> Result<String, ContractFault> {
+/// [`ContractError`], as [`openapi`].
+pub fn openapi_yaml() -> Result<String, ContractError> {
     to_yaml(&openapi()?)
 }
 

@@ -5,14 +5,14 @@
 
 use http_kit::{ApiError, ErrorDoc, Kind, UnknownFields, error_doc};
 use instruments::faults::{Violation, violated};
-use kernel::AmountFault;
-use pools_core::books::Refusal;
-use pools_core::pricing::PriceFault;
+use kernel::AmountError;
+use pools_core::batch::Refusal;
+use pools_core::pricing::PriceError;
 use pools_core::quote::QuoteClosed;
-use pools_core::usecases::poll::PollError;
-use pools_core::usecases::quoting::{AskFault, QuoteError};
-use pools_core::usecases::reject::RejectError;
-use pools_core::usecases::transact::TransactError;
+use pools_core::usecases::create_quote::{QuoteError, QuoteInputError};
+use pools_core::usecases::poll_trade::PollError;
+use pools_core::usecases::reject_quote::RejectError;
+use pools_core::usecases::transact_quote::TransactError;
 
 const FIX: &str = "Fix the request; do not retry it unchanged.";
 const ASK: &str = "Do not retry until the operator has changed your access.";
@@ -207,46 +207,45 @@ pub(crate) const ERROR_DOCS: &[ErrorDoc] = {
     ]
 };
 
-pub(crate) fn ask_fault(fault: AskFault, unknown: &UnknownFields) -> ApiError {
+pub(crate) fn ask_fault(fault: QuoteInputError, unknown: &UnknownFields) -> ApiError {
     let message = match &fault {
-        AskFault::Missing(fields) => unknown.explain(fields),
-        AskFault::MissingAddress => unknown.explain(&["destAddress"]),
+        QuoteInputError::Missing(fields) => unknown.explain(fields),
+        QuoteInputError::MissingAddress => unknown.explain(&["destAddress"]),
         other => format!("{other}."),
     };
     let code = match &fault {
-        AskFault::Missing(_) | AskFault::NotAllowed(_, _) => "invalid_request",
-        AskFault::Amount(fault) => amount_code(*fault),
-        AskFault::UnknownCurrency(_) => "unknown_currency",
-        AskFault::CurrencyMismatch(_) => "currency_mismatch",
-        AskFault::NetworkNotSupported { .. } | AskFault::DestNetworkNotSupported { .. } => {
-            "network_not_supported"
-        }
-        AskFault::MissingAddress => "invalid_address",
-        AskFault::Address(fault) if fault.is_checksum() => "address_checksum_mismatch",
-        AskFault::Address(_) => "invalid_address",
+        QuoteInputError::Missing(_) | QuoteInputError::NotAllowed(_, _) => "invalid_request",
+        QuoteInputError::Amount(fault) => amount_code(*fault),
+        QuoteInputError::UnknownCurrency(_) => "unknown_currency",
+        QuoteInputError::CurrencyMismatch(_) => "currency_mismatch",
+        QuoteInputError::NetworkNotSupported { .. }
+        | QuoteInputError::DestNetworkNotSupported { .. } => "network_not_supported",
+        QuoteInputError::MissingAddress => "invalid_address",
+        QuoteInputError::Address(fault) if fault.is_checksum() => "address_checksum_mismatch",
+        QuoteInputError::Address(_) => "invalid_address",
     };
     ApiError::invalid(code, message)
 }
 
-const fn amount_code(fault: AmountFault) -> &'static str {
+const fn amount_code(fault: AmountError) -> &'static str {
     match fault {
-        AmountFault::Malformed | AmountFault::Zero => "invalid_request",
-        AmountFault::TooPrecise(_) => "amount_precision",
-        AmountFault::OutOfRange => "amount_out_of_range",
+        AmountError::Malformed | AmountError::Zero => "invalid_request",
+        AmountError::TooPrecise(_) => "amount_precision",
+        AmountError::OutOfRange => "amount_out_of_range",
     }
 }
 
-pub(crate) fn price_fault(fault: PriceFault) -> ApiError {
+pub(crate) fn price_fault(fault: PriceError) -> ApiError {
     let (code, message) = match fault {
-        PriceFault::OutOfRange => (
+        PriceError::OutOfRange => (
             "amount_out_of_range",
             "`amount`: a leg of the order rounds to zero or exceeds 10000000000.",
         ),
-        PriceFault::BelowMinimum => (
+        PriceError::BelowMinimum => (
             "amount_below_minimum",
             "`amount`: the order is worth less than `minOrderUsdt`.",
         ),
-        PriceFault::AboveMaximum => (
+        PriceError::AboveMaximum => (
             "amount_above_maximum",
             "`amount`: the order is worth more than `maxOrderUsdt`.",
         ),
@@ -348,9 +347,9 @@ mod tests {
     use http_kit::SHARED_ERRORS;
     use partner_core::Denial;
     use partner_core::pools::PoolId;
-    use pools_core::usecases::quoting::Leg;
+    use pools_core::usecases::create_quote::Leg;
 
-    use pools_core::destination::AddressFault;
+    use pools_core::destination::AddressError;
 
     use super::*;
 
@@ -363,32 +362,32 @@ mod tests {
             pool,
         };
         let asks = [
-            AskFault::Missing(vec!["side"]),
-            AskFault::NotAllowed("side", "on_ramp, off_ramp"),
-            AskFault::Amount(AmountFault::Malformed),
-            AskFault::Amount(AmountFault::Zero),
-            AskFault::Amount(AmountFault::TooPrecise(2)),
-            AskFault::Amount(AmountFault::OutOfRange),
-            AskFault::UnknownCurrency(leg),
-            AskFault::CurrencyMismatch(leg),
-            AskFault::NetworkNotSupported {
+            QuoteInputError::Missing(vec!["side"]),
+            QuoteInputError::NotAllowed("side", "on_ramp, off_ramp"),
+            QuoteInputError::Amount(AmountError::Malformed),
+            QuoteInputError::Amount(AmountError::Zero),
+            QuoteInputError::Amount(AmountError::TooPrecise(2)),
+            QuoteInputError::Amount(AmountError::OutOfRange),
+            QuoteInputError::UnknownCurrency(leg),
+            QuoteInputError::CurrencyMismatch(leg),
+            QuoteInputError::NetworkNotSupported {
                 pool,
                 networks: "tron".to_owned(),
             },
-            AskFault::DestNetworkNotSupported {
+            QuoteInputError::DestNetworkNotSupported {
                 networks: "ethereum".to_owned(),
             },
-            AskFault::MissingAddress,
-            AskFault::Address(AddressFault::Invalid),
-            AskFault::Address(AddressFault::Checksum),
-            AskFault::Address(AddressFault::NotTron),
-            AskFault::Address(AddressFault::TronChecksum),
-            AskFault::Address(AddressFault::NotSolana),
+            QuoteInputError::MissingAddress,
+            QuoteInputError::Address(AddressError::Invalid),
+            QuoteInputError::Address(AddressError::Checksum),
+            QuoteInputError::Address(AddressError::NotTron),
+            QuoteInputError::Address(AddressError::TronChecksum),
+            QuoteInputError::Address(AddressError::NotSolana),
         ];
         let prices = [
-            PriceFault::OutOfRange,
-            PriceFault::BelowMinimum,
-            PriceFault::AboveMaximum,
+            PriceError::OutOfRange,
+            PriceError::BelowMinimum,
+            PriceError::AboveMaximum,
         ];
         let closed = [
             QuoteClosed::Consumed,

@@ -2,15 +2,15 @@
 
 use http_kit::ApiError;
 use instruments::trading;
-use pools_core::books::Outcome;
-use pools_core::usecases::quoting::Offer;
+use pools_core::batch::TransactOutcome;
+use pools_core::usecases::create_quote::QuoteResult;
 
 /// Counts the answer to a quote request and passes it on.
-pub(crate) fn quote(answer: Result<Offer, ApiError>) -> Result<Offer, ApiError> {
+pub(crate) fn quote(answer: Result<QuoteResult, ApiError>) -> Result<QuoteResult, ApiError> {
     let (outcome, reason) = match &answer {
-        Ok(Offer::Firm(..)) => ("firm", ""),
-        Ok(Offer::Indicative(..)) => ("indicative", ""),
-        Ok(Offer::Unavailable(reason)) => ("unavailable", reason.as_str()),
+        Ok(QuoteResult::Firm(..)) => ("firm", ""),
+        Ok(QuoteResult::Indicative(..)) => ("indicative", ""),
+        Ok(QuoteResult::Unavailable(reason)) => ("unavailable", reason.as_str()),
         Err(error) => (ending(error), error.code()),
     };
     trading::quoted(outcome, reason);
@@ -18,10 +18,12 @@ pub(crate) fn quote(answer: Result<Offer, ApiError>) -> Result<Offer, ApiError> 
 }
 
 /// Counts the answer to a transact and passes it on.
-pub(crate) fn transact(answer: Result<Outcome, ApiError>) -> Result<Outcome, ApiError> {
+pub(crate) fn transact(
+    answer: Result<TransactOutcome, ApiError>,
+) -> Result<TransactOutcome, ApiError> {
     let (outcome, reason) = match &answer {
-        Ok(Outcome::Opened(_)) => ("opened", ""),
-        Ok(Outcome::Existing(_)) => ("existing", ""),
+        Ok(TransactOutcome::Opened(_)) => ("opened", ""),
+        Ok(TransactOutcome::Existing(_)) => ("existing", ""),
         Err(error) => (ending(error), error.code()),
     };
     trading::transacted(outcome, reason);

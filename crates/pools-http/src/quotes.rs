@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::{FromRequest, Request, State};
 use http_kit::{ApiError, Entitled, JsonWithUnknown as Body, PathId, Secret};
 use partner_core::pools::PoolTerms;
-use pools_core::quote::{Fate, Quote, QuoteId, QuoteStatus};
-use pools_core::usecases::quoting::{Ask, Offer};
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome, QuoteStatus};
+use pools_core::usecases::create_quote::{QuoteInput, QuoteResult};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -309,7 +309,7 @@ pub(crate) async fn reject_quote(
     Ok(Json(record(&quote, QuoteStatus::Rejected)))
 }
 
-impl From<QuoteRequest> for Ask {
+impl From<QuoteRequest> for QuoteInput {
     fn from(request: QuoteRequest) -> Self {
         Self {
             side: request.side,
@@ -324,20 +324,20 @@ impl From<QuoteRequest> for Ask {
     }
 }
 
-impl From<Offer> for QuoteResponse {
-    fn from(offer: Offer) -> Self {
+impl From<QuoteResult> for QuoteResponse {
+    fn from(offer: QuoteResult) -> Self {
         match offer {
-            Offer::Unavailable(reason) => Self {
+            QuoteResult::Unavailable(reason) => Self {
                 unavailable_reason: Some(reason.as_str()),
                 ..Self::default()
             },
-            Offer::Indicative(priced, terms) => priced_response(
+            QuoteResult::Indicative(priced, terms) => priced_response(
                 "indicative",
                 priced.rate.to_string(),
                 (priced.spread_bps, priced.fee_bps),
                 &terms,
             ),
-            Offer::Firm(quote, terms) => Self {
+            QuoteResult::Firm(quote, terms) => Self {
                 quote_id: Some(quote.id.to_string()),
                 expires_at: Some(instant(quote.expires_at)),
                 ..priced_response(
@@ -373,9 +373,9 @@ fn priced_response(
 fn record(quote: &Quote, status: QuoteStatus) -> QuoteRecord {
     let terms = &quote.terms;
     let (consumed_at, rejected_at) = match quote.fate {
-        Fate::Open => (None, None),
-        Fate::Consumed(at) => (Some(instant(at)), None),
-        Fate::Rejected(at) => (None, Some(instant(at))),
+        QuoteOutcome::Open => (None, None),
+        QuoteOutcome::Consumed(at) => (Some(instant(at)), None),
+        QuoteOutcome::Rejected(at) => (None, Some(instant(at))),
     };
     QuoteRecord {
         quote_id: quote.id.to_string(),

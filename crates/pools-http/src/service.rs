@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use http_kit::openapi::ContractFault;
+use http_kit::openapi::ContractError;
 use http_kit::{
-    Document, Door, DoorConfig, Limit, Site, TrustedProxies, Whose, Wording, documentation, finish,
-    probes,
+    Document, Door, DoorConfig, Limit, LimitBy, ProductErrorCodes, ServiceInfo, TrustedProxies,
+    documentation, finish, probes,
 };
 use partner_core::Access;
 use partner_core::ports::{Readiness, Throttle};
@@ -22,7 +22,7 @@ use crate::routes;
 const DOCUMENT: &str = "pools-v1";
 
 /// In pools, a key of the wrong mode or kind always reads the same.
-const WORDING: Wording = Wording {
+const WORDING: ProductErrorCodes = ProductErrorCodes {
     test_key_on_live: "key_mode_mismatch",
     live_key_on_test: "key_mode_mismatch",
     wrong_kind: "key_mode_mismatch",
@@ -42,7 +42,7 @@ pub struct Setup {
     /// Whose `X-Forwarded-For` is believed.
     pub proxies: TrustedProxies,
     /// Request ids and the documentation's address.
-    pub site: Site,
+    pub site: ServiceInfo,
     /// Whether the store is there.
     pub readiness: Arc<dyn Readiness>,
 }
@@ -58,19 +58,19 @@ impl fmt::Debug for Setup {
 /// Builds the router, complete and finished.
 ///
 /// # Errors
-/// [`ContractFault`] where the published contract does not hold together; the tests would have
+/// [`ContractError`] where the published contract does not hold together; the tests would have
 /// found it.
-pub fn service(setup: Setup) -> Result<Router, ContractFault> {
+pub fn service(setup: Setup) -> Result<Router, ContractError> {
     let limit = setup
         .tiers
-        .map(|tiers| Limit::new("pools", Whose::Credential, tiers));
+        .map(|tiers| Limit::new("pools", LimitBy::Credential, tiers));
     let door = Door::new(DoorConfig {
         mode: setup.parts.mode,
         directory: Arc::clone(&setup.parts.directory),
         throttle: Arc::clone(&setup.throttle),
         proxies: setup.proxies,
         wording: WORDING,
-        guesses: limit.as_ref().map(|limit| limit.counting(Whose::Client)),
+        guesses: limit.as_ref().map(|limit| limit.counting(LimitBy::Client)),
         clock: Arc::clone(setup.site.clock()),
         entitled: Access::pools_entitled,
     });
@@ -84,12 +84,12 @@ pub fn service(setup: Setup) -> Result<Router, ContractFault> {
 }
 
 /// What documents the service: written once a process, for that takes longer than the rest of a service's making.
-fn pages() -> Result<Router, ContractFault> {
-    static PAGES: LazyLock<Result<Router, ContractFault>> = LazyLock::new(write_pages);
+fn pages() -> Result<Router, ContractError> {
+    static PAGES: LazyLock<Result<Router, ContractError>> = LazyLock::new(write_pages);
     PAGES.clone()
 }
 
-fn write_pages() -> Result<Router, ContractFault> {
+fn write_pages() -> Result<Router, ContractError> {
     let errors: Vec<_> = every_error().collect();
     let contract = Document {
         name: DOCUMENT,

@@ -6,11 +6,11 @@ use http_kit::{
     ApiError, Entitled, IdempotencyHeader, Json as Body, PathId, Query, RawJson, Secret,
 };
 use kernel::Bound;
-use pools_core::books::Outcome;
+use pools_core::batch::TransactOutcome;
 use pools_core::ports::TradeFilter;
 use pools_core::quote::{QuoteId, Side};
 use pools_core::trade::{Trade, TradeId, TradeStatus};
-use pools_core::usecases::transact::Transact;
+use pools_core::usecases::transact_quote::Transact;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -352,10 +352,10 @@ fn trade_filter(query: &Query) -> Result<Option<TradeFilter>, ApiError> {
     Ok((status != Some(None)).then_some(filter))
 }
 
-fn acknowledge(outcome: &Outcome) -> TransactAck {
+fn acknowledge(outcome: &TransactOutcome) -> TransactAck {
     let (trade, idempotent) = match outcome {
-        Outcome::Opened(trade) => (trade, false),
-        Outcome::Existing(trade) => (trade, true),
+        TransactOutcome::Opened(trade) => (trade, false),
+        TransactOutcome::Existing(trade) => (trade, true),
     };
     TransactAck {
         transact_id: trade.id.to_string(),

@@ -5,24 +5,24 @@
 
 use std::sync::Arc;
 
-use http_kit::{Site, TrustedProxies};
+use http_kit::{ServiceInfo, TrustedProxies};
 use partner_core::events::Service;
-use pools_core::usecases::poll::Polling;
-use pools_core::usecases::quoting::Quoting;
-use pools_core::usecases::reading::Reading;
-use pools_core::usecases::reject::Rejecting;
-use pools_core::usecases::transact::Transacting;
+use pools_core::usecases::create_quote::CreateQuote;
+use pools_core::usecases::poll_trade::PollTrade;
+use pools_core::usecases::queries::PoolsQueries;
+use pools_core::usecases::reject_quote::RejectQuote;
+use pools_core::usecases::transact_quote::TransactQuote;
 use pools_http::{Parts, Setup};
 use runtime::Runtime;
 use runtime::service::Bound;
 
-pub use runtime::service::{Listening, StartFault};
+pub use runtime::service::{BoundService, StartError};
 
 /// Binds the service to the address of its configuration, and starts delivering its events.
 ///
 /// # Errors
-/// [`StartFault`]; nothing listens then.
-pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
+/// [`StartError`]; nothing listens then.
+pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     runtime.check_engine().await?;
     let wanted = runtime.base.config.pools_listen;
     let bound = Bound::bind(runtime, "PENSTOCK_POOLS_LISTEN", wanted).await?;
@@ -36,20 +36,20 @@ pub async fn start(runtime: &Runtime) -> Result<Listening, StartFault> {
 /// The published contract.
 ///
 /// # Errors
-/// [`StartFault::Contract`].
-pub fn openapi_yaml() -> Result<String, StartFault> {
+/// [`StartError::Contract`].
+pub fn openapi_yaml() -> Result<String, StartError> {
     Ok(pools_http::openapi_yaml()?)
 }
 
 /// What an operator's engine answers, as `PENSTOCK_ENGINE=http:<url>` expects it.
 ///
 /// # Errors
-/// [`StartFault::Contract`].
-pub fn engine_yaml() -> Result<String, StartFault> {
+/// [`StartError::Contract`].
+pub fn engine_yaml() -> Result<String, StartError> {
     Ok(http_kit::openapi::to_yaml(&runtime::engine_openapi())?)
 }
 
-fn setup(runtime: &Runtime, site: Site) -> Setup {
+fn setup(runtime: &Runtime, site: ServiceInfo) -> Setup {
     let base = &runtime.base;
     let config = &base.config;
     Setup {
@@ -67,7 +67,7 @@ fn parts(runtime: &Runtime) -> Parts {
     Parts {
         mode: base.config.mode,
         directory: Arc::clone(&runtime.directory),
-        quoting: Quoting {
+        quoting: CreateQuote {
             rates: Arc::clone(&runtime.rates),
             engine: Arc::clone(&runtime.engine),
             desk: runtime.quote_desk.clone(),
@@ -75,7 +75,7 @@ fn parts(runtime: &Runtime) -> Parts {
             entropy: Arc::clone(&base.entropy),
             ttl: base.config.quote_ttl,
         },
-        transacting: Transacting {
+        transacting: TransactQuote {
             looks: runtime.looks.clone(),
             desk: runtime.transact_desk.clone(),
             engine: Arc::clone(&runtime.engine),
@@ -83,13 +83,13 @@ fn parts(runtime: &Runtime) -> Parts {
             clock: Arc::clone(&base.clock),
             entropy: Arc::clone(&base.entropy),
         },
-        polling: Polling::new(
+        polling: PollTrade::new(
             base.store.clone(),
             Arc::clone(&runtime.engine),
             Arc::clone(&base.sealer),
             Arc::clone(&base.entropy),
         ),
-        rejecting: Rejecting::new(base.store.clone()),
-        reading: Reading::new(base.store.clone()),
+        rejecting: RejectQuote::new(base.store.clone()),
+        reading: PoolsQueries::new(base.store.clone()),
     }
 }

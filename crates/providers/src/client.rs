@@ -26,16 +26,16 @@ use tower_service::Service;
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("Penstock/", env!("CARGO_PKG_VERSION")));
 /// The head of an answer is at most this long.
-const HEAD: usize = 64 * 1024;
+const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// How long a connection may wait for its next request: servers commonly close theirs after 5
 /// seconds or more.
-const WAITS: Duration = Duration::from_secs(4);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long connecting may go on when nobody waits for it any more.
-const CONNECTS: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections that wait, of one far end.
-const IDLE: usize = 64;
+const MAX_IDLE: usize = 64;
 /// Calls at once; the next waits for one of them, within its own deadline.
-const AT_ONCE: usize = 256;
+const MAX_CONCURRENT_CALLS: usize = 256;
 
 /// Makes calls.
 pub(crate) struct HttpClient {
@@ -53,7 +53,7 @@ pub(crate) struct Answer {
 
 /// Why there is no answer. Of none of these can be told whether the request was acted on.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CallFault {
+pub(crate) enum CallError {
     #[error("no answer within {0:?}")]
     Late(Duration),
     #[error("the call failed: {}", causes(.0))]
@@ -79,13 +79,13 @@ impl HttpClient {
     fn trusting(roots: RootCertStore, longest: usize) -> io::Result<Self> {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(WAITS)
-            .pool_max_idle_per_host(IDLE)
-            .http1_max_buf_size(HEAD)
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
             .build(Patient::trusting(roots)?);
         Ok(Self {
             client,
-            permits: Semaphore::new(AT_ONCE),
+            permits: Semaphore::new(MAX_CONCURRENT_CALLS),
             longest,
         })
     }
@@ -95,23 +95,23 @@ impl HttpClient {
         &self,
         request: Request<Full<Bytes>>,
         within: Duration,
-    ) -> Result<Answer, CallFault> {
+    ) -> Result<Answer, CallError> {
         let answered = tokio::time::timeout(within, self.exchange(request));
-        answered.await.unwrap_or(Err(CallFault::Late(within)))
+        answered.await.unwrap_or(Err(CallError::Late(within)))
     }
 
-    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, CallFault> {
+    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, CallError> {
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
         // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         let answer = self.client.request(request).await;
-        let (head, body) = answer.map_err(CallFault::Failed)?.into_parts();
+        let (head, body) = answer.map_err(CallError::Failed)?.into_parts();
         let body = Limited::new(body, self.longest).collect().await;
         let body = body.map_err(|fault| {
             if fault.is::<LengthLimitError>() {
-                CallFault::TooLong(self.longest)
+                CallError::TooLong(self.longest)
             } else {
-                CallFault::Broken(fault)
+                CallError::Broken(fault)
             }
         })?;
         Ok(Answer {
@@ -132,7 +132,7 @@ impl Patient {
         connector.enforce_http(false);
         connector.set_nodelay(true);
         // Divided among the addresses of a name.
-        connector.set_connect_timeout(Some(CONNECTS));
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls(roots)?)
             .https_or_http()
@@ -152,7 +152,7 @@ impl Service<Uri> for Patient {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        let connected = tokio::time::timeout(CONNECTS, self.0.call(to));
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, self.0.call(to));
         Box::pin(async move { connected.await? })
     }
 }
@@ -224,7 +224,7 @@ mod tests {
         (port, roots)
     }
 
-    async fn get(client: &HttpClient, host: &str, port: u16) -> Result<Answer, CallFault> {
+    async fn get(client: &HttpClient, host: &str, port: u16) -> Result<Answer, CallError> {
         let request = Request::get(format!("https://{host}:{port}/"));
         let request = request.body(Full::default()).unwrap();
         client.send(request, Duration::from_secs(20)).await
@@ -259,7 +259,7 @@ mod tests {
         let uri = format!("https://{}/", mute.local_addr().unwrap());
         let mut connector = Patient::trusting(RootCertStore::empty()).unwrap();
         let connected = connector.call(uri.parse().unwrap());
-        let connected = tokio::time::timeout(CONNECTS * 10, connected).await;
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT * 10, connected).await;
         assert!(connected.expect("given up").is_err());
     }
 

@@ -19,12 +19,12 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 use kernel::Amount;
 use pools_core::engine::EngineName;
-use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
+use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::client::{CallFault, HttpClient};
+use crate::client::{CallError, HttpClient};
 use contract::Operation;
 
 pub use address::{EngineSecret, EngineUrl};
@@ -57,7 +57,7 @@ impl std::fmt::Debug for HttpEngine {
 #[derive(Debug, thiserror::Error)]
 enum Silence {
     #[error(transparent)]
-    Call(#[from] CallFault),
+    Call(#[from] CallError),
     #[error("the request cannot be made")]
     Unmade,
     #[error("the answer's status is {0}, not 200")]
@@ -201,7 +201,7 @@ impl Engine for HttpEngine {
         Some(())
     }
 
-    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         let asked = self.ask(Operation::Report, Some(enquiry.trade), NOTHING);
         let answer: wire::Report = asked.await?;
         Some(answer.into())

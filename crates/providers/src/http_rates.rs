@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use instruments::far_end::{self, Withheld};
+use instruments::upstream::{self, NoRateReason};
 use kernel::{Amount, Asset, Clock, Mid};
 use parking_lot::Mutex;
 use partner_core::pools::PoolId;
@@ -28,7 +28,7 @@ use rust_decimal::Decimal;
 use tokio::time::Instant;
 
 use crate::client::HttpClient;
-use crate::static_rates::RatesFault;
+use crate::static_rates::RatesError;
 use moves::{Bound, Judgement, Moves};
 use source::Source;
 
@@ -89,7 +89,7 @@ impl std::fmt::Debug for HttpRates {
 pub enum RatesUnopened {
     /// The file's faults, in the order of its lines.
     #[error("the file of sources cannot be used")]
-    File(Vec<RatesFault>),
+    File(Vec<RatesError>),
     /// A source is `https` and the machine trusts no certificate.
     #[error(transparent)]
     Trust(#[from] io::Error),
@@ -106,7 +106,7 @@ impl HttpRates {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, RatesUnopened> {
         let file = file::read(path, environment).map_err(RatesUnopened::File)?;
-        far_end::rate_sources_begin();
+        upstream::rate_sources_begin();
         let encrypted = file.sources.iter().any(Source::is_encrypted);
         Ok(Self {
             client: HttpClient::new(encrypted, LONGEST)?,
@@ -144,7 +144,7 @@ impl HttpRates {
     /// Updates the metrics of sources and pairs, and judges every pair's move also while no quote asks.
     fn count(&self) {
         let answering = self.sources.iter().filter(|source| source.is_answering());
-        far_end::rate_sources(answering.count(), self.sources.len());
+        upstream::rate_sources(answering.count(), self.sources.len());
         // After the start, a pair waits for every source's first answer or timeout: otherwise the fastest
         // source alone would decide what later rates are compared with.
         let judged = self.pairs.iter().filter(|(id, _)| {
@@ -153,11 +153,11 @@ impl HttpRates {
         });
         let rates: Vec<_> = judged.map(|(id, pair)| self.mid(*id, pair)).collect();
         let withheld: Vec<_> = rates.iter().filter_map(|rate| rate.err()).collect();
-        far_end::rate_pairs(rates.len(), &withheld);
+        upstream::rate_pairs(rates.len(), &withheld);
     }
 
     /// The rate of a pair now.
-    fn mid(&self, id: PoolId, pair: &Pair) -> Result<Mid, Withheld> {
+    fn mid(&self, id: PoolId, pair: &Pair) -> Result<Mid, NoRateReason> {
         // Rates are judged in the order in which they are computed.
         let mut moves = pair.moves.lock();
         let agreed = self.agreed(id, self.terms.max_age);
@@ -175,12 +175,12 @@ impl HttpRates {
         if judgement.is_accepted() {
             to_mid(rate)
         } else {
-            Err(Withheld::MovedTooFar)
+            Err(NoRateReason::MovedTooFar)
         }
     }
 
     /// The median of the prices of at most this age, without those too far from the median of all.
-    fn agreed(&self, id: PoolId, max_age: Duration) -> Result<Decimal, Withheld> {
+    fn agreed(&self, id: PoolId, max_age: Duration) -> Result<Decimal, NoRateReason> {
         let now = self.clock.now();
         let prices = self.sources.iter().filter_map(|source| source.price(id));
         let young = prices.filter(|price| price.age(now) <= max_age);
@@ -225,7 +225,7 @@ impl RateSource for HttpRates {
                 spread_bps: pair.spread_bps,
             }),
             Err(reason) => {
-                far_end::rate_withheld(reason);
+                upstream::rate_withheld(reason);
                 tracing::debug!(pair = %id, reason = reason.as_str(), "A pair has no rate");
                 None
             }
@@ -234,21 +234,21 @@ impl RateSource for HttpRates {
 }
 
 /// The median of the prices that are near the median of all.
-fn median_of_near(mut prices: Vec<Decimal>, terms: &Terms) -> Result<Decimal, Withheld> {
+fn median_of_near(mut prices: Vec<Decimal>, terms: &Terms) -> Result<Decimal, NoRateReason> {
     if prices.len() < terms.min_sources {
-        return Err(Withheld::TooFew);
+        return Err(NoRateReason::TooFew);
     }
     prices.sort_unstable();
-    let middle = median(&prices).ok_or(Withheld::TooFarApart)?;
+    let middle = median(&prices).ok_or(NoRateReason::TooFarApart)?;
     prices.retain(|price| is_near(*price, middle, terms.max_spread_bps));
     if prices.len() < terms.min_sources {
-        return Err(Withheld::TooFarApart);
+        return Err(NoRateReason::TooFarApart);
     }
-    median(&prices).ok_or(Withheld::TooFarApart)
+    median(&prices).ok_or(NoRateReason::TooFarApart)
 }
 
-fn to_mid(rate: Decimal) -> Result<Mid, Withheld> {
-    Mid::new(rate).ok_or(Withheld::TooFarApart)
+fn to_mid(rate: Decimal) -> Result<Mid, NoRateReason> {
+    Mid::new(rate).ok_or(NoRateReason::TooFarApart)
 }
 
 /// Whether the higher of two prices lies at most `max_bps` above the lower. Exact.

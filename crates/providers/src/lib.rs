@@ -20,4 +20,4 @@ pub use measured::{MeasuredEngine, MeasuredRates};
 pub use none::{NoEngine, NoRates};
 pub use sandbox::{SandboxEngine, SandboxRates};
 pub use sandbox_rail::SandboxRail;
-pub use static_rates::{RatesFault, StaticRates};
+pub use static_rates::{RatesError, StaticRates};

@@ -6,12 +6,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use instruments::failpoint::{Step, around};
 use instruments::faults::{Violation, violated};
-use instruments::{Stopwatch, far_end, trace};
+use instruments::{Stopwatch, trace, upstream};
 use kernel::{Amount, Asset};
 use partner_core::ports::RateSource;
 use partner_core::rates::SourceRate;
 use pools_core::engine::EngineName;
-use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
+use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{Contradiction, EngineReport, TradeId};
 use tracing::Instrument;
 
@@ -43,7 +43,7 @@ async fn measured<T>(
 ) -> T {
     let watch = Stopwatch::start();
     let answer = call.instrument(trace::call("engine", operation)).await;
-    far_end::engine(operation, word(&answer), watch.read());
+    upstream::engine(operation, word(&answer), watch.read());
     answer
 }
 
@@ -53,7 +53,7 @@ impl Engine for MeasuredEngine {
         measured("depth", self.0.depth(order), |answer| match answer {
             None => SILENCE,
             Some(Depth::Enough) => "enough",
-            Some(Depth::Dry) => "dry",
+            Some(Depth::Insufficient) => "dry",
         })
         .await
     }
@@ -86,7 +86,7 @@ impl Engine for MeasuredEngine {
         .await
     }
 
-    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         let report = around(Step::EngineReport, self.0.report(enquiry));
         measured("report", report, |answer| match answer {
             None => SILENCE,
@@ -137,7 +137,7 @@ impl RateSource for MeasuredRates {
         let asked = self.0.rate(fiat, crypto, order);
         let rate = asked.instrument(trace::call("rates", "rate")).await;
         let answer = rate.as_ref().map_or(SILENCE, |_| "rate");
-        far_end::rates(answer, watch.read());
+        upstream::rates(answer, watch.read());
         rate
     }
 }

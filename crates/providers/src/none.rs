@@ -8,7 +8,7 @@ use kernel::{Amount, Asset};
 use partner_core::ports::RateSource;
 use partner_core::rates::SourceRate;
 use pools_core::engine::EngineName;
-use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
+use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId};
 
 /// Knows no rate.
@@ -44,7 +44,7 @@ impl Engine for NoEngine {
         None
     }
 
-    async fn report(&self, _: &Enquiry) -> Option<EngineReport> {
+    async fn report(&self, _: &TradeReportRequest) -> Option<EngineReport> {
         None
     }
 

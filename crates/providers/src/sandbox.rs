@@ -27,7 +27,7 @@ use kernel::{Amount, Asset, Mid};
 use partner_core::ports::RateSource;
 use partner_core::rates::SourceRate;
 use pools_core::engine::EngineName;
-use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
+use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId, TradeStatus};
 use rust_decimal::Decimal;
 
@@ -40,7 +40,7 @@ const SPREAD_BPS: u16 = 25;
 
 /// What the fractional part of an amount chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Path {
+pub(crate) enum SandboxScenario {
     Dry,
     SilentDepth,
     NoRate,
@@ -53,7 +53,7 @@ pub(crate) enum Path {
     Settles,
 }
 
-impl Path {
+impl SandboxScenario {
     pub(crate) fn of(amount: Amount) -> Self {
         let fraction = amount.units() % WHOLE;
         if fraction % HUNDREDTH != 0 {
@@ -81,7 +81,7 @@ pub struct SandboxRates;
 #[async_trait]
 impl RateSource for SandboxRates {
     async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate> {
-        if Path::of(order) == Path::NoRate {
+        if SandboxScenario::of(order) == SandboxScenario::NoRate {
             return None;
         }
         let ten_thousandths = match (fiat.code(), crypto.code()) {
@@ -105,26 +105,28 @@ pub struct SandboxEngine;
 #[async_trait]
 impl Engine for SandboxEngine {
     async fn depth(&self, order: &Order) -> Option<Depth> {
-        match Path::of(order.amount) {
-            Path::SilentDepth => None,
-            Path::Dry => Some(Depth::Dry),
-            Path::NoRate
-            | Path::SlowDelivery
-            | Path::Fails
-            | Path::Releases
-            | Path::SilentFirstPoll
-            | Path::Returns
-            | Path::HoldRefused
-            | Path::Settles => Some(Depth::Enough),
+        match SandboxScenario::of(order.amount) {
+            SandboxScenario::SilentDepth => None,
+            SandboxScenario::Dry => Some(Depth::Insufficient),
+            SandboxScenario::NoRate
+            | SandboxScenario::SlowDelivery
+            | SandboxScenario::Fails
+            | SandboxScenario::Releases
+            | SandboxScenario::SilentFirstPoll
+            | SandboxScenario::Returns
+            | SandboxScenario::HoldRefused
+            | SandboxScenario::Settles => Some(Depth::Enough),
         }
     }
 
     async fn hold(&self, _: TradeId, order: &Order, _: Amount) -> Option<Hold> {
-        Some(if Path::of(order.amount) == Path::HoldRefused {
-            Hold::Refused
-        } else {
-            Hold::Held
-        })
+        Some(
+            if SandboxScenario::of(order.amount) == SandboxScenario::HoldRefused {
+                Hold::Refused
+            } else {
+                Hold::Held
+            },
+        )
     }
 
     async fn confirm(&self, _: TradeId) -> Option<Confirmation> {
@@ -135,8 +137,8 @@ impl Engine for SandboxEngine {
         Some(())
     }
 
-    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
-        let path = Path::of(enquiry.order.amount);
+    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
+        let path = SandboxScenario::of(enquiry.order.amount);
         match enquiry.known {
             TradeStatus::Reserved => at_work(path, enquiry),
             TradeStatus::Settled => Some(delivered(path, enquiry)),
@@ -156,28 +158,28 @@ impl Engine for SandboxEngine {
     }
 }
 
-fn at_work(path: Path, enquiry: &Enquiry) -> Option<EngineReport> {
+fn at_work(path: SandboxScenario, enquiry: &TradeReportRequest) -> Option<EngineReport> {
     let first = enquiry.attempt <= 1;
     match path {
-        Path::SlowDelivery if first => Some(EngineReport::InProgress),
-        Path::SilentFirstPoll if first => None,
-        Path::Fails => Some(EngineReport::CannotComplete),
-        Path::Releases => Some(EngineReport::LetGo),
-        Path::SlowDelivery
-        | Path::SilentFirstPoll
-        | Path::Dry
-        | Path::SilentDepth
-        | Path::NoRate
-        | Path::Returns
-        | Path::HoldRefused
-        | Path::Settles => Some(delivered(path, enquiry)),
+        SandboxScenario::SlowDelivery if first => Some(EngineReport::InProgress),
+        SandboxScenario::SilentFirstPoll if first => None,
+        SandboxScenario::Fails => Some(EngineReport::CannotComplete),
+        SandboxScenario::Releases => Some(EngineReport::LetGo),
+        SandboxScenario::SlowDelivery
+        | SandboxScenario::SilentFirstPoll
+        | SandboxScenario::Dry
+        | SandboxScenario::SilentDepth
+        | SandboxScenario::NoRate
+        | SandboxScenario::Returns
+        | SandboxScenario::HoldRefused
+        | SandboxScenario::Settles => Some(delivered(path, enquiry)),
     }
 }
 
 /// The first attempt finds the delivery. Any later one finds what came after it, whatever became of
 /// the first.
-fn delivered(path: Path, enquiry: &Enquiry) -> EngineReport {
-    if path == Path::Returns && enquiry.attempt > 1 {
+fn delivered(path: SandboxScenario, enquiry: &TradeReportRequest) -> EngineReport {
+    if path == SandboxScenario::Returns && enquiry.attempt > 1 {
         EngineReport::Reversed(Some(fill(enquiry)))
     } else {
         EngineReport::Delivered(fill(enquiry).into())
@@ -185,7 +187,7 @@ fn delivered(path: Path, enquiry: &Enquiry) -> EngineReport {
 }
 
 /// A trade has one fill, so its reference follows from the trade's id.
-fn fill(enquiry: &Enquiry) -> String {
+fn fill(enquiry: &TradeReportRequest) -> String {
     format!("sbx_{}", enquiry.trade.ulid())
 }
 
@@ -224,7 +226,7 @@ mod tests {
     }
 
     async fn report(amount: &str, attempt: u32, known: TradeStatus) -> String {
-        let enquiry = Enquiry {
+        let enquiry = TradeReportRequest {
             trade: trade(),
             order: order(amount, "EUR"),
             attempt,
@@ -317,10 +319,10 @@ mod tests {
     // rule: sandbox.dry, sandbox.engine-away, sandbox.reservation
     #[tokio::test]
     async fn the_fraction_chooses_depth_and_hold() {
-        use Depth::{Dry, Enough};
+        use Depth::{Enough, Insufficient};
         for (amount, depth, hold) in [
             ("100", Some(Enough), Hold::Held),
-            ("100.11", Some(Dry), Hold::Held),
+            ("100.11", Some(Insufficient), Hold::Held),
             ("100.12", None, Hold::Held),
             ("100.51", Some(Enough), Hold::Refused),
         ] {
@@ -335,12 +337,12 @@ mod tests {
     #[tokio::test]
     async fn the_fraction_counts_by_value() {
         for (amount, asset, depth) in [
-            ("10.110", "USDT", Some(Depth::Dry)),
-            ("10.110000", "USDT", Some(Depth::Dry)),
-            ("10.11000000", "BTC", Some(Depth::Dry)),
+            ("10.110", "USDT", Some(Depth::Insufficient)),
+            ("10.110000", "USDT", Some(Depth::Insufficient)),
+            ("10.11000000", "BTC", Some(Depth::Insufficient)),
             ("10.115", "USDT", Some(Depth::Enough)),
             ("10.110001", "USDT", Some(Depth::Enough)),
-            ("10.110", "BHD", Some(Depth::Dry)),
+            ("10.110", "BHD", Some(Depth::Insufficient)),
             ("11", "JPY", Some(Depth::Enough)),
             ("0.1", "EUR", Some(Depth::Enough)),
         ] {

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use gate_core::ports::{Rail, RailOrder};
 use gate_core::rail::{Instructions, RailKind, RailReport};
 
-use crate::sandbox::Path;
+use crate::sandbox::SandboxScenario;
 
 /// The rail. It keeps nothing: whatever it is asked, the question holds the answer.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,13 +38,13 @@ impl Rail for SandboxRail {
         Some(Instructions(BTreeMap::from(named)))
     }
 
-    async fn pursue(&self, order: &RailOrder, _: u32) -> Option<RailReport> {
-        let path = Path::of(order.terms.priced.fiat);
+    async fn advance(&self, order: &RailOrder, _: u32) -> Option<RailReport> {
+        let path = SandboxScenario::of(order.terms.priced.fiat);
         Some(match (path, order.id.kind()) {
-            (Path::Fails, _) => RailReport::Failed {
+            (SandboxScenario::Fails, _) => RailReport::Failed {
                 code: "provider_declined".to_owned(),
             },
-            (Path::Releases, RailKind::PayIn) => RailReport::Cancelled,
+            (SandboxScenario::Releases, RailKind::PayIn) => RailReport::Cancelled,
             _ => RailReport::Settled,
         })
     }
@@ -96,13 +96,13 @@ mod tests {
             ("100.21", &RailReport::Settled),
             ("31.00", &RailReport::Settled),
         ] {
-            let report = SandboxRail.pursue(&pay_in(fiat), 1).await;
+            let report = SandboxRail.advance(&pay_in(fiat), 1).await;
             assert_eq!(report.as_ref(), Some(expected), "{fiat}");
         }
         let pay_out = |fiat| order(RailKind::PayOut, "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK", fiat);
-        let report = SandboxRail.pursue(&pay_out("100.32"), 1).await;
+        let report = SandboxRail.advance(&pay_out("100.32"), 1).await;
         assert_eq!(report, Some(RailReport::Settled));
-        let report = SandboxRail.pursue(&pay_out("100.31"), 7).await;
+        let report = SandboxRail.advance(&pay_out("100.31"), 7).await;
         assert_eq!(report, Some(failed));
     }
 

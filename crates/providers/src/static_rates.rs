@@ -55,7 +55,7 @@ impl fmt::Debug for StaticRates {
 
 /// A fault of the file: where it is and what was expected there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RatesFault {
+pub struct RatesError {
     /// The file as the operator named it.
     pub file: String,
     /// The line, from one; `None` where the file cannot be read at all.
@@ -64,7 +64,7 @@ pub struct RatesFault {
     pub expected: String,
 }
 
-impl fmt::Display for RatesFault {
+impl fmt::Display for RatesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}: {}", self.file, self.expected),
@@ -73,7 +73,7 @@ impl fmt::Display for RatesFault {
     }
 }
 
-impl std::error::Error for RatesFault {}
+impl std::error::Error for RatesError {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,11 +97,11 @@ impl StaticRates {
     ///
     /// # Errors
     /// Every fault of the file, in the order of its lines.
-    pub fn read(path: &Path, mode: Mode, clock: Arc<dyn Clock>) -> Result<Self, Vec<RatesFault>> {
+    pub fn read(path: &Path, mode: Mode, clock: Arc<dyn Clock>) -> Result<Self, Vec<RatesError>> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(&file, &text, mode, clock),
-            Err(fault) => Err(vec![RatesFault {
+            Err(fault) => Err(vec![RatesError {
                 file,
                 line: None,
                 expected: format!("expected a readable TOML file of [[rates]] ({fault})"),
@@ -118,8 +118,8 @@ impl StaticRates {
         text: &str,
         mode: Mode,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, Vec<RatesFault>> {
-        let fault = |at: Option<Range<usize>>, expected: String| RatesFault {
+    ) -> Result<Self, Vec<RatesError>> {
+        let fault = |at: Option<Range<usize>>, expected: String| RatesError {
             file: file.to_owned(),
             line: at.map(|at| line_of(text, at.start)),
             expected,
@@ -270,13 +270,13 @@ mod tests {
         }
     }
 
-    fn parsed(text: &str, mode: Mode) -> Result<StaticRates, Vec<RatesFault>> {
+    fn parsed(text: &str, mode: Mode) -> Result<StaticRates, Vec<RatesError>> {
         StaticRates::parse("rates.toml", text, mode, Arc::new(Noon))
     }
 
     fn faults_in(text: &str, mode: Mode) -> Vec<String> {
         let faults = parsed(text, mode).unwrap_err();
-        faults.iter().map(RatesFault::to_string).collect()
+        faults.iter().map(RatesError::to_string).collect()
     }
 
     fn faults(text: &str) -> Vec<String> {

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use coordination::{DirectoryCache, KeyUses};
 use gate_core::rail::RailId;
-use gate_core::usecases::expiry::{Expiring, ExpiryError};
-use gate_core::usecases::settling::{SettleError, Settling};
+use gate_core::usecases::advance_rails::{AdvanceRails, SettleError};
+use gate_core::usecases::expiry::{ExpiryError, GateContext};
 use instruments::faults;
 use kernel::{Asset, Clock, Mode, StoreError, causes};
 use partner_core::Tenant;
 use partner_core::clock::ClockJump;
 use partner_core::events::Service;
-use partner_core::ports::{ClockGuard, Housekeeping, KeySweep, ProvisionStore};
+use partner_core::ports::{ClockGuard, KeySweep, Maintenance, ProvisionStore};
 use partner_core::sealing::{Fingerprint, Sealer};
 use pools_core::ports::QuoteRetention;
-use pools_core::usecases::recount::Recounting;
+use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
 use providers::HttpRates;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -23,38 +23,38 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::Database;
-use crate::open::Foundation;
-use crate::sampling::sample;
+use crate::gauges::sample;
+use crate::open::OpenedBase;
 use crate::supervise::supervised;
 
-const EVERY: Duration = Duration::from_secs(60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// How soon a process seals with a new master key.
 const MASTER_KEY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the store's clock is compared with the time that has passed.
-const CLOCK: Duration = Duration::from_secs(1);
+const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
 /// A table can grow much in this time.
-const GROWTH: Duration = Duration::from_secs(2);
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(2);
 /// Records are kept this much longer than they count, so that the sweep never races a look-up.
 const MARGIN: Duration = Duration::from_secs(60);
 /// Records deleted in one transaction, and the pause after it: writes of money go first.
-const AT_ONCE: u32 = 500;
-const PAUSE: Duration = Duration::from_millis(10);
+const SWEEP_BATCH: u32 = 500;
+const SWEEP_PAUSE: Duration = Duration::from_millis(10);
 /// How often it is looked whether the rail is to be asked, about how many records a look, and about how
 /// many at once.
-const RAILS: Duration = Duration::from_millis(200);
-const RAILS_A_LOOK: u32 = 128;
-const RAILS_AT_ONCE: usize = 16;
+const RAIL_INTERVAL: Duration = Duration::from_millis(200);
+const MAX_RAILS_PER_POLL: u32 = 128;
+const MAX_CONCURRENT_RAILS: usize = 16;
 /// Sweeps of idempotency records until one looks at those again that an earlier one has left: they expired later than others
 /// of their age, because the setting was longer then.
-const SWEEPS_UNTIL_ANEW: u64 = 60;
+const SWEEPS_UNTIL_RESTART: u64 = 60;
 /// How often the uses of keys that are due are stored; each key's are at most once a minute.
-const KEY_USES_EVERY: Duration = Duration::from_secs(2);
+const KEY_USE_INTERVAL: Duration = Duration::from_secs(2);
 /// Transactions in one sweep; what is left waits for the next.
 const ROUNDS: u32 = 2000;
 
 /// Starts what a service does beside answering, until `stop`.
-pub(crate) fn keep_house(
-    base: &Foundation,
+pub(crate) fn spawn_maintenance(
+    base: &OpenedBase,
     cache: &Arc<DirectoryCache>,
     background: &TaskTracker,
     stop: &CancellationToken,
@@ -96,7 +96,7 @@ pub(crate) fn keep_house(
     let (store, mode, stopping) = (base.store.clone(), base.config.mode, stop.clone());
     background.spawn(supervised("commitments", stop.clone(), move || {
         let store = store.clone();
-        recount_commitments(Recounting { store, mode }, stopping.clone())
+        recount_commitments(RecountContingentCredits { store, mode }, stopping.clone())
     }));
     if base.config.metrics_listen.is_some() {
         let file = match &base.config.database {
@@ -161,7 +161,7 @@ async fn follow_master_key(
 
 /// Deletes idempotency records of a mode and service that have expired, each minute, until `stop`.
 pub(crate) async fn sweep_idempotency(
-    store: Arc<dyn Housekeeping>,
+    store: Arc<dyn Maintenance>,
     (mode, service): (Mode, Service),
     ttl: Duration,
     stop: CancellationToken,
@@ -174,14 +174,14 @@ pub(crate) async fn sweep_idempotency(
         grace: MARGIN,
     };
     let mut left = false;
-    let mut ticks = tokio::time::interval(EVERY);
+    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for tick in 0_u64.. {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        if left && tick.is_multiple_of(SWEEPS_UNTIL_ANEW) {
+        if left && tick.is_multiple_of(SWEEPS_UNTIL_RESTART) {
             (sweep.after, left) = (None, false);
         }
         match sweep_keys(&*store, &mut sweep, &mut left, &stop).await {
@@ -207,7 +207,7 @@ pub(crate) async fn forget_quotes(
     retention: Duration,
     stop: CancellationToken,
 ) {
-    let mut ticks = tokio::time::interval(EVERY);
+    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -227,12 +227,12 @@ pub(crate) async fn forget_quotes(
 
 /// Stores when keys were last used, until `stop`, and what is left then.
 async fn record_key_uses(
-    store: &dyn Housekeeping,
+    store: &dyn Maintenance,
     uses: &KeyUses,
     clock: &dyn Clock,
     stop: CancellationToken,
 ) {
-    let mut ticks = tokio::time::interval(KEY_USES_EVERY);
+    let mut ticks = tokio::time::interval(KEY_USE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let stopped = tokio::select! {
@@ -265,14 +265,14 @@ async fn forget(
 ) -> Result<u64, StoreError> {
     let mut deleted = 0_u64;
     for _ in 0..ROUNDS {
-        let overdue = store.quotes_overdue(mode, retention, AT_ONCE).await?;
+        let overdue = store.quotes_overdue(mode, retention, SWEEP_BATCH).await?;
         for who in &overdue {
             if stop.is_cancelled() {
                 return Ok(deleted);
             }
-            let forgotten = store.quotes_forget(who, retention, AT_ONCE).await?;
+            let forgotten = store.quotes_forget(who, retention, SWEEP_BATCH).await?;
             deleted = deleted.saturating_add(forgotten.deleted);
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(SWEEP_PAUSE).await;
         }
         if overdue.is_empty() {
             break;
@@ -282,8 +282,8 @@ async fn forget(
 }
 
 /// Has the store look again at tables that have grown, every few seconds, until `stop`.
-async fn gather_statistics(store: Arc<dyn Housekeeping>, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(GROWTH);
+async fn gather_statistics(store: Arc<dyn Maintenance>, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(STATISTICS_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -303,7 +303,7 @@ async fn gather_statistics(store: Arc<dyn Housekeeping>, stop: CancellationToken
 
 /// Compares the store's clock with the time that has passed, each second, until `stop`.
 async fn watch_clock(store: Arc<dyn ClockGuard>, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(CLOCK);
+    let mut ticks = tokio::time::interval(CLOCK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut is_refused, mut is_failing) = (false, false);
     loop {
@@ -340,8 +340,8 @@ fn log_jump(jump: Option<ClockJump>, was_refused: bool) {
 }
 
 /// Recounts contingent credits, each minute, until `stop`.
-async fn recount_commitments(recounting: Recounting, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(EVERY);
+async fn recount_commitments(recounting: RecountContingentCredits, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -371,7 +371,7 @@ async fn recount_commitments(recounting: Recounting, stop: CancellationToken) {
 
 /// The slices of one account's recount. It stops between two of them, and goes on there later.
 async fn recount(
-    recounting: &Recounting,
+    recounting: &RecountContingentCredits,
     who: &Tenant,
     asset: Asset,
     stop: &CancellationToken,
@@ -379,7 +379,7 @@ async fn recount(
     let mut slices = 0_u64;
     while !stop.is_cancelled() && recounting.advance(who, asset).await? {
         slices = slices.saturating_add(1);
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(SWEEP_PAUSE).await;
     }
     Ok(slices)
 }
@@ -394,7 +394,7 @@ fn uncounted(fault: &StoreError) {
 
 /// Expires gate sessions that nobody has read since they were due, until `stop`.
 pub(crate) async fn sweep_sessions(
-    sessions: Expiring,
+    sessions: GateContext,
     mode: Mode,
     every: Duration,
     stop: CancellationToken,
@@ -421,7 +421,7 @@ pub(crate) async fn sweep_sessions(
 
 /// One sweep. It stops between batches, never in the middle of a transaction.
 async fn expire(
-    sessions: &Expiring,
+    sessions: &GateContext,
     mode: Mode,
     stop: &CancellationToken,
 ) -> Result<u64, ExpiryError> {
@@ -432,28 +432,28 @@ async fn expire(
         if found == 0 || stop.is_cancelled() {
             break;
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(SWEEP_PAUSE).await;
     }
     Ok(expired)
 }
 
 /// Asks the rail about the records that are under way, until `stop`.
-pub(crate) async fn settle_rails(settling: Settling, mode: Mode, stop: CancellationToken) {
-    let mut ticks = tokio::time::interval(RAILS);
+pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: CancellationToken) {
+    let mut ticks = tokio::time::interval(RAIL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        let due = match settling.due(mode, RAILS_A_LOOK).await {
+        let due = match settling.due(mode, MAX_RAILS_PER_POLL).await {
             Ok(due) => due,
             Err(fault) => {
                 unsettled(&SettleError::Store(fault));
                 continue;
             }
         };
-        for records in due.chunks(RAILS_AT_ONCE) {
+        for records in due.chunks(MAX_CONCURRENT_RAILS) {
             if stop.is_cancelled() {
                 return;
             }
@@ -463,11 +463,11 @@ pub(crate) async fn settle_rails(settling: Settling, mode: Mode, stop: Cancellat
 }
 
 /// Asks about some records at once. One that cannot be settled holds up no other.
-async fn pursue(settling: &Settling, records: &[(Tenant, RailId)]) {
+async fn pursue(settling: &AdvanceRails, records: &[(Tenant, RailId)]) {
     let mut under_way = JoinSet::new();
     for (who, id) in records.iter().cloned() {
         let settling = settling.clone();
-        under_way.spawn(async move { settling.pursue(&who, id).await });
+        under_way.spawn(async move { settling.advance(&who, id).await });
     }
     while let Some(ended) = under_way.join_next().await {
         match ended {
@@ -491,21 +491,21 @@ fn unsettled(fault: &SettleError) {
 
 /// One sweep of idempotency records, from where the last one stopped. It stops between transactions, never in the middle of one.
 async fn sweep_keys(
-    store: &dyn Housekeeping,
+    store: &dyn Maintenance,
     sweep: &mut KeySweep,
     left: &mut bool,
     stop: &CancellationToken,
 ) -> Result<u64, StoreError> {
     let mut deleted = 0_u64;
     for _ in 0..ROUNDS {
-        let swept = store.idempotency_sweep(sweep, AT_ONCE).await?;
+        let swept = store.idempotency_sweep(sweep, SWEEP_BATCH).await?;
         deleted = deleted.saturating_add(swept.deleted);
         sweep.after = Some(swept.reached);
         *left |= swept.left;
         if !swept.more || stop.is_cancelled() {
             break;
         }
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(SWEEP_PAUSE).await;
     }
     Ok(deleted)
 }
@@ -527,7 +527,7 @@ mod tests {
     const START: i64 = 1_779_710_400_000;
 
     #[async_trait]
-    impl Housekeeping for Records {
+    impl Maintenance for Records {
         async fn idempotency_sweep(
             &self,
             sweep: &KeySweep,
@@ -571,7 +571,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(records.0.load(Ordering::SeqCst), 0);
         records.0.store(3, Ordering::SeqCst);
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(SWEEP_INTERVAL).await;
         assert_eq!(records.0.load(Ordering::SeqCst), 0);
         stop.cancel();
         sweeping.await.unwrap();

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use gate_core::catalogue::Catalogue;
 
-use crate::config::ConfigFault;
+use crate::config::ConfigError;
 
 /// Reads the operator's own catalogue; without one, the built-in.
 ///
 /// # Errors
 /// Every fault of the file, each with its line.
-pub(crate) fn read(file: Option<&Path>) -> Result<Catalogue, Vec<ConfigFault>> {
+pub(crate) fn read(file: Option<&Path>) -> Result<Catalogue, Vec<ConfigError>> {
     let Some(file) = file else {
         let faulty = |fault| vec![named(format!("the built-in catalogue: {fault}"))];
         return Catalogue::built_in().map_err(faulty);
@@ -22,7 +22,7 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Catalogue, Vec<ConfigFault>> {
         ))]
     })?;
     Catalogue::parse(&text).map_err(|faults| {
-        let line = |fault: &partner_core::tables::Fault| {
+        let line = |fault: &partner_core::tables::TableError| {
             let colon = if fault.key.is_empty() { "" } else { ": " };
             let (line, key, problem) = (fault.line, &fault.key, &fault.problem);
             named(format!("{name}:{line}: {key}{colon}{problem}"))
@@ -31,8 +31,8 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Catalogue, Vec<ConfigFault>> {
     })
 }
 
-fn named(expected: String) -> ConfigFault {
-    ConfigFault {
+fn named(expected: String) -> ConfigError {
+    ConfigError {
         setting: "PENSTOCK_CATALOGUE".to_owned(),
         expected,
     }

@@ -23,9 +23,9 @@ use pools_core::engine::EngineName;
 use providers::EngineSecret;
 
 pub use database::{Database, ServerUrl};
-use setting::Shown;
-use source::Given;
-pub use source::{ConfigFault, Sources};
+use setting::Visibility;
+use source::RawSetting;
+pub use source::{ConfigError, Sources};
 use value::without_credentials;
 pub use value::{EngineChoice, LogFormat, RatesChoice, TraceExport};
 
@@ -136,7 +136,7 @@ pub struct GateThrottle {
 }
 
 impl GateThrottle {
-    fn build(given: &Given) -> Result<Self, ConfigFault> {
+    fn build(given: &RawSetting) -> Result<Self, ConfigError> {
         Ok(Self {
             create_session: given.value(&setting::THROTTLE_CREATE_SESSION)?,
             cancel_session: given.value(&setting::THROTTLE_CANCEL_SESSION)?,
@@ -169,8 +169,8 @@ impl Config {
     ///
     /// # Errors
     /// Every fault there is, in the order of the settings.
-    pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
-        let (given, warnings) = Given::collect(sources)?;
+    pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
+        let (given, warnings) = RawSetting::collect(sources)?;
         let faults = beside_each_other(&given);
         if !faults.is_empty() {
             return Err(faults);
@@ -183,7 +183,7 @@ impl Config {
         })
     }
 
-    fn build(given: &Given) -> Result<Self, ConfigFault> {
+    fn build(given: &RawSetting) -> Result<Self, ConfigError> {
         let throttled = given.value(&setting::THROTTLE)?;
         let tiers = given.value(&setting::THROTTLE_POOLS)?;
         let sweep = given.value(&setting::SESSION_SWEEP)?;
@@ -239,7 +239,7 @@ pub(crate) fn read_master_keys(text: &str) -> Option<Vec<MasterKey>> {
 }
 
 /// Pages are served over https, or in test mode by this machine.
-fn widget_origin(given: &Given) -> Result<Option<Origin>, ConfigFault> {
+fn widget_origin(given: &RawSetting) -> Result<Option<Origin>, ConfigError> {
     let Some(text) = given.text(&setting::WIDGET_ORIGIN) else {
         return Ok(None);
     };
@@ -251,7 +251,7 @@ fn widget_origin(given: &Given) -> Result<Option<Origin>, ConfigFault> {
 }
 
 /// Faults that show only when settings are seen beside each other.
-fn beside_each_other(given: &Given) -> Vec<ConfigFault> {
+fn beside_each_other(given: &RawSetting) -> Vec<ConfigError> {
     let mut faults = Vec::new();
     if given.mode() == Mode::Test {
         return faults;
@@ -283,14 +283,14 @@ fn beside_each_other(given: &Given) -> Vec<ConfigFault> {
 }
 
 /// Is the setting something behind HTTP?
-fn is_http(given: &Given, setting: &dyn setting::AnySetting) -> bool {
+fn is_http(given: &RawSetting, setting: &dyn setting::AnySetting) -> bool {
     given
         .text(setting)
         .is_some_and(|text| text.starts_with("http:"))
 }
 
 /// Settings that are right and yet do less than they seem to.
-fn worth_saying(given: &Given) -> Vec<String> {
+fn worth_saying(given: &RawSetting) -> Vec<String> {
     let mut said = Vec::new();
     if given.mode() == Mode::Test {
         return said;
@@ -306,17 +306,17 @@ fn worth_saying(given: &Given) -> Vec<String> {
 }
 
 /// The effective configuration in the form of the file; what is not set is a comment.
-fn effective(given: &Given) -> String {
+fn effective(given: &RawSetting) -> String {
     let mut text = String::new();
     for setting in setting::ALL {
         let key = setting.name().to_lowercase();
         let line = match (given.text(*setting), setting.shown()) {
             (None, _) => format!("# {key} is not set"),
-            (Some(_), Shown::Masked) => format!("{key} = \"***\""),
-            (Some(value), Shown::WithoutCredentials) => {
+            (Some(_), Visibility::Masked) => format!("{key} = \"***\""),
+            (Some(value), Visibility::WithoutCredentials) => {
                 format!("{key} = {}", toml::Value::from(without_credentials(value)))
             }
-            (Some(value), Shown::Plainly) => format!("{key} = {}", toml::Value::from(value)),
+            (Some(value), Visibility::Plainly) => format!("{key} = {}", toml::Value::from(value)),
         };
         let _ = writeln!(text, "# {}\n{line}", setting.help());
     }

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coordination::{BatchRunner, LaneOptions, Lanes};
+use coordination::{BatchQueueOptions, BatchRunner, PartnerQueues};
 use kernel::{Clock, Entropy, StoreError};
-use pools_core::books::{Command, Outcome, Refusal, decide_batch};
-use pools_core::ports::{NewQuote, QuoteDesk, TransactBooks, TransactDesk, TransactLooks};
+use pools_core::batch::{Refusal, TransactCommand, TransactOutcome, decide_batch};
+use pools_core::ports::{NewQuote, QuoteQueue, TransactPreflight, TransactQueue, TransactStore};
 use pools_core::quote::Quote;
 use pools_core::usecases::catch_up::CatchUpVelocity;
 
-use crate::looks::{Looks, RecentFunds, RecentQuotes};
+use crate::preflight::{CachedPreflight, RecentFunds, RecentQuotes};
 use crate::store::Store;
 
-type Decision = Result<Outcome, Refusal>;
+type Decision = Result<TransactOutcome, Refusal>;
 
 /// Executes commands in lanes, and remembers what they spend.
 #[derive(Debug)]
 pub struct TransactLanes {
-    lanes: Lanes<Command, Decision>,
+    lanes: PartnerQueues<TransactCommand, Decision>,
     catch_up: CatchUpVelocity,
     funds: Arc<RecentFunds>,
 }
@@ -29,17 +29,17 @@ impl TransactLanes {
     /// Starts as many lanes as `store` has use for, before `books`. Must be called within a tokio runtime.
     pub fn start(
         store: &Arc<dyn Store>,
-        books: Arc<dyn TransactBooks>,
+        books: Arc<dyn TransactStore>,
         window: Duration,
         entropy: &Arc<dyn Entropy>,
     ) -> Self {
-        let runner: Arc<dyn BatchRunner<Command, Decision>> = Arc::new(Transacts {
+        let runner: Arc<dyn BatchRunner<TransactCommand, Decision>> = Arc::new(Transacts {
             store: store.clone(),
             books,
         });
         // A command finds the trade that an earlier run of it has made.
-        let options = LaneOptions::new("transact").repeatable();
-        let lanes = Lanes::start(
+        let options = BatchQueueOptions::new("transact").repeatable();
+        let lanes = PartnerQueues::start(
             store.lanes(),
             options,
             |command| &command.scope.tenant,
@@ -64,8 +64,8 @@ impl TransactLanes {
 }
 
 #[async_trait]
-impl TransactDesk for TransactLanes {
-    async fn transact(&self, command: Command) -> Result<Decision, StoreError> {
+impl TransactQueue for TransactLanes {
+    async fn transact(&self, command: TransactCommand) -> Result<Decision, StoreError> {
         let who = command.scope.tenant.clone();
         let queue = |command| self.lanes.submit(command);
         let decided = self.catch_up.submit(command, queue).await?;
@@ -77,7 +77,7 @@ impl TransactDesk for TransactLanes {
 /// Stores quotes in lanes, and remembers them for a while.
 #[derive(Debug)]
 pub struct QuoteLanes {
-    lanes: Lanes<NewQuote, Quote>,
+    lanes: PartnerQueues<NewQuote, Quote>,
     recent: Arc<RecentQuotes>,
 }
 
@@ -85,8 +85,9 @@ impl QuoteLanes {
     /// Starts the lanes. Must be called within a tokio runtime.
     pub fn start(store: &Arc<dyn Store>, entropy: &Arc<dyn Entropy>) -> Self {
         let runner: Arc<dyn BatchRunner<NewQuote, Quote>> = Arc::new(Quotes(store.clone()));
-        let options = LaneOptions::new("quote");
-        let lanes = Lanes::start(store.lanes(), options, |quote| &quote.who, &runner, entropy);
+        let options = BatchQueueOptions::new("quote");
+        let lanes =
+            PartnerQueues::start(store.lanes(), options, |quote| &quote.who, &runner, entropy);
         Self {
             lanes,
             recent: Arc::default(),
@@ -97,10 +98,10 @@ impl QuoteLanes {
     pub fn looks(
         &self,
         transacts: &TransactLanes,
-        store: Arc<dyn TransactLooks>,
+        store: Arc<dyn TransactPreflight>,
         clock: &Arc<dyn Clock>,
-    ) -> Looks {
-        Looks::new(&self.recent, &transacts.funds, store, clock)
+    ) -> CachedPreflight {
+        CachedPreflight::new(&self.recent, &transacts.funds, store, clock)
     }
 
     /// Runs what has queued and refuses the rest.
@@ -110,7 +111,7 @@ impl QuoteLanes {
 }
 
 #[async_trait]
-impl QuoteDesk for QuoteLanes {
+impl QuoteQueue for QuoteLanes {
     async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError> {
         let who = quote.who.clone();
         let stored = self.lanes.submit(quote).await?;
@@ -121,16 +122,19 @@ impl QuoteDesk for QuoteLanes {
 
 struct Transacts {
     store: Arc<dyn Store>,
-    books: Arc<dyn TransactBooks>,
+    books: Arc<dyn TransactStore>,
 }
 
 #[async_trait]
-impl BatchRunner<Command, Decision> for Transacts {
-    async fn run(&self, batch: &[Command]) -> Result<Vec<Decision>, StoreError> {
+impl BatchRunner<TransactCommand, Decision> for Transacts {
+    async fn run(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
         self.books.transact(batch, decide_batch).await
     }
 
-    async fn run_unlocked(&self, batch: &[Command]) -> Result<Vec<Option<Decision>>, StoreError> {
+    async fn run_unlocked(
+        &self,
+        batch: &[TransactCommand],
+    ) -> Result<Vec<Option<Decision>>, StoreError> {
         self.books.transact_unlocked(batch, decide_batch).await
     }
 

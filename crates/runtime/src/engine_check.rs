@@ -2,8 +2,8 @@
 
 use pools_core::engine::EngineName;
 
-use crate::config::{ConfigFault, EngineChoice};
-use crate::open::{OpenFault, Runtime};
+use crate::config::{ConfigError, EngineChoice};
+use crate::open::{OpenError, Runtime};
 
 impl Runtime {
     /// Refuses an engine beside another one that holds reserved trades, unless the operator drains
@@ -11,8 +11,8 @@ impl Runtime {
     /// earlier release, which name no engine, name this one afterwards.
     ///
     /// # Errors
-    /// [`OpenFault`].
-    pub async fn check_engine(&self) -> Result<(), OpenFault> {
+    /// [`OpenError`].
+    pub async fn check_engine(&self) -> Result<(), OpenError> {
         let config = &self.base.config;
         if config.engine == EngineChoice::None {
             return Ok(());
@@ -28,7 +28,7 @@ impl Runtime {
             );
         }
         if !held.is_empty() && !config.engine_drain {
-            return Err(OpenFault::from(engine_changed(&name, &held)));
+            return Err(OpenError::from(engine_changed(&name, &held)));
         }
         // An engine that came later does not hold what is from before.
         if held.is_empty() {
@@ -45,7 +45,7 @@ impl Runtime {
     }
 }
 
-fn engine_changed(name: &EngineName, held: &[(EngineName, u64)]) -> ConfigFault {
+fn engine_changed(name: &EngineName, held: &[(EngineName, u64)]) -> ConfigError {
     let held: Vec<String> = held
         .iter()
         .map(|(engine, trades)| match trades {
@@ -59,7 +59,7 @@ fn engine_changed(name: &EngineName, held: &[(EngineName, u64)]) -> ConfigFault 
          same engine at another address, set PENSTOCK_ENGINE_NAME to the name that its trades record",
         held.join(", ")
     );
-    ConfigFault {
+    ConfigError {
         setting: "PENSTOCK_ENGINE".to_owned(),
         expected,
     }

@@ -5,9 +5,9 @@
 
 pub mod config;
 pub mod desk;
-pub mod looks;
 pub mod master_key;
 pub mod open;
+pub mod preflight;
 pub mod process;
 pub mod service;
 pub mod shutdown;
@@ -18,14 +18,14 @@ pub mod telemetry;
 mod background;
 mod catalogue;
 mod engine_check;
-mod far_ends;
-mod sampling;
+mod gauges;
 mod shared;
+mod upstreams;
 
 pub use providers::http_engine::openapi as engine_openapi;
 
-pub use config::{Config, ConfigFault, Loaded, Sources};
-pub use far_ends::check_files;
-pub use open::{Foundation, OpenFault, Runtime};
+pub use config::{Config, ConfigError, Loaded, Sources};
+pub use open::{OpenError, OpenedBase, Runtime};
 pub use process::Ports;
 pub use store::Store;
+pub use upstreams::check_files;

@@ -12,7 +12,7 @@ use kernel::Entropy;
 use partner_core::sealing::MasterKey;
 use zeroize::Zeroizing;
 
-use crate::config::{ConfigFault, read_master_keys};
+use crate::config::{ConfigError, read_master_keys};
 
 /// The key's name beside the database.
 const FILE: &str = "master.key";
@@ -29,7 +29,7 @@ pub fn file_beside(database: &Path) -> PathBuf {
 ///
 /// # Errors
 /// A fault that names the file, if it cannot be read or holds no key.
-pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigFault> {
+pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigError> {
     let text = match std::fs::read_to_string(file) {
         Err(absent) if absent.kind() == ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(fault(file, &format!("cannot be read ({cause})"))),
@@ -46,7 +46,7 @@ pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigFault> {
 ///
 /// # Errors
 /// A fault that names the file, if it cannot be read or written, or if another program changes it.
-pub fn append(file: &Path, held: usize, entropy: &dyn Entropy) -> Result<MasterKey, ConfigFault> {
+pub fn append(file: &Path, held: usize, entropy: &dyn Entropy) -> Result<MasterKey, ConfigError> {
     let broken = |cause: io::Error| fault(file, &format!("cannot be written ({cause})"));
     // A link stays one.
     let file = &std::fs::canonicalize(file).map_err(broken)?;
@@ -73,7 +73,7 @@ fn append_by(
     file: &Path,
     held: usize,
     entropy: &dyn Entropy,
-) -> Result<MasterKey, ConfigFault> {
+) -> Result<MasterKey, ConfigError> {
     if read(file)?.map_or(0, |keys| keys.len()) != held {
         return Err(fault(file, "was changed by another program meanwhile"));
     }
@@ -103,13 +103,13 @@ fn append_by(
 ///
 /// # Errors
 /// A fault that names the file, where it cannot be made or read.
-pub fn make(file: &Path, entropy: &dyn Entropy) -> Result<Vec<MasterKey>, ConfigFault> {
+pub fn make(file: &Path, entropy: &dyn Entropy) -> Result<Vec<MasterKey>, ConfigError> {
     write(file, entropy).map_err(|cause| fault(file, &format!("cannot be made ({cause})")))?;
     read(file)?.ok_or_else(|| fault(file, "was removed as soon as it was made"))
 }
 
-fn fault(file: &Path, what: &str) -> ConfigFault {
-    ConfigFault {
+fn fault(file: &Path, what: &str) -> ConfigError {
+    ConfigError {
         setting: "PENSTOCK_MASTER_KEY".to_owned(),
         expected: format!("{} {what}", file.display()),
     }

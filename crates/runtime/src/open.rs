@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use coordination::DirectoryCache;
 use gate_core::catalogue::Catalogue;
 use gate_core::ports::Rail;
-use gate_core::usecases::expiry::Expiring;
-use gate_core::usecases::settling::Settling;
+use gate_core::usecases::advance_rails::AdvanceRails;
+use gate_core::usecases::expiry::GateContext;
 use instruments::Program;
 use kernel::{Clock, Entropy, StoreError};
 use partner_core::events::Service;
@@ -24,21 +24,21 @@ use pools_core::ports::Engine;
 use providers::{MeasuredEngine, MeasuredRates};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use webhooks::{Setup, SystemResolver, Trust, Worker};
+use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
 use crate::background::{
-    follow_rates, forget_quotes, keep_house, settle_rails, sweep_idempotency, sweep_sessions,
+    follow_rates, forget_quotes, settle_rails, spawn_maintenance, sweep_idempotency, sweep_sessions,
 };
 use crate::catalogue;
-use crate::config::{Config, ConfigFault, Database};
+use crate::config::{Config, ConfigError, Database};
 use crate::desk::{QuoteLanes, TransactLanes};
-use crate::far_ends;
-use crate::looks::Looks;
 use crate::master_key;
+use crate::preflight::CachedPreflight;
 use crate::process::Ports;
 use crate::shared;
 use crate::store::{self, Store};
 use crate::supervise::supervised;
+use crate::upstreams;
 
 /// How long deliveries under way may go on when a service stops: it closes within a few seconds,
 /// and what is broken off is handed back and sent again.
@@ -46,10 +46,10 @@ const DELIVERY_GRACE: Duration = Duration::from_secs(3);
 
 /// Why nothing was opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenFault {
+pub enum OpenError {
     /// The configuration cannot be: exit 2.
     #[error("the configuration cannot be used")]
-    Config(Vec<ConfigFault>),
+    Config(Vec<ConfigError>),
     /// The database cannot be opened: exit 1.
     #[error("{}", explained(.0))]
     Store(StoreError),
@@ -69,21 +69,21 @@ fn explained(fault: &StoreError) -> String {
     }
 }
 
-impl From<StoreError> for OpenFault {
+impl From<StoreError> for OpenError {
     fn from(fault: StoreError) -> Self {
         Self::Store(fault)
     }
 }
 
-impl From<ConfigFault> for OpenFault {
-    fn from(fault: ConfigFault) -> Self {
+impl From<ConfigError> for OpenError {
+    fn from(fault: ConfigError) -> Self {
         Self::Config(vec![fault])
     }
 }
 
 /// What the operator's tools need: the store, the key, the sources of time and randomness.
 #[derive(Clone)]
-pub struct Foundation {
+pub struct OpenedBase {
     /// The configuration; the master key has been taken out.
     pub config: Arc<Config>,
     /// The store.
@@ -102,13 +102,13 @@ pub struct Foundation {
     pub entropy: Arc<dyn Entropy>,
 }
 
-impl Foundation {
+impl OpenedBase {
     /// Opens the database and checks the master key against it. One in a file is made where there
     /// is none, and its schema brought up to date.
     ///
     /// # Errors
-    /// [`OpenFault`].
-    pub async fn open(mut config: Config, ports: Ports) -> Result<Self, OpenFault> {
+    /// [`OpenError`].
+    pub async fn open(mut config: Config, ports: Ports) -> Result<Self, OpenError> {
         let keys = KeySource::of(&mut config)?;
         let key_file = match &keys {
             KeySource::Given(_) => None,
@@ -137,29 +137,29 @@ impl Foundation {
     /// The same for a database that has to be there: for work that makes no sense on a new one.
     ///
     /// # Errors
-    /// [`OpenFault`].
-    pub async fn open_existing(config: Config, ports: Ports) -> Result<Self, OpenFault> {
+    /// [`OpenError`].
+    pub async fn open_existing(config: Config, ports: Ports) -> Result<Self, OpenError> {
         match &config.database {
             Database::Sqlite(file) if !store::is_there(&config.database) => {
-                Err(OpenFault::from(no_database(file)))
+                Err(OpenError::from(no_database(file)))
             }
             Database::Sqlite(_) | Database::Postgres(_) => Self::open(config, ports).await,
         }
     }
 }
 
-fn no_database(file: &Path) -> ConfigFault {
+fn no_database(file: &Path) -> ConfigError {
     let expected = format!(
         "expected a database; there is none at {}; `penstock apply` makes one, and so do `serve` and `migrate` of a service",
         file.display()
     );
-    ConfigFault {
+    ConfigError {
         setting: "PENSTOCK_DATABASE_URL".to_owned(),
         expected,
     }
 }
 
-impl fmt::Debug for Foundation {
+impl fmt::Debug for OpenedBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Foundation")
     }
@@ -175,7 +175,7 @@ enum KeySource {
 impl KeySource {
     /// The keys that are given, or the file beside the database, which is read before anything is made. A server has no place
     /// for one.
-    fn of(config: &mut Config) -> Result<Self, ConfigFault> {
+    fn of(config: &mut Config) -> Result<Self, ConfigError> {
         match (config.master_keys.take(), &config.database) {
             (Some(keys), _) => Ok(Self::Given(keys)),
             (None, Database::Sqlite(database)) => {
@@ -183,7 +183,7 @@ impl KeySource {
                 master_key::read(&file)?;
                 Ok(Self::Beside(file))
             }
-            (None, Database::Postgres(_)) => Err(ConfigFault {
+            (None, Database::Postgres(_)) => Err(ConfigError {
                 setting: "PENSTOCK_MASTER_KEY".to_owned(),
                 expected: "expected 32 bytes in base64: none is kept beside a database server"
                     .to_owned(),
@@ -196,7 +196,7 @@ impl KeySource {
         self,
         store: &dyn Store,
         entropy: &dyn Entropy,
-    ) -> Result<(Sealer, DerivedKeys), OpenFault> {
+    ) -> Result<(Sealer, DerivedKeys), OpenError> {
         let (held, origin) = match self {
             Self::Given(keys) => (keys, "PENSTOCK_MASTER_KEY".to_owned()),
             Self::Beside(file) => (
@@ -229,7 +229,7 @@ impl KeySource {
                 .iter()
                 .map(|key| key.fingerprint().to_string())
                 .collect();
-            OpenFault::from(ConfigFault {
+            OpenError::from(ConfigError {
                 setting: origin,
                 expected: format!("{missing}; found {}", held.join(", ")),
             })
@@ -243,23 +243,23 @@ async fn kept_keys(
     store: &dyn Store,
     file: &Path,
     entropy: &dyn Entropy,
-) -> Result<Vec<MasterKey>, OpenFault> {
+) -> Result<Vec<MasterKey>, OpenError> {
     let stored = store.master_key_fingerprint().await?;
     // Read only now: a program that stores a fingerprint has made the file before.
     match (master_key::read(file)?, stored) {
         (Some(keys), _) => Ok(keys),
         (None, None) => Ok(master_key::make(file, entropy)?),
-        (None, Some(stored)) => Err(OpenFault::from(lost_key(file, &stored))),
+        (None, Some(stored)) => Err(OpenError::from(lost_key(file, &stored))),
     }
 }
 
-fn lost_key(file: &Path, fingerprint: &str) -> ConfigFault {
+fn lost_key(file: &Path, fingerprint: &str) -> ConfigError {
     let expected = format!(
         "{} is missing: restore the database's own master key, fingerprint {fingerprint}, or give it in this variable; \
          no other opens the webhook secrets and the events sealed in the database, so none was made",
         file.display()
     );
-    ConfigFault {
+    ConfigError {
         setting: "PENSTOCK_MASTER_KEY".to_owned(),
         expected,
     }
@@ -268,7 +268,7 @@ fn lost_key(file: &Path, fingerprint: &str) -> ConfigFault {
 /// Everything a service runs on.
 pub struct Runtime {
     /// The store, the key, the sources of time and randomness.
-    pub base: Foundation,
+    pub base: OpenedBase,
     /// Who may do what, through a cache.
     pub directory: Arc<dyn Directory>,
     /// Counts requests.
@@ -288,7 +288,7 @@ pub struct Runtime {
     /// Where quotes are handed in.
     pub quote_desk: Arc<QuoteLanes>,
     /// Where a transact looks before it asks the engine.
-    pub looks: Arc<Looks>,
+    pub looks: Arc<CachedPreflight>,
     /// Cancelled when the service is to stop.
     pub shutdown: CancellationToken,
     background: TaskTracker,
@@ -299,23 +299,23 @@ impl Runtime {
     /// runtime.
     ///
     /// # Errors
-    /// [`OpenFault`]; nothing is left running.
-    pub async fn open(config: Config, ports: Ports) -> Result<Self, OpenFault> {
+    /// [`OpenError`]; nothing is left running.
+    pub async fn open(config: Config, ports: Ports) -> Result<Self, OpenError> {
         // First of all, because who is measured looks for its metrics when it is made.
         if config.metrics_listen.is_some() {
             measure(&config, &ports);
         }
-        let (rates, followed) = far_ends::rates(&config, &ports.clock)?;
-        let engine = Arc::new(MeasuredEngine::new(far_ends::engine(&config)?));
+        let (rates, followed) = upstreams::rates(&config, &ports.clock)?;
+        let engine = Arc::new(MeasuredEngine::new(upstreams::engine(&config)?));
         let catalogue = catalogue::read(config.catalogue.as_deref());
-        let catalogue = Arc::new(catalogue.map_err(OpenFault::Config)?);
+        let catalogue = Arc::new(catalogue.map_err(OpenError::Config)?);
         store::migrate_to_serve(&config).await?;
-        let base = Foundation::open(config, ports).await?;
+        let base = OpenedBase::open(config, ports).await?;
         base.store.velocity_window_keep().await?;
         let cache = Arc::new(DirectoryCache::new(base.store.clone()));
         let shutdown = CancellationToken::new();
         let background = TaskTracker::new();
-        keep_house(&base, &cache, &background, &shutdown);
+        spawn_maintenance(&base, &cache, &background, &shutdown);
         if let Some(rates) = followed {
             follow_rates(&rates, &background, &shutdown);
         }
@@ -336,7 +336,7 @@ impl Runtime {
             rates: Arc::new(MeasuredRates::new(rates)),
             catalogue,
             engine,
-            rail: far_ends::rail(base.config.mode),
+            rail: upstreams::rail(base.config.mode),
             transact_desk,
             looks: Arc::new(looks),
             quote_desk,
@@ -359,7 +359,7 @@ impl Runtime {
     pub fn deliver(&self, service: Service) {
         let base = &self.base;
         let config = &base.config;
-        let setup = Setup {
+        let setup = WorkerConfig {
             mode: config.mode,
             service,
             deliveries: base.store.clone(),
@@ -407,8 +407,8 @@ impl Runtime {
 
     /// How gate sessions are moved.
     #[must_use]
-    pub fn sessions(&self) -> Expiring {
-        Expiring {
+    pub fn sessions(&self) -> GateContext {
+        GateContext {
             store: self.base.store.clone(),
             sealer: Arc::clone(&self.base.sealer),
             entropy: Arc::clone(&self.base.entropy),
@@ -437,7 +437,7 @@ impl Runtime {
             return;
         };
         let (sessions, mode) = (self.sessions(), self.base.config.mode);
-        let settling = Settling { sessions, rail };
+        let settling = AdvanceRails { sessions, rail };
         let stop = self.shutdown.clone();
         let stopping = stop.clone();
         self.background.spawn(supervised("rails", stop, move || {

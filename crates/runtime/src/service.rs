@@ -5,5 +5,5 @@
 mod listening;
 mod program;
 
-pub use listening::{Bound, Listening, StartFault};
+pub use listening::{Bound, BoundService, StartError};
 pub use program::{Document, Program, Starting, run};

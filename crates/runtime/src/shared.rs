@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use coordination::{
-    MemoryInFlight, MemoryThrottle, Patience, Shared, SharedInFlight, SharedThrottle,
+    MemoryInFlight, MemoryThrottle, RedisConnection, RedisInFlight, RedisThrottle, RedisTimeouts,
 };
 use partner_core::ports::{InFlight, Throttle};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::open::Foundation;
+use crate::open::OpenedBase;
 
 /// What counts requests, and what knows the keys in flight. A Redis that does not answer is looked
 /// for in the background until `stop`.
 pub(crate) async fn open(
-    base: &Foundation,
+    base: &OpenedBase,
     background: &TaskTracker,
     stop: &CancellationToken,
 ) -> (Arc<dyn Throttle>, Arc<dyn InFlight>) {
@@ -23,11 +23,12 @@ pub(crate) async fn open(
         return (Arc::new(alone), Arc::new(MemoryInFlight::new()));
     };
     let entropy = Arc::clone(&base.entropy);
-    let shared = Shared::open(redis, base.config.mode, entropy, Patience::default()).await;
+    let shared =
+        RedisConnection::open(redis, base.config.mode, entropy, RedisTimeouts::default()).await;
     let (kept, stop) = (Arc::clone(&shared), stop.clone());
     background.spawn(async move { kept.keep(stop.cancelled()).await });
     (
-        Arc::new(SharedThrottle::new(Arc::clone(&shared), alone)),
-        Arc::new(SharedInFlight::start(shared)),
+        Arc::new(RedisThrottle::new(Arc::clone(&shared), alone)),
+        Arc::new(RedisInFlight::start(shared)),
     )
 }

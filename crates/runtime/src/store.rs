@@ -9,15 +9,17 @@ use async_trait::async_trait;
 use gate_core::ports::GateStore;
 use kernel::StoreError;
 use partner_core::ports::{
-    Audit, ClockGuard, Deliveries, DeliveryDesk, Directory, EventReads, Housekeeping,
+    Audit, ClockGuard, Deliveries, DeliveryAdmin, Directory, EventReads, Maintenance,
     MasterKeyStore, ProvisionStore, Readiness,
 };
-use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, QuoteRetention, TransactBooks};
+use pools_core::ports::{
+    Exports, PoolsStore, QuoteRetention, QuoteStore, StatsReads, TransactStore,
+};
 use store_postgres::{Migrated, PostgresStore};
 use store_sqlite::{ForeignFile, SqliteStore};
 
-use crate::config::{Config, ConfigFault, Database};
-use crate::open::OpenFault;
+use crate::config::{Config, ConfigError, Database};
+use crate::open::OpenError;
 use crate::process::Ports;
 
 /// Every port a store implements, whichever it is. A program asks for the one it needs: `Arc<dyn
@@ -25,18 +27,18 @@ use crate::process::Ports;
 #[async_trait]
 pub trait Store:
     PoolsStore
-    + TransactBooks
-    + QuoteBooks
+    + TransactStore
+    + QuoteStore
     + QuoteRetention
     + Exports
-    + Figures
+    + StatsReads
     + GateStore
     + Directory
     + EventReads
     + Deliveries
-    + DeliveryDesk
+    + DeliveryAdmin
     + Audit
-    + Housekeeping
+    + Maintenance
     + ClockGuard
     + Readiness
     + ProvisionStore
@@ -118,8 +120,8 @@ pub fn is_there(database: &Database) -> bool {
 /// Brings a database's schema up to date, and does nothing else.
 ///
 /// # Errors
-/// [`OpenFault`].
-pub async fn migrate(config: &Config) -> Result<Migrated, OpenFault> {
+/// [`OpenError`].
+pub async fn migrate(config: &Config) -> Result<Migrated, OpenError> {
     let setting = if config.migrate_database == config.database {
         "PENSTOCK_DATABASE_URL"
     } else {
@@ -135,13 +137,13 @@ pub async fn migrate(config: &Config) -> Result<Migrated, OpenFault> {
 
 /// What a service does before it opens its store: the schema of a server is changed only by who
 /// asks for it. A file's is by whoever opens it.
-pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenFault> {
+pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenError> {
     match (&config.database, &config.migrate_database) {
         (Database::Postgres(_), Database::Postgres(_)) if config.auto_migrate => {
             migrate(config).await.map(drop)
         }
         (Database::Postgres(_), Database::Sqlite(_)) if config.auto_migrate => {
-            Err(OpenFault::from(ConfigFault {
+            Err(OpenError::from(ConfigError {
                 setting: "PENSTOCK_MIGRATE_DATABASE_URL".to_owned(),
                 expected: "expected the owner's connection to the server of PENSTOCK_DATABASE_URL"
                     .to_owned(),
@@ -153,7 +155,7 @@ pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenFault> {
 
 /// Opens the store. A file is made where there is none; a server's database has to be there, with
 /// this program's schema.
-pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store>, OpenFault> {
+pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store>, OpenError> {
     Ok(match &config.database {
         Database::Sqlite(file) => Arc::new(
             open_file(file, config, ports)
@@ -178,17 +180,17 @@ pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store
 }
 
 /// A file that is no database of Penstock's is a fault of the setting that names it.
-fn refused(setting: &str, fault: StoreError) -> OpenFault {
+fn refused(setting: &str, fault: StoreError) -> OpenError {
     let foreign = match &fault {
         StoreError::Unexpected(cause) => cause.downcast_ref::<ForeignFile>(),
         _ => None,
     };
     match foreign {
-        Some(foreign) => OpenFault::from(ConfigFault {
+        Some(foreign) => OpenError::from(ConfigError {
             setting: setting.to_owned(),
             expected: format!("expected a Penstock database; {foreign}"),
         }),
-        None => OpenFault::from(fault),
+        None => OpenError::from(fault),
     }
 }
 

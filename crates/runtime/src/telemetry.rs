@@ -15,8 +15,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::config::{ConfigFault, LogFormat, TraceExport};
-use export::Exporting;
+use crate::config::{ConfigError, LogFormat, TraceExport};
+use export::TraceExporter;
 use lines::Lines;
 use text::TextLines;
 
@@ -28,7 +28,7 @@ type Printing = Box<dyn Layer<Registry> + Send + Sync>;
 /// What was started; to be ended when the program does.
 #[derive(Debug, Default)]
 pub struct Telemetry {
-    exporting: Option<Exporting>,
+    exporting: Option<TraceExporter>,
 }
 
 impl Telemetry {
@@ -45,7 +45,7 @@ impl Telemetry {
 ///
 /// # Errors
 /// A fault that names the variable that cannot be used.
-pub fn start(format: LogFormat, traces: Option<&TraceExport>) -> Result<Telemetry, ConfigFault> {
+pub fn start(format: LogFormat, traces: Option<&TraceExport>) -> Result<Telemetry, ConfigError> {
     let levels = levels()?;
     let printing = printing(format);
     let (started, exporting) = match traces {
@@ -81,7 +81,7 @@ fn printing(format: LogFormat) -> Printing {
 
 /// The levels of `RUST_LOG`. The span that carries a request's id is always on, whatever is asked for, and the
 /// spans of traces never show in logs.
-fn levels() -> Result<EnvFilter, ConfigFault> {
+fn levels() -> Result<EnvFilter, ConfigError> {
     let given = match std::env::var(LEVELS) {
         Ok(given) if !given.trim().is_empty() => given,
         Ok(_) | Err(std::env::VarError::NotPresent) => "info".to_owned(),
@@ -99,8 +99,8 @@ fn levels() -> Result<EnvFilter, ConfigFault> {
     parse(&format!("{given},{request}=error,{spans}=off"))
 }
 
-fn unreadable(unread: &dyn std::error::Error) -> ConfigFault {
-    ConfigFault {
+fn unreadable(unread: &dyn std::error::Error) -> ConfigError {
+    ConfigError {
         setting: LEVELS.to_owned(),
         expected: format!("expected levels such as info or warn,pools_http=debug ({unread})"),
     }

@@ -19,8 +19,8 @@ use store_sql::keys::record;
 use store_sql::partners::partner;
 use store_sql::pools::profile_of;
 
-use crate::books::Held;
 use crate::open::Inner;
+use crate::partner_lock::PartnerLock;
 use crate::row::{Columns, key};
 use crate::{PostgresStore, config, errors, gate, pools};
 
@@ -46,7 +46,7 @@ struct Cached {
 
 impl Cached {
     /// Is it still what the partner `held` may do?
-    fn is_valid(&self, partner: &PartnerId, held: Held, now: Duration) -> bool {
+    fn is_valid(&self, partner: &PartnerId, held: PartnerLock, now: Duration) -> bool {
         let is_young = now.saturating_sub(self.read_at) < LONGEST_CACHED;
         is_young && held.version == self.version && self.access.partner.id == *partner
     }
@@ -114,7 +114,7 @@ impl Inner {
         conn: &mut Conn,
         mode: Mode,
         wanted: &BTreeMap<KeyId, PartnerId>,
-        held: &BTreeMap<PartnerId, Held>,
+        held: &BTreeMap<PartnerId, PartnerLock>,
     ) -> Result<BTreeMap<KeyId, Arc<Access>>, StoreError> {
         let now = self.clock.elapsed();
         let mut found = self.cached(wanted, held, now);
@@ -134,7 +134,7 @@ impl Inner {
     fn cached(
         &self,
         wanted: &BTreeMap<KeyId, PartnerId>,
-        held: &BTreeMap<PartnerId, Held>,
+        held: &BTreeMap<PartnerId, PartnerLock>,
         now: Duration,
     ) -> BTreeMap<KeyId, Arc<Access>> {
         let cache = self.lock_cache();
@@ -146,7 +146,12 @@ impl Inner {
         wanted.iter().filter_map(current).collect()
     }
 
-    fn remember(&self, read: &[Arc<Access>], held: &BTreeMap<PartnerId, Held>, read_at: Duration) {
+    fn remember(
+        &self,
+        read: &[Arc<Access>],
+        held: &BTreeMap<PartnerId, PartnerLock>,
+        read_at: Duration,
+    ) {
         let mut cache = self.lock_cache();
         if cache.by_key.len() > CACHED {
             cache.by_key.clear();

@@ -16,13 +16,13 @@ use crate::tx::PgTx;
 #[async_trait]
 impl BrandingTx for PgTx {
     async fn branding_lock(&mut self, who: &Tenant) -> Result<Branding, StoreError> {
-        find(self.holding(who).await?, who).await
+        find(self.locked_connection(who).await?, who).await
     }
 
     async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError> {
-        let putting = put(self.holding(who).await?, who, branding);
+        let putting = put(self.locked_connection(who).await?, who, branding);
         let outcome = around(Step::BrandingPut, putting).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::conn::Conn;
 use async_trait::async_trait;
-use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
+use gate_core::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
 use gate_core::ports::{CustomerFilter, CustomerTx};
 use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
@@ -19,9 +19,9 @@ impl CustomerTx for PgTx {
     async fn customer_taken(
         &mut self,
         who: &Tenant,
-        marks: &Marks,
+        marks: &CustomerIndexes,
     ) -> Result<Option<Unique>, StoreError> {
-        taken(self.holding(who).await?, who, marks).await
+        taken(self.locked_connection(who).await?, who, marks).await
     }
 
     async fn customer_insert(
@@ -29,7 +29,7 @@ impl CustomerTx for PgTx {
         who: &Tenant,
         customer: &SealedCustomer,
     ) -> Result<(), StoreError> {
-        let inserting = insert(self.holding(who).await?, who, customer);
+        let inserting = insert(self.locked_connection(who).await?, who, customer);
         around(Step::CustomerInsert, inserting).await
     }
 
@@ -38,7 +38,7 @@ impl CustomerTx for PgTx {
         who: &Tenant,
         id: CustomerId,
     ) -> Result<Option<SealedCustomer>, StoreError> {
-        find(self.holding(who).await?, who, id).await
+        find(self.locked_connection(who).await?, who, id).await
     }
 
     async fn customer_put(
@@ -46,9 +46,9 @@ impl CustomerTx for PgTx {
         who: &Tenant,
         customer: &SealedCustomer,
     ) -> Result<Cas, StoreError> {
-        let putting = put(self.holding(who).await?, who, customer);
+        let putting = put(self.locked_connection(who).await?, who, customer);
         let outcome = around(Step::CustomerPut, putting).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 
@@ -132,7 +132,11 @@ pub(crate) const PAGE_OF_EXTERNAL_ID: &str =
      WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND deleted_at IS NULL AND external_id_mark = $6
      LIMIT $5";
 
-async fn taken(conn: &mut Conn, who: &Tenant, marks: &Marks) -> Result<Option<Unique>, StoreError> {
+async fn taken(
+    conn: &mut Conn,
+    who: &Tenant,
+    marks: &CustomerIndexes,
+) -> Result<Option<Unique>, StoreError> {
     let external_id = marks.external_id.map(|mark| mark.0.to_vec());
     let [email, external_id]: [bool; 2] = sqlx::query_as(TAKEN)
         .bind(who.mode.as_str())

@@ -18,10 +18,11 @@ use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::ports::{
-    ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, QueueStanding, Wake,
+    ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, DeliveryRecord, QueueStats,
+    QueueWaker,
 };
-use partner_core::webhooks::delivery::{Act, Lease, Progress};
-use partner_core::webhooks::fairness::allot;
+use partner_core::webhooks::delivery::{DeliveryInput, Lease, Progress};
+use partner_core::webhooks::fairness::allocate;
 use sqlx::types::Uuid;
 use store_sql::deliveries::{progress, record, standing};
 
@@ -33,13 +34,16 @@ use step::{Step, apply, follow};
 
 #[async_trait]
 impl Deliveries for PostgresStore {
-    async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError> {
+    async fn deliveries_claim(
+        &self,
+        order: &ClaimRequest,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
         let mut tx = PgTx::begin(self, "deliveries_claim").await?;
         let now = tx.instant().await?;
         let lapsed = lapse(tx.conn(), order.mode, now).await?;
         let mut queues = queues(tx.conn(), order.mode, order.service).await?;
         queues.retain(|queue| queue.since <= now);
-        let allotted = allot(queues, &order.room);
+        let allotted = allocate(queues, &order.room);
         let picked = pick(tx.conn(), order.mode, &allotted, now).await?;
         if lapsed == 0 && picked.is_empty() {
             return Ok(Vec::new());
@@ -57,7 +61,10 @@ impl Deliveries for PostgresStore {
             .collect()
     }
 
-    async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError> {
+    async fn deliveries_conclude(
+        &self,
+        batch: &[ConcludedDelivery],
+    ) -> Result<Vec<Cas>, StoreError> {
         let mut outcomes = vec![Cas::Lost; batch.len()];
         if batch.is_empty() {
             return Ok(outcomes);
@@ -67,7 +74,7 @@ impl Deliveries for PostgresStore {
         let now = tx.instant().await?;
         let mut steps = Vec::new();
         for ((place, concluded), outcome) in batch.iter().enumerate().zip(&mut outcomes) {
-            let act = Act::End(concluded.token, concluded.ending);
+            let act = DeliveryInput::End(concluded.token, concluded.ending);
             if let Some(stored) = found.get(&place)
                 && let Some(next) = stored.progress.advance(act, now)
             {
@@ -128,7 +135,7 @@ impl Deliveries for PostgresStore {
         &self,
         mode: Mode,
         service: Service,
-    ) -> Result<QueueStanding, StoreError> {
+    ) -> Result<QueueStats, StoreError> {
         let mut conn = self.inner.conn().await?;
         let server = clock::server(&mut conn).await?;
         let now = self.inner.clock.seen(server, 0)?;
@@ -142,7 +149,7 @@ impl Deliveries for PostgresStore {
         standing(&Columns::new("deliveries", &row), now)
     }
 
-    fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
+    fn deliveries_watch(&self, wake: Arc<dyn QueueWaker>) {
         self.inner.watchers.add(&wake);
     }
 }
@@ -167,10 +174,10 @@ const STANDING: &str = "SELECT coalesce(sum(due), 0)::bigint AS due, coalesce(su
 
 /// Who is woken when deliveries have been queued, as long as there is anybody.
 #[derive(Default)]
-pub(crate) struct Watchers(Mutex<Vec<Weak<dyn Wake>>>);
+pub(crate) struct Watchers(Mutex<Vec<Weak<dyn QueueWaker>>>);
 
 impl Watchers {
-    fn add(&self, wake: &Arc<dyn Wake>) {
+    fn add(&self, wake: &Arc<dyn QueueWaker>) {
         let mut watchers = self.lock();
         watchers.retain(|watcher| watcher.strong_count() > 0);
         watchers.push(Arc::downgrade(wake));
@@ -182,7 +189,7 @@ impl Watchers {
         there.for_each(|watcher| watcher.wake());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Wake>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn QueueWaker>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -209,9 +216,12 @@ fn stored(row: &Columns<'_>) -> Result<Stored, StoreError> {
 }
 
 /// Takes the deliveries of a batch; by their place in it.
-async fn find(conn: &mut Conn, batch: &[Concluded]) -> Result<BTreeMap<usize, Stored>, StoreError> {
+async fn find(
+    conn: &mut Conn,
+    batch: &[ConcludedDelivery],
+) -> Result<BTreeMap<usize, Stored>, StoreError> {
     let mut columns = (Vec::new(), Vec::new(), Vec::new());
-    for Concluded { tenant, id, .. } in batch {
+    for ConcludedDelivery { tenant, id, .. } in batch {
         columns.0.push(tenant.mode.as_str());
         columns.1.push(tenant.partner.as_str());
         columns.2.push(key(*id));

@@ -16,7 +16,7 @@ use crate::{PostgresStore, errors};
 #[async_trait]
 impl EventTx for PgTx {
     async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
-        let conn = self.holding(&event.tenant).await?;
+        let conn = self.locked_connection(&event.tenant).await?;
         around(Step::EventInsert, insert(conn, event)).await?;
         self.queued |= around(Step::DeliveryInsert, queue(self.conn(), event)).await?;
         Ok(())

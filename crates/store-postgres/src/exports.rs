@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use pools_core::export::{Booked, Window};
+use pools_core::export::{ExportedEntry, Window};
 use pools_core::ledger::Account;
 use pools_core::ports::{Exports, Pages};
 use pools_core::trade::Trade;
@@ -42,7 +42,7 @@ impl Exports for PostgresStore {
         &self,
         who: &Tenant,
         window: Window,
-    ) -> Result<Box<dyn Pages<Booked>>, StoreError> {
+    ) -> Result<Box<dyn Pages<ExportedEntry>>, StoreError> {
         let mut snapshot = self.inner.long_snapshot().await?;
         let mut runs = Vec::new();
         for account in accounts(&mut snapshot, who).await? {
@@ -108,8 +108,8 @@ struct Ledger {
 }
 
 #[async_trait]
-impl Pages<Booked> for Ledger {
-    async fn next(&mut self, limit: u32) -> Result<Vec<Booked>, StoreError> {
+impl Pages<ExportedEntry> for Ledger {
+    async fn next(&mut self, limit: u32) -> Result<Vec<ExportedEntry>, StoreError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut page = Vec::new();
         while page.len() < limit {
@@ -133,7 +133,7 @@ impl Pages<Booked> for Ledger {
 struct Run {
     asset: String,
     place: Place,
-    ahead: VecDeque<Booked>,
+    ahead: VecDeque<ExportedEntry>,
     /// Is there no more to read?
     over: bool,
 }
@@ -218,7 +218,7 @@ impl Run {
 }
 
 impl Place {
-    fn move_to(&mut self, booked: &Booked) {
+    fn move_to(&mut self, booked: &ExportedEntry) {
         let entry = &booked.entry;
         match self {
             Self::Numbered { after, .. } => {
@@ -248,8 +248,8 @@ pub(crate) const UNNUMBERED: &str =
        AND (e.created_at, e.id) > ($5, $6) AND e.created_at < $7
      ORDER BY e.created_at, e.id LIMIT $4";
 
-fn booked(row: &PgRow, who: &Tenant) -> Result<Booked, StoreError> {
-    Ok(Booked {
+fn booked(row: &PgRow, who: &Tenant) -> Result<ExportedEntry, StoreError> {
+    Ok(ExportedEntry {
         entry: ledger::entry_of(&Columns::new("ledger_entries", row), who.mode)?,
         network: network(&Columns::new("deposits", row))?,
     })

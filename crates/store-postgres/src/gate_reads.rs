@@ -184,7 +184,7 @@ impl EndpointTx for PgTx {
         who: &Tenant,
         service: Service,
     ) -> Result<bool, StoreError> {
-        let found = endpoints::find(self.holding(who).await?, who, service).await?;
+        let found = endpoints::find(self.locked_connection(who).await?, who, service).await?;
         Ok(found.is_some())
     }
 }

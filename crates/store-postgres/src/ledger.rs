@@ -5,13 +5,13 @@ use async_trait::async_trait;
 use instruments::failpoint::{Step, around};
 use kernel::{Asset, Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use pools_core::commitment::{Amounts, Range, Recount};
-use pools_core::ledger::{Account, Entry, Mark};
+use pools_core::contingent_credit::{Amounts, Range, Recount};
+use pools_core::ledger::{Account, Entry, Posting};
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage, LedgerTx};
 
 use crate::row::{Columns, key};
 use crate::tx::PgTx;
-use crate::{commitments, deposits, errors};
+use crate::{contingent_credits, deposits, errors};
 
 pub(crate) use store_sql::ledger::{account_of, entry_of};
 
@@ -121,7 +121,7 @@ pub(crate) const LAST_UP_TO: &str = "WITH RECURSIVE halves (low, high) AS (
 #[async_trait]
 impl LedgerTx for PgTx {
     async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError> {
-        Ok(account(self.holding(who).await?, who, asset)
+        Ok(account(self.locked_connection(who).await?, who, asset)
             .await?
             .unwrap_or(Account::empty(asset)))
     }
@@ -133,12 +133,12 @@ impl LedgerTx for PgTx {
         entry: &Entry,
     ) -> Result<(), StoreError> {
         if let Some(mark) = &entry.mark {
-            let moved = put_account(self.holding(who).await?, who, before, mark).await?;
-            self.noting(moved).won()?;
+            let moved = put_account(self.locked_connection(who).await?, who, before, mark).await?;
+            self.record_race(moved).won()?;
         }
         around(
             Step::EntryPost,
-            insert(self.holding(who).await?, who, entry),
+            insert(self.locked_connection(who).await?, who, entry),
         )
         .await
     }
@@ -150,7 +150,8 @@ impl LedgerTx for PgTx {
         range: Range,
         limit: u32,
     ) -> Result<Amounts, StoreError> {
-        commitments::refundable(self.holding(who).await?, who, asset, range, limit).await
+        contingent_credits::refundable(self.locked_connection(who).await?, who, asset, range, limit)
+            .await
     }
 
     async fn recount_get(
@@ -158,7 +159,7 @@ impl LedgerTx for PgTx {
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<Recount>, StoreError> {
-        commitments::recount(self.holding(who).await?, who, asset).await
+        contingent_credits::recount(self.locked_connection(who).await?, who, asset).await
     }
 
     async fn recount_put(
@@ -167,7 +168,8 @@ impl LedgerTx for PgTx {
         asset: Asset,
         recount: &Recount,
     ) -> Result<(), StoreError> {
-        commitments::put_recount(self.holding(who).await?, who, asset, recount).await
+        contingent_credits::put_recount(self.locked_connection(who).await?, who, asset, recount)
+            .await
     }
 
     async fn commitment_get(
@@ -175,7 +177,7 @@ impl LedgerTx for PgTx {
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<i64>, StoreError> {
-        commitments::get(self.holding(who).await?, who, asset).await
+        contingent_credits::get(self.locked_connection(who).await?, who, asset).await
     }
 
     async fn commitment_put(
@@ -184,7 +186,7 @@ impl LedgerTx for PgTx {
         asset: Asset,
         total: i64,
     ) -> Result<(), StoreError> {
-        commitments::put(self.holding(who).await?, who, asset, total).await
+        contingent_credits::put(self.locked_connection(who).await?, who, asset, total).await
     }
 
     async fn deposit_find(
@@ -192,11 +194,11 @@ impl LedgerTx for PgTx {
         who: &Tenant,
         reference: &str,
     ) -> Result<Option<Deposit>, StoreError> {
-        deposits::find(self.holding(who).await?, who, reference).await
+        deposits::find(self.locked_connection(who).await?, who, reference).await
     }
 
     async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
-        let recording = deposits::insert(self.holding(who).await?, who, deposit);
+        let recording = deposits::insert(self.locked_connection(who).await?, who, deposit);
         around(Step::DepositInsert, recording).await
     }
 }
@@ -206,7 +208,7 @@ async fn put_account(
     conn: &mut Conn,
     who: &Tenant,
     before: &Account,
-    mark: &Mark,
+    mark: &Posting,
 ) -> Result<Cas, StoreError> {
     let statement = if before.sequence == 0 {
         FIRST_ENTRY

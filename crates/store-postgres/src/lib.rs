@@ -7,13 +7,12 @@
 //! text, but for the CHECKs and references of the schema, which an audit takes from the catalogue.
 
 mod access;
-mod answers;
-mod books;
+mod batch;
 mod branding;
 mod clock;
-mod commitments;
 mod config;
 mod conn;
+mod contingent_credits;
 mod customers;
 mod deliveries;
 mod deposit_claims;
@@ -22,20 +21,19 @@ mod endpoints;
 mod errors;
 mod events;
 mod exports;
-mod figures;
 mod gate;
 mod gate_reads;
 mod health;
 mod hosts;
-mod housekeeping;
 mod idempotency;
 mod jumps;
 mod keys;
-mod lane;
 mod ledger;
+mod maintenance;
 mod master_keys;
 mod migrations;
 mod open;
+mod partner_lock;
 mod partners;
 #[cfg(test)]
 mod plans;
@@ -51,6 +49,8 @@ mod row;
 mod schema;
 mod sessions;
 mod signed_quotes;
+mod stats;
+mod stored_responses;
 mod tallies;
 mod trades;
 mod transactions;

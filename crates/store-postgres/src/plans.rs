@@ -174,17 +174,17 @@ const UNKNOWN: &str = "SET session_replication_role = replica;
 /// mode for one that leaves a row or two, and would read all rows of the mode for each of a batch.
 #[tokio::test]
 async fn whole_keys_are_looked_up_before_anything_is_known() {
+    use crate::batch::{load, write};
     use crate::deliveries::{claim, step};
-    use crate::lane::{load, write};
-    use crate::{access, books, endpoints};
+    use crate::{access, endpoints, partner_lock};
     let (name, mut conn) = database("unknown").await;
     for rows in ["SELECT 1", UNKNOWN] {
         run(&mut conn, rows).await;
         run(&mut conn, crate::open::WRITING).await;
         for statement in [
-            books::HOLD,
-            books::HOLD_UNLOCKED,
-            books::EXISTING,
+            partner_lock::HOLD,
+            partner_lock::HOLD_UNLOCKED,
+            partner_lock::EXISTING,
             load::READ,
             load::TRADES,
             write::WRITE,
@@ -327,11 +327,11 @@ async fn reads(conn: &mut PgConnection) {
 }
 
 async fn writes(conn: &mut PgConnection) {
+    use crate::batch::{load, write};
     use crate::idempotency::Sweep;
-    use crate::lane::{load, write};
     use crate::{
-        answers, books, commitments, customers, quote_retention, quotes, sessions, transactions,
-        velocity,
+        contingent_credits, customers, partner_lock, quote_retention, quotes, sessions,
+        stored_responses, transactions, velocity,
     };
     use partner_core::events::Service;
     let loaded = [
@@ -343,16 +343,16 @@ async fn writes(conn: &mut PgConnection) {
         "trades_list",
     ];
     for (statement, indexes) in [
-        (books::HOLD, &["books_key"][..]),
-        (books::HOLD_UNLOCKED, &["books_key"][..]),
-        (books::EXISTING, &["books_key"][..]),
+        (partner_lock::HOLD, &["books_key"][..]),
+        (partner_lock::HOLD_UNLOCKED, &["books_key"][..]),
+        (partner_lock::EXISTING, &["books_key"][..]),
         (quotes::FIND, &["quotes_key"]),
         (load::READ, &loaded),
         (load::TRADES, &["trades_one_per_quote"]),
         (write::WRITE, &["quotes_key", "accounts_key", "books_key"]),
-        (commitments::SETTLED_FIAT, &["trades_settled"]),
-        (commitments::RESERVED_FIAT, &["trades_list_status"]),
-        (commitments::RESERVED_CRYPTO, &["trades_list_status"]),
+        (contingent_credits::SETTLED_FIAT, &["trades_settled"]),
+        (contingent_credits::RESERVED_FIAT, &["trades_list_status"]),
+        (contingent_credits::RESERVED_CRYPTO, &["trades_list_status"]),
         (velocity::OLDEST, &["trades_list"]),
         (velocity::NEWEST, &["trades_list"]),
         (quote_retention::NEXT, &["quotes_key"]),
@@ -360,7 +360,7 @@ async fn writes(conn: &mut PgConnection) {
         (sessions::FIND, &["sessions_key"]),
         (sessions::APPLY, &["sessions_key"]),
         (transactions::FIND, &["transactions_key"]),
-        (answers::FIND, &["answers_key"]),
+        (stored_responses::FIND, &["answers_key"]),
         (
             customers::TAKEN,
             &["customers_email", "customers_external_id"],
@@ -392,8 +392,8 @@ async fn writes(conn: &mut PgConnection) {
 
 /// Of ten thousand trades of a partner that a step could read, it touches those that it is allowed.
 async fn steps(conn: &mut PgConnection) {
-    use crate::lane::load;
-    use crate::{commitments, velocity};
+    use crate::batch::load;
+    use crate::{contingent_credits, velocity};
     const PAGES_OF_A_HUNDRED: u64 = 150;
     let trades = "'test', 'p050'";
     let read = "'test', ARRAY['p050'], ARRAY[NULL::uuid], ARRAY['r'], ARRAY['k'], ARRAY['EUR'], ARRAY['USDT'], ARRAY[true], \
@@ -402,7 +402,7 @@ async fn steps(conn: &mut PgConnection) {
         (velocity::OLDEST, format!("{trades}, 0, 9000000")),
         (velocity::NEWEST, format!("{trades}, 0, 9000000")),
         (
-            commitments::SETTLED_FIAT,
+            contingent_credits::SETTLED_FIAT,
             format!("{trades}, 'EUR-', 0, 9000000, 0"),
         ),
         (load::READ, read.to_owned()),

@@ -17,7 +17,7 @@ use crate::tx::PgTx;
 #[async_trait]
 impl PreviewTx for PgTx {
     async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError> {
-        let inserting = insert(self.holding(who).await?, who, preview);
+        let inserting = insert(self.locked_connection(who).await?, who, preview);
         around(Step::PreviewInsert, inserting).await
     }
 
@@ -26,7 +26,7 @@ impl PreviewTx for PgTx {
         who: &Tenant,
         id: PreviewId,
     ) -> Result<Option<Preview>, StoreError> {
-        find(self.holding(who).await?, who, id).await
+        find(self.locked_connection(who).await?, who, id).await
     }
 
     async fn preview_use(
@@ -36,9 +36,9 @@ impl PreviewTx for PgTx {
         session: SessionId,
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let noting = note(self.holding(who).await?, who, id, session, now);
+        let noting = note(self.locked_connection(who).await?, who, id, session, now);
         let outcome = around(Step::PreviewUse, noting).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

@@ -39,7 +39,7 @@ impl ProvisionTx for PgTx {
     }
 
     async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError> {
-        partners::find(self.holding(who).await?, who).await
+        partners::find(self.locked_connection(who).await?, who).await
     }
 
     async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError> {
@@ -53,7 +53,7 @@ impl ProvisionTx for PgTx {
         &mut self,
         who: &Tenant,
     ) -> Result<Option<PoolsProfile>, StoreError> {
-        pools::profile_find(self.holding(who).await?, who).await
+        pools::profile_find(self.locked_connection(who).await?, who).await
     }
 
     async fn pools_profile_put(
@@ -78,7 +78,7 @@ impl ProvisionTx for PgTx {
     }
 
     async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError> {
-        gate::profile_find(self.holding(who).await?, who).await
+        gate::profile_find(self.locked_connection(who).await?, who).await
     }
 
     async fn gate_profile_put(
@@ -96,7 +96,7 @@ impl ProvisionTx for PgTx {
         who: &Tenant,
         service: Service,
     ) -> Result<Option<Endpoint>, StoreError> {
-        endpoints::find(self.holding(who).await?, who, service).await
+        endpoints::find(self.locked_connection(who).await?, who, service).await
     }
 
     async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
@@ -106,7 +106,7 @@ impl ProvisionTx for PgTx {
     }
 
     async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError> {
-        keys::list(self.holding(who).await?, who).await
+        keys::list(self.locked_connection(who).await?, who).await
     }
 
     async fn key_owner(
@@ -148,7 +148,7 @@ impl ProvisionTx for PgTx {
         };
         let mode = id.mode();
         let who = Tenant { partner, mode };
-        let revoking = keys::revoke(self.holding(&who).await?, &who, id, at);
+        let revoking = keys::revoke(self.locked_connection(&who).await?, &who, id, at);
         around(Step::KeyRevoke, revoking).await
     }
 

@@ -8,7 +8,7 @@ use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{NewQuote, QuoteTx};
-use pools_core::quote::{Fate, Quote, QuoteId};
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome};
 use sqlx::types::Uuid;
 use store_sql::quotes::check_new;
 
@@ -191,7 +191,7 @@ impl Opened {
             terms: new.terms.clone(),
             created_at: at,
             expires_at: at.plus(new.ttl),
-            fate: Fate::Open,
+            fate: QuoteOutcome::Open,
         });
         Ok(quotes.collect())
     }
@@ -220,7 +220,7 @@ pub(crate) const INSERT: &str = "WITH clock AS MATERIALIZED (
 #[async_trait]
 impl QuoteTx for PgTx {
     async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
-        let found = find(self.holding(who).await?, who, id).await?;
+        let found = find(self.locked_connection(who).await?, who, id).await?;
         if let Some(quote) = &found {
             self.after(quote.created_at);
         }
@@ -245,9 +245,9 @@ impl QuoteTx for PgTx {
         .bind(who.partner.as_str())
         .bind(key)
         .bind(at.millis())
-        .execute(self.holding(who).await?);
+        .execute(self.locked_connection(who).await?);
         let rejecting = async { rejecting.await.map_err(errors::statement) };
         let rows = around(Step::QuoteReject, rejecting).await?.rows_affected();
-        Ok(self.noting(Cas::from_rows(rows)?))
+        Ok(self.record_race(Cas::from_rows(rows)?))
     }
 }

@@ -3,7 +3,7 @@
 use crate::conn::Conn;
 use async_trait::async_trait;
 use gate_core::ports::RailTx;
-use gate_core::rail::{Asking, RailId, RailRecord, RailStep};
+use gate_core::rail::{PollLease, RailId, RailRecord, RailStep};
 use instruments::failpoint::{Step, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -16,7 +16,7 @@ use crate::tx::PgTx;
 #[async_trait]
 impl RailTx for PgTx {
     async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
-        let inserting = insert(self.holding(who).await?, who, record);
+        let inserting = insert(self.locked_connection(who).await?, who, record);
         around(Step::RailInsert, inserting).await
     }
 
@@ -25,31 +25,31 @@ impl RailTx for PgTx {
         who: &Tenant,
         id: RailId,
     ) -> Result<Option<RailRecord>, StoreError> {
-        find(self.holding(who).await?, who, id).await
+        find(self.locked_connection(who).await?, who, id).await
     }
 
     async fn rail_ask(
         &mut self,
         who: &Tenant,
         id: RailId,
-        before: &Asking,
-        after: &Asking,
+        before: &PollLease,
+        after: &PollLease,
     ) -> Result<Cas, StoreError> {
-        let asking = ask(self.holding(who).await?, who, id, before, after);
+        let asking = ask(self.locked_connection(who).await?, who, id, before, after);
         let outcome = around(Step::RailAsk, asking).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 
     async fn rail_apply(
         &mut self,
         who: &Tenant,
         id: RailId,
-        before: &Asking,
+        before: &PollLease,
         step: &RailStep,
     ) -> Result<Cas, StoreError> {
-        let applying = apply(self.holding(who).await?, who, id, before, step);
+        let applying = apply(self.locked_connection(who).await?, who, id, before, step);
         let outcome = around(Step::RailApply, applying).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 
@@ -138,8 +138,8 @@ async fn ask(
     conn: &mut Conn,
     who: &Tenant,
     id: RailId,
-    before: &Asking,
-    after: &Asking,
+    before: &PollLease,
+    after: &PollLease,
 ) -> Result<Cas, StoreError> {
     let Some(key) = own_key(who, id.id()) else {
         return Ok(Cas::Lost);
@@ -167,7 +167,7 @@ async fn apply(
     conn: &mut Conn,
     who: &Tenant,
     id: RailId,
-    before: &Asking,
+    before: &PollLease,
     step: &RailStep,
 ) -> Result<Cas, StoreError> {
     let (Some(key), Some(ended)) = (own_key(who, id.id()), step.0.ended_at()) else {

@@ -8,14 +8,14 @@ use partner_core::idempotency::Scope;
 use partner_core::pools::PoolId;
 use pools_core::ledger::Account;
 use pools_core::ports::{
-    LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactLook, TransactLooks,
+    LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactPreflight, TransactSnapshot,
 };
-use pools_core::quote::{Fate, Quote, QuoteId};
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome};
 use pools_core::trade::{Trade, TradeId};
 use store_sql::ledger::funds;
 
 use crate::row::{Columns, own_key};
-use crate::{PostgresStore, books, clock, errors, idempotency, ledger, quotes, trades};
+use crate::{PostgresStore, clock, errors, idempotency, ledger, partner_lock, quotes, trades};
 
 #[async_trait]
 impl PoolsReads for PostgresStore {
@@ -38,7 +38,7 @@ impl PoolsReads for PostgresStore {
     ) -> Result<Option<Seen<Quote>>, StoreError> {
         let turn = self.inner.turns.take(who).await?;
         let mut tx = self.inner.write().await?;
-        books::share(&mut tx, who).await?;
+        partner_lock::share(&mut tx, who).await?;
         drop(turn);
         let found = quotes::find_at(&mut tx, who, id).await?;
         tx.rollback().await.map_err(errors::statement)?;
@@ -90,7 +90,7 @@ impl PoolsReads for PostgresStore {
 }
 
 #[async_trait]
-impl TransactLooks for PostgresStore {
+impl TransactPreflight for PostgresStore {
     /// One statement is one snapshot. A quote that is not consumed in it has no trade in it; one
     /// that is has had its trade since, which a second statement finds.
     async fn transact_look(
@@ -98,10 +98,10 @@ impl TransactLooks for PostgresStore {
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
-    ) -> Result<Seen<TransactLook>, StoreError> {
+    ) -> Result<Seen<TransactSnapshot>, StoreError> {
         let mut conn = self.inner.conn().await?;
         let (mut look, mut at) = look(&mut conn, scope, pool, quote).await?;
-        let consumed = |quote: &Quote| matches!(quote.fate, Fate::Consumed(_));
+        let consumed = |quote: &Quote| matches!(quote.fate, QuoteOutcome::Consumed(_));
         if look.quote.as_ref().is_some_and(consumed) {
             look.trade = trades::find_by_quote(&mut conn, &scope.tenant, quote).await?;
             at = clock::server(&mut conn).await?;
@@ -141,7 +141,7 @@ async fn look(
     scope: &Scope,
     pool: &PoolId,
     quote: QuoteId,
-) -> Result<(TransactLook, i64), StoreError> {
+) -> Result<(TransactSnapshot, i64), StoreError> {
     let row = sqlx::query(
         "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock, i.fingerprint,
                 CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until,
@@ -168,7 +168,7 @@ async fn look(
     .map_err(errors::statement)?;
     let answered = idempotency::opt_answered(&Columns::new("idempotency_keys", &row))?;
     let quote = quotes::opt_quote(&Columns::new("quotes", &row), scope.tenant.mode)?;
-    let look = TransactLook {
+    let look = TransactSnapshot {
         answered,
         quote,
         trade: None,

@@ -23,7 +23,12 @@ impl SessionTx for PgTx {
         session: &Session,
         kyc_package: Option<&Sealed>,
     ) -> Result<(), StoreError> {
-        let inserting = insert(self.holding(who).await?, who, session, kyc_package);
+        let inserting = insert(
+            self.locked_connection(who).await?,
+            who,
+            session,
+            kyc_package,
+        );
         around(Failpoint::SessionInsert, inserting).await
     }
 
@@ -32,7 +37,7 @@ impl SessionTx for PgTx {
         who: &Tenant,
         id: SessionId,
     ) -> Result<Option<Session>, StoreError> {
-        find(self.holding(who).await?, who, id).await
+        find(self.locked_connection(who).await?, who, id).await
     }
 
     async fn session_apply(
@@ -41,9 +46,9 @@ impl SessionTx for PgTx {
         id: SessionId,
         step: &Step,
     ) -> Result<Cas, StoreError> {
-        let applying = apply(self.holding(who).await?, who, id, step);
+        let applying = apply(self.locked_connection(who).await?, who, id, step);
         let outcome = around(Failpoint::SessionApply, applying).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

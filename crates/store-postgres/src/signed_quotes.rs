@@ -20,7 +20,7 @@ impl SignedQuoteTx for PgTx {
         who: &Tenant,
         quote: &SignedQuote,
     ) -> Result<(), StoreError> {
-        let inserting = insert(self.holding(who).await?, who, quote);
+        let inserting = insert(self.locked_connection(who).await?, who, quote);
         around(Step::SignedQuoteInsert, inserting).await
     }
 
@@ -29,7 +29,7 @@ impl SignedQuoteTx for PgTx {
         who: &Tenant,
         id: SignedQuoteId,
     ) -> Result<Option<SignedQuote>, StoreError> {
-        find(self.holding(who).await?, who, id).await
+        find(self.locked_connection(who).await?, who, id).await
     }
 
     async fn signed_quote_consume(
@@ -38,9 +38,9 @@ impl SignedQuoteTx for PgTx {
         id: SignedQuoteId,
         now: Timestamp,
     ) -> Result<Cas, StoreError> {
-        let consuming = consume(self.holding(who).await?, who, id, now);
+        let consuming = consume(self.locked_connection(who).await?, who, id, now);
         let outcome = around(Step::SignedQuoteConsume, consuming).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

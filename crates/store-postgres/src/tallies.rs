@@ -16,7 +16,7 @@ use crate::tx::PgTx;
 #[async_trait]
 impl TallyTx for PgTx {
     async fn tally_lock(&mut self, who: &Tenant) -> Result<Option<Tally>, StoreError> {
-        find(self.holding(who).await?, who).await
+        find(self.locked_connection(who).await?, who).await
     }
 
     async fn tally_put(
@@ -25,9 +25,9 @@ impl TallyTx for PgTx {
         before: Option<&Tally>,
         after: &Tally,
     ) -> Result<Cas, StoreError> {
-        let putting = put(self.holding(who).await?, who, before, after);
+        let putting = put(self.locked_connection(who).await?, who, before, after);
         let outcome = around(Step::TallyPut, putting).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

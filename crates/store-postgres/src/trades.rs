@@ -181,7 +181,7 @@ pub(crate) const PAGE_OF_SIDE_AND_STATUS: &str =
 #[async_trait]
 impl TradeTx for PgTx {
     async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
-        find(self.holding(who).await?, who, id).await
+        find(self.locked_connection(who).await?, who, id).await
     }
 
     async fn trade_claim(
@@ -204,11 +204,11 @@ impl TradeTx for PgTx {
         .bind(i64::from(attempt))
         .bind(lease.token.cast_signed())
         .bind(lease.until.millis())
-        .execute(self.holding(who).await?)
+        .execute(self.locked_connection(who).await?)
         .await
         .map_err(errors::statement)?
         .rows_affected();
-        Ok(self.noting(Cas::from_rows(rows)?))
+        Ok(self.record_race(Cas::from_rows(rows)?))
     }
 
     async fn trade_unclaim(
@@ -228,11 +228,11 @@ impl TradeTx for PgTx {
         .bind(who.partner.as_str())
         .bind(key)
         .bind(token.cast_signed())
-        .execute(self.holding(who).await?)
+        .execute(self.locked_connection(who).await?)
         .await
         .map_err(errors::statement)?
         .rows_affected();
-        Ok(self.noting(Cas::from_rows(rows)?))
+        Ok(self.record_race(Cas::from_rows(rows)?))
     }
 
     async fn trade_rest(
@@ -253,11 +253,11 @@ impl TradeTx for PgTx {
         .bind(key)
         .bind(lease.token.cast_signed())
         .bind(lease.until.millis())
-        .execute(self.holding(who).await?)
+        .execute(self.locked_connection(who).await?)
         .await
         .map_err(errors::statement)?
         .rows_affected();
-        Ok(self.noting(Cas::from_rows(rows)?))
+        Ok(self.record_race(Cas::from_rows(rows)?))
     }
 
     async fn trade_apply(
@@ -270,9 +270,16 @@ impl TradeTx for PgTx {
         let (Some(key), Some(last)) = (own_key(who, before.id), steps.last()) else {
             return Ok(Cas::Lost);
         };
-        let applying = apply(self.holding(who).await?, who, key, before, last, token);
+        let applying = apply(
+            self.locked_connection(who).await?,
+            who,
+            key,
+            before,
+            last,
+            token,
+        );
         let applied = around(Failpoint::TradeApply, applying).await?;
-        if self.noting(applied) == Cas::Lost {
+        if self.record_race(applied) == Cas::Lost {
             return Ok(Cas::Lost);
         }
         let mut from = before.state.status();

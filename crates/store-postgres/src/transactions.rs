@@ -21,7 +21,7 @@ impl TransactionTx for PgTx {
         who: &Tenant,
         transaction: &Transaction,
     ) -> Result<(), StoreError> {
-        let inserting = insert(self.holding(who).await?, who, transaction);
+        let inserting = insert(self.locked_connection(who).await?, who, transaction);
         around(Step::TransactionInsert, inserting).await
     }
 
@@ -31,9 +31,9 @@ impl TransactionTx for PgTx {
         refid: RefId,
         state: TransactionState,
     ) -> Result<Cas, StoreError> {
-        let ending = end(self.holding(who).await?, who, refid, state);
+        let ending = end(self.locked_connection(who).await?, who, refid, state);
         let outcome = around(Step::TransactionEnd, ending).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

@@ -10,15 +10,15 @@ use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::key::KeyId;
-use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
+use partner_core::ports::{ProvisionStore, ProvisionTx, UnitOfWork};
 use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
 
-use crate::books::{self, Held, Locks};
 use crate::conn::Conn;
 use crate::open::Inner;
+use crate::partner_lock::{self, Locks, PartnerLock};
 use crate::pool::Tx;
-use crate::{PostgresStore, clock, commitments, config, errors};
+use crate::{PostgresStore, clock, config, contingent_credits, errors};
 
 /// How often a transaction that holds one partner's books tries to take another's, and the wait after each try.
 const TRIES_FOR_ANOTHER: u32 = 10;
@@ -32,7 +32,7 @@ pub(crate) struct PgTx {
     /// Has it run statements that count, before it holds any books?
     touched: bool,
     /// The books it holds, or has looked for in vain.
-    held: BTreeMap<Tenant, Option<Held>>,
+    held: BTreeMap<Tenant, Option<PartnerLock>>,
     /// No instant of this transaction is earlier: what it has read was written then.
     floor: i64,
     /// The last instant it was told.
@@ -80,7 +80,10 @@ impl PgTx {
 
     /// The connection, holding the partner's books from here to the end: nobody else writes the
     /// partner's money, or changes what the partner may do, meanwhile.
-    pub(crate) async fn holding(&mut self, who: &Tenant) -> Result<&mut Conn, StoreError> {
+    pub(crate) async fn locked_connection(
+        &mut self,
+        who: &Tenant,
+    ) -> Result<&mut Conn, StoreError> {
         self.hold(who).await?;
         Ok(&mut self.tx)
     }
@@ -102,7 +105,7 @@ impl PgTx {
 
     /// Takes the books of the first partner, and waits while another transaction holds them. Few transactions of a partner do so
     /// with a connection; the others wait for their turn without one.
-    async fn hold_first(&mut self, who: &Tenant) -> Result<Option<Held>, StoreError> {
+    async fn hold_first(&mut self, who: &Tenant) -> Result<Option<PartnerLock>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let turn = match inner.turns.try_take(who) {
             None if !self.touched => {
@@ -114,21 +117,21 @@ impl PgTx {
             turn => turn,
         };
         let partners = [who.partner.as_str()];
-        let found = books::hold(&mut self.tx, who.mode, &partners, Locks::Wait).await;
+        let found = partner_lock::hold(&mut self.tx, who.mode, &partners, Locks::Wait).await;
         drop(turn);
         Ok(found?.remove(&who.partner))
     }
 
     /// Takes the books of one more partner. It waits a moment only, because the partners whose books it holds already wait
     /// with it; then the whole transaction is to be run again.
-    async fn hold_another(&mut self, who: &Tenant) -> Result<Option<Held>, StoreError> {
+    async fn hold_another(&mut self, who: &Tenant) -> Result<Option<PartnerLock>, StoreError> {
         let partners = [who.partner.as_str()];
         for _ in 0..TRIES_FOR_ANOTHER {
-            let found = books::hold(&mut self.tx, who.mode, &partners, Locks::Skip);
+            let found = partner_lock::hold(&mut self.tx, who.mode, &partners, Locks::Skip);
             if let Some(held) = found.await?.remove(&who.partner) {
                 return Ok(Some(held));
             }
-            let existing = books::existing(&mut self.tx, who.mode, &partners);
+            let existing = partner_lock::existing(&mut self.tx, who.mode, &partners);
             if existing.await?.is_empty() {
                 return Ok(None);
             }
@@ -139,7 +142,7 @@ impl PgTx {
 
     /// Opens the books of a partner who may be new, and takes them.
     pub(crate) async fn hold_new(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        books::open(&mut self.tx, who).await?;
+        partner_lock::open(&mut self.tx, who).await?;
         self.held.remove(who);
         self.hold(who).await.map(drop)
     }
@@ -202,7 +205,7 @@ impl PgTx {
             None
         };
         for (who, _) in self.held.iter().filter(|(_, held)| held.is_some()) {
-            books::keep(&mut self.tx, who, now, version).await?;
+            partner_lock::keep(&mut self.tx, who, now, version).await?;
         }
         if let Some(version) = version {
             config::put(&mut self.tx, version).await?;
@@ -224,7 +227,7 @@ impl PgTx {
     }
 
     /// Passes the outcome of a guarded write on, and notes that a race was lost.
-    pub(crate) fn noting(&mut self, outcome: Cas) -> Cas {
+    pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {
             self.measured.lost();
         }
@@ -233,7 +236,7 @@ impl PgTx {
 }
 
 #[async_trait]
-impl Unit for PgTx {
+impl UnitOfWork for PgTx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
         self.instant().await
     }
@@ -255,7 +258,7 @@ impl PoolsStore for PostgresStore {
         total: i64,
     ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
         let mut conn = self.inner.conn().await?;
-        commitments::above(&mut conn, mode, total).await
+        contingent_credits::above(&mut conn, mode, total).await
     }
 }
 

@@ -22,7 +22,7 @@ impl VelocityTx for PgTx {
         )
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
-        .fetch_optional(self.holding(who).await?)
+        .fetch_optional(self.locked_connection(who).await?)
         .await
         .map_err(errors::statement)?;
         row.map(|row| velocity_of(&Columns::new("velocity", &row)))
@@ -38,7 +38,7 @@ impl VelocityTx for PgTx {
         .bind(who.partner.as_str())
         .bind(velocity.total.to_string())
         .bind(velocity.floor.millis())
-        .execute(self.holding(who).await?)
+        .execute(self.locked_connection(who).await?)
         .await
         .map_err(errors::statement)?;
         Ok(())
@@ -50,7 +50,7 @@ impl VelocityTx for PgTx {
         range: VelocityRange,
         limit: u32,
     ) -> Result<Crossed, StoreError> {
-        read(self.holding(who).await?, who, range, limit).await
+        read(self.locked_connection(who).await?, who, range, limit).await
     }
 }
 

@@ -16,7 +16,7 @@ use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use sqlx::SqlSafeStr;
-use store_sql::verify::{self, Ask, Look, Snapshot, Statements, Tell};
+use store_sql::verify::{self, AuditQuery, ReportBreach, RowVisitor, Snapshot, Statements};
 
 use crate::conn::Conn;
 use crate::open::AUDIT;
@@ -67,14 +67,14 @@ impl Snapshot for Seen<'_> {
             .map_err(errors::statement)
     }
 
-    async fn ask(&mut self, ask: Ask, tell: Tell<'_>) -> Result<(), StoreError> {
+    async fn ask(&mut self, ask: AuditQuery, tell: ReportBreach<'_>) -> Result<(), StoreError> {
         match ask {
-            Ask::Whole => {
+            AuditQuery::Whole => {
                 self.missed(tell).await?;
                 self.made(checks::CHECKS, tell).await
             }
-            Ask::References => self.made(checks::REFERENCES, tell).await,
-            Ask::Statement(statement) => self.said(statement, tell).await,
+            AuditQuery::References => self.made(checks::REFERENCES, tell).await,
+            AuditQuery::Statement(statement) => self.said(statement, tell).await,
         }
     }
 
@@ -82,7 +82,7 @@ impl Snapshot for Seen<'_> {
         &mut self,
         table: &'static str,
         statement: &'static str,
-        look: Look<'_>,
+        look: RowVisitor<'_>,
     ) -> Result<(), StoreError> {
         let mut rows = sqlx::query(statement).fetch(&mut *self.0);
         while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
@@ -94,7 +94,11 @@ impl Snapshot for Seen<'_> {
 
 impl Seen<'_> {
     /// Tells what a statement answers, a text a row.
-    async fn said(&mut self, statement: impl SqlSafeStr, tell: Tell<'_>) -> Result<(), StoreError> {
+    async fn said(
+        &mut self,
+        statement: impl SqlSafeStr,
+        tell: ReportBreach<'_>,
+    ) -> Result<(), StoreError> {
         let mut texts = sqlx::query_scalar(statement).fetch(&mut *self.0);
         while let Some(text) = texts.try_next().await.map_err(errors::statement)? {
             tell(text);

@@ -1,9 +1,9 @@
 //! Customers, sealed as they are kept.
 
-use gate_core::customer::{KycStatus, Marks, SealedCustomer};
+use gate_core::customer::{CustomerIndexes, KycStatus, SealedCustomer};
 use kernel::{Mode, StoreError};
 use partner_core::Tenant;
-use partner_core::sealing::{Mark, Sealed};
+use partner_core::sealing::{BlindIndex, Sealed};
 
 use crate::Row;
 
@@ -11,9 +11,9 @@ pub fn customer(row: &dyn Row, mode: Mode) -> Result<SealedCustomer, StoreError>
     Ok(SealedCustomer {
         id: row.id("id", mode)?,
         person: Sealed(row.bytes("person")?.to_vec()),
-        marks: Marks {
-            email: Mark(row.digest("email_mark")?),
-            external_id: row.opt_digest("external_id_mark")?.map(Mark),
+        marks: CustomerIndexes {
+            email: BlindIndex(row.digest("email_mark")?),
+            external_id: row.opt_digest("external_id_mark")?.map(BlindIndex),
         },
         kyc: row.parsed("kyc_status", KycStatus::parse)?,
         created_at: row.instant("created_at")?,

@@ -1,7 +1,7 @@
 //! Deliveries: what their rows say, and the columns that a state stands in.
 
 use kernel::{Mode, StoreError, Timestamp};
-use partner_core::ports::{DeliveryRecord, DeliveryView, QueueStanding};
+use partner_core::ports::{DeliveryRecord, DeliveryView, QueueStats};
 use partner_core::webhooks::delivery::{DeliveryState, Lease, Progress};
 
 use crate::Row;
@@ -46,8 +46,8 @@ pub fn view(row: &dyn Row, mode: Mode) -> Result<DeliveryView, StoreError> {
 }
 
 /// How a queue stands, with the instant of the first that is due in a column.
-pub fn standing(row: &dyn Row, now: Timestamp) -> Result<QueueStanding, StoreError> {
-    Ok(QueueStanding {
+pub fn standing(row: &dyn Row, now: Timestamp) -> Result<QueueStats, StoreError> {
+    Ok(QueueStats {
         due: row.count("due")?,
         scheduled: row.count("scheduled")?,
         in_flight: row.count("in_flight")?,

@@ -5,19 +5,19 @@
 
 use kernel::StoreError;
 use partner_core::idempotency::Fingerprint;
-use pools_core::books::Answered;
+use pools_core::batch::IdempotencyRecord;
 
 use crate::Row;
 
-pub fn answered(row: &dyn Row) -> Result<Answered, StoreError> {
-    Ok(Answered {
+pub fn answered(row: &dyn Row) -> Result<IdempotencyRecord, StoreError> {
+    Ok(IdempotencyRecord {
         fingerprint: Fingerprint(row.digest("fingerprint")?),
         expires_at: row.instant("answered_until")?,
     })
 }
 
 /// A record, where the statement's outer join has found one.
-pub fn opt_answered(row: &dyn Row) -> Result<Option<Answered>, StoreError> {
+pub fn opt_answered(row: &dyn Row) -> Result<Option<IdempotencyRecord>, StoreError> {
     match row.opt_integer("answered_until")? {
         Some(_) => answered(row).map(Some),
         None => Ok(None),

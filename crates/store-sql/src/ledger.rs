@@ -2,8 +2,8 @@
 
 use kernel::{Asset, Mode, StoreError};
 use partner_core::pools::PoolId;
-use pools_core::books::Funds;
-use pools_core::ledger::{Account, AccountKind, Entry, Mark, Part, Reason, Transfer};
+use pools_core::batch::Funds;
+use pools_core::ledger::{Account, AccountKind, Entry, Posting, Reason, Transfer, TransferRole};
 
 use crate::Row;
 use crate::velocity::opt_velocity;
@@ -54,7 +54,7 @@ pub fn entry_of(row: &dyn Row, mode: Mode) -> Result<Entry, StoreError> {
         row.opt_amount("balance_after", asset)?,
     ) {
         (None, None) => None,
-        (Some(sequence), Some(balance_after)) => Some(Mark {
+        (Some(sequence), Some(balance_after)) => Some(Posting {
             sequence,
             balance_after,
         }),
@@ -62,7 +62,7 @@ pub fn entry_of(row: &dyn Row, mode: Mode) -> Result<Entry, StoreError> {
     };
     let trade = match (
         row.opt_id("trade_id", mode)?,
-        row.opt_parsed("part", Part::parse)?,
+        row.opt_parsed("part", TransferRole::parse)?,
     ) {
         (None, None) => None,
         (Some(trade), Some(part)) => Some((trade, part)),

@@ -5,9 +5,8 @@
 //! the names of the stores' files, reads it and refuses what no row may be made of. [`verify`] is
 //! what an audit judges by more than one statement.
 
-pub mod answers;
 pub mod branding;
-pub mod commitments;
+pub mod contingent_credits;
 pub mod customers;
 pub mod deliveries;
 pub mod deposits;
@@ -27,6 +26,7 @@ mod row;
 pub mod schema;
 pub mod sessions;
 pub mod signed_quotes;
+pub mod stored_responses;
 pub mod tallies;
 pub mod trades;
 pub mod transactions;

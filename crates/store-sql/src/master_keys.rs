@@ -3,11 +3,11 @@
 use gate_core::customer::person_place;
 use gate_core::ports::kyc_place;
 use kernel::StoreError;
-use partner_core::answers;
 use partner_core::events::{EndpointId, event_place, secret_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::ports::{MasterKeyState, SealedKind, SealedRow, SealedValue, StoredMasterKey};
 use partner_core::sealing::{Fingerprint, Sealed};
+use partner_core::stored_response;
 
 use crate::Row;
 
@@ -36,7 +36,7 @@ pub fn sealed_value(kind: SealedKind, row: &dyn Row) -> Result<SealedValue, Stor
         SealedKind::Event => event_place(&tenant, row.text("id")?),
         SealedKind::Package => kyc_place(&tenant, row.id("id", mode)?),
         SealedKind::Person => person_place(&tenant, row.id("id", mode)?),
-        SealedKind::Response => answers::place(&Scope {
+        SealedKind::Response => stored_response::place(&Scope {
             tenant: tenant.clone(),
             route: row.text("route")?.to_owned(),
             key: row.parsed("key", |key| IdempotencyKey::parse(key.as_bytes()).ok())?,

@@ -1,6 +1,6 @@
 //! Locked previews.
 
-use gate_core::preview::{Bound, Preview, PreviewId};
+use gate_core::preview::{Preview, PreviewId, PreviewTerms};
 use kernel::{Asset, Mode, StoreError};
 use partner_core::rates::Side;
 
@@ -10,7 +10,7 @@ pub fn preview(row: &dyn Row, mode: Mode) -> Result<Preview, StoreError> {
     let used = row.opt_id("session_id", mode)?;
     Ok(Preview {
         id: row.parsed("id", PreviewId::parse)?,
-        bound: Bound {
+        bound: PreviewTerms {
             side: row.parsed("side", Side::parse)?,
             currency: row.parsed("currency", Asset::fiat)?,
             asset: row.text("asset")?.to_owned(),

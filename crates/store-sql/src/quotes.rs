@@ -4,7 +4,7 @@ use kernel::{Mid, Mode, Rate, StoreError};
 use partner_core::pools::{Network, PoolId};
 use pools_core::destination::{DeliveryAddress, DestNetwork, Destination};
 use pools_core::ports::NewQuote;
-use pools_core::quote::{Fate, Quote, Side, Terms};
+use pools_core::quote::{Quote, QuoteOutcome, Side, Terms};
 
 use crate::Row;
 
@@ -13,9 +13,9 @@ pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
         row.opt_instant("consumed_at")?,
         row.opt_instant("rejected_at")?,
     ) {
-        (None, None) => Fate::Open,
-        (Some(at), None) => Fate::Consumed(at),
-        (None, Some(at)) => Fate::Rejected(at),
+        (None, None) => QuoteOutcome::Open,
+        (Some(at), None) => QuoteOutcome::Consumed(at),
+        (None, Some(at)) => QuoteOutcome::Rejected(at),
         (Some(_), Some(_)) => return Err(row.bad("rejected_at")),
     };
     Ok(Quote {

@@ -1,6 +1,8 @@
 //! Rail records.
 
-use gate_core::rail::{Asking, Instructions, RailId, RailKind, RailRecord, RailState, RailStatus};
+use gate_core::rail::{
+    Instructions, PollLease, RailId, RailKind, RailRecord, RailState, RailStatus,
+};
 use gate_core::transaction::RefId;
 use kernel::{Mode, StoreError};
 use partner_core::Tenant;
@@ -26,7 +28,7 @@ pub fn record(row: &dyn Row, mode: Mode) -> Result<RailRecord, StoreError> {
         instructions: instructions.map(Instructions),
         created_at: row.instant("created_at")?,
         state: state.ok_or_else(|| row.bad("status"))?,
-        asking: Asking {
+        asking: PollLease {
             attempts: row.count("attempts")?,
             token: row.opt_integer("ask_token")?.map(i64::cast_unsigned),
             next_at: row.instant("ask_at")?,

@@ -28,13 +28,13 @@ const TOLD: u64 = 100_000;
 const WALKED: usize = 18;
 
 /// What looks at a row.
-pub type Look<'l> = &'l mut (dyn FnMut(&dyn Row) -> Result<(), StoreError> + Send);
+pub type RowVisitor<'l> = &'l mut (dyn FnMut(&dyn Row) -> Result<(), StoreError> + Send);
 /// What is told of a breach.
-pub type Tell<'t> = &'t mut (dyn FnMut(String) + Send);
+pub type ReportBreach<'t> = &'t mut (dyn FnMut(String) + Send);
 
 /// What a database is asked to tell by itself, a text for each breach.
 #[derive(Debug, Clone, Copy)]
-pub enum Ask {
+pub enum AuditQuery {
     /// What breaks its own rules, but for references.
     Whole,
     /// Rows that refer to no row.
@@ -51,14 +51,14 @@ pub trait Snapshot: Send {
     async fn count(&mut self, statement: &'static str) -> Result<i64, StoreError>;
 
     /// Tells every breach of what is asked.
-    async fn ask(&mut self, ask: Ask, tell: Tell<'_>) -> Result<(), StoreError>;
+    async fn ask(&mut self, ask: AuditQuery, tell: ReportBreach<'_>) -> Result<(), StoreError>;
 
     /// Shows every row of a statement, as one of this table.
     async fn walk(
         &mut self,
         table: &'static str,
         statement: &'static str,
-        look: Look<'_>,
+        look: RowVisitor<'_>,
     ) -> Result<(), StoreError>;
 }
 
@@ -119,13 +119,14 @@ impl Statements {
     }
 
     /// What is asked, with the name of each invariant.
-    fn asks(&self) -> impl Iterator<Item = (&'static str, Ask)> + use<> {
+    fn asks(&self) -> impl Iterator<Item = (&'static str, AuditQuery)> + use<> {
         let schema = [
-            ("database-is-whole", Ask::Whole),
-            ("rows-refer-to-rows", Ask::References),
+            ("database-is-whole", AuditQuery::Whole),
+            ("rows-refer-to-rows", AuditQuery::References),
         ];
         let asked = self.asked.iter().copied().flatten();
-        let asked = asked.map(|(invariant, statement)| (*invariant, Ask::Statement(statement)));
+        let asked =
+            asked.map(|(invariant, statement)| (*invariant, AuditQuery::Statement(statement)));
         schema.into_iter().chain(asked)
     }
 }
@@ -214,7 +215,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    async fn ask(&mut self, invariant: &'static str, ask: Ask) -> Result<(), StoreError> {
+    async fn ask(&mut self, invariant: &'static str, ask: AuditQuery) -> Result<(), StoreError> {
         let mut breaches = Breaches::default();
         let mut walk = self.walking(invariant);
         let mut tell = |text| {

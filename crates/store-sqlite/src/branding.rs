@@ -22,7 +22,7 @@ impl BrandingTx for SqliteTx {
     async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError> {
         let putting = put(self.conn(), who, branding);
         let outcome = around(Step::BrandingPut, putting).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Customers: rows in and out, found by their marks.
 
 use async_trait::async_trait;
-use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
+use gate_core::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
 use gate_core::ports::{CustomerFilter, CustomerTx};
 use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
@@ -18,7 +18,7 @@ impl CustomerTx for SqliteTx {
     async fn customer_taken(
         &mut self,
         who: &Tenant,
-        marks: &Marks,
+        marks: &CustomerIndexes,
     ) -> Result<Option<Unique>, StoreError> {
         taken(self.conn(), who, marks).await
     }
@@ -47,7 +47,7 @@ impl CustomerTx for SqliteTx {
     ) -> Result<Cas, StoreError> {
         let putting = put(self.conn(), who, customer);
         let outcome = around(Step::CustomerPut, putting).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 
@@ -134,7 +134,7 @@ pub(crate) const PAGE_OF_EXTERNAL_ID: &str =
 async fn taken(
     conn: &mut SqliteConnection,
     who: &Tenant,
-    marks: &Marks,
+    marks: &CustomerIndexes,
 ) -> Result<Option<Unique>, StoreError> {
     let external_id = marks.external_id.map(|mark| mark.0.to_vec());
     let [email, external_id]: [bool; 2] = sqlx::query_as(TAKEN)

@@ -17,10 +17,11 @@ use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::ports::{
-    ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, QueueStanding, Wake,
+    ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, DeliveryRecord, QueueStats,
+    QueueWaker,
 };
-use partner_core::webhooks::delivery::{Act, Lease, Progress};
-use partner_core::webhooks::fairness::allot;
+use partner_core::webhooks::delivery::{DeliveryInput, Lease, Progress};
+use partner_core::webhooks::fairness::allocate;
 use sqlx::SqliteConnection;
 use store_sql::deliveries::{progress, record, standing};
 
@@ -32,13 +33,16 @@ use step::{Step, apply, follow};
 
 #[async_trait]
 impl Deliveries for SqliteStore {
-    async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError> {
+    async fn deliveries_claim(
+        &self,
+        order: &ClaimRequest,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
         let mut tx = SqliteTx::begin(self, "deliveries_claim").await?;
         let now = tx.instant().await?;
         let lapsed = lapse(tx.conn(), order.mode, now).await?;
         let mut queues = queues(tx.conn(), order.mode, order.service).await?;
         queues.retain(|queue| queue.since <= now);
-        let allotted = allot(queues, &order.room);
+        let allotted = allocate(queues, &order.room);
         let picked = pick(tx.conn(), order.mode, &allotted, now).await?;
         if lapsed == 0 && picked.is_empty() {
             return Ok(Vec::new());
@@ -56,14 +60,17 @@ impl Deliveries for SqliteStore {
             .collect()
     }
 
-    async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError> {
+    async fn deliveries_conclude(
+        &self,
+        batch: &[ConcludedDelivery],
+    ) -> Result<Vec<Cas>, StoreError> {
         let mut tx = SqliteTx::begin(self, "deliveries_conclude").await?;
         let now = tx.instant().await?;
         let found = find(tx.conn(), batch).await?;
         let mut outcomes = vec![Cas::Lost; batch.len()];
         let mut steps = Vec::new();
         for ((place, concluded), outcome) in batch.iter().enumerate().zip(&mut outcomes) {
-            let act = Act::End(concluded.token, concluded.ending);
+            let act = DeliveryInput::End(concluded.token, concluded.ending);
             if let Some(stored) = found.get(&place)
                 && let Some(next) = stored.progress.advance(act, now)
             {
@@ -122,7 +129,7 @@ impl Deliveries for SqliteStore {
         &self,
         mode: Mode,
         service: Service,
-    ) -> Result<QueueStanding, StoreError> {
+    ) -> Result<QueueStats, StoreError> {
         let mut conn = self.inner.reader().await?;
         let now = self.inner.clock.now();
         let row = sqlx::query(STANDING)
@@ -135,7 +142,7 @@ impl Deliveries for SqliteStore {
         standing(&Columns::new("deliveries", &row), now)
     }
 
-    fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
+    fn deliveries_watch(&self, wake: Arc<dyn QueueWaker>) {
         self.inner.watchers.add(&wake);
     }
 }
@@ -162,10 +169,10 @@ const STANDING: &str = "SELECT coalesce(sum(due), 0) AS due, coalesce(sum(later)
 
 /// Who is woken when deliveries have been queued, as long as there is anybody.
 #[derive(Default)]
-pub(crate) struct Watchers(Mutex<Vec<Weak<dyn Wake>>>);
+pub(crate) struct Watchers(Mutex<Vec<Weak<dyn QueueWaker>>>);
 
 impl Watchers {
-    fn add(&self, wake: &Arc<dyn Wake>) {
+    fn add(&self, wake: &Arc<dyn QueueWaker>) {
         let mut watchers = self.lock();
         watchers.retain(|watcher| watcher.strong_count() > 0);
         watchers.push(Arc::downgrade(wake));
@@ -177,7 +184,7 @@ impl Watchers {
         there.for_each(|watcher| watcher.wake());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Wake>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn QueueWaker>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -204,7 +211,7 @@ fn stored(row: &Columns<'_>) -> Result<Stored, StoreError> {
 /// The deliveries of a batch by their place in it, found tenant by tenant.
 async fn find(
     conn: &mut SqliteConnection,
-    batch: &[Concluded],
+    batch: &[ConcludedDelivery],
 ) -> Result<BTreeMap<usize, Stored>, StoreError> {
     let mut places: BTreeMap<&Tenant, BTreeMap<String, usize>> = BTreeMap::new();
     for (place, concluded) in batch.iter().enumerate() {

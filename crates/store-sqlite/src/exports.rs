@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use pools_core::export::{Booked, Window};
+use pools_core::export::{ExportedEntry, Window};
 use pools_core::ledger::Account;
 use pools_core::ports::{Exports, Pages};
 use pools_core::trade::Trade;
@@ -39,7 +39,7 @@ impl Exports for SqliteStore {
         &self,
         who: &Tenant,
         window: Window,
-    ) -> Result<Box<dyn Pages<Booked>>, StoreError> {
+    ) -> Result<Box<dyn Pages<ExportedEntry>>, StoreError> {
         let mut snapshot = self.inner.snapshot().await?;
         let mut runs = Vec::new();
         for account in accounts(&mut snapshot, who).await? {
@@ -105,8 +105,8 @@ struct Ledger {
 }
 
 #[async_trait]
-impl Pages<Booked> for Ledger {
-    async fn next(&mut self, limit: u32) -> Result<Vec<Booked>, StoreError> {
+impl Pages<ExportedEntry> for Ledger {
+    async fn next(&mut self, limit: u32) -> Result<Vec<ExportedEntry>, StoreError> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut page = Vec::new();
         while page.len() < limit {
@@ -134,7 +134,7 @@ struct Run {
     after: i64,
     /// The number of the last one that counts, where there are numbers.
     last: i64,
-    ahead: VecDeque<Booked>,
+    ahead: VecDeque<ExportedEntry>,
     /// Is there no more to read?
     over: bool,
 }
@@ -225,8 +225,8 @@ pub(crate) const UNNUMBERED: &str =
        AND e.created_at >= ?6 AND e.created_at < ?7
      ORDER BY e.rowid LIMIT +?8";
 
-fn booked(row: &SqliteRow, who: &Tenant) -> Result<Booked, StoreError> {
-    Ok(Booked {
+fn booked(row: &SqliteRow, who: &Tenant) -> Result<ExportedEntry, StoreError> {
+    Ok(ExportedEntry {
         entry: ledger::entry_of(&Columns::new("ledger_entries", row), who.mode)?,
         network: network(&Columns::new("deposits", row))?,
     })

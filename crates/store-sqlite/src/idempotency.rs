@@ -5,7 +5,7 @@ use instruments::failpoint::{Step, around};
 use kernel::{StoreError, Timestamp};
 use partner_core::events::Service;
 use partner_core::key::KeyUse;
-use partner_core::ports::{Housekeeping, KeySweep, KeysSwept};
+use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
 use sqlx::SqliteConnection;
 
 use crate::tx::SqliteTx;
@@ -14,7 +14,7 @@ use crate::{SqliteStore, errors, keys, previews};
 pub(crate) use store_sql::idempotency::answered;
 
 #[async_trait]
-impl Housekeeping for SqliteStore {
+impl Maintenance for SqliteStore {
     async fn idempotency_sweep(
         &self,
         sweep: &KeySweep,

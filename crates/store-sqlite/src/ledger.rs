@@ -4,14 +4,14 @@ use async_trait::async_trait;
 use instruments::failpoint::{Step, around};
 use kernel::{Asset, Cas, StoreError, Timestamp};
 use partner_core::Tenant;
-use pools_core::commitment::{Amounts, Range, Recount};
-use pools_core::ledger::{Account, Entry, Mark};
+use pools_core::contingent_credit::{Amounts, Range, Recount};
+use pools_core::ledger::{Account, Entry, Posting};
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage, LedgerTx};
 use sqlx::SqliteConnection;
 
 use crate::row::{Columns, key};
 use crate::tx::SqliteTx;
-use crate::{commitments, deposits, errors};
+use crate::{contingent_credits, deposits, errors};
 
 pub(crate) use store_sql::ledger::{account_of, entry_of};
 
@@ -136,7 +136,7 @@ impl LedgerTx for SqliteTx {
     ) -> Result<(), StoreError> {
         if let Some(mark) = &entry.mark {
             let moved = put_account(self.conn(), who, before, mark).await?;
-            self.noting(moved).won()?;
+            self.record_race(moved).won()?;
         }
         around(Step::EntryPost, insert(self.conn(), who, entry)).await
     }
@@ -148,7 +148,7 @@ impl LedgerTx for SqliteTx {
         range: Range,
         limit: u32,
     ) -> Result<Amounts, StoreError> {
-        commitments::refundable(self.conn(), who, asset, range, limit).await
+        contingent_credits::refundable(self.conn(), who, asset, range, limit).await
     }
 
     async fn recount_get(
@@ -156,7 +156,7 @@ impl LedgerTx for SqliteTx {
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<Recount>, StoreError> {
-        commitments::recount(self.conn(), who, asset).await
+        contingent_credits::recount(self.conn(), who, asset).await
     }
 
     async fn recount_put(
@@ -165,7 +165,7 @@ impl LedgerTx for SqliteTx {
         asset: Asset,
         recount: &Recount,
     ) -> Result<(), StoreError> {
-        commitments::put_recount(self.conn(), who, asset, recount).await
+        contingent_credits::put_recount(self.conn(), who, asset, recount).await
     }
 
     async fn commitment_get(
@@ -173,7 +173,7 @@ impl LedgerTx for SqliteTx {
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<i64>, StoreError> {
-        commitments::get(self.conn(), who, asset).await
+        contingent_credits::get(self.conn(), who, asset).await
     }
 
     async fn commitment_put(
@@ -182,7 +182,7 @@ impl LedgerTx for SqliteTx {
         asset: Asset,
         total: i64,
     ) -> Result<(), StoreError> {
-        commitments::put(self.conn(), who, asset, total).await
+        contingent_credits::put(self.conn(), who, asset, total).await
     }
 
     async fn deposit_find(
@@ -204,7 +204,7 @@ async fn put_account(
     conn: &mut SqliteConnection,
     who: &Tenant,
     before: &Account,
-    mark: &Mark,
+    mark: &Posting,
 ) -> Result<Cas, StoreError> {
     let statement = if before.sequence == 0 {
         FIRST_ENTRY

@@ -6,11 +6,11 @@
 //! invariants of the whole database. Every statement is static text.
 
 mod access;
-mod answers;
+mod batch;
 mod branding;
 mod clock;
-mod commitments;
 mod config;
+mod contingent_credits;
 mod customers;
 mod deliveries;
 mod deposit_claims;
@@ -19,7 +19,6 @@ mod endpoints;
 mod errors;
 mod events;
 mod exports;
-mod figures;
 mod files;
 mod gate;
 mod gate_reads;
@@ -27,7 +26,6 @@ mod health;
 mod idempotency;
 mod jumps;
 mod keys;
-mod lane;
 mod ledger;
 mod master_keys;
 mod migrations;
@@ -45,6 +43,8 @@ mod reads;
 mod row;
 mod sessions;
 mod signed_quotes;
+mod stats;
+mod stored_responses;
 mod tallies;
 mod trades;
 mod transactions;

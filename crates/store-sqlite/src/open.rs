@@ -21,10 +21,10 @@ use crate::access::Cache;
 use crate::clock::StoreClock;
 use crate::deliveries::Watchers;
 use crate::errors;
-use crate::figures::Tally;
 use crate::files::{ForeignFile, OpenFile};
 use crate::health::Health;
 use crate::migrations::{self, MIGRATOR};
+use crate::stats::Tally;
 
 /// How long a statement waits for another process's lock, and a caller for a connection.
 const PATIENCE: Duration = Duration::from_secs(5);

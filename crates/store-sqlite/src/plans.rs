@@ -8,8 +8,8 @@ use partner_core::events::Service;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use crate::{
-    Options, SqliteStore, commitments, customers, lane, ledger, quote_retention, rails, sessions,
-    trades, transactions, velocity, verify,
+    Options, SqliteStore, batch, contingent_credits, customers, ledger, quote_retention, rails,
+    sessions, trades, transactions, velocity, verify,
 };
 
 struct Still;
@@ -143,7 +143,7 @@ async fn pages_of_the_ledger_follow_its_numbers() {
 // rule: pools.velocity.cost
 #[tokio::test]
 async fn the_velocity_window_is_read_from_the_index_alone() {
-    for statement in [lane::load::CROSSED, velocity::OLDEST, velocity::NEWEST] {
+    for statement in [batch::load::CROSSED, velocity::OLDEST, velocity::NEWEST] {
         let plan = assert_cheap(statement).await.concat();
         let range = "COVERING INDEX trades_list (mode=? AND partner_id=? AND created_at>? AND created_at<?)";
         // Once for the instant that the step ends at, and once for the trades up to it.
@@ -194,20 +194,20 @@ async fn a_count_of_what_may_come_back_reads_the_open_and_the_lately_settled() {
         "trades_list_side_status (mode=? AND partner_id=? AND side=? AND status=? AND created_at>?";
     // Once for the instant that the slice ends at, and once for the trades up to it.
     for (statement, bound, range) in [
-        (commitments::SETTLED_FIAT, settled, settled),
-        (commitments::RESERVED_FIAT, reserved, reserved),
-        (commitments::RESERVED_CRYPTO, reserved, sales),
+        (contingent_credits::SETTLED_FIAT, settled, settled),
+        (contingent_credits::RESERVED_FIAT, reserved, reserved),
+        (contingent_credits::RESERVED_CRYPTO, reserved, sales),
     ] {
         let plan = assert_cheap(statement).await.concat();
         let found = plan.matches(bound).count() + plan.matches(range).count();
         assert_eq!(found, if bound == range { 4 } else { 2 }, "{plan}");
     }
-    assert_cheap(commitments::ABOVE).await;
+    assert_cheap(contingent_credits::ABOVE).await;
 }
 
 #[tokio::test]
 async fn a_lane_looks_up_what_it_touches() {
-    use lane::{load, write};
+    use batch::{load, write};
     for statement in [
         load::ANSWERED,
         load::QUOTES,

@@ -38,7 +38,7 @@ impl PreviewTx for SqliteTx {
     ) -> Result<Cas, StoreError> {
         let noting = note(self.conn(), who, id, session, now);
         let outcome = around(Step::PreviewUse, noting).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

@@ -5,7 +5,7 @@ use instruments::failpoint::{Step, around};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{NewQuote, QuoteTx};
-use pools_core::quote::{Fate, Quote, QuoteId};
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 use store_sql::quotes::check_new;
@@ -98,7 +98,7 @@ pub(crate) async fn insert_all(
             terms: new.terms.clone(),
             created_at: at,
             expires_at: at.plus(new.ttl),
-            fate: Fate::Open,
+            fate: QuoteOutcome::Open,
         })
         .collect())
 }
@@ -130,6 +130,6 @@ impl QuoteTx for SqliteTx {
         .execute(self.conn());
         let rejecting = async { rejecting.await.map_err(errors::statement) };
         let rows = around(Step::QuoteReject, rejecting).await?.rows_affected();
-        Ok(self.noting(Cas::from_rows(rows)?))
+        Ok(self.record_race(Cas::from_rows(rows)?))
     }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use gate_core::ports::RailTx;
-use gate_core::rail::{Asking, RailId, RailRecord, RailStep};
+use gate_core::rail::{PollLease, RailId, RailRecord, RailStep};
 use instruments::failpoint::{Step, around};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -32,24 +32,24 @@ impl RailTx for SqliteTx {
         &mut self,
         who: &Tenant,
         id: RailId,
-        before: &Asking,
-        after: &Asking,
+        before: &PollLease,
+        after: &PollLease,
     ) -> Result<Cas, StoreError> {
         let asking = ask(self.conn(), who, id, before, after);
         let outcome = around(Step::RailAsk, asking).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 
     async fn rail_apply(
         &mut self,
         who: &Tenant,
         id: RailId,
-        before: &Asking,
+        before: &PollLease,
         step: &RailStep,
     ) -> Result<Cas, StoreError> {
         let applying = apply(self.conn(), who, id, before, step);
         let outcome = around(Step::RailApply, applying).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 
@@ -142,8 +142,8 @@ async fn ask(
     conn: &mut SqliteConnection,
     who: &Tenant,
     id: RailId,
-    before: &Asking,
-    after: &Asking,
+    before: &PollLease,
+    after: &PollLease,
 ) -> Result<Cas, StoreError> {
     let Some(key) = own_key(who, id.id()) else {
         return Ok(Cas::Lost);
@@ -171,7 +171,7 @@ async fn apply(
     conn: &mut SqliteConnection,
     who: &Tenant,
     id: RailId,
-    before: &Asking,
+    before: &PollLease,
     step: &RailStep,
 ) -> Result<Cas, StoreError> {
     let (Some(key), Some(ended)) = (own_key(who, id.id()), step.0.ended_at()) else {

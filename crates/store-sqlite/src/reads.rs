@@ -7,9 +7,9 @@ use partner_core::idempotency::Scope;
 use partner_core::pools::PoolId;
 use pools_core::ledger::Account;
 use pools_core::ports::{
-    LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactLook, TransactLooks,
+    LedgerFilter, LedgerPage, PoolsReads, TradeFilter, TransactPreflight, TransactSnapshot,
 };
-use pools_core::quote::{Fate, Quote, QuoteId};
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome};
 use pools_core::trade::{Trade, TradeId};
 use sqlx::{Row as _, SqliteConnection};
 use store_sql::ledger::funds;
@@ -84,7 +84,7 @@ impl PoolsReads for SqliteStore {
 }
 
 #[async_trait]
-impl TransactLooks for SqliteStore {
+impl TransactPreflight for SqliteStore {
     /// One statement is one snapshot. A quote that is not consumed in it has no trade in it; only
     /// a consumed one pays for a transaction over three reads.
     async fn transact_look(
@@ -92,13 +92,13 @@ impl TransactLooks for SqliteStore {
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
-    ) -> Result<Seen<TransactLook>, StoreError> {
+    ) -> Result<Seen<TransactSnapshot>, StoreError> {
         let mut conn = self.inner.reader().await?;
         let look = look(&mut conn, scope, pool, quote).await?;
         drop(conn);
         match &look.quote {
             Some(Quote {
-                fate: Fate::Consumed(_),
+                fate: QuoteOutcome::Consumed(_),
                 ..
             }) => {}
             _ => return Ok(self.seen(look)),
@@ -127,7 +127,7 @@ async fn look(
     scope: &Scope,
     pool: &PoolId,
     quote: QuoteId,
-) -> Result<TransactLook, StoreError> {
+) -> Result<TransactSnapshot, StoreError> {
     let row = sqlx::query(
         "SELECT i.fingerprint,
                 CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until,
@@ -162,7 +162,7 @@ async fn look(
         .map_err(errors::statement)?
         .map(|_| quotes::quote(&Columns::new("quotes", &row), scope.tenant.mode))
         .transpose()?;
-    Ok(TransactLook {
+    Ok(TransactSnapshot {
         answered,
         quote,
         trade: None,

@@ -42,7 +42,7 @@ impl SessionTx for SqliteTx {
     ) -> Result<Cas, StoreError> {
         let applying = apply(self.conn(), who, id, step);
         let outcome = around(Failpoint::SessionApply, applying).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

@@ -40,7 +40,7 @@ impl SignedQuoteTx for SqliteTx {
     ) -> Result<Cas, StoreError> {
         let consuming = consume(self.conn(), who, id, now);
         let outcome = around(Step::SignedQuoteConsume, consuming).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

@@ -27,7 +27,7 @@ impl TallyTx for SqliteTx {
     ) -> Result<Cas, StoreError> {
         let putting = put(self.conn(), who, before, after);
         let outcome = around(Step::TallyPut, putting).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

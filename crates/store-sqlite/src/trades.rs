@@ -206,7 +206,7 @@ impl TradeTx for SqliteTx {
         .await
         .map_err(errors::statement)?
         .rows_affected();
-        Ok(self.noting(Cas::from_rows(rows)?))
+        Ok(self.record_race(Cas::from_rows(rows)?))
     }
 
     async fn trade_unclaim(
@@ -230,7 +230,7 @@ impl TradeTx for SqliteTx {
         .await
         .map_err(errors::statement)?
         .rows_affected();
-        Ok(self.noting(Cas::from_rows(rows)?))
+        Ok(self.record_race(Cas::from_rows(rows)?))
     }
 
     async fn trade_rest(
@@ -255,7 +255,7 @@ impl TradeTx for SqliteTx {
         .await
         .map_err(errors::statement)?
         .rows_affected();
-        Ok(self.noting(Cas::from_rows(rows)?))
+        Ok(self.record_race(Cas::from_rows(rows)?))
     }
 
     async fn trade_apply(
@@ -270,7 +270,7 @@ impl TradeTx for SqliteTx {
         };
         let applying = apply(self.conn(), who, &key, before, last, token);
         let applied = around(Failpoint::TradeApply, applying).await?;
-        if self.noting(applied) == Cas::Lost {
+        if self.record_race(applied) == Cas::Lost {
             return Ok(Cas::Lost);
         }
         let mut from = before.state.status();

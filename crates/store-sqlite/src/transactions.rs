@@ -32,7 +32,7 @@ impl TransactionTx for SqliteTx {
     ) -> Result<Cas, StoreError> {
         let ending = end(self.conn(), who, refid, state);
         let outcome = around(Step::TransactionEnd, ending).await?;
-        Ok(self.noting(outcome))
+        Ok(self.record_race(outcome))
     }
 }
 

@@ -9,13 +9,13 @@ use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::key::KeyId;
-use partner_core::ports::{ProvisionStore, ProvisionTx, Unit};
+use partner_core::ports::{ProvisionStore, ProvisionTx, UnitOfWork};
 use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 
 use crate::open::Inner;
-use crate::{SqliteStore, clock, commitments, config, errors};
+use crate::{SqliteStore, clock, config, contingent_credits, errors};
 
 /// Dropped without commit, it rolls back.
 pub(crate) struct SqliteTx {
@@ -102,7 +102,7 @@ impl SqliteTx {
     }
 
     /// Passes the outcome of a guarded write on, and notes that a race was lost.
-    pub(crate) fn noting(&mut self, outcome: Cas) -> Cas {
+    pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
         if outcome == Cas::Lost {
             self.measured.lost();
         }
@@ -111,7 +111,7 @@ impl SqliteTx {
 }
 
 #[async_trait]
-impl Unit for SqliteTx {
+impl UnitOfWork for SqliteTx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
         self.instant().await
     }
@@ -133,7 +133,7 @@ impl PoolsStore for SqliteStore {
         total: i64,
     ) -> Result<Vec<(Tenant, Asset)>, StoreError> {
         let mut conn = self.inner.reader().await?;
-        commitments::above(&mut conn, mode, total).await
+        contingent_credits::above(&mut conn, mode, total).await
     }
 }
 

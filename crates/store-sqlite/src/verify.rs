@@ -15,7 +15,7 @@ use kernel::StoreError;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use sqlx::{Connection as _, SqliteConnection};
-use store_sql::verify::{self, Ask, Look, Snapshot, Statements, Tell};
+use store_sql::verify::{self, AuditQuery, ReportBreach, RowVisitor, Snapshot, Statements};
 
 use crate::row::Columns;
 use crate::tx::SqliteTx;
@@ -74,11 +74,11 @@ impl Snapshot for Seen<'_> {
             .map_err(errors::statement)
     }
 
-    async fn ask(&mut self, ask: Ask, tell: Tell<'_>) -> Result<(), StoreError> {
+    async fn ask(&mut self, ask: AuditQuery, tell: ReportBreach<'_>) -> Result<(), StoreError> {
         let statement = match ask {
-            Ask::Whole => queries::WHOLE,
-            Ask::References => queries::REFERENCES,
-            Ask::Statement(statement) => statement,
+            AuditQuery::Whole => queries::WHOLE,
+            AuditQuery::References => queries::REFERENCES,
+            AuditQuery::Statement(statement) => statement,
         };
         let mut texts = sqlx::query_scalar(statement).fetch(&mut *self.0);
         while let Some(text) = texts.try_next().await.map_err(errors::statement)? {
@@ -91,7 +91,7 @@ impl Snapshot for Seen<'_> {
         &mut self,
         table: &'static str,
         statement: &'static str,
-        look: Look<'_>,
+        look: RowVisitor<'_>,
     ) -> Result<(), StoreError> {
         let mut rows = sqlx::query(statement).fetch(&mut *self.0);
         while let Some(row) = rows.try_next().await.map_err(errors::statement)? {

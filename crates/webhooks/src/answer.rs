@@ -10,7 +10,7 @@ use crate::bounded::TooLong;
 /// Why a post has no status. The texts are shown to the partner: they tell what to look for at
 /// their end, and nothing of this machine.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PostFault {
+pub(crate) enum PostError {
     /// The address is one that webhooks may not reach.
     #[error("the address is {0}, which webhooks may not reach")]
     Forbidden(&'static str),
@@ -31,7 +31,7 @@ pub(crate) enum PostFault {
     Unmade(#[source] hyper::http::Error),
 }
 
-impl PostFault {
+impl PostError {
     pub(crate) const fn outcome(&self) -> Outcome {
         match self {
             Self::Forbidden(_) => Outcome::Forbidden,
@@ -43,7 +43,7 @@ impl PostFault {
     }
 }
 
-impl From<Fault> for PostFault {
+impl From<Fault> for PostError {
     fn from(fault: Fault) -> Self {
         Self::Unconnected(io::Error::other(fault))
     }

@@ -9,9 +9,9 @@ use instruments::webhooks::Outcome;
 use kernel::planted::{self, planted};
 use kernel::{Clock, Entropy, Mode};
 use partner_core::events::{Endpoint, event_place, secret_place};
-use partner_core::ports::Claimed;
+use partner_core::ports::ClaimedDelivery;
 use partner_core::sealing::Sealer;
-use partner_core::webhooks::delivery::Ending;
+use partner_core::webhooks::delivery::AttemptOutcome;
 use partner_core::webhooks::schedule::Schedule;
 use partner_core::webhooks::signing::{Header, Message, SigningSecret};
 use partner_core::webhooks::target::{AllowPrivate, Target};
@@ -19,12 +19,12 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::idle::Origin;
-use crate::lanes::Held;
+use crate::lanes::InFlightDelivery;
 use crate::post::Poster;
-use crate::slots::Manner;
+use crate::slots::EndpointHealth;
 
 /// An endpoint that answers within this long is quick.
-const QUICK: Duration = Duration::from_millis(100);
+const FAST_THRESHOLD: Duration = Duration::from_millis(100);
 
 /// Makes attempts.
 pub(crate) struct Attempts {
@@ -69,23 +69,23 @@ impl End {
 
 /// What came of an attempt.
 #[derive(Debug)]
-pub(crate) struct Made {
-    pub(crate) ending: Ending,
+pub(crate) struct AttemptReport {
+    pub(crate) ending: AttemptOutcome,
     pub(crate) status: Option<u16>,
     pub(crate) error: Option<String>,
 }
 
-impl Made {
+impl AttemptReport {
     /// No attempt was concluded.
     pub(crate) const HANDED_BACK: Self = Self {
-        ending: Ending::HandedBack,
+        ending: AttemptOutcome::HandedBack,
         status: None,
         error: None,
     };
 }
 
 /// What goes for all deliveries that were claimed for an endpoint at once.
-pub(crate) struct Terms {
+pub(crate) struct EndpointTarget {
     target: Target,
     origin: Origin,
     /// The newest first.
@@ -95,10 +95,10 @@ pub(crate) struct Terms {
 impl Attempts {
     /// Reads where to send, and with which secrets. Its faults are the operator's: something sealed
     /// does not open, or the address was set under another policy.
-    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<Terms, String> {
+    pub(crate) fn terms(&self, endpoint: &Endpoint) -> Result<EndpointTarget, String> {
         let target = Target::parse(&endpoint.url, self.mode, self.allow)
             .map_err(|problem| format!("the endpoint's URL cannot be used: {problem}"))?;
-        Ok(Terms {
+        Ok(EndpointTarget {
             origin: Origin::of(&target),
             target,
             secrets: self.secrets(endpoint)?,
@@ -125,7 +125,7 @@ impl Attempts {
     }
 
     /// Makes one attempt at a delivery, and says how the endpoint took it.
-    pub(crate) async fn make(&self, held: &Held) -> (Made, Manner) {
+    pub(crate) async fn make(&self, held: &InFlightDelivery) -> (AttemptReport, EndpointHealth) {
         let claimed = &held.claimed;
         let service = claimed.endpoint.service.as_str();
         let number = claimed.attempts.saturating_add(1);
@@ -143,11 +143,13 @@ impl Attempts {
         let ending = self.ending(claimed, end.outcome);
         note(claimed, &end, ending);
         let manner = match ending {
-            Ending::Delivered if took <= QUICK => Manner::Quick,
-            Ending::Delivered => Manner::Slow,
-            Ending::RetryAfter(_) | Ending::GivenUp | Ending::HandedBack => Manner::Failed,
+            AttemptOutcome::Delivered if took <= FAST_THRESHOLD => EndpointHealth::Quick,
+            AttemptOutcome::Delivered => EndpointHealth::Slow,
+            AttemptOutcome::RetryAfter(_)
+            | AttemptOutcome::GivenUp
+            | AttemptOutcome::HandedBack => EndpointHealth::Failed,
         };
-        let made = Made {
+        let made = AttemptReport {
             ending,
             status: end.status,
             error: end.error,
@@ -155,25 +157,25 @@ impl Attempts {
         (made, manner)
     }
 
-    fn ending(&self, claimed: &Claimed, outcome: Outcome) -> Ending {
+    fn ending(&self, claimed: &ClaimedDelivery, outcome: Outcome) -> AttemptOutcome {
         match outcome {
             Outcome::Delivered => {
                 let lag = self.clock.now().since(claimed.event.created_at);
                 instruments::webhooks::delivered(claimed.endpoint.service.as_str(), lag);
-                Ending::Delivered
+                AttemptOutcome::Delivered
             }
             Outcome::Refused
             | Outcome::TimedOut
             | Outcome::Unreachable
             | Outcome::Forbidden
             | Outcome::Untried => {
-                Ending::of_failure(claimed.attempts, &self.schedule, &*self.entropy)
+                AttemptOutcome::of_failure(claimed.attempts, &self.schedule, &*self.entropy)
             }
         }
     }
 
     /// The whole attempt up to the status has one deadline.
-    async fn post(&self, terms: &Terms, headers: &[Header], body: &Bytes) -> End {
+    async fn post(&self, terms: &EndpointTarget, headers: &[Header], body: &Bytes) -> End {
         let posting = self
             .poster
             .post(&terms.target, &terms.origin, headers, body);
@@ -189,7 +191,10 @@ impl Attempts {
     }
 
     /// What is sent now, and where.
-    fn prepare<'h>(&self, held: &'h Held) -> Result<(&'h Terms, [Header; 4], Bytes), String> {
+    fn prepare<'h>(
+        &self,
+        held: &'h InFlightDelivery,
+    ) -> Result<(&'h EndpointTarget, [Header; 4], Bytes), String> {
         let claimed = &held.claimed;
         let terms = held.terms.as_ref().as_ref().map_err(String::clone)?;
         let place = event_place(&claimed.tenant, &claimed.event.id);
@@ -218,20 +223,20 @@ impl Attempts {
 }
 
 /// One line for each attempt that failed; the body, the URL and the secrets are in none.
-fn note(claimed: &Claimed, end: &End, ending: Ending) {
+fn note(claimed: &ClaimedDelivery, end: &End, ending: AttemptOutcome) {
     let attempt = claimed.attempts.saturating_add(1);
     let (delivery, event) = (claimed.id, claimed.event.id.as_str());
     let partner = &claimed.tenant.partner;
     let error = end.error.as_deref().unwrap_or_default();
     match ending {
-        Ending::Delivered => tracing::debug!(
+        AttemptOutcome::Delivered => tracing::debug!(
             delivery.id = %delivery,
             event.id = event,
             partner.id = %partner,
             attempt,
             "Delivered an event"
         ),
-        Ending::RetryAfter(wait) => tracing::info!(
+        AttemptOutcome::RetryAfter(wait) => tracing::info!(
             delivery.id = %delivery,
             event.id = event,
             partner.id = %partner,
@@ -241,7 +246,7 @@ fn note(claimed: &Claimed, end: &End, ending: Ending) {
             retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
             "Failed to deliver an event"
         ),
-        Ending::GivenUp | Ending::HandedBack => {
+        AttemptOutcome::GivenUp | AttemptOutcome::HandedBack => {
             instruments::webhooks::gave_up(claimed.endpoint.service.as_str());
             tracing::warn!(
                 delivery.id = %delivery,

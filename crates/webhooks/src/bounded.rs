@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes of one answer: its status, its headers, its body, and whatever stands between them.
-const LONGEST: usize = 64 * 1024;
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// An answer went on and on.
 #[derive(Debug, thiserror::Error)]
@@ -18,24 +18,24 @@ pub(crate) struct TooLong;
 
 /// What may still be read of the present answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Allowance(Arc<AtomicUsize>);
+pub(crate) struct ReadBudget(Arc<AtomicUsize>);
 
-impl Allowance {
+impl ReadBudget {
     /// The next answer begins.
     pub(crate) fn renew(&self) {
-        self.0.store(LONGEST, Ordering::Relaxed);
+        self.0.store(MAX_BODY_BYTES, Ordering::Relaxed);
     }
 }
 
 /// A stream that breaks where an answer exceeds its allowance.
 pub(crate) struct Bounded<S> {
     stream: S,
-    allowance: Allowance,
+    allowance: ReadBudget,
 }
 
 impl<S> Bounded<S> {
-    pub(crate) fn new(stream: S) -> (Self, Allowance) {
-        let allowance = Allowance(Arc::new(AtomicUsize::new(LONGEST)));
+    pub(crate) fn new(stream: S) -> (Self, ReadBudget) {
+        let allowance = ReadBudget(Arc::new(AtomicUsize::new(MAX_BODY_BYTES)));
         let shared = allowance.clone();
         (Self { stream, allowance }, shared)
     }

@@ -12,12 +12,12 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use url::Host;
 
-use crate::answer::PostFault;
+use crate::answer::PostError;
 use crate::resolve::Resolve;
 use crate::tls::Tls;
 
 /// Addresses of one name that are tried.
-const TRIED: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 /// How long one address may take before the next is tried beside it.
 const HEAD_START: Duration = Duration::from_millis(250);
 
@@ -33,28 +33,28 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(crate) async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, PostFault> {
+    pub(crate) async fn connect(&self, target: &Target) -> Result<Box<dyn Stream>, PostError> {
         let addresses = self.vetted(target).await?;
-        let stream = first_of(addresses).await.map_err(PostFault::Unconnected)?;
-        let peer = stream.peer_addr().map_err(PostFault::Unconnected)?;
+        let stream = first_of(addresses).await.map_err(PostError::Unconnected)?;
+        let peer = stream.peer_addr().map_err(PostError::Unconnected)?;
         self.judge(peer.ip())?;
-        stream.set_nodelay(true).map_err(PostFault::Unconnected)?;
+        stream.set_nodelay(true).map_err(PostError::Unconnected)?;
         if !target.tls() {
             return Ok(Box::new(stream));
         }
         let encrypted = self.tls.wrap(target.host(), stream).await;
-        Ok(Box::new(encrypted.map_err(PostFault::Handshake)?))
+        Ok(Box::new(encrypted.map_err(PostError::Handshake)?))
     }
 
     /// The addresses of a target that may be reached, from one look-up; an address that is written
     /// literally is judged like any other.
-    async fn vetted(&self, target: &Target) -> Result<Vec<SocketAddr>, PostFault> {
+    async fn vetted(&self, target: &Target) -> Result<Vec<SocketAddr>, PostError> {
         let found = match target.host() {
             Host::Ipv4(address) => vec![address.into()],
             Host::Ipv6(address) => vec![address.into()],
             Host::Domain(name) => {
                 let found = self.resolver.resolve(name).await;
-                found.map_err(PostFault::Unresolved)?
+                found.map_err(PostError::Unresolved)?
             }
         };
         let mut refused = None;
@@ -68,12 +68,12 @@ impl Connector {
         if let (true, Some(fault)) = (vetted.is_empty(), refused) {
             return Err(fault);
         }
-        vetted.truncate(TRIED);
+        vetted.truncate(MAX_ADDRESSES);
         Ok(vetted)
     }
 
-    fn judge(&self, address: IpAddr) -> Result<(), PostFault> {
-        refusal(address, self.allow).map_or(Ok(()), |kind| Err(PostFault::Forbidden(kind)))
+    fn judge(&self, address: IpAddr) -> Result<(), PostError> {
+        refusal(address, self.allow).map_or(Ok(()), |kind| Err(PostError::Forbidden(kind)))
     }
 }
 

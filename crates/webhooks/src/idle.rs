@@ -13,15 +13,15 @@ use partner_core::webhooks::target::Target;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::bounded::Allowance;
+use crate::bounded::ReadBudget;
 
 /// Connections kept for one host, and in all.
-const EACH: usize = 32;
-const TOTAL: usize = 256;
+const MAX_PER_ENDPOINT: usize = 32;
+const MAX_IDLE: usize = 256;
 /// How long a connection may wait: servers commonly close theirs after 5 seconds or more.
-const WAITS: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How old a connection may become, so that a change of the host's addresses is noticed.
-const LIVES: Duration = Duration::from_secs(60);
+const MAX_LIFETIME: Duration = Duration::from_secs(60);
 
 /// What a connection goes to. Two targets with the same one share connections.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ impl Origin {
 /// A connection that is open. Dropped, it is closed, whatever it was doing.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    allowance: Allowance,
+    allowance: ReadBudget,
     driver: AbortHandle,
     opened: Instant,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(
         sender: SendRequest<Full<Bytes>>,
-        allowance: Allowance,
+        allowance: ReadBudget,
         driver: AbortHandle,
     ) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Connection {
 
     /// Can it take another request?
     fn is_fresh(&self, now: Instant) -> bool {
-        self.sender.is_ready() && now.duration_since(self.opened) < LIVES
+        self.sender.is_ready() && now.duration_since(self.opened) < MAX_LIFETIME
     }
 }
 
@@ -99,7 +99,7 @@ impl Idle {
         let mut waiting = self.0.lock();
         let list = waiting.get_mut(origin)?;
         while let Some((since, connection)) = list.pop() {
-            if now.duration_since(since) < WAITS && connection.is_fresh(now) {
+            if now.duration_since(since) < IDLE_TIMEOUT && connection.is_fresh(now) {
                 return Some(connection);
             }
         }
@@ -109,9 +109,9 @@ impl Idle {
     pub(crate) fn put(&self, origin: Origin, connection: Connection) {
         let now = Instant::now();
         let mut waiting = self.0.lock();
-        let full = waiting.values().map(Vec::len).sum::<usize>() >= TOTAL;
+        let full = waiting.values().map(Vec::len).sum::<usize>() >= MAX_IDLE;
         let list = waiting.entry(origin).or_default();
-        if !full && list.len() < EACH && connection.is_fresh(now) {
+        if !full && list.len() < MAX_PER_ENDPOINT && connection.is_fresh(now) {
             list.push((now, connection));
         }
     }
@@ -121,7 +121,7 @@ impl Idle {
         let now = Instant::now();
         self.0.lock().retain(|_, list| {
             list.retain(|(since, connection)| {
-                now.duration_since(*since) < WAITS && connection.is_fresh(now)
+                now.duration_since(*since) < IDLE_TIMEOUT && connection.is_fresh(now)
             });
             !list.is_empty()
         });

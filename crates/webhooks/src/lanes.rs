@@ -7,27 +7,27 @@ use std::thread;
 
 use parking_lot::Mutex;
 use partner_core::events::EndpointId;
-use partner_core::ports::{Claimed, Concluded};
-use partner_core::webhooks::fairness::Room;
+use partner_core::ports::{ClaimedDelivery, ConcludedDelivery};
+use partner_core::webhooks::fairness::ClaimCapacity;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::attempt::{Attempts, Made, Terms};
-use crate::slots::{Manner, Slots};
+use crate::attempt::{AttemptReport, Attempts, EndpointTarget};
+use crate::slots::{EndpointHealth, InFlight};
 
 /// A delivery in hand.
-pub(crate) struct Held {
-    pub(crate) claimed: Claimed,
+pub(crate) struct InFlightDelivery {
+    pub(crate) claimed: ClaimedDelivery,
     /// What goes for every delivery of its claim to the same endpoint; absent, with the reason,
     /// where nothing can be sent there.
-    pub(crate) terms: Arc<Result<Terms, String>>,
+    pub(crate) terms: Arc<Result<EndpointTarget, String>>,
     token: u64,
 }
 
-impl Held {
-    fn concluded(self, made: Made) -> Concluded {
-        Concluded {
+impl InFlightDelivery {
+    fn concluded(self, made: AttemptReport) -> ConcludedDelivery {
+        ConcludedDelivery {
             tenant: self.claimed.tenant,
             id: self.claimed.id,
             token: self.token,
@@ -37,8 +37,8 @@ impl Held {
         }
     }
 
-    fn handed_back(self) -> Concluded {
-        self.concluded(Made::HANDED_BACK)
+    fn handed_back(self) -> ConcludedDelivery {
+        self.concluded(AttemptReport::HANDED_BACK)
     }
 }
 
@@ -62,8 +62,8 @@ pub(crate) struct Lanes {
 
 #[derive(Default)]
 struct Hand {
-    slots: Slots<Held>,
-    ended: Vec<Concluded>,
+    slots: InFlight<InFlightDelivery>,
+    ended: Vec<ConcludedDelivery>,
 }
 
 impl Hand {
@@ -78,13 +78,14 @@ impl Hand {
 
     fn give_up_stale(&mut self, now: Instant) {
         let stale = self.slots.give_up_stale(now);
-        self.ended.extend(stale.into_iter().map(Held::handed_back));
+        self.ended
+            .extend(stale.into_iter().map(InFlightDelivery::handed_back));
     }
 
     fn give_up_all(&mut self) {
         let waiting = self.slots.give_up_all();
         self.ended
-            .extend(waiting.into_iter().map(Held::handed_back));
+            .extend(waiting.into_iter().map(InFlightDelivery::handed_back));
     }
 }
 
@@ -97,7 +98,7 @@ impl Lanes {
         })
     }
 
-    pub(crate) fn room(&self) -> Room {
+    pub(crate) fn room(&self) -> ClaimCapacity {
         self.hand.lock().slots.room()
     }
 
@@ -114,7 +115,7 @@ impl Lanes {
         self.rung.notified().await;
     }
 
-    pub(crate) fn pick_up(&self) -> Vec<Concluded> {
+    pub(crate) fn pick_up(&self) -> Vec<ConcludedDelivery> {
         std::mem::take(&mut self.hand.lock().ended)
     }
 
@@ -122,7 +123,7 @@ impl Lanes {
     /// it as can begin.
     pub(crate) fn take_on(
         self: &Arc<Self>,
-        claimed: Vec<Claimed>,
+        claimed: Vec<ClaimedDelivery>,
         token: u64,
         until: Instant,
         tasks: &mut JoinSet<()>,
@@ -134,7 +135,7 @@ impl Lanes {
             let terms = terms
                 .entry(endpoint)
                 .or_insert_with(|| Arc::new(self.attempts.terms(&claimed.endpoint)));
-            let held = Held {
+            let held = InFlightDelivery {
                 terms: Arc::clone(terms),
                 claimed,
                 token,
@@ -165,7 +166,7 @@ impl Lanes {
         self.hand.lock().give_up_all();
     }
 
-    fn under_way(self: &Arc<Self>, held: Held) -> UnderWay {
+    fn under_way(self: &Arc<Self>, held: InFlightDelivery) -> UnderWay {
         UnderWay {
             lanes: Arc::clone(self),
             endpoint: held.claimed.endpoint.id,
@@ -186,7 +187,7 @@ struct UnderWay {
     lanes: Arc<Lanes>,
     endpoint: EndpointId,
     /// Until the attempt has ended.
-    held: Option<Held>,
+    held: Option<InFlightDelivery>,
 }
 
 impl UnderWay {
@@ -224,7 +225,8 @@ impl Drop for UnderWay {
         let mut hand = self.lanes.hand.lock();
         if thread::panicking() {
             tracing::error!(delivery.id = %held.claimed.id, "An attempt to deliver has panicked");
-            hand.slots.free(self.endpoint, Some(Manner::Failed), now);
+            hand.slots
+                .free(self.endpoint, Some(EndpointHealth::Failed), now);
         } else {
             hand.slots.free(self.endpoint, None, now);
             hand.ended.push(held.handed_back());

@@ -21,4 +21,4 @@ mod worker;
 
 pub use resolve::{NameServer, Resolve, SystemResolver};
 pub use tls::Trust;
-pub use worker::{Setup, Worker};
+pub use worker::{Worker, WorkerConfig};

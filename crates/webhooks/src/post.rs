@@ -15,16 +15,16 @@ use partner_core::webhooks::signing::Header;
 use partner_core::webhooks::target::Target;
 use tokio::sync::Semaphore;
 
-use crate::answer::PostFault;
+use crate::answer::PostError;
 use crate::bounded::Bounded;
 use crate::connect::Connector;
 use crate::idle::{Connection, Idle, Origin};
 
 const AGENT: &str = concat!("Penstock/", env!("CARGO_PKG_VERSION"));
 /// The head of an answer is at most this long.
-const HEAD: usize = 16 * 1024;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// How long a body is read, to use the connection again.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bodies that are read at once; past that many connections are not used again.
 const READ_AT_ONCE: usize = 128;
 
@@ -54,7 +54,7 @@ impl Poster {
         origin: &Origin,
         headers: &[Header],
         body: &Bytes,
-    ) -> Result<u16, PostFault> {
+    ) -> Result<u16, PostError> {
         if let Some(connection) = self.idle.take(origin) {
             let request = request(target, headers, body)?;
             if let Ok(status) = self.post_over(connection, origin, request).await {
@@ -64,7 +64,7 @@ impl Poster {
         let request = request(target, headers, body)?;
         let connection = self.open(target).await?;
         let posted = self.post_over(connection, origin, request).await;
-        posted.map_err(PostFault::Broken)
+        posted.map_err(PostError::Broken)
     }
 
     /// Closes connections that have waited too long.
@@ -72,14 +72,14 @@ impl Poster {
         self.idle.tidy();
     }
 
-    async fn open(&self, target: &Target) -> Result<Connection, PostFault> {
+    async fn open(&self, target: &Target) -> Result<Connection, PostError> {
         let (stream, allowance) = Bounded::new(self.connector.connect(target).await?);
         let (sender, driver) = http1::Builder::new()
-            .max_buf_size(HEAD)
+            .max_buf_size(MAX_HEAD_BYTES)
             .title_case_headers(true)
             .handshake(TokioIo::new(stream))
             .await
-            .map_err(PostFault::Broken)?;
+            .map_err(PostError::Broken)?;
         let driver = tokio::spawn(async move {
             // Whoever waits for an answer is told of the fault too.
             let _ = driver.await;
@@ -115,7 +115,7 @@ impl Poster {
         });
         let at_once = poll_fn(|cx| Poll::Ready(kept.as_mut().poll(cx))).await;
         if at_once.is_pending() {
-            tokio::spawn(tokio::time::timeout(PATIENCE, kept));
+            tokio::spawn(tokio::time::timeout(CLOSE_TIMEOUT, kept));
         }
     }
 }
@@ -124,7 +124,7 @@ fn request(
     target: &Target,
     headers: &[Header],
     body: &Bytes,
-) -> Result<Request<Full<Bytes>>, PostFault> {
+) -> Result<Request<Full<Bytes>>, PostError> {
     let mut request = Request::builder()
         .method(Method::POST)
         .uri(target.path_and_query())
@@ -136,7 +136,7 @@ fn request(
     }
     request
         .body(Full::new(body.clone()))
-        .map_err(PostFault::Unmade)
+        .map_err(PostError::Unmade)
 }
 
 /// Reads a body: has it an end within the bounds of an answer?

@@ -15,7 +15,7 @@ use hickory_resolver::{Resolver, TokioResolver};
 
 /// How long one question may wait for its answer before it is asked again: a name server that
 /// leaves some questions unanswered must not cost the whole attempt.
-const QUESTION: Duration = Duration::from_secs(2);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Looks names up. Asked once for each connection; whatever it answers is judged before anything
 /// is connected to.
@@ -72,7 +72,7 @@ fn only(server: SocketAddr) -> ResolverConfig {
 fn resolver(config: ResolverConfig, mut options: ResolverOpts) -> io::Result<TokioResolver> {
     options.cache_size = 0;
     options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-    options.timeout = options.timeout.min(QUESTION);
+    options.timeout = options.timeout.min(QUERY_TIMEOUT);
     Resolver::builder_with_config(config, TokioRuntimeProvider::default())
         .with_options(options)
         .build()

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use kernel::{Cas, Clock, Entropy, Mode, StoreError, causes};
 use partner_core::events::Service;
-use partner_core::ports::{ClaimOrder, Claimed, Concluded, Deliveries, QueueStanding, Wake};
+use partner_core::ports::{
+    ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, QueueStats, QueueWaker,
+};
 use partner_core::sealing::Sealer;
 use partner_core::webhooks::delivery::Lease;
-use partner_core::webhooks::fairness::Room;
+use partner_core::webhooks::fairness::ClaimCapacity;
 use partner_core::webhooks::schedule::Schedule;
 use partner_core::webhooks::target::AllowPrivate;
 use tokio::sync::Notify;
@@ -26,17 +28,17 @@ use crate::resolve::Resolve;
 use crate::tls::{Tls, Trust};
 
 /// How often the queue is looked at where nobody has said that there is something.
-const POLL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long the worker rests at most while the store cannot be asked.
-const LONGEST_REST: Duration = Duration::from_secs(5);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// How often the queue is counted for those who watch it.
-const COUNTED: Duration = Duration::from_secs(15);
+const QUEUE_STATS_INTERVAL: Duration = Duration::from_secs(15);
 /// What ends within this long of the first that has is recorded with it: many in one commit.
-const TOGETHER: Duration = Duration::from_millis(2);
+const RECORD_BATCH_DELAY: Duration = Duration::from_millis(2);
 
 /// What a worker works with.
 #[derive(Clone)]
-pub struct Setup {
+pub struct WorkerConfig {
     /// The mode the process runs in.
     pub mode: Mode,
     /// The service whose events are delivered.
@@ -63,7 +65,7 @@ pub struct Setup {
     pub grace: Duration,
 }
 
-impl fmt::Debug for Setup {
+impl fmt::Debug for WorkerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Setup")
     }
@@ -71,14 +73,14 @@ impl fmt::Debug for Setup {
 
 /// Delivers the events of one service until it is told to stop.
 pub struct Worker {
-    setup: Setup,
+    setup: WorkerConfig,
     bell: Arc<Bell>,
     lanes: Arc<Lanes>,
     running: JoinSet<()>,
     /// The count of the queue that is being taken, if one is.
     counting: JoinSet<()>,
     /// What has ended and is not recorded yet.
-    ended: Vec<Concluded>,
+    ended: Vec<ConcludedDelivery>,
     /// Some endpoint was given all that it had room for: more may be due for it.
     backlog: bool,
     faults: u32,
@@ -89,7 +91,7 @@ pub struct Worker {
 #[derive(Default)]
 struct Bell(Notify);
 
-impl Wake for Bell {
+impl QueueWaker for Bell {
     fn wake(&self) {
         self.0.notify_one();
     }
@@ -113,7 +115,7 @@ enum Call {
 impl Worker {
     /// A worker that is to be run.
     #[must_use]
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: WorkerConfig) -> Self {
         let connector = Connector {
             resolver: Arc::clone(&setup.resolver),
             allow: setup.allow_private,
@@ -132,7 +134,7 @@ impl Worker {
         let bell = Arc::new(Bell::default());
         setup
             .deliveries
-            .deliveries_watch(Arc::clone(&bell) as Arc<dyn Wake>);
+            .deliveries_watch(Arc::clone(&bell) as Arc<dyn QueueWaker>);
         instruments::webhooks::working(setup.service.as_str());
         Self {
             bell,
@@ -173,7 +175,7 @@ impl Worker {
                 Ended::All if self.faults == 0 => return Call::Due,
                 Ended::Half if self.faults == 0 && self.backlog => return Call::Due,
                 Ended::Half | Ended::Some if self.faults == 0 => {
-                    until = until.min(Instant::now() + TOGETHER);
+                    until = until.min(Instant::now() + RECORD_BATCH_DELAY);
                 }
                 Ended::All | Ended::Half | Ended::Some | Ended::Nothing => {}
             }
@@ -205,8 +207,9 @@ impl Worker {
                 self.faults = self.faults.saturating_add(1);
                 let error = causes(&fault);
                 tracing::warn!(error, "Failed to work on the queue of deliveries");
-                POLL.saturating_mul(1 << self.faults.min(5))
-                    .min(LONGEST_REST)
+                POLL_INTERVAL
+                    .saturating_mul(1 << self.faults.min(5))
+                    .min(MAX_BACKOFF)
             }
         }
     }
@@ -214,7 +217,7 @@ impl Worker {
     async fn take_on(&mut self, call: Call) -> Result<Duration, StoreError> {
         // What another process sealed under a newer key does not open here: it is for a worker that has the key.
         if self.setup.sealer.can_seal().is_err() {
-            return Ok(POLL);
+            return Ok(POLL_INTERVAL);
         }
         if call == Call::Due && !self.backlog {
             let rest = self.next().await?;
@@ -223,19 +226,21 @@ impl Worker {
             }
         }
         self.backlog = self.claim().await?;
-        Ok(POLL)
+        Ok(POLL_INTERVAL)
     }
 
     /// Says now and then how the queue stands. Nothing depends on it, and nothing waits for it: it
     /// takes as long as the queue is.
     fn count(&mut self) {
         while self.counting.try_join_next().is_some() {}
-        let is_recent = self.counted.is_some_and(|at| at.elapsed() < COUNTED);
+        let is_recent = self
+            .counted
+            .is_some_and(|at| at.elapsed() < QUEUE_STATS_INTERVAL);
         if is_recent || !self.counting.is_empty() {
             return;
         }
         self.counted = Some(Instant::now());
-        let Setup { mode, service, .. } = self.setup;
+        let WorkerConfig { mode, service, .. } = self.setup;
         let deliveries = Arc::clone(&self.setup.deliveries);
         self.counting.spawn(async move {
             match deliveries.deliveries_standing(mode, service).await {
@@ -250,14 +255,14 @@ impl Worker {
 
     /// Until something is due, and no longer than until the next look.
     async fn next(&self) -> Result<Duration, StoreError> {
-        let Setup { mode, service, .. } = self.setup;
+        let WorkerConfig { mode, service, .. } = self.setup;
         let next = self.setup.deliveries.deliveries_next(mode, service).await?;
-        Ok(next.map_or(POLL, |next| next.min(POLL)))
+        Ok(next.map_or(POLL_INTERVAL, |next| next.min(POLL_INTERVAL)))
     }
 
     /// Claims once and begins what can begin: was an endpoint given all that it had room for?
     async fn claim(&mut self) -> Result<bool, StoreError> {
-        let order = ClaimOrder {
+        let order = ClaimRequest {
             mode: self.setup.mode,
             service: self.setup.service,
             room: self.lanes.room(),
@@ -340,7 +345,7 @@ impl Worker {
 }
 
 /// Was an endpoint given all that it can begin at once, or was there no room, so that more may be due?
-fn is_full(room: &Room, claimed: &[Claimed]) -> bool {
+fn is_full(room: &ClaimCapacity, claimed: &[ClaimedDelivery]) -> bool {
     let mut given = BTreeMap::new();
     for claimed in claimed {
         let given: &mut u32 = given.entry(claimed.endpoint.id).or_default();
@@ -352,7 +357,7 @@ fn is_full(room: &Room, claimed: &[Claimed]) -> bool {
         || given.into_iter().any(is_used_up)
 }
 
-const fn shown(standing: QueueStanding) -> instruments::webhooks::Queue {
+const fn shown(standing: QueueStats) -> instruments::webhooks::Queue {
     instruments::webhooks::Queue {
         due: standing.due,
         scheduled: standing.scheduled,
@@ -362,7 +367,7 @@ const fn shown(standing: QueueStanding) -> instruments::webhooks::Queue {
 }
 
 /// A claim that another worker has by now: what was sent may be sent again.
-fn note_lost(batch: &[Concluded], outcomes: &[Cas]) {
+fn note_lost(batch: &[ConcludedDelivery], outcomes: &[Cas]) {
     for (concluded, outcome) in batch.iter().zip(outcomes) {
         if *outcome == Cas::Lost {
             tracing::warn!(delivery.id = %concluded.id, "A delivery's lease was over before it was recorded");

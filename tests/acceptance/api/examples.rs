@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use acceptance::{
     ACME, ACME_PUBLISHABLE, Answer, Call, Client, Contract, Gate, GateClient, SHOP, World,
 };
-use partner_core::webhooks::delivery::Ending;
+use partner_core::webhooks::delivery::AttemptOutcome;
 use serde_json::{Value, json};
 
 /// How many members of a list an example shows.
@@ -307,9 +307,10 @@ async fn sessions(gate: &Gate, ramp: &mut Ramp<'_>) {
 }
 
 async fn webhooks(gate: &Gate, ramp: &mut Ramp<'_>) {
-    gate.conclude(Ending::Delivered, Some(200), None).await;
+    gate.conclude(AttemptOutcome::Delivered, Some(200), None)
+        .await;
     let sent = ramp.post("/v1/webhooks/test", None, "test-1").await;
-    gate.conclude(Ending::GivenUp, Some(500), Some("answered 500"))
+    gate.conclude(AttemptOutcome::GivenUp, Some(500), Some("answered 500"))
         .await;
     ramp.get("/v1/webhooks/deliveries").await;
     let path = format!("/v1/webhooks/deliveries/{}/replay", text(&sent, "id"));

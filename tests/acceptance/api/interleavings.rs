@@ -11,12 +11,12 @@ use acceptance::{ACME, ACME_SECRET, ACME_SECRET_2, Cast, Orders, Paced, StoreKin
 use kernel::Asset;
 use partner_core::idempotency::IdempotencyKey;
 use partner_core::pools::{PoolId, PoolsAccess};
-use pools_core::books::{Outcome, Refusal};
+use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::ports::LedgerFilter;
 use pools_core::quote::QuoteId;
-use pools_core::usecases::credit::Credit;
-use pools_core::usecases::reject::RejectError;
-use pools_core::usecases::transact::{Transact, TransactError};
+use pools_core::usecases::credit_account::Credit;
+use pools_core::usecases::reject_quote::RejectError;
+use pools_core::usecases::transact_quote::{Transact, TransactError};
 
 /// So many orders share a database: invariants are checked over all of it after each.
 const PER_WORLD: usize = 25;
@@ -108,8 +108,8 @@ async fn transact(
         key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
     };
     match paced.transacting.transact(&access, request).await {
-        Ok(Outcome::Opened(_)) => "opened".to_owned(),
-        Ok(Outcome::Existing(_)) => "existing".to_owned(),
+        Ok(TransactOutcome::Opened(_)) => "opened".to_owned(),
+        Ok(TransactOutcome::Existing(_)) => "existing".to_owned(),
         Err(TransactError::InProgress) => "in progress".to_owned(),
         Err(TransactError::QuoteInProgress) => "quote in progress".to_owned(),
         Err(TransactError::Refused(refusal)) => refused(refusal).to_owned(),
@@ -459,11 +459,9 @@ async fn poll_and_reads() {
                     newest.balance_after, page.account.available,
                     "a page is of one moment"
                 );
-                let refunded = page
-                    .page
-                    .items
-                    .iter()
-                    .any(|entry| entry.trade == Some((id, pools_core::ledger::Part::Close)));
+                let refunded = page.page.items.iter().any(|entry| {
+                    entry.trade == Some((id, pools_core::ledger::TransferRole::Close))
+                });
                 format!("{}, {refunded}", status.as_str())
             });
         let answers = played.play(cast).await;

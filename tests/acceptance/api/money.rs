@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use acceptance::{ACME, Operator, World, money};
 use partner_core::pools::{Network, PoolTerms};
-use pools_core::usecases::credit::{Credit, CreditError};
+use pools_core::usecases::credit_account::{Credit, CreditError};
 use serde_json::json;
 
 /// What an account of the books holds, in units of 10^-8: credits less debits.

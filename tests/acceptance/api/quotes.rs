@@ -215,7 +215,7 @@ async fn a_pool_marked_unavailable_or_without_depth_is_dry() {
         dry
     );
     world.operator().set_available("EUR-USDT", true).await;
-    world.engine().depth(Reply::Says(Depth::Dry));
+    world.engine().depth(Reply::Says(Depth::Insufficient));
     assert_eq!(
         world
             .acme()

@@ -25,7 +25,7 @@ use runtime::{Ports, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use webhooks::{Setup, SystemResolver, Trust, Worker};
+use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
 use crate::Result;
 use crate::suites::Bench;
@@ -69,7 +69,7 @@ pub(crate) async fn measure(
 /// A store with one endpoint, and the receiver behind it.
 struct Deliveries {
     store: Arc<dyn Store>,
-    setup: Setup,
+    setup: WorkerConfig,
     who: Tenant,
     sink: Sink,
     /// Like the service, the worker and the loop have as many threads as the machine has cores.
@@ -81,7 +81,7 @@ impl Deliveries {
     async fn open(store: Arc<dyn Store>) -> Result<Self> {
         let ports = Ports::of_machine();
         let sealer = Arc::new(Sealer::new(&MasterKey::new([7; 32])));
-        let setup = Setup {
+        let setup = WorkerConfig {
             mode: Mode::Test,
             service: Service::Pools,
             deliveries: store.clone(),
@@ -114,7 +114,7 @@ impl Deliveries {
     }
 
     async fn provision(&self) -> Result<()> {
-        let Setup {
+        let WorkerConfig {
             sealer, entropy, ..
         } = &self.setup;
         let now = self.now();
@@ -212,7 +212,7 @@ impl Deliveries {
 
     /// Writes events about objects of their own in one transaction.
     async fn write(&mut self, count: usize) -> Result<()> {
-        let Setup {
+        let WorkerConfig {
             sealer, entropy, ..
         } = &self.setup;
         let mut tx = self.store.begin("bench").await?;

@@ -18,7 +18,7 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::routing::get;
 use coordination::{DirectoryCache, MemoryThrottle};
-use http_kit::{Door, DoorConfig, Secret, TrustedProxies, Wording};
+use http_kit::{Door, DoorConfig, ProductErrorCodes, Secret, TrustedProxies};
 use kernel::{Clock, Entropy, Mode};
 use partner_core::key::{KeyKind, NewKey, random_base62};
 use partner_core::ports::ProvisionStore;
@@ -117,7 +117,7 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
         directory: Arc::new(DirectoryCache::new(Arc::new(store))),
         throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
         proxies: TrustedProxies::default(),
-        wording: Wording {
+        wording: ProductErrorCodes {
             test_key_on_live: "key_mode_mismatch",
             live_key_on_test: "key_mode_mismatch",
             wrong_kind: "key_mode_mismatch",

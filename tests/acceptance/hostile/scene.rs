@@ -6,7 +6,7 @@ use partner_core::events::Service;
 use partner_core::gate::GateProfile;
 use partner_core::origin::Origin;
 use partner_core::pools::{Kyc, PoolsAccess, PoolsProfile};
-use partner_core::webhooks::delivery::Ending;
+use partner_core::webhooks::delivery::AttemptOutcome;
 use pools_core::ports::Hold;
 
 use crate::bend::{KEYS, bend};
@@ -112,8 +112,16 @@ impl Scene {
                 let status = [PartnerStatus::Active, PartnerStatus::Suspended];
                 operator.put_partner(RIVAL, *dice.pick(&status)).await;
             }
-            122..=127 => self.gate.conclude(Ending::GivenUp, Some(500), None).await,
-            128 => self.gate.conclude(Ending::Delivered, Some(200), None).await,
+            122..=127 => {
+                self.gate
+                    .conclude(AttemptOutcome::GivenUp, Some(500), None)
+                    .await
+            }
+            128 => {
+                self.gate
+                    .conclude(AttemptOutcome::Delivered, Some(200), None)
+                    .await
+            }
             129 => {
                 let change = |profile: &mut GateProfile| {
                     profile.enabled = !dice.one_in(4);

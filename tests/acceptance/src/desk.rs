@@ -7,14 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Clock, Entropy, StoreError};
 use parking_lot::Mutex;
-use pools_core::books::{Command, Outcome, Refusal};
-use pools_core::ports::{DecideBatch, NewQuote, QuoteDesk, TransactBooks, TransactDesk};
+use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
+use pools_core::ports::{DecideBatch, NewQuote, QuoteQueue, TransactQueue, TransactStore};
 use pools_core::quote::Quote;
 use runtime::Store;
 use runtime::desk::{QuoteLanes, TransactLanes};
-use runtime::looks::Looks;
+use runtime::preflight::CachedPreflight;
 
-type Decided = Result<Outcome, Refusal>;
+type Decided = Result<TransactOutcome, Refusal>;
 
 /// A fault of the next transact's commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,15 +42,15 @@ pub(crate) struct Desk {
 
 /// The store's books, whose next batch panics after its commit if it is told to.
 struct Panicking {
-    books: Arc<dyn TransactBooks>,
+    books: Arc<dyn TransactStore>,
     panics: Arc<AtomicBool>,
 }
 
 #[async_trait]
-impl TransactBooks for Panicking {
+impl TransactStore for Panicking {
     async fn transact(
         &self,
-        batch: &[Command],
+        batch: &[TransactCommand],
         decide: DecideBatch,
     ) -> Result<Vec<Decided>, StoreError> {
         let answers = self.books.transact(batch, decide).await;
@@ -61,7 +61,7 @@ impl TransactBooks for Panicking {
 
     async fn transact_unlocked(
         &self,
-        batch: &[Command],
+        batch: &[TransactCommand],
         decide: DecideBatch,
     ) -> Result<Vec<Option<Decided>>, StoreError> {
         let answers = self.books.transact_unlocked(batch, decide).await;
@@ -90,7 +90,7 @@ impl Desk {
         }
     }
 
-    pub(crate) fn looks(&self, store: Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Looks {
+    pub(crate) fn looks(&self, store: Arc<dyn Store>, clock: &Arc<dyn Clock>) -> CachedPreflight {
         self.quotes.looks(&self.transacts, store, clock)
     }
 
@@ -106,8 +106,8 @@ impl Desk {
 }
 
 #[async_trait]
-impl TransactDesk for Desk {
-    async fn transact(&self, command: Command) -> Result<Decided, StoreError> {
+impl TransactQueue for Desk {
+    async fn transact(&self, command: TransactCommand) -> Result<Decided, StoreError> {
         let fault = self.fault.lock().take();
         match fault {
             None => self.transacts.transact(command).await,
@@ -129,7 +129,7 @@ impl TransactDesk for Desk {
 }
 
 #[async_trait]
-impl QuoteDesk for Desk {
+impl QuoteQueue for Desk {
     async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError> {
         self.quotes.quote_open(quote).await
     }

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use kernel::Amount;
 use parking_lot::Mutex;
 use pools_core::engine::EngineName;
-use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
+use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{Contradiction, EngineReport, TradeId};
 use providers::SandboxEngine;
 
@@ -27,7 +27,7 @@ pub enum Asked {
     /// Let a hold go.
     LetGo(TradeId),
     /// What has become of a trade?
-    Report(Enquiry),
+    Report(TradeReportRequest),
 }
 
 /// How a kind of call is answered.
@@ -200,7 +200,7 @@ impl Engine for ScriptedEngine {
         self.behind().let_go(trade).await
     }
 
-    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         self.note(Asked::Report(enquiry.clone())).await;
         let scripted = self.0.lock().report.next();
         match scripted {

@@ -8,31 +8,31 @@ use axum::Router;
 use coordination::{MemoryInFlight, MemoryThrottle};
 use gate_core::catalogue::Catalogue;
 use gate_core::ports::Rail;
-use gate_core::usecases::acting::Acting;
-use gate_core::usecases::bootstrap::Bootstrapping;
-use gate_core::usecases::branding::Rebranding;
-use gate_core::usecases::create::Creating;
+use gate_core::usecases::act_on_session::ActOnSession;
+use gate_core::usecases::advance_rails::AdvanceRails;
+use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
+use gate_core::usecases::create_session::CreateSession;
 use gate_core::usecases::customers::Customers;
-use gate_core::usecases::expiry::Expiring;
-use gate_core::usecases::locking::Locking;
-use gate_core::usecases::previewing::Previewing;
-use gate_core::usecases::reading::Reading;
-use gate_core::usecases::redeeming::Redeeming;
-use gate_core::usecases::settling::Settling;
-use gate_core::usecases::webhook_test::TestSending;
+use gate_core::usecases::expiry::GateContext;
+use gate_core::usecases::lock_quote::LockQuote;
+use gate_core::usecases::preview_quotes::PreviewQuotes;
+use gate_core::usecases::queries::GateQueries;
+use gate_core::usecases::redeem_quote::RedeemQuote;
+use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::update_branding::UpdateBranding;
 use gate_http::{EdgeHeader, Parts};
-use http_kit::{Site, TrustedProxies};
+use http_kit::{ServiceInfo, TrustedProxies};
 use kernel::{Cas, Clock, Entropy, Mode};
-use partner_core::answers::Answers;
 use partner_core::events::{Service, event_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::origin::Origin;
-use partner_core::ports::{ClaimOrder, Concluded, InFlight, Ticket};
+use partner_core::ports::{ClaimRequest, ConcludedDelivery, InFlight, Ticket};
 use partner_core::sealing::{DerivedKeys, MasterKey};
+use partner_core::stored_response::ResponseStore;
 use partner_core::token::TokenKey;
 use partner_core::usecases::deliveries::Delivered;
-use partner_core::webhooks::delivery::Ending;
-use partner_core::webhooks::fairness::Room;
+use partner_core::webhooks::delivery::AttemptOutcome;
+use partner_core::webhooks::fairness::ClaimCapacity;
 use providers::SandboxRail;
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ pub struct Gate(Arc<Inner>);
 struct Inner {
     world: World,
     router: Router,
-    sessions: Expiring,
+    sessions: GateContext,
     in_flight: Arc<MemoryInFlight>,
 }
 
@@ -86,7 +86,7 @@ impl Gate {
 
     fn over(world: World) -> Self {
         let (operator, _, sealer) = world.parts();
-        let sessions = Expiring {
+        let sessions = GateContext {
             store: operator.store.clone(),
             sealer,
             entropy: operator.entropy.clone(),
@@ -121,7 +121,7 @@ impl Gate {
 
     /// How sessions are expired.
     #[must_use]
-    pub fn sessions(&self) -> &Expiring {
+    pub fn sessions(&self) -> &GateContext {
         &self.0.sessions
     }
 
@@ -129,12 +129,12 @@ impl Gate {
     pub async fn settle_rails(&self) {
         let mode = self.world().setup().mode;
         let Some(rail) = rail(mode) else { return };
-        let settling = Settling {
+        let settling = AdvanceRails {
             sessions: self.sessions().clone(),
             rail,
         };
         for (who, id) in settling.due(mode, 1_000).await.expect("what is due") {
-            settling.pursue(&who, id).await.expect("an end");
+            settling.advance(&who, id).await.expect("an end");
         }
     }
 
@@ -179,29 +179,32 @@ impl Gate {
     }
 
     /// Concludes every delivery of the gate that is due, as a worker does.
-    pub async fn conclude(&self, ending: Ending, status: Option<u16>, error: Option<&str>) {
+    pub async fn conclude(&self, ending: AttemptOutcome, status: Option<u16>, error: Option<&str>) {
         let operator = self.world().operator();
-        let order = ClaimOrder {
+        let order = ClaimRequest {
             mode: self.world().setup().mode,
             service: Service::Gate,
-            room: Room {
+            room: ClaimCapacity {
                 total: 1_000,
                 each: 1_000,
-                ..Room::default()
+                ..ClaimCapacity::default()
             },
             token: operator.entropy.next(),
             lease: Duration::from_secs(30),
         };
         let claimed = operator.store.deliveries_claim(&order).await;
-        let concluded = claimed.expect("a claim").into_iter().map(|one| Concluded {
-            tenant: one.tenant,
-            id: one.id,
-            token: order.token,
-            ending,
-            response_status: status,
-            error: error.map(str::to_owned),
-        });
-        let concluded: Vec<Concluded> = concluded.collect();
+        let concluded = claimed
+            .expect("a claim")
+            .into_iter()
+            .map(|one| ConcludedDelivery {
+                tenant: one.tenant,
+                id: one.id,
+                token: order.token,
+                ending,
+                response_status: status,
+                error: error.map(str::to_owned),
+            });
+        let concluded: Vec<ConcludedDelivery> = concluded.collect();
         let ended = operator.store.deliveries_conclude(&concluded).await;
         assert!(
             ended
@@ -388,13 +391,13 @@ fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
     }
 }
 
-fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -> Router {
+fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>) -> Router {
     let (operator, _, sealer) = world.parts();
     let setup = world.setup();
     let clock: Arc<dyn Clock> = operator.clock.clone();
     let entropy: Arc<dyn Entropy> = operator.entropy.clone();
     let store = operator.store.clone();
-    let answers = Answers {
+    let answers = ResponseStore {
         in_flight: in_flight.clone(),
         reads: store.clone(),
         sealer,
@@ -406,7 +409,7 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
         mode: setup.mode,
         directory: operator.directory.clone(),
         catalogue: Arc::clone(&catalogue),
-        previewing: Previewing {
+        previewing: PreviewQuotes {
             store: store.clone(),
             entropy: Arc::clone(&entropy),
             catalogue: Arc::clone(&catalogue),
@@ -414,16 +417,16 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
             ttl: setup.preview_ttl,
         },
         edge: EdgeHeader::new(Some("CF-IPCountry")),
-        creating: Creating {
+        creating: CreateSession {
             sessions: sessions.clone(),
             answers: answers.clone(),
             ttl: setup.session_ttl,
         },
-        acting: Acting {
+        acting: ActOnSession {
             sessions: sessions.clone(),
             answers: answers.clone(),
         },
-        rebranding: Rebranding {
+        rebranding: UpdateBranding {
             store: store.clone(),
             answers: answers.clone(),
         },
@@ -433,22 +436,22 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
             entropy: sessions.entropy.clone(),
             answers: answers.clone(),
         },
-        locking: Locking {
+        locking: LockQuote {
             sessions: sessions.clone(),
             answers: answers.clone(),
             catalogue: Arc::clone(&catalogue),
             rates: world.rates().clone(),
             ttl: setup.signed_quote_ttl,
         },
-        redeeming: Redeeming {
+        redeeming: RedeemQuote {
             sessions: sessions.clone(),
             answers,
             rail: rail(setup.mode),
         },
-        reading: Reading {
+        reading: GateQueries {
             sessions: sessions.clone(),
         },
-        bootstrapping: Bootstrapping {
+        bootstrapping: BootstrapEmbed {
             sessions: sessions.clone(),
             tokens: TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32]))),
             ttl: Duration::from_secs(60 * 60),
@@ -459,7 +462,7 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
             desk: store.clone(),
             service: Service::Gate,
         },
-        test_sending: TestSending {
+        test_sending: SendTestEvent {
             sessions: sessions.clone(),
             desk: store.clone(),
         },
@@ -470,7 +473,7 @@ fn router(world: &World, sessions: &Expiring, in_flight: &Arc<MemoryInFlight>) -
         throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
         tiers: setup.gate_tiers.clone(),
         proxies: TrustedProxies::new(proxies.map(|net| net.parse().expect("a network"))),
-        site: Site::new("https://gate.test/docs", clock, entropy),
+        site: ServiceInfo::new("https://gate.test/docs", clock, entropy),
         readiness: store,
     };
     gate_http::service(service).expect("a consistent contract")

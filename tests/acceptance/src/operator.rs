@@ -12,7 +12,7 @@ use partner_core::pools::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
 use partner_core::ports::{KeySweep, ProvisionTx};
 use partner_core::sealing::Sealer;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
-use pools_core::usecases::credit::{Credit, CreditError, Credited, Crediting};
+use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError, Credited};
 use runtime::Store;
 use tokio::task::JoinHandle;
 
@@ -271,13 +271,13 @@ impl Operator {
     /// Credits, or says why not.
     ///
     /// # Errors
-    /// As [`Crediting::credit`].
+    /// As [`CreditAccount::credit`].
     pub async fn try_credit(
         &self,
         partner: &str,
         credit: &Credit,
     ) -> Result<Credited, CreditError> {
-        let crediting = Crediting {
+        let crediting = CreditAccount {
             store: self.operating.clone(),
             entropy: self.entropy.clone(),
         };

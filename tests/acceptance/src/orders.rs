@@ -16,11 +16,11 @@ use coordination::MemoryInFlight;
 use kernel::{Clock, Entropy};
 use parking_lot::Mutex;
 use partner_core::ports::InFlight;
-use pools_core::usecases::credit::Crediting;
-use pools_core::usecases::poll::Polling;
-use pools_core::usecases::reading::Reading;
-use pools_core::usecases::reject::Rejecting;
-use pools_core::usecases::transact::Transacting;
+use pools_core::usecases::credit_account::CreditAccount;
+use pools_core::usecases::poll_trade::PollTrade;
+use pools_core::usecases::queries::PoolsQueries;
+use pools_core::usecases::reject_quote::RejectQuote;
+use pools_core::usecases::transact_quote::TransactQuote;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -284,15 +284,15 @@ impl Pace {
 #[derive(Clone)]
 pub struct Paced {
     /// Executes quotes.
-    pub transacting: Transacting,
+    pub transacting: TransactQuote,
     /// Polls trades.
-    pub polling: Polling,
+    pub polling: PollTrade,
     /// Rejects quotes.
-    pub rejecting: Rejecting,
+    pub rejecting: RejectQuote,
     /// Reads.
-    pub reading: Reading,
+    pub reading: PoolsQueries,
     /// Credits accounts.
-    pub crediting: Crediting,
+    pub crediting: CreditAccount,
     pace: Pace,
 }
 
@@ -315,7 +315,7 @@ impl Paced {
         });
         let in_flight: Arc<dyn InFlight> = in_flight.clone();
         Self {
-            transacting: Transacting {
+            transacting: TransactQuote {
                 looks: ports.clone(),
                 desk: ports.clone(),
                 engine: ports.clone(),
@@ -323,10 +323,10 @@ impl Paced {
                 clock,
                 entropy: Arc::clone(&entropy),
             },
-            polling: Polling::new(ports.clone(), ports.clone(), sealer, Arc::clone(&entropy)),
-            rejecting: Rejecting::new(ports.clone()),
-            reading: Reading::new(ports.clone()),
-            crediting: Crediting {
+            polling: PollTrade::new(ports.clone(), ports.clone(), sealer, Arc::clone(&entropy)),
+            rejecting: RejectQuote::new(ports.clone()),
+            reading: PoolsQueries::new(ports.clone()),
+            crediting: CreditAccount {
                 store: ports,
                 entropy,
             },

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::Router;
 use coordination::{DirectoryCache, MemoryInFlight, MemoryThrottle};
-use http_kit::{Site, TrustedProxies};
+use http_kit::{ServiceInfo, TrustedProxies};
 use kernel::{Clock, Entropy, Mode};
 use parking_lot::Mutex;
 use partner_core::events::{Service, event_place};
@@ -16,12 +16,12 @@ use partner_core::ports::Directory;
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::{Access, PartnerStatus};
 use pools_core::quote::QuoteId;
-use pools_core::usecases::poll::Polling;
-use pools_core::usecases::quoting::Quoting;
-use pools_core::usecases::reading::Reading;
-use pools_core::usecases::recount::Recounting;
-use pools_core::usecases::reject::Rejecting;
-use pools_core::usecases::transact::Transacting;
+use pools_core::usecases::create_quote::CreateQuote;
+use pools_core::usecases::poll_trade::PollTrade;
+use pools_core::usecases::queries::PoolsQueries;
+use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
+use pools_core::usecases::reject_quote::RejectQuote;
+use pools_core::usecases::transact_quote::TransactQuote;
 use pools_http::Parts;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -409,7 +409,7 @@ impl World {
 
     /// Counts what accounts are committed to, as the service does now and then.
     pub async fn recount(&self) {
-        let recounting = Recounting {
+        let recounting = RecountContingentCredits {
             store: self.0.operator.store.clone(),
             mode: self.0.setup.mode,
         };
@@ -459,7 +459,7 @@ fn router(
     let parts = Parts {
         mode: setup.mode,
         directory: operator.directory.clone(),
-        quoting: Quoting {
+        quoting: CreateQuote {
             rates: rates.clone(),
             engine: engine.clone(),
             desk: desk.clone(),
@@ -467,7 +467,7 @@ fn router(
             entropy: Arc::clone(&entropy),
             ttl: setup.quote_ttl,
         },
-        transacting: Transacting {
+        transacting: TransactQuote {
             looks: Arc::new(desk.looks(store.clone(), &clock)),
             desk: desk.clone(),
             engine: engine.clone(),
@@ -475,14 +475,14 @@ fn router(
             clock: Arc::clone(&clock),
             entropy: Arc::clone(&entropy),
         },
-        polling: Polling::new(
+        polling: PollTrade::new(
             store.clone(),
             engine.clone(),
             Arc::clone(&operator.sealer),
             Arc::clone(&entropy),
         ),
-        rejecting: Rejecting::new(store.clone()),
-        reading: Reading::new(store.clone()),
+        rejecting: RejectQuote::new(store.clone()),
+        reading: PoolsQueries::new(store.clone()),
     };
     let service = pools_http::Setup {
         parts,
@@ -494,7 +494,7 @@ fn router(
                 .iter()
                 .map(|net| net.parse().expect("a network")),
         ),
-        site: Site::new("https://pools.test/docs", clock, entropy),
+        site: ServiceInfo::new("https://pools.test/docs", clock, entropy),
         readiness: store,
     };
     pools_http::service(service).expect("a consistent contract")

@@ -8,10 +8,12 @@ use partner_core::Access;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
 use partner_core::webhooks::delivery::{DeliveryState, Progress};
-use pools_core::books::{Answered, Books, Command};
-use pools_core::ledger::{Account, AccountKind, Entry, EntryId, Mark, Part, Reason, Transfer};
+use pools_core::batch::{BatchState, IdempotencyRecord, TransactCommand};
+use pools_core::ledger::{
+    Account, AccountKind, Entry, EntryId, Posting, Reason, Transfer, TransferRole,
+};
 use pools_core::ports::Deposit;
-use pools_core::quote::{Fate, Quote, QuoteId, Side};
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side};
 use pools_core::trade::{Lease, Step, Trade, TradeId, TradeStatus};
 use pools_core::velocity::{Velocity, cutoff};
 
@@ -27,7 +29,7 @@ pub(crate) struct Db {
     pub(crate) accounts: BTreeMap<Asset, Account>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) velocity: Option<Velocity>,
-    pub(crate) answered: BTreeMap<Scope, Answered>,
+    pub(crate) answered: BTreeMap<Scope, IdempotencyRecord>,
     pub(crate) deposits: BTreeMap<String, Deposit>,
     pub(crate) events: Vec<Queued>,
 }
@@ -113,7 +115,7 @@ impl Db {
     // ----- the lane -----
 
     /// Loads what a batch may touch, as a store does under its locks.
-    pub(crate) fn books(&self, now: Timestamp) -> Books {
+    pub(crate) fn books(&self, now: Timestamp) -> BatchState {
         let partner = self.access.partner.id.clone();
         let of = |quote: &QuoteId| (partner.clone(), *quote);
         let slid = self.velocity.map(|velocity| {
@@ -121,7 +123,7 @@ impl Db {
             let (low, high) = (cutoff.min(velocity.floor), cutoff.max(velocity.floor));
             velocity.slide(cutoff, &self.counting(low, high))
         });
-        Books {
+        BatchState {
             access: [(self.access.key.id, Arc::clone(&self.access))].into(),
             answered: self.answered.clone(),
             quotes: self
@@ -151,7 +153,11 @@ impl Db {
     }
 
     /// Writes what a batch has opened; each write repeats its precondition.
-    pub(crate) fn write(&mut self, books: &Books, batch: &[Command]) -> Result<(), StoreError> {
+    pub(crate) fn write(
+        &mut self,
+        books: &BatchState,
+        batch: &[TransactCommand],
+    ) -> Result<(), StoreError> {
         assert!(
             books.opened.len() <= batch.len(),
             "a command opens one trade at most"
@@ -162,10 +168,10 @@ impl Db {
                 .quotes
                 .get_mut(&trade.quote)
                 .ok_or_else(|| guard("quote"))?;
-            if quote.fate != Fate::Open || trade.created_at >= quote.expires_at {
+            if quote.fate != QuoteOutcome::Open || trade.created_at >= quote.expires_at {
                 return Err(guard("quote_consume"));
             }
-            quote.fate = Fate::Consumed(trade.created_at);
+            quote.fate = QuoteOutcome::Consumed(trade.created_at);
             if self.trades.insert(trade.quote, trade.clone()).is_some() {
                 return Err(guard("one trade per quote"));
             }
@@ -185,8 +191,8 @@ impl Db {
 
     pub(crate) fn reject(&mut self, id: QuoteId, at: Timestamp) -> Cas {
         match self.quotes.get_mut(&id) {
-            Some(quote) if quote.fate == Fate::Open && at < quote.expires_at => {
-                quote.fate = Fate::Rejected(at);
+            Some(quote) if quote.fate == QuoteOutcome::Open && at < quote.expires_at => {
+                quote.fate = QuoteOutcome::Rejected(at);
                 Cas::Won
             }
             _ => Cas::Lost,
@@ -307,7 +313,12 @@ impl Db {
 /// What an entry says, beside its name.
 pub(crate) fn booked(
     entry: &Entry,
-) -> (Transfer, Option<Mark>, Option<(TradeId, Part)>, Timestamp) {
+) -> (
+    Transfer,
+    Option<Posting>,
+    Option<(TradeId, TransferRole)>,
+    Timestamp,
+) {
     (entry.transfer, entry.mark, entry.trade, entry.created_at)
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pools_core::ports::{Confirmation, Enquiry, Hold};
+use pools_core::ports::{Confirmation, Hold, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId};
 
 use crate::digest::Digest;
@@ -104,16 +104,16 @@ impl Far {
     }
 
     /// What has become of a trade, whatever we know of it.
-    pub(crate) fn report(&self, enquiry: &Enquiry) -> EngineReport {
+    pub(crate) fn report(&self, enquiry: &TradeReportRequest) -> EngineReport {
         self.stage(enquiry).report(enquiry.attempt)
     }
 
     /// What an earlier report said.
-    pub(crate) fn earlier_report(&self, enquiry: &Enquiry) -> EngineReport {
+    pub(crate) fn earlier_report(&self, enquiry: &TradeReportRequest) -> EngineReport {
         self.stage(enquiry).before().report(enquiry.attempt)
     }
 
-    fn stage(&self, enquiry: &Enquiry) -> Stage {
+    fn stage(&self, enquiry: &TradeReportRequest) -> Stage {
         let stage = self.holds.get(&enquiry.trade).copied();
         stage.unwrap_or(Stage::Lapsed)
     }

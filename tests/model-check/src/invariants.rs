@@ -3,10 +3,10 @@
 
 use kernel::Amount;
 use partner_core::idempotency::Fingerprint;
-use pools_core::ledger::{Account, AccountKind, Part, Reason};
-use pools_core::quote::{Fate, Quote, Side};
+use pools_core::ledger::{Account, AccountKind, Reason, TransferRole};
+use pools_core::quote::{Quote, QuoteOutcome, Side};
 use pools_core::trade::{Trade, TradeStatus};
-use pools_core::usecases::transact::Transact;
+use pools_core::usecases::transact_quote::Transact;
 use pools_core::velocity::cutoff;
 
 use crate::db::{Db, booked};
@@ -53,7 +53,8 @@ pub(crate) fn state(db: &Db) -> Option<Breach> {
 /// The first rule about change that a transaction has broken.
 pub(crate) fn step(before: &Db, after: &Db) -> Option<Breach> {
     let fates_final = before.quotes.iter().all(|(id, quote)| {
-        quote.fate == Fate::Open || after.quotes.get(id).map(|quote| quote.fate) == Some(quote.fate)
+        quote.fate == QuoteOutcome::Open
+            || after.quotes.get(id).map(|quote| quote.fate) == Some(quote.fate)
     });
     // Entries are told apart by all but their ids, as states are.
     let kept = before.entries.iter().zip(&after.entries);
@@ -172,7 +173,7 @@ fn reserved_is_open(db: &Db) -> bool {
     into - out == open
 }
 
-fn part(db: &Db, trade: &Trade, part: Part) -> Vec<(AccountKind, Amount, Reason)> {
+fn part(db: &Db, trade: &Trade, part: TransferRole) -> Vec<(AccountKind, Amount, Reason)> {
     let own = db
         .entries
         .iter()
@@ -203,8 +204,8 @@ fn fates(db: &Db) -> bool {
                 vec![(AccountKind::Partner, amount, refund)]
             }
         };
-        part(db, trade, Part::Reserve) == [(AccountKind::Reserved, amount, debit)]
-            && part(db, trade, Part::Close) == close
+        part(db, trade, TransferRole::Reserve) == [(AccountKind::Reserved, amount, debit)]
+            && part(db, trade, TransferRole::Close) == close
     })
 }
 
@@ -216,7 +217,7 @@ fn refunds(db: &Db) -> bool {
         } else {
             vec![]
         };
-        part(db, trade, Part::Return) == due
+        part(db, trade, TransferRole::Return) == due
     })
 }
 
@@ -250,11 +251,11 @@ fn consumed(db: &Db) -> bool {
     let agrees = |quote: &Quote| {
         let trade = db.trades.get(&quote.id);
         match quote.fate {
-            Fate::Consumed(at) => {
+            QuoteOutcome::Consumed(at) => {
                 at < quote.expires_at && trade.is_some_and(|trade| trade.created_at == at)
             }
-            Fate::Rejected(at) => at < quote.expires_at && trade.is_none(),
-            Fate::Open => trade.is_none(),
+            QuoteOutcome::Rejected(at) => at < quote.expires_at && trade.is_none(),
+            QuoteOutcome::Open => trade.is_none(),
         }
     };
     db.quotes.values().all(agrees)

@@ -18,15 +18,15 @@ use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
 use partner_core::pools::PoolId;
-use partner_core::ports::{EventTx, InFlight, Ticket, Unit};
-use pools_core::books::{Command, Funds, Outcome, Refusal, decide_batch};
-use pools_core::commitment::{Amounts, Range, Recount};
+use partner_core::ports::{EventTx, InFlight, Ticket, UnitOfWork};
+use pools_core::batch::{Funds, Refusal, TransactCommand, TransactOutcome, decide_batch};
+use pools_core::contingent_credit::{Amounts, Range, Recount};
 use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
-    Confirmation, Deposit, Depth, Engine, Enquiry, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
-    PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeTx, TransactDesk, TransactLook,
-    TransactLooks, VelocityRange, VelocityTx,
+    Confirmation, Deposit, Depth, Engine, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
+    PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeReportRequest, TradeTx,
+    TransactPreflight, TransactQueue, TransactSnapshot, VelocityRange, VelocityTx,
 };
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
@@ -244,8 +244,11 @@ fn no_lists() -> StoreError {
 }
 
 #[async_trait]
-impl TransactDesk for Ports {
-    async fn transact(&self, command: Command) -> Result<Result<Outcome, Refusal>, StoreError> {
+impl TransactQueue for Ports {
+    async fn transact(
+        &self,
+        command: TransactCommand,
+    ) -> Result<Result<TransactOutcome, Refusal>, StoreError> {
         let (view, now) = self.0.turn(Call::Write).await;
         let mut db = (*view.db).clone();
         let mut books = db.books(at(view.tick));
@@ -254,8 +257,8 @@ impl TransactDesk for Ports {
         let written = db.write(&books, &batch);
         let answer = commit(&self.0, view, now, db, written);
         let facts = decided.as_ref().map(|outcome| match outcome {
-            Outcome::Opened(trade) => (true, trade.id),
-            Outcome::Existing(trade) => (false, trade.id),
+            TransactOutcome::Opened(trade) => (true, trade.id),
+            TransactOutcome::Existing(trade) => (false, trade.id),
         });
         self.0.told(&(facts, answer.is_ok()));
         answer.map(|()| decided)
@@ -286,16 +289,16 @@ fn commit(
 }
 
 #[async_trait]
-impl TransactLooks for Ports {
+impl TransactPreflight for Ports {
     async fn transact_look(
         &self,
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
-    ) -> Result<Seen<TransactLook>, StoreError> {
+    ) -> Result<Seen<TransactSnapshot>, StoreError> {
         let (view, _) = self.0.turn(Call::Read).await;
         let answered = view.db.answered.get(scope);
-        let look = TransactLook {
+        let look = TransactSnapshot {
             answered: answered.copied(),
             quote: view.db.quotes.get(&quote).cloned(),
             trade: view.db.trades.get(&quote).cloned(),
@@ -354,7 +357,7 @@ struct Tx {
 }
 
 #[async_trait]
-impl Unit for Tx {
+impl UnitOfWork for Tx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
         self.run.told(&self.view.tick);
         Ok(at(self.view.tick))

@@ -9,14 +9,14 @@ use kernel::StoreError;
 use partner_core::Access;
 use partner_core::idempotency::Scope;
 use partner_core::sealing::{MasterKey, Sealer};
-use pools_core::books::{Outcome, Refusal};
+use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::quote::{QuoteClosed, QuoteStatus};
 use pools_core::trade::TradeId;
-use pools_core::usecases::credit::{Credit, CreditError, Crediting};
-use pools_core::usecases::poll::{PollError, Polling};
-use pools_core::usecases::reading::Reading;
-use pools_core::usecases::reject::{RejectError, Rejecting};
-use pools_core::usecases::transact::{Transact, TransactError, Transacting};
+use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError};
+use pools_core::usecases::poll_trade::{PollError, PollTrade};
+use pools_core::usecases::queries::PoolsQueries;
+use pools_core::usecases::reject_quote::{RejectError, RejectQuote};
+use pools_core::usecases::transact_quote::{Transact, TransactError, TransactQuote};
 
 use crate::db::Db;
 use crate::digest::Digest;
@@ -253,7 +253,7 @@ async fn transact(ports: Ports, quote: usize, name: u8) -> Answer {
         key: key(name),
     };
     let ports = Arc::new(ports);
-    let transacting = Transacting {
+    let transacting = TransactQuote {
         looks: ports.clone(),
         desk: ports.clone(),
         engine: ports.clone(),
@@ -262,8 +262,8 @@ async fn transact(ports: Ports, quote: usize, name: u8) -> Answer {
         entropy: ports,
     };
     match transacting.transact(&DOOR, request).await {
-        Ok(Outcome::Opened(trade)) => of_trade(Said::Opened, trade.id),
-        Ok(Outcome::Existing(trade)) => of_trade(Said::Existing, trade.id),
+        Ok(TransactOutcome::Opened(trade)) => of_trade(Said::Opened, trade.id),
+        Ok(TransactOutcome::Existing(trade)) => of_trade(Said::Existing, trade.id),
         Err(TransactError::InProgress | TransactError::QuoteInProgress) => again(Said::InProgress),
         Err(TransactError::Refused(refusal)) => refused(refusal),
         Err(TransactError::Store(fault)) => failed(&fault),
@@ -300,7 +300,7 @@ fn closed_quote(closed: QuoteClosed) -> Answer {
 }
 
 async fn reject(ports: Ports, quote: usize) -> Answer {
-    match Rejecting::new(Arc::new(ports))
+    match RejectQuote::new(Arc::new(ports))
         .reject(&who(), quote_id(quote))
         .await
     {
@@ -312,7 +312,7 @@ async fn reject(ports: Ports, quote: usize) -> Answer {
 }
 
 async fn read(ports: Ports, quote: usize) -> Answer {
-    match Reading::new(Arc::new(ports))
+    match PoolsQueries::new(Arc::new(ports))
         .quote(&who(), quote_id(quote))
         .await
     {
@@ -327,7 +327,7 @@ async fn read(ports: Ports, quote: usize) -> Answer {
 
 async fn poll(ports: Ports, quote: usize) -> Answer {
     let ports = Arc::new(ports);
-    let polling = Polling::new(ports.clone(), ports.clone(), Arc::clone(&SEALER), ports);
+    let polling = PollTrade::new(ports.clone(), ports.clone(), Arc::clone(&SEALER), ports);
     match polling.poll(&who(), quote_id(quote)).await {
         Ok(trade) => of_trade(Said::Trade, trade.id),
         Err(PollError::NotFound) => said(Said::NoTrade),
@@ -340,7 +340,7 @@ async fn poll(ports: Ports, quote: usize) -> Answer {
 
 async fn credit(ports: Ports) -> Answer {
     let ports = Arc::new(ports);
-    let crediting = Crediting {
+    let crediting = CreditAccount {
         store: ports.clone(),
         entropy: ports,
     };

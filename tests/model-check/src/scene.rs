@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pools_core::quote::{Fate, Side};
+use pools_core::quote::{QuoteOutcome, Side};
 use pools_core::trade::{Trade, TradeId, TradeStatus};
 use stateright::{Model, Property};
 
@@ -237,7 +237,7 @@ impl Meets {
                     .db
                     .quotes
                     .values()
-                    .any(|quote| matches!(quote.fate, Fate::Rejected(_)))
+                    .any(|quote| matches!(quote.fate, QuoteOutcome::Rejected(_)))
             }),
             Self::Expired => Property::sometimes("a quote runs out", |_, state: &State| {
                 state.told(End::Expired)

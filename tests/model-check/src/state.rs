@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use kernel::Timestamp;
-use partner_core::webhooks::delivery::{Act, DeliveryState, Ending, Lease};
+use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryInput, DeliveryState, Lease};
 use pools_core::trade::TradeId;
 
 use crate::coverage::Point;
@@ -271,17 +271,19 @@ impl State {
     fn advanced(
         &self,
         event: usize,
-        act: Act,
+        act: DeliveryInput,
     ) -> Option<partner_core::webhooks::delivery::Progress> {
         let now = at(self.tick);
         let progress = self.db.events.get(event)?.progress;
-        let progress = progress.advance(Act::Lapse, now).unwrap_or(progress);
+        let progress = progress
+            .advance(DeliveryInput::Lapse, now)
+            .unwrap_or(progress);
         progress.advance(act, now)
     }
 
     pub(crate) fn claim(&mut self, event: usize) {
         let act = claim(self, event);
-        if let (Some(progress), Act::Claim(lease)) = (self.advanced(event, act), act) {
+        if let (Some(progress), DeliveryInput::Claim(lease)) = (self.advanced(event, act), act) {
             self.put(event, progress);
             self.workers.push(Worker {
                 event,
@@ -307,12 +309,14 @@ impl State {
     pub(crate) fn report(&mut self, worker: usize) {
         let worker = self.workers.remove(worker);
         let ending = if worker.taken == Some(true) {
-            Ending::Delivered
+            AttemptOutcome::Delivered
         } else {
-            Ending::RetryAfter(TICK)
+            AttemptOutcome::RetryAfter(TICK)
         };
         let progress = self.db.events[worker.event].progress;
-        if let Some(after) = progress.advance(Act::End(worker.token, ending), at(self.tick)) {
+        if let Some(after) =
+            progress.advance(DeliveryInput::End(worker.token, ending), at(self.tick))
+        {
             self.put(worker.event, after);
         }
         if self.delivered(worker.event) && self.received[worker.event] == 0 {
@@ -346,7 +350,7 @@ pub(crate) struct Left<T> {
     pub(crate) breach: Option<Breach>,
 }
 
-fn claim(state: &State, event: usize) -> Act {
+fn claim(state: &State, event: usize) -> DeliveryInput {
     let attempts = state
         .db
         .events
@@ -354,7 +358,7 @@ fn claim(state: &State, event: usize) -> Act {
         .map_or(0, |event| event.progress.attempts);
     let until: Timestamp = at(state.tick + 1);
     let token = (u64::from(state.tick) << 8) | u64::from(attempts);
-    Act::Claim(Lease { token, until })
+    DeliveryInput::Claim(Lease { token, until })
 }
 
 /// The key is scoped by its name and the pool, not by the quote.

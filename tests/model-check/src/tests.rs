@@ -1,8 +1,8 @@
 //! A small scene to its end, and every invariant broken by hand once.
 
 use kernel::{Amount, Asset};
-use pools_core::ledger::Part;
-use pools_core::quote::{Fate, Side};
+use pools_core::ledger::TransferRole;
+use pools_core::quote::{QuoteOutcome, Side};
 use pools_core::trade::{Settlement, TradeState};
 
 use crate::db::Db;
@@ -89,7 +89,7 @@ fn every_invariant_can_break() {
         ("M1", |db| db.entries[0].transfer.amount = cents(1)),
         ("M1", |db| db.entries[0].mark = None),
         ("M2", |db| {
-            db.entries.retain(|entry| !is(entry, Part::Close))
+            db.entries.retain(|entry| !is(entry, TransferRole::Close))
         }),
         ("M4", |db| {
             db.entries.iter_mut().for_each(|entry| entry.trade = None)
@@ -100,7 +100,7 @@ fn every_invariant_can_break() {
             db.trades.get_mut(&quote_id(0)).unwrap().terms.fee_bps = 1
         }),
         ("Q1", |db| {
-            db.quotes.get_mut(&quote_id(0)).unwrap().fate = Fate::Open
+            db.quotes.get_mut(&quote_id(0)).unwrap().fate = QuoteOutcome::Open
         }),
         ("I4", |db| db.answered.clear()),
         ("E1", |db| db.events.clear()),
@@ -121,7 +121,7 @@ fn every_rule_about_change_can_break() {
     assert_eq!(invariants::step(&before, &after), None);
     let breaks: [Break; 4] = [
         ("Q3", |db| {
-            db.quotes.get_mut(&quote_id(0)).unwrap().fate = Fate::Rejected(at(1))
+            db.quotes.get_mut(&quote_id(0)).unwrap().fate = QuoteOutcome::Rejected(at(1))
         }),
         ("M1", |db| drop(db.entries.remove(0))),
         ("E1", |db| db.events.clear()),
@@ -156,7 +156,7 @@ fn what_the_engine_delivers_is_charged_for() {
     assert_eq!(state.broken, Some("M6 settled, and not delivered"));
 }
 
-fn is(entry: &pools_core::ledger::Entry, part: Part) -> bool {
+fn is(entry: &pools_core::ledger::Entry, part: TransferRole) -> bool {
     entry.trade.is_some_and(|(_, own)| own == part)
 }
 

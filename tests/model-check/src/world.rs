@@ -9,7 +9,7 @@ use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::pools::{Kyc, Network, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
-use pools_core::quote::{Fate, Quote, QuoteId, Side, Terms};
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 
 /// One step of the clock. The engine's time-out is zero, so a poll's lease lasts one of them.
 pub(crate) const TICK: Duration = Duration::from_secs(2);
@@ -109,7 +109,7 @@ pub(crate) fn quote(number: usize, side: Side) -> Quote {
         },
         created_at: at(0),
         expires_at: at(0).plus(TICK * QUOTE_TICKS),
-        fate: Fate::Open,
+        fate: QuoteOutcome::Open,
     }
 }
 

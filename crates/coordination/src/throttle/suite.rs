@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use partner_core::ports::Throttle;
-use partner_core::throttle::{Bucket, ClientNetwork, Counted, Standing, Tier, Verdict};
+use partner_core::throttle::{Bucket, ClientNetwork, Counted, ThrottleDecision, Tier, TierStatus};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::task::JoinSet;
 
 /// A throttle and the hand on its clock.
-pub(crate) struct Rig {
+pub(crate) struct ThrottleFixture {
     pub(crate) throttle: Arc<dyn Throttle>,
-    pub(crate) clock: Box<dyn Hand>,
+    pub(crate) clock: Box<dyn TestClock>,
 }
 
 /// Moves a clock that stands still otherwise.
-pub(crate) trait Hand: Send + Sync {
+pub(crate) trait TestClock: Send + Sync {
     fn wait(&self, millis: i64);
 }
 
@@ -49,13 +49,13 @@ pub(crate) fn network_bucket(address: &str) -> Bucket {
 }
 
 /// Remaining, milliseconds to the reset, and whether it refused, of each tier.
-pub(crate) fn figures(verdict: &Verdict) -> Vec<(u32, u128, bool)> {
-    let figure = |one: &Standing| (one.remaining, one.reset.as_millis(), one.exhausted);
+pub(crate) fn figures(verdict: &ThrottleDecision) -> Vec<(u32, u128, bool)> {
+    let figure = |one: &TierStatus| (one.remaining, one.reset.as_millis(), one.exhausted);
     verdict.standings.iter().map(figure).collect()
 }
 
-pub(crate) async fn a_full_tier_refuses_and_counts_in_no_other(rig: Rig) {
-    let Rig { throttle, clock } = rig;
+pub(crate) async fn a_full_tier_refuses_and_counts_in_no_other(rig: ThrottleFixture) {
+    let ThrottleFixture { throttle, clock } = rig;
     let first = throttle.take(&bucket("a"), &tiers()).await;
     assert_eq!(figures(&first), [(1, 60_000, false), (2, 3_600_000, false)]);
     clock.wait(24_000);
@@ -88,8 +88,10 @@ pub(crate) async fn a_full_tier_refuses_and_counts_in_no_other(rig: Rig) {
     assert!(throttle.take(&elsewhere, &tiers()).await.admitted());
 }
 
-pub(crate) async fn a_look_counts_nothing_and_tells_what_a_request_would_meet(rig: Rig) {
-    let Rig { throttle, clock } = rig;
+pub(crate) async fn a_look_counts_nothing_and_tells_what_a_request_would_meet(
+    rig: ThrottleFixture,
+) {
+    let ThrottleFixture { throttle, clock } = rig;
     for _ in 0..5 {
         let seen = throttle.peek(&bucket("a"), &tiers()).await;
         assert_eq!(figures(&seen), [(2, 60_000, false), (3, 3_600_000, false)]);
@@ -102,8 +104,10 @@ pub(crate) async fn a_look_counts_nothing_and_tells_what_a_request_would_meet(ri
     assert_eq!(figures(&full), [(0, 60_000, true), (1, 3_600_000, false)]);
 }
 
-pub(crate) async fn a_window_opens_with_its_first_request_and_not_by_the_clock(rig: Rig) {
-    let Rig { throttle, clock } = rig;
+pub(crate) async fn a_window_opens_with_its_first_request_and_not_by_the_clock(
+    rig: ThrottleFixture,
+) {
+    let ThrottleFixture { throttle, clock } = rig;
     clock.wait(59_999);
     throttle.take(&bucket("a"), &tiers()).await;
     clock.wait(59_999);
@@ -114,8 +118,8 @@ pub(crate) async fn a_window_opens_with_its_first_request_and_not_by_the_clock(r
     assert!(throttle.take(&bucket("a"), &tiers()).await.admitted());
 }
 
-pub(crate) async fn a_clock_set_back_locks_nobody_out_for_hours(rig: Rig) {
-    let Rig { throttle, clock } = rig;
+pub(crate) async fn a_clock_set_back_locks_nobody_out_for_hours(rig: ThrottleFixture) {
+    let ThrottleFixture { throttle, clock } = rig;
     let minute = [tier("short", 2, 60)];
     throttle.take(&bucket("a"), &minute).await;
     clock.wait(-900_000);
@@ -138,7 +142,7 @@ async fn is_full_after_two(throttle: &dyn Throttle, three: [Bucket; 3]) -> bool 
     !admitted[2]
 }
 
-pub(crate) async fn addresses_of_one_ipv6_network_share_a_bucket(rig: Rig) {
+pub(crate) async fn addresses_of_one_ipv6_network_share_a_bucket(rig: ThrottleFixture) {
     let throttle = &*rig.throttle;
     let one = ["2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:f::3"];
     assert!(is_full_after_two(throttle, one.map(network_bucket)).await);
@@ -150,7 +154,7 @@ pub(crate) async fn addresses_of_one_ipv6_network_share_a_bucket(rig: Rig) {
     assert!(!is_full_after_two(throttle, mixed.map(network_bucket)).await);
 }
 
-pub(crate) async fn key_with_network_is_counted_apart_from_both(rig: Rig) {
+pub(crate) async fn key_with_network_is_counted_apart_from_both(rig: ThrottleFixture) {
     let throttle = &*rig.throttle;
     let key = bucket("a");
     let network = network_bucket("2001:db8::1");
@@ -163,7 +167,7 @@ pub(crate) async fn key_with_network_is_counted_apart_from_both(rig: Rig) {
     assert!(!is_full_after_two(throttle, [both("b"), key, network]).await);
 }
 
-pub(crate) async fn many_at_once_are_counted_exactly(rig: Rig) {
+pub(crate) async fn many_at_once_are_counted_exactly(rig: ThrottleFixture) {
     let hundred = [tier("short", 100, 60)];
     let mut tasks = JoinSet::new();
     for _ in 0..8 {
@@ -240,7 +244,10 @@ impl Model {
 }
 
 /// Whatever is done to it, a throttle says what the model says. To be called outside of a runtime.
-pub(crate) fn any_steps_are_answered_as_the_model_answers(cases: u32, rig: impl AsyncFn() -> Rig) {
+pub(crate) fn any_steps_are_answered_as_the_model_answers(
+    cases: u32,
+    rig: impl AsyncFn() -> ThrottleFixture,
+) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let config = Config {
         failure_persistence: None,
@@ -254,8 +261,8 @@ pub(crate) fn any_steps_are_answered_as_the_model_answers(cases: u32, rig: impl 
     outcome.unwrap();
 }
 
-async fn follow(rig: Rig, steps: &[Step]) {
-    let Rig { throttle, clock } = rig;
+async fn follow(rig: ThrottleFixture, steps: &[Step]) {
+    let ThrottleFixture { throttle, clock } = rig;
     let tiers = [tier("short", 3, 60), tier("long", 7, 3600)];
     let mut model = Model::default();
     for step in steps {
@@ -276,7 +283,7 @@ async fn follow(rig: Rig, steps: &[Step]) {
     }
 }
 
-impl fmt::Debug for Rig {
+impl fmt::Debug for ThrottleFixture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Rig")
     }

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::suite::{self, Rig, bucket, tiers};
+use super::suite::{self, ThrottleFixture, bucket, tiers};
 use super::*;
 
 /// A clock that is moved by hand.
@@ -13,7 +13,7 @@ impl Clock for Clockwork {
     }
 }
 
-impl suite::Hand for Clockwork {
+impl suite::TestClock for Clockwork {
     fn wait(&self, millis: i64) {
         self.0.fetch_add(millis, Ordering::Relaxed);
     }
@@ -23,9 +23,9 @@ fn clock() -> Clockwork {
     Clockwork(Arc::new(AtomicI64::new(1_000_000)))
 }
 
-fn rig() -> Rig {
+fn rig() -> ThrottleFixture {
     let clock = clock();
-    Rig {
+    ThrottleFixture {
         throttle: Arc::new(MemoryThrottle::new(Arc::new(clock.clone()))),
         clock: Box::new(clock),
     }
@@ -90,13 +90,13 @@ async fn memory_follows_the_callers_of_the_last_windows() {
     for caller in 0..100_000 {
         throttle.take(&bucket(&caller.to_string()), &second).await;
         if caller % 1000 == 999 {
-            suite::Hand::wait(&clock, 100);
+            suite::TestClock::wait(&clock, 100);
         }
     }
     let kept = throttle.buckets();
     assert!(kept <= 24_000, "{kept} buckets for 10,000 in their windows");
 
-    suite::Hand::wait(&clock, 120_000);
+    suite::TestClock::wait(&clock, 120_000);
     for caller in 0..10_000 {
         let late = bucket(&format!("late {caller}"));
         throttle.take(&late, &second).await;

@@ -423,7 +423,7 @@ const AMOUNT: &str = "a decimal such as \"10.00\", with the currency's digits at
 fn amount(sink: &mut Sink<'_>, field: &Field<'_, '_>, currency: Asset) -> Option<Amount> {
     field.number(sink, AMOUNT, |text| match Amount::parse(text, currency) {
         Ok(amount) => Some(amount),
-        Err(kernel::AmountFault::Zero) => Some(Amount::zero(currency)),
+        Err(kernel::AmountError::Zero) => Some(Amount::zero(currency)),
         Err(_) => None,
     })
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Person;
 use crate::catalogue::CountryCode;
 use crate::change::Change;
-use crate::object::{JsonObject, ObjectFault};
+use crate::object::{JsonObject, ObjectError};
 
 /// The most characters of an email.
 const LONGEST_EMAIL: usize = 254;
@@ -78,7 +78,7 @@ impl fmt::Debug for Changes {
 
 /// What is wrong with a field of a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CustomerFault {
+pub enum CustomerFormError {
     /// `email`
     #[error(
         "`email`: expected an email address such as \"ann@example.com\", of at most 254 characters"
@@ -100,27 +100,27 @@ pub enum CustomerFault {
     Country,
     /// `metadata`
     #[error("`metadata`: {0}")]
-    Metadata(ObjectFault),
+    Metadata(ObjectError),
 }
 
 impl CustomerDraft {
     /// Judges every field.
     ///
     /// # Errors
-    /// The first [`CustomerFault`].
-    pub fn judge(&self) -> Result<Person, CustomerFault> {
+    /// The first [`CustomerFormError`].
+    pub fn judge(&self) -> Result<Person, CustomerFormError> {
         if !is_email(&self.email) {
-            return Err(CustomerFault::Email);
+            return Err(CustomerFormError::Email);
         }
         if self
             .external_id
             .as_deref()
             .is_some_and(|it| !is_external_id(it))
         {
-            return Err(CustomerFault::ExternalId);
+            return Err(CustomerFormError::ExternalId);
         }
         if self.phone.as_deref().is_some_and(|it| !is_phone(it)) {
-            return Err(CustomerFault::Phone);
+            return Err(CustomerFormError::Phone);
         }
         let named = |text: Option<&str>, field| text.map(|it| name(it, field)).transpose();
         let metadata = self.metadata.as_deref().map(metadata).transpose()?;
@@ -155,8 +155,8 @@ impl CustomerUpdate {
     /// Judges every field that is set.
     ///
     /// # Errors
-    /// The first [`CustomerFault`].
-    pub fn judge(&self) -> Result<Changes, CustomerFault> {
+    /// The first [`CustomerFormError`].
+    pub fn judge(&self) -> Result<Changes, CustomerFormError> {
         Ok(Changes {
             first_name: self.first_name.read(|it| name(it, "first_name"))?,
             last_name: self.last_name.read(|it| name(it, "last_name"))?,
@@ -213,20 +213,20 @@ fn is_phone(text: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn name(text: &str, field: &'static str) -> Result<String, CustomerFault> {
+fn name(text: &str, field: &'static str) -> Result<String, CustomerFormError> {
     if text.chars().count() > LONGEST_NAME {
-        Err(CustomerFault::Name(field))
+        Err(CustomerFormError::Name(field))
     } else {
         Ok(text.to_owned())
     }
 }
 
-fn country(text: &str) -> Result<CountryCode, CustomerFault> {
-    CountryCode::parse(text).ok_or(CustomerFault::Country)
+fn country(text: &str) -> Result<CountryCode, CustomerFormError> {
+    CountryCode::parse(text).ok_or(CustomerFormError::Country)
 }
 
-fn metadata(text: &str) -> Result<JsonObject, CustomerFault> {
-    JsonObject::metadata(text).map_err(CustomerFault::Metadata)
+fn metadata(text: &str) -> Result<JsonObject, CustomerFormError> {
+    JsonObject::metadata(text).map_err(CustomerFormError::Metadata)
 }
 
 #[cfg(test)]
@@ -362,13 +362,13 @@ mod tests {
             external_id: long(),
             ..draft()
         };
-        assert_eq!(wrong.judge(), Err(CustomerFault::ExternalId));
+        assert_eq!(wrong.judge(), Err(CustomerFormError::ExternalId));
         let wrong = CustomerUpdate {
             last_name: Change::Set("x".repeat(129)),
             ..CustomerUpdate::default()
         };
         let fault = wrong.judge().err();
-        assert_eq!(fault, Some(CustomerFault::Name("last_name")));
+        assert_eq!(fault, Some(CustomerFormError::Name("last_name")));
     }
 
     // rule: idempotency.gate-any-body

@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use kernel::{Entropy, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::answers::{AnswerFault, Answers, Call, Entered, Given, Render, Unwritable};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::page::Page;
 use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::sealing::Sealer;
+use partner_core::stored_response::{
+    Begin, IdempotentRequest, IdempotentResponse, Render, RenderError, ResponseStore,
+    ResponseStoreError,
+};
 use serde_json::json;
 
 use crate::customer::{
-    Changes, Customer, CustomerDamage, CustomerDraft, CustomerEvent, CustomerFault, CustomerId,
+    Changes, Customer, CustomerDamage, CustomerDraft, CustomerEvent, CustomerFormError, CustomerId,
     CustomerUpdate, Deleted, Person, SealedCustomer, Unique, email_mark, external_id_mark,
 };
-use crate::events::{EventFault, Ink};
+use crate::events::{EventError, EventFactory};
 use crate::ports::{CustomerFilter, GateStore, GateTx};
 
 /// The route a create's idempotency key is scoped by.
@@ -32,7 +35,7 @@ pub struct Customers {
     /// For ids.
     pub entropy: Arc<dyn Entropy>,
     /// Keeps answers.
-    pub answers: Answers,
+    pub answers: ResponseStore,
 }
 
 impl fmt::Debug for Customers {
@@ -43,7 +46,7 @@ impl fmt::Debug for Customers {
 
 /// What is looked for in a list.
 #[derive(Clone, Default)]
-pub struct Wanted {
+pub struct CustomerSearch {
     /// Only customers after this one in the order of the list.
     pub after: Option<CustomerId>,
     /// Only that of this email, in whatever case.
@@ -53,7 +56,7 @@ pub struct Wanted {
 }
 
 /// Whom a partner looks for is nobody else's business.
-impl fmt::Debug for Wanted {
+impl fmt::Debug for CustomerSearch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Wanted")
     }
@@ -67,7 +70,7 @@ pub enum CustomerError {
     InProgress,
     /// A field is wrong.
     #[error(transparent)]
-    Field(#[from] CustomerFault),
+    Field(#[from] CustomerFormError),
     /// Another customer has it, or a deleted one had.
     #[error("another customer has this email or external id")]
     Exists(Unique),
@@ -76,10 +79,10 @@ pub enum CustomerError {
     NotFound,
     /// The answer could not be given or kept.
     #[error(transparent)]
-    Answer(#[from] AnswerFault),
+    Answer(#[from] ResponseStoreError),
     /// An event could not be made.
     #[error(transparent)]
-    Event(#[from] EventFault),
+    Event(#[from] EventError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -100,12 +103,12 @@ impl LostRace for CustomerError {
 }
 
 /// What is done with a customer that is there.
-enum Deed {
+enum CustomerChange {
     Update(Changes),
     Delete,
 }
 
-impl Deed {
+impl CustomerChange {
     const fn name(&self) -> &'static str {
         match self {
             Self::Update(_) => "customer_update",
@@ -155,7 +158,7 @@ impl Customers {
     pub async fn list(
         &self,
         who: &Tenant,
-        wanted: &Wanted,
+        wanted: &CustomerSearch,
         limit: u32,
     ) -> Result<Page<Customer>, StoreError> {
         if wanted
@@ -189,12 +192,12 @@ impl Customers {
         key: IdempotencyKey,
         draft: &CustomerDraft,
         render: &Render<'_, Customer>,
-    ) -> Result<Given, CustomerError> {
+    ) -> Result<IdempotentResponse, CustomerError> {
         let call = call(who, Some(key), ROUTE.to_owned(), draft.fingerprint());
         let _ticket = match self.answers.enter(call.as_ref()).await? {
-            Entered::Answered(given) => return Ok(given),
-            Entered::Busy => return Err(CustomerError::InProgress),
-            Entered::Free(ticket) => ticket,
+            Begin::Answered(given) => return Ok(given),
+            Begin::Busy => return Err(CustomerError::InProgress),
+            Begin::Free(ticket) => ticket,
         };
         let person = draft.judge()?;
         retry_lost_races(|| self.create_once(who, call.as_ref(), &person, render)).await
@@ -203,10 +206,10 @@ impl Customers {
     async fn create_once(
         &self,
         who: &Tenant,
-        call: Option<&Call>,
+        call: Option<&IdempotentRequest>,
         person: &Person,
         render: &Render<'_, Customer>,
-    ) -> Result<Given, CustomerError> {
+    ) -> Result<IdempotentResponse, CustomerError> {
         let mut tx = self.store.gate_begin("customer_create").await?;
         let kept = self.answers.lock(tx.as_mut(), call).await?;
         let marks = person.marks(&self.sealer, who);
@@ -225,12 +228,12 @@ impl Customers {
         tx.customer_insert(who, &self.seal(who, &customer)?).await?;
         self.tell(tx.as_mut(), who, &customer, CustomerEvent::Created, now)
             .await?;
-        let answer = render(&customer).map_err(AnswerFault::from)?;
+        let answer = render(&customer).map_err(ResponseStoreError::from)?;
         self.answers
             .keep(tx.as_mut(), call, kept.as_ref(), &answer, now)
             .await?;
         tx.commit().await?;
-        Ok(Given::Fresh(answer))
+        Ok(IdempotentResponse::Fresh(answer))
     }
 
     /// Changes a customer, or gives the answer its key was first given.
@@ -244,10 +247,10 @@ impl Customers {
         key: Option<IdempotencyKey>,
         update: &CustomerUpdate,
         render: &Render<'_, Customer>,
-    ) -> Result<Given, CustomerError> {
+    ) -> Result<IdempotentResponse, CustomerError> {
         let route = format!("PATCH /v1/customers/{id}");
         let call = call(who, key, route, update.fingerprint());
-        let judge = || Ok(Deed::Update(update.judge()?));
+        let judge = || Ok(CustomerChange::Update(update.judge()?));
         self.change(who, id, call, judge, render).await
     }
 
@@ -261,15 +264,15 @@ impl Customers {
         id: CustomerId,
         key: Option<IdempotencyKey>,
         render: &Render<'_, Deleted>,
-    ) -> Result<Given, CustomerError> {
+    ) -> Result<IdempotentResponse, CustomerError> {
         let route = format!("DELETE /v1/customers/{id}");
         let nothing = Fingerprint::of(json!([]).to_string().as_bytes());
         let call = call(who, key, route, nothing);
         let render = |customer: &Customer| match customer.gone() {
             Some(gone) => render(&gone),
-            None => Err(Unwritable("a customer was not deleted".into())),
+            None => Err(RenderError("a customer was not deleted".into())),
         };
-        self.change(who, id, call, || Ok(Deed::Delete), &render)
+        self.change(who, id, call, || Ok(CustomerChange::Delete), &render)
             .await
     }
 
@@ -277,15 +280,15 @@ impl Customers {
         &self,
         who: &Tenant,
         id: CustomerId,
-        call: Option<Call>,
-        judge: impl FnOnce() -> Result<Deed, CustomerError> + Send,
+        call: Option<IdempotentRequest>,
+        judge: impl FnOnce() -> Result<CustomerChange, CustomerError> + Send,
         render: &Render<'_, Customer>,
-    ) -> Result<Given, CustomerError> {
+    ) -> Result<IdempotentResponse, CustomerError> {
         let id = id.in_mode(who.mode).ok_or(CustomerError::NotFound)?;
         let _ticket = match self.answers.enter(call.as_ref()).await? {
-            Entered::Answered(given) => return Ok(given),
-            Entered::Busy => return Err(CustomerError::InProgress),
-            Entered::Free(ticket) => ticket,
+            Begin::Answered(given) => return Ok(given),
+            Begin::Busy => return Err(CustomerError::InProgress),
+            Begin::Free(ticket) => ticket,
         };
         let deed = judge()?;
         retry_lost_races(|| self.change_once(who, id, call.as_ref(), &deed, render)).await
@@ -295,10 +298,10 @@ impl Customers {
         &self,
         who: &Tenant,
         id: CustomerId,
-        call: Option<&Call>,
-        deed: &Deed,
+        call: Option<&IdempotentRequest>,
+        deed: &CustomerChange,
         render: &Render<'_, Customer>,
-    ) -> Result<Given, CustomerError> {
+    ) -> Result<IdempotentResponse, CustomerError> {
         let mut tx = self.store.gate_begin(deed.name()).await?;
         let kept = self.answers.lock(tx.as_mut(), call).await?;
         let found = tx.customer_lock(who, id).await?;
@@ -315,12 +318,12 @@ impl Customers {
             tx.customer_put(who, &sealed).await?.won()?;
             self.tell(tx.as_mut(), who, &customer, event, now).await?;
         }
-        let answer = render(&customer).map_err(AnswerFault::from)?;
+        let answer = render(&customer).map_err(ResponseStoreError::from)?;
         self.answers
             .keep(tx.as_mut(), call, kept.as_ref(), &answer, now)
             .await?;
         tx.commit().await?;
-        Ok(Given::Fresh(answer))
+        Ok(IdempotentResponse::Fresh(answer))
     }
 
     async fn tell(
@@ -331,7 +334,7 @@ impl Customers {
         event: CustomerEvent,
         at: Timestamp,
     ) -> Result<(), CustomerError> {
-        let ink = Ink {
+        let ink = EventFactory {
             sealer: &self.sealer,
             entropy: self.entropy.as_ref(),
         };
@@ -360,8 +363,8 @@ fn call(
     key: Option<IdempotencyKey>,
     route: String,
     fingerprint: Fingerprint,
-) -> Option<Call> {
-    key.map(|key| Call {
+) -> Option<IdempotentRequest> {
+    key.map(|key| IdempotentRequest {
         scope: Scope {
             tenant: who.clone(),
             route,

@@ -10,9 +10,9 @@ use partner_core::Tenant;
 use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::sealing::Sealer;
 
-use crate::events::{EventFault, Ink};
+use crate::events::{EventError, EventFactory};
 use crate::ports::{GateStore, GateTx};
-use crate::session::{Act, Session, SessionId, SessionRefusal};
+use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
 
 /// Sessions expired in one transaction.
 const BATCH: u32 = 100;
@@ -22,7 +22,7 @@ const ROUNDS: u32 = 64;
 
 /// Moves sessions, expiry first.
 #[derive(Clone)]
-pub struct Expiring {
+pub struct GateContext {
     /// The store.
     pub store: Arc<dyn GateStore>,
     /// Seals event bodies.
@@ -31,7 +31,7 @@ pub struct Expiring {
     pub entropy: Arc<dyn Entropy>,
 }
 
-impl fmt::Debug for Expiring {
+impl fmt::Debug for GateContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Expiring")
     }
@@ -42,7 +42,7 @@ impl fmt::Debug for Expiring {
 pub enum ExpiryError {
     /// An event could not be made.
     #[error(transparent)]
-    Event(#[from] EventFault),
+    Event(#[from] EventError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -74,7 +74,7 @@ impl ExpiryError {
 
 /// A session after an act.
 #[derive(Debug)]
-pub(super) struct Moved {
+pub(super) struct SessionChange {
     /// As it is now.
     pub(super) session: Session,
     /// Was a step written?
@@ -83,12 +83,12 @@ pub(super) struct Moved {
     pub(super) refused: Option<SessionRefusal>,
 }
 
-impl Expiring {
+impl GateContext {
     /// A session as it stands once its expiry has been applied.
     ///
     /// # Errors
     /// [`ExpiryError`].
-    pub async fn settle(
+    pub async fn expire_if_due(
         &self,
         who: &Tenant,
         id: SessionId,
@@ -106,7 +106,9 @@ impl Expiring {
             return Ok(None);
         };
         let now = tx.now().await?;
-        let moved = self.act(tx.as_mut(), who, session, Act::Look, now).await?;
+        let moved = self
+            .act(tx.as_mut(), who, session, SessionAction::Touch, now)
+            .await?;
         if moved.changed {
             tx.commit().await?;
         }
@@ -118,18 +120,18 @@ impl Expiring {
     ///
     /// # Errors
     /// [`ExpiryError`].
-    pub async fn settle_all(&self, who: &Tenant) -> Result<(), ExpiryError> {
+    pub async fn expire_all_due(&self, who: &Tenant) -> Result<(), ExpiryError> {
         for _ in 0..ROUNDS {
             let overdue = self.store.sessions_overdue(who, BATCH).await?;
             if overdue.is_empty() {
                 return Ok(());
             }
-            retry_lost_races(|| self.settle_batch(who, &overdue)).await?;
+            retry_lost_races(|| self.expire_batch(who, &overdue)).await?;
         }
         Ok(())
     }
 
-    async fn settle_batch(&self, who: &Tenant, overdue: &[SessionId]) -> Result<(), ExpiryError> {
+    async fn expire_batch(&self, who: &Tenant, overdue: &[SessionId]) -> Result<(), ExpiryError> {
         // Locked in the order of their ids: nothing can deadlock.
         let mut overdue = overdue.to_vec();
         overdue.sort_unstable();
@@ -140,7 +142,8 @@ impl Expiring {
         }
         let now = tx.now().await?;
         for session in locked {
-            self.act(tx.as_mut(), who, session, Act::Look, now).await?;
+            self.act(tx.as_mut(), who, session, SessionAction::Touch, now)
+                .await?;
         }
         Ok(tx.commit().await?)
     }
@@ -155,7 +158,7 @@ impl Expiring {
         let mut found = 0_u64;
         let mut failed = None;
         for (who, id) in overdue {
-            match self.settle(&who, id).await {
+            match self.expire_if_due(&who, id).await {
                 Ok(_) => found = found.saturating_add(1),
                 Err(fault) if fault.is_of_one_session() => failed = Some(fault),
                 Err(fault) => return Err(fault),
@@ -170,12 +173,12 @@ impl Expiring {
         tx: &mut dyn GateTx,
         who: &Tenant,
         session: Session,
-        act: Act,
+        act: SessionAction,
         now: Timestamp,
-    ) -> Result<Moved, ExpiryError> {
+    ) -> Result<SessionChange, ExpiryError> {
         let verdict = session.advance(act, now);
         let Some(step) = verdict.step else {
-            return Ok(Moved {
+            return Ok(SessionChange {
                 session,
                 changed: false,
                 refused: verdict.refused,
@@ -185,15 +188,15 @@ impl Expiring {
         let session = session.after(&step);
         let event = self.ink().session(who, &session, step.event, now)?;
         tx.event_insert(&event).await?;
-        Ok(Moved {
+        Ok(SessionChange {
             session,
             changed: true,
             refused: verdict.refused,
         })
     }
 
-    pub(super) fn ink(&self) -> Ink<'_> {
-        Ink {
+    pub(super) fn ink(&self) -> EventFactory<'_> {
+        EventFactory {
             sealer: &self.sealer,
             entropy: self.entropy.as_ref(),
         }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use gate_core::session::{NotOpen, SessionId, SessionRefusal, SessionState, SessionStatus};
 use gate_core::transaction::TransactionStatus;
-use gate_core::usecases::acting::{ActError, Deed};
+use gate_core::usecases::act_on_session::{ActError, ActionRequest};
 use kernel::Mode;
 use partner_core::Access;
-use partner_core::answers::Given;
+use partner_core::stored_response::IdempotentResponse;
 
 use crate::fixtures::{DAY, Gate, access, acme, done, key, ready, tenant};
 
-fn fail() -> Deed {
-    Deed::Fail {
+fn fail() -> ActionRequest {
+    ActionRequest::Fail {
         code: None,
         message: None,
     }
@@ -23,19 +23,19 @@ fn act(
     access: &Access,
     id: SessionId,
     name: Option<&str>,
-    deed: &Deed,
-) -> Result<Given, ActError> {
+    deed: &ActionRequest,
+) -> Result<IdempotentResponse, ActError> {
     ready(
         gate.acting
             .act(tenant(access), id, name.map(key), deed, &done("req_1")),
     )
 }
 
-fn body(given: Result<Given, ActError>) -> String {
+fn body(given: Result<IdempotentResponse, ActError>) -> String {
     String::from_utf8(given.unwrap().into_answer().body).unwrap()
 }
 
-fn ended(outcome: Result<Given, ActError>) -> SessionStatus {
+fn ended(outcome: Result<IdempotentResponse, ActError>) -> SessionStatus {
     match outcome {
         Err(ActError::Refused(SessionRefusal::NotOpen(NotOpen(status)))) => status,
         other => panic!("{other:?}"),
@@ -47,18 +47,18 @@ fn ended(outcome: Result<Given, ActError>) -> SessionStatus {
 fn a_cancel_is_repeated_under_its_key_only() {
     let gate = Gate::new(&[acme()]);
     let (id, _) = gate.open(&acme(), "a");
-    let first = act(&gate, &acme(), id, Some("k"), &Deed::Cancel).unwrap();
-    assert!(matches!(first, Given::Fresh(_)));
+    let first = act(&gate, &acme(), id, Some("k"), &ActionRequest::Cancel).unwrap();
+    assert!(matches!(first, IdempotentResponse::Fresh(_)));
     let answer = first.into_answer();
     assert_eq!(answer.body, b"cancelled");
-    let again = act(&gate, &acme(), id, Some("k"), &Deed::Cancel).unwrap();
+    let again = act(&gate, &acme(), id, Some("k"), &ActionRequest::Cancel).unwrap();
     assert_eq!(again.into_answer(), answer);
     assert_eq!(
-        ended(act(&gate, &acme(), id, None, &Deed::Cancel)),
+        ended(act(&gate, &acme(), id, None, &ActionRequest::Cancel)),
         SessionStatus::Cancelled
     );
     assert_eq!(
-        ended(act(&gate, &acme(), id, Some("l"), &Deed::Cancel)),
+        ended(act(&gate, &acme(), id, Some("l"), &ActionRequest::Cancel)),
         SessionStatus::Cancelled
     );
     let kinds = gate.memory.events_of(&id.to_string());
@@ -71,11 +71,11 @@ fn complete_pays_once_with_a_transaction() {
     let gate = Gate::new(&[acme()]);
     let (id, _) = gate.open(&acme(), "a");
     assert_eq!(
-        body(act(&gate, &acme(), id, None, &Deed::Complete)),
+        body(act(&gate, &acme(), id, None, &ActionRequest::Complete)),
         "completed"
     );
     assert_eq!(
-        ended(act(&gate, &acme(), id, None, &Deed::Complete)),
+        ended(act(&gate, &acme(), id, None, &ActionRequest::Complete)),
         SessionStatus::Completed
     );
     let rows = gate.memory.rows();
@@ -111,7 +111,7 @@ fn fail_leaves_the_session_open_and_says_nothing() {
         body(act(&gate, &acme(), id, Some("k"), &fail())),
         "open provider_declined"
     );
-    let given = Deed::Fail {
+    let given = ActionRequest::Fail {
         code: Some("kyc_failed".to_owned()),
         message: Some("No.".to_owned()),
     };
@@ -136,7 +136,7 @@ fn fail_leaves_the_session_open_and_says_nothing() {
 // rule: gate.session.lazy-expiry, gate.session.not-open, gate.event.once, idempotency.only-success
 #[test]
 fn a_deed_too_late_expires_the_session() {
-    for deed in [Deed::Cancel, Deed::Complete, fail()] {
+    for deed in [ActionRequest::Cancel, ActionRequest::Complete, fail()] {
         let gate = Gate::new(&[acme()]);
         let (id, _) = gate.open(&acme(), "a");
         gate.memory.pass(DAY);
@@ -156,7 +156,7 @@ fn a_deed_too_late_expires_the_session() {
     let (id, _) = gate.open(&acme(), "a");
     gate.memory.pass(DAY - Duration::from_millis(1));
     assert_eq!(
-        body(act(&gate, &acme(), id, None, &Deed::Cancel)),
+        body(act(&gate, &acme(), id, None, &ActionRequest::Cancel)),
         "cancelled"
     );
 }
@@ -175,7 +175,9 @@ fn of_many_deeds_at_once_one_ends_the_session() {
                 .map(|at| {
                     let gate = &gate;
                     scope.spawn(move || {
-                        let deed = [Deed::Cancel, Deed::Complete].into_iter().nth(at % 2);
+                        let deed = [ActionRequest::Cancel, ActionRequest::Complete]
+                            .into_iter()
+                            .nth(at % 2);
                         act(gate, &acme(), id, None, &deed.unwrap()).is_ok()
                     })
                 })
@@ -196,7 +198,7 @@ fn another_partners_session_is_absent() {
     let (id, _) = gate.open(&acme(), "a");
     let live = SessionId::from_parts(Mode::Live, id.ulid());
     for (who, id) in [(&other, id), (&acme(), live)] {
-        for deed in [Deed::Cancel, Deed::Complete, fail()] {
+        for deed in [ActionRequest::Cancel, ActionRequest::Complete, fail()] {
             let outcome = act(&gate, who, id, None, &deed);
             assert!(matches!(outcome, Err(ActError::NotFound)));
         }
@@ -209,14 +211,14 @@ fn live_sessions_are_neither_completed_nor_failed_by_hand() {
     let live = access("acme", Mode::Live);
     let gate = Gate::new(std::slice::from_ref(&live));
     let (id, _) = gate.open(&live, "a");
-    for deed in [Deed::Complete, fail()] {
+    for deed in [ActionRequest::Complete, fail()] {
         assert!(matches!(
             act(&gate, &live, id, None, &deed),
             Err(ActError::LiveMode)
         ));
     }
     assert_eq!(
-        body(act(&gate, &live, id, None, &Deed::Cancel)),
+        body(act(&gate, &live, id, None, &ActionRequest::Cancel)),
         "cancelled"
     );
 }
@@ -251,22 +253,24 @@ fn session_refuses_cancel_complete_and_expiry_while_payment_is_in_progress() {
         session.payment_in_progress = on;
     };
     paying(true);
-    let refused = |deed: &Deed| {
+    let refused = |deed: &ActionRequest| {
         let outcome = act(&gate, &acme(), id, None, deed);
         matches!(
             outcome,
             Err(ActError::Refused(SessionRefusal::PaymentInProgress))
         )
     };
-    assert!(refused(&Deed::Cancel) && refused(&Deed::Complete));
+    assert!(refused(&ActionRequest::Cancel) && refused(&ActionRequest::Complete));
     // An attempt of the sandbox that fails changes nothing of the session.
     assert!(!refused(&fail()));
     gate.memory.pass(DAY);
-    assert!(refused(&Deed::Cancel) && refused(&Deed::Complete) && refused(&fail()));
+    assert!(
+        refused(&ActionRequest::Cancel) && refused(&ActionRequest::Complete) && refused(&fail())
+    );
     assert_eq!(ready(gate.sessions.sweep(Mode::Test)).unwrap(), 0);
     paying(false);
     assert_eq!(
-        ended(act(&gate, &acme(), id, None, &Deed::Cancel)),
+        ended(act(&gate, &acme(), id, None, &ActionRequest::Cancel)),
         SessionStatus::Expired
     );
 }

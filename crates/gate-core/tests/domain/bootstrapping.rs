@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use gate_core::embed::{Claims, Scope, Scopes};
 use gate_core::session::{NotOpen, SessionId, SessionStatus};
-use gate_core::usecases::acting::Deed;
-use gate_core::usecases::bootstrap::{Ask, BootstrapError, Embed, Stands, Unavailable};
+use gate_core::usecases::act_on_session::ActionRequest;
+use gate_core::usecases::bootstrap_embed::{
+    BootstrapError, BootstrapRequest, Embed, PageHeaders, Unavailable,
+};
 use kernel::Mode;
 use partner_core::Access;
 
@@ -17,15 +19,15 @@ fn bootstrap(
     origin: Option<&str>,
     secret: Option<&str>,
 ) -> Result<Embed, BootstrapError> {
-    let stands = Stands {
+    let stands = PageHeaders {
         origin,
         referer: None,
     };
     ready(gate.bootstrapping.bootstrap(access, ask(stands, secret)))
 }
 
-fn ask<'h>(stands: Stands<'h>, client_secret: Option<&'h str>) -> Ask<'h> {
-    Ask {
+fn ask<'h>(stands: PageHeaders<'h>, client_secret: Option<&'h str>) -> BootstrapRequest<'h> {
+    BootstrapRequest {
         stands,
         client_secret,
         scopes: Scopes::requested(None).unwrap(),
@@ -90,7 +92,7 @@ fn only_an_allowed_page_gets_a_token() {
 fn a_referer_speaks_where_no_origin_does() {
     let gate = Gate::new(&[acme()]);
     let stands = |origin, referer| {
-        let stands = Stands { origin, referer };
+        let stands = PageHeaders { origin, referer };
         ready(gate.bootstrapping.bootstrap(&acme(), ask(stands, None))).is_ok()
     };
     assert!(stands(None, Some("https://shop.example/cart?id=1")));
@@ -158,7 +160,7 @@ fn the_secret_of_a_session_that_has_ended_is_no_use() {
     let who = acme().tenant;
     let cancel = gate
         .acting
-        .act(&who, cancelled, None, &Deed::Cancel, &render);
+        .act(&who, cancelled, None, &ActionRequest::Cancel, &render);
     ready(cancel).unwrap();
     let ended = |secret: &str| match bootstrap(&gate, &acme(), Some(SHOP), Some(secret)) {
         Err(BootstrapError::NotOpen(NotOpen(status))) => status,

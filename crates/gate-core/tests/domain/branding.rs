@@ -1,15 +1,15 @@
 //! Updating the branding, and sending a test event.
 
-use gate_core::branding::{Branding, BrandingFault, BrandingUpdate};
+use gate_core::branding::{Branding, BrandingInputError, BrandingUpdate};
 use gate_core::change::Change;
-use gate_core::usecases::branding::RebrandError;
-use gate_core::usecases::webhook_test::TestSendError;
-use partner_core::answers::{Answer, Given, Unwritable};
+use gate_core::usecases::send_test_event::TestSendError;
+use gate_core::usecases::update_branding::RebrandError;
+use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedResponse};
 
 use crate::fixtures::{Gate, acme, key, ready};
 
-fn shown(branding: &Branding) -> Result<Answer, Unwritable> {
-    Ok(Answer {
+fn shown(branding: &Branding) -> Result<RenderedResponse, RenderError> {
+    Ok(RenderedResponse {
         status: 200,
         request_id: "req_1".to_owned(),
         body: format!("{branding:?}").into_bytes(),
@@ -27,7 +27,11 @@ fn color(at: usize, value: &str) -> BrandingUpdate {
     update
 }
 
-fn update(gate: &Gate, name: Option<&str>, update: &BrandingUpdate) -> Result<Given, RebrandError> {
+fn update(
+    gate: &Gate,
+    name: Option<&str>,
+    update: &BrandingUpdate,
+) -> Result<IdempotentResponse, RebrandError> {
     ready(
         gate.rebranding
             .update(&acme().tenant, name.map(key), update, &shown),
@@ -47,7 +51,7 @@ fn an_update_merges_and_is_repeated_under_its_key() {
     let again = update(&gate, Some("a"), &color(0, "#333333")).unwrap();
     assert_eq!(
         again,
-        Given::Repeated {
+        IdempotentResponse::Repeated {
             answer: first,
             same_request: false
         }
@@ -85,11 +89,11 @@ fn updates_at_once_lose_no_field() {
 fn a_wrong_field_changes_nothing_and_leaves_the_key_free() {
     let gate = Gate::new(&[acme()]);
     let refused = update(&gate, Some("a"), &color(2, "red"));
-    let fault = BrandingFault::Color("accent_color");
+    let fault = BrandingInputError::Color("accent_color");
     assert!(matches!(refused, Err(RebrandError::Field(it)) if it == fault));
     assert!(matches!(
         update(&gate, Some("a"), &color(2, "#00ff00")),
-        Ok(Given::Fresh(_))
+        Ok(IdempotentResponse::Fresh(_))
     ));
 }
 

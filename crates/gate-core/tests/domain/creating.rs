@@ -4,29 +4,34 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use gate_core::draft::{Draft, DraftFault, NotEntitled};
+use gate_core::draft::{Draft, DraftError, NotEntitled};
 use gate_core::ports::kyc_place;
 use gate_core::quota::Exhausted;
 use gate_core::session::{Flow, SessionId, SessionState};
-use gate_core::usecases::create::{CreateError, ROUTE};
+use gate_core::usecases::create_session::{CreateError, ROUTE};
 use kernel::{Mode, StoreError};
-use partner_core::answers::{Answer, Given};
 use partner_core::idempotency::Scope;
+use partner_core::stored_response::{IdempotentResponse, RenderedResponse};
 use partner_core::{Access, Denial, PartnerStatus};
 
 use crate::fixtures::{DAY, Gate, access, acme, created, draft, key, noon, ready};
 
-fn create(gate: &Gate, access: &Access, name: &str, draft: &Draft) -> Result<Given, CreateError> {
+fn create(
+    gate: &Gate,
+    access: &Access,
+    name: &str,
+    draft: &Draft,
+) -> Result<IdempotentResponse, CreateError> {
     ready(
         gate.creating
             .create(access, key(name), draft, &created("req_1")),
     )
 }
 
-fn fresh(given: Result<Given, CreateError>) -> Answer {
+fn fresh(given: Result<IdempotentResponse, CreateError>) -> RenderedResponse {
     match given.unwrap() {
-        Given::Fresh(answer) => answer,
-        repeated @ Given::Repeated { .. } => panic!("{repeated:?}"),
+        IdempotentResponse::Fresh(answer) => answer,
+        repeated @ IdempotentResponse::Repeated { .. } => panic!("{repeated:?}"),
     }
 }
 
@@ -105,7 +110,7 @@ fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
     for (sent, same) in [(draft(), true), (bad, false)] {
         let (access, render) = (acme(), created("req_2"));
         let again = gate.creating.create(&access, key("\"a\""), &sent, &render);
-        let expected = Given::Repeated {
+        let expected = IdempotentResponse::Repeated {
             answer: first.clone(),
             same_request: same,
         };
@@ -139,7 +144,7 @@ fn a_key_counts_for_a_day_for_one_partner_and_after_a_success() {
     assert_ne!(fresh(create(&gate, &other, "a", &draft())), first);
     gate.memory.pass(DAY - Duration::from_millis(1));
     let repeated = create(&gate, &acme(), "a", &draft()).unwrap();
-    assert!(matches!(&repeated, Given::Repeated { answer, .. } if *answer == first));
+    assert!(matches!(&repeated, IdempotentResponse::Repeated { answer, .. } if *answer == first));
     gate.memory.pass(Duration::from_millis(1));
     assert_ne!(fresh(create(&gate, &acme(), "a", &draft())), first);
     assert_eq!(gate.memory.rows().answers.len(), 2);
@@ -163,7 +168,7 @@ fn a_twin_in_flight_is_told_so() {
 #[test]
 fn of_twenty_at_once_one_makes_a_session() {
     let gate = Gate::new(&[acme()]);
-    let answers: Vec<Result<Given, CreateError>> = std::thread::scope(|scope| {
+    let answers: Vec<Result<IdempotentResponse, CreateError>> = std::thread::scope(|scope| {
         let all: Vec<_> = (0..20)
             .map(|_| scope.spawn(|| create(&gate, &acme(), "a", &draft())))
             .collect();
@@ -296,7 +301,7 @@ fn refusals_come_in_the_order_of_the_document() {
     };
     assert!(matches!(
         refused(&access, &sent),
-        CreateError::Draft(DraftFault::Amount(_))
+        CreateError::Draft(DraftError::Amount(_))
     ));
     sent.amount = "1".to_owned();
     let package = CreateError::NotEntitled(NotEntitled::KycPackage);

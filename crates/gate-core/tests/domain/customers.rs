@@ -2,25 +2,25 @@
 
 use gate_core::change::Change;
 use gate_core::customer::{
-    Customer, CustomerDraft, CustomerFault, CustomerId, CustomerUpdate, Deleted, Unique,
+    Customer, CustomerDraft, CustomerFormError, CustomerId, CustomerUpdate, Deleted, Unique,
 };
-use gate_core::usecases::customers::{CustomerError, ROUTE, Wanted};
+use gate_core::usecases::customers::{CustomerError, CustomerSearch, ROUTE};
 use kernel::{Mode, StoreError};
-use partner_core::answers::{Answer, Given, Unwritable};
 use partner_core::events::event_place;
 use partner_core::idempotency::Scope;
+use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedResponse};
 
 use crate::fixtures::{Gate, access, acme, after, key, noon, ready};
 
-fn answer(body: String) -> Answer {
-    Answer {
+fn answer(body: String) -> RenderedResponse {
+    RenderedResponse {
         status: 200,
         request_id: "req_1".to_owned(),
         body: body.into_bytes(),
     }
 }
 
-fn shown(customer: &Customer) -> Result<Answer, Unwritable> {
+fn shown(customer: &Customer) -> Result<RenderedResponse, RenderError> {
     let person = &customer.person;
     let told = [
         Some(&person.email),
@@ -33,7 +33,7 @@ fn shown(customer: &Customer) -> Result<Answer, Unwritable> {
     )))
 }
 
-fn gone(deleted: &Deleted) -> Result<Answer, Unwritable> {
+fn gone(deleted: &Deleted) -> Result<RenderedResponse, RenderError> {
     Ok(answer(format!("{} {}", deleted.id, deleted.at)))
 }
 
@@ -46,7 +46,11 @@ fn draft(email: &str) -> CustomerDraft {
     }
 }
 
-fn create(gate: &Gate, name: &str, draft: &CustomerDraft) -> Result<Given, CustomerError> {
+fn create(
+    gate: &Gate,
+    name: &str,
+    draft: &CustomerDraft,
+) -> Result<IdempotentResponse, CustomerError> {
     ready(
         gate.customers
             .create(&acme().tenant, key(name), draft, &shown),
@@ -74,7 +78,7 @@ fn update(
     id: CustomerId,
     name: Option<&str>,
     update: &CustomerUpdate,
-) -> Result<Given, CustomerError> {
+) -> Result<IdempotentResponse, CustomerError> {
     let who = acme().tenant;
     ready(
         gate.customers
@@ -82,7 +86,11 @@ fn update(
     )
 }
 
-fn delete(gate: &Gate, id: CustomerId, name: Option<&str>) -> Result<Given, CustomerError> {
+fn delete(
+    gate: &Gate,
+    id: CustomerId,
+    name: Option<&str>,
+) -> Result<IdempotentResponse, CustomerError> {
     ready(
         gate.customers
             .delete(&acme().tenant, id, name.map(key), &gone),
@@ -114,7 +122,7 @@ fn a_customer_is_made_once_and_says_so_once() {
     let nobody = create(&gate, "b", &draft("bob"));
     assert!(matches!(
         nobody,
-        Err(CustomerError::Field(CustomerFault::Email))
+        Err(CustomerError::Field(CustomerFormError::Email))
     ));
     // None of it has taken the key.
     made(&gate, "b@b.example");
@@ -141,15 +149,15 @@ fn a_repeat_is_given_the_first_answer_and_a_twin_is_told_to_wait() {
     let first = create(&gate, "k", &draft("ann@a.example"))
         .unwrap()
         .into_answer();
-    let same_request = |given: Given| match given {
-        Given::Repeated {
+    let same_request = |given: IdempotentResponse| match given {
+        IdempotentResponse::Repeated {
             answer,
             same_request,
         } => {
             assert_eq!(answer, first);
             same_request
         }
-        Given::Fresh(_) => panic!("it was done again"),
+        IdempotentResponse::Fresh(_) => panic!("it was done again"),
     };
     assert!(same_request(
         create(&gate, "k", &draft("ann@a.example")).unwrap()
@@ -187,7 +195,7 @@ fn a_change_is_written_with_its_event_and_none_without() {
     let wrong = update(&gate, id, None, &named(&"x".repeat(129)));
     assert!(matches!(
         wrong,
-        Err(CustomerError::Field(CustomerFault::Name("first_name")))
+        Err(CustomerError::Field(CustomerFormError::Name("first_name")))
     ));
     let said = gate.memory.events_of(&id.to_string());
     assert_eq!(said, ["customer.created", "customer.updated"]);
@@ -224,21 +232,21 @@ fn customers_are_found_by_their_own_partner() {
     let gate = Gate::new(&[acme(), rival.clone()]);
     let id = made(&gate, "Ann@a.example");
     made(&gate, "bob@a.example");
-    let list = |who: &partner_core::Access, wanted: Wanted| {
+    let list = |who: &partner_core::Access, wanted: CustomerSearch| {
         let page = ready(gate.customers.list(&who.tenant, &wanted, 10)).unwrap();
         page.items.into_iter().map(|it| it.id).collect::<Vec<_>>()
     };
-    let by_email = |email: &str| Wanted {
+    let by_email = |email: &str| CustomerSearch {
         email: Some(email.to_owned()),
-        ..Wanted::default()
+        ..CustomerSearch::default()
     };
-    assert_eq!(list(&acme(), Wanted::default()).len(), 2);
+    assert_eq!(list(&acme(), CustomerSearch::default()).len(), 2);
     assert_eq!(list(&acme(), by_email("ANN@a.example")), [id]);
     assert_eq!(list(&rival, by_email("ann@a.example")), []);
     let live = CustomerId::from_parts(Mode::Live, id.ulid());
-    let stray = Wanted {
+    let stray = CustomerSearch {
         after: Some(live),
-        ..Wanted::default()
+        ..CustomerSearch::default()
     };
     assert_eq!(list(&acme(), stray), []);
     assert_eq!(read(&gate, live), None);

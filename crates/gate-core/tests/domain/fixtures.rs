@@ -14,22 +14,22 @@ use gate_core::object::JsonObject;
 use gate_core::secret::SecretHash;
 use gate_core::session::{Session, SessionId, SessionState, Terms};
 use gate_core::transaction::RefId;
-use gate_core::usecases::acting::{Acting, Done};
-use gate_core::usecases::bootstrap::Bootstrapping;
-use gate_core::usecases::branding::Rebranding;
-use gate_core::usecases::create::{Created, Creating};
+use gate_core::usecases::act_on_session::{ActOnSession, ActionResult};
+use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
+use gate_core::usecases::create_session::{CreateSession, Created};
 use gate_core::usecases::customers::Customers;
-use gate_core::usecases::expiry::Expiring;
-use gate_core::usecases::reading::Reading;
-use gate_core::usecases::webhook_test::TestSending;
+use gate_core::usecases::expiry::GateContext;
+use gate_core::usecases::queries::GateQueries;
+use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::{Asset, Entropy, Mode, Timestamp};
-use partner_core::answers::{Answer, Answers, Unwritable};
 use partner_core::gate::GateProfile;
 use partner_core::idempotency::IdempotencyKey;
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::origin::Origin;
 use partner_core::pools::PoolsProfile;
 use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
+use partner_core::stored_response::{RenderError, RenderedResponse, ResponseStore};
 use partner_core::token::TokenKey;
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use secrecy::ExposeSecret as _;
@@ -158,14 +158,14 @@ pub(crate) fn key(text: &str) -> IdempotencyKey {
 pub(crate) struct Gate {
     pub(crate) memory: Memory,
     pub(crate) sealer: Arc<Sealer>,
-    pub(crate) sessions: Expiring,
-    pub(crate) creating: Creating,
-    pub(crate) acting: Acting,
-    pub(crate) reading: Reading,
-    pub(crate) rebranding: Rebranding,
+    pub(crate) sessions: GateContext,
+    pub(crate) creating: CreateSession,
+    pub(crate) acting: ActOnSession,
+    pub(crate) reading: GateQueries,
+    pub(crate) rebranding: UpdateBranding,
     pub(crate) customers: Customers,
-    pub(crate) bootstrapping: Bootstrapping,
-    pub(crate) test_sending: TestSending,
+    pub(crate) bootstrapping: BootstrapEmbed,
+    pub(crate) test_sending: SendTestEvent,
     pub(crate) tokens: TokenKey,
 }
 
@@ -177,12 +177,12 @@ impl Gate {
         let sealer = Arc::new(Sealer::new(&master));
         let entropy: Arc<dyn Entropy> = Arc::new(Counter::default());
         let tokens = TokenKey::new(&DerivedKeys::of(&master));
-        let sessions = Expiring {
+        let sessions = GateContext {
             store: store.clone(),
             sealer: sealer.clone(),
             entropy: entropy.clone(),
         };
-        let answers = Answers {
+        let answers = ResponseStore {
             in_flight: store.clone(),
             reads: store.clone(),
             sealer: sealer.clone(),
@@ -192,19 +192,19 @@ impl Gate {
         Self {
             memory,
             sealer: sealer.clone(),
-            creating: Creating {
+            creating: CreateSession {
                 sessions: sessions.clone(),
                 answers: answers.clone(),
                 ttl: DAY,
             },
-            acting: Acting {
+            acting: ActOnSession {
                 sessions: sessions.clone(),
                 answers: answers.clone(),
             },
-            reading: Reading {
+            reading: GateQueries {
                 sessions: sessions.clone(),
             },
-            rebranding: Rebranding {
+            rebranding: UpdateBranding {
                 store: store.clone(),
                 answers: answers.clone(),
             },
@@ -214,14 +214,14 @@ impl Gate {
                 entropy,
                 answers,
             },
-            bootstrapping: Bootstrapping {
+            bootstrapping: BootstrapEmbed {
                 sessions: sessions.clone(),
                 tokens: tokens.clone(),
                 ttl: HOUR,
                 widget: Origin::stored(WIDGET).unwrap(),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
             },
-            test_sending: TestSending {
+            test_sending: SendTestEvent {
                 sessions: sessions.clone(),
                 desk: store,
             },
@@ -246,10 +246,10 @@ impl Gate {
 /// Answers a create with the session's id and its client secret.
 pub(crate) fn created(
     request_id: &str,
-) -> impl Fn(&Created) -> Result<Answer, Unwritable> + Send + Sync {
+) -> impl Fn(&Created) -> Result<RenderedResponse, RenderError> + Send + Sync {
     move |created| {
         let secret = created.client_secret.expose_secret();
-        Ok(Answer {
+        Ok(RenderedResponse {
             status: 201,
             request_id: request_id.to_owned(),
             body: format!("{} {secret}", created.session.id).into_bytes(),
@@ -258,12 +258,14 @@ pub(crate) fn created(
 }
 
 /// Answers a deed with the session's status and what has failed.
-pub(crate) fn done(request_id: &str) -> impl Fn(&Done) -> Result<Answer, Unwritable> + Send + Sync {
+pub(crate) fn done(
+    request_id: &str,
+) -> impl Fn(&ActionResult) -> Result<RenderedResponse, RenderError> + Send + Sync {
     move |done| {
         let status = done.session.state.status().as_str();
         let intent = done.intent.as_ref();
         let failed = intent.map(|intent| format!(" {}", intent.failure_code));
-        Ok(Answer {
+        Ok(RenderedResponse {
             status: 200,
             request_id: request_id.to_owned(),
             body: format!("{status}{}", failed.unwrap_or_default()).into_bytes(),

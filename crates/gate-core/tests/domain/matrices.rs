@@ -1,7 +1,7 @@
 //! The session's state machine as one table, written out. `docs/state-machines.md` shows the same
 //! table, and is compared with it here.
 
-use gate_core::session::{Act, Session, SessionState, Verdict};
+use gate_core::session::{ActionDecision, Session, SessionAction, SessionState};
 
 use crate::fixtures::{DAY, after, noon, refid, session_at};
 
@@ -10,7 +10,7 @@ const DOC: &str = include_str!(concat!(
     "/../../docs/state-machines.md"
 ));
 
-fn shown(verdict: &Verdict) -> [String; 3] {
+fn shown(verdict: &ActionDecision) -> [String; 3] {
     let moved = verdict.step.as_ref();
     let next = moved.map_or("stays", |step| step.state.status().as_str());
     let event = moved.map_or("none".to_owned(), |step| {
@@ -48,12 +48,12 @@ fn every_act_in_every_state_at_every_instant() {
         ("1 ms after `expires_at`", deadline + 1),
     ];
     let acts = [
-        ("look", Act::Look),
-        ("fail", Act::Fail),
-        ("pay", Act::Pay),
-        ("cancel", Act::Cancel),
-        ("complete", Act::Complete(refid())),
-        ("settle", Act::Settle(refid())),
+        ("look", SessionAction::Touch),
+        ("fail", SessionAction::Fail),
+        ("pay", SessionAction::Pay),
+        ("cancel", SessionAction::Cancel),
+        ("complete", SessionAction::Complete(refid())),
+        ("settle", SessionAction::Settle(refid())),
     ];
     let mut lines = vec![
         "| stored | now | act | next | event | act is |".to_owned(),

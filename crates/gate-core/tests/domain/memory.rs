@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::branding::Branding;
-use gate_core::customer::{CustomerId, Marks, SealedCustomer, Unique};
+use gate_core::customer::{CustomerId, CustomerIndexes, SealedCustomer, Unique};
 use gate_core::ports::{
     BrandingTx, CustomerFilter, CustomerTx, GateReads, GateStore, GateTx, SessionFilter, SessionTx,
     TallyTx, TransactionFilter,
@@ -23,15 +23,15 @@ use gate_core::session::{Session, SessionId, SessionState, Step};
 use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction};
 use kernel::{Cas, Mode, Seen, StoreError, Timestamp};
-use partner_core::answers::Kept;
 use partner_core::events::{DeliveryId, NewEvent, Service};
 use partner_core::idempotency::Scope;
 use partner_core::key::KeyId;
 use partner_core::ports::{
-    AccessTx, AnswerReads, AnswerTx, DeliveryDesk, DeliveryFilter, DeliveryRecord, DeliveryView,
-    EndpointTx, EventTx, InFlight, Ticket, Unit,
+    AccessTx, DeliveryAdmin, DeliveryFilter, DeliveryRecord, DeliveryView, EndpointTx, EventTx,
+    InFlight, ResponseReads, ResponseTx, Ticket, UnitOfWork,
 };
 use partner_core::sealing::Sealed;
+use partner_core::stored_response::StoredResponse;
 use partner_core::webhooks::delivery::{DeliveryState, Progress};
 use partner_core::{Access, Tenant};
 
@@ -41,7 +41,7 @@ pub(crate) struct Rows {
     pub(crate) now: Option<Timestamp>,
     pub(crate) access: BTreeMap<KeyId, Access>,
     pub(crate) endpoints: BTreeSet<Tenant>,
-    pub(crate) answers: BTreeMap<Scope, Kept>,
+    pub(crate) answers: BTreeMap<Scope, StoredResponse>,
     pub(crate) sessions: BTreeMap<(Tenant, SessionId), Session>,
     pub(crate) packages: BTreeMap<SessionId, Sealed>,
     pub(crate) tallies: BTreeMap<Tenant, Tally>,
@@ -137,8 +137,8 @@ impl InFlight for Memory {
 }
 
 #[async_trait]
-impl AnswerReads for Memory {
-    async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<Kept>>, StoreError> {
+impl ResponseReads for Memory {
+    async fn answer_get(&self, scope: &Scope) -> Result<Seen<Option<StoredResponse>>, StoreError> {
         Ok(self.seen(|rows| rows.answers.get(scope).cloned()))
     }
 }
@@ -328,7 +328,7 @@ impl Drop for MemoryTx {
 }
 
 #[async_trait]
-impl Unit for MemoryTx {
+impl UnitOfWork for MemoryTx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
         Ok(self.rows.now.unwrap())
     }
@@ -355,15 +355,15 @@ fn guarded(holds: bool, write: impl FnOnce()) -> Cas {
 }
 
 #[async_trait]
-impl AnswerTx for MemoryTx {
-    async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<Kept>, StoreError> {
+impl ResponseTx for MemoryTx {
+    async fn answer_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError> {
         Ok(self.rows.answers.get(scope).cloned())
     }
 
     async fn answer_put(
         &mut self,
         scope: &Scope,
-        kept: &Kept,
+        kept: &StoredResponse,
         expired: Option<Timestamp>,
     ) -> Result<Cas, StoreError> {
         let present = self.rows.answers.get(scope).map(|kept| kept.created_at);
@@ -467,10 +467,10 @@ impl CustomerTx for MemoryTx {
     async fn customer_taken(
         &mut self,
         who: &Tenant,
-        marks: &Marks,
+        marks: &CustomerIndexes,
     ) -> Result<Option<Unique>, StoreError> {
         let own = self.rows.customers.iter().filter(|((it, _), _)| it == who);
-        let own: Vec<Marks> = own.map(|(_, customer)| customer.marks).collect();
+        let own: Vec<CustomerIndexes> = own.map(|(_, customer)| customer.marks).collect();
         let email = own.iter().any(|it| it.email == marks.email);
         let named = marks.external_id.is_some();
         let external_id = named && own.iter().any(|it| it.external_id == marks.external_id);
@@ -530,7 +530,7 @@ impl EventTx for MemoryTx {
 }
 
 #[async_trait]
-impl DeliveryDesk for Memory {
+impl DeliveryAdmin for Memory {
     async fn deliveries_page(
         &self,
         _: &Tenant,

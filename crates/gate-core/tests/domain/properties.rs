@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gate_core::ports::SessionFilter;
 use gate_core::session::{SessionId, SessionStatus, Terms};
-use gate_core::usecases::acting::Deed;
+use gate_core::usecases::act_on_session::ActionRequest;
 use kernel::Mode;
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ enum Move {
     Do {
         partner: bool,
         which: usize,
-        deed: Deed,
+        deed: ActionRequest,
         name: Option<u8>,
     },
     Read {
@@ -36,11 +36,11 @@ enum Move {
     },
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn deed() -> impl Strategy<Value = ActionRequest> {
     prop_oneof![
-        Just(Deed::Cancel),
-        Just(Deed::Complete),
-        Just(Deed::Fail {
+        Just(ActionRequest::Cancel),
+        Just(ActionRequest::Complete),
+        Just(ActionRequest::Fail {
             code: None,
             message: None
         }),

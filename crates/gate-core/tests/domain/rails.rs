@@ -3,7 +3,8 @@
 use gate_core::amount::SessionAmount;
 use gate_core::pricing::{Fees, Priced};
 use gate_core::rail::{
-    Asking, Mismatch, RailId, RailKind, RailRecord, RailReport, RailState, fits, user_is_approved,
+    Mismatch, PollLease, RailId, RailKind, RailRecord, RailReport, RailState, fits,
+    user_is_approved,
 };
 use gate_core::session::{Flow, SessionState, Terms};
 use gate_core::signed_quote::{QuoteTerms, SignedQuoteId};
@@ -45,7 +46,7 @@ fn record(kind: RailKind, state: RailState) -> RailRecord {
         instructions: None,
         created_at: noon(),
         state,
-        asking: Asking {
+        asking: PollLease {
             attempts: 1,
             token: None,
             next_at: noon(),

@@ -3,7 +3,7 @@
 use gate_core::ports::{SessionFilter, TransactionFilter};
 use gate_core::session::{SessionId, SessionState, SessionStatus};
 use gate_core::transaction::{RefId, TransactionStatus};
-use gate_core::usecases::acting::Deed;
+use gate_core::usecases::act_on_session::ActionRequest;
 use kernel::Mode;
 
 use crate::fixtures::{DAY, Gate, HOUR, access, acme, done, ready};
@@ -93,11 +93,15 @@ fn transactions_are_found_by_status_and_session() {
     let who = acme().tenant;
     let (first, _) = gate.open(&acme(), "a");
     let (second, _) = gate.open(&acme(), "b");
-    let fail = Deed::Fail {
+    let fail = ActionRequest::Fail {
         code: None,
         message: None,
     };
-    for (id, deed) in [(first, &fail), (first, &Deed::Complete), (second, &fail)] {
+    for (id, deed) in [
+        (first, &fail),
+        (first, &ActionRequest::Complete),
+        (second, &fail),
+    ] {
         ready(gate.acting.act(&who, id, None, deed, &done("req_1"))).unwrap();
     }
     let list = |filter: TransactionFilter| {

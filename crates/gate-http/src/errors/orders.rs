@@ -1,8 +1,8 @@
 //! How the refusals of an order read from outside: of what a preview and a signed quote have in common.
 
-use gate_core::order::OrderFault;
+use gate_core::order::OrderError;
 use gate_core::pricing::OutOfRange;
-use gate_core::usecases::previewing::PreviewError;
+use gate_core::usecases::preview_quotes::PreviewError;
 use http_kit::ApiError;
 
 pub(crate) fn preview_error(error: PreviewError) -> ApiError {
@@ -18,14 +18,14 @@ pub(super) fn out_of_range(fault: OutOfRange) -> ApiError {
     ApiError::invalid("amount_out_of_range", format!("`amount`: {fault}."))
 }
 
-pub(super) fn order_fault(fault: OrderFault) -> ApiError {
+pub(super) fn order_fault(fault: OrderError) -> ApiError {
     let code = match fault {
-        OrderFault::UnknownCurrency | OrderFault::UnknownAsset => "unknown_currency",
-        OrderFault::UnknownNetwork => "network_not_supported",
-        OrderFault::Amount(kernel::AmountFault::TooPrecise(_)) => "amount_precision",
-        OrderFault::Amount(kernel::AmountFault::OutOfRange) => "amount_out_of_range",
-        OrderFault::UnknownCountry
-        | OrderFault::Amount(kernel::AmountFault::Malformed | kernel::AmountFault::Zero) => {
+        OrderError::UnknownCurrency | OrderError::UnknownAsset => "unknown_currency",
+        OrderError::UnknownNetwork => "network_not_supported",
+        OrderError::Amount(kernel::AmountError::TooPrecise(_)) => "amount_precision",
+        OrderError::Amount(kernel::AmountError::OutOfRange) => "amount_out_of_range",
+        OrderError::UnknownCountry
+        | OrderError::Amount(kernel::AmountError::Malformed | kernel::AmountError::Zero) => {
             "invalid_request"
         }
     };

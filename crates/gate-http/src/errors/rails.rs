@@ -3,8 +3,8 @@
 use gate_core::catalogue::Ineligible;
 use gate_core::rail::Mismatch;
 use gate_core::signed_quote::QuoteClosed;
-use gate_core::usecases::locking::LockError;
-use gate_core::usecases::redeeming::RedeemError;
+use gate_core::usecases::lock_quote::LockError;
+use gate_core::usecases::redeem_quote::RedeemError;
 use http_kit::ApiError;
 
 use super::orders::{order_fault, out_of_range};
@@ -89,7 +89,7 @@ fn no_rail() -> ApiError {
 pub(super) fn every_refusal() -> impl Iterator<Item = ApiError> {
     use gate_core::pricing::OutOfRange;
     use gate_core::session::{NotOpen, SessionRefusal, SessionStatus};
-    use gate_core::usecases::redeeming::NoRail;
+    use gate_core::usecases::redeem_quote::NoRail;
     use partner_core::Denial;
 
     let locks = [

@@ -10,14 +10,14 @@ use axum::response::Response;
 use kernel::{Mode, Timestamp};
 use partner_core::Access;
 use partner_core::key::{KeyKind, PresentedKey};
-use partner_core::throttle::{Bucket, ClientNetwork, Counted, Verdict};
+use partner_core::throttle::{Bucket, ClientNetwork, Counted, ThrottleDecision};
 
-use super::{Caller, Class, DoorConfig, OwnPage, Wording};
+use super::{Caller, Class, DoorConfig, OwnPage, ProductErrorCodes};
 use crate::client_ip::Peer;
 use crate::credential;
 use crate::error::ApiError;
-use crate::outer::answers_are_logged;
-use crate::throttle::{Limit, Whose, rate_limited};
+use crate::request_layer::answers_are_logged;
+use crate::throttle::{Limit, LimitBy, rate_limited};
 
 /// What is known of a caller before anything is asked.
 pub(super) struct Arriving<'r> {
@@ -40,7 +40,7 @@ impl<'r> Arriving<'r> {
 }
 
 /// Where the caller stands with the limit that was asked last.
-pub(super) type Standing = Option<(Limit, Verdict)>;
+pub(super) type Standing = Option<(Limit, ThrottleDecision)>;
 
 /// Why a caller is refused, and whose key it was if that is known.
 pub(super) struct Refusal {
@@ -70,7 +70,7 @@ impl Guard {
         caller: &Arriving<'_>,
     ) -> (Standing, Result<Arc<Access>, Refusal>) {
         let limit = self.limit.as_ref();
-        if let Some(limit) = limit.filter(|limit| limit.whose() == Whose::Client) {
+        if let Some(limit) = limit.filter(|limit| limit.whose() == LimitBy::Client) {
             let bucket = bucket(limit, Counted::Network(caller.network));
             let verdict = self.config.throttle.take(&bucket, limit.tiers()).await;
             if !verdict.admitted() {
@@ -205,7 +205,7 @@ impl Guard {
 
     /// Counts a request in the limit's own bucket and under its ceiling, or in neither if one of
     /// them is full.
-    async fn take(&self, limit: &Limit, who: Counted, access: &Access) -> Verdict {
+    async fn take(&self, limit: &Limit, who: Counted, access: &Access) -> ThrottleDecision {
         let throttle = &self.config.throttle;
         let own = bucket(limit, who);
         if limit.ceiling().is_empty() {
@@ -225,7 +225,7 @@ impl Guard {
     }
 
     /// Counts a request of a foreign page apart, and shows where the ceiling stands.
-    async fn take_foreign(&self, limit: &Limit, who: Counted, access: &Access) -> Verdict {
+    async fn take_foreign(&self, limit: &Limit, who: Counted, access: &Access) -> ThrottleDecision {
         let throttle = &self.config.throttle;
         let apart = Bucket {
             group: FOREIGN_PAGES,
@@ -242,7 +242,12 @@ impl Guard {
     }
 
     /// Where a refused caller stands, counting nothing.
-    async fn peek(&self, limit: &Limit, key: Option<&Access>, network: ClientNetwork) -> Verdict {
+    async fn peek(
+        &self,
+        limit: &Limit,
+        key: Option<&Access>,
+        network: ClientNetwork,
+    ) -> ThrottleDecision {
         let throttle = &self.config.throttle;
         let own = bucket(limit, counted(limit, key, network));
         let below = throttle.peek(&own, limit.tiers()).await;
@@ -280,21 +285,21 @@ fn by_key(access: &Access) -> Counted {
 /// Whose requests a limit counts a caller's among. A caller without a known key has a network only.
 fn counted(limit: &Limit, key: Option<&Access>, network: ClientNetwork) -> Counted {
     match (limit.whose(), key) {
-        (Whose::Client, _) | (_, None) => Counted::Network(network),
-        (Whose::Credential, Some(access)) => by_key(access),
-        (Whose::CredentialFromClient, Some(access)) => {
+        (LimitBy::Client, _) | (_, None) => Counted::Network(network),
+        (LimitBy::Credential, Some(access)) => by_key(access),
+        (LimitBy::CredentialFromClient, Some(access)) => {
             Counted::CredentialFrom(access.key.id.to_string(), network)
         }
     }
 }
 
 /// The standings of a limit's own tiers, then those of its ceiling.
-fn together(mut below: Verdict, above: Verdict) -> Verdict {
+fn together(mut below: ThrottleDecision, above: ThrottleDecision) -> ThrottleDecision {
     below.standings.extend(above.standings);
     below
 }
 
-fn wrong_mode(process: Mode, wording: &Wording) -> ApiError {
+fn wrong_mode(process: Mode, wording: &ProductErrorCodes) -> ApiError {
     match process {
         Mode::Live => ApiError::forbidden(
             wording.test_key_on_live,

@@ -14,16 +14,16 @@ use parking_lot::Mutex;
 use partner_core::key::{KeyHash, KeyRecord, PresentedKey};
 use partner_core::origin::Origin;
 use partner_core::pools::{Kyc, Pool, PoolsAccess, PoolsProfile};
-use partner_core::throttle::{Bucket, Standing as TierStanding, Tier, Verdict};
+use partner_core::throttle::{Bucket, ThrottleDecision, Tier, TierStatus as TierStanding};
 use partner_core::{Partner, PartnerId, PartnerStatus};
 use serde_json::Value;
 use tower::ServiceExt;
 
 use super::*;
 use crate::json::Json;
-use crate::outer::finish;
-use crate::site::testing::site;
-use crate::throttle::Whose;
+use crate::request_layer::finish;
+use crate::service_info::testing::site;
+use crate::throttle::LimitBy;
 
 const LIMIT: u32 = 3;
 
@@ -62,7 +62,7 @@ impl Directory for Keys {
 struct Counter(Mutex<HashMap<Bucket, u32>>);
 
 impl Counter {
-    fn standing(count: u32, tiers: &[Tier], exhausted: bool) -> Verdict {
+    fn standing(count: u32, tiers: &[Tier], exhausted: bool) -> ThrottleDecision {
         let standing = |tier: &Tier| TierStanding {
             tier: tier.name,
             limit: tier.limit,
@@ -70,7 +70,7 @@ impl Counter {
             reset: Duration::from_millis(1500),
             exhausted,
         };
-        Verdict {
+        ThrottleDecision {
             standings: tiers.iter().map(standing).collect(),
         }
     }
@@ -78,7 +78,7 @@ impl Counter {
 
 #[async_trait]
 impl Throttle for Counter {
-    async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict {
+    async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
         let mut counts = self.0.lock();
         let count = counts.entry(bucket.clone()).or_default();
         let full = *count == LIMIT;
@@ -86,7 +86,7 @@ impl Throttle for Counter {
         Self::standing(*count, tiers, full)
     }
 
-    async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> Verdict {
+    async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
         let count = self.0.lock().get(bucket).copied().unwrap_or_default();
         Self::standing(count, tiers, false)
     }
@@ -172,11 +172,11 @@ fn keys() -> Keys {
     )
 }
 
-fn app_over(directory: Keys, whose: Whose) -> Router {
+fn app_over(directory: Keys, whose: LimitBy) -> Router {
     app_in(Mode::Test, directory, whose)
 }
 
-fn app_in(mode: Mode, directory: Keys, whose: Whose) -> Router {
+fn app_in(mode: Mode, directory: Keys, whose: LimitBy) -> Router {
     let tier = |name| Tier {
         name,
         limit: LIMIT,
@@ -188,13 +188,13 @@ fn app_in(mode: Mode, directory: Keys, whose: Whose) -> Router {
         directory: Arc::new(directory),
         throttle: Arc::new(Counter::default()),
         proxies: TrustedProxies::default(),
-        wording: Wording {
+        wording: ProductErrorCodes {
             test_key_on_live: "key_mode_mismatch",
             live_key_on_test: "key_mode_mismatch",
             wrong_kind: "key_mode_mismatch",
             not_in_live: "live_keys_not_allowed",
         },
-        guesses: Some(limit.counting(Whose::Client)),
+        guesses: Some(limit.counting(LimitBy::Client)),
         clock: Arc::new(Midnight),
         entitled: Access::pools_entitled,
     });
@@ -234,7 +234,7 @@ fn app_in(mode: Mode, directory: Keys, whose: Whose) -> Router {
 }
 
 fn app() -> Router {
-    app_over(keys(), Whose::Credential)
+    app_over(keys(), LimitBy::Credential)
 }
 
 struct Got {
@@ -372,7 +372,7 @@ async fn the_sandboxs_own_routes_refuse_every_live_key() {
     let app = app_in(
         Mode::Live,
         Keys(HashMap::from(known), false),
-        Whose::Credential,
+        LimitBy::Credential,
     );
     for (key, path, expected) in [
         (live("sk"), "/v1/secret", (200, "")),
@@ -455,7 +455,7 @@ async fn guessing_is_limited_by_address() {
 
 #[tokio::test]
 async fn a_limit_by_address_is_judged_before_the_key() {
-    let app = app_over(keys(), Whose::Client);
+    let app = app_over(keys(), LimitBy::Client);
     for expected in [401, 401, 401, 429] {
         let got = send(&app, "GET", "/v1/secret", None).await;
         assert_eq!(got.status, expected);
@@ -502,7 +502,7 @@ async fn a_handler_in_the_wrong_class_fails_loudly() {
 
 #[tokio::test]
 async fn a_directory_that_is_away_is_nobodys_guess() {
-    let app = app_over(Keys(HashMap::new(), true), Whose::Credential);
+    let app = app_over(Keys(HashMap::new(), true), LimitBy::Credential);
     let got = send(&app, "GET", "/v1/secret", Some(&text_of("sk", 'a'))).await;
     assert_eq!(
         (got.status.as_u16(), got.code.as_str()),

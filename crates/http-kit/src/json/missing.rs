@@ -10,7 +10,7 @@ use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor,
 };
 
-use super::read::{FieldFault, Members, RAW};
+use super::read::{FieldError, Members, RAW};
 use super::scan::{self, Node, Value};
 use crate::error::ApiError;
 
@@ -98,9 +98,9 @@ struct Completed<'de, 'c> {
 }
 
 impl<'de> Deserializer<'de> for Completed<'de, '_> {
-    type Error = FieldFault;
+    type Error = FieldError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         self.node.deserialize_any(visitor)
     }
 
@@ -108,7 +108,7 @@ impl<'de> Deserializer<'de> for Completed<'de, '_> {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         self.node.deserialize_newtype_struct(name, visitor)
     }
 
@@ -117,7 +117,7 @@ impl<'de> Deserializer<'de> for Completed<'de, '_> {
         _: &'static str,
         fields: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         let Value::Object(mut members) = self.node.value else {
             return self.node.deserialize_any(visitor);
         };
@@ -145,12 +145,12 @@ struct CompletedMembers<'de, 'c> {
 }
 
 impl<'de> MapAccess<'de> for CompletedMembers<'de, '_> {
-    type Error = FieldFault;
+    type Error = FieldError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, FieldFault> {
+    ) -> Result<Option<K::Value>, FieldError> {
         if !self.members.is_empty() {
             return self.members.next_key_seed(seed);
         }
@@ -158,14 +158,14 @@ impl<'de> MapAccess<'de> for CompletedMembers<'de, '_> {
         let Some(name) = self.stand_ins.next() else {
             return Ok(None);
         };
-        let name: StrDeserializer<'_, FieldFault> = name.as_str().into_deserializer();
+        let name: StrDeserializer<'_, FieldError> = name.as_str().into_deserializer();
         seed.deserialize(name).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(
         &mut self,
         seed: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         if self.is_stand_in {
             seed.deserialize(StandIn)
         } else {
@@ -179,16 +179,16 @@ struct StandIn;
 
 macro_rules! zeros {
     ($($method:ident $visit:ident,)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
             visitor.$visit(0)
         }
     )*};
 }
 
 impl<'de> Deserializer<'de> for StandIn {
-    type Error = FieldFault;
+    type Error = FieldError;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_str("")
     }
 
@@ -203,11 +203,11 @@ impl<'de> Deserializer<'de> for StandIn {
         deserialize_u64 visit_u64,
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_bool(false)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_none()
     }
 
@@ -215,7 +215,7 @@ impl<'de> Deserializer<'de> for StandIn {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         if name == RAW {
             visitor.visit_borrowed_str("null")
         } else {
@@ -223,11 +223,11 @@ impl<'de> Deserializer<'de> for StandIn {
         }
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_seq(SeqDeserializer::new(std::iter::empty::<String>()))
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_map(MapDeserializer::new(std::iter::empty::<(String, String)>()))
     }
 
@@ -236,7 +236,7 @@ impl<'de> Deserializer<'de> for StandIn {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         self.deserialize_map(visitor)
     }
 
@@ -245,9 +245,9 @@ impl<'de> Deserializer<'de> for StandIn {
         _: &'static str,
         words: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         let word = words.first().copied().unwrap_or_default();
-        let word: StrDeserializer<'_, FieldFault> = word.into_deserializer();
+        let word: StrDeserializer<'_, FieldError> = word.into_deserializer();
         visitor.visit_enum(word)
     }
 

@@ -19,7 +19,7 @@ pub(super) const RAW: &str = "$http_kit::RawJson";
 
 /// Where a field is at fault, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FieldFault {
+pub(crate) struct FieldError {
     path: String,
     what: What,
 }
@@ -31,7 +31,7 @@ enum What {
     Other(String),
 }
 
-impl FieldFault {
+impl FieldError {
     fn expected(what: impl Into<Cow<'static, str>>) -> Self {
         Self {
             path: String::new(),
@@ -61,7 +61,7 @@ impl FieldFault {
     }
 }
 
-impl FieldFault {
+impl FieldError {
     /// The body's own field that is missing, if that is the fault.
     pub(super) fn missing_field(&self) -> Option<&str> {
         let own = !self.path.is_empty() && !self.path.contains(['.', '[']);
@@ -69,7 +69,7 @@ impl FieldFault {
     }
 }
 
-impl fmt::Display for FieldFault {
+impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.is_empty() {
             Cow::Borrowed("The body")
@@ -84,9 +84,9 @@ impl fmt::Display for FieldFault {
     }
 }
 
-impl std::error::Error for FieldFault {}
+impl std::error::Error for FieldError {}
 
-impl de::Error for FieldFault {
+impl de::Error for FieldError {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self {
             path: String::new(),
@@ -129,24 +129,24 @@ impl de::Error for FieldFault {
 
 impl Node<'_> {
     /// `null` where a value is required reads as an absent field.
-    fn mismatch(&self, expected: &'static str) -> FieldFault {
+    fn mismatch(&self, expected: &'static str) -> FieldError {
         match self.value {
-            Value::Null => FieldFault {
+            Value::Null => FieldError {
                 path: String::new(),
                 what: What::Missing,
             },
-            _ => FieldFault::expected(expected),
+            _ => FieldError::expected(expected),
         }
     }
 }
 
 macro_rules! integers {
     ($($method:ident $visit:ident $type:ty,)*) => {$(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
             match self.value {
                 Value::Number => match self.raw.parse::<$type>() {
                     Ok(number) => visitor.$visit(number),
-                    Err(_) => Err(FieldFault::expected(format!(
+                    Err(_) => Err(FieldError::expected(format!(
                         "an integer from {} to {}",
                         <$type>::MIN,
                         <$type>::MAX
@@ -159,10 +159,10 @@ macro_rules! integers {
 }
 
 impl<'de> Deserializer<'de> for Node<'de> {
-    type Error = FieldFault;
+    type Error = FieldError;
 
     /// Only whole numbers have a value here. Others are kept exactly as [`super::RawJson`].
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(value),
@@ -172,7 +172,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
                 } else if let Ok(number) = self.raw.parse() {
                     visitor.visit_i64(number)
                 } else {
-                    Err(FieldFault::invalid_type(
+                    Err(FieldError::invalid_type(
                         Unexpected::Other("number"),
                         &visitor,
                     ))
@@ -198,25 +198,25 @@ impl<'de> Deserializer<'de> for Node<'de> {
         deserialize_u64 visit_u64 u64,
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Bool(value) => visitor.visit_bool(value),
             _ => Err(self.mismatch("a boolean")),
         }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Text(_) => self.deserialize_any(visitor),
             _ => Err(self.mismatch("a string")),
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
@@ -227,7 +227,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
         self,
         name: &'static str,
         visitor: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         if name == RAW {
             visitor.visit_borrowed_str(self.raw)
         } else {
@@ -235,14 +235,14 @@ impl<'de> Deserializer<'de> for Node<'de> {
         }
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Array(_) => self.deserialize_any(visitor),
             _ => Err(self.mismatch("an array")),
         }
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Object(_) => self.deserialize_any(visitor),
             _ => Err(self.mismatch("an object")),
@@ -254,7 +254,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         self.deserialize_map(visitor)
     }
 
@@ -263,21 +263,21 @@ impl<'de> Deserializer<'de> for Node<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         match &self.value {
             Value::Text(word) => {
-                let word: StrDeserializer<'_, FieldFault> = word.as_ref().into_deserializer();
+                let word: StrDeserializer<'_, FieldError> = word.as_ref().into_deserializer();
                 visitor.visit_enum(word)
             }
             _ => Err(self.mismatch("a string")),
         }
     }
 
-    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldFault> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         visitor.visit_unit()
     }
 
@@ -291,12 +291,12 @@ struct Items<'de> {
 }
 
 impl<'de> SeqAccess<'de> for Items<'de> {
-    type Error = FieldFault;
+    type Error = FieldError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, FieldFault> {
+    ) -> Result<Option<T::Value>, FieldError> {
         let Some((index, node)) = self.items.next() else {
             return Ok(None);
         };
@@ -331,19 +331,19 @@ impl<'de> Members<'de> {
 }
 
 impl<'de> MapAccess<'de> for Members<'de> {
-    type Error = FieldFault;
+    type Error = FieldError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, FieldFault> {
+    ) -> Result<Option<K::Value>, FieldError> {
         let Some((key, node)) = self.members.next() else {
             return Ok(None);
         };
         let read = match &key {
             Cow::Borrowed(key) => seed.deserialize(de::value::BorrowedStrDeserializer::new(key)),
             Cow::Owned(key) => {
-                let key: StrDeserializer<'_, FieldFault> = key.as_str().into_deserializer();
+                let key: StrDeserializer<'_, FieldError> = key.as_str().into_deserializer();
                 seed.deserialize(key)
             }
         };
@@ -354,9 +354,9 @@ impl<'de> MapAccess<'de> for Members<'de> {
     fn next_value_seed<V: DeserializeSeed<'de>>(
         &mut self,
         seed: V,
-    ) -> Result<V::Value, FieldFault> {
+    ) -> Result<V::Value, FieldError> {
         let Some((key, node)) = self.value.take() else {
-            return Err(FieldFault::custom("a value was asked for before its key"));
+            return Err(FieldError::custom("a value was asked for before its key"));
         };
         let read = seed.deserialize(node);
         read.map_err(|fault| fault.at_key(&key))

@@ -33,7 +33,7 @@ pub(crate) enum Value<'a> {
 
 /// Why a text is not acceptable JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ScanError {
     Empty,
     ByteOrderMark,
     NotUtf8,
@@ -46,7 +46,7 @@ pub(crate) enum Fault {
     Malformed(usize),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ScanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("The body is empty; a JSON object is expected."),
@@ -66,25 +66,25 @@ impl fmt::Display for Fault {
 }
 
 /// Reads a body that must be one JSON object.
-pub(crate) fn read_object(bytes: &[u8]) -> Result<Node<'_>, Fault> {
+pub(crate) fn read_object(bytes: &[u8]) -> Result<Node<'_>, ScanError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
-        return Err(Fault::ByteOrderMark);
+        return Err(ScanError::ByteOrderMark);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| Fault::NotUtf8)?;
+    let text = std::str::from_utf8(bytes).map_err(|_| ScanError::NotUtf8)?;
     let mut scanner = Scanner { text, at: 0 };
     scanner.skip_space();
     if scanner.peek().is_none() {
-        return Err(Fault::Empty);
+        return Err(ScanError::Empty);
     }
     let node = scanner.value(0)?;
     scanner.skip_space();
     if scanner.peek().is_some() {
-        return Err(Fault::TrailingCharacters(scanner.at));
+        return Err(ScanError::TrailingCharacters(scanner.at));
     }
     if matches!(node.value, Value::Object(_)) {
         Ok(node)
     } else {
-        Err(Fault::NotAnObject)
+        Err(ScanError::NotAnObject)
     }
 }
 
@@ -94,7 +94,7 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    fn value(&mut self, depth: usize) -> Result<Node<'a>, Fault> {
+    fn value(&mut self, depth: usize) -> Result<Node<'a>, ScanError> {
         let start = self.at;
         let value = match self.peek() {
             Some(b'{') => self.object(depth)?,
@@ -112,9 +112,9 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
+    fn object(&mut self, depth: usize) -> Result<Value<'a>, ScanError> {
         if depth == MAX_DEPTH {
-            return Err(Fault::TooDeep);
+            return Err(ScanError::TooDeep);
         }
         self.at += 1;
         let mut members = Vec::new();
@@ -142,9 +142,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value<'a>, Fault> {
+    fn array(&mut self, depth: usize) -> Result<Value<'a>, ScanError> {
         if depth == MAX_DEPTH {
-            return Err(Fault::TooDeep);
+            return Err(ScanError::TooDeep);
         }
         self.at += 1;
         let mut items = Vec::new();
@@ -164,7 +164,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Borrows the text where it has no escapes, which is nearly always.
-    fn string(&mut self) -> Result<Cow<'a, str>, Fault> {
+    fn string(&mut self) -> Result<Cow<'a, str>, ScanError> {
         self.at += 1;
         let start = self.at;
         let mut owned: Option<String> = None;
@@ -190,14 +190,14 @@ impl<'a> Scanner<'a> {
                     text.push(letter);
                     plain = self.at;
                 }
-                Some(0) => return Err(Fault::Nul),
+                Some(0) => return Err(ScanError::Nul),
                 Some(0x01..=0x1f) | None => return Err(self.malformed()),
                 Some(_) => self.at += 1,
             }
         }
     }
 
-    fn escape(&mut self) -> Result<char, Fault> {
+    fn escape(&mut self) -> Result<char, ScanError> {
         let letter = match self.peek() {
             Some(letter @ (b'"' | b'\\' | b'/')) => char::from(letter),
             Some(b'b') => '\u{8}',
@@ -215,26 +215,26 @@ impl<'a> Scanner<'a> {
         Ok(letter)
     }
 
-    fn unicode(&mut self) -> Result<char, Fault> {
+    fn unicode(&mut self) -> Result<char, ScanError> {
         let first = self.four_digits()?;
         match first {
-            0 => Err(Fault::Nul),
+            0 => Err(ScanError::Nul),
             0xd800..=0xdbff => {
                 if !(self.take(b'\\') && self.take(b'u')) {
-                    return Err(Fault::LoneSurrogate);
+                    return Err(ScanError::LoneSurrogate);
                 }
                 let second = self.four_digits()?;
                 if !(0xdc00..=0xdfff).contains(&second) {
-                    return Err(Fault::LoneSurrogate);
+                    return Err(ScanError::LoneSurrogate);
                 }
                 let scalar = 0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                char::from_u32(scalar).ok_or(Fault::LoneSurrogate)
+                char::from_u32(scalar).ok_or(ScanError::LoneSurrogate)
             }
-            _ => char::from_u32(first).ok_or(Fault::LoneSurrogate),
+            _ => char::from_u32(first).ok_or(ScanError::LoneSurrogate),
         }
     }
 
-    fn four_digits(&mut self) -> Result<u32, Fault> {
+    fn four_digits(&mut self) -> Result<u32, ScanError> {
         let mut value = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(hex).ok_or_else(|| self.malformed())?;
@@ -244,7 +244,7 @@ impl<'a> Scanner<'a> {
         Ok(value)
     }
 
-    fn number(&mut self) -> Result<Value<'a>, Fault> {
+    fn number(&mut self) -> Result<Value<'a>, ScanError> {
         self.take(b'-');
         if !self.take(b'0') {
             self.digits()?;
@@ -259,7 +259,7 @@ impl<'a> Scanner<'a> {
         Ok(Value::Number)
     }
 
-    fn digits(&mut self) -> Result<(), Fault> {
+    fn digits(&mut self) -> Result<(), ScanError> {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
@@ -270,7 +270,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, Fault> {
+    fn word(&mut self, word: &str, value: Value<'a>) -> Result<Value<'a>, ScanError> {
         for byte in word.bytes() {
             self.expect(byte)?;
         }
@@ -291,7 +291,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), Fault> {
+    fn expect(&mut self, byte: u8) -> Result<(), ScanError> {
         if self.take(byte) {
             Ok(())
         } else {
@@ -308,18 +308,18 @@ impl<'a> Scanner<'a> {
         self.text.get(start..self.at).unwrap_or_default()
     }
 
-    fn malformed(&self) -> Fault {
+    fn malformed(&self) -> ScanError {
         if self.peek() == Some(0) {
-            Fault::Nul
+            ScanError::Nul
         } else {
-            Fault::Malformed(self.at)
+            ScanError::Malformed(self.at)
         }
     }
 }
 
 /// Few keys are compared with each other; many are sorted first, so that a body made of keys
 /// costs no more than reading it.
-fn refuse_duplicates(members: &[(Cow<'_, str>, Node<'_>)]) -> Result<(), Fault> {
+fn refuse_duplicates(members: &[(Cow<'_, str>, Node<'_>)]) -> Result<(), ScanError> {
     const FEW: usize = 12;
     let twice = if members.len() <= FEW {
         members.iter().enumerate().find_map(|(at, (key, _))| {
@@ -336,7 +336,7 @@ fn refuse_duplicates(members: &[(Cow<'_, str>, Node<'_>)]) -> Result<(), Fault> 
     };
     match twice {
         None => Ok(()),
-        Some(key) => Err(Fault::DuplicateKey(key.chars().take(64).collect())),
+        Some(key) => Err(ScanError::DuplicateKey(key.chars().take(64).collect())),
     }
 }
 
@@ -347,7 +347,7 @@ mod tests {
 
     use super::*;
 
-    fn fault(text: &str) -> Fault {
+    fn fault(text: &str) -> ScanError {
         read_object(text.as_bytes()).unwrap_err()
     }
 
@@ -384,29 +384,29 @@ mod tests {
 
     #[test]
     fn names_each_refusal() {
-        assert_eq!(fault(""), Fault::Empty);
-        assert_eq!(fault(" \n"), Fault::Empty);
-        assert_eq!(fault("\u{feff}{}"), Fault::ByteOrderMark);
+        assert_eq!(fault(""), ScanError::Empty);
+        assert_eq!(fault(" \n"), ScanError::Empty);
+        assert_eq!(fault("\u{feff}{}"), ScanError::ByteOrderMark);
         assert_eq!(
             read_object(b"{\"a\":\"\xff\"}").unwrap_err(),
-            Fault::NotUtf8
+            ScanError::NotUtf8
         );
         assert_eq!(
             read_object(b"{\"a\":\"\xc0\x80\"}").unwrap_err(),
-            Fault::NotUtf8
+            ScanError::NotUtf8
         );
         assert_eq!(
             read_object(b"{\"a\":\"\xed\xa0\x80\"}").unwrap_err(),
-            Fault::NotUtf8
+            ScanError::NotUtf8
         );
         for other in ["[]", "1", "\"x\"", "null", "true"] {
-            assert_eq!(fault(other), Fault::NotAnObject);
+            assert_eq!(fault(other), ScanError::NotAnObject);
         }
-        assert_eq!(fault("{\"a\":\"\0\"}"), Fault::Nul);
-        assert_eq!(fault(r#"{"a":"x\u0000"}"#), Fault::Nul);
-        assert_eq!(fault(r#"{"\u0000":1}"#), Fault::Nul);
-        assert_eq!(fault("{}\0"), Fault::TrailingCharacters(2));
-        assert_eq!(fault("{} {}"), Fault::TrailingCharacters(3));
+        assert_eq!(fault("{\"a\":\"\0\"}"), ScanError::Nul);
+        assert_eq!(fault(r#"{"a":"x\u0000"}"#), ScanError::Nul);
+        assert_eq!(fault(r#"{"\u0000":1}"#), ScanError::Nul);
+        assert_eq!(fault("{}\0"), ScanError::TrailingCharacters(2));
+        assert_eq!(fault("{} {}"), ScanError::TrailingCharacters(3));
         for lone in [
             r#"\ud800"#,
             r#"\udc00"#,
@@ -416,7 +416,7 @@ mod tests {
         ] {
             assert_eq!(
                 fault(&format!("{{\"a\":\"{lone}\"}}")),
-                Fault::LoneSurrogate
+                ScanError::LoneSurrogate
             );
         }
     }
@@ -453,7 +453,7 @@ mod tests {
             "{\"a\":\u{a0}1}",
         ] {
             assert!(
-                matches!(fault(bad), Fault::Malformed(_)),
+                matches!(fault(bad), ScanError::Malformed(_)),
                 "{bad}: {:?}",
                 fault(bad)
             );
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn finds_duplicate_keys_at_any_depth() {
-        let key = |text: &str| Fault::DuplicateKey(text.to_owned());
+        let key = |text: &str| ScanError::DuplicateKey(text.to_owned());
         assert_eq!(fault(r#"{"a":1,"a":1}"#), key("a"));
         assert_eq!(fault(r#"{"a":1,"\u0061":2}"#), key("a"));
         assert_eq!(fault(r#"{"x":[{"b":{},"c":1,"b":{}}]}"#), key("b"));
@@ -481,8 +481,8 @@ mod tests {
             format!("{{\"a\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
         };
         assert!(read_object(nested(MAX_DEPTH).as_bytes()).is_ok());
-        assert_eq!(fault(&nested(MAX_DEPTH + 1)), Fault::TooDeep);
-        assert_eq!(fault(&"{\"a\":".repeat(20_000)), Fault::TooDeep);
+        assert_eq!(fault(&nested(MAX_DEPTH + 1)), ScanError::TooDeep);
+        assert_eq!(fault(&"{\"a\":".repeat(20_000)), ScanError::TooDeep);
     }
 
     /// Any document, as another library knows it.

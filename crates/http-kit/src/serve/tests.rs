@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::json::Json;
-use crate::outer::finish;
-use crate::site::testing::site;
+use crate::request_layer::finish;
+use crate::service_info::testing::site;
 
 const SHORT: Duration = Duration::from_millis(150);
 

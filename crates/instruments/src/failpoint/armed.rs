@@ -9,19 +9,19 @@ use std::process;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
-use super::{Broken, Fault, Side, Step, Torn};
+use super::{Fault, FromInjectedFault, Side, Step, TruncatedResponse};
 
 /// Runs a step between its two points.
 pub async fn around<F>(step: Step, work: F) -> F::Output
 where
-    F: Future<Output: Broken>,
+    F: Future<Output: FromInjectedFault>,
 {
     if let Some(fault) = reached(step, Side::Before).await {
-        return Broken::broken(fault);
+        return FromInjectedFault::broken(fault);
     }
     let answer = work.await;
     match reached(step, Side::After).await {
-        Some(fault) => Broken::broken(fault),
+        Some(fault) => FromInjectedFault::broken(fault),
         None => answer,
     }
 }
@@ -60,15 +60,15 @@ impl Handler {
 /// Is an answer of so many bytes to be torn? Who asks can wait for nothing, so a `wait` holds up
 /// its thread.
 #[must_use]
-pub fn torn(bytes: usize) -> Option<Torn> {
+pub fn torn(bytes: usize) -> Option<TruncatedResponse> {
     let sides = [(Side::Before, 0), (Side::After, bytes / 2)];
     sides.into_iter().find_map(
         |(side, bytes)| match act(&Step::AnswerWrite.point(side), false)? {
-            Act::Abort => Some(Torn {
+            Act::Abort => Some(TruncatedResponse {
                 bytes,
                 end: || process::abort(),
             }),
-            Act::Fail(_) => Some(Torn {
+            Act::Fail(_) => Some(TruncatedResponse {
                 bytes,
                 end: || io::ErrorKind::ConnectionReset.into(),
             }),

@@ -2,12 +2,12 @@
 
 use std::time::SystemTime;
 
-use super::{Broken, Step, Torn};
+use super::{FromInjectedFault, Step, TruncatedResponse};
 
 /// Runs a step.
 pub const fn around<F>(_: Step, work: F) -> F
 where
-    F: Future<Output: Broken>,
+    F: Future<Output: FromInjectedFault>,
 {
     work
 }
@@ -31,7 +31,7 @@ impl Handler {
 
 /// Is an answer of so many bytes to be torn? Never.
 #[must_use]
-pub const fn torn(_: usize) -> Option<Torn> {
+pub const fn torn(_: usize) -> Option<TruncatedResponse> {
     None
 }
 

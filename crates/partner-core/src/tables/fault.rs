@@ -7,7 +7,7 @@ use crate::credential::masked;
 
 /// One fault: where it stands, which key it is about, and what was expected there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct TableError {
     /// The line, from one.
     pub line: usize,
     /// The key with its tables, such as `partners.pools.tier`; empty for a fault of the syntax.
@@ -16,7 +16,7 @@ pub struct Fault {
     pub problem: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for TableError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: ", self.line)?;
         if !self.key.is_empty() {
@@ -28,7 +28,7 @@ impl fmt::Display for Fault {
 
 /// Every fault of a file, in the order of its lines. Never empty as an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Faults(pub Vec<Fault>);
+pub struct Faults(pub Vec<TableError>);
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,7 +45,7 @@ impl fmt::Display for Faults {
 pub struct Sink<'s> {
     source: &'s str,
     shapes: &'static [&'static Shape],
-    faults: Vec<Fault>,
+    faults: Vec<TableError>,
 }
 
 impl<'s> Sink<'s> {
@@ -77,7 +77,7 @@ impl<'s> Sink<'s> {
     /// Notes a fault. A key or a secret that was written in the wrong place, be it as the name of
     /// a key, is masked.
     pub fn add(&mut self, at: usize, key: impl AsRef<str>, problem: impl AsRef<str>) {
-        self.faults.push(Fault {
+        self.faults.push(TableError {
             line: self.line(at),
             key: masked(key.as_ref()),
             problem: masked(problem.as_ref()),

@@ -14,7 +14,7 @@ use crate::events::{Endpoint, EndpointId, EndpointSecret, Service, generate_secr
 use crate::gate::GateProfile;
 use crate::key::{KeyRecord, KeyTerms, NewKey, PresentedKey};
 use crate::ports::{ProvisionStore, ProvisionTx};
-use crate::provision::{Document, Fault, Faults, KeyEntry, PartnerEntry, WebhookEntry};
+use crate::provision::{Document, Faults, KeyEntry, PartnerEntry, TableError, WebhookEntry};
 use crate::races::{LostRace, retry_lost_races};
 use crate::sealing::{SealBroken, Sealer};
 use crate::{Partner, PartnerId, Tenant};
@@ -23,7 +23,7 @@ pub use super::report::{CreatedKey, CreatedSecret, Report};
 
 /// Carries declarative files out.
 #[derive(Clone)]
-pub struct Provisioning {
+pub struct ApplyDocument {
     /// The store.
     pub store: Arc<dyn ProvisionStore>,
     /// Seals webhook secrets.
@@ -34,7 +34,7 @@ pub struct Provisioning {
     pub mode: Mode,
 }
 
-impl fmt::Debug for Provisioning {
+impl fmt::Debug for ApplyDocument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Provisioning")
     }
@@ -42,7 +42,7 @@ impl fmt::Debug for Provisioning {
 
 /// Is it done, or only looked at?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Run {
+pub enum ApplyMode {
     /// It is done.
     Commit,
     /// It is worked out and given up: the report says what would change. No key or secret is in
@@ -82,7 +82,7 @@ impl LostRace for ApplyError {
     }
 }
 
-impl Provisioning {
+impl ApplyDocument {
     /// Applies a document in one transaction. Applied again, it changes nothing.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Provisioning {
     pub async fn apply(
         &self,
         document: &Document,
-        run: Run,
+        run: ApplyMode,
         loosening: Loosening,
     ) -> Result<Report, ApplyError> {
         retry_lost_races(|| self.apply_once(document, run, loosening)).await
@@ -99,7 +99,7 @@ impl Provisioning {
     async fn apply_once(
         &self,
         document: &Document,
-        run: Run,
+        run: ApplyMode,
         loosening: Loosening,
     ) -> Result<Report, ApplyError> {
         let mut tx = self.store.provision_begin("apply").await?;
@@ -109,7 +109,7 @@ impl Provisioning {
         self.judge(&mut *tx, document, &profiles).await?;
         let refused = loosening == Loosening::Refuse && profiles.loosen();
         // What is refused is worked out all the same, so that the report is whole.
-        let run = if refused { Run::DryRun } else { run };
+        let run = if refused { ApplyMode::DryRun } else { run };
         let now = tx.now().await?;
         let mut work = Work {
             ports: self,
@@ -128,7 +128,7 @@ impl Provisioning {
             return Err(ApplyError::Loosens(Box::new(report)));
         }
         // A dry run, and a file that changes nothing, drop the transaction.
-        if run == Run::Commit && !report.changed.is_empty() {
+        if run == ApplyMode::Commit && !report.changed.is_empty() {
             tx.config_version_raise().await?;
             tx.commit().await?;
         }
@@ -180,7 +180,7 @@ impl Provisioning {
             self.judge_pools(tx, document, entry, &mut faults).await?;
             for key in &entry.keys {
                 let problem = self.key_problem(tx, &entry.partner.id, key).await?;
-                faults.extend(problem.map(|problem| Fault {
+                faults.extend(problem.map(|problem| TableError {
                     line: key.line,
                     key: "partners.keys.key".to_owned(),
                     problem,
@@ -199,7 +199,7 @@ impl Provisioning {
         tx: &mut dyn ProvisionTx,
         document: &Document,
         entry: &PartnerEntry,
-        faults: &mut Vec<Fault>,
+        faults: &mut Vec<TableError>,
     ) -> Result<(), StoreError> {
         let defined: BTreeSet<_> = document.pools.iter().map(|pool| pool.id).collect();
         for mention in &entry.mentions {
@@ -207,7 +207,7 @@ impl Provisioning {
             if defined.contains(&pool) || tx.pool_get(self.mode, pool).await?.is_some() {
                 continue;
             }
-            faults.push(Fault {
+            faults.push(TableError {
                 line: mention.line,
                 key: mention.key.clone(),
                 problem: format!("pool {pool} is neither in this file nor in the database"),
@@ -248,7 +248,7 @@ impl Provisioning {
 }
 
 fn key_fault(entry: &KeyEntry, key: &str, problem: &str) -> ApplyError {
-    ApplyError::Faults(Faults(vec![Fault {
+    ApplyError::Faults(Faults(vec![TableError {
         line: entry.line,
         key: format!("partners.keys.{key}"),
         problem: problem.to_owned(),
@@ -257,9 +257,9 @@ fn key_fault(entry: &KeyEntry, key: &str, problem: &str) -> ApplyError {
 
 /// One run of a file that has been judged.
 struct Work<'w> {
-    ports: &'w Provisioning,
+    ports: &'w ApplyDocument,
     tx: &'w mut dyn ProvisionTx,
-    run: Run,
+    run: ApplyMode,
     now: Timestamp,
     report: Report,
 }
@@ -424,7 +424,7 @@ impl Work<'_> {
             service.as_str(),
             self.generated()
         ));
-        if self.run == Run::Commit {
+        if self.run == ApplyMode::Commit {
             self.report.created_secrets.push(CreatedSecret {
                 partner: who.partner.clone(),
                 service,
@@ -436,8 +436,8 @@ impl Work<'_> {
 
     const fn generated(&self) -> &'static str {
         match self.run {
-            Run::Commit => "generated",
-            Run::DryRun => "would be generated",
+            ApplyMode::Commit => "generated",
+            ApplyMode::DryRun => "would be generated",
         }
     }
 
@@ -542,7 +542,7 @@ impl Work<'_> {
         let label = label.map(|label| format!(" {label:?}")).unwrap_or_default();
         let generated = self.generated();
         changes.note(format_args!("{} key{label} {generated}", kind.as_str()));
-        if self.run == Run::Commit {
+        if self.run == ApplyMode::Commit {
             self.report.created_keys.push(CreatedKey {
                 partner: who.partner.clone(),
                 kind,

@@ -8,13 +8,13 @@ use kernel::{Cas, StoreError};
 use crate::Tenant;
 use crate::events::{DeliveryId, Service};
 use crate::page::Page;
-use crate::ports::{DeliveryDesk, DeliveryFilter, DeliveryView};
+use crate::ports::{DeliveryAdmin, DeliveryFilter, DeliveryView};
 
 /// The deliveries of one service.
 #[derive(Clone)]
 pub struct Delivered {
     /// The queue.
-    pub desk: Arc<dyn DeliveryDesk>,
+    pub desk: Arc<dyn DeliveryAdmin>,
     /// Whose events they deliver.
     pub service: Service,
 }

@@ -6,7 +6,7 @@ use super::changes::{self, Changes};
 use crate::PartnerId;
 use crate::deposits::DepositClaim;
 use crate::pools::{Pool, PoolsProfile};
-use crate::provision::{Document, Fault, PartnerEntry};
+use crate::provision::{Document, PartnerEntry, TableError};
 
 /// The partners' access to pools, in the database and in a file.
 pub(super) struct Profiles {
@@ -37,7 +37,7 @@ impl Profiles {
 
     /// A deposit address or a funding reference belongs to one partner. A fault for each that a
     /// partner of the file would share with another partner, of the file or of the database.
-    pub(super) fn shared_deposits(&self, document: &Document) -> Vec<Fault> {
+    pub(super) fn shared_deposits(&self, document: &Document) -> Vec<TableError> {
         let mut owners: BTreeMap<DepositClaim, Vec<&PartnerId>> = BTreeMap::new();
         let unwritten = self.stored.iter();
         let unwritten = unwritten.filter(|(id, _)| !self.written.contains_key(*id));
@@ -74,7 +74,7 @@ impl Profiles {
         claim: &DepositClaim,
         entry: &PartnerEntry,
         other: &PartnerId,
-    ) -> Fault {
+    ) -> TableError {
         let has = |id: &PartnerId| {
             let stored = self.stored.get(id);
             stored.is_some_and(|profile| profile.deposit_claims().contains(claim))
@@ -90,7 +90,7 @@ impl Profiles {
         let line = lines.find(|(_, written)| written == claim);
         let key = claim.kind.key();
         let field = key.rsplit('.').next().unwrap_or(key);
-        Fault {
+        TableError {
             line: line.map_or(second.line, |(line, _)| *line),
             key: key.to_owned(),
             problem: format!(

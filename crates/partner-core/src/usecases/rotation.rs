@@ -19,7 +19,7 @@ const LONGEST_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Rotates webhook secrets.
 #[derive(Clone)]
-pub struct Rotating {
+pub struct RotateSecret {
     /// The store.
     pub store: Arc<dyn ProvisionStore>,
     /// Seals the new secret.
@@ -30,7 +30,7 @@ pub struct Rotating {
     pub mode: Mode,
 }
 
-impl fmt::Debug for Rotating {
+impl fmt::Debug for RotateSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Rotating")
     }
@@ -87,7 +87,7 @@ impl LostRace for RotateError {
     }
 }
 
-impl Rotating {
+impl RotateSecret {
     /// Makes a new secret. Its text is in the answer and nowhere else. Running services sign with
     /// it from their next attempt on.
     ///

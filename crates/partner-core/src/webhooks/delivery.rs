@@ -68,7 +68,7 @@ impl DeliveryState {
 
 /// What a worker says of a delivery it had claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum AttemptOutcome {
     /// The endpoint answered 2xx.
     Delivered,
     /// The attempt failed; the next one comes after this long.
@@ -79,7 +79,7 @@ pub enum Ending {
     HandedBack,
 }
 
-impl Ending {
+impl AttemptOutcome {
     /// What follows from a failed attempt, where this many had failed before it.
     #[must_use]
     pub fn of_failure(before: u32, schedule: &Schedule, entropy: &dyn Entropy) -> Self {
@@ -91,13 +91,13 @@ impl Ending {
 
 /// What can happen to a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub enum DeliveryInput {
     /// A worker wants it.
     Claim(Lease),
     /// Somebody finds that its lease is over.
     Lapse,
     /// A worker reports under its lease's token.
-    End(u64, Ending),
+    End(u64, AttemptOutcome),
     /// The partner wants what was given up delivered after all.
     Replay,
 }
@@ -115,8 +115,8 @@ impl Progress {
     /// Every pair of state and act is decided here; see `docs/state-machines.md`, table delivery.
     /// `None`: the act changes nothing.
     #[must_use]
-    pub fn advance(self, act: Act, now: Timestamp) -> Option<Self> {
-        use {Act as A, DeliveryState as S};
+    pub fn advance(self, act: DeliveryInput, now: Timestamp) -> Option<Self> {
+        use {DeliveryInput as A, DeliveryState as S};
         match (self.state, act) {
             (S::Pending { due }, A::Claim(lease)) if due <= now => {
                 Some(self.with(S::InFlight(lease)))
@@ -138,14 +138,14 @@ impl Progress {
         }
     }
 
-    fn end(self, ending: Ending, now: Timestamp) -> Self {
+    fn end(self, ending: AttemptOutcome, now: Timestamp) -> Self {
         let state = match ending {
-            Ending::Delivered => DeliveryState::Succeeded { at: now },
-            Ending::RetryAfter(wait) => DeliveryState::Pending {
+            AttemptOutcome::Delivered => DeliveryState::Succeeded { at: now },
+            AttemptOutcome::RetryAfter(wait) => DeliveryState::Pending {
                 due: now.plus(wait),
             },
-            Ending::GivenUp => DeliveryState::DeadLettered,
-            Ending::HandedBack => return self.with(DeliveryState::Pending { due: now }),
+            AttemptOutcome::GivenUp => DeliveryState::DeadLettered,
+            AttemptOutcome::HandedBack => return self.with(DeliveryState::Pending { due: now }),
         };
         let attempts = self.attempts.saturating_add(1);
         Self { state, attempts }
@@ -196,18 +196,36 @@ mod tests {
         ]
     }
 
-    fn acts() -> [(&'static str, Act); 9] {
+    fn acts() -> [(&'static str, DeliveryInput); 9] {
         let wait = Duration::from_secs(5);
         [
-            ("claim", Act::Claim(lease(8, 130))),
-            ("lapse", Act::Lapse),
-            ("delivered", Act::End(7, Ending::Delivered)),
-            ("failed", Act::End(7, Ending::RetryAfter(wait))),
-            ("failed, the last", Act::End(7, Ending::GivenUp)),
-            ("handed back", Act::End(7, Ending::HandedBack)),
-            ("delivered, another token", Act::End(9, Ending::Delivered)),
-            ("failed, another token", Act::End(9, Ending::GivenUp)),
-            ("replay", Act::Replay),
+            ("claim", DeliveryInput::Claim(lease(8, 130))),
+            ("lapse", DeliveryInput::Lapse),
+            (
+                "delivered",
+                DeliveryInput::End(7, AttemptOutcome::Delivered),
+            ),
+            (
+                "failed",
+                DeliveryInput::End(7, AttemptOutcome::RetryAfter(wait)),
+            ),
+            (
+                "failed, the last",
+                DeliveryInput::End(7, AttemptOutcome::GivenUp),
+            ),
+            (
+                "handed back",
+                DeliveryInput::End(7, AttemptOutcome::HandedBack),
+            ),
+            (
+                "delivered, another token",
+                DeliveryInput::End(9, AttemptOutcome::Delivered),
+            ),
+            (
+                "failed, another token",
+                DeliveryInput::End(9, AttemptOutcome::GivenUp),
+            ),
+            ("replay", DeliveryInput::Replay),
         ]
     }
 
@@ -270,16 +288,16 @@ mod tests {
     #[test]
     fn a_failure_is_tried_again_until_the_schedule_ends() {
         let schedule = Schedule::new(vec![Duration::from_secs(10), Duration::from_secs(60)]);
-        let ends: Vec<Ending> = (0..4)
-            .map(|before| Ending::of_failure(before, &schedule, &Nothing))
+        let ends: Vec<AttemptOutcome> = (0..4)
+            .map(|before| AttemptOutcome::of_failure(before, &schedule, &Nothing))
             .collect();
         assert_eq!(
             ends,
             [
-                Ending::RetryAfter(Duration::from_secs(9)),
-                Ending::RetryAfter(Duration::from_secs(54)),
-                Ending::GivenUp,
-                Ending::GivenUp,
+                AttemptOutcome::RetryAfter(Duration::from_secs(9)),
+                AttemptOutcome::RetryAfter(Duration::from_secs(54)),
+                AttemptOutcome::GivenUp,
+                AttemptOutcome::GivenUp,
             ]
         );
     }
@@ -292,18 +310,18 @@ mod tests {
     }
 
     /// Acts of two workers and of the clock, in any order.
-    fn act() -> impl Strategy<Value = (Act, u8)> {
+    fn act() -> impl Strategy<Value = (DeliveryInput, u8)> {
         let ending = prop_oneof![
-            4 => (0..20_u64).prop_map(|wait| Ending::RetryAfter(Duration::from_secs(wait))),
-            1 => Just(Ending::Delivered),
-            1 => Just(Ending::GivenUp),
-            2 => Just(Ending::HandedBack),
+            4 => (0..20_u64).prop_map(|wait| AttemptOutcome::RetryAfter(Duration::from_secs(wait))),
+            1 => Just(AttemptOutcome::Delivered),
+            1 => Just(AttemptOutcome::GivenUp),
+            2 => Just(AttemptOutcome::HandedBack),
         ];
         let act = prop_oneof![
-            (0..2_u64).prop_map(|token| Act::Claim(lease(token, 0))),
-            Just(Act::Lapse),
-            Just(Act::Replay),
-            (0..2_u64, ending).prop_map(|(token, ending)| Act::End(token, ending)),
+            (0..2_u64).prop_map(|token| DeliveryInput::Claim(lease(token, 0))),
+            Just(DeliveryInput::Lapse),
+            Just(DeliveryInput::Replay),
+            (0..2_u64, ending).prop_map(|(token, ending)| DeliveryInput::End(token, ending)),
         ];
         (act, 0..10_u8)
     }
@@ -317,21 +335,21 @@ mod tests {
             for (act, passed) in acts {
                 now += i64::from(passed);
                 let act = match act {
-                    Act::Claim(held) => Act::Claim(lease(held.token, now + 5)),
+                    DeliveryInput::Claim(held) => DeliveryInput::Claim(lease(held.token, now + 5)),
                     other => other,
                 };
                 let Some(next) = progress.advance(act, at(now)) else { continue };
-                let concluded = matches!(act, Act::End(_, ending) if ending != Ending::HandedBack);
-                let attempts = if act == Act::Replay { 0 } else { progress.attempts + u32::from(concluded) };
+                let concluded = matches!(act, DeliveryInput::End(_, ending) if ending != AttemptOutcome::HandedBack);
+                let attempts = if act == DeliveryInput::Replay { 0 } else { progress.attempts + u32::from(concluded) };
                 prop_assert_eq!(next.attempts, attempts);
                 match progress.state {
-                    DeliveryState::Pending { due } => prop_assert!(matches!(act, Act::Claim(_)) && due <= at(now)),
+                    DeliveryState::Pending { due } => prop_assert!(matches!(act, DeliveryInput::Claim(_)) && due <= at(now)),
                     DeliveryState::InFlight(held) => match act {
-                        Act::End(token, _) => prop_assert_eq!(token, held.token),
-                        Act::Lapse => prop_assert!(held.until <= at(now)),
-                        Act::Claim(_) | Act::Replay => prop_assert!(false, "taken from its holder"),
+                        DeliveryInput::End(token, _) => prop_assert_eq!(token, held.token),
+                        DeliveryInput::Lapse => prop_assert!(held.until <= at(now)),
+                        DeliveryInput::Claim(_) | DeliveryInput::Replay => prop_assert!(false, "taken from its holder"),
                     },
-                    DeliveryState::DeadLettered => prop_assert_eq!(act, Act::Replay),
+                    DeliveryState::DeadLettered => prop_assert_eq!(act, DeliveryInput::Replay),
                     DeliveryState::Succeeded { .. } => prop_assert!(false, "an end that goes on"),
                 }
                 progress = next;

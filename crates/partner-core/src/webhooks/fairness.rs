@@ -17,7 +17,7 @@ const SPARE: u32 = 4;
 
 /// What a worker can take on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Room {
+pub struct ClaimCapacity {
     /// Deliveries in all that are begun at once.
     pub total: u32,
     /// Those to one endpoint.
@@ -36,7 +36,7 @@ pub struct Room {
     pub total_ahead: u32,
 }
 
-impl Room {
+impl ClaimCapacity {
     /// How much of an endpoint's can be begun at once.
     #[must_use]
     pub fn at_once(&self, endpoint: EndpointId) -> u32 {
@@ -56,7 +56,7 @@ impl Room {
 
 /// An endpoint that has something due.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Queue {
+pub struct DueEndpoint {
     /// Whose endpoint it is.
     pub partner: PartnerId,
     /// The endpoint.
@@ -69,7 +69,7 @@ pub struct Queue {
 /// and of those to who has waited longest; what one endpoint has no room for goes to the others.
 /// Those who get all they can begin share what may be had ahead.
 #[must_use]
-pub fn allot(queues: Vec<Queue>, room: &Room) -> Vec<(Queue, u32)> {
+pub fn allocate(queues: Vec<DueEndpoint>, room: &ClaimCapacity) -> Vec<(DueEndpoint, u32)> {
     let mut takes = divide(&queues, room);
     for (endpoint, ahead) in divide_ahead(&queues, &takes, room) {
         let take = takes.entry(endpoint).or_default();
@@ -84,9 +84,9 @@ pub fn allot(queues: Vec<Queue>, room: &Room) -> Vec<(Queue, u32)> {
 
 /// Divides what may be had ahead: evenly, but what one may not have goes to the others.
 fn divide_ahead(
-    queues: &[Queue],
+    queues: &[DueEndpoint],
     takes: &BTreeMap<EndpointId, u32>,
-    room: &Room,
+    room: &ClaimCapacity,
 ) -> Vec<(EndpointId, u32)> {
     let take = |endpoint| takes.get(&endpoint).copied().unwrap_or_default();
     let endpoints = queues.iter().map(|queue| queue.endpoint);
@@ -108,7 +108,7 @@ fn divide_ahead(
 }
 
 /// Divides the room for what is begun at once.
-fn divide(queues: &[Queue], room: &Room) -> BTreeMap<EndpointId, u32> {
+fn divide(queues: &[DueEndpoint], room: &ClaimCapacity) -> BTreeMap<EndpointId, u32> {
     let open = queues.iter().filter(|it| room.at_once(it.endpoint) > 0);
     let mut asking: BTreeSet<(u32, Timestamp, EndpointId)> = open
         .map(|queue| (room.held(queue.endpoint), queue.since, queue.endpoint))
@@ -157,8 +157,8 @@ mod tests {
     }
 
     /// The endpoint of this number, due since this millisecond.
-    fn queue(number: u8, since: i64) -> Queue {
-        Queue {
+    fn queue(number: u8, since: i64) -> DueEndpoint {
+        DueEndpoint {
             partner: PartnerId::parse("acme").unwrap(),
             endpoint: endpoint(number),
             since: Timestamp::from_millis(since).unwrap(),
@@ -170,18 +170,18 @@ mod tests {
         rooms.map(|(it, room)| (endpoint(*it), *room)).collect()
     }
 
-    fn room(total: u32, each: u32, less: &[(u8, u32)]) -> Room {
-        Room {
+    fn room(total: u32, each: u32, less: &[(u8, u32)]) -> ClaimCapacity {
+        ClaimCapacity {
             total,
             each,
             less: by_endpoint(less),
-            ..Room::default()
+            ..ClaimCapacity::default()
         }
     }
 
-    fn takes(queues: &[(u8, i64)], room: &Room) -> Vec<(u8, u32)> {
+    fn takes(queues: &[(u8, i64)], room: &ClaimCapacity) -> Vec<(u8, u32)> {
         let list = queues.iter().map(|(number, since)| queue(*number, *since));
-        let mut takes: Vec<(u8, u32)> = allot(list.collect(), room)
+        let mut takes: Vec<(u8, u32)> = allocate(list.collect(), room)
             .into_iter()
             .map(|(queue, take)| {
                 let known = queues.iter().map(|(number, _)| *number);
@@ -268,7 +268,7 @@ mod tests {
         let ahead = by_endpoint(&[(1, 40), (2, 40), (4, 40)]);
         let mut room = room(60, 32, &[(1, 0)]);
         (room.ahead, room.total_ahead) = (ahead, 512);
-        let takes_of = |room: &Room| takes(&three, room);
+        let takes_of = |room: &ClaimCapacity| takes(&three, room);
         assert_eq!(takes_of(&room), [(1, 40), (2, 10), (3, 10)]);
         room.total = 200;
         assert_eq!(takes_of(&room), [(1, 40), (2, 72), (3, 32)]);
@@ -307,10 +307,10 @@ mod tests {
             let held: Vec<(u8, u32)> = (0_u8..).zip(held).collect();
             let mut room = room(total, each, &less);
             room.held = by_endpoint(&held);
-            let queues: Vec<Queue> = (0..30).map(|number| queue(number, i64::from(number))).collect();
+            let queues: Vec<DueEndpoint> = (0..30).map(|number| queue(number, i64::from(number))).collect();
             let idle = queues.iter().filter(|it| room.held(it.endpoint) == 0 && room.at_once(it.endpoint) > 0);
             let idle: Vec<EndpointId> = idle.map(|queue| queue.endpoint).collect();
-            let at_once = allot(queues.clone(), &room);
+            let at_once = allocate(queues.clone(), &room);
             let taken: u32 = at_once.iter().map(|(_, take)| take).sum();
             prop_assert!(taken <= total);
             let mut served = 0;
@@ -326,7 +326,7 @@ mod tests {
             (room.ahead, room.total_ahead) = (by_endpoint(&ahead), total_ahead);
             let began: BTreeMap<EndpointId, u32> = at_once.into_iter().map(|(queue, take)| (queue.endpoint, take)).collect();
             let (mut given, mut wanted) = (0, 0);
-            let with_ahead: BTreeMap<EndpointId, u32> = allot(queues.clone(), &room).into_iter().map(|(queue, take)| (queue.endpoint, take)).collect();
+            let with_ahead: BTreeMap<EndpointId, u32> = allocate(queues.clone(), &room).into_iter().map(|(queue, take)| (queue.endpoint, take)).collect();
             for queue in &queues {
                 let of = |takes: &BTreeMap<EndpointId, u32>| takes.get(&queue.endpoint).copied().unwrap_or_default();
                 let more = of(&with_ahead) - of(&began);

@@ -6,21 +6,21 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use partner_core::provision::{Document, Setting, parse_document};
-use partner_core::usecases::apply::{ApplyError, Loosening, Provisioning, Report, Run};
+use partner_core::usecases::apply::{ApplyDocument, ApplyError, ApplyMode, Loosening, Report};
 use runtime::Config;
 use runtime::config::Database;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
 
 /// What is applied.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Command {
+pub(crate) struct ApplyArgs {
     /// The declarative file; `-` reads it from standard input.
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
@@ -34,8 +34,8 @@ pub(crate) struct Command {
 }
 
 pub(crate) async fn run(
-    given: Given,
-    command: Command,
+    given: InstallationArgs,
+    command: ApplyArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     let name = match command.file.to_str() {
@@ -51,9 +51,9 @@ pub(crate) async fn run(
     // The file is judged before anything is opened or made.
     let document = parse_document(&text, setting).map_err(|faults| refused(&name, &faults))?;
     let run = if command.dry_run {
-        Run::DryRun
+        ApplyMode::DryRun
     } else {
-        Run::Commit
+        ApplyMode::Commit
     };
     let loosening = if command.allow_loosening {
         Loosening::Allow
@@ -61,7 +61,7 @@ pub(crate) async fn run(
         Loosening::Refuse
     };
     let mut scratch = None;
-    if run == Run::DryRun && !runtime::store::is_there(&config.database) {
+    if run == ApplyMode::DryRun && !runtime::store::is_there(&config.database) {
         scratch = Some(instead_of_none(&mut config)?);
     }
     let installation = Installation::open_or_make(config).await?;
@@ -105,10 +105,10 @@ fn instead_of_none(config: &mut Config) -> Result<TempDir, Failure> {
 pub(crate) async fn apply(
     installation: &Installation,
     document: &Document,
-    run: Run,
+    run: ApplyMode,
     loosening: Loosening,
 ) -> Result<Report, ApplyError> {
-    let provisioning = Provisioning {
+    let provisioning = ApplyDocument {
         store: installation.base.store.clone(),
         sealer: Arc::clone(&installation.base.sealer),
         entropy: Arc::clone(&installation.base.entropy),
@@ -224,7 +224,7 @@ impl Answer<'_> {
     }
 }
 
-fn text_of(report: &Report, run: Run) -> String {
+fn text_of(report: &Report, run: ApplyMode) -> String {
     if report.changed.is_empty() {
         return "nothing to change: the database agrees with the file".to_owned();
     }
@@ -248,8 +248,8 @@ fn text_of(report: &Report, run: Run) -> String {
         ));
     }
     lines.push(match run {
-        Run::DryRun => "nothing was changed; next: the same without --dry-run".to_owned(),
-        Run::Commit => next(report),
+        ApplyMode::DryRun => "nothing was changed; next: the same without --dry-run".to_owned(),
+        ApplyMode::Commit => next(report),
     });
     lines.join("\n")
 }

@@ -3,17 +3,17 @@
 use std::process::ExitCode;
 
 use kernel::{Asset, AssetKind};
-use pools_core::usecases::credit::Credit;
+use pools_core::usecases::credit_account::Credit;
 
 use super::credit;
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::partner_id;
 use crate::terminal::Terminal;
 
 /// What is done with fiat balances.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum BalanceArgs {
     /// Credits a deposit; the same reference again does nothing
     Credit {
         /// Partner that made the deposit
@@ -32,11 +32,11 @@ pub(crate) enum Command {
 }
 
 pub(crate) async fn run(
-    given: Given,
-    command: Command,
+    given: InstallationArgs,
+    command: BalanceArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let Command::Credit {
+    let BalanceArgs::Credit {
         partner,
         currency,
         amount,

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use partner_core::clock::ClockJump;
 use serde::Serialize;
 
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
 
 /// What is done about the clock.
 #[derive(Debug, Clone, Copy, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ClockArgs {
     /// Shows the jump that waits to be accepted, if there is one.
     Show,
     /// Accepts the jump that waits: from then on the services store instants of the clock as it is now, for good.
@@ -20,18 +20,18 @@ pub(crate) enum Command {
 }
 
 pub(crate) async fn run(
-    given: Given,
-    command: Command,
+    given: InstallationArgs,
+    command: ClockArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     let installation = Installation::open(&given, terminal).await?;
     let store = &installation.base.store;
     let answer = match command {
-        Command::Show => Answer {
+        ClockArgs::Show => Answer {
             accepted: false,
             jump: store.clock_noted().await?.map(Jump::from),
         },
-        Command::Accept => {
+        ClockArgs::Accept => {
             let jump = store.clock_accept().await?;
             Answer {
                 accepted: jump.is_some(),

@@ -11,12 +11,12 @@ use crate::failure::Failure;
 
 /// For which shell.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Command {
+pub(crate) struct CompletionsArgs {
     /// The shell.
     shell: Shell,
 }
 
-pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
+pub(crate) fn run(command: &CompletionsArgs) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(
         command.shell,

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kernel::{Amount, AmountFault, Asset, AssetKind};
+use kernel::{Amount, AmountError, Asset, AssetKind};
 use partner_core::PartnerId;
 use partner_core::credential::masked;
-use pools_core::usecases::credit::{Credit, CreditError, Credited, Crediting};
+use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError, Credited};
 use serde::Serialize;
 
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::terminal::Terminal;
@@ -22,7 +22,7 @@ struct Answer {
 
 /// Books a credit and says what came of it.
 pub(super) async fn book(
-    given: &Given,
+    given: &InstallationArgs,
     partner: PartnerId,
     credit: Credit,
     terminal: &Terminal,
@@ -54,7 +54,7 @@ pub(crate) async fn credit_to(
     credit: &Credit,
 ) -> Result<Credited, Failure> {
     let who = installation.tenant(partner).await?;
-    let crediting = Crediting {
+    let crediting = CreditAccount {
         store: installation.base.store.clone(),
         entropy: Arc::clone(&installation.base.entropy),
     };
@@ -66,12 +66,12 @@ pub(super) fn amount(text: &str, asset: Asset) -> Result<Amount, Failure> {
     let is_negative = |digits: &str| {
         matches!(
             Amount::parse(digits, asset),
-            Ok(_) | Err(AmountFault::TooPrecise(_) | AmountFault::OutOfRange | AmountFault::Zero)
+            Ok(_) | Err(AmountError::TooPrecise(_) | AmountError::OutOfRange | AmountError::Zero)
         )
     };
     Amount::parse(text, asset).map_err(|fault| {
         let fault = match text.strip_prefix('-') {
-            Some(digits) if is_negative(digits) => AmountFault::Zero,
+            Some(digits) if is_negative(digits) => AmountError::Zero,
             _ => fault,
         };
         Failure::input(format!("--amount: {fault}"))

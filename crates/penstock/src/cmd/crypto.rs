@@ -4,17 +4,17 @@ use std::process::ExitCode;
 
 use kernel::{Asset, AssetKind};
 use partner_core::pools::Network;
-use pools_core::usecases::credit::Credit;
+use pools_core::usecases::credit_account::Credit;
 
 use super::credit;
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::partner_id;
 use crate::terminal::Terminal;
 
 /// What is done with crypto balances.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CryptoArgs {
     /// Credits a receipt; the same reference again does nothing
     Credit {
         /// Partner that sent the crypto
@@ -36,11 +36,11 @@ pub(crate) enum Command {
 }
 
 pub(crate) async fn run(
-    given: Given,
-    command: Command,
+    given: InstallationArgs,
+    command: CryptoArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let Command::Credit {
+    let CryptoArgs::Credit {
         partner,
         asset,
         network,

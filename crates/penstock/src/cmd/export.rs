@@ -3,20 +3,20 @@
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
-use kernel::{Bound, Timestamp, TimestampFault, UNITS_SCALE};
+use kernel::{Bound, Timestamp, TimestampError, UNITS_SCALE};
 use partner_core::Tenant;
 use partner_core::pools::Network;
-use pools_core::export::{Booked, Window};
+use pools_core::export::{ExportedEntry, Window};
 use pools_core::ledger::AccountKind;
 use pools_core::ports::Pages;
 use pools_core::trade::{Trade, TradeState};
 use rust_decimal::Decimal;
 
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::{Installation, partner_id};
 use crate::progress::Progress;
-use crate::sheet::{Cell, Sheet};
+use crate::table_writer::{Cell, TableWriter};
 use crate::terminal::{Output, Terminal};
 
 /// Rows that are read at once: all that is ever held.
@@ -24,7 +24,7 @@ const PAGE: u32 = 500;
 
 /// What is exported.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ExportArgs {
     /// Exports the trades created in a window, with every stored field
     Trades(Chosen),
     /// Exports the ledger entries created in a window, in every currency
@@ -46,11 +46,11 @@ pub(crate) struct Chosen {
 }
 
 pub(crate) async fn run(
-    given: Given,
-    command: Command,
+    given: InstallationArgs,
+    command: ExportArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let (Command::Trades(chosen) | Command::Ledger(chosen)) = &command;
+    let (ExportArgs::Trades(chosen) | ExportArgs::Ledger(chosen)) = &command;
     let partner = partner_id(&chosen.partner)?;
     let window = window(chosen)?;
     let installation = Installation::open(&given, terminal).await?;
@@ -58,11 +58,11 @@ pub(crate) async fn run(
     let store = &installation.base.store;
     let output = terminal.output();
     match command {
-        Command::Trades(_) => {
+        ExportArgs::Trades(_) => {
             let pages = store.trades_export(&who, window).await?;
             export(pages, output, &TRADE, |trade| trade_row(&who, trade)).await?;
         }
-        Command::Ledger(_) => {
+        ExportArgs::Ledger(_) => {
             let pages = store.ledger_export(&who, window).await?;
             export(pages, output, &ENTRY, |booked| entry_row(&who, booked)).await?;
         }
@@ -75,7 +75,7 @@ fn window(chosen: &Chosen) -> Result<Window, Failure> {
     let read = |flag, text: &str| {
         // An excluded end is rounded as an included start is: up.
         Timestamp::parse(text, Bound::Lower).map_err(|_| {
-            let expected = TimestampFault::Unreadable;
+            let expected = TimestampError::Unreadable;
             Failure::input(format!("{flag}: {expected}"))
         })
     };
@@ -100,7 +100,7 @@ async fn export<T>(
     } else {
         Progress::begin("exporting")
     };
-    let mut sheet = Sheet::begin(output, columns, out).map_err(unwritten)?;
+    let mut sheet = TableWriter::begin(output, columns, out).map_err(unwritten)?;
     let mut count = 0_usize;
     loop {
         let page = pages.next(PAGE).await?;
@@ -230,8 +230,8 @@ const ENTRY: [&str; 16] = [
     "createdAt",
 ];
 
-fn entry_row(who: &Tenant, booked: &Booked) -> Vec<Cell> {
-    let Booked { entry, network } = booked;
+fn entry_row(who: &Tenant, booked: &ExportedEntry) -> Vec<Cell> {
+    let ExportedEntry { entry, network } = booked;
     let transfer = &entry.transfer;
     let number = entry.mark.map(|mark| u64::try_from(mark.sequence));
     let delta = match (transfer.debit, transfer.credit) {

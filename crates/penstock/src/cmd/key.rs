@@ -9,14 +9,14 @@ use partner_core::usecases::keys::KeysError;
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::{Installation, partner_id};
 use crate::terminal::Terminal;
 
 /// What is done with keys.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum KeyArgs {
     /// Makes a key and prints it, this once.
     Create {
         /// The partner it belongs to.
@@ -56,12 +56,12 @@ pub(crate) enum Kind {
 }
 
 pub(crate) async fn run(
-    given: Given,
-    command: Command,
+    given: InstallationArgs,
+    command: KeyArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     match command {
-        Command::Create {
+        KeyArgs::Create {
             partner,
             kind,
             label,
@@ -70,8 +70,8 @@ pub(crate) async fn run(
             let terms = terms(label, expires.as_deref())?;
             create(&given, &partner, kind, &terms, terminal).await?;
         }
-        Command::List { partner } => list(&given, &partner, terminal).await?,
-        Command::Revoke { key_id } => revoke(&given, &key_id, terminal).await?,
+        KeyArgs::List { partner } => list(&given, &partner, terminal).await?,
+        KeyArgs::Revoke { key_id } => revoke(&given, &key_id, terminal).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -92,7 +92,7 @@ fn terms(label: Option<String>, expires: Option<&str>) -> Result<KeyTerms, Failu
 }
 
 async fn create(
-    given: &Given,
+    given: &InstallationArgs,
     partner: &str,
     kind: Kind,
     terms: &KeyTerms,
@@ -137,7 +137,7 @@ async fn create(
     terminal.answer_once(&created, text, remedy)
 }
 
-async fn list(given: &Given, partner: &str, terminal: &Terminal) -> Result<(), Failure> {
+async fn list(given: &InstallationArgs, partner: &str, terminal: &Terminal) -> Result<(), Failure> {
     let partner = partner_id(partner)?;
     let installation = Installation::open(given, terminal).await?;
     installation.tenant(partner.clone()).await?;
@@ -147,7 +147,11 @@ async fn list(given: &Given, partner: &str, terminal: &Terminal) -> Result<(), F
     terminal.answer(&rows, || table(&rows))
 }
 
-async fn revoke(given: &Given, key_id: &str, terminal: &Terminal) -> Result<(), Failure> {
+async fn revoke(
+    given: &InstallationArgs,
+    key_id: &str,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
     let id = KeyId::parse(key_id).ok_or_else(|| {
         Failure::input("--key-id: expected an id such as key_test_01HF7YAT00408104G208104081")
     })?;

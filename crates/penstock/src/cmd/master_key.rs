@@ -14,7 +14,7 @@ use runtime::master_key;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::progress::Progress;
@@ -25,7 +25,7 @@ const MOST_PASSES: u32 = 10;
 
 /// What is done with master keys.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum MasterKeyArgs {
     /// Lists the keys that the database knows
     List,
     /// Adds a fresh key to the key file of an embedded database
@@ -35,15 +35,15 @@ pub(crate) enum Command {
 }
 
 pub(crate) async fn run(
-    given: Given,
-    command: Command,
+    given: InstallationArgs,
+    command: MasterKeyArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     let installation = Installation::open(&given, terminal).await?;
     let ended = match command {
-        Command::List => list(&installation, terminal).await,
-        Command::Add => add(&installation, terminal).await,
-        Command::Rotate => rotate(&installation, terminal).await,
+        MasterKeyArgs::List => list(&installation, terminal).await,
+        MasterKeyArgs::Add => add(&installation, terminal).await,
+        MasterKeyArgs::Rotate => rotate(&installation, terminal).await,
     };
     installation.close().await;
     ended.map(|()| ExitCode::SUCCESS)

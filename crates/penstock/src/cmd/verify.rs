@@ -4,17 +4,17 @@ use std::process::ExitCode;
 
 use kernel::StoreError;
 use partner_core::ports::{AuditReport, AuditStep};
-use runtime::Foundation;
+use runtime::OpenedBase;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::Installation;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
-pub(crate) async fn run(given: Given, terminal: &Terminal) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(given: InstallationArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
     let installation = Installation::open(&given, terminal).await?;
     let base = &installation.base;
     let report = audit(base).await?;
@@ -31,7 +31,7 @@ pub(crate) async fn run(given: Given, terminal: &Terminal) -> Result<ExitCode, F
     })
 }
 
-async fn audit(base: &Foundation) -> Result<AuditReport, StoreError> {
+async fn audit(base: &OpenedBase) -> Result<AuditReport, StoreError> {
     let progress = Progress::begin("checking");
     let told = |step: AuditStep| {
         let AuditStep {

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use partner_core::PartnerId;
 use partner_core::events::Service;
-use partner_core::usecases::rotation::{Present, RotateError, Rotated, Rotating};
+use partner_core::usecases::rotation::{Present, RotateError, RotateSecret, Rotated};
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
-use crate::arguments::Given;
+use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
 use crate::installation::{Installation, partner_id};
 use crate::terminal::Terminal;
 
 /// What is done with webhooks.
 #[derive(Debug, clap::Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum WebhookArgs {
     /// Creates a signing secret and prints it once. Only the new secret signs, unless an overlap is given
     RotateSecret {
         /// Partner that receives the events
@@ -41,11 +41,11 @@ pub(crate) enum Of {
 }
 
 pub(crate) async fn run(
-    given: Given,
-    command: Command,
+    given: InstallationArgs,
+    command: WebhookArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let Command::RotateSecret {
+    let WebhookArgs::RotateSecret {
         partner,
         service,
         overlap,
@@ -88,7 +88,7 @@ async fn rotate(
     present: Present,
 ) -> Result<Rotated, RotateError> {
     let base = &installation.base;
-    let rotating = Rotating {
+    let rotating = RotateSecret {
         store: base.store.clone(),
         sealer: Arc::clone(&base.sealer),
         entropy: Arc::clone(&base.entropy),

@@ -6,29 +6,29 @@ use partner_core::key::{KeyId, KeyKind};
 use partner_core::origin::Origin;
 use partner_core::pools::{PoolId, PoolTerms, PoolsProfile};
 use partner_core::usecases::keys::Keys;
-use runtime::Foundation;
+use runtime::OpenedBase;
 use std::sync::Arc;
 
 use crate::fixture::{ACME, GATED, Installation, KEYS, POOL, acme, apply};
 
 /// A transaction that is dropped rolls back in the background, which needs a second thread where the test
 /// runs a command next: the command would wait for the lock.
-pub(crate) async fn profile(base: &Foundation) -> Option<PoolsProfile> {
+pub(crate) async fn profile(base: &OpenedBase) -> Option<PoolsProfile> {
     let mut tx = base.store.provision_begin("look").await.unwrap();
     tx.pools_profile_get(&acme()).await.unwrap()
 }
 
-async fn gate(base: &Foundation) -> Option<GateProfile> {
+async fn gate(base: &OpenedBase) -> Option<GateProfile> {
     let mut tx = base.store.provision_begin("look").await.unwrap();
     tx.gate_profile_get(&acme()).await.unwrap()
 }
 
-async fn endpoint(base: &Foundation) -> (String, Vec<String>) {
+async fn endpoint(base: &OpenedBase) -> (String, Vec<String>) {
     endpoint_of(base, Service::Pools).await
 }
 
 /// The endpoint's URL and its secrets, the newest first.
-async fn endpoint_of(base: &Foundation, service: Service) -> (String, Vec<String>) {
+async fn endpoint_of(base: &OpenedBase, service: Service) -> (String, Vec<String>) {
     let mut tx = base.store.provision_begin("look").await.unwrap();
     let found = tx.endpoint_get(&acme(), service).await.unwrap().unwrap();
     let open = |sealed| base.sealer.open(&secret_place(found.id), sealed).unwrap();
@@ -39,7 +39,7 @@ async fn endpoint_of(base: &Foundation, service: Service) -> (String, Vec<String
     (found.url, texts)
 }
 
-pub(crate) fn keys(base: &Foundation) -> Keys {
+pub(crate) fn keys(base: &OpenedBase) -> Keys {
     Keys {
         store: base.store.clone(),
         entropy: Arc::clone(&base.entropy),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use kernel::Mode;
 use partner_core::provision::{Document, Setting, parse_document};
-use partner_core::usecases::apply::{ApplyError, Loosening, Provisioning, Report, Run};
+use partner_core::usecases::apply::{ApplyDocument, ApplyError, ApplyMode, Loosening, Report};
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{PartnerId, Tenant};
-use runtime::{Config, Foundation, Ports, Sources};
+use runtime::{Config, OpenedBase, Ports, Sources};
 use serde_json::Value;
 use tempfile::TempDir;
 use test_support::test_database::{Database, StoreKind};
@@ -111,25 +111,25 @@ impl Installation {
     }
 
     /// Opens the database in this process.
-    pub(crate) async fn open(&self) -> Foundation {
+    pub(crate) async fn open(&self) -> OpenedBase {
         Self::opened(self.environment()).await
     }
 
     /// The same with these master keys.
-    pub(crate) async fn open_with(&self, keys: &str) -> Foundation {
+    pub(crate) async fn open_with(&self, keys: &str) -> OpenedBase {
         let mut environment = self.environment();
         environment.retain(|(name, _)| name != "PENSTOCK_MASTER_KEY");
         environment.push(("PENSTOCK_MASTER_KEY".into(), keys.into()));
         Self::opened(environment).await
     }
 
-    async fn opened(environment: Vec<(OsString, OsString)>) -> Foundation {
+    async fn opened(environment: Vec<(OsString, OsString)>) -> OpenedBase {
         let sources = Sources {
             environment,
             ..Sources::default()
         };
         let config = Config::load(&sources).unwrap().config;
-        Foundation::open(config, Ports::of_machine()).await.unwrap()
+        OpenedBase::open(config, Ports::of_machine()).await.unwrap()
     }
 }
 
@@ -149,15 +149,15 @@ pub(crate) fn read(text: &str) -> Document {
     parse_document(text, setting).unwrap()
 }
 
-pub(crate) async fn apply(base: &Foundation, text: &str) -> Result<Report, ApplyError> {
-    let provisioning = Provisioning {
+pub(crate) async fn apply(base: &OpenedBase, text: &str) -> Result<Report, ApplyError> {
+    let provisioning = ApplyDocument {
         store: base.store.clone(),
         sealer: Arc::clone(&base.sealer),
         entropy: Arc::clone(&base.entropy),
         mode: Mode::Test,
     };
     provisioning
-        .apply(&read(text), Run::Commit, Loosening::Refuse)
+        .apply(&read(text), ApplyMode::Commit, Loosening::Refuse)
         .await
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use kernel::StoreError;
 use partner_core::ports::{ResealedValue, SealedKind};
 use partner_core::usecases::apply::ApplyError;
-use runtime::Foundation;
+use runtime::OpenedBase;
 use serde_json::Value;
 
 use crate::fixture::{ACME, Done, Installation, KEY, POOL, ended};
@@ -254,7 +254,7 @@ fn interrupted_rotation_needs_both_keys_until_it_is_finished() {
 async fn value_that_appears_under_a_retired_key_is_found_and_sealed_again() {
     let installation = with_one_secret();
     let both = format!("{KEY},{SECOND}");
-    let secrets = async |found: &Foundation| {
+    let secrets = async |found: &OpenedBase| {
         let store = found.store.clone();
         let mut page = store.sealed_page(SealedKind::Secret, None, 10).await;
         page.as_mut().unwrap().pop().unwrap()

@@ -6,8 +6,8 @@ use std::time::Duration;
 use kernel::{Mode, Timestamp};
 use partner_core::PartnerId;
 use partner_core::events::{EndpointSecret, Service, secret_place};
-use partner_core::usecases::rotation::{Present, RotateError, Rotated, Rotating};
-use runtime::Foundation;
+use partner_core::usecases::rotation::{Present, RotateError, RotateSecret, Rotated};
+use runtime::OpenedBase;
 use secrecy::ExposeSecret as _;
 
 use crate::fixture::{ACME, Installation, acme, apply};
@@ -21,7 +21,7 @@ fn file() -> String {
     )
 }
 
-async fn with_webhook() -> (Installation, Foundation) {
+async fn with_webhook() -> (Installation, OpenedBase) {
     let installation = Installation::new();
     let base = installation.open().await;
     apply(&base, &file()).await.unwrap();
@@ -29,7 +29,7 @@ async fn with_webhook() -> (Installation, Foundation) {
 }
 
 async fn rotate(
-    base: &Foundation,
+    base: &OpenedBase,
     partner: &str,
     present: Present,
 ) -> Result<Rotated, RotateError> {
@@ -37,12 +37,12 @@ async fn rotate(
 }
 
 async fn rotate_of(
-    base: &Foundation,
+    base: &OpenedBase,
     service: Service,
     partner: &str,
     present: Present,
 ) -> Result<Rotated, RotateError> {
-    let rotating = Rotating {
+    let rotating = RotateSecret {
         store: base.store.clone(),
         sealer: Arc::clone(&base.sealer),
         entropy: Arc::clone(&base.entropy),
@@ -52,12 +52,12 @@ async fn rotate_of(
     rotating.rotate(&partner, service, present).await
 }
 
-async fn secrets(base: &Foundation) -> Vec<(String, Option<Timestamp>)> {
+async fn secrets(base: &OpenedBase) -> Vec<(String, Option<Timestamp>)> {
     secrets_of(base, Service::Pools).await
 }
 
 /// The stored secrets, the newest first, each with the instant it ends.
-async fn secrets_of(base: &Foundation, service: Service) -> Vec<(String, Option<Timestamp>)> {
+async fn secrets_of(base: &OpenedBase, service: Service) -> Vec<(String, Option<Timestamp>)> {
     let mut tx = base.store.provision_begin("look").await.unwrap();
     let found = tx.endpoint_get(&acme(), service).await.unwrap();
     let found = found.unwrap();

@@ -7,7 +7,7 @@ use kernel::StoreError;
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
-use crate::books::{Command, Outcome, Refusal};
+use crate::batch::{Refusal, TransactCommand, TransactOutcome};
 use crate::ports::{PoolsStore, PoolsTx, VelocityRange};
 use crate::velocity::{Catch, Crossed, STEP, Velocity, cutoff};
 
@@ -17,7 +17,7 @@ const MAX_STEPS: u32 = 20_000;
 /// How often a command may find its running total behind the window before it is refused for that.
 const CATCH_UPS: u32 = 8;
 
-type Decision = Result<Outcome, Refusal>;
+type Decision = Result<TransactOutcome, Refusal>;
 
 /// Moves running totals to the start of the velocity window.
 ///
@@ -45,9 +45,13 @@ impl CatchUpVelocity {
     ///
     /// # Errors
     /// Those of the queue and of [`CatchUpVelocity::run`].
-    pub async fn submit<F, R>(&self, command: Command, queue: F) -> Result<Decision, StoreError>
+    pub async fn submit<F, R>(
+        &self,
+        command: TransactCommand,
+        queue: F,
+    ) -> Result<Decision, StoreError>
     where
-        F: Fn(Command) -> R + Send + Sync,
+        F: Fn(TransactCommand) -> R + Send + Sync,
         R: Future<Output = Result<Decision, StoreError>> + Send,
     {
         for _ in 0..CATCH_UPS {

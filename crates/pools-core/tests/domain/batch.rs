@@ -7,13 +7,15 @@ use kernel::{Amount, Mode, Timestamp};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey};
 use partner_core::pools::{Kyc, PoolId, PoolsAccess};
 use partner_core::{Access, Denial, PartnerStatus};
-use pools_core::books::{Answered, Books, Command, Outcome, Refusal, decide_batch};
+use pools_core::batch::{
+    BatchState, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome, decide_batch,
+};
 use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, BALANCE_LIMIT, EntryId};
 use pools_core::ports::Hold;
-use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, Side};
+use pools_core::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome, Side};
 use pools_core::trade::{Trade, TradeId};
-use pools_core::usecases::transact::Transact;
+use pools_core::usecases::transact_quote::Transact;
 use pools_core::velocity::{Velocity, cutoff};
 
 use crate::fixtures::{
@@ -21,13 +23,13 @@ use crate::fixtures::{
     usdt,
 };
 
-type Decided = Result<Outcome, Refusal>;
+type Decided = Result<TransactOutcome, Refusal>;
 
 /// A partner with an order that goes through, and everything a test may bend.
 struct Scene {
     access: Access,
-    books: Books,
-    command: Command,
+    books: BatchState,
+    command: TransactCommand,
     now: Timestamp,
 }
 
@@ -36,7 +38,7 @@ fn scene(side: Side) -> Scene {
     access.pools.velocity_cap = Some(200 * 100_000_000);
     let who = tenant("acme");
     let quote = quote(side);
-    let command = Command {
+    let command = TransactCommand {
         key: access.key.id,
         scope: scope(&who, pool(), "first"),
         fingerprint: fingerprint(quote.id),
@@ -47,10 +49,10 @@ fn scene(side: Side) -> Scene {
         engine: EngineName::built_in("engine"),
         hold: Some(Hold::Held),
     };
-    let mut books = Books {
+    let mut books = BatchState {
         window: DAY,
         idempotency_ttl: DAY,
-        ..Books::default()
+        ..BatchState::default()
     };
     books.quotes.insert((who.partner.clone(), quote.id), quote);
     for available in [eur("100"), usdt("100")] {
@@ -105,7 +107,7 @@ impl Scene {
     }
 
     /// A further order of the same partner, under another key.
-    fn another(&mut self, number: u64) -> Command {
+    fn another(&mut self, number: u64) -> TransactCommand {
         let id = QuoteId::new(Mode::Test, noon(), &Counter::from(number));
         let quote = Quote {
             id,
@@ -113,7 +115,7 @@ impl Scene {
         };
         let who = self.access.tenant.clone();
         self.books.quotes.insert((who.partner.clone(), id), quote);
-        Command {
+        TransactCommand {
             scope: scope(&who, pool(), &format!("key-{number}")),
             fingerprint: fingerprint(id),
             quote: id,
@@ -123,7 +125,7 @@ impl Scene {
         }
     }
 
-    fn decide_all(&mut self, batch: &[Command]) -> Vec<Decided> {
+    fn decide_all(&mut self, batch: &[TransactCommand]) -> Vec<Decided> {
         self.books
             .access
             .insert(self.command.key, Arc::new(self.access.clone()));
@@ -138,7 +140,7 @@ impl Scene {
 
 fn opened(outcome: &Decided) -> &Trade {
     match outcome {
-        Ok(Outcome::Opened(trade)) => trade,
+        Ok(TransactOutcome::Opened(trade)) => trade,
         other => panic!("expected a new trade, got {other:?}"),
     }
 }
@@ -183,7 +185,7 @@ fn faults() -> Vec<Fault> {
         (
             "key",
             |s| {
-                let answered = Answered {
+                let answered = IdempotencyRecord {
                     fingerprint: Fingerprint::of(b"another"),
                     expires_at: noon().plus(DAY),
                 };
@@ -218,7 +220,7 @@ fn faults() -> Vec<Fault> {
         ),
         (
             "rejected",
-            |s| s.quote(|quote| quote.fate = Fate::Rejected(noon())),
+            |s| s.quote(|quote| quote.fate = QuoteOutcome::Rejected(noon())),
             Err(R::QuoteClosed(QuoteClosed::Rejected)),
         ),
         (
@@ -251,8 +253,8 @@ fn faults() -> Vec<Fault> {
 
 fn plain(outcome: Decided) -> Result<(), Refusal> {
     match outcome {
-        Ok(Outcome::Opened(trade)) => panic!("opened {trade:?}"),
-        Ok(Outcome::Existing(_)) => Ok(()),
+        Ok(TransactOutcome::Opened(trade)) => panic!("opened {trade:?}"),
+        Ok(TransactOutcome::Existing(_)) => Ok(()),
         Err(refusal) => Err(refusal),
     }
 }
@@ -294,7 +296,7 @@ fn a_silent_engine_is_answered_last() {
 fn command_finds_the_trade_of_its_own_earlier_run() {
     for (name, bend, _) in &faults() {
         let mut scene = scene(Side::OffRamp);
-        let Ok(Outcome::Opened(first)) = scene.decide() else {
+        let Ok(TransactOutcome::Opened(first)) = scene.decide() else {
             panic!("{name}")
         };
         scene.books.opened.clear();
@@ -305,7 +307,7 @@ fn command_finds_the_trade_of_its_own_earlier_run() {
             "existing" => trade(Side::OffRamp, None),
             _ => first,
         };
-        assert_eq!(again, Ok(Outcome::Existing(found)), "{name}");
+        assert_eq!(again, Ok(TransactOutcome::Existing(found)), "{name}");
         assert!(scene.books.opened.is_empty(), "nothing is written again");
     }
 }
@@ -319,14 +321,14 @@ fn a_sale_may_fill_the_account_it_would_be_returned_to() {
     sold.committed(BALANCE_LIMIT - fiat.units() + 1);
     assert_eq!(plain(sold.decide()), Err(Refusal::NoRoomForReturn));
     sold.committed(BALANCE_LIMIT - fiat.units());
-    assert!(matches!(sold.decide(), Ok(Outcome::Opened(_))));
+    assert!(matches!(sold.decide(), Ok(TransactOutcome::Opened(_))));
     let full = [(&at.0, fiat.asset(), BALANCE_LIMIT)];
     assert_eq!(sold.books.touched_commitments(), full);
 
     // A purchase gives back no more than it takes.
     let mut bought = scene(Side::OnRamp);
     bought.committed(BALANCE_LIMIT);
-    assert!(matches!(bought.decide(), Ok(Outcome::Opened(_))));
+    assert!(matches!(bought.decide(), Ok(TransactOutcome::Opened(_))));
     assert_eq!(bought.books.touched_commitments(), []);
 }
 
@@ -359,7 +361,7 @@ fn a_quote_is_executable_until_just_before_its_expiry() {
     assert_eq!(trade.created_at, after(14_999));
     assert_eq!(
         last.books.quotes[&last.at()].fate,
-        Fate::Consumed(after(14_999))
+        QuoteOutcome::Consumed(after(14_999))
     );
 
     let mut late = scene(Side::OnRamp);
@@ -380,7 +382,7 @@ fn a_key_serves_one_request_until_its_record_is_over() {
         (day + 1, Ok(())),
     ] {
         let mut scene = scene(Side::OnRamp);
-        let answered = Answered {
+        let answered = IdempotencyRecord {
             fingerprint: Fingerprint::of(b"another"),
             expires_at: noon().plus(DAY),
         };
@@ -392,7 +394,7 @@ fn a_key_serves_one_request_until_its_record_is_over() {
         scene.quote(|quote| quote.expires_at = after(u64::from(u32::MAX)));
         let outcome = scene.decide();
         assert_eq!(outcome.map(|_| ()), due, "{passed}");
-        let fresh = Answered {
+        let fresh = IdempotencyRecord {
             fingerprint: scene.command.fingerprint,
             expires_at: scene.now.plus(DAY),
         };
@@ -410,23 +412,23 @@ fn a_key_serves_one_request_until_its_record_is_over() {
 fn a_repeat_in_the_same_batch_finds_the_trade_and_leaves_its_key_free() {
     let mut scene = scene(Side::OnRamp);
     let first = scene.command.clone();
-    let repeat = Command {
+    let repeat = TransactCommand {
         hold: None,
         ..first.clone()
     };
-    let under_another_key = Command {
+    let under_another_key = TransactCommand {
         scope: scope(&tenant("acme"), pool(), "second"),
         ..first.clone()
     };
     let other_quote = scene.another(60);
-    let reused = Command {
+    let reused = TransactCommand {
         scope: first.scope.clone(),
         ..other_quote
     };
     let outcomes = scene.decide_all(&[first, repeat, under_another_key.clone(), reused]);
     let made = opened(&outcomes[0]).clone();
-    assert_eq!(outcomes[1], Ok(Outcome::Existing(made.clone())));
-    assert_eq!(outcomes[2], Ok(Outcome::Existing(made)));
+    assert_eq!(outcomes[1], Ok(TransactOutcome::Existing(made.clone())));
+    assert_eq!(outcomes[2], Ok(TransactOutcome::Existing(made)));
     assert_eq!(outcomes[3], Err(Refusal::KeyReused));
     assert!(!scene.books.answered.contains_key(&under_another_key.scope));
     assert_eq!(scene.books.opened.len(), 1);
@@ -520,11 +522,11 @@ fn a_second_key_of_the_partner_repeats_and_another_partner_never_meets_it() {
     let made = opened(&scene.decide()).clone();
     let second = access("acme", key_id(2), &[pool()]);
     let stranger = access("bolt", key_id(3), &[pool()]);
-    let own = Command {
+    let own = TransactCommand {
         key: second.key.id,
         ..scene.command.clone()
     };
-    let foreign = Command {
+    let foreign = TransactCommand {
         key: stranger.key.id,
         scope: scope(&stranger.tenant, pool(), "first"),
         fingerprint: Fingerprint::of(b"another"),
@@ -536,7 +538,10 @@ fn a_second_key_of_the_partner_repeats_and_another_partner_never_meets_it() {
     let outcomes = scene.decide_all(&[own, foreign]);
     assert_eq!(
         outcomes,
-        [Ok(Outcome::Existing(made)), Err(Refusal::QuoteUnknown)]
+        [
+            Ok(TransactOutcome::Existing(made)),
+            Err(Refusal::QuoteUnknown)
+        ]
     );
 }
 

@@ -1,7 +1,7 @@
 //! An engine that goes its own way: any number of steps ahead of the polls, with responses that are lost, repeated or
 //! contradict each other. Whatever the polls see of it, the money ends where it would if they saw each step.
 
-use pools_core::ledger::{Part, Transfer};
+use pools_core::ledger::{Transfer, TransferRole};
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Trade, TradeEvent, TradeState, TradeStatus};
 use proptest::prelude::*;
@@ -54,7 +54,7 @@ fn polls() -> impl Strategy<Value = Vec<(usize, Hears)>> {
 #[derive(Debug, Clone, PartialEq)]
 struct Seen {
     trade: Trade,
-    transfers: Vec<(Transfer, Part)>,
+    transfers: Vec<(Transfer, TransferRole)>,
     events: Vec<TradeEvent>,
     contradictions: usize,
 }
@@ -141,21 +141,27 @@ fn unseen_return_settles_then_refunds_with_and_without_fill() {
             assert_eq!(settlement.fill, fill.clone().unwrap_or(unknown));
             assert_eq!(seen.trade.state.status(), TradeStatus::Returned);
             assert_eq!(seen.events, [TradeEvent::Settled]);
-            let parts: Vec<Part> = seen.transfers.iter().map(|(_, part)| *part).collect();
+            let parts: Vec<TransferRole> = seen.transfers.iter().map(|(_, part)| *part).collect();
             let refunded = seen.transfers.last().map(|(transfer, _)| transfer.amount);
             match (trade.terms.side, trade.reserved) {
                 (Side::OnRamp, None) => assert_eq!(parts, []),
                 (Side::OnRamp, Some(reserved)) => {
                     assert_eq!(
                         (parts, refunded),
-                        (vec![Part::Close, Part::Return], Some(reserved))
+                        (
+                            vec![TransferRole::Close, TransferRole::Return],
+                            Some(reserved)
+                        )
                     );
                 }
                 (Side::OffRamp, _) => {
                     assert_eq!(seen.transfers[0].0.amount, usdt("100"));
                     assert_eq!(
                         (parts, refunded),
-                        (vec![Part::Close, Part::Return], Some(trade.terms.fiat))
+                        (
+                            vec![TransferRole::Close, TransferRole::Return],
+                            Some(trade.terms.fiat)
+                        )
                     );
                 }
             }

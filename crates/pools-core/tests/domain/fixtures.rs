@@ -18,8 +18,8 @@ use partner_core::rates::SourceRate;
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
 use pools_core::engine::EngineName;
-use pools_core::ports::{Confirmation, Depth, Engine, Enquiry, Hold, Order};
-use pools_core::quote::{Fate, Quote, QuoteId, Side, Terms};
+use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
 use pools_core::trade::{EngineReport, Trade, TradeId, TradeState};
 use proptest::test_runner::Config;
 use rust_decimal::Decimal;
@@ -95,7 +95,7 @@ pub(crate) fn quote(side: Side) -> Quote {
         terms: terms(side),
         created_at: noon(),
         expires_at: noon().plus(TTL),
-        fate: Fate::Open,
+        fate: QuoteOutcome::Open,
     }
 }
 
@@ -254,7 +254,7 @@ mockall::mock! {
         async fn hold(&self, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
         async fn confirm(&self, trade: TradeId) -> Option<Confirmation>;
         async fn let_go(&self, trade: TradeId) -> Option<()>;
-        async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport>;
+        async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport>;
         fn name(&self) -> EngineName;
         fn timeout(&self) -> Duration;
     }

@@ -2,8 +2,8 @@
 //! and is compared with them here.
 
 use kernel::{Amount, Timestamp};
-use pools_core::ledger::{Account, AccountKind, Part, PostFault, Reason, Transfer};
-use pools_core::quote::{Fate, Quote, QuoteClosed, Side};
+use pools_core::ledger::{Account, AccountKind, PostError, Reason, Transfer, TransferRole};
+use pools_core::quote::{Quote, QuoteClosed, QuoteOutcome, Side};
 use pools_core::trade::{EngineReport, Settlement, Step, Trade, TradeState};
 
 use crate::fixtures::{after, eur, quote, trade};
@@ -61,9 +61,9 @@ impl Table {
 fn closed(outcome: Result<Quote, QuoteClosed>) -> String {
     match outcome {
         Ok(next) => match next.fate {
-            Fate::Open => "open".to_owned(),
-            Fate::Consumed(_) => "→ consumed".to_owned(),
-            Fate::Rejected(_) => "→ rejected".to_owned(),
+            QuoteOutcome::Open => "open".to_owned(),
+            QuoteOutcome::Consumed(_) => "→ consumed".to_owned(),
+            QuoteOutcome::Rejected(_) => "→ rejected".to_owned(),
         },
         Err(QuoteClosed::Consumed) => "refused: consumed".to_owned(),
         Err(QuoteClosed::Rejected) => "refused: rejected".to_owned(),
@@ -76,9 +76,9 @@ fn closed(outcome: Result<Quote, QuoteClosed>) -> String {
 fn every_fate_of_a_quote_at_every_instant() {
     let mut table = Table::new(&["facts", "now", "status", "transact", "reject"]);
     let facts = [
-        ("open", Fate::Open),
-        ("consumed", Fate::Consumed(after(1_000))),
-        ("rejected", Fate::Rejected(after(1_000))),
+        ("open", QuoteOutcome::Open),
+        ("consumed", QuoteOutcome::Consumed(after(1_000))),
+        ("rejected", QuoteOutcome::Rejected(after(1_000))),
     ];
     let instants = [
         ("1 ms before `expiresAt`", after(14_999)),
@@ -110,11 +110,11 @@ fn a_quote_that_is_consumed_or_rejected_keeps_everything_else() {
     let quote = quote(Side::OnRamp);
     let consumed = quote.consume(now).unwrap();
     let rejected = quote.reject(now).unwrap();
-    assert_eq!(consumed.fate, Fate::Consumed(now));
-    assert_eq!(rejected.fate, Fate::Rejected(now));
+    assert_eq!(consumed.fate, QuoteOutcome::Consumed(now));
+    assert_eq!(rejected.fate, QuoteOutcome::Rejected(now));
     for next in [consumed, rejected] {
         let back = Quote {
-            fate: Fate::Open,
+            fate: QuoteOutcome::Open,
             ..next
         };
         assert_eq!(back, quote);
@@ -161,7 +161,7 @@ fn reports() -> [(&'static str, EngineReport); 7] {
     ]
 }
 
-fn moved(transfer: Option<(Transfer, Part)>) -> String {
+fn moved(transfer: Option<(Transfer, TransferRole)>) -> String {
     transfer.map_or("none".to_owned(), |(transfer, part)| {
         format!(
             "{} → {}, {:?}, `{}` ({})",
@@ -291,7 +291,7 @@ fn what_a_trade_reserves() {
         let transfer = trade(side, reserved).reserve_transfer();
         table.row([
             name.to_owned(),
-            moved(transfer.map(|transfer| (transfer, Part::Reserve))),
+            moved(transfer.map(|transfer| (transfer, TransferRole::Reserve))),
         ]);
     }
     holds("reserve", &table);
@@ -320,10 +320,10 @@ fn posted(debit: AccountKind, credit: AccountKind, amount: &str) -> String {
             );
             format!("{}, entry {}", next.available, next.sequence)
         }
-        Err(PostFault::Insufficient) => "refused: insufficient".to_owned(),
-        Err(PostFault::TooLarge) => "refused: too large".to_owned(),
-        Err(PostFault::WrongAsset) => "refused: another currency".to_owned(),
-        Err(PostFault::SameAccount) => "refused: one account twice".to_owned(),
+        Err(PostError::Insufficient) => "refused: insufficient".to_owned(),
+        Err(PostError::TooLarge) => "refused: too large".to_owned(),
+        Err(PostError::WrongAsset) => "refused: another currency".to_owned(),
+        Err(PostError::SameAccount) => "refused: one account twice".to_owned(),
     }
 }
 
@@ -362,10 +362,10 @@ fn an_account_takes_its_own_currency_only_and_never_overflows() {
         amount: eur("0.01"),
         reason: Reason::PayinCredit,
     };
-    assert_eq!(account.post(&credit), Err(PostFault::TooLarge));
+    assert_eq!(account.post(&credit), Err(PostError::TooLarge));
     let foreign = Transfer {
         amount: crate::fixtures::usdt("1"),
         ..credit
     };
-    assert_eq!(account.post(&foreign), Err(PostFault::WrongAsset));
+    assert_eq!(account.post(&foreign), Err(PostError::WrongAsset));
 }

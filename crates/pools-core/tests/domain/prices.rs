@@ -3,7 +3,7 @@
 use kernel::{Amount, AssetKind, Mid};
 use partner_core::pools::{PoolId, PoolTerms};
 use partner_core::rates::SourceRate;
-use pools_core::pricing::{Mids, PriceFault, Priced, price};
+use pools_core::pricing::{Mids, PriceError, Priced, price};
 use pools_core::quote::Side;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -50,7 +50,7 @@ struct Order {
 }
 
 impl Order {
-    fn price(&self) -> Result<Priced, PriceFault> {
+    fn price(&self) -> Result<Priced, PriceError> {
         price(&self.pool, self.side, self.amount, &self.mids, &self.terms)
     }
 
@@ -158,7 +158,7 @@ proptest! {
         let fits = !leg.is_zero() && leg <= ten(10 + digits);
         match order.price() {
             Ok(_) => prop_assert!(fits),
-            Err(PriceFault::OutOfRange) => prop_assert!(!fits || cut >= ten(28) || value(&order).is_none()),
+            Err(PriceError::OutOfRange) => prop_assert!(!fits || cut >= ten(28) || value(&order).is_none()),
             Err(fault) => prop_assert!(false, "{}", fault),
         }
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use kernel::{Amount, Asset};
 use partner_core::PartnerId;
 use partner_core::pools::PoolsAccess;
-use pools_core::books::{Books, Command, Outcome, decide_batch};
-use pools_core::ledger::{AccountKind, Entry, Part};
+use pools_core::batch::{BatchState, TransactCommand, TransactOutcome, decide_batch};
+use pools_core::ledger::{AccountKind, Entry, TransferRole};
 use pools_core::ports::Hold;
-use pools_core::quote::{Fate, Side};
+use pools_core::quote::{QuoteOutcome, Side};
 use pools_core::trade::{EngineReport, Trade, TradeId, TradeState};
 use pools_core::velocity::cutoff;
 use proptest::prelude::*;
@@ -107,7 +107,7 @@ fn perform(world: &mut World, act: Act) -> Result<(), TestCaseError> {
         Act::Pass(millis) => world.now = world.now.plus(Duration::from_millis(millis)),
         Act::Give(ask) => world.give(&ask),
         Act::Batch(tries) => {
-            let batch: Vec<Command> = tries
+            let batch: Vec<TransactCommand> = tries
                 .iter()
                 .filter_map(|wanted| world.command(wanted))
                 .collect();
@@ -157,7 +157,7 @@ fn change(world: &mut World, key: usize, change: impl Fn(&mut partner_core::Acce
         .for_each(change);
 }
 
-fn copied(books: &Books) -> Rows {
+fn copied(books: &BatchState) -> Rows {
     Rows {
         quotes: books.quotes.clone(),
         trades: books.trades.clone(),
@@ -168,24 +168,24 @@ fn copied(books: &Books) -> Rows {
     }
 }
 
-type Decided = Result<Outcome, pools_core::books::Refusal>;
+type Decided = Result<TransactOutcome, pools_core::batch::Refusal>;
 
 /// One command in a transaction of its own. Whatever opens nothing changes nothing.
-fn one_by_one(world: &mut World, command: &Command) -> Result<Decided, TestCaseError> {
+fn one_by_one(world: &mut World, command: &TransactCommand) -> Result<Decided, TestCaseError> {
     let mut books = world.books();
     let before = copied(&books);
     let outcome = decide_batch(&mut books, std::slice::from_ref(command), world.now).remove(0);
     match &outcome {
-        Ok(Outcome::Opened(trade)) => {
+        Ok(TransactOutcome::Opened(trade)) => {
             let access = &world.access[&command.key];
             prop_assert_eq!(access.may_transact_in(&command.pool, world.now), Ok(()));
             prop_assert_eq!(command.hold, Some(Hold::Held));
             let quote = &before.quotes[&(access.partner.id.clone(), command.quote)];
-            prop_assert!(quote.fate == Fate::Open && world.now < quote.expires_at);
+            prop_assert!(quote.fate == QuoteOutcome::Open && world.now < quote.expires_at);
             prop_assert_eq!(&trade.terms, &quote.terms);
             prop_assert_eq!(books.opened.len(), 1);
         }
-        Ok(Outcome::Existing(_)) | Err(_) => {
+        Ok(TransactOutcome::Existing(_)) | Err(_) => {
             prop_assert!(books.opened.is_empty());
             prop_assert_eq!(copied(&books), before);
         }
@@ -272,22 +272,22 @@ fn returned(trade: &Trade) -> Option<Amount> {
 }
 
 /// The parts a trade must have in the ledger, by its state.
-fn parts_due(trade: &Trade) -> BTreeSet<Part> {
+fn parts_due(trade: &Trade) -> BTreeSet<TransferRole> {
     let mut due = BTreeSet::new();
     if trade.reserved.is_some() {
-        due.insert(Part::Reserve);
+        due.insert(TransferRole::Reserve);
         if trade.state != TradeState::Reserved {
-            due.insert(Part::Close);
+            due.insert(TransferRole::Close);
         }
     }
     if matches!(trade.state, TradeState::Returned { .. }) && returned(trade).is_some() {
-        due.insert(Part::Return);
+        due.insert(TransferRole::Return);
     }
     due
 }
 
 fn every_reserve_has_one_fate(world: &World) -> Result<(), TestCaseError> {
-    let mut parts: BTreeMap<TradeId, BTreeMap<Part, &Entry>> = BTreeMap::new();
+    let mut parts: BTreeMap<TradeId, BTreeMap<TransferRole, &Entry>> = BTreeMap::new();
     for (_, entry) in &world.rows.entries {
         if let Some((trade, part)) = entry.trade {
             let twice = parts.entry(trade).or_default().insert(part, entry);
@@ -301,7 +301,7 @@ fn every_reserve_has_one_fate(world: &World) -> Result<(), TestCaseError> {
             &parts_due(trade)
         );
         for (part, entry) in played {
-            let amount = if part == Part::Return {
+            let amount = if part == TransferRole::Return {
                 returned(trade)
             } else {
                 trade.reserved
@@ -318,12 +318,12 @@ fn quotes_and_trades_agree(world: &World) -> Result<(), TestCaseError> {
     for (at, quote) in &world.rows.quotes {
         let trade = world.rows.trades.get(at);
         match quote.fate {
-            Fate::Consumed(when) => {
+            QuoteOutcome::Consumed(when) => {
                 prop_assert_eq!(trade.map(|trade| trade.created_at), Some(when))
             }
-            Fate::Open | Fate::Rejected(_) => prop_assert!(trade.is_none()),
+            QuoteOutcome::Open | QuoteOutcome::Rejected(_) => prop_assert!(trade.is_none()),
         }
-        if let Fate::Consumed(when) | Fate::Rejected(when) = quote.fate {
+        if let QuoteOutcome::Consumed(when) | QuoteOutcome::Rejected(when) = quote.fate {
             prop_assert!(when < quote.expires_at);
         }
     }
@@ -394,14 +394,14 @@ fn came_up(world: &World, act: &Act, seen: &mut BTreeMap<String, u32>) {
     }
     if let Act::Batch(tries) = act {
         let mut world = world.clone();
-        let batch: Vec<Command> = tries
+        let batch: Vec<TransactCommand> = tries
             .iter()
             .filter_map(|wanted| world.command(wanted))
             .collect();
         for outcome in world.transact(&batch) {
             note(match outcome {
-                Ok(Outcome::Opened(_)) => "opened".to_owned(),
-                Ok(Outcome::Existing(_)) => "existing".to_owned(),
+                Ok(TransactOutcome::Opened(_)) => "opened".to_owned(),
+                Ok(TransactOutcome::Existing(_)) => "existing".to_owned(),
                 Err(refusal) => format!("{refusal:?}"),
             });
         }

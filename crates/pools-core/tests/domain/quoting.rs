@@ -3,15 +3,17 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use kernel::{AmountFault, Asset, StoreError};
+use kernel::{AmountError, Asset, StoreError};
 use partner_core::Access;
 use partner_core::pools::{Network, Pool, PoolId};
 use partner_core::rates::SourceRate;
-use pools_core::destination::{AddressFault, DestNetwork, EvmNetwork};
-use pools_core::ports::{Depth, NewQuote, QuoteDesk};
-use pools_core::pricing::PriceFault;
-use pools_core::quote::{Fate, Quote, Side};
-use pools_core::usecases::quoting::{Ask, AskFault, Leg, Offer, QuoteError, Quoting, Unavailable};
+use pools_core::destination::{AddressError, DestNetwork, EvmNetwork};
+use pools_core::ports::{Depth, NewQuote, QuoteQueue};
+use pools_core::pricing::PriceError;
+use pools_core::quote::{Quote, QuoteOutcome, Side};
+use pools_core::usecases::create_quote::{
+    CreateQuote, Leg, QuoteError, QuoteInput, QuoteInputError, QuoteResult, Unavailable,
+};
 use rust_decimal::Decimal;
 
 use crate::fixtures::{
@@ -27,7 +29,7 @@ struct Desk {
 }
 
 #[async_trait]
-impl QuoteDesk for Desk {
+impl QuoteQueue for Desk {
     async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError> {
         if self.away {
             return Err(StoreError::Overloaded);
@@ -38,7 +40,7 @@ impl QuoteDesk for Desk {
             terms: quote.terms,
             created_at: noon(),
             expires_at: noon().plus(quote.ttl),
-            fate: Fate::Open,
+            fate: QuoteOutcome::Open,
         })
     }
 }
@@ -52,7 +54,7 @@ struct Scene {
     desk: Arc<Desk>,
 }
 
-type Answer = Result<Offer, QuoteError>;
+type Answer = Result<QuoteResult, QuoteError>;
 
 /// Far ends that must not be asked: a stand-in panics at a call it does not expect.
 fn scene(id: PoolId) -> Scene {
@@ -89,11 +91,11 @@ impl Scene {
         self
     }
 
-    fn answer(self, ask: &Ask) -> (Answer, Vec<NewQuote>) {
-        let quoting = Quoting {
+    fn answer(self, ask: &QuoteInput) -> (Answer, Vec<NewQuote>) {
+        let quoting = CreateQuote {
             rates: Arc::new(self.rates),
             engine: Arc::new(self.engine),
-            desk: Arc::clone(&self.desk) as Arc<dyn QuoteDesk>,
+            desk: Arc::clone(&self.desk) as Arc<dyn QuoteQueue>,
             clock: stopped(),
             entropy: Arc::new(Counter::from(1)),
             ttl: TTL,
@@ -115,27 +117,27 @@ fn text(value: &str) -> Option<String> {
     Some(value.to_owned())
 }
 
-fn buy(amount: &str) -> Ask {
-    Ask {
+fn buy(amount: &str) -> QuoteInput {
+    QuoteInput {
         side: text("on_ramp"),
         fiat_currency: text("EUR"),
         crypto_currency: text("USDT"),
         amount: text(amount),
         crypto_network: text("ethereum"),
         dest_address: text(ADDRESS),
-        ..Ask::default()
+        ..QuoteInput::default()
     }
 }
 
-fn sell(amount: &str) -> Ask {
-    Ask {
+fn sell(amount: &str) -> QuoteInput {
+    QuoteInput {
         side: text("off_ramp"),
         dest_address: None,
         ..buy(amount)
     }
 }
 
-fn fault(ask: &Ask) -> AskFault {
+fn fault(ask: &QuoteInput) -> QuoteInputError {
     match scene(pool()).answer(ask) {
         (Err(QuoteError::Ask(fault)), stored) if stored.is_empty() => fault,
         other => panic!("expected a fault of the request, got {other:?}"),
@@ -151,24 +153,24 @@ fn leg(field: &'static str, asset: &str) -> Leg {
     }
 }
 
-fn off_network(networks: &str) -> AskFault {
-    AskFault::NetworkNotSupported {
+fn off_network(networks: &str) -> QuoteInputError {
+    QuoteInputError::NetworkNotSupported {
         pool: pool(),
         networks: networks.to_owned(),
     }
 }
 
-fn off_allowlist() -> AskFault {
-    AskFault::DestNetworkNotSupported {
+fn off_allowlist() -> QuoteInputError {
+    QuoteInputError::DestNetworkNotSupported {
         networks: "arbitrum, ethereum, bsc, optimism, polygon".to_owned(),
     }
 }
 
-type Bend = fn(&mut Ask);
+type Bend = fn(&mut QuoteInput);
 
 /// Every fault of a request, grouped by the step that finds it, the steps in order.
-fn faults() -> Vec<Vec<(Bend, AskFault)>> {
-    use AskFault as F;
+fn faults() -> Vec<Vec<(Bend, QuoteInputError)>> {
+    use QuoteInputError as F;
     let sides = "on_ramp, off_ramp";
     vec![
         vec![
@@ -184,12 +186,12 @@ fn faults() -> Vec<Vec<(Bend, AskFault)>> {
                 F::Missing(vec!["cryptoCurrency"]),
             ),
             (|a| a.amount = None, F::Missing(vec!["amount"])),
-            (|a| a.amount = text("-1"), F::Amount(AmountFault::Malformed)),
+            (|a| a.amount = text("-1"), F::Amount(AmountError::Malformed)),
             (
                 |a| a.amount = text("1e2"),
-                F::Amount(AmountFault::Malformed),
+                F::Amount(AmountError::Malformed),
             ),
-            (|a| a.amount = text("0.00"), F::Amount(AmountFault::Zero)),
+            (|a| a.amount = text("0.00"), F::Amount(AmountError::Zero)),
         ],
         vec![
             (
@@ -239,25 +241,25 @@ fn faults() -> Vec<Vec<(Bend, AskFault)>> {
             (|a| a.dest_address = None, F::MissingAddress),
             (
                 |a| a.dest_address = text("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"),
-                F::Address(AddressFault::Invalid),
+                F::Address(AddressError::Invalid),
             ),
             (
                 |a| a.dest_address = Some(format!("0x{}", "0".repeat(40))),
-                F::Address(AddressFault::Invalid),
+                F::Address(AddressError::Invalid),
             ),
             (
                 |a| a.dest_address = Some(ADDRESS.replace('F', "f")),
-                F::Address(AddressFault::Checksum),
+                F::Address(AddressError::Checksum),
             ),
         ],
         vec![
             (
                 |a| a.amount = text("100.000"),
-                F::Amount(AmountFault::TooPrecise(2)),
+                F::Amount(AmountError::TooPrecise(2)),
             ),
             (
                 |a| a.amount = text("10000000000.01"),
-                F::Amount(AmountFault::OutOfRange),
+                F::Amount(AmountError::OutOfRange),
             ),
         ],
     ]
@@ -286,7 +288,7 @@ fn of_two_faults_the_earlier_step_is_answered() {
                 // Two faults of one field are one fault: the field has the one that was set last.
                 match (fault(&ask), due) {
                     // All missing fields are named at once, an address among them.
-                    (AskFault::Missing(all), AskFault::Missing(one)) => {
+                    (QuoteInputError::Missing(all), QuoteInputError::Missing(one)) => {
                         assert!(one.iter().all(|field| all.contains(field)), "{all:?}");
                     }
                     (found, due) => assert_eq!(found, *due),
@@ -309,12 +311,12 @@ fn availability_is_judged_rates_first_then_the_pool_then_the_engine() {
         (shut(scene(pool()).rate("USDT", None)), Unavailable::Rate),
         (shut(rated()), Unavailable::Dry),
         (rated().depth(None), Unavailable::Engine),
-        (rated().depth(Some(Depth::Dry)), Unavailable::Dry),
+        (rated().depth(Some(Depth::Insufficient)), Unavailable::Dry),
     ] {
         // An amount out of bounds, so that the order's size is seen to be judged later.
         let (answer, stored) = scene.answer(&buy("0.01"));
         assert!(
-            matches!(answer, Ok(Offer::Unavailable(reason)) if reason == due),
+            matches!(answer, Ok(QuoteResult::Unavailable(reason)) if reason == due),
             "{answer:?}"
         );
         assert!(stored.is_empty());
@@ -331,7 +333,7 @@ fn availability_is_judged_rates_first_then_the_pool_then_the_engine() {
 #[test]
 fn an_order_that_cannot_be_valued_in_usdt_has_no_rate() {
     let id = PoolId::parse("EUR-BTC").unwrap();
-    let ask = Ask {
+    let ask = QuoteInput {
         crypto_currency: text("BTC"),
         ..buy("100")
     };
@@ -340,7 +342,7 @@ fn an_order_that_cannot_be_valued_in_usdt_has_no_rate() {
         .rate("USDT", None)
         .answer(&ask);
     assert!(
-        matches!(answer, Ok(Offer::Unavailable(Unavailable::Rate))),
+        matches!(answer, Ok(QuoteResult::Unavailable(Unavailable::Rate))),
         "{answer:?}"
     );
 }
@@ -350,10 +352,10 @@ fn an_order_that_cannot_be_valued_in_usdt_has_no_rate() {
 fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
     for kind in ["firm", "indicative"] {
         for (amount, due) in [
-            ("0.92", PriceFault::BelowMinimum),
-            ("921.66", PriceFault::AboveMaximum),
+            ("0.92", PriceError::BelowMinimum),
+            ("921.66", PriceError::AboveMaximum),
         ] {
-            let ask = Ask {
+            let ask = QuoteInput {
                 kind: text(kind),
                 ..buy(amount)
             };
@@ -365,7 +367,7 @@ fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
             assert!(stored.is_empty());
         }
         for amount in ["0.93", "921.65"] {
-            let ask = Ask {
+            let ask = QuoteInput {
                 kind: text(kind),
                 ..buy(amount)
             };
@@ -382,8 +384,8 @@ fn the_size_is_judged_after_availability_for_firm_and_indicative_alike() {
 fn a_leg_that_rounds_to_zero_is_out_of_range() {
     // At 0.91658986 EUR the first is worth a hair less than a cent, the second a hair more.
     for (amount, due) in [
-        ("0.01091", PriceFault::OutOfRange),
-        ("0.010911", PriceFault::BelowMinimum),
+        ("0.01091", PriceError::OutOfRange),
+        ("0.010911", PriceError::BelowMinimum),
     ] {
         let (answer, stored) = plenty().answer(&sell(amount));
         assert!(
@@ -397,13 +399,13 @@ fn a_leg_that_rounds_to_zero_is_out_of_range() {
 // rule: pools.quote.firm, pools.quote.firm-is-default, pools.quote.ttl, pools.quote-record.locked, pools.quote.codes-upper-cased
 #[test]
 fn a_firm_quote_is_stored_with_everything_it_locks() {
-    let ask = Ask {
+    let ask = QuoteInput {
         fiat_currency: text("eur"),
         crypto_currency: text("usdt"),
         ..buy("100")
     };
     let (answer, stored) = plenty().answer(&ask);
-    let Ok(Offer::Firm(quote, _)) = answer else {
+    let Ok(QuoteResult::Firm(quote, _)) = answer else {
         panic!("{answer:?}")
     };
     let [new] = stored.as_slice() else {
@@ -443,11 +445,11 @@ fn a_firm_quote_is_stored_with_everything_it_locks() {
 // rule: pools.quote.indicative
 #[test]
 fn an_indicative_quote_is_never_stored() {
-    let (answer, stored) = plenty().answer(&Ask {
+    let (answer, stored) = plenty().answer(&QuoteInput {
         kind: text("indicative"),
         ..buy("100")
     });
-    let Ok(Offer::Indicative(priced, _)) = answer else {
+    let Ok(QuoteResult::Indicative(priced, _)) = answer else {
         panic!("{answer:?}")
     };
     assert_eq!(priced.rate.to_string(), "1.0790325");
@@ -457,12 +459,12 @@ fn an_indicative_quote_is_never_stored() {
 // rule: pools.quote.network-default, pools.quote.dest-network-default, pools.quote.dest-network
 #[test]
 fn networks_have_their_defaults() {
-    let network = |ask: &Ask| {
+    let network = |ask: &QuoteInput| {
         let (_, stored) = plenty().answer(ask);
         let terms = stored[0].terms.clone();
         (terms.network, terms.destination.unwrap().network)
     };
-    let silent = Ask {
+    let silent = QuoteInput {
         crypto_network: None,
         ..buy("100")
     };
@@ -470,7 +472,7 @@ fn networks_have_their_defaults() {
         network(&silent),
         (Network::Tron, DestNetwork::Quoted(Network::Tron))
     );
-    let named = Ask {
+    let named = QuoteInput {
         dest_network: text("arbitrum"),
         ..buy("100")
     };
@@ -503,19 +505,19 @@ fn a_sale_needs_no_destination_and_no_entitlement_to_sell() {
         .values_mut()
         .for_each(|terms| terms.off_ramp = false);
     let (answer, stored) = scene.answer(&sell("100.000001"));
-    assert!(matches!(answer, Ok(Offer::Firm(..))), "{answer:?}");
+    assert!(matches!(answer, Ok(QuoteResult::Firm(..))), "{answer:?}");
     assert_eq!(
         (stored[0].terms.crypto, &stored[0].terms.destination),
         (usdt("100.000001"), &None)
     );
 
     // An address is not needed, but one that is given must be one; it is not kept.
-    let odd = Ask {
+    let odd = QuoteInput {
         dest_address: text("0x12"),
         ..sell("100")
     };
-    assert_eq!(fault(&odd), AskFault::Address(AddressFault::Invalid));
-    let given = Ask {
+    assert_eq!(fault(&odd), QuoteInputError::Address(AddressError::Invalid));
+    let given = QuoteInput {
         dest_address: text(ADDRESS),
         ..sell("100")
     };
@@ -527,7 +529,7 @@ fn a_sale_needs_no_destination_and_no_entitlement_to_sell() {
 fn a_sales_precision_is_that_of_its_crypto() {
     assert_eq!(
         fault(&sell("1.0000001")),
-        AskFault::Amount(AmountFault::TooPrecise(6))
+        QuoteInputError::Amount(AmountError::TooPrecise(6))
     );
 }
 
@@ -535,7 +537,7 @@ fn a_sales_precision_is_that_of_its_crypto() {
 #[test]
 fn a_sale_of_another_asset_is_valued_by_the_two_fiat_mids() {
     let id = PoolId::parse("EUR-BTC").unwrap();
-    let ask = Ask {
+    let ask = QuoteInput {
         crypto_currency: text("BTC"),
         ..sell("0.001")
     };
@@ -543,7 +545,7 @@ fn a_sale_of_another_asset_is_valued_by_the_two_fiat_mids() {
         .rate("BTC", Some("0.00001"))
         .rate("USDT", Some("1.0850"));
     let (answer, stored) = far.depth(Some(Depth::Enough)).answer(&ask);
-    assert!(matches!(answer, Ok(Offer::Firm(..))), "{answer:?}");
+    assert!(matches!(answer, Ok(QuoteResult::Firm(..))), "{answer:?}");
     assert_eq!(
         stored[0].terms.notional, 10_850_000_000,
         "0.001 BTC = 100 EUR = 108.50 USDT"

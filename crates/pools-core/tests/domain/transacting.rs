@@ -1,4 +1,4 @@
-//! Executing a quote: what is asked of the engine, when, and what it is told afterwards.
+//! Executing a quote: which calls the engine receives, and when.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,26 +6,25 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Amount, Seen, StoreError, Timestamp};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
-use partner_core::pools::PoolId;
 use partner_core::ports::{InFlight, Ticket};
-use partner_core::{Access, Tenant};
-use pools_core::books::{Answered, Command, Funds, Outcome, Refusal};
+use partner_core::{Access, Tenant, pools::PoolId};
+use pools_core::batch::{Funds, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome};
 use pools_core::engine::EngineName;
 use pools_core::ledger::Account;
 use pools_core::ports::{
-    Confirmation, Depth, Engine, Enquiry, Hold, Order, Recalled, TransactDesk, TransactLook,
-    TransactLooks,
+    Confirmation, Depth, Engine, Hold, Order, Recalled, TradeReportRequest, TransactPreflight,
+    TransactQueue, TransactSnapshot,
 };
-use pools_core::quote::{Fate, QuoteClosed, QuoteId, Side};
+use pools_core::quote::{QuoteClosed, QuoteId, QuoteOutcome, Side};
 use pools_core::trade::{EngineReport, Trade, TradeId};
-use pools_core::usecases::transact::{Transact, TransactError, Transacting, order_of};
+use pools_core::usecases::transact_quote::{Transact, TransactError, TransactQuote, order_of};
 use pools_core::velocity::Velocity;
 
 use crate::fixtures::{
     Counter, DAY, access, after, eur, key_id, noon, pool, quote, ready, stopped, trade, usdt,
 };
 
-/// What has happened, in order.
+/// Calls, in order.
 #[derive(Debug, Clone, Default)]
 struct Journal(Arc<Mutex<Vec<String>>>);
 
@@ -39,20 +38,20 @@ impl Journal {
     }
 }
 
-/// The far ends and the lane, with what they answer.
+/// The upstreams and the batch queue, with their responses.
 struct Scene {
     journal: Journal,
     access: Access,
     recalled: Option<Recalled>,
-    look: TransactLook,
+    look: TransactSnapshot,
     at: Timestamp,
     twin: bool,
     busy: bool,
     hold: Option<Hold>,
     confirmation: Option<Confirmation>,
-    desk: fn(&Command) -> Result<Result<Outcome, Refusal>, StoreError>,
+    desk: fn(&TransactCommand) -> Result<Result<TransactOutcome, Refusal>, StoreError>,
     asked: Arc<Mutex<Vec<(TradeId, Order)>>>,
-    commands: Arc<Mutex<Vec<Command>>>,
+    commands: Arc<Mutex<Vec<TransactCommand>>>,
 }
 
 /// An executable quote, an engine that holds, a lane that opens.
@@ -61,7 +60,7 @@ fn scene(side: Side) -> Scene {
         journal: Journal::default(),
         access: access("acme", key_id(1), &[pool()]),
         recalled: None,
-        look: TransactLook {
+        look: TransactSnapshot {
             answered: None,
             quote: Some(quote(side)),
             trade: None,
@@ -72,7 +71,7 @@ fn scene(side: Side) -> Scene {
         busy: false,
         hold: Some(Hold::Held),
         confirmation: Some(Confirmation::Confirmed),
-        desk: |command| Ok(Ok(Outcome::Opened(made(command)))),
+        desk: |command| Ok(Ok(TransactOutcome::Opened(made(command)))),
         asked: Arc::default(),
         commands: Arc::default(),
     }
@@ -90,7 +89,7 @@ fn funds(fiat: &str, crypto: &str) -> Funds {
     }
 }
 
-fn made(command: &Command) -> Trade {
+fn made(command: &TransactCommand) -> Trade {
     Trade {
         id: command.trade,
         ..trade(Side::OnRamp, None)
@@ -99,7 +98,7 @@ fn made(command: &Command) -> Trade {
 
 impl Scene {
     /// Runs the use case; the outcome and the journal.
-    fn run(self) -> (Result<Outcome, TransactError>, Vec<String>) {
+    fn run(self) -> (Result<TransactOutcome, TransactError>, Vec<String>) {
         let request = Transact {
             pool: pool(),
             quote: quote(Side::OnRamp).id,
@@ -107,9 +106,9 @@ impl Scene {
         };
         let (access, journal) = (self.access.clone(), self.journal.clone());
         let all = Arc::new(self);
-        let transacting = Transacting {
-            looks: Arc::clone(&all) as Arc<dyn TransactLooks>,
-            desk: Arc::clone(&all) as Arc<dyn TransactDesk>,
+        let transacting = TransactQuote {
+            looks: Arc::clone(&all) as Arc<dyn TransactPreflight>,
+            desk: Arc::clone(&all) as Arc<dyn TransactQueue>,
             engine: Arc::clone(&all) as Arc<dyn Engine>,
             in_flight: all,
             clock: stopped(),
@@ -153,8 +152,11 @@ impl InFlight for Scene {
 }
 
 #[async_trait]
-impl TransactDesk for Scene {
-    async fn transact(&self, command: Command) -> Result<Result<Outcome, Refusal>, StoreError> {
+impl TransactQueue for Scene {
+    async fn transact(
+        &self,
+        command: TransactCommand,
+    ) -> Result<Result<TransactOutcome, Refusal>, StoreError> {
         self.journal.note(format!("desk, hold {:?}", command.hold));
         self.commands.lock().unwrap().push(command.clone());
         (self.desk)(&command)
@@ -185,7 +187,7 @@ impl Engine for Scene {
         Some(())
     }
 
-    async fn report(&self, _: &Enquiry) -> Option<EngineReport> {
+    async fn report(&self, _: &TradeReportRequest) -> Option<EngineReport> {
         panic!("reports are a matter of polls")
     }
 
@@ -199,7 +201,7 @@ impl Engine for Scene {
 }
 
 #[async_trait]
-impl TransactLooks for Scene {
+impl TransactPreflight for Scene {
     fn quote_recall(&self, who: &Tenant, id: QuoteId) -> Option<Recalled> {
         assert_eq!((who, id), (&self.access.tenant, quote(Side::OnRamp).id));
         self.recalled.clone()
@@ -210,7 +212,7 @@ impl TransactLooks for Scene {
         _: &Scope,
         _: &PoolId,
         _: QuoteId,
-    ) -> Result<Seen<TransactLook>, StoreError> {
+    ) -> Result<Seen<TransactSnapshot>, StoreError> {
         self.journal.note("look");
         Ok(Seen {
             value: self.look.clone(),
@@ -261,13 +263,13 @@ fn the_engine_is_asked_under_the_trades_id_before_the_lane_and_confirmed_after_i
         (command.trade, &order_of(&quote(Side::OnRamp)))
     );
     assert_eq!(order.destination, quote(Side::OnRamp).terms.destination);
-    assert!(matches!(outcome, Ok(Outcome::Opened(made)) if made.id == *trade));
+    assert!(matches!(outcome, Ok(TransactOutcome::Opened(made)) if made.id == *trade));
 }
 
 // rule: pools.transact.refusal-leaves-nothing
 #[test]
 fn a_hold_is_let_go_whenever_no_trade_was_opened() {
-    type Desk = fn(&Command) -> Result<Result<Outcome, Refusal>, StoreError>;
+    type Desk = fn(&TransactCommand) -> Result<Result<TransactOutcome, Refusal>, StoreError>;
     let desks: [Desk; 7] = [
         |_| Ok(Err(Refusal::VelocityCapExceeded)),
         |_| Ok(Err(Refusal::InsufficientBalance)),
@@ -286,7 +288,7 @@ fn a_hold_is_let_go_whenever_no_trade_was_opened() {
         assert_eq!(journal, through(Some(Hold::Held), Some("let go")));
     }
     let (_, journal) = Scene {
-        desk: |_| Ok(Ok(Outcome::Existing(trade(Side::OnRamp, None)))),
+        desk: |_| Ok(Ok(TransactOutcome::Existing(trade(Side::OnRamp, None)))),
         ..scene(Side::OnRamp)
     }
     .run();
@@ -296,7 +298,7 @@ fn a_hold_is_let_go_whenever_no_trade_was_opened() {
 // rule: idempotency.unknown-commit
 #[test]
 fn after_an_unknown_commit_the_engine_is_told_nothing() {
-    let desk = |_: &Command| Err(StoreError::CommitUnknown("cut off".into()));
+    let desk = |_: &TransactCommand| Err(StoreError::CommitUnknown("cut off".into()));
     let (outcome, journal) = Scene {
         desk,
         ..scene(Side::OnRamp)
@@ -317,7 +319,7 @@ fn a_refusing_or_silent_engine_is_judged_in_the_lane() {
         (Some(Hold::Refused), Refusal::ReservationFailed, None),
         (None, Refusal::EngineUnavailable, Some("let go")),
     ] {
-        let desk = |command: &Command| {
+        let desk = |command: &TransactCommand| {
             Ok(Err(match command.hold {
                 Some(_) => Refusal::ReservationFailed,
                 None => Refusal::EngineUnavailable,
@@ -344,7 +346,7 @@ fn a_trade_stands_even_where_its_hold_could_not_be_confirmed() {
         }
         .run();
         assert_eq!(journal, opened(Some("confirm")));
-        assert!(matches!(outcome, Ok(Outcome::Opened(_))));
+        assert!(matches!(outcome, Ok(TransactOutcome::Opened(_))));
     }
 }
 
@@ -356,7 +358,9 @@ fn a_quote_that_has_a_trade_asks_no_engine_and_enters_no_lane() {
     repeat.at = after(3_600_000);
     let (outcome, journal) = repeat.run();
     assert_eq!(journal, LOOKED);
-    assert!(matches!(outcome, Ok(Outcome::Existing(found)) if found == trade(Side::OnRamp, None)));
+    assert!(
+        matches!(outcome, Ok(TransactOutcome::Existing(found)) if found == trade(Side::OnRamp, None))
+    );
 }
 
 // rule: pools.transact.order, idempotency.reused, pools.transact.not-found, pools.transact.side, pools.transact.rejected
@@ -376,7 +380,7 @@ fn what_the_look_refuses_asks_no_engine() {
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
     };
-    let rejected: Bend = |s| s.look.quote.as_mut().unwrap().fate = Fate::Rejected(noon());
+    let rejected: Bend = |s| s.look.quote.as_mut().unwrap().fate = QuoteOutcome::Rejected(noon());
     let with_trade: Bend = |s| s.look.trade = Some(trade(Side::OffRamp, None));
     for (bends, due) in [
         (vec![reused, foreign, with_trade], Refusal::KeyReused),
@@ -421,7 +425,7 @@ fn a_quote_that_was_just_made_is_not_looked_for() {
     let looked_for = opened(Some("confirm"));
     assert_eq!(journal, [&looked_for[..2], &looked_for[3..]].concat());
     assert_eq!(asked.lock().unwrap()[0].1, order_of(&quote(Side::OffRamp)));
-    assert!(matches!(outcome, Ok(Outcome::Opened(_))));
+    assert!(matches!(outcome, Ok(TransactOutcome::Opened(_))));
 }
 
 // rule: pools.transact.order, idempotency.reused, pools.transact.idempotent
@@ -460,13 +464,16 @@ fn what_is_remembered_refuses_nothing() {
         executed.look.trade = Some(trade(Side::OffRamp, None));
         let (outcome, journal) = executed.run();
         assert_eq!(journal, LOOKED);
-        assert!(matches!(outcome, Ok(Outcome::Existing(_))), "{outcome:?}");
+        assert!(
+            matches!(outcome, Ok(TransactOutcome::Existing(_))),
+            "{outcome:?}"
+        );
     }
 }
 
 /// A record of another request.
-fn of_another(expires_at: Timestamp) -> Answered {
-    Answered {
+fn of_another(expires_at: Timestamp) -> IdempotencyRecord {
+    IdempotencyRecord {
         fingerprint: Fingerprint::of(b"another"),
         expires_at,
     }
@@ -477,7 +484,7 @@ fn of_another(expires_at: Timestamp) -> Answered {
 fn a_record_that_is_over_does_not_stand_in_the_way() {
     let mut late = scene(Side::OnRamp);
     late.look.answered = Some(of_another(late.at));
-    assert!(matches!(late.run().0, Ok(Outcome::Opened(_))));
+    assert!(matches!(late.run().0, Ok(TransactOutcome::Opened(_))));
 }
 
 // rule: pools.engine.no-second-ask
@@ -485,11 +492,11 @@ fn a_record_that_is_over_does_not_stand_in_the_way() {
 fn what_is_too_late_by_the_look_is_decided_in_the_lane_without_the_engine() {
     type Bend = fn(&mut Scene);
     let expired: Bend = |s| s.at = after(15_000);
-    let consumed: Bend = |s| s.look.quote.as_mut().unwrap().fate = Fate::Consumed(noon());
+    let consumed: Bend = |s| s.look.quote.as_mut().unwrap().fate = QuoteOutcome::Consumed(noon());
     for bend in [expired, consumed] {
         let mut scene = scene(Side::OnRamp);
         bend(&mut scene);
-        scene.desk = |command| Ok(Ok(Outcome::Existing(made(command))));
+        scene.desk = |command| Ok(Ok(TransactOutcome::Existing(made(command))));
         let (_, journal) = scene.run();
         assert_eq!(journal, self::journal(&["look"], None, &[Some(NEXT)]));
     }
@@ -538,7 +545,7 @@ fn engine_is_asked_after_all_when_the_transaction_finds_funds() {
     credited.look.funds = funds("0", "0");
     credited.desk = |command| match command.hold {
         None => Ok(Err(Refusal::EngineUnavailable)),
-        Some(_) => Ok(Ok(Outcome::Opened(made(command)))),
+        Some(_) => Ok(Ok(TransactOutcome::Opened(made(command)))),
     };
     let commands = Arc::clone(&credited.commands);
     let (outcome, journal) = credited.run();
@@ -547,19 +554,19 @@ fn engine_is_asked_after_all_when_the_transaction_finds_funds() {
     assert_eq!(journal, self::journal(&found, Some(Hold::Held), &after));
     let commands = commands.lock().unwrap();
     assert_eq!(commands[0].trade, commands[1].trade);
-    assert!(matches!(outcome, Ok(Outcome::Opened(made)) if made.id == commands[1].trade));
+    assert!(matches!(outcome, Ok(TransactOutcome::Opened(made)) if made.id == commands[1].trade));
 }
 
 // rule: pools.engine.confirm-own
 #[test]
 fn hold_is_confirmed_when_the_command_finds_its_own_trade() {
     let (outcome, journal) = Scene {
-        desk: |command| Ok(Ok(Outcome::Existing(made(command)))),
+        desk: |command| Ok(Ok(TransactOutcome::Existing(made(command)))),
         ..scene(Side::OnRamp)
     }
     .run();
     assert_eq!(journal, opened(Some("confirm")));
-    assert!(matches!(outcome, Ok(Outcome::Opened(_))));
+    assert!(matches!(outcome, Ok(TransactOutcome::Opened(_))));
 }
 
 // rule: pools.transact.one-hold
@@ -577,7 +584,7 @@ fn transact_only_looks_while_another_one_works_on_its_quote() {
     finished.look.trade = Some(trade(Side::OnRamp, None));
     let (outcome, journal) = finished.run();
     assert_eq!(journal, [ENTER, TURN, "look", "leave"]);
-    assert!(matches!(outcome, Ok(Outcome::Existing(_))));
+    assert!(matches!(outcome, Ok(TransactOutcome::Existing(_))));
 }
 
 // rule: idempotency.in-flight

@@ -9,12 +9,16 @@ use partner_core::key::KeyId;
 use partner_core::pools::PoolId;
 use partner_core::rates::SourceRate;
 use partner_core::{Access, PartnerId};
-use pools_core::books::{Answered, Books, Command, Outcome, Refusal, decide_batch};
+use pools_core::batch::{
+    BatchState, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome, decide_batch,
+};
 use pools_core::engine::EngineName;
-use pools_core::ledger::{Account, AccountKind, BALANCE_LIMIT, Entry, Part, Reason, Transfer};
+use pools_core::ledger::{
+    Account, AccountKind, BALANCE_LIMIT, Entry, Reason, Transfer, TransferRole,
+};
 use pools_core::ports::Hold;
 use pools_core::pricing::{Mids, price};
-use pools_core::quote::{Fate, Quote, Side, Terms};
+use pools_core::quote::{Quote, QuoteOutcome, Side, Terms};
 use pools_core::trade::{EngineReport, Trade, TradeState};
 use pools_core::velocity::{Velocity, cutoff};
 
@@ -33,10 +37,10 @@ pub(crate) struct Rows {
     pub(crate) accounts: BTreeMap<(PartnerId, Asset), Account>,
     pub(crate) commitments: BTreeMap<(PartnerId, Asset), i64>,
     pub(crate) velocity: BTreeMap<PartnerId, Velocity>,
-    pub(crate) answered: BTreeMap<Scope, Answered>,
+    pub(crate) answered: BTreeMap<Scope, IdempotencyRecord>,
     pub(crate) entries: Vec<(PartnerId, Entry)>,
     /// Every answered write, overwritten records included.
-    pub(crate) answers: Vec<(Scope, Answered)>,
+    pub(crate) answers: Vec<(Scope, IdempotencyRecord)>,
 }
 
 #[derive(Debug, Clone)]
@@ -106,9 +110,9 @@ impl World {
     }
 
     /// Loads everything a batch may touch, as a store does under its locks.
-    pub(crate) fn books(&self) -> Books {
+    pub(crate) fn books(&self) -> BatchState {
         let cutoff = cutoff(self.now, DAY);
-        Books {
+        BatchState {
             access: self
                 .access
                 .iter()
@@ -160,12 +164,12 @@ impl World {
     }
 
     /// Writes what a batch has opened, as a store does before it commits.
-    pub(crate) fn write(&mut self, books: &Books) {
+    pub(crate) fn write(&mut self, books: &BatchState) {
         for opened in &books.opened {
             let at = (opened.partner.clone(), opened.trade.quote);
             let quote = self.rows.quotes.get_mut(&at).unwrap();
-            assert_eq!(quote.fate, Fate::Open, "a quote is consumed once");
-            quote.fate = Fate::Consumed(opened.trade.created_at);
+            assert_eq!(quote.fate, QuoteOutcome::Open, "a quote is consumed once");
+            quote.fate = QuoteOutcome::Consumed(opened.trade.created_at);
             assert!(self.rows.trades.insert(at, opened.trade.clone()).is_none());
             self.rows
                 .answered
@@ -202,7 +206,10 @@ impl World {
     }
 
     /// Runs commands in one transaction.
-    pub(crate) fn transact(&mut self, batch: &[Command]) -> Vec<Result<Outcome, Refusal>> {
+    pub(crate) fn transact(
+        &mut self,
+        batch: &[TransactCommand],
+    ) -> Vec<Result<TransactOutcome, Refusal>> {
         let mut books = self.books();
         let outcomes = decide_batch(&mut books, batch, self.now);
         assert_eq!(outcomes.len(), batch.len());
@@ -211,7 +218,7 @@ impl World {
     }
 
     /// A command as the use case would hand it in; `None` while no quote has been given.
-    pub(crate) fn command(&mut self, wanted: &Try) -> Option<Command> {
+    pub(crate) fn command(&mut self, wanted: &Try) -> Option<TransactCommand> {
         let (owner, quote) = {
             let last = self.given.len().checked_sub(1)?;
             self.given[last - wanted.quote % self.given.len().min(5)].clone()
@@ -227,7 +234,7 @@ impl World {
         };
         let key = self.keys[wanted.key.or_else(own)?];
         let who = self.access[&key].tenant.clone();
-        Some(Command {
+        Some(TransactCommand {
             key,
             scope: scope(&who, pool, &format!("name-{}", wanted.name)),
             fingerprint: fingerprint(quote),
@@ -276,7 +283,7 @@ impl World {
             },
             created_at: self.now,
             expires_at: self.now.plus(TTL),
-            fate: Fate::Open,
+            fate: QuoteOutcome::Open,
         };
         let at = (self.partner(ask.key), quote.id);
         self.given.push(at.clone());
@@ -327,7 +334,12 @@ impl World {
         moved
     }
 
-    fn post(&mut self, partner: &PartnerId, transfer: Transfer, of: Option<(&Trade, Part)>) {
+    fn post(
+        &mut self,
+        partner: &PartnerId,
+        transfer: Transfer,
+        of: Option<(&Trade, TransferRole)>,
+    ) {
         let asset = transfer.amount.asset();
         let at = (partner.clone(), asset);
         let account = self

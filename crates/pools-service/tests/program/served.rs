@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use kernel::{Amount, Asset, Mode, Timestamp};
 use partner_core::provision::{Setting, parse_document};
-use partner_core::usecases::apply::{Loosening, Provisioning, Run};
+use partner_core::usecases::apply::{ApplyDocument, ApplyMode, Loosening};
 use partner_core::usecases::keys::Keys;
 use partner_core::{PartnerId, Tenant};
-use pools_core::usecases::credit::{Credit, Crediting};
-use runtime::{Config, Foundation, Ports, Sources};
+use pools_core::usecases::credit_account::{Credit, CreditAccount};
+use runtime::{Config, OpenedBase, Ports, Sources};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
@@ -191,9 +191,9 @@ fn configured(variables: &[(&str, &str)]) -> Config {
 }
 
 /// Opens a database in this process.
-pub(crate) async fn open(variables: &[(&str, &str)]) -> Foundation {
+pub(crate) async fn open(variables: &[(&str, &str)]) -> OpenedBase {
     let config = configured(variables);
-    Foundation::open(config, Ports::of_machine()).await.unwrap()
+    OpenedBase::open(config, Ports::of_machine()).await.unwrap()
 }
 
 /// Applies a declarative file to the folder's database, or the one that is given, and credits the partner `acme`. The keys that
@@ -213,18 +213,18 @@ pub(crate) fn provision(folder: &Path, variables: &[(&str, &str)], file: &str) -
     .unwrap();
     let tokio = tokio::runtime::Runtime::new().unwrap();
     tokio.block_on(async {
-        let base = Foundation::open(config, Ports::of_machine()).await.unwrap();
-        let provisioning = Provisioning {
+        let base = OpenedBase::open(config, Ports::of_machine()).await.unwrap();
+        let provisioning = ApplyDocument {
             store: base.store.clone(),
             sealer: Arc::clone(&base.sealer),
             entropy: Arc::clone(&base.entropy),
             mode,
         };
         let applied = provisioning
-            .apply(&document, Run::Commit, Loosening::Refuse)
+            .apply(&document, ApplyMode::Commit, Loosening::Refuse)
             .await
             .unwrap();
-        let crediting = Crediting {
+        let crediting = CreditAccount {
             store: base.store.clone(),
             entropy: Arc::clone(&base.entropy),
         };

@@ -241,7 +241,7 @@ impl From<Depth> for ports::Depth {
     fn from(depth: Depth) -> Self {
         match depth {
             Depth::Enough => Self::Enough,
-            Depth::Dry => Self::Dry,
+            Depth::Dry => Self::Insufficient,
         }
     }
 }

@@ -33,13 +33,13 @@ use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
 use partner_core::pools::PoolId;
 use partner_core::rates::WHOLE_BPS;
-use partner_core::tables::{self, Fault, Field, Section, Shape, Sink};
+use partner_core::tables::{self, Field, Section, Shape, Sink, TableError};
 use url::Url;
 
 use super::json::{Pointer, TimeForm};
 use super::source::{Lookup, Quoted, Source};
 use super::{Pair, Terms};
-use crate::static_rates::RatesFault;
+use crate::static_rates::RatesError;
 
 const ROOT: Shape = Shape {
     name: "",
@@ -94,10 +94,10 @@ pub(super) struct Sources {
 type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 
 /// Reads a file.
-pub(super) fn read(path: &Path, environment: Environment<'_>) -> Result<Sources, Vec<RatesFault>> {
+pub(super) fn read(path: &Path, environment: Environment<'_>) -> Result<Sources, Vec<RatesError>> {
     let file = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|fault| {
-        vec![RatesFault {
+        vec![RatesError {
             file: file.clone(),
             line: None,
             expected: format!("expected a readable TOML file of [[sources]] ({fault})"),
@@ -106,7 +106,7 @@ pub(super) fn read(path: &Path, environment: Environment<'_>) -> Result<Sources,
     let found = tables::read(&text, &ROOT, SHAPES, |sink, root| {
         document(sink, root, environment)
     });
-    let named = |fault: &Fault| RatesFault {
+    let named = |fault: &TableError| RatesError {
         file: file.clone(),
         line: Some(fault.line),
         expected: match &*fault.key {

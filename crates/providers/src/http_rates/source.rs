@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, StatusCode, Uri};
-use instruments::far_end::{self, SourceAnswer};
+use instruments::upstream::{self, SourceAnswer};
 use kernel::{Clock, Timestamp};
 use partner_core::pools::PoolId;
 use rust_decimal::Decimal;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::json::{self, Document, Pointer, TimeForm};
 use super::{Terms, half_of};
-use crate::client::{CallFault, HttpClient};
+use crate::client::{CallError, HttpClient};
 
 /// How far a source's clock may be ahead of ours: what it says then is new.
 const AHEAD: Duration = Duration::from_secs(2);
@@ -77,9 +77,9 @@ impl Price {
 
 /// Why a source has said nothing, or nothing that counts.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum SourceError {
     #[error(transparent)]
-    Call(#[from] CallFault),
+    Call(#[from] CallError),
     #[error("the request cannot be made")]
     Unmade,
     #[error("the answer's status is {0}, not 200")]
@@ -98,13 +98,13 @@ enum Fault {
     Old(PoolId, Timestamp),
 }
 
-impl Fault {
+impl SourceError {
     const fn answer(&self) -> SourceAnswer {
         match self {
-            Self::Call(CallFault::Late(_)) => SourceAnswer::Late,
-            Self::Call(CallFault::Failed(_)) | Self::Unmade => SourceAnswer::Unreachable,
+            Self::Call(CallError::Late(_)) => SourceAnswer::Late,
+            Self::Call(CallError::Failed(_)) | Self::Unmade => SourceAnswer::Unreachable,
             Self::Status(_) => SourceAnswer::Refused,
-            Self::Call(CallFault::Broken(_) | CallFault::TooLong(_))
+            Self::Call(CallError::Broken(_) | CallError::TooLong(_))
             | Self::Unread(_)
             | Self::NoPrice(..)
             | Self::Crossed(_)
@@ -181,7 +181,11 @@ impl Source {
             Ok(document) => self.read(&document, (asked, asked_at), terms),
             Err(fault) => (BTreeMap::new(), Some(fault)),
         };
-        far_end::rate_source(fault.as_ref().map_or(SourceAnswer::Prices, Fault::answer));
+        upstream::rate_source(
+            fault
+                .as_ref()
+                .map_or(SourceAnswer::Prices, SourceError::answer),
+        );
         self.note(fault.as_ref());
         self.said.send_modify(|said| {
             said.asked = true;
@@ -190,18 +194,22 @@ impl Source {
         });
     }
 
-    async fn answer(&self, client: &HttpClient, within: Duration) -> Result<Box<RawValue>, Fault> {
+    async fn answer(
+        &self,
+        client: &HttpClient,
+        within: Duration,
+    ) -> Result<Box<RawValue>, SourceError> {
         let mut request = Request::get(self.uri.clone());
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
         let request = request.body(Full::new(Bytes::new()));
         let answer = client
-            .send(request.map_err(|_| Fault::Unmade)?, within)
+            .send(request.map_err(|_| SourceError::Unmade)?, within)
             .await?;
         match answer.status {
             StatusCode::OK => Ok(serde_json::from_slice(&answer.body)?),
-            other => Err(Fault::Status(other)),
+            other => Err(SourceError::Status(other)),
         }
     }
 
@@ -211,7 +219,7 @@ impl Source {
         document: &RawValue,
         (asked, asked_at): (Instant, Timestamp),
         terms: &Terms,
-    ) -> (BTreeMap<PoolId, Price>, Option<Fault>) {
+    ) -> (BTreeMap<PoolId, Price>, Option<SourceError>) {
         let document = Document::new(document);
         let mut found = BTreeMap::new();
         let mut fault = None;
@@ -237,7 +245,7 @@ impl Source {
     }
 
     /// One line when it begins to fail, and one when it is well again.
-    fn note(&self, fault: Option<&Fault>) {
+    fn note(&self, fault: Option<&SourceError>) {
         let name = self.name.as_str();
         let (asked, answered) = {
             let said = self.said.borrow();
@@ -259,17 +267,17 @@ impl Source {
 }
 
 impl Lookup {
-    fn mid(&self, pair: PoolId, document: &Document<'_>) -> Result<Decimal, Fault> {
+    fn mid(&self, pair: PoolId, document: &Document<'_>) -> Result<Decimal, SourceError> {
         let price = |at: &Pointer| {
             let price = at.find(document).and_then(json::price);
-            price.ok_or_else(|| Fault::NoPrice(pair, at.clone()))
+            price.ok_or_else(|| SourceError::NoPrice(pair, at.clone()))
         };
         let (mid, at) = match &self.price {
             Quoted::Mid(at) => (Some(price(at)?), at),
             Quoted::BidAndAsk(bid_at, ask_at) => {
                 let (bid, ask) = (price(bid_at)?, price(ask_at)?);
                 if bid > ask {
-                    return Err(Fault::Crossed(pair));
+                    return Err(SourceError::Crossed(pair));
                 }
                 (half_of(bid, ask), bid_at)
             }
@@ -281,7 +289,7 @@ impl Lookup {
                 Some(mid)
             }
         });
-        mid.ok_or_else(|| Fault::NoPrice(pair, at.clone()))
+        mid.ok_or_else(|| SourceError::NoPrice(pair, at.clone()))
     }
 
     /// How old the price was when it was asked for.
@@ -291,19 +299,19 @@ impl Lookup {
         document: &Document<'_>,
         asked_at: Timestamp,
         terms: &Terms,
-    ) -> Result<Duration, Fault> {
+    ) -> Result<Duration, SourceError> {
         let Some((at, form)) = &self.made_at else {
             return Ok(Duration::ZERO);
         };
         let made = at.find(document).and_then(|value| form.read(value));
-        let made = made.ok_or_else(|| Fault::NoInstant(pair, at.clone()))?;
+        let made = made.ok_or_else(|| SourceError::NoInstant(pair, at.clone()))?;
         // It may have been made while the answer was waited for.
         if made.since(asked_at) > AHEAD.saturating_add(terms.timeout) {
-            return Err(Fault::Ahead(pair, made));
+            return Err(SourceError::Ahead(pair, made));
         }
         let aged = asked_at.since(made);
         if aged > terms.max_age {
-            return Err(Fault::Old(pair, made));
+            return Err(SourceError::Old(pair, made));
         }
         Ok(aged)
     }
@@ -332,9 +340,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_cannot_be_used_is_not_counted_as_none_at_all() {
-        let long = Fault::Call(CallFault::TooLong(1));
+        let long = SourceError::Call(CallError::TooLong(1));
         assert_eq!(long.answer(), SourceAnswer::Unread);
-        let late = Fault::Call(CallFault::Late(Duration::ZERO));
+        let late = SourceError::Call(CallError::Late(Duration::ZERO));
         assert_eq!(late.answer(), SourceAnswer::Late);
     }
 }

@@ -30,7 +30,7 @@ fn terms(min_sources: usize, max_move_bps: Option<u16>) -> Terms {
 fn rate_of(prices: &[&str], min_sources: usize) -> Result<String, &'static str> {
     let rate = median_of_near(decimals(prices), &terms(min_sources, None));
     rate.map(|rate| rate.normalize().to_string())
-        .map_err(Withheld::as_str)
+        .map_err(NoRateReason::as_str)
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn answer(rates: &HttpRates, prices: [Option<&str>; 3]) {
 
 fn mid(rates: &HttpRates) -> Result<String, &'static str> {
     let mid = rates.mid(pair(), &rates.pairs[&pair()]);
-    mid.map(|mid| mid.to_string()).map_err(Withheld::as_str)
+    mid.map(|mid| mid.to_string()).map_err(NoRateReason::as_str)
 }
 
 async fn seconds(seconds: u64) {

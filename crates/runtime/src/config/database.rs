@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use store_postgres::{PostgresStore, UnreadUrl};
 
-use super::value::{Unread, without_credentials};
+use super::value::{InvalidSetting, without_credentials};
 
 /// Where the data is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,32 +66,32 @@ const PARAMETERS: [&str; 13] = [
 /// The longest name of an unknown parameter that is repeated.
 const PARAMETER_LENGTH: usize = 32;
 
-pub(crate) fn database(text: &str) -> Result<Database, Unread> {
+pub(crate) fn database(text: &str) -> Result<Database, InvalidSetting> {
     if SERVERS.iter().any(|scheme| text.starts_with(scheme)) {
         return server(text).map(Database::Postgres);
     }
-    let path = text.strip_prefix("sqlite://").ok_or(Unread::Form)?;
+    let path = text.strip_prefix("sqlite://").ok_or(InvalidSetting::Form)?;
     let plain = !path.is_empty() && !path.ends_with('/') && !path.contains(['?', '#']);
     if plain {
         Ok(Database::Sqlite(PathBuf::from(path)))
     } else {
-        Err(Unread::Form)
+        Err(InvalidSetting::Form)
     }
 }
 
 /// A server's URL names its hosts and database, and nothing that would be ignored.
-fn server(text: &str) -> Result<ServerUrl, Unread> {
+fn server(text: &str) -> Result<ServerUrl, InvalidSetting> {
     // Of several hosts the first stands for all: only the store knows lists.
-    let (scheme, rest) = text.split_once("://").ok_or(Unread::Form)?;
+    let (scheme, rest) = text.split_once("://").ok_or(InvalidSetting::Form)?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, rest) = rest.split_at_checked(end).ok_or(Unread::Form)?;
+    let (authority, rest) = rest.split_at_checked(end).ok_or(InvalidSetting::Form)?;
     let (user, hosts) = match authority.rsplit_once('@') {
         Some((user, hosts)) => (format!("{user}@"), hosts),
         None => (String::new(), authority),
     };
     let first = hosts.split(',').next().unwrap_or_default();
     let url = url::Url::parse(&format!("{scheme}://{user}{first}{rest}"));
-    let url = url.map_err(|_| Unread::Form)?;
+    let url = url.map_err(|_| InvalidSetting::Form)?;
     let mut named: Vec<String> = url.query_pairs().map(|(name, _)| name.into()).collect();
     let known = |name: &String| {
         PARAMETERS.contains(&name.as_str()) || (name.starts_with("options[") && name.ends_with(']'))
@@ -107,7 +107,7 @@ fn server(text: &str) -> Result<ServerUrl, Unread> {
         .iter()
         .all(|part| named.iter().any(|name| name == part));
     if !whole || url.fragment().is_some() {
-        return Err(Unread::Form);
+        return Err(InvalidSetting::Form);
     }
     if let Some(name) = unknown {
         // What is no plain word may be a part of a password.
@@ -115,14 +115,14 @@ fn server(text: &str) -> Result<ServerUrl, Unread> {
         let is_named =
             !name.is_empty() && name.len() <= PARAMETER_LENGTH && name.chars().all(is_plain);
         return Err(if is_named {
-            Unread::Parameter(name)
+            InvalidSetting::Parameter(name)
         } else {
-            Unread::Form
+            InvalidSetting::Form
         });
     }
     PostgresStore::check_url(text).map_err(|unread| match unread {
-        UnreadUrl::Form => Unread::Form,
-        named => Unread::Unsupported(named.expected()),
+        UnreadUrl::Form => InvalidSetting::Form,
+        named => InvalidSetting::Unsupported(named.expected()),
     })?;
     Ok(ServerUrl(text.to_owned()))
 }
@@ -150,7 +150,7 @@ mod tests {
             "sqlite://a?mode=ro",
             "penstock.db",
         ] {
-            assert_eq!(database(bad), Err(Unread::Form), "{bad}");
+            assert_eq!(database(bad), Err(InvalidSetting::Form), "{bad}");
         }
     }
 
@@ -180,11 +180,11 @@ mod tests {
             "postgres://u:p@one,/db",
             "postgres://u:p@one,two",
         ] {
-            assert_eq!(database(bad), Err(Unread::Form), "{bad}");
+            assert_eq!(database(bad), Err(InvalidSetting::Form), "{bad}");
         }
         assert_eq!(
             database("postgres://u:p@host/db?sslmod=require"),
-            Err(Unread::Parameter("sslmod".to_owned()))
+            Err(InvalidSetting::Parameter("sslmod".to_owned()))
         );
         let shown = format!(
             "{:?}",
@@ -210,7 +210,7 @@ mod tests {
             ),
             ("postgres://u:p@one,two/db?host=three", "host"),
         ] {
-            let Err(Unread::Unsupported(said)) = database(url) else {
+            let Err(InvalidSetting::Unsupported(said)) = database(url) else {
                 panic!("{url}");
             };
             assert!(said.contains(named), "{said}");

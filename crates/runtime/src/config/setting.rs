@@ -18,7 +18,7 @@ use pools_core::engine::EngineName;
 use providers::EngineSecret;
 
 use super::database::{self, Database};
-use super::value::{self, EngineChoice, LogFormat, RatesChoice, Unread};
+use super::value::{self, EngineChoice, InvalidSetting, LogFormat, RatesChoice};
 
 /// One setting.
 pub(crate) struct Setting<T> {
@@ -26,8 +26,8 @@ pub(crate) struct Setting<T> {
     default: Default,
     expected: &'static str,
     help: &'static str,
-    shown: Shown,
-    parse: fn(&str) -> Result<T, Unread>,
+    shown: Visibility,
+    parse: fn(&str) -> Result<T, InvalidSetting>,
 }
 
 /// What a setting is where nobody sets it.
@@ -45,7 +45,7 @@ pub(crate) enum Default {
 
 /// How a setting is shown by `config`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum Visibility {
     /// As it is.
     Plainly,
     /// A URL, without the credentials in it.
@@ -60,8 +60,8 @@ pub(crate) trait AnySetting: Sync {
     fn default(&self) -> Default;
     fn expected(&self) -> &'static str;
     fn help(&self) -> &'static str;
-    fn shown(&self) -> Shown;
-    fn check(&self, text: &str) -> Result<(), Unread>;
+    fn shown(&self) -> Visibility;
+    fn check(&self, text: &str) -> Result<(), InvalidSetting>;
 }
 
 impl<T> AnySetting for Setting<T> {
@@ -81,24 +81,24 @@ impl<T> AnySetting for Setting<T> {
         self.help
     }
 
-    fn shown(&self) -> Shown {
+    fn shown(&self) -> Visibility {
         self.shown
     }
 
-    fn check(&self, text: &str) -> Result<(), Unread> {
+    fn check(&self, text: &str) -> Result<(), InvalidSetting> {
         self.parse(text).map(drop)
     }
 }
 
 impl<T> Setting<T> {
-    pub(crate) fn parse(&self, text: &str) -> Result<T, Unread> {
+    pub(crate) fn parse(&self, text: &str) -> Result<T, InvalidSetting> {
         (self.parse)(text)
     }
 
     const fn new(
         name: &'static str,
         default: Default,
-        parse: fn(&str) -> Result<T, Unread>,
+        parse: fn(&str) -> Result<T, InvalidSetting>,
         expected: &'static str,
         help: &'static str,
     ) -> Self {
@@ -107,12 +107,12 @@ impl<T> Setting<T> {
             default,
             expected,
             help,
-            shown: Shown::Plainly,
+            shown: Visibility::Plainly,
             parse,
         }
     }
 
-    const fn shown(mut self, shown: Shown) -> Self {
+    const fn shown(mut self, shown: Visibility) -> Self {
         self.shown = shown;
         self
     }
@@ -140,7 +140,7 @@ pub(crate) static DATABASE_URL: Setting<Database> = Setting::new(
     DATABASE_FORM,
     "where the data is kept",
 )
-.shown(Shown::WithoutCredentials);
+.shown(Visibility::WithoutCredentials);
 pub(crate) static MIGRATE_DATABASE_URL: Setting<Database> = Setting::new(
     "MIGRATE_DATABASE_URL",
     Default::SameAs("DATABASE_URL"),
@@ -148,7 +148,7 @@ pub(crate) static MIGRATE_DATABASE_URL: Setting<Database> = Setting::new(
     DATABASE_FORM,
     "the owner's connection, for migrate",
 )
-.shown(Shown::WithoutCredentials);
+.shown(Visibility::WithoutCredentials);
 pub(crate) static AUTO_MIGRATE: Setting<bool> = Setting::new(
     "AUTO_MIGRATE",
     Default::Is("false"),
@@ -184,7 +184,7 @@ pub(crate) static REDIS_URL: Setting<RedisUrl> = Setting::new(
     "redis:// or rediss:// and a host such as redis://user:password@host:6379/0",
     "what replicas share their limits through",
 )
-.shown(Shown::WithoutCredentials);
+.shown(Visibility::WithoutCredentials);
 pub(crate) static MASTER_KEY: Setting<Vec<MasterKey>> = Setting::new(
     "MASTER_KEY",
     Default::Unset,
@@ -192,7 +192,7 @@ pub(crate) static MASTER_KEY: Setting<Vec<MasterKey>> = Setting::new(
     "32 bytes in base64",
     "encrypts everything that is encrypted at rest",
 )
-.shown(Shown::Masked);
+.shown(Visibility::Masked);
 pub(crate) static POOLS_LISTEN: Setting<SocketAddr> = Setting::new(
     "POOLS_LISTEN",
     Default::Is("127.0.0.1:4010"),
@@ -424,7 +424,7 @@ pub(crate) static ENGINE_SECRET: Setting<EngineSecret> = Setting::new(
     "16 to 256 visible ASCII characters",
     "what an engine over HTTP is shown with every call",
 )
-.shown(Shown::Masked);
+.shown(Visibility::Masked);
 pub(crate) static ENGINE_NAME: Setting<EngineName> = Setting::new(
     "ENGINE_NAME",
     Default::Unset,
@@ -468,7 +468,7 @@ pub(crate) static OTLP_ENDPOINT: Setting<url::Url> = Setting::new(
     "the address of a collector such as http://127.0.0.1:4318",
     "where traces are sent, as OTLP over HTTP",
 )
-.shown(Shown::WithoutCredentials);
+.shown(Visibility::WithoutCredentials);
 pub(crate) static OTLP_ONE_IN: Setting<u32> = Setting::new(
     "OTLP_ONE_IN",
     Default::Is("1"),

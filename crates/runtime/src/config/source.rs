@@ -10,13 +10,13 @@ use kernel::Mode;
 use partner_core::tables;
 
 use super::setting::{self, AnySetting, Default, Setting};
-use super::value::Unread;
+use super::value::InvalidSetting;
 
 const PREFIX: &str = "PENSTOCK_";
 /// How alike a name must be to be worth suggesting.
-const ALIKE: f64 = 0.8;
+const SUGGESTION_SIMILARITY: f64 = 0.8;
 /// How much of a wrong value is repeated to the operator.
-const REPEATED: usize = 60;
+const MAX_SHOWN_CHARS: usize = 60;
 
 /// What was given for a run of a program.
 #[derive(Debug, Clone, Default)]
@@ -43,24 +43,24 @@ impl Sources {
 
 /// A fault of the configuration: which setting, and what was expected. One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigFault {
+pub struct ConfigError {
     /// The setting as the operator knows it, such as `PENSTOCK_QUOTE_TTL`.
     pub setting: String,
     /// What was expected.
     pub expected: String,
 }
 
-impl fmt::Display for ConfigFault {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.setting, self.expected)
     }
 }
 
-impl std::error::Error for ConfigFault {}
+impl std::error::Error for ConfigError {}
 
 /// All that was given, by setting. Every text has the form its setting expects.
 #[derive(Debug)]
-pub(super) struct Given {
+pub(super) struct RawSetting {
     texts: BTreeMap<&'static str, (String, Origin)>,
     mode: Mode,
 }
@@ -73,9 +73,9 @@ enum Origin {
     File(String),
 }
 
-impl Given {
+impl RawSetting {
     /// Collects what was given and judges each value by itself. The second part are warnings.
-    pub(super) fn collect(sources: &Sources) -> Result<(Self, Vec<String>), Vec<ConfigFault>> {
+    pub(super) fn collect(sources: &Sources) -> Result<(Self, Vec<String>), Vec<ConfigError>> {
         let mut collected = Collected::default();
         if let Some(path) = &sources.file {
             collected.take_file(path);
@@ -106,7 +106,7 @@ impl Given {
     }
 
     /// The effective value of a setting that may be unset.
-    pub(super) fn get<T>(&self, setting: &Setting<T>) -> Result<Option<T>, ConfigFault> {
+    pub(super) fn get<T>(&self, setting: &Setting<T>) -> Result<Option<T>, ConfigError> {
         let read = |text: &str| {
             let value = setting.parse(text);
             value.map_err(|unread| self.fault(setting, unread))
@@ -115,23 +115,23 @@ impl Given {
     }
 
     /// The effective value of a setting that has a default.
-    pub(super) fn value<T>(&self, setting: &Setting<T>) -> Result<T, ConfigFault> {
-        let unset = || self.fault(setting, Unread::Form);
+    pub(super) fn value<T>(&self, setting: &Setting<T>) -> Result<T, ConfigError> {
+        let unset = || self.fault(setting, InvalidSetting::Form);
         self.get(setting)?.ok_or_else(unset)
     }
 
     /// A fault of a setting that is seen only beside others.
-    pub(super) fn refuse(&self, setting: &dyn AnySetting, expected: &str) -> ConfigFault {
+    pub(super) fn refuse(&self, setting: &dyn AnySetting, expected: &str) -> ConfigError {
         let given = self.texts.get(setting.name());
-        ConfigFault {
+        ConfigError {
             setting: label(setting, given.map(|(_, origin)| origin)),
             expected: expected.to_owned(),
         }
     }
 
-    fn fault(&self, setting: &dyn AnySetting, unread: Unread) -> ConfigFault {
+    fn fault(&self, setting: &dyn AnySetting, unread: InvalidSetting) -> ConfigError {
         let given = self.texts.get(setting.name());
-        ConfigFault {
+        ConfigError {
             setting: label(setting, given.map(|(_, origin)| origin)),
             expected: explain(setting, unread, given.map_or("", |(text, _)| text)),
         }
@@ -142,7 +142,7 @@ impl Given {
 #[derive(Default)]
 struct Collected {
     texts: BTreeMap<&'static str, (String, Origin)>,
-    faults: Vec<ConfigFault>,
+    faults: Vec<ConfigError>,
     warnings: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl Collected {
             match text.to_str() {
                 Some("") => {}
                 Some(text) => self.take(setting.name(), text.to_owned(), Origin::Environment),
-                None => self.faults.push(ConfigFault {
+                None => self.faults.push(ConfigError {
                     setting: label(setting, None),
                     expected: format!("expected {}, in UTF-8", setting.expected()),
                 }),
@@ -178,7 +178,7 @@ impl Collected {
 
     fn take_file(&mut self, path: &Path) {
         let file = path.display().to_string();
-        let fault = |expected: String| ConfigFault {
+        let fault = |expected: String| ConfigError {
             setting: file.clone(),
             expected,
         };
@@ -211,7 +211,7 @@ impl Collected {
             let origin = Origin::File(file.clone());
             match written(value) {
                 Some(text) => self.take(setting.name(), text, origin),
-                None => self.faults.push(ConfigFault {
+                None => self.faults.push(ConfigError {
                     setting: label(setting, Some(&origin)),
                     expected: format!("expected {}, as a string", setting.expected()),
                 }),
@@ -219,13 +219,13 @@ impl Collected {
         }
     }
 
-    fn judge(mut self) -> Result<(Given, Vec<String>), Vec<ConfigFault>> {
+    fn judge(mut self) -> Result<(RawSetting, Vec<String>), Vec<ConfigError>> {
         for setting in setting::ALL {
             let Some((text, origin)) = self.texts.get(setting.name()) else {
                 continue;
             };
             if let Err(unread) = setting.check(text) {
-                self.faults.push(ConfigFault {
+                self.faults.push(ConfigError {
                     setting: label(*setting, Some(origin)),
                     expected: explain(*setting, unread, text),
                 });
@@ -238,7 +238,7 @@ impl Collected {
             .texts
             .get("MODE")
             .and_then(|(text, _)| Mode::parse(text));
-        let given = Given {
+        let given = RawSetting {
             texts: self.texts,
             mode: mode.unwrap_or(Mode::Test),
         };
@@ -273,22 +273,22 @@ fn label(setting: &dyn AnySetting, origin: Option<&Origin>) -> String {
 }
 
 /// What was expected; the value is repeated unless it may hold a secret.
-fn explain(setting: &dyn AnySetting, unread: Unread, text: &str) -> String {
+fn explain(setting: &dyn AnySetting, unread: InvalidSetting, text: &str) -> String {
     let expected = match unread {
-        Unread::Unsupported(reason) => return reason.to_owned(),
-        Unread::Parameter(name) => {
+        InvalidSetting::Unsupported(reason) => return reason.to_owned(),
+        InvalidSetting::Parameter(name) => {
             return format!(
                 "the query parameter `{name}` is not known; leave it out, or correct its name"
             );
         }
-        Unread::Form => setting.expected(),
+        InvalidSetting::Form => setting.expected(),
     };
     match setting.shown() {
-        setting::Shown::Plainly => {
-            let repeated: String = text.chars().take(REPEATED).collect();
+        setting::Visibility::Plainly => {
+            let repeated: String = text.chars().take(MAX_SHOWN_CHARS).collect();
             format!("expected {expected}, got {repeated:?}")
         }
-        setting::Shown::WithoutCredentials | setting::Shown::Masked => {
+        setting::Visibility::WithoutCredentials | setting::Visibility::Masked => {
             format!("expected {expected}")
         }
     }
@@ -300,7 +300,7 @@ fn nearest(name: &str) -> Option<&'static str> {
     let names = setting::ALL.iter().map(|setting| setting.name());
     names
         .map(|known| (likeness(known), known))
-        .filter(|(alike, _)| *alike >= ALIKE)
+        .filter(|(alike, _)| *alike >= SUGGESTION_SIMILARITY)
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .map(|(_, known)| known)
 }

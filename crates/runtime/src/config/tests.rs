@@ -23,7 +23,7 @@ fn with_file(text: &str, pairs: &[(&str, &str)]) -> (Sources, tempfile::TempDir)
 
 fn faults(sources: &Sources) -> Vec<String> {
     let faults = Config::load(sources).unwrap_err();
-    faults.iter().map(ConfigFault::to_string).collect()
+    faults.iter().map(ConfigError::to_string).collect()
 }
 
 // rule: webhook.schedule, webhook.timeout

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 /// Why a text is no value of its setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum InvalidSetting {
     /// It has not the form the setting expects.
     Form,
     /// It has a form, but this version cannot serve it; the text says what it can.
@@ -86,111 +86,116 @@ pub enum LogFormat {
 /// The names of tiers, in the order they are written.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
 
-pub(crate) fn mode(text: &str) -> Result<Mode, Unread> {
-    Mode::parse(text).ok_or(Unread::Form)
+pub(crate) fn mode(text: &str) -> Result<Mode, InvalidSetting> {
+    Mode::parse(text).ok_or(InvalidSetting::Form)
 }
 
-pub(crate) fn redis(text: &str) -> Result<RedisUrl, Unread> {
-    RedisUrl::parse(text).map_err(|_| Unread::Form)
+pub(crate) fn redis(text: &str) -> Result<RedisUrl, InvalidSetting> {
+    RedisUrl::parse(text).map_err(|_| InvalidSetting::Form)
 }
 
 /// One key, or several separated by commas or white space.
-pub(crate) fn master_keys(text: &str) -> Result<Vec<MasterKey>, Unread> {
+pub(crate) fn master_keys(text: &str) -> Result<Vec<MasterKey>, InvalidSetting> {
     let separator = |letter: char| letter == ',' || letter.is_whitespace();
     let parts = text.split(separator).filter(|part| !part.is_empty());
     let keys = parts.map(master_key).collect::<Result<Vec<_>, _>>()?;
     if keys.is_empty() {
-        Err(Unread::Form)
+        Err(InvalidSetting::Form)
     } else {
         Ok(keys)
     }
 }
 
-fn master_key(text: &str) -> Result<MasterKey, Unread> {
+fn master_key(text: &str) -> Result<MasterKey, InvalidSetting> {
     let bytes = STANDARD
         .decode(text)
         .or_else(|_| STANDARD_NO_PAD.decode(text))
-        .map_err(|_| Unread::Form)?;
+        .map_err(|_| InvalidSetting::Form)?;
     let bytes = Zeroizing::new(bytes);
-    let key: [u8; 32] = bytes.as_slice().try_into().map_err(|_| Unread::Form)?;
+    let key: [u8; 32] = bytes
+        .as_slice()
+        .try_into()
+        .map_err(|_| InvalidSetting::Form)?;
     Ok(MasterKey::new(key))
 }
 
-pub(crate) fn listen(text: &str) -> Result<SocketAddr, Unread> {
-    text.parse().map_err(|_| Unread::Form)
+pub(crate) fn listen(text: &str) -> Result<SocketAddr, InvalidSetting> {
+    text.parse().map_err(|_| InvalidSetting::Form)
 }
 
 /// Digits and one unit: `500ms`, `15s`, `5m`, `24h`.
-pub(crate) fn span_or_zero(text: &str) -> Result<Duration, Unread> {
-    throttle::parse_span(text).ok_or(Unread::Form)
+pub(crate) fn span_or_zero(text: &str) -> Result<Duration, InvalidSetting> {
+    throttle::parse_span(text).ok_or(InvalidSetting::Form)
 }
 
-pub(crate) fn span(text: &str) -> Result<Duration, Unread> {
+pub(crate) fn span(text: &str) -> Result<Duration, InvalidSetting> {
     span_or_zero(text).and_then(|span| form(!span.is_zero(), span))
 }
 
 /// How long something is waited for.
-pub(crate) fn timeout(text: &str) -> Result<Duration, Unread> {
+pub(crate) fn timeout(text: &str) -> Result<Duration, InvalidSetting> {
     let sensible = Duration::from_millis(100)..=Duration::from_secs(60);
     span(text).and_then(|span| form(sensible.contains(&span), span))
 }
 
-pub(crate) fn spans(text: &str) -> Result<Vec<Duration>, Unread> {
+pub(crate) fn spans(text: &str) -> Result<Vec<Duration>, InvalidSetting> {
     list(text).map(span).collect()
 }
 
-pub(crate) fn flag(text: &str) -> Result<bool, Unread> {
-    text.parse().map_err(|_| Unread::Form)
+pub(crate) fn flag(text: &str) -> Result<bool, InvalidSetting> {
+    text.parse().map_err(|_| InvalidSetting::Form)
 }
 
-pub(crate) fn switch(text: &str) -> Result<bool, Unread> {
+pub(crate) fn switch(text: &str) -> Result<bool, InvalidSetting> {
     match text {
         "on" => Ok(true),
         "off" => Ok(false),
-        _ => Err(Unread::Form),
+        _ => Err(InvalidSetting::Form),
     }
 }
 
-pub(crate) fn connections(text: &str) -> Result<u32, Unread> {
-    let count: u32 = text.parse().map_err(|_| Unread::Form)?;
+pub(crate) fn connections(text: &str) -> Result<u32, InvalidSetting> {
+    let count: u32 = text.parse().map_err(|_| InvalidSetting::Form)?;
     form((1..=1000).contains(&count), count)
 }
 
 /// One limit: `10/60s`.
-pub(crate) fn limit(text: &str) -> Result<Vec<Tier>, Unread> {
+pub(crate) fn limit(text: &str) -> Result<Vec<Tier>, InvalidSetting> {
     let tiers = limits(text)?;
     form(tiers.len() == 1, tiers)
 }
 
 /// One limit above a route's own: the tier `medium`.
-pub(crate) fn ceiling(text: &str) -> Result<Vec<Tier>, Unread> {
-    let tier = Tier::parse(TIERS[1], text).ok_or(Unread::Form)?;
+pub(crate) fn ceiling(text: &str) -> Result<Vec<Tier>, InvalidSetting> {
+    let tier = Tier::parse(TIERS[1], text).ok_or(InvalidSetting::Form)?;
     Ok(vec![tier])
 }
 
 /// One to three limits, the shortest window first: `10/10s,60/60s,300/1h`.
-pub(crate) fn limits(text: &str) -> Result<Vec<Tier>, Unread> {
+pub(crate) fn limits(text: &str) -> Result<Vec<Tier>, InvalidSetting> {
     let written: Vec<&str> = list(text).collect();
     if written.len() > TIERS.len() {
-        return Err(Unread::Form);
+        return Err(InvalidSetting::Form);
     }
     let named = TIERS.into_iter().zip(written);
     let tiers: Vec<Tier> = named
-        .map(|(name, one)| Tier::parse(name, one).ok_or(Unread::Form))
+        .map(|(name, one)| Tier::parse(name, one).ok_or(InvalidSetting::Form))
         .collect::<Result<_, _>>()?;
     form(tiers.is_sorted_by_key(|tier| tier.per), tiers)
 }
 
-pub(crate) fn proxies(text: &str) -> Result<Vec<IpNet>, Unread> {
+pub(crate) fn proxies(text: &str) -> Result<Vec<IpNet>, InvalidSetting> {
     let network = |one: &str| {
         let alone = || one.parse::<IpAddr>().map(IpNet::from);
-        one.parse().or_else(|_| alone()).map_err(|_| Unread::Form)
+        one.parse()
+            .or_else(|_| alone())
+            .map_err(|_| InvalidSetting::Form)
     };
     list(text).map(network).collect()
 }
 
 /// An origin: scheme, host, perhaps a port, and nothing behind.
-pub(crate) fn origin(text: &str) -> Result<(), Unread> {
+pub(crate) fn origin(text: &str) -> Result<(), InvalidSetting> {
     let schemes = ["https://", "http://"];
     let host = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
@@ -200,47 +205,47 @@ pub(crate) fn origin(text: &str) -> Result<(), Unread> {
     )
 }
 
-pub(crate) fn allow_private(text: &str) -> Result<AllowPrivate, Unread> {
-    AllowPrivate::parse(text).ok_or(Unread::Form)
+pub(crate) fn allow_private(text: &str) -> Result<AllowPrivate, InvalidSetting> {
+    AllowPrivate::parse(text).ok_or(InvalidSetting::Form)
 }
 
-pub(crate) fn rates(text: &str) -> Result<RatesChoice, Unread> {
+pub(crate) fn rates(text: &str) -> Result<RatesChoice, InvalidSetting> {
     match text.split_once(':') {
         None if text == "none" => Ok(RatesChoice::None),
         None if text == "sandbox" => Ok(RatesChoice::Sandbox),
         Some(("static", file)) if !file.is_empty() => Ok(RatesChoice::Static(file.into())),
         Some(("http", file)) if !file.is_empty() => Ok(RatesChoice::Http(file.into())),
-        _ => Err(Unread::Form),
+        _ => Err(InvalidSetting::Form),
     }
 }
 
-pub(crate) fn engine(text: &str) -> Result<EngineChoice, Unread> {
+pub(crate) fn engine(text: &str) -> Result<EngineChoice, InvalidSetting> {
     match text.split_once(':') {
         None if text == "none" => Ok(EngineChoice::None),
         None if text == "sandbox" => Ok(EngineChoice::Sandbox),
         // Not repeated to the operator: it may hold a password or a token.
-        _ if text.contains(['@', '?']) => Err(Unread::Unsupported(
+        _ if text.contains(['@', '?']) => Err(InvalidSetting::Unsupported(
             "expected http:<url> without credentials and query: what the engine is shown stands in PENSTOCK_ENGINE_SECRET",
         )),
         Some(("http", url)) => EngineUrl::parse(url)
             .map(EngineChoice::Http)
-            .ok_or(Unread::Form),
-        _ => Err(Unread::Form),
+            .ok_or(InvalidSetting::Form),
+        _ => Err(InvalidSetting::Form),
     }
 }
 
-pub(crate) fn engine_secret(text: &str) -> Result<EngineSecret, Unread> {
-    EngineSecret::parse(text).ok_or(Unread::Form)
+pub(crate) fn engine_secret(text: &str) -> Result<EngineSecret, InvalidSetting> {
+    EngineSecret::parse(text).ok_or(InvalidSetting::Form)
 }
 
-pub(crate) fn engine_name(text: &str) -> Result<EngineName, Unread> {
-    EngineName::parse(text).ok_or(Unread::Form)
+pub(crate) fn engine_name(text: &str) -> Result<EngineName, InvalidSetting> {
+    EngineName::parse(text).ok_or(InvalidSetting::Form)
 }
 
-pub(crate) fn collector(text: &str) -> Result<url::Url, Unread> {
-    let url = url::Url::parse(text).map_err(|_| Unread::Form)?;
+pub(crate) fn collector(text: &str) -> Result<url::Url, InvalidSetting> {
+    let url = url::Url::parse(text).map_err(|_| InvalidSetting::Form)?;
     if url.scheme() == "https" {
-        return Err(Unread::Unsupported(
+        return Err(InvalidSetting::Unsupported(
             "this version speaks http:// to a collector nearby, which can speak TLS to others",
         ));
     }
@@ -251,37 +256,41 @@ pub(crate) fn collector(text: &str) -> Result<url::Url, Unread> {
     form(url.scheme() == "http" && url.has_host() && bare, url)
 }
 
-pub(crate) fn one_in(text: &str) -> Result<u32, Unread> {
-    let count = text.parse().map_err(|_| Unread::Form)?;
+pub(crate) fn one_in(text: &str) -> Result<u32, InvalidSetting> {
+    let count = text.parse().map_err(|_| InvalidSetting::Form)?;
     form(is_digits(text) && (1..=1_000_000).contains(&count), count)
 }
 
-pub(crate) fn listener_connections(text: &str) -> Result<usize, Unread> {
-    let count = text.parse().map_err(|_| Unread::Form)?;
+pub(crate) fn listener_connections(text: &str) -> Result<usize, InvalidSetting> {
+    let count = text.parse().map_err(|_| InvalidSetting::Form)?;
     form(is_digits(text) && (1..=1_000_000).contains(&count), count)
 }
 
-pub(crate) fn file(text: &str) -> Result<PathBuf, Unread> {
+pub(crate) fn file(text: &str) -> Result<PathBuf, InvalidSetting> {
     form(!text.ends_with('/'), PathBuf::from(text))
 }
 
 /// A header's name; `none` is no header.
-pub(crate) fn header(text: &str) -> Result<Option<String>, Unread> {
+pub(crate) fn header(text: &str) -> Result<Option<String>, InvalidSetting> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let fits = !text.is_empty() && text.len() <= 64 && text.bytes().all(letter);
     form(fits, Some(text.to_owned()).filter(|name| name != "none"))
 }
 
-pub(crate) fn log_format(text: &str) -> Result<LogFormat, Unread> {
+pub(crate) fn log_format(text: &str) -> Result<LogFormat, InvalidSetting> {
     match text {
         "json" => Ok(LogFormat::Json),
         "text" => Ok(LogFormat::Text),
-        _ => Err(Unread::Form),
+        _ => Err(InvalidSetting::Form),
     }
 }
 
-fn form<T>(fits: bool, value: T) -> Result<T, Unread> {
-    if fits { Ok(value) } else { Err(Unread::Form) }
+fn form<T>(fits: bool, value: T) -> Result<T, InvalidSetting> {
+    if fits {
+        Ok(value)
+    } else {
+        Err(InvalidSetting::Form)
+    }
 }
 
 fn is_digits(text: &str) -> bool {
@@ -321,11 +330,11 @@ mod tests {
             "99999999999h",
             "1h30m",
         ] {
-            assert_eq!(span_or_zero(bad), Err(Unread::Form), "{bad}");
+            assert_eq!(span_or_zero(bad), Err(InvalidSetting::Form), "{bad}");
         }
-        assert_eq!(span("0s"), Err(Unread::Form));
+        assert_eq!(span("0s"), Err(InvalidSetting::Form));
         assert_eq!(spans("5s, 1m,2h").unwrap().len(), 3);
-        assert_eq!(spans("5s,,1m"), Err(Unread::Form));
+        assert_eq!(spans("5s,,1m"), Err(InvalidSetting::Form));
     }
 
     #[test]
@@ -345,15 +354,15 @@ mod tests {
             "http://user:pass@otel",
             "http://otel/?token=x",
         ] {
-            assert_eq!(collector(bad), Err(Unread::Form), "{bad}");
+            assert_eq!(collector(bad), Err(InvalidSetting::Form), "{bad}");
         }
         assert!(matches!(
             collector("https://otel"),
-            Err(Unread::Unsupported(_))
+            Err(InvalidSetting::Unsupported(_))
         ));
         assert_eq!(one_in("10"), Ok(10));
         for bad in ["", "0", "+1", "1.5", "1000001"] {
-            assert_eq!(one_in(bad), Err(Unread::Form), "{bad}");
+            assert_eq!(one_in(bad), Err(InvalidSetting::Form), "{bad}");
         }
     }
 
@@ -379,9 +388,9 @@ mod tests {
             "5/1m,5/1s",
             "1/1s,1/2s,1/3s,1/4s",
         ] {
-            assert_eq!(limits(bad), Err(Unread::Form), "{bad}");
+            assert_eq!(limits(bad), Err(InvalidSetting::Form), "{bad}");
         }
-        assert_eq!(limit("1/1s,2/2s"), Err(Unread::Form));
+        assert_eq!(limit("1/1s,2/2s"), Err(InvalidSetting::Form));
     }
 
     #[test]
@@ -389,7 +398,7 @@ mod tests {
         assert_eq!(timeout("100ms"), Ok(Duration::from_millis(100)));
         assert_eq!(timeout("60s"), Ok(Duration::from_secs(60)));
         for bad in ["0s", "99ms", "61s", "1h", "5"] {
-            assert_eq!(timeout(bad), Err(Unread::Form), "{bad}");
+            assert_eq!(timeout(bad), Err(InvalidSetting::Form), "{bad}");
         }
     }
 
@@ -437,7 +446,7 @@ mod tests {
         );
         assert_eq!(rates("http:r.toml"), Ok(RatesChoice::Http("r.toml".into())));
         for bad in ["", "static:", "static", "http:", "Sandbox", "sandbox:"] {
-            assert_eq!(rates(bad), Err(Unread::Form), "{bad}");
+            assert_eq!(rates(bad), Err(InvalidSetting::Form), "{bad}");
         }
     }
 
@@ -455,7 +464,7 @@ mod tests {
             "http:ftp://e",
             "Sandbox",
         ] {
-            assert_eq!(engine(bad), Err(Unread::Form), "{bad}");
+            assert_eq!(engine(bad), Err(InvalidSetting::Form), "{bad}");
         }
         for secret in [
             "http:http://user:hunter2@e",
@@ -463,7 +472,10 @@ mod tests {
             "http:https://e?token=hunter2",
         ] {
             let unread = engine(secret);
-            assert!(matches!(unread, Err(Unread::Unsupported(_))), "{secret}");
+            assert!(
+                matches!(unread, Err(InvalidSetting::Unsupported(_))),
+                "{secret}"
+            );
         }
     }
 }

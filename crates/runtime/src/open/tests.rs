@@ -71,11 +71,11 @@ async fn a_worker_that_panics_begins_anew() {
 async fn another_master_key_is_refused_without_being_shown() {
     let folder = tempfile::tempdir().unwrap();
     let first = config(folder.path(), &[]);
-    let first = Foundation::open(first, Ports::of_machine()).await.unwrap();
+    let first = OpenedBase::open(first, Ports::of_machine()).await.unwrap();
     first.store.close().await;
     let other = config(folder.path(), &[("MASTER_KEY", KEY)]);
-    let refused = Foundation::open(other, Ports::of_machine()).await;
-    let Err(OpenFault::Config(faults)) = refused else {
+    let refused = OpenedBase::open(other, Ports::of_machine()).await;
+    let Err(OpenError::Config(faults)) = refused else {
         panic!("{refused:?}");
     };
     let line = faults[0].to_string();
@@ -83,8 +83,8 @@ async fn another_master_key_is_refused_without_being_shown() {
     assert!(line.starts_with(told) && !line.contains(KEY), "{line}");
 }
 
-fn refusal<T: fmt::Debug>(refused: Result<T, OpenFault>) -> String {
-    let Err(OpenFault::Config(faults)) = refused else {
+fn refusal<T: fmt::Debug>(refused: Result<T, OpenError>) -> String {
+    let Err(OpenError::Config(faults)) = refused else {
         panic!("{refused:?}");
     };
     faults[0].to_string()
@@ -94,7 +94,7 @@ fn refusal<T: fmt::Debug>(refused: Result<T, OpenFault>) -> String {
 #[tokio::test]
 async fn a_lost_master_key_is_asked_for_and_never_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    let again = || Foundation::open(config(folder.path(), &[]), Ports::of_machine());
+    let again = || OpenedBase::open(config(folder.path(), &[]), Ports::of_machine());
     again().await.unwrap().store.close().await;
     let file = folder.path().join("data/master.key");
     let key = std::fs::read(&file).unwrap();
@@ -118,7 +118,7 @@ async fn programs_that_start_at_once_open_one_database_with_one_key() {
     let opening: Vec<_> = (0..4)
         .map(|_| {
             let config = config(folder.path(), &[]);
-            tokio::spawn(Foundation::open(config, Ports::of_machine()))
+            tokio::spawn(OpenedBase::open(config, Ports::of_machine()))
         })
         .collect();
     for one in opening {
@@ -131,7 +131,7 @@ async fn a_broken_key_file_stops_before_a_database_is_made() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("data")).unwrap();
     std::fs::write(folder.path().join("data/master.key"), "hunter2").unwrap();
-    let opened = Foundation::open(config(folder.path(), &[]), Ports::of_machine()).await;
+    let opened = OpenedBase::open(config(folder.path(), &[]), Ports::of_machine()).await;
     let line = refusal(opened);
     assert!(line.contains("holds no key"), "{line}");
     assert!(!folder.path().join("data/penstock.db").exists());
@@ -140,7 +140,7 @@ async fn a_broken_key_file_stops_before_a_database_is_made() {
 #[tokio::test]
 async fn work_on_an_existing_database_makes_none() {
     let folder = tempfile::tempdir().unwrap();
-    let existing = || Foundation::open_existing(config(folder.path(), &[]), Ports::of_machine());
+    let existing = || OpenedBase::open_existing(config(folder.path(), &[]), Ports::of_machine());
     let line = refusal(existing().await);
     assert!(line.contains("there is none at"), "{line}");
     assert!(!folder.path().join("data").exists());
@@ -165,7 +165,7 @@ async fn a_faulty_rate_file_stops_before_anything_is_made() {
     let rates = format!("static:{}", file.display());
     let config = config(folder.path(), &[("RATES", &rates)]);
     let refused = Runtime::open(config, Ports::of_machine()).await;
-    let Err(OpenFault::Config(faults)) = refused else {
+    let Err(OpenError::Config(faults)) = refused else {
         panic!("{refused:?}");
     };
     let line = faults[0].to_string();

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::Config;
-use crate::{Foundation, OpenFault, Runtime};
-use http_kit::openapi::ContractFault;
-use http_kit::{Bounds, Options, Router, Site, TrustedProxies};
+use crate::{OpenError, OpenedBase, Runtime};
+use http_kit::openapi::ContractError;
+use http_kit::{Bounds, Options, Router, ServiceInfo, TrustedProxies};
 use kernel::Mode;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ const METRICS_CONNECTIONS: usize = 16;
 
 /// Why the service does not listen.
 #[derive(Debug, thiserror::Error)]
-pub enum StartFault {
+pub enum StartError {
     /// The address cannot be listened on.
     #[error("{setting}: {address} cannot be listened on ({cause})")]
     Listen {
@@ -36,19 +36,19 @@ pub enum StartFault {
     },
     /// What the runtime has opened cannot be served.
     #[error(transparent)]
-    Open(#[from] OpenFault),
+    Open(#[from] OpenError),
     /// The published contract does not hold together.
     #[error("the published contract cannot be made ({0})")]
-    Contract(#[from] ContractFault),
+    Contract(#[from] ContractError),
 }
 
 /// A service that is bound to its address and answers as soon as it is run.
-pub struct Listening {
+pub struct BoundService {
     address: SocketAddr,
     serving: Pin<Box<dyn Future<Output = io::Result<()>> + Send>>,
 }
 
-impl Listening {
+impl BoundService {
     /// The address, with the real port.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -64,7 +64,7 @@ impl Listening {
     }
 }
 
-impl fmt::Debug for Listening {
+impl fmt::Debug for BoundService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Listening({})", self.address)
     }
@@ -77,7 +77,7 @@ pub struct Bound {
     address: SocketAddr,
     listener: TcpListener,
     metrics: Option<(TcpListener, SocketAddr)>,
-    site: Site,
+    site: ServiceInfo,
     bounds: Bounds,
     stop: CancellationToken,
 }
@@ -86,12 +86,12 @@ impl Bound {
     /// Binds a service to the address of a setting, and its metrics to theirs.
     ///
     /// # Errors
-    /// [`StartFault::Listen`]; nothing is bound then.
+    /// [`StartError::Listen`]; nothing is bound then.
     pub async fn bind(
         runtime: &Runtime,
         setting: &'static str,
         wanted: SocketAddr,
-    ) -> Result<Self, StartFault> {
+    ) -> Result<Self, StartError> {
         let mut bound = Self::bind_beside(runtime, setting, wanted).await?;
         if let Some(wanted) = runtime.base.config.metrics_listen {
             bound.metrics = Some(bind("PENSTOCK_METRICS_LISTEN", wanted).await?);
@@ -107,7 +107,7 @@ impl Bound {
         runtime: &Runtime,
         setting: &'static str,
         wanted: SocketAddr,
-    ) -> Result<Self, StartFault> {
+    ) -> Result<Self, StartError> {
         let (listener, address) = bind(setting, wanted).await?;
         Ok(Self {
             address,
@@ -121,7 +121,7 @@ impl Bound {
 
     /// Request ids and the documentation's address.
     #[must_use]
-    pub const fn site(&self) -> &Site {
+    pub const fn site(&self) -> &ServiceInfo {
         &self.site
     }
 
@@ -133,12 +133,12 @@ impl Bound {
 
     /// The service with its router.
     #[must_use]
-    pub fn serve(self, router: Router) -> Listening {
+    pub fn serve(self, router: Router) -> BoundService {
         let mut options = Options::new(self.site.clone());
         options.deadlines.shutdown = DRAIN;
         options.bounds = self.bounds;
         let serving = http_kit::serve(self.listener, router, options, self.stop);
-        Listening {
+        BoundService {
             address: self.address,
             serving: match self.metrics {
                 None => Box::pin(serving),
@@ -154,8 +154,8 @@ impl Bound {
 async fn bind(
     setting: &'static str,
     wanted: SocketAddr,
-) -> Result<(TcpListener, SocketAddr), StartFault> {
-    let unbound = |cause| StartFault::Listen {
+) -> Result<(TcpListener, SocketAddr), StartError> {
+    let unbound = |cause| StartError::Listen {
         setting,
         address: wanted,
         cause,
@@ -170,7 +170,7 @@ async fn bind(
 async fn beside_metrics(
     serving: impl Future<Output = io::Result<()>>,
     listener: TcpListener,
-    site: Site,
+    site: ServiceInfo,
 ) -> io::Result<()> {
     let mut options = Options::new(site);
     options.name = "metrics";
@@ -202,8 +202,8 @@ fn bounds(config: &Config) -> Bounds {
     }
 }
 
-fn site(base: &Foundation, address: SocketAddr) -> Site {
-    Site::new(
+fn site(base: &OpenedBase, address: SocketAddr) -> ServiceInfo {
+    ServiceInfo::new(
         docs_base(base.config.mode, address),
         Arc::clone(&base.clock),
         Arc::clone(&base.entropy),

@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::{Config, ConfigFault, Loaded, OpenFault, Ports, Runtime, Sources};
+use crate::{Config, ConfigError, Loaded, OpenError, Ports, Runtime, Sources};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::listening::{Listening, StartFault};
+use super::listening::{BoundService, StartError};
 
 /// What is left of 25 seconds for the store, once nothing is in flight any more.
 const CLOSE: Duration = Duration::from_secs(4);
@@ -33,11 +33,11 @@ pub struct Document {
     /// What it is called under `/openapi/`, without an ending.
     pub name: &'static str,
     /// It, as YAML.
-    pub yaml: fn() -> Result<String, StartFault>,
+    pub yaml: fn() -> Result<String, StartError>,
 }
 
 /// A service on its way to listening.
-pub type Starting<'r> = Pin<Box<dyn Future<Output = Result<Listening, StartFault>> + Send + 'r>>;
+pub type Starting<'r> = Pin<Box<dyn Future<Output = Result<BoundService, StartError>> + Send + 'r>>;
 
 #[derive(Debug, Parser)]
 #[command(version)]
@@ -67,7 +67,7 @@ enum Command {
 /// Why the program ends unhappily.
 enum Failure {
     /// Bad configuration: exit 2.
-    Config(Vec<ConfigFault>),
+    Config(Vec<ConfigError>),
     /// A word that means nothing here: exit 2.
     Arguments(String),
     /// Anything else: exit 1.
@@ -160,7 +160,7 @@ async fn serve_on(program: &Program, runtime: &Runtime) -> Result<(), Failure> {
     let failed = |fault: &dyn std::error::Error| Failure::Other(fault.to_string());
     let listening = (program.start)(runtime).await;
     let listening = listening.map_err(|fault| match fault {
-        StartFault::Open(fault) => fault.into(),
+        StartError::Open(fault) => fault.into(),
         fault => failed(&fault),
     })?;
     crate::shutdown::on_signal(&runtime.shutdown).map_err(|fault| failed(&fault))?;
@@ -193,11 +193,11 @@ fn openapi(program: &Program, name: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-impl From<OpenFault> for Failure {
-    fn from(fault: OpenFault) -> Self {
+impl From<OpenError> for Failure {
+    fn from(fault: OpenError) -> Self {
         match fault {
-            OpenFault::Config(faults) => Self::Config(faults),
-            OpenFault::Store(_) => Self::Other(fault.to_string()),
+            OpenError::Config(faults) => Self::Config(faults),
+            OpenError::Store(_) => Self::Other(fault.to_string()),
         }
     }
 }

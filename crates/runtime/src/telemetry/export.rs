@@ -18,7 +18,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::config::{ConfigFault, TraceExport};
+use crate::config::{ConfigError, TraceExport};
 use client::Client;
 
 /// Who the spans are of.
@@ -30,9 +30,9 @@ const LAST: Duration = Duration::from_secs(2);
 
 /// What sends spans.
 #[derive(Debug)]
-pub(super) struct Exporting(SdkTracerProvider);
+pub(super) struct TraceExporter(SdkTracerProvider);
 
-impl Exporting {
+impl TraceExporter {
     pub(super) fn finish(self) {
         // What could not be sent has been said by the client.
         let _ = self.0.shutdown_with_timeout(LAST);
@@ -42,7 +42,7 @@ impl Exporting {
 /// The layer that turns spans of the trace's target into what is sent.
 pub(super) fn start<S>(
     wanted: &TraceExport,
-) -> Result<(impl Layer<S> + Send + Sync + use<S>, Exporting), ConfigFault>
+) -> Result<(impl Layer<S> + Send + Sync + use<S>, TraceExporter), ConfigError>
 where
     S: tracing::Subscriber + for<'s> LookupSpan<'s> + Send + Sync,
 {
@@ -56,7 +56,7 @@ where
         .with_endpoint(address.as_str())
         .with_timeout(PATIENCE)
         .build()
-        .map_err(|fault| ConfigFault {
+        .map_err(|fault| ConfigError {
             setting: "PENSTOCK_OTLP_ENDPOINT".to_owned(),
             expected: format!("the exporter cannot be made ({fault})"),
         })?;
@@ -74,7 +74,7 @@ where
         .with_threads(false)
         .with_target(false)
         .with_tracked_inactivity(false);
-    Ok((layer, Exporting(provider)))
+    Ok((layer, TraceExporter(provider)))
 }
 
 fn resource() -> Resource {

@@ -8,11 +8,11 @@ use partner_core::idempotency::IdempotencyKey;
 use partner_core::key::{KeyKind, NewKey};
 use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolsAccess, PoolsProfile};
 use partner_core::{Access, Partner, PartnerId, PartnerStatus};
-use pools_core::books::{Outcome, Refusal};
-use pools_core::usecases::credit::{Credit, Crediting};
-use pools_core::usecases::poll::Polling;
-use pools_core::usecases::quoting::{Ask, Offer, Quoting};
-use pools_core::usecases::transact::{Transact, TransactError, Transacting};
+use pools_core::batch::{Refusal, TransactOutcome};
+use pools_core::usecases::create_quote::{CreateQuote, QuoteInput, QuoteResult};
+use pools_core::usecases::credit_account::{Credit, CreditAccount};
+use pools_core::usecases::poll_trade::PollTrade;
+use pools_core::usecases::transact_quote::{Transact, TransactError, TransactQuote};
 use runtime::{Config, Ports, Runtime, Sources};
 use test_support::test_database::Database;
 
@@ -78,7 +78,7 @@ async fn partner(runtime: &Runtime, name: &str) -> Arc<Access> {
     tx.key_insert(&access.tenant, &key).await.unwrap();
     tx.config_version_raise().await.unwrap();
     tx.commit().await.unwrap();
-    let crediting = Crediting {
+    let crediting = CreditAccount {
         store: base.store.clone(),
         entropy: base.entropy.clone(),
     };
@@ -103,7 +103,7 @@ async fn partner(runtime: &Runtime, name: &str) -> Arc<Access> {
 /// once under another. Tells whether there was money for it; if so, polls until it is settled.
 async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool {
     let base = &runtime.base;
-    let quoting = Quoting {
+    let quoting = CreateQuote {
         rates: runtime.rates.clone(),
         engine: runtime.engine.clone(),
         desk: runtime.quote_desk.clone(),
@@ -112,19 +112,19 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
         ttl: base.config.quote_ttl,
     };
     let given = |text: &str| Some(text.to_owned());
-    let ask = Ask {
+    let ask = QuoteInput {
         side: given("on_ramp"),
         fiat_currency: given("EUR"),
         crypto_currency: given("USDT"),
         amount: given("10.00"),
         crypto_network: given("ethereum"),
         dest_address: given("0x52908400098527886E0F7030069857D2E4169EE7"),
-        ..Ask::default()
+        ..QuoteInput::default()
     };
-    let Offer::Firm(quote, _) = quoting.quote(&access, &pool(), &ask).await.unwrap() else {
+    let QuoteResult::Firm(quote, _) = quoting.quote(&access, &pool(), &ask).await.unwrap() else {
         panic!("no firm quote");
     };
-    let transacting = Transacting {
+    let transacting = TransactQuote {
         looks: runtime.looks.clone(),
         desk: runtime.transact_desk.clone(),
         engine: runtime.engine.clone(),
@@ -145,7 +145,7 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
     let ended = [one, twin, other];
     let opened = ended
         .iter()
-        .filter(|one| matches!(one, Ok(Outcome::Opened(_))))
+        .filter(|one| matches!(one, Ok(TransactOutcome::Opened(_))))
         .count();
     for one in &ended {
         let expected = matches!(
@@ -158,7 +158,7 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
     }
     assert!(opened <= 1, "{ended:?}");
     if opened == 1 {
-        let polling = Polling::new(
+        let polling = PollTrade::new(
             base.store.clone(),
             runtime.engine.clone(),
             base.sealer.clone(),

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::conn::Conn;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::events::{DeliveryId, Endpoint, EndpointId, Service};
-use partner_core::ports::{ClaimOrder, Claimed, StoredEvent};
+use partner_core::ports::{ClaimRequest, ClaimedDelivery, StoredEvent};
 use partner_core::sealing::Sealed;
-use partner_core::webhooks::delivery::{Act, Lease};
-use partner_core::webhooks::fairness::Queue;
+use partner_core::webhooks::delivery::{DeliveryInput, Lease};
+use partner_core::webhooks::fairness::DueEndpoint;
 use partner_core::{PartnerId, Tenant};
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
@@ -44,7 +44,7 @@ pub(super) async fn lapse(
         .iter()
         .map(|row| {
             let stored = stored(&Columns::new("deliveries", row))?;
-            Step::decided(mode, &stored, Act::Lapse, now)
+            Step::decided(mode, &stored, DeliveryInput::Lapse, now)
         })
         .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
     apply(conn, &moves).await?;
@@ -70,7 +70,7 @@ pub(super) async fn queues(
     conn: &mut Conn,
     mode: Mode,
     service: Service,
-) -> Result<Vec<Queue>, StoreError> {
+) -> Result<Vec<DueEndpoint>, StoreError> {
     let rows = sqlx::query(QUEUES)
         .bind(mode.as_str())
         .bind(service.as_str())
@@ -80,7 +80,7 @@ pub(super) async fn queues(
     rows.iter()
         .map(|row| {
             let row = Columns::new("deliveries", row);
-            Ok(Queue {
+            Ok(DueEndpoint {
                 partner: row.partner()?,
                 endpoint: row.id("endpoint_id", mode)?,
                 since: row.instant("due")?,
@@ -104,11 +104,11 @@ impl Picked {
         self,
         mode: Mode,
         endpoints: &BTreeMap<EndpointId, Arc<Endpoint>>,
-    ) -> Result<Claimed, StoreError> {
+    ) -> Result<ClaimedDelivery, StoreError> {
         let endpoint = endpoints
             .get(&self.endpoint)
             .ok_or_else(|| StoreError::unexpected("a delivery without an endpoint"))?;
-        Ok(Claimed {
+        Ok(ClaimedDelivery {
             tenant: Tenant {
                 partner: self.partner,
                 mode,
@@ -125,7 +125,7 @@ impl Picked {
 pub(super) async fn pick(
     conn: &mut Conn,
     mode: Mode,
-    allotted: &[(Queue, u32)],
+    allotted: &[(DueEndpoint, u32)],
     now: Timestamp,
 ) -> Result<Vec<Picked>, StoreError> {
     if allotted.is_empty() {
@@ -175,7 +175,7 @@ pub(super) async fn hold(
 ) -> Result<(), StoreError> {
     let moves = picked
         .iter()
-        .map(|picked| Step::decided(mode, &picked.stored, Act::Claim(lease), now))
+        .map(|picked| Step::decided(mode, &picked.stored, DeliveryInput::Claim(lease), now))
         .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
     apply(conn, &moves).await
 }
@@ -183,7 +183,7 @@ pub(super) async fn hold(
 /// The endpoints of what was picked, with the secrets that sign at this instant.
 pub(super) async fn endpoints_of(
     conn: &mut Conn,
-    order: &ClaimOrder,
+    order: &ClaimRequest,
     picked: &[Picked],
     now: Timestamp,
 ) -> Result<BTreeMap<EndpointId, Arc<Endpoint>>, StoreError> {

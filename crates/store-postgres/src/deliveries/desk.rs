@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
-use partner_core::ports::{DeliveryDesk, DeliveryFilter, DeliveryView};
-use partner_core::webhooks::delivery::Act;
+use partner_core::ports::{DeliveryAdmin, DeliveryFilter, DeliveryView};
+use partner_core::webhooks::delivery::DeliveryInput;
 use sqlx::postgres::PgRow;
 use store_sql::deliveries::view;
 
@@ -17,7 +17,7 @@ use crate::tx::PgTx;
 use crate::{PostgresStore, errors};
 
 #[async_trait]
-impl DeliveryDesk for PostgresStore {
+impl DeliveryAdmin for PostgresStore {
     async fn deliveries_page(
         &self,
         who: &Tenant,
@@ -70,14 +70,14 @@ impl DeliveryDesk for PostgresStore {
         id: DeliveryId,
     ) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
         let mut tx = PgTx::begin(self, "delivery_replay").await?;
-        let conn = tx.holding(who).await?;
+        let conn = tx.locked_connection(who).await?;
         let Some(row) = find(conn, TAKE, who, service, id).await? else {
             return Ok(None);
         };
         let now = tx.instant().await?;
         let row = Columns::new("deliveries", &row);
         let (mut view, stored) = (view(&row, who.mode)?, stored(&row)?);
-        let Some(next) = stored.progress.advance(Act::Replay, now) else {
+        let Some(next) = stored.progress.advance(DeliveryInput::Replay, now) else {
             tx.leave().await?;
             return Ok(Some((Cas::Lost, view)));
         };

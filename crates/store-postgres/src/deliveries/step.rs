@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::conn::Conn;
 use kernel::{Mode, StoreError, Timestamp};
-use partner_core::ports::Concluded;
-use partner_core::webhooks::delivery::{Act, Ending, Progress};
+use partner_core::ports::ConcludedDelivery;
+use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryInput, Progress};
 use sqlx::types::Uuid;
 use store_sql::deliveries::Facts;
 
@@ -58,7 +58,7 @@ impl<'c> Step<'c> {
     pub(super) fn decided(
         mode: Mode,
         stored: &Stored,
-        act: Act,
+        act: DeliveryInput,
         now: Timestamp,
     ) -> Result<Self, StoreError> {
         let next = stored.progress.advance(act, now);
@@ -69,8 +69,8 @@ impl<'c> Step<'c> {
             })
     }
 
-    pub(super) fn noting(mut self, concluded: &'c Concluded) -> Self {
-        self.noted = concluded.ending != Ending::HandedBack;
+    pub(super) fn noting(mut self, concluded: &'c ConcludedDelivery) -> Self {
+        self.noted = concluded.ending != AttemptOutcome::HandedBack;
         self.code = concluded.response_status;
         self.error = concluded.error.as_deref();
         self

@@ -4,14 +4,14 @@
 
 use kernel::StoreError;
 use sqlx::AssertSqlSafe;
-use store_sql::verify::Tell;
+use store_sql::verify::ReportBreach;
 
 use super::Seen;
 use crate::{errors, schema};
 
 impl Seen<'_> {
     /// Tells which rules of the migrations the schema has not.
-    pub(super) async fn missed(&mut self, tell: Tell<'_>) -> Result<(), StoreError> {
+    pub(super) async fn missed(&mut self, tell: ReportBreach<'_>) -> Result<(), StoreError> {
         let rules: Vec<&str> = schema::rules().into_iter().collect();
         let missed: Vec<String> = sqlx::query_scalar(MISSED)
             .bind(rules)
@@ -26,7 +26,7 @@ impl Seen<'_> {
     pub(super) async fn made(
         &mut self,
         making: &'static str,
-        tell: Tell<'_>,
+        tell: ReportBreach<'_>,
     ) -> Result<(), StoreError> {
         let statements: Vec<String> = sqlx::query_scalar(making)
             .fetch_all(&mut *self.0)

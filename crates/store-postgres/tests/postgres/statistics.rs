@@ -1,6 +1,6 @@
 //! What the planner knows of tables that grow: asked for by the role that serves, which owns none of them.
 
-use partner_core::ports::Housekeeping as _;
+use partner_core::ports::Maintenance as _;
 use sqlx::{Connection as _, PgConnection};
 
 use crate::fixture;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kernel::StoreError;
 use partner_core::audit::Breaches;
-use pools_core::audit::{End, Place, Sums, shown};
+use pools_core::audit::{AccountKey, AccountTail, Sums, shown};
 
 use super::Work;
 use crate::Row;
@@ -19,17 +19,17 @@ impl Work<'_> {
 
     /// Each account's entries, in order: numbered without gaps from one, each balance the one
     /// before it and its amount, never negative, never earlier than the one before.
-    async fn chains(&mut self) -> Result<BTreeMap<Place, End>, StoreError> {
+    async fn chains(&mut self) -> Result<BTreeMap<AccountKey, AccountTail>, StoreError> {
         let name = "ledger-chains";
         let mut breaches = Breaches::default();
-        let mut ends: BTreeMap<Place, End> = BTreeMap::new();
+        let mut ends: BTreeMap<AccountKey, AccountTail> = BTreeMap::new();
         let walked = self.statements.walked.chains;
         self.each(name, "ledger_entries", walked, |row| {
             let place = place(row)?;
-            let end = ends.get(&place).copied().unwrap_or(End::NOWHERE);
+            let end = ends.get(&place).copied().unwrap_or(AccountTail::NOWHERE);
             let amount = i128::from(row.integer("amount")?);
             let credited = row.text("credit")? == "partner";
-            let next = End {
+            let next = AccountTail {
                 sequence: row.integer("account_sequence")?,
                 balance: i128::from(row.integer("balance_after")?),
                 at: row.integer("created_at")?,
@@ -48,14 +48,17 @@ impl Work<'_> {
     }
 
     /// Each account stands where its entries have led, and nowhere else.
-    async fn balances(&mut self, mut ends: BTreeMap<Place, End>) -> Result<(), StoreError> {
+    async fn balances(
+        &mut self,
+        mut ends: BTreeMap<AccountKey, AccountTail>,
+    ) -> Result<(), StoreError> {
         let name = "balance-is-sum-of-entries";
         let mut breaches = Breaches::default();
         let walked = self.statements.walked.accounts;
         self.each(name, "accounts", walked, |row| {
             let place = place(row)?;
             let (available, sequence) = (row.integer("available")?, row.integer("sequence")?);
-            let end = ends.remove(&place).unwrap_or(End::NOWHERE);
+            let end = ends.remove(&place).unwrap_or(AccountTail::NOWHERE);
             let (entries, led) = (end.sequence, end.balance);
             if i128::from(available) != led || sequence != entries || available < 0 {
                 let place = shown(&place);
@@ -74,10 +77,10 @@ impl Work<'_> {
     }
 
     /// Value is moved, never made. Answers what stands reserved.
-    async fn sums(&mut self) -> Result<BTreeMap<Place, i128>, StoreError> {
+    async fn sums(&mut self) -> Result<BTreeMap<AccountKey, i128>, StoreError> {
         let name = "accounts-sum-to-zero";
         let mut sums = Sums::default();
-        let mut reserved: BTreeMap<Place, i128> = BTreeMap::new();
+        let mut reserved: BTreeMap<AccountKey, i128> = BTreeMap::new();
         let walked = self.statements.walked.entries;
         self.each(name, "ledger_entries", walked, |row| {
             let place = place(row)?;
@@ -106,7 +109,10 @@ impl Work<'_> {
     }
 
     /// What stands reserved is what the open trades have reserved, partner by partner.
-    async fn reserved(&mut self, mut reserved: BTreeMap<Place, i128>) -> Result<(), StoreError> {
+    async fn reserved(
+        &mut self,
+        mut reserved: BTreeMap<AccountKey, i128>,
+    ) -> Result<(), StoreError> {
         let name = "reserved-is-open-reserves";
         let walked = self.statements.walked.reserves;
         self.each(name, "trades", walked, |row| {
@@ -125,7 +131,7 @@ impl Work<'_> {
     }
 }
 
-fn place(row: &dyn Row) -> Result<Place, StoreError> {
+fn place(row: &dyn Row) -> Result<AccountKey, StoreError> {
     Ok((
         row.text("mode")?.to_owned(),
         row.text("partner_id")?.to_owned(),

@@ -1,7 +1,7 @@
 //! What a used preview and its session have agreed on.
 
 use gate_core::amount::SessionAmount;
-use gate_core::preview::Bound;
+use gate_core::preview::PreviewTerms;
 use kernel::{Asset, StoreError};
 use partner_core::audit::Breaches;
 use partner_core::rates::Side;
@@ -33,14 +33,14 @@ impl Work<'_> {
 }
 
 /// What a session of these terms can have used; `None`: no preview at all.
-fn session(row: &dyn Row) -> Result<Option<Bound>, StoreError> {
+fn session(row: &dyn Row) -> Result<Option<PreviewTerms>, StoreError> {
     let side = row.opt_text("s_flow")?.and_then(Side::parse);
     let (Some(side), Some(asset)) = (side, row.opt_text("s_token")?) else {
         return Ok(None);
     };
     let amount = row.parsed("s_amount", |text| SessionAmount::parse(text).ok())?;
     let units = i64::try_from(amount.units()).map_err(|_| row.bad("s_amount"))?;
-    Ok(Some(Bound {
+    Ok(Some(PreviewTerms {
         side,
         currency: row.parsed("s_currency", Asset::fiat)?,
         asset: asset.to_owned(),

@@ -2,11 +2,11 @@
 
 use gate_core::ports::kyc_place;
 use kernel::StoreError;
-use partner_core::answers::{self, Answer, AnswerFault};
 use partner_core::audit::Breaches;
 use partner_core::events::{EndpointId, Service, event_place, secret_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::sealing::{SealBroken, Sealed, Sealer};
+use partner_core::stored_response::{self, RenderedResponse, ResponseStoreError};
 
 use super::{Work, named};
 use crate::{Row, customers};
@@ -153,14 +153,17 @@ fn package(sealer: &Sealer, row: &dyn Row) -> Result<Opened, StoreError> {
     Ok(sealer.open(&kyc_place(&who, row.id("id", who.mode)?), &sealed))
 }
 
-fn answer(sealer: &Sealer, row: &dyn Row) -> Result<Result<Answer, AnswerFault>, StoreError> {
+fn answer(
+    sealer: &Sealer,
+    row: &dyn Row,
+) -> Result<Result<RenderedResponse, ResponseStoreError>, StoreError> {
     let scope = Scope {
         tenant: row.tenant()?,
         route: row.text("route")?.to_owned(),
         key: row.parsed("key", |key| IdempotencyKey::parse(key.as_bytes()).ok())?,
     };
     let kept = Sealed(row.bytes("answer")?.to_vec());
-    Ok(answers::open(sealer, &scope, &kept))
+    Ok(stored_response::open(sealer, &scope, &kept))
 }
 
 fn body(sealer: &Sealer, row: &dyn Row) -> Result<Opened, StoreError> {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::events::{DeliveryId, Endpoint, EndpointId, Service};
-use partner_core::ports::{ClaimOrder, Claimed, StoredEvent};
+use partner_core::ports::{ClaimRequest, ClaimedDelivery, StoredEvent};
 use partner_core::sealing::Sealed;
-use partner_core::webhooks::delivery::{Act, Lease};
-use partner_core::webhooks::fairness::Queue;
+use partner_core::webhooks::delivery::{DeliveryInput, Lease};
+use partner_core::webhooks::fairness::DueEndpoint;
 use partner_core::{PartnerId, Tenant};
 use serde::Serialize;
 use sqlx::SqliteConnection;
@@ -44,7 +44,7 @@ pub(super) async fn lapse(
         .iter()
         .map(|row| {
             let stored = stored(&Columns::new("deliveries", row))?;
-            Step::decided(&stored, Act::Lapse, now)
+            Step::decided(&stored, DeliveryInput::Lapse, now)
         })
         .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
     apply(conn, &moves).await?;
@@ -71,7 +71,7 @@ pub(super) async fn queues(
     conn: &mut SqliteConnection,
     mode: Mode,
     service: Service,
-) -> Result<Vec<Queue>, StoreError> {
+) -> Result<Vec<DueEndpoint>, StoreError> {
     let rows = sqlx::query(QUEUES)
         .bind(mode.as_str())
         .bind(service.as_str())
@@ -81,7 +81,7 @@ pub(super) async fn queues(
     rows.iter()
         .map(|row| {
             let row = Columns::new("deliveries", row);
-            Ok(Queue {
+            Ok(DueEndpoint {
                 partner: row.partner()?,
                 endpoint: row.id("endpoint_id", mode)?,
                 since: row.instant("due")?,
@@ -105,11 +105,11 @@ impl Picked {
         self,
         mode: Mode,
         endpoints: &BTreeMap<EndpointId, Arc<Endpoint>>,
-    ) -> Result<Claimed, StoreError> {
+    ) -> Result<ClaimedDelivery, StoreError> {
         let endpoint = endpoints
             .get(&self.endpoint)
             .ok_or_else(|| StoreError::unexpected("a delivery without an endpoint"))?;
-        Ok(Claimed {
+        Ok(ClaimedDelivery {
             tenant: Tenant {
                 partner: self.partner,
                 mode,
@@ -134,7 +134,7 @@ struct Share<'q> {
 pub(super) async fn pick(
     conn: &mut SqliteConnection,
     mode: Mode,
-    allotted: &[(Queue, u32)],
+    allotted: &[(DueEndpoint, u32)],
     now: Timestamp,
 ) -> Result<Vec<Picked>, StoreError> {
     let mut shares: BTreeMap<u32, Vec<Share<'_>>> = BTreeMap::new();
@@ -201,7 +201,7 @@ pub(super) async fn hold(
 ) -> Result<(), StoreError> {
     let moves = picked
         .iter()
-        .map(|picked| Step::decided(&picked.stored, Act::Claim(lease), now))
+        .map(|picked| Step::decided(&picked.stored, DeliveryInput::Claim(lease), now))
         .collect::<Result<Vec<Step<'_>>, StoreError>>()?;
     apply(conn, &moves).await
 }
@@ -209,7 +209,7 @@ pub(super) async fn hold(
 /// The endpoints of what was picked, with the secrets that sign at this instant.
 pub(super) async fn endpoints_of(
     conn: &mut SqliteConnection,
-    order: &ClaimOrder,
+    order: &ClaimRequest,
     picked: &[Picked],
     now: Timestamp,
 ) -> Result<BTreeMap<EndpointId, Arc<Endpoint>>, StoreError> {

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
-use partner_core::ports::{DeliveryDesk, DeliveryFilter, DeliveryView};
-use partner_core::webhooks::delivery::Act;
+use partner_core::ports::{DeliveryAdmin, DeliveryFilter, DeliveryView};
+use partner_core::webhooks::delivery::DeliveryInput;
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 use store_sql::deliveries::view;
@@ -17,7 +17,7 @@ use crate::tx::SqliteTx;
 use crate::{SqliteStore, errors};
 
 #[async_trait]
-impl DeliveryDesk for SqliteStore {
+impl DeliveryAdmin for SqliteStore {
     async fn deliveries_page(
         &self,
         who: &Tenant,
@@ -80,7 +80,7 @@ impl DeliveryDesk for SqliteStore {
         };
         let row = Columns::new("deliveries", &row);
         let (mut view, stored) = (view(&row, who.mode)?, stored(&row)?);
-        let Some(next) = stored.progress.advance(Act::Replay, now) else {
+        let Some(next) = stored.progress.advance(DeliveryInput::Replay, now) else {
             return Ok(Some((Cas::Lost, view)));
         };
         apply(tx.conn(), &[Step::new(&stored, next)]).await?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use kernel::{StoreError, Timestamp};
-use partner_core::ports::Concluded;
-use partner_core::webhooks::delivery::{Act, Ending, Progress};
+use partner_core::ports::ConcludedDelivery;
+use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryInput, Progress};
 use sqlx::SqliteConnection;
 use store_sql::deliveries::Facts;
 
@@ -53,7 +53,11 @@ impl<'c> Step<'c> {
     }
 
     /// A step that the statement which found the row has answered for already.
-    pub(super) fn decided(stored: &Stored, act: Act, now: Timestamp) -> Result<Self, StoreError> {
+    pub(super) fn decided(
+        stored: &Stored,
+        act: DeliveryInput,
+        now: Timestamp,
+    ) -> Result<Self, StoreError> {
         let next = stored.progress.advance(act, now);
         next.map(|next| Self::new(stored, next)).ok_or_else(|| {
             StoreError::Guard(format!(
@@ -63,8 +67,8 @@ impl<'c> Step<'c> {
         })
     }
 
-    pub(super) fn noting(mut self, concluded: &'c Concluded) -> Self {
-        if concluded.ending != Ending::HandedBack {
+    pub(super) fn noting(mut self, concluded: &'c ConcludedDelivery) -> Self {
+        if concluded.ending != AttemptOutcome::HandedBack {
             let error = concluded.error.as_deref();
             self.change.noted = Some((concluded.response_status, error));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use partner_core::events::Endpoint;
 use partner_core::ports::Deliveries;
-use webhooks::Setup;
+use webhooks::WorkerConfig;
 
 use crate::receiver::{Receiver, Reply};
 use crate::rotation::signed_by;
@@ -85,7 +85,7 @@ async fn is_held(world: &World, wanted: impl Fn(u64) -> bool) -> Result<(), u64>
 
 /// How many deliveries are in flight.
 async fn held(world: &World) -> u64 {
-    let Setup { mode, service, .. } = world.setup;
+    let WorkerConfig { mode, service, .. } = world.setup;
     let standing = world.store.deliveries_standing(mode, service).await;
     standing.unwrap().in_flight
 }

@@ -9,7 +9,8 @@ use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::ports::{
-    ClaimOrder, Claimed, Concluded, Deliveries, DeliveryRecord, QueueStanding, Wake,
+    ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, DeliveryRecord, QueueStats,
+    QueueWaker,
 };
 use store_sqlite::SqliteStore;
 
@@ -45,11 +46,17 @@ impl Queue {
 
 #[async_trait]
 impl Deliveries for Queue {
-    async fn deliveries_claim(&self, order: &ClaimOrder) -> Result<Vec<Claimed>, StoreError> {
+    async fn deliveries_claim(
+        &self,
+        order: &ClaimRequest,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
         self.store.deliveries_claim(order).await
     }
 
-    async fn deliveries_conclude(&self, batch: &[Concluded]) -> Result<Vec<Cas>, StoreError> {
+    async fn deliveries_conclude(
+        &self,
+        batch: &[ConcludedDelivery],
+    ) -> Result<Vec<Cas>, StoreError> {
         self.records.fetch_add(1, Ordering::SeqCst);
         if self.is_away.load(Ordering::SeqCst) {
             return Err(StoreError::Overloaded);
@@ -80,14 +87,14 @@ impl Deliveries for Queue {
         &self,
         mode: Mode,
         service: Service,
-    ) -> Result<QueueStanding, StoreError> {
+    ) -> Result<QueueStats, StoreError> {
         if self.is_long.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_secs(30)).await;
         }
         self.store.deliveries_standing(mode, service).await
     }
 
-    fn deliveries_watch(&self, wake: Arc<dyn Wake>) {
+    fn deliveries_watch(&self, wake: Arc<dyn QueueWaker>) {
         if !self.is_deaf.load(Ordering::SeqCst) {
             self.store.deliveries_watch(wake);
         }

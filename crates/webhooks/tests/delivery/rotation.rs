@@ -6,7 +6,7 @@ use std::time::Duration;
 use partner_core::events::{Endpoint, Service};
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::webhooks::signing::Message;
-use webhooks::Setup;
+use webhooks::WorkerConfig;
 
 use crate::receiver::{Received, Receiver, Reply};
 use crate::world::{NEWER, Running, SECRET, World, millis, secret};
@@ -166,7 +166,7 @@ async fn worker_without_the_current_master_key_leaves_deliveries_to_others() {
     let listener = world.listener("acme", &receiver.url()).await;
     let older = Sealer::new(&MasterKey::new([8; 32]));
     assert!(!older.use_key(MasterKey::new([7; 32]).fingerprint()));
-    let behind = Running::start(Setup {
+    let behind = Running::start(WorkerConfig {
         sealer: Arc::new(older),
         ..world.setup.clone()
     });

@@ -25,7 +25,7 @@ use store_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use webhooks::{Resolve, Setup, Trust, Worker};
+use webhooks::{Resolve, Trust, Worker, WorkerConfig};
 
 pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 pub(crate) const NEWER: &str = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=";
@@ -137,7 +137,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) clock: Arc<TestClock>,
     pub(crate) names: Arc<Names>,
-    pub(crate) setup: Setup,
+    pub(crate) setup: WorkerConfig,
     entropy: Arc<Seeded>,
     sealer: Arc<Sealer>,
     folder: TempDir,
@@ -161,7 +161,7 @@ impl World {
         let sealer = Arc::new(Sealer::new(&MasterKey::new([7; 32])));
         let store = Arc::new(open(folder.path(), &clock).await);
         let names = Arc::new(Names::default());
-        let setup = Setup {
+        let setup = WorkerConfig {
             mode: Mode::Test,
             service: Service::Pools,
             deliveries: store.clone(),
@@ -380,7 +380,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(setup: Setup) -> Self {
+    pub(crate) fn start(setup: WorkerConfig) -> Self {
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let worker = Worker::new(setup);
         let task = tokio::spawn(worker.run(async {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use acceptance::{ACME, Answer, Call, Gate, SHOP, session};
 use kernel::Mode;
 use partner_core::events::Service;
-use partner_core::webhooks::delivery::Ending;
+use partner_core::webhooks::delivery::AttemptOutcome;
 
 const PATH: &str = "/v1/gate_sessions";
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -190,10 +190,15 @@ async fn a_delivery_is_replayed_once_whoever_asks_and_whoever_delivers() {
             sent["id"].as_str().unwrap(),
             sent["event_id"].as_str().unwrap(),
         );
-        gate.conclude(Ending::GivenUp, Some(500), None).await;
+        gate.conclude(AttemptOutcome::GivenUp, Some(500), None)
+            .await;
         let delivering = {
             let other = replica.clone();
-            tokio::spawn(async move { other.conclude(Ending::Delivered, Some(200), None).await })
+            tokio::spawn(async move {
+                other
+                    .conclude(AttemptOutcome::Delivered, Some(200), None)
+                    .await
+            })
         };
         let replay = |_| Call::post(&format!("/v1/webhooks/deliveries/{id}/replay"));
         let told = tally(&at_once([&gate, &replica], (0..6).map(replay)).await);
@@ -204,7 +209,8 @@ async fn a_delivery_is_replayed_once_whoever_asks_and_whoever_delivers() {
             5,
             "{told:?}"
         );
-        gate.conclude(Ending::Delivered, Some(200), None).await;
+        gate.conclude(AttemptOutcome::Delivered, Some(200), None)
+            .await;
         let listed = gate
             .acme()
             .get("/v1/webhooks/deliveries?limit=1")

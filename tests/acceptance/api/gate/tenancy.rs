@@ -7,7 +7,7 @@ use acceptance::{
     ACME, ACME_PUBLISHABLE, Answer, Call, Contract, Gate, GateClient, Operation, RIVAL,
     RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP, session,
 };
-use partner_core::webhooks::delivery::Ending;
+use partner_core::webhooks::delivery::AttemptOutcome;
 use serde_json::json;
 
 /// Ids of one partner's objects, by kind.
@@ -184,7 +184,8 @@ async fn stocked() -> (Gate, Ids) {
     let gate = Gate::new().await;
     let ids = stock(&gate, &gate.acme(), ACME).await;
     gate.world().notice_all().await;
-    gate.conclude(Ending::GivenUp, Some(500), None).await;
+    gate.conclude(AttemptOutcome::GivenUp, Some(500), None)
+        .await;
     (gate, ids)
 }
 

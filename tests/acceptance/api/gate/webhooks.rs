@@ -1,7 +1,7 @@
 //! Webhook tools: the list of deliveries, replay, and the test event.
 
 use acceptance::{ACME, Call, Gate, GateClient};
-use partner_core::webhooks::delivery::Ending;
+use partner_core::webhooks::delivery::AttemptOutcome;
 use serde_json::{Value, json};
 
 const LIST: &str = "/v1/webhooks/deliveries";
@@ -94,7 +94,8 @@ async fn deliveries_are_filtered_and_paged_newest_first() {
         sent.insert(0, text(&send_test(&acme).await, "id").to_owned());
         gate.world().after(1);
     }
-    gate.conclude(Ending::Delivered, Some(204), None).await;
+    gate.conclude(AttemptOutcome::Delivered, Some(204), None)
+        .await;
     let last = send_test(&acme).await;
     let newest = text(&last, "id").to_owned();
     let ids = async |query: &str| -> Vec<String> {
@@ -148,7 +149,7 @@ async fn only_what_was_given_up_is_replayed() {
     replay(&acme, id)
         .await
         .refused(400, "delivery_not_dead_lettered");
-    gate.conclude(Ending::GivenUp, Some(500), Some("answered 500"))
+    gate.conclude(AttemptOutcome::GivenUp, Some(500), Some("answered 500"))
         .await;
     let dead = list(&acme, "status=dead_lettered").await.remove(0);
     assert_eq!(
@@ -175,7 +176,8 @@ async fn only_what_was_given_up_is_replayed() {
     replay(&acme, id)
         .await
         .refused(400, "delivery_not_dead_lettered");
-    gate.conclude(Ending::Delivered, Some(200), None).await;
+    gate.conclude(AttemptOutcome::Delivered, Some(200), None)
+        .await;
     replay(&acme, id)
         .await
         .refused(400, "delivery_not_dead_lettered");
@@ -189,7 +191,8 @@ async fn deliveries_of_others_are_not_there() {
     let gate = Gate::new().await;
     let (acme, rival) = (gate.acme(), gate.rival());
     let sent = send_test(&acme).await;
-    gate.conclude(Ending::GivenUp, Some(500), None).await;
+    gate.conclude(AttemptOutcome::GivenUp, Some(500), None)
+        .await;
     let id = text(&sent, "id");
     assert!(list(&rival, "").await.is_empty());
     for unknown in [

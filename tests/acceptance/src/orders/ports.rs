@@ -9,15 +9,15 @@ use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
 use partner_core::pools::PoolId;
-use partner_core::ports::{EventTx, Unit};
-use pools_core::books::{Command, Outcome, Refusal};
-use pools_core::commitment::{Amounts, Range, Recount};
+use partner_core::ports::{EventTx, UnitOfWork};
+use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
+use pools_core::contingent_credit::{Amounts, Range, Recount};
 use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
-    Confirmation, Deposit, Depth, Engine, Enquiry, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
-    PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeTx, TransactDesk, TransactLook,
-    TransactLooks, VelocityRange, VelocityTx,
+    Confirmation, Deposit, Depth, Engine, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
+    PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeReportRequest, TradeTx,
+    TransactPreflight, TransactQueue, TransactSnapshot, VelocityRange, VelocityTx,
 };
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
@@ -97,21 +97,24 @@ impl PoolsReads for Ports {
 }
 
 #[async_trait]
-impl TransactLooks for Ports {
+impl TransactPreflight for Ports {
     async fn transact_look(
         &self,
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
-    ) -> Result<Seen<TransactLook>, StoreError> {
+    ) -> Result<Seen<TransactSnapshot>, StoreError> {
         self.pace.turn(false).await;
         self.store.transact_look(scope, pool, quote).await
     }
 }
 
 #[async_trait]
-impl TransactDesk for Ports {
-    async fn transact(&self, command: Command) -> Result<Result<Outcome, Refusal>, StoreError> {
+impl TransactQueue for Ports {
+    async fn transact(
+        &self,
+        command: TransactCommand,
+    ) -> Result<Result<TransactOutcome, Refusal>, StoreError> {
         self.pace.turn(true).await;
         self.desk.transact(command).await
     }
@@ -138,7 +141,7 @@ impl Engine for Ports {
         Engine::let_go(&*self.engine, trade).await
     }
 
-    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         Engine::report(&*self.engine, enquiry).await
     }
 
@@ -179,7 +182,7 @@ struct Tx {
 }
 
 #[async_trait]
-impl Unit for Tx {
+impl UnitOfWork for Tx {
     async fn now(&mut self) -> Result<Timestamp, StoreError> {
         self.tx.now().await
     }

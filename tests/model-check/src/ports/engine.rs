@@ -54,7 +54,7 @@ impl Engine for Ports {
         answer
     }
 
-    async fn report(&self, enquiry: &Enquiry) -> Option<EngineReport> {
+    async fn report(&self, enquiry: &TradeReportRequest) -> Option<EngineReport> {
         let (view, _) = self.0.turn(Call::Report).await;
         let answer = match view.fault {
             Fault::Lost | Fault::Unheard => None,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use partner_core::pools::PoolsProfile;
 use partner_core::ports::LONGEST_CACHED;
-use pools_core::books::{Outcome, Refusal};
+use pools_core::batch::{Refusal, TransactOutcome};
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{ONE, World, profile};
@@ -45,7 +45,10 @@ pub async fn transact_uses_new_cap_after_five_seconds_under_a_repeated_version(
     world.fixture.set_versions(SEEN).await;
     let quote = world.buy(&member, 1).await;
     let opened = world.transact_one(world.command(&member, quote.id)).await;
-    assert!(matches!(opened, Ok(Outcome::Opened(_))), "{opened:?}");
+    assert!(
+        matches!(opened, Ok(TransactOutcome::Opened(_))),
+        "{opened:?}"
+    );
 
     world.reprofile(&member, &capped(10 * ONE)).await;
     world.fixture.set_versions(SEEN).await;

@@ -7,7 +7,7 @@ use kernel::{Clock as _, Mode, StoreError, Timestamp};
 use partner_core::clock::LARGEST_JUMP;
 use partner_core::events::Service;
 use partner_core::key::KeyUse;
-use pools_core::books::decide_batch;
+use pools_core::batch::decide_batch;
 use pools_core::ports::CLOCK_TOLERANCE;
 use pools_core::quote::{Quote, QuoteStatus, Side};
 use pools_core::trade::EngineReport;

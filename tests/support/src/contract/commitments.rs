@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use kernel::{Asset, Mode, Timestamp};
 use partner_core::Tenant;
-use pools_core::books::{Outcome, Refusal};
-use pools_core::commitment::{Amounts, Range, Recount};
+use pools_core::batch::{Refusal, TransactOutcome};
+use pools_core::contingent_credit::{Amounts, Range, Recount};
 use pools_core::ledger::BALANCE_LIMIT;
 use pools_core::ports::TradeFilter;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Trade, TradeState};
-use pools_core::usecases::recount::Recounting;
+use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{
@@ -63,8 +63,8 @@ impl<F: Fixture> World<F> {
         self.available(who, eur()).await + back
     }
 
-    fn recounting(&self) -> Recounting {
-        Recounting {
+    fn recounting(&self) -> RecountContingentCredits {
+        RecountContingentCredits {
             store: self.ports().store.clone(),
             mode: Mode::Test,
         }
@@ -146,7 +146,7 @@ pub async fn more_than_an_account_could_hold_is_counted(store: impl Fixture) {
             .fund(&member.who, most, &format!("wire-{round}"))
             .await;
         let sold = world.sell(&member, most.units()).await;
-        assert!(matches!(sold, Ok(Outcome::Opened(_))), "{sold:?}");
+        assert!(matches!(sold, Ok(TransactOutcome::Opened(_))), "{sold:?}");
         world.commit_to(&member.who, eur(), 0).await;
     }
     let total = 12 * i128::from(most.units());
@@ -175,9 +175,15 @@ pub async fn a_sale_takes_its_room(store: impl Fixture) {
     ];
     let batch = quotes.map(|quote| world.command(&member, quote.id));
     let decided = world.transact(&batch).await;
-    assert!(matches!(decided[0], Ok(Outcome::Opened(_))), "{decided:?}");
+    assert!(
+        matches!(decided[0], Ok(TransactOutcome::Opened(_))),
+        "{decided:?}"
+    );
     assert_eq!(decided[1], Err(Refusal::NoRoomForReturn));
-    assert!(matches!(decided[2], Ok(Outcome::Opened(_))), "{decided:?}");
+    assert!(
+        matches!(decided[2], Ok(TransactOutcome::Opened(_))),
+        "{decided:?}"
+    );
     let full = vec![(who.clone(), eur())];
     assert_eq!(world.above(BALANCE_LIMIT - 1).await, full);
     assert_eq!(world.above(BALANCE_LIMIT).await, []);

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use gate_core::change::Change;
 use gate_core::customer::{
-    Customer, CustomerId, CustomerUpdate, KycStatus, Marks, SealedCustomer, Unique,
+    Customer, CustomerId, CustomerIndexes, CustomerUpdate, KycStatus, SealedCustomer, Unique,
 };
 use gate_core::ports::CustomerFilter;
 use gate_core::usecases::customers::CustomerError;
 use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
-use partner_core::answers::Given;
-use partner_core::sealing::{Mark, Sealed};
+use partner_core::sealing::{BlindIndex, Sealed};
+use partner_core::stored_response::IdempotentResponse;
 use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
@@ -57,7 +57,7 @@ impl<F: GateFixture> World<F> {
         read
     }
 
-    async fn taken(&self, who: &Tenant, marks: Marks) -> Option<Unique> {
+    async fn taken(&self, who: &Tenant, marks: CustomerIndexes) -> Option<Unique> {
         let mut tx = self.gate_begin().await;
         tx.customer_taken(who, &marks).await.unwrap()
     }
@@ -69,10 +69,10 @@ impl<F: GateFixture> World<F> {
     }
 }
 
-fn marks(email: u8, external_id: Option<u8>) -> Marks {
-    Marks {
-        email: Mark([email; 32]),
-        external_id: external_id.map(|byte| Mark([byte; 32])),
+fn marks(email: u8, external_id: Option<u8>) -> CustomerIndexes {
+    CustomerIndexes {
+        email: BlindIndex([email; 32]),
+        external_id: external_id.map(|byte| BlindIndex([byte; 32])),
     }
 }
 
@@ -255,8 +255,11 @@ pub async fn of_raced_creates_of_one_email_one_counts(store: impl GateFixture) {
         .iter()
         .filter_map(|given| given.as_ref().ok())
         .collect();
-    assert!(matches!(fresh[..], [Given::Fresh(_)]), "{given:?}");
-    let refused = |given: &&Result<Given, CustomerError>| {
+    assert!(
+        matches!(fresh[..], [IdempotentResponse::Fresh(_)]),
+        "{given:?}"
+    );
+    let refused = |given: &&Result<IdempotentResponse, CustomerError>| {
         matches!(given, Err(CustomerError::Exists(Unique::Email)))
     };
     assert_eq!(given.iter().filter(refused).count(), 19);

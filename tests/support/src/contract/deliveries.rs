@@ -10,9 +10,11 @@ use partner_core::Tenant;
 use partner_core::events::{
     DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service, event_place, secret_place,
 };
-use partner_core::ports::{ClaimOrder, Claimed, Concluded, DeliveryRecord, QueueStanding, Wake};
-use partner_core::webhooks::delivery::{DeliveryState, Ending, Progress};
-use partner_core::webhooks::fairness::Room;
+use partner_core::ports::{
+    ClaimRequest, ClaimedDelivery, ConcludedDelivery, DeliveryRecord, QueueStats, QueueWaker,
+};
+use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryState, Progress};
+use partner_core::webhooks::fairness::ClaimCapacity;
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{Member, World, body_text, profile, sealer};
@@ -60,14 +62,14 @@ impl<F: Fixture> World<F> {
         tx.commit().await.unwrap();
     }
 
-    fn order(&self, total: u32) -> ClaimOrder {
-        ClaimOrder {
+    fn order(&self, total: u32) -> ClaimRequest {
+        ClaimRequest {
             mode: Mode::Test,
             service: Service::Pools,
-            room: Room {
+            room: ClaimCapacity {
                 total,
                 each: 64,
-                ..Room::default()
+                ..ClaimCapacity::default()
             },
             token: self.entropy.next(),
             lease: LEASE,
@@ -75,25 +77,30 @@ impl<F: Fixture> World<F> {
     }
 
     /// Claims everything there is room for; the events' ids.
-    async fn claim_all(&self) -> Vec<(u64, Claimed)> {
+    async fn claim_all(&self) -> Vec<(u64, ClaimedDelivery)> {
         let order = self.order(64);
         let claimed = self.claim_by(&order).await;
         claimed.into_iter().map(|one| (order.token, one)).collect()
     }
 
-    pub(crate) async fn claim_by(&self, order: &ClaimOrder) -> Vec<Claimed> {
+    pub(crate) async fn claim_by(&self, order: &ClaimRequest) -> Vec<ClaimedDelivery> {
         let port = &self.ports().deliveries;
         port.deliveries_claim(order).await.unwrap()
     }
 
-    pub(crate) async fn conclude(&self, token: u64, claimed: &Claimed, ending: Ending) -> Cas {
+    pub(crate) async fn conclude(
+        &self,
+        token: u64,
+        claimed: &ClaimedDelivery,
+        ending: AttemptOutcome,
+    ) -> Cas {
         let (response_status, error) = match ending {
-            Ending::Delivered => (Some(204), None),
-            Ending::RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
-            Ending::GivenUp => (None, Some("connection refused".to_owned())),
-            Ending::HandedBack => (None, None),
+            AttemptOutcome::Delivered => (Some(204), None),
+            AttemptOutcome::RetryAfter(_) => (Some(503), Some("status 503".to_owned())),
+            AttemptOutcome::GivenUp => (None, Some("connection refused".to_owned())),
+            AttemptOutcome::HandedBack => (None, None),
         };
-        let concluded = Concluded {
+        let concluded = ConcludedDelivery {
             tenant: claimed.tenant.clone(),
             id: claimed.id,
             token,
@@ -121,7 +128,7 @@ impl<F: Fixture> World<F> {
     }
 }
 
-fn events(claimed: &[(u64, Claimed)]) -> Vec<&str> {
+fn events(claimed: &[(u64, ClaimedDelivery)]) -> Vec<&str> {
     claimed
         .iter()
         .map(|(_, one)| one.event.id.as_str())
@@ -177,15 +184,21 @@ pub async fn a_stale_token_changes_nothing(fixture: impl Fixture) {
     let (old, claimed) = world.claim_all().await.remove(0);
     world.clock().advance(LEASE);
     let (new, _) = world.claim_all().await.remove(0);
-    let lost = world.conclude(old, &claimed, Ending::Delivered).await;
+    let lost = world
+        .conclude(old, &claimed, AttemptOutcome::Delivered)
+        .await;
     assert_eq!(lost, Cas::Lost);
     let held = world.deliveries(&acme.who, "o").await.remove(0);
     assert!(matches!(held.progress.state, DeliveryState::InFlight(lease) if lease.token == new));
     assert_eq!(held.last_response_status, None);
-    let won = world.conclude(new, &claimed, Ending::Delivered).await;
+    let won = world
+        .conclude(new, &claimed, AttemptOutcome::Delivered)
+        .await;
     assert_eq!(won, Cas::Won);
     for token in [old, new] {
-        let late = world.conclude(token, &claimed, Ending::GivenUp).await;
+        let late = world
+            .conclude(token, &claimed, AttemptOutcome::GivenUp)
+            .await;
         assert_eq!(late, Cas::Lost);
     }
     let done = world.deliveries(&acme.who, "o").await.remove(0);
@@ -201,7 +214,9 @@ pub async fn a_late_report_counts_while_nobody_else_has_claimed(fixture: impl Fi
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
     world.clock().advance(LEASE * 2);
-    let won = world.conclude(token, &claimed, Ending::Delivered).await;
+    let won = world
+        .conclude(token, &claimed, AttemptOutcome::Delivered)
+        .await;
     assert_eq!(won, Cas::Won);
     assert_eq!(world.next_delivery().await, None);
     assert!(world.claim_all().await.is_empty());
@@ -212,7 +227,7 @@ pub async fn a_failure_is_recorded_and_waits(fixture: impl Fixture) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
-    let failed = Ending::RetryAfter(WAIT);
+    let failed = AttemptOutcome::RetryAfter(WAIT);
     world.conclude(token, &claimed, failed).await.won().unwrap();
     let due = world.now().plus(WAIT);
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
@@ -226,7 +241,9 @@ pub async fn a_failure_is_recorded_and_waits(fixture: impl Fixture) {
     world.clock().advance(MILLI);
     let (token, again) = world.claim_all().await.remove(0);
     assert_eq!(again.attempts, 1);
-    let delivered = world.conclude(token, &again, Ending::Delivered).await;
+    let delivered = world
+        .conclude(token, &again, AttemptOutcome::Delivered)
+        .await;
     assert_eq!(delivered, Cas::Won);
     let done = world.deliveries(&acme.who, "o").await.remove(0);
     assert_eq!(
@@ -248,7 +265,7 @@ pub async fn an_object_is_delivered_in_order(fixture: impl Fixture) {
     let claimed = world.claim_all().await;
     assert_eq!(events(&claimed), ["e1", "x"]);
     let (token, first) = &claimed[0];
-    let failed = Ending::RetryAfter(WAIT);
+    let failed = AttemptOutcome::RetryAfter(WAIT);
     world.conclude(*token, first, failed).await.won().unwrap();
     world.emit(&acme.who, "o", "e3").await;
     let due = DeliveryState::Pending {
@@ -267,7 +284,7 @@ pub async fn an_object_is_delivered_in_order(fixture: impl Fixture) {
         assert_eq!(events(&claimed), [expected]);
         assert!(world.claim_all().await.is_empty());
         let (token, one) = &claimed[0];
-        let done = world.conclude(*token, one, Ending::Delivered).await;
+        let done = world.conclude(*token, one, AttemptOutcome::Delivered).await;
         assert_eq!(done, Cas::Won);
     }
     world.assert_clean().await;
@@ -279,13 +296,13 @@ pub async fn a_dead_letter_frees_the_later_ones(fixture: impl Fixture) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e1").await;
     let (token, first) = world.claim_all().await.remove(0);
-    let failed = Ending::RetryAfter(WAIT);
+    let failed = AttemptOutcome::RetryAfter(WAIT);
     world.conclude(token, &first, failed).await.won().unwrap();
     world.emit(&acme.who, "o", "e2").await;
     world.clock().advance(WAIT);
     let (token, first) = world.claim_all().await.remove(0);
     world
-        .conclude(token, &first, Ending::GivenUp)
+        .conclude(token, &first, AttemptOutcome::GivenUp)
         .await
         .won()
         .unwrap();
@@ -307,13 +324,13 @@ pub async fn one_that_failed_itself_keeps_its_own_wait(fixture: impl Fixture) {
     world.emit(&acme.who, "o", "e1").await;
     let (token, first) = world.claim_all().await.remove(0);
     world
-        .conclude(token, &first, Ending::GivenUp)
+        .conclude(token, &first, AttemptOutcome::GivenUp)
         .await
         .won()
         .unwrap();
     world.emit(&acme.who, "o", "e2").await;
     let (token, second) = world.claim_all().await.remove(0);
-    let longer = Ending::RetryAfter(WAIT * 10);
+    let longer = AttemptOutcome::RetryAfter(WAIT * 10);
     world.conclude(token, &second, longer).await.won().unwrap();
     world.emit(&acme.who, "o", "e3").await;
     assert_eq!(world.next_delivery().await, Some(WAIT * 10));
@@ -358,7 +375,7 @@ pub async fn the_queue_is_counted(fixture: impl Fixture) {
     let world = World::new(fixture);
     let port = &world.ports().deliveries;
     let standing = || port.deliveries_standing(Mode::Test, Service::Pools);
-    assert_eq!(standing().await.unwrap(), QueueStanding::default());
+    assert_eq!(standing().await.unwrap(), QueueStats::default());
     let (acme, _) = world.listener("acme").await;
     let gate = world.endpoint(Mode::Test, Service::Gate, "https://gate.example/");
     world.set_endpoint(&acme, &gate).await;
@@ -374,11 +391,11 @@ pub async fn the_queue_is_counted(fixture: impl Fixture) {
     let mut order = world.order(64);
     order.room.each = 2;
     let claimed = world.claim_by(&order).await;
-    let failed = Ending::RetryAfter(WAIT);
+    let failed = AttemptOutcome::RetryAfter(WAIT);
     let won = world.conclude(order.token, &claimed[1], failed).await;
     assert_eq!(won, Cas::Won);
     world.clock().advance(MILLI * 7);
-    let counted = QueueStanding {
+    let counted = QueueStats {
         due: 2,
         scheduled: 1,
         in_flight: 1,
@@ -401,14 +418,14 @@ pub async fn two_workers_never_hold_one_delivery(fixture: impl Fixture) {
             world.emit(&member.who, &id, &id).await;
         }
     }
-    let orders: Vec<ClaimOrder> = (0..8).map(|_| world.order(64)).collect();
+    let orders: Vec<ClaimRequest> = (0..8).map(|_| world.order(64)).collect();
     let (a, b, c, d) = tokio::join!(
         world.claim_by(&orders[0]),
         world.claim_by(&orders[1]),
         world.claim_by(&orders[2]),
         world.claim_by(&orders[3]),
     );
-    let mut claimed: Vec<Claimed> = [a, b, c, d].into_iter().flatten().collect();
+    let mut claimed: Vec<ClaimedDelivery> = [a, b, c, d].into_iter().flatten().collect();
     for order in &orders[4..] {
         claimed.extend(world.claim_by(order).await);
     }
@@ -423,11 +440,13 @@ pub async fn what_is_handed_back_is_due_at_once(fixture: impl Fixture) {
     let (acme, _) = world.listener("acme").await;
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
-    let failed = Ending::RetryAfter(WAIT);
+    let failed = AttemptOutcome::RetryAfter(WAIT);
     world.conclude(token, &claimed, failed).await.won().unwrap();
     world.clock().advance(WAIT);
     let (token, claimed) = world.claim_all().await.remove(0);
-    let back = world.conclude(token, &claimed, Ending::HandedBack).await;
+    let back = world
+        .conclude(token, &claimed, AttemptOutcome::HandedBack)
+        .await;
     assert_eq!(back, Cas::Won);
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::Pending { due: world.now() };
@@ -507,7 +526,7 @@ pub async fn modes_and_services_have_queues_of_their_own(fixture: impl Fixture) 
 #[derive(Default)]
 struct Bell(AtomicUsize);
 
-impl Wake for Bell {
+impl QueueWaker for Bell {
     fn wake(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -539,11 +558,13 @@ pub async fn concluding_what_is_not_there_changes_nothing(fixture: impl Fixture)
     let rival = world.member("rival").await;
     world.emit(&acme.who, "o", "e").await;
     let (token, claimed) = world.claim_all().await.remove(0);
-    let foreign = Claimed {
+    let foreign = ClaimedDelivery {
         tenant: rival.who.clone(),
         ..claimed.clone()
     };
-    let lost = world.conclude(token, &foreign, Ending::Delivered).await;
+    let lost = world
+        .conclude(token, &foreign, AttemptOutcome::Delivered)
+        .await;
     assert_eq!(lost, Cas::Lost);
     let port = &world.ports().deliveries;
     assert_eq!(port.deliveries_conclude(&[]).await.unwrap(), []);

@@ -209,10 +209,10 @@ pub async fn an_endpoint_under_a_new_id_takes_over_what_waits(store: impl Fixtur
     let (port, object) = (&world.ports().deliveries, trade.id.to_string());
     let waiting = port.deliveries_of(&member.who, &object).await.unwrap();
     assert_eq!(waiting.len(), 1);
-    let order = partner_core::ports::ClaimOrder {
+    let order = partner_core::ports::ClaimRequest {
         mode: Mode::Test,
         service: Service::Pools,
-        room: partner_core::webhooks::fairness::Room {
+        room: partner_core::webhooks::fairness::ClaimCapacity {
             total: 8,
             each: 8,
             ..Default::default()

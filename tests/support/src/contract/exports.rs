@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kernel::{Mode, Timestamp};
 use partner_core::pools::Network;
-use pools_core::export::{Booked, Window};
+use pools_core::export::{ExportedEntry, Window};
 use pools_core::ledger::Reason;
 use pools_core::ports::{Deposit, Pages};
 use pools_core::quote::Side;
@@ -40,7 +40,7 @@ impl<F: Fixture> World<F> {
         all(pages, limit).await
     }
 
-    async fn entries_in(&self, member: &Member, window: Window, limit: u32) -> Vec<Booked> {
+    async fn entries_in(&self, member: &Member, window: Window, limit: u32) -> Vec<ExportedEntry> {
         let exports = &self.ports().exports;
         let pages = exports.ledger_export(&member.who, window).await.unwrap();
         all(pages, limit).await
@@ -126,7 +126,7 @@ pub async fn entries_of_every_currency_come_in_their_order(store: impl Fixture) 
         .iter()
         .filter(|booked| booked.entry.transfer.reason == Reason::Settlement);
     assert_eq!(settlements.count(), settled.count());
-    let place = |booked: &Booked| {
+    let place = |booked: &ExportedEntry| {
         let entry = &booked.entry;
         let number = entry.mark.map_or(i64::MAX, |mark| mark.sequence);
         let asset = entry.transfer.amount.asset().code().to_owned();
@@ -169,7 +169,7 @@ pub async fn a_receipt_says_where_it_came_in(store: impl Fixture) {
     let pages = exports.ledger_export(&who, ever()).await.unwrap();
     let found = all(pages, 10).await;
     let expected = [(entry, Some(Network::Solana)), (adjusted, None)]
-        .map(|(entry, network)| Booked { entry, network });
+        .map(|(entry, network)| ExportedEntry { entry, network });
     assert_eq!(found, expected);
 }
 

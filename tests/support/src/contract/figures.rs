@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use kernel::Mode;
-use pools_core::books::{Command, Outcome};
+use pools_core::batch::{TransactCommand, TransactOutcome};
 use pools_core::engine::EngineName;
-use pools_core::ports::TradesStanding;
+use pools_core::ports::TradeStats;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, TradeStatus};
 
@@ -13,15 +13,15 @@ use crate::contract::fixture::{Fixture, WINDOW};
 use crate::contract::world::{ONE, World, amount, eur, profile, terms};
 
 impl<F: Fixture> World<F> {
-    async fn trades_standing(&self, mode: Mode) -> TradesStanding {
+    async fn trades_standing(&self, mode: Mode) -> TradeStats {
         let port = &self.ports().figures;
         port.trades_standing(mode).await.unwrap()
     }
 }
 
-fn standing(counts: [u64; 5], oldest_reserved: Option<u64>) -> TradesStanding {
+fn standing(counts: [u64; 5], oldest_reserved: Option<u64>) -> TradeStats {
     let mut counts = counts.into_iter();
-    TradesStanding {
+    TradeStats {
         by_status: TradeStatus::ALL.map(|status| (status, counts.next().unwrap_or_default())),
         oldest_reserved: oldest_reserved.map(Duration::from_secs),
     }
@@ -90,13 +90,13 @@ pub async fn reserved_trades_of_other_engines_are_counted(store: impl Fixture) {
         world.trade(member, Side::OnRamp, ONE).await;
     }
     let quote = world.quote(&other.who, terms(Side::OnRamp, ONE)).await;
-    let elsewhere = Command {
+    let elsewhere = TransactCommand {
         engine: EngineName::built_in("https://engine.example:8443/a"),
         ..world.command(&other, quote.id)
     };
     let opened = world.transact(&[elsewhere]).await;
     assert!(
-        matches!(&opened[..], [Ok(Outcome::Opened(_))]),
+        matches!(&opened[..], [Ok(TransactOutcome::Opened(_))]),
         "{opened:?}"
     );
     let (a, c) = ("engine-a 3", "https://engine.example:8443/a 1");

@@ -10,10 +10,12 @@ use async_trait::async_trait;
 use gate_core::ports::GateStore;
 use kernel::{Clock, Timestamp};
 use partner_core::ports::{
-    Audit, ClockGuard, Deliveries, DeliveryDesk, Directory, EventReads, Housekeeping,
+    Audit, ClockGuard, Deliveries, DeliveryAdmin, Directory, EventReads, Maintenance,
     MasterKeyStore, ProvisionStore, Readiness,
 };
-use pools_core::ports::{Exports, Figures, PoolsStore, QuoteBooks, QuoteRetention, TransactBooks};
+use pools_core::ports::{
+    Exports, PoolsStore, QuoteRetention, QuoteStore, StatsReads, TransactStore,
+};
 
 /// The velocity window every fixture opens with.
 pub const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
@@ -60,7 +62,7 @@ pub struct GatePorts {
     /// Reads and write transactions.
     pub store: Arc<dyn GateStore>,
     /// Deliveries as partners see them.
-    pub desk: Arc<dyn DeliveryDesk>,
+    pub desk: Arc<dyn DeliveryAdmin>,
 }
 
 impl fmt::Debug for GatePorts {
@@ -73,7 +75,7 @@ impl GatePorts {
     /// The ports of a store that implements them all.
     pub fn of<S>(store: S) -> Self
     where
-        S: GateStore + DeliveryDesk + 'static,
+        S: GateStore + DeliveryAdmin + 'static,
     {
         let store = Arc::new(store);
         Self {
@@ -89,9 +91,9 @@ pub struct Ports {
     /// Reads and write transactions.
     pub store: Arc<dyn PoolsStore>,
     /// The transact lane.
-    pub transact: Arc<dyn TransactBooks>,
+    pub transact: Arc<dyn TransactStore>,
     /// The quote lane.
-    pub quotes: Arc<dyn QuoteBooks>,
+    pub quotes: Arc<dyn QuoteStore>,
     /// Old quotes.
     pub retention: Arc<dyn QuoteRetention>,
     /// Keys with their partners.
@@ -105,7 +107,7 @@ pub struct Ports {
     /// The queue of deliveries.
     pub deliveries: Arc<dyn Deliveries>,
     /// Bounded tables.
-    pub housekeeping: Arc<dyn Housekeeping>,
+    pub housekeeping: Arc<dyn Maintenance>,
     /// Jumps of the clock.
     pub clock: Arc<dyn ClockGuard>,
     /// Is the store there?
@@ -113,7 +115,7 @@ pub struct Ports {
     /// A partner's books for the operator.
     pub exports: Arc<dyn Exports>,
     /// What an operator watches.
-    pub figures: Arc<dyn Figures>,
+    pub figures: Arc<dyn StatsReads>,
     /// The invariants of the whole database.
     pub audit: Arc<dyn Audit>,
 }
@@ -129,19 +131,19 @@ impl Ports {
     pub fn of<S>(store: S) -> Self
     where
         S: PoolsStore
-            + TransactBooks
-            + QuoteBooks
+            + TransactStore
+            + QuoteStore
             + QuoteRetention
             + Directory
             + ProvisionStore
             + MasterKeyStore
             + EventReads
             + Deliveries
-            + Housekeeping
+            + Maintenance
             + ClockGuard
             + Readiness
             + Exports
-            + Figures
+            + StatsReads
             + Audit
             + 'static,
     {

@@ -7,15 +7,15 @@ use gate_core::branding::Branding;
 use gate_core::quota::{Month, Tally};
 use kernel::{Cas, Mode, Timestamp};
 use partner_core::Tenant;
-use partner_core::answers::Kept;
 use partner_core::events::Service;
 use partner_core::gate::{GateProfile, create_session_limit};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::origin::Origin;
-use partner_core::ports::{ClaimOrder, Concluded, DeliveryFilter, KeySweep};
+use partner_core::ports::{ClaimRequest, ConcludedDelivery, DeliveryFilter, KeySweep};
 use partner_core::sealing::Sealed;
-use partner_core::webhooks::delivery::{DeliveryState, Ending};
-use partner_core::webhooks::fairness::Room;
+use partner_core::stored_response::StoredResponse;
+use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryState};
+use partner_core::webhooks::fairness::ClaimCapacity;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::world::{World, expired_keys, profile};
@@ -33,14 +33,14 @@ pub async fn a_kept_answer_is_overwritten_once_expired(store: impl GateFixture) 
         route: route.to_owned(),
         key: IdempotencyKey::parse(b"key").unwrap(),
     };
-    let kept = |byte: u8, at: Timestamp| Kept {
+    let kept = |byte: u8, at: Timestamp| StoredResponse {
         fingerprint: Fingerprint([byte; 32]),
         answer: Sealed(vec![byte; 40]),
         created_at: at,
         expires_at: at.plus(DAY),
     };
     let (scope_a, first) = (scope(&who, "POST /a"), kept(1, world.now()));
-    let put = async |scope: &Scope, kept: &Kept, expired: Option<Timestamp>| {
+    let put = async |scope: &Scope, kept: &StoredResponse, expired: Option<Timestamp>| {
         let mut tx = world.gate_begin().await;
         let outcome = tx.answer_put(scope, kept, expired).await.unwrap();
         tx.commit().await.unwrap();
@@ -260,13 +260,13 @@ pub async fn a_dead_letter_is_replayed_and_no_other(store: impl GateFixture) {
     assert_eq!(replay(who, 0).await.unwrap().0, Cas::Lost);
     assert!(replay(&other, 0).await.is_none());
 
-    let order = ClaimOrder {
+    let order = ClaimRequest {
         mode: Mode::Test,
         service: Service::Gate,
-        room: Room {
+        room: ClaimCapacity {
             total: 10,
             each: 10,
-            ..Room::default()
+            ..ClaimCapacity::default()
         },
         token: 7,
         lease: Duration::from_secs(30),
@@ -277,13 +277,13 @@ pub async fn a_dead_letter_is_replayed_and_no_other(store: impl GateFixture) {
         .deliveries_claim(&order)
         .await
         .unwrap();
-    let concluded: Vec<Concluded> = claimed
+    let concluded: Vec<ConcludedDelivery> = claimed
         .iter()
-        .map(|claimed| Concluded {
+        .map(|claimed| ConcludedDelivery {
             tenant: claimed.tenant.clone(),
             id: claimed.id,
             token: 7,
-            ending: Ending::GivenUp,
+            ending: AttemptOutcome::GivenUp,
             response_status: Some(500),
             error: None,
         })
@@ -338,13 +338,13 @@ pub async fn a_replay_beside_workers_is_delivered_once(store: impl GateFixture) 
     let who = &member.who;
     let event = world.gate_event(who, "a", "webhook.test", "e1");
     world.say(&event).await.unwrap();
-    let order = |token| ClaimOrder {
+    let order = |token| ClaimRequest {
         mode: Mode::Test,
         service: Service::Gate,
-        room: Room {
+        room: ClaimCapacity {
             total: 10,
             each: 10,
-            ..Room::default()
+            ..ClaimCapacity::default()
         },
         token,
         lease: Duration::from_secs(30),
@@ -357,7 +357,7 @@ pub async fn a_replay_beside_workers_is_delivered_once(store: impl GateFixture) 
     for round in 0..8 {
         let first = order(round * 10 + 1);
         let given_up = world.claim_by(&first).await.remove(0);
-        let concluded = world.conclude(first.token, &given_up, Ending::GivenUp);
+        let concluded = world.conclude(first.token, &given_up, AttemptOutcome::GivenUp);
         assert_eq!(concluded.await, Cas::Won);
         let orders = [2, 3, 4].map(|number| order(round * 10 + number));
         // Workers look while two ask for it again; another looks once both have had their answer.
@@ -380,10 +380,12 @@ pub async fn a_replay_beside_workers_is_delivered_once(store: impl GateFixture) 
         };
         // Who gave it up has nothing more to say of it.
         let late = world
-            .conclude(first.token, &given_up, Ending::Delivered)
+            .conclude(first.token, &given_up, AttemptOutcome::Delivered)
             .await;
         assert_eq!(late, Cas::Lost);
-        let back = world.conclude(*token, claimed, Ending::HandedBack).await;
+        let back = world
+            .conclude(*token, claimed, AttemptOutcome::HandedBack)
+            .await;
         assert_eq!(back, Cas::Won);
     }
 }

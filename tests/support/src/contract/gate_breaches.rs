@@ -6,7 +6,7 @@ use gate_core::branding::BrandingUpdate;
 use gate_core::change::Change;
 use gate_core::draft::Draft;
 use gate_core::session::SessionId;
-use gate_core::usecases::acting::Deed;
+use gate_core::usecases::act_on_session::ActionRequest;
 use kernel::Mode;
 use partner_core::events::Service;
 
@@ -57,14 +57,14 @@ impl<F: GateFixture> World<F> {
             previewed: gate.opened("previewed", agreeing(preview.id)).await,
         };
         self.clock().advance(Duration::from_secs(1));
-        let failing = Deed::Fail {
+        let failing = ActionRequest::Fail {
             code: None,
             message: None,
         };
         for (id, name, deed) in [
             (rows.open, "fail", failing),
-            (rows.cancelled, "cancel", Deed::Cancel),
-            (rows.completed, "complete", Deed::Complete),
+            (rows.cancelled, "cancel", ActionRequest::Cancel),
+            (rows.completed, "complete", ActionRequest::Complete),
         ] {
             let acting = gate.clone().act(id, Some(name), Some(deed));
             acting.await.unwrap();

@@ -7,12 +7,12 @@ use gate_core::branding::BrandingUpdate;
 use gate_core::change::Change;
 use gate_core::ports::TransactionFilter;
 use gate_core::session::{SessionId, SessionStatus};
-use gate_core::usecases::acting::{ActError, Deed};
-use gate_core::usecases::create::CreateError;
+use gate_core::usecases::act_on_session::{ActError, ActionRequest};
+use gate_core::usecases::create_session::CreateError;
 use kernel::Mode;
 use partner_core::Tenant;
-use partner_core::answers::Given;
 use partner_core::events::Service;
+use partner_core::stored_response::IdempotentResponse;
 use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
@@ -34,7 +34,7 @@ pub async fn of_raced_creates_under_one_key_one_counts(store: impl GateFixture) 
     let given = racing.join_all().await;
     let fresh = given
         .iter()
-        .filter(|given| matches!(given, Ok(Given::Fresh(_))));
+        .filter(|given| matches!(given, Ok(IdempotentResponse::Fresh(_))));
     assert_eq!(fresh.count(), 1);
     let sessions = world.sessions(&gate.access.tenant).await;
     let [session] = &sessions[..] else {
@@ -111,7 +111,11 @@ pub async fn of_raced_ends_one_happens(store: impl GateFixture) {
         world.clock().advance(DAY - INSTANT * (round % 3));
         let mut racing = JoinSet::new();
         for _ in 0..3 {
-            for deed in [Some(Deed::Cancel), Some(Deed::Complete), None] {
+            for deed in [
+                Some(ActionRequest::Cancel),
+                Some(ActionRequest::Complete),
+                None,
+            ] {
                 racing.spawn(gate.clone().act(id, None, deed));
             }
         }

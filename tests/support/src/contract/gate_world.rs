@@ -8,17 +8,19 @@ use gate_core::customer::{Customer, CustomerDraft, CustomerId, CustomerUpdate, D
 use gate_core::draft::Draft;
 use gate_core::ports::SessionFilter;
 use gate_core::session::{Session, SessionId};
-use gate_core::usecases::acting::{ActError, Acting, Deed, Done};
-use gate_core::usecases::branding::Rebranding;
-use gate_core::usecases::create::{CreateError, Created, Creating};
+use gate_core::usecases::act_on_session::{ActError, ActOnSession, ActionRequest, ActionResult};
+use gate_core::usecases::create_session::{CreateError, CreateSession, Created};
 use gate_core::usecases::customers::{CustomerError, Customers};
-use gate_core::usecases::expiry::Expiring;
+use gate_core::usecases::expiry::GateContext;
+use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::Mode;
-use partner_core::answers::{Answer, Answers, Given, Unwritable};
 use partner_core::gate::GateProfile;
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::origin::Origin;
 use partner_core::ports::{InFlight, Ticket};
+use partner_core::stored_response::{
+    IdempotentResponse, RenderError, RenderedResponse, ResponseStore,
+};
 use partner_core::{Access, Tenant};
 
 use crate::contract::fixture::GateFixture;
@@ -40,9 +42,9 @@ impl InFlight for Everyone {
 #[derive(Clone)]
 pub(crate) struct Gate {
     pub(crate) member: Member,
-    pub(crate) creating: Creating,
-    pub(crate) acting: Acting,
-    pub(crate) rebranding: Rebranding,
+    pub(crate) creating: CreateSession,
+    pub(crate) acting: ActOnSession,
+    pub(crate) rebranding: UpdateBranding,
     pub(crate) customers: Customers,
     pub(crate) access: Arc<Access>,
 }
@@ -77,12 +79,12 @@ impl<F: GateFixture> World<F> {
         let store = self.fixture.gate().store.clone();
         let entropy = Arc::new(Seeded::new(self.entropy.next()));
         let sealer = Arc::new(sealer());
-        let sessions = Expiring {
+        let sessions = GateContext {
             store: store.clone(),
             sealer: sealer.clone(),
             entropy: entropy.clone(),
         };
-        let answers = Answers {
+        let answers = ResponseStore {
             in_flight: Arc::new(Everyone),
             reads: store.clone(),
             sealer: sealer.clone(),
@@ -91,16 +93,16 @@ impl<F: GateFixture> World<F> {
         };
         Gate {
             member,
-            creating: Creating {
+            creating: CreateSession {
                 sessions: sessions.clone(),
                 answers: answers.clone(),
                 ttl: DAY,
             },
-            acting: Acting {
+            acting: ActOnSession {
                 sessions,
                 answers: answers.clone(),
             },
-            rebranding: Rebranding {
+            rebranding: UpdateBranding {
                 store: store.clone(),
                 answers: answers.clone(),
             },
@@ -157,7 +159,11 @@ pub(crate) fn key(name: &str) -> IdempotencyKey {
 }
 
 impl Gate {
-    pub(crate) async fn create(self, name: String, draft: Draft) -> Result<Given, CreateError> {
+    pub(crate) async fn create(
+        self,
+        name: String,
+        draft: Draft,
+    ) -> Result<IdempotentResponse, CreateError> {
         let given = self
             .creating
             .create(&self.access, key(&name), &draft, &created);
@@ -176,7 +182,7 @@ impl Gate {
         self,
         id: SessionId,
         name: Option<&str>,
-        deed: Option<Deed>,
+        deed: Option<ActionRequest>,
     ) -> Result<(), ActError> {
         let who = &self.access.tenant;
         match deed {
@@ -184,7 +190,12 @@ impl Gate {
                 let acting = self.acting.act(who, id, name.map(key), &deed, &done);
                 acting.await.map(drop)
             }
-            None => Ok(self.acting.sessions.settle(who, id).await.map(drop)?),
+            None => Ok(self
+                .acting
+                .sessions
+                .expire_if_due(who, id)
+                .await
+                .map(drop)?),
         }
     }
 }
@@ -194,7 +205,7 @@ impl Gate {
         self,
         name: String,
         draft: CustomerDraft,
-    ) -> Result<Given, CustomerError> {
+    ) -> Result<IdempotentResponse, CustomerError> {
         let who = &self.access.tenant;
         let making = self.customers.create(who, key(&name), &draft, &shown);
         making.await
@@ -229,24 +240,24 @@ impl Gate {
     }
 }
 
-fn shown(customer: &Customer) -> Result<Answer, Unwritable> {
+fn shown(customer: &Customer) -> Result<RenderedResponse, RenderError> {
     Ok(answer(customer.id.to_string()))
 }
 
-fn gone(deleted: &Deleted) -> Result<Answer, Unwritable> {
+fn gone(deleted: &Deleted) -> Result<RenderedResponse, RenderError> {
     Ok(answer(deleted.id.to_string()))
 }
 
-fn created(created: &Created) -> Result<Answer, Unwritable> {
+fn created(created: &Created) -> Result<RenderedResponse, RenderError> {
     Ok(answer(created.session.id.to_string()))
 }
 
-fn done(done: &Done) -> Result<Answer, Unwritable> {
+fn done(done: &ActionResult) -> Result<RenderedResponse, RenderError> {
     Ok(answer(done.session.state.status().as_str().to_owned()))
 }
 
-pub(crate) fn answer(body: String) -> Answer {
-    Answer {
+pub(crate) fn answer(body: String) -> RenderedResponse {
+    RenderedResponse {
         status: 201,
         request_id: "req_1".to_owned(),
         body: body.into_bytes(),

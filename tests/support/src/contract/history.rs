@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use kernel::{Amount, Timestamp};
 use partner_core::pools::PoolsProfile;
-use pools_core::books::{Outcome, Refusal};
-use pools_core::commitment::SLICE;
+use pools_core::batch::{Refusal, TransactOutcome};
+use pools_core::contingent_credit::SLICE;
 use pools_core::ledger::BALANCE_LIMIT;
 use pools_core::quote::Side;
-use pools_core::usecases::credit::{Credit, CreditError, Credited, Crediting};
-use pools_core::usecases::recount::Recounting;
+use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError, Credited};
+use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
 use pools_core::velocity::{BATCH_STEP, STEP, Velocity};
 
 use crate::contract::fixture::{Fixture, WINDOW};
@@ -70,7 +70,7 @@ impl<F: Fixture> World<F> {
     }
 
     async fn credit_once(&self, member: &Member, reference: &str) -> Result<Credited, CreditError> {
-        let crediting = Crediting {
+        let crediting = CreditAccount {
             store: self.ports().store.clone(),
             entropy: Arc::new(Seeded::new(self.entropy.next())),
         };
@@ -107,7 +107,10 @@ pub async fn the_first_transact_after_a_pause_takes_one_step(store: impl Fixture
     assert_eq!(world.catch_up().run(&member.who).await.unwrap(), 1);
     assert_eq!(world.total(&member.who).await.unwrap().total, 0);
     let admitted = world.run_once(&member, 100).await;
-    assert!(matches!(admitted, Ok(Outcome::Opened(_))), "{admitted:?}");
+    assert!(
+        matches!(admitted, Ok(TransactOutcome::Opened(_))),
+        "{admitted:?}"
+    );
     let full = world.run_once(&member, 1).await;
     assert_eq!(full, Err(Refusal::VelocityCapExceeded));
 }
@@ -128,7 +131,10 @@ pub async fn catching_up_goes_on_in_bounded_steps(store: impl Fixture) {
     let total = world.total(&member.who).await.unwrap();
     assert_eq!(total.total, i128::from(half) * i128::from(ONE));
     let admitted = world.run_once(&member, 10).await;
-    assert!(matches!(admitted, Ok(Outcome::Opened(_))), "{admitted:?}");
+    assert!(
+        matches!(admitted, Ok(TransactOutcome::Opened(_))),
+        "{admitted:?}"
+    );
     let full = world.run_once(&member, 1).await;
     assert_eq!(full, Err(Refusal::VelocityCapExceeded));
 }
@@ -141,7 +147,10 @@ pub async fn a_partner_without_a_cap_forgets_nothing(store: impl Fixture) {
     let member = world.with_history("acme", None, last).await;
     let before = world.total(&member.who).await.unwrap();
     let admitted = world.run_once(&member, 100).await;
-    assert!(matches!(admitted, Ok(Outcome::Opened(_))), "{admitted:?}");
+    assert!(
+        matches!(admitted, Ok(TransactOutcome::Opened(_))),
+        "{admitted:?}"
+    );
     let after = world.total(&member.who).await.unwrap();
     assert_eq!(after.floor, before.floor);
     assert_eq!(after.total, before.total + i128::from(100 * ONE));
@@ -174,7 +183,7 @@ pub async fn a_credit_reads_no_trade_while_there_is_room(store: impl Fixture) {
         .unwrap();
     tx.commit().await.unwrap();
     world.clock().advance(MILLI);
-    let recounting = Recounting {
+    let recounting = RecountContingentCredits {
         store: world.ports().store.clone(),
         mode: member.who.mode,
     };

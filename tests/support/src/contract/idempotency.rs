@@ -5,8 +5,8 @@ use std::time::Duration;
 use kernel::Mode;
 use partner_core::events::Service;
 use partner_core::ports::KeySweep;
-use pools_core::books::{Answered, Command, Outcome, Refusal};
-use pools_core::ports::TransactLook;
+use pools_core::batch::{IdempotencyRecord, Refusal, TransactCommand, TransactOutcome};
+use pools_core::ports::TransactSnapshot;
 
 use crate::contract::fixture::{Fixture, IDEMPOTENCY_TTL};
 use crate::contract::world::{World, expired_keys};
@@ -14,7 +14,7 @@ use crate::contract::world::{World, expired_keys};
 const MILLI: Duration = Duration::from_millis(1);
 
 impl<F: Fixture> World<F> {
-    async fn look(&self, command: &Command) -> TransactLook {
+    async fn look(&self, command: &TransactCommand) -> TransactSnapshot {
         self.ports()
             .store
             .transact_look(&command.scope, &command.pool, command.quote)
@@ -23,7 +23,7 @@ impl<F: Fixture> World<F> {
             .value
     }
 
-    async fn answered(&self, command: &Command) -> Option<Answered> {
+    async fn answered(&self, command: &TransactCommand) -> Option<IdempotencyRecord> {
         self.look(command).await.answered
     }
 }
@@ -40,7 +40,7 @@ pub async fn a_look_knows_what_a_transact_left(store: impl Fixture) {
         (None, Some(quote), None)
     );
     world.clock().advance(MILLI);
-    let Ok(Outcome::Opened(trade)) = world.transact_one(command.clone()).await else {
+    let Ok(TransactOutcome::Opened(trade)) = world.transact_one(command.clone()).await else {
         panic!()
     };
     let seen = world
@@ -52,7 +52,7 @@ pub async fn a_look_knows_what_a_transact_left(store: impl Fixture) {
     assert_eq!(seen.at, world.now());
     assert_eq!(
         seen.value.answered,
-        Some(Answered {
+        Some(IdempotencyRecord {
             fingerprint: command.fingerprint,
             expires_at: world.now().plus(IDEMPOTENCY_TTL),
         })
@@ -72,7 +72,7 @@ pub async fn the_same_key_for_another_request_is_refused(store: impl Fixture) {
     let member = world.funded("acme").await;
     let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
     let first = world.command_under(&member, one.id, "k", b"one");
-    let Ok(Outcome::Opened(trade)) = world.transact_one(first.clone()).await else {
+    let Ok(TransactOutcome::Opened(trade)) = world.transact_one(first.clone()).await else {
         panic!()
     };
     let other = world.command_under(&member, two.id, "k", b"two");
@@ -80,12 +80,12 @@ pub async fn the_same_key_for_another_request_is_refused(store: impl Fixture) {
     let repeat = world.command_under(&member, one.id, "k", b"one");
     assert_eq!(
         world.transact_one(repeat).await,
-        Ok(Outcome::Existing(trade.clone()))
+        Ok(TransactOutcome::Existing(trade.clone()))
     );
     let elsewhere = world.command_under(&member, one.id, "another", b"one");
     assert_eq!(
         world.transact_one(elsewhere.clone()).await,
-        Ok(Outcome::Existing(trade))
+        Ok(TransactOutcome::Existing(trade))
     );
     assert_eq!(
         world.answered(&elsewhere).await,
@@ -107,11 +107,11 @@ pub async fn a_key_used_twice_in_one_batch_counts_once(store: impl Fixture) {
         world.command_under(&member, one.id, "k", b"one"),
     ];
     let decided = world.transact(&batch).await;
-    let Ok(Outcome::Opened(trade)) = &decided[0] else {
+    let Ok(TransactOutcome::Opened(trade)) = &decided[0] else {
         panic!("{decided:?}")
     };
     assert_eq!(decided[1], Err(Refusal::KeyReused));
-    assert_eq!(decided[2], Ok(Outcome::Existing(trade.clone())));
+    assert_eq!(decided[2], Ok(TransactOutcome::Existing(trade.clone())));
 }
 
 // rule: idempotency.scope
@@ -124,7 +124,7 @@ pub async fn keys_never_meet_across_partners(store: impl Fixture) {
         assert_eq!(world.answered(&command).await, None);
         assert!(matches!(
             world.transact_one(command).await,
-            Ok(Outcome::Opened(_))
+            Ok(TransactOutcome::Opened(_))
         ));
     }
     world.assert_clean().await;
@@ -148,11 +148,11 @@ pub async fn an_expired_record_is_overwritten(store: impl Fixture) {
     world.clock().advance(MILLI);
     assert!(matches!(
         world.transact_one(second.clone()).await,
-        Ok(Outcome::Opened(_))
+        Ok(TransactOutcome::Opened(_))
     ));
     assert_eq!(
         world.answered(&second).await,
-        Some(Answered {
+        Some(IdempotencyRecord {
             fingerprint: second.fingerprint,
             expires_at: world.now().plus(IDEMPOTENCY_TTL),
         })
@@ -174,7 +174,7 @@ pub async fn a_refusal_leaves_its_key_free(store: impl Fixture) {
 }
 
 /// Five records, a millisecond apart, the third of which expires an hour later than the others.
-async fn five_records<F: Fixture>(world: &World<F>) -> Vec<Command> {
+async fn five_records<F: Fixture>(world: &World<F>) -> Vec<TransactCommand> {
     let member = world.funded("acme").await;
     let mut commands = Vec::new();
     for _ in 0..5 {
@@ -276,7 +276,7 @@ pub async fn a_record_counts_as_long_as_it_says(store: impl Fixture) {
         world.clock().advance(MILLI);
         let opened = world.transact_one(second.clone()).await;
         assert!(
-            matches!(opened, Ok(Outcome::Opened(_))),
+            matches!(opened, Ok(TransactOutcome::Opened(_))),
             "{held}: {opened:?}"
         );
         let until = world.answered(&second).await.unwrap().expires_at;

@@ -5,9 +5,9 @@ use kernel::{Mode, StoreError};
 use partner_core::key::KeyId;
 use partner_core::pools::{Kyc, PoolId, PoolsAccess, PoolsProfile};
 use partner_core::{Denial, PartnerStatus};
-use pools_core::books::{Command, Outcome, Refusal};
+use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::{Hold, LedgerFilter};
-use pools_core::quote::{Fate, QuoteClosed, Side};
+use pools_core::quote::{QuoteClosed, QuoteOutcome, Side};
 use pools_core::trade::TradeState;
 
 use crate::contract::fixture::Fixture;
@@ -33,7 +33,7 @@ pub async fn a_purchase_reserves_fiat_and_a_sale_crypto(store: impl Fixture) {
             .unwrap();
         let quote = world.quote(&member.who, terms(side, 7 * ONE)).await;
         let command = world.command(&member, quote.id);
-        let Ok(Outcome::Opened(trade)) = world.transact_one(command.clone()).await else {
+        let Ok(TransactOutcome::Opened(trade)) = world.transact_one(command.clone()).await else {
             panic!()
         };
         assert_eq!(
@@ -47,7 +47,7 @@ pub async fn a_purchase_reserves_fiat_and_a_sale_crypto(store: impl Fixture) {
         assert_eq!(world.stored(&member, trade.id).await, trade);
         assert_eq!(
             world.seen(&member.who, quote.id).await.fate,
-            Fate::Consumed(trade.created_at)
+            QuoteOutcome::Consumed(trade.created_at)
         );
         let page = world
             .ports()
@@ -81,13 +81,13 @@ pub async fn a_consumed_quote_has_its_trade_under_every_key(store: impl Fixture)
         world.command(&member, quote.id),
     ];
     let decided = world.transact(&batch).await;
-    let Ok(Outcome::Opened(trade)) = &decided[0] else {
+    let Ok(TransactOutcome::Opened(trade)) = &decided[0] else {
         panic!("{decided:?}")
     };
-    assert_eq!(decided[1], Ok(Outcome::Existing(trade.clone())));
+    assert_eq!(decided[1], Ok(TransactOutcome::Existing(trade.clone())));
     world.clock().set(quote.expires_at);
     let late = world.transact_one(world.command(&member, quote.id)).await;
-    assert_eq!(late, Ok(Outcome::Existing(trade.clone())));
+    assert_eq!(late, Ok(TransactOutcome::Existing(trade.clone())));
     world.assert_clean().await;
 }
 
@@ -103,7 +103,7 @@ pub async fn one_quote_has_one_trade_however_many_ask(store: impl Fixture) {
                 let command = world.command(&member, quote.id);
                 tokio::spawn(async move {
                     transact
-                        .transact(&[command], pools_core::books::decide_batch)
+                        .transact(&[command], pools_core::batch::decide_batch)
                         .await
                 })
             })
@@ -111,8 +111,8 @@ pub async fn one_quote_has_one_trade_however_many_ask(store: impl Fixture) {
         let mut opened = 0;
         for one in asking {
             match one.await.unwrap().unwrap().remove(0) {
-                Ok(Outcome::Opened(_)) => opened += 1,
-                Ok(Outcome::Existing(_)) => {}
+                Ok(TransactOutcome::Opened(_)) => opened += 1,
+                Ok(TransactOutcome::Existing(_)) => {}
                 Err(refusal) => panic!("{refusal:?}"),
             }
         }
@@ -139,7 +139,7 @@ pub async fn a_balance_never_goes_below_zero(store: impl Fixture) {
         }
         let opened = decided
             .iter()
-            .filter(|one| matches!(one, Ok(Outcome::Opened(_))))
+            .filter(|one| matches!(one, Ok(TransactOutcome::Opened(_))))
             .count();
         let poor = decided
             .iter()
@@ -163,7 +163,7 @@ pub async fn without_the_engines_hold_nothing_happens(store: impl Fixture) {
         (Some(Hold::Refused), Refusal::ReservationFailed),
         (None, Refusal::EngineUnavailable),
     ] {
-        let command = Command {
+        let command = TransactCommand {
             hold,
             ..world.command(&member, quote.id)
         };
@@ -173,7 +173,7 @@ pub async fn without_the_engines_hold_nothing_happens(store: impl Fixture) {
     assert_eq!(world.seen(&member.who, quote.id).await, quote);
     assert!(matches!(
         world.transact_one(world.command(&member, quote.id)).await,
-        Ok(Outcome::Opened(_))
+        Ok(TransactOutcome::Opened(_))
     ));
 }
 
@@ -186,7 +186,7 @@ pub async fn a_quote_of_another_pool_is_unknown(store: impl Fixture) {
     both.allowed.insert(elsewhere);
     world.reprofile(&member, &both).await;
     let quote = world.buy(&member, 1).await;
-    let command = Command {
+    let command = TransactCommand {
         pool: elsewhere,
         ..world.command(&member, quote.id)
     };
@@ -227,7 +227,7 @@ pub async fn a_revoked_key_is_refused_inside_the_lane(store: impl Fixture) {
     let unknown = KeyId::new(Mode::Test, world.now(), &world.entropy);
     let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
     for key in [unknown, twin] {
-        let command = Command {
+        let command = TransactCommand {
             key,
             ..world.command(&member, quote.id)
         };
@@ -317,7 +317,7 @@ pub async fn a_batch_is_of_one_mode(store: impl Fixture) {
     let refused = world
         .ports()
         .transact
-        .transact(&batch, pools_core::books::decide_batch)
+        .transact(&batch, pools_core::batch::decide_batch)
         .await;
     assert!(
         matches!(refused, Err(StoreError::Unexpected(_))),
@@ -338,7 +338,7 @@ pub async fn a_batch_is_written_wholly_or_not_at_all(store: impl Fixture) {
     let taken = world.trade(&member, Side::OnRamp, ONE).await;
     let (one, two) = (world.buy(&member, 1).await, world.buy(&member, 1).await);
     let before = world.audit().await.figures;
-    let twin = Command {
+    let twin = TransactCommand {
         trade: taken.id,
         ..world.command(&member, two.id)
     };
@@ -346,7 +346,7 @@ pub async fn a_batch_is_written_wholly_or_not_at_all(store: impl Fixture) {
     let refused = world
         .ports()
         .transact
-        .transact(&batch, pools_core::books::decide_batch)
+        .transact(&batch, pools_core::batch::decide_batch)
         .await;
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
     assert_eq!(world.audit().await.figures, before);
@@ -412,11 +412,11 @@ pub async fn a_batch_equals_its_commands_one_by_one(store: impl Fixture) {
 }
 
 /// An outcome without the ids that differ between twins: which command made the trade.
-fn plain(decided: &[Decided], commands: &[Command]) -> Vec<String> {
-    let maker = |outcome: &Outcome| {
+fn plain(decided: &[Decided], commands: &[TransactCommand]) -> Vec<String> {
+    let maker = |outcome: &TransactOutcome| {
         let (word, trade) = match outcome {
-            Outcome::Opened(trade) => ("opened", trade),
-            Outcome::Existing(trade) => ("existing", trade),
+            TransactOutcome::Opened(trade) => ("opened", trade),
+            TransactOutcome::Existing(trade) => ("existing", trade),
         };
         let made_by = commands
             .iter()
@@ -454,7 +454,7 @@ impl<F: Fixture> World<F> {
         &self,
         twins: &[(Member, Member)],
         size: usize,
-    ) -> (Vec<Command>, Vec<Command>) {
+    ) -> (Vec<TransactCommand>, Vec<TransactCommand>) {
         let mut quotes = Vec::new();
         for _ in 0..size {
             let (one, two) = &twins[self.pick(twins.len())];
@@ -485,11 +485,11 @@ impl<F: Fixture> World<F> {
                 Some(Hold::Refused),
                 None,
             ][self.pick(4)];
-            first.push(Command {
+            first.push(TransactCommand {
                 hold,
                 ..self.command_under(one, of_one.id, &key, &asks)
             });
-            second.push(Command {
+            second.push(TransactCommand {
                 hold,
                 ..self.command_under(two, of_two.id, &key, &asks)
             });

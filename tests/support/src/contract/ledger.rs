@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use kernel::{Amount, Mode, StoreError, Timestamp};
 use partner_core::pools::Network;
-use pools_core::ledger::{Account, AccountKind, Entry, EntryId, Mark, Part, Reason, Transfer};
+use pools_core::ledger::{
+    Account, AccountKind, Entry, EntryId, Posting, Reason, Transfer, TransferRole,
+};
 use pools_core::ports::{Deposit, LedgerFilter, LedgerPage};
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Lease};
@@ -37,7 +39,7 @@ impl<F: Fixture> World<F> {
         tx.commit().await
     }
 
-    fn entry(&self, transfer: Transfer, mark: Option<Mark>) -> Entry {
+    fn entry(&self, transfer: Transfer, mark: Option<Posting>) -> Entry {
         Entry {
             id: EntryId::new(Mode::Test, self.now(), &self.entropy),
             transfer,
@@ -258,7 +260,7 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
         .await
         .unwrap()
         .unwrap();
-    let next = Mark {
+    let next = Posting {
         sequence: before.sequence + 1,
         balance_after: before.available,
     };
@@ -279,13 +281,13 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
         with(
             Outside,
             Partner,
-            Some(Mark {
+            Some(Posting {
                 sequence: before.sequence,
                 ..next
             }),
         ),
-        of_trade(with(Partner, Reserved, Some(next)), Part::Reserve),
-        of_trade(with(Outside, Reserved, None), Part::Close),
+        of_trade(with(Partner, Reserved, Some(next)), TransferRole::Reserve),
+        of_trade(with(Outside, Reserved, None), TransferRole::Close),
     ];
     for entry in &entries {
         let refused = world.post(&member, &before, entry).await;
@@ -294,7 +296,7 @@ pub async fn impossible_entries_are_refused(store: impl Fixture) {
             "{entry:?}: {refused:?}"
         );
     }
-    let foreign = of_trade(with(Reserved, Operator, None), Part::Close);
+    let foreign = of_trade(with(Reserved, Operator, None), TransferRole::Close);
     let refused = world.post(&other, &Account::empty(eur()), &foreign).await;
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
     let twin = Entry {
@@ -469,9 +471,9 @@ pub async fn every_end_of_a_trade_moves_its_value_once(store: impl Fixture) {
             assert_eq!(available, (start + tethers) * ONE, "{side:?} {end:?}");
             let (asset, reason, part) = match (at, side) {
                 (0, _) => continue,
-                (3, _) => (eur(), Reason::BuyRefund, Part::Return),
-                (_, Side::OnRamp) => (eur(), Reason::BuyRefund, Part::Close),
-                (_, Side::OffRamp) => (usdt(), Reason::SellRefund, Part::Close),
+                (3, _) => (eur(), Reason::BuyRefund, TransferRole::Return),
+                (_, Side::OnRamp) => (eur(), Reason::BuyRefund, TransferRole::Close),
+                (_, Side::OffRamp) => (usdt(), Reason::SellRefund, TransferRole::Close),
             };
             let refund = world.entries(&member.who, asset).await.remove(0);
             assert_eq!(refund.transfer.reason, reason);

@@ -1,7 +1,7 @@
 //! Writes that a store's own tests make while the database is away.
 
 use kernel::StoreError;
-use pools_core::books::{Command, decide_batch};
+use pools_core::batch::{TransactCommand, decide_batch};
 use pools_core::quote::{Quote, Side};
 
 use crate::contract::fixture::Fixture;
@@ -42,7 +42,7 @@ impl<F: Fixture> Writer<F> {
 
     /// The transact of a quote.
     #[must_use]
-    pub fn command(&self, quote: &Quote) -> Command {
+    pub fn command(&self, quote: &Quote) -> TransactCommand {
         self.world.command(&self.member, quote.id)
     }
 
@@ -50,7 +50,7 @@ impl<F: Fixture> Writer<F> {
     ///
     /// # Errors
     /// What the store reports.
-    pub async fn transact(&self, command: &Command) -> Result<(), StoreError> {
+    pub async fn transact(&self, command: &TransactCommand) -> Result<(), StoreError> {
         let batch = std::slice::from_ref(command);
         let lane = &self.world.ports().transact;
         let decided = lane.transact(batch, decide_batch).await?;

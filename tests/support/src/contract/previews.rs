@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use gate_core::draft::Draft;
-use gate_core::preview::{Bound, Preview, PreviewFault, PreviewId};
+use gate_core::preview::{Preview, PreviewId, PreviewRefusal, PreviewTerms};
 use gate_core::session::{Flow, SessionId};
-use gate_core::usecases::create::CreateError;
+use gate_core::usecases::create_session::CreateError;
 use kernel::{Asset, Cas, Mode, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::Service;
@@ -24,7 +24,7 @@ impl<F: GateFixture> World<F> {
         let at = self.now();
         let preview = Preview {
             id: PreviewId::generate(&self.entropy),
-            bound: Bound {
+            bound: PreviewTerms {
                 side: Side::OnRamp,
                 currency: Asset::fiat("EUR").unwrap(),
                 asset: "USDT".to_owned(),
@@ -121,7 +121,7 @@ pub async fn of_raced_sessions_of_one_preview_one_counts(store: impl GateFixture
     let given = racing.join_all().await;
     assert_eq!(given.iter().filter(|given| given.is_ok()).count(), 1);
     for refused in given.into_iter().filter_map(Result::err) {
-        let used = matches!(refused, CreateError::Preview(PreviewFault::Used));
+        let used = matches!(refused, CreateError::Preview(PreviewRefusal::Used));
         assert!(used, "{refused}");
     }
     let sessions = world.sessions(who).await;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use kernel::{Cas, Mode, StoreError};
 use partner_core::Tenant;
-use pools_core::books::{Outcome, Refusal};
+use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::ports::NewQuote;
-use pools_core::quote::{Fate, Quote, QuoteClosed, QuoteId, QuoteStatus, Side};
+use pools_core::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome, QuoteStatus, Side};
 
 use crate::contract::fixture::Fixture;
 use crate::contract::world::{Member, ONE, QUOTE_TTL, World, amount, eur, profile, terms};
@@ -135,7 +135,10 @@ pub async fn a_foreign_quote_is_absent(store: impl Fixture) {
             Err(Refusal::QuoteUnknown)
         );
     }
-    assert_eq!(world.seen(&member.who, quote.id).await.fate, Fate::Open);
+    assert_eq!(
+        world.seen(&member.who, quote.id).await.fate,
+        QuoteOutcome::Open
+    );
 }
 
 // rule: pools.reject.once, pools.reject.rejected, pools.transact.rejected
@@ -149,7 +152,7 @@ pub async fn reject_succeeds_once(store: impl Fixture) {
     assert_eq!(world.reject(&member.who, quote.id).await, Cas::Lost);
     assert_eq!(
         world.seen(&member.who, quote.id).await.fate,
-        Fate::Rejected(at)
+        QuoteOutcome::Rejected(at)
     );
     let refused = world.transact_one(world.command(&member, quote.id)).await;
     assert_eq!(refused, Err(Refusal::QuoteClosed(QuoteClosed::Rejected)));
@@ -163,7 +166,7 @@ pub async fn a_consumed_quote_is_not_rejected(store: impl Fixture) {
     assert_eq!(world.reject(&member.who, trade.quote).await, Cas::Lost);
     assert_eq!(
         world.seen(&member.who, trade.quote).await.fate,
-        Fate::Consumed(trade.created_at)
+        QuoteOutcome::Consumed(trade.created_at)
     );
 }
 
@@ -191,8 +194,12 @@ pub async fn consume_and_reject_have_one_winner(store: impl Fixture) {
             rejected,
             world.seen(&member.who, quote.id).await.fate,
         ) {
-            (Ok(Outcome::Opened(_)), Cas::Lost, Fate::Consumed(_)) => {}
-            (Err(Refusal::QuoteClosed(QuoteClosed::Rejected)), Cas::Won, Fate::Rejected(_)) => {}
+            (Ok(TransactOutcome::Opened(_)), Cas::Lost, QuoteOutcome::Consumed(_)) => {}
+            (
+                Err(Refusal::QuoteClosed(QuoteClosed::Rejected)),
+                Cas::Won,
+                QuoteOutcome::Rejected(_),
+            ) => {}
             other => panic!("round {round}: {other:?}"),
         }
     }
@@ -209,7 +216,7 @@ pub async fn expired_is_refused_at_the_exact_millisecond(store: impl Fixture) {
     let last = world
         .transact_one(world.command(&member, quotes[0].id))
         .await;
-    assert!(matches!(last, Ok(Outcome::Opened(_))), "{last:?}");
+    assert!(matches!(last, Ok(TransactOutcome::Opened(_))), "{last:?}");
     world.clock().advance(MILLI);
     let late = world
         .transact_one(world.command(&member, quotes[1].id))
@@ -242,10 +249,13 @@ pub async fn behind_writes_waits_for_them(store: impl Fixture) {
         tokio::spawn(async move { reads.quote_get_behind_writes(&who, quote.id).await });
     let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
     assert!(early.is_err(), "answered while the quote was locked");
-    assert_eq!(world.seen(&member.who, quote.id).await.fate, Fate::Open);
+    assert_eq!(
+        world.seen(&member.who, quote.id).await.fate,
+        QuoteOutcome::Open
+    );
     tx.commit().await.unwrap();
     let seen = waiting.await.unwrap().unwrap().unwrap();
-    assert_eq!(seen.value.fate, Fate::Rejected(world.now()));
+    assert_eq!(seen.value.fate, QuoteOutcome::Rejected(world.now()));
 }
 
 pub async fn a_quote_needs_a_partner(store: impl Fixture) {

@@ -1,7 +1,7 @@
 //! Races: whoever comes first, the limits hold to the last unit and one of several wins.
 
 use kernel::{Cas, StoreError};
-use pools_core::books::{Command, Outcome, Refusal};
+use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::{Deposit, TradeFilter};
 use pools_core::quote::{QuoteId, Side};
 use pools_core::trade::{EngineReport, Lease};
@@ -11,12 +11,12 @@ use crate::contract::world::{Decided, Member, ONE, World, amount, eur, terms};
 
 impl<F: Fixture> World<F> {
     /// Commands for so many purchases of a euro, in batches of all sizes.
-    async fn purchases(&self, member: &Member, count: usize) -> Vec<Vec<Command>> {
+    async fn purchases(&self, member: &Member, count: usize) -> Vec<Vec<TransactCommand>> {
         let new: Vec<_> = (0..count)
             .map(|_| self.new_quote(&member.who, terms(Side::OnRamp, ONE)))
             .collect();
         let quotes = self.ports().quotes.quotes_open(&new).await.unwrap();
-        let mut commands: Vec<Command> = quotes
+        let mut commands: Vec<TransactCommand> = quotes
             .iter()
             .map(|quote| self.command(member, quote.id))
             .collect();
@@ -33,7 +33,7 @@ impl<F: Fixture> World<F> {
 }
 
 fn counted(decided: &[Decided], refusal: Refusal) -> (usize, usize) {
-    let opened = |one: &&Decided| matches!(one, Ok(Outcome::Opened(_)));
+    let opened = |one: &&Decided| matches!(one, Ok(TransactOutcome::Opened(_)));
     let refused = |one: &&Decided| **one == Err(refusal);
     (
         decided.iter().filter(opened).count(),
@@ -164,7 +164,7 @@ pub async fn readers_see_whole_states(store: impl Fixture) {
     let write = async {
         for quote in &quotes {
             let opened = world.transact_one(world.command(&member, *quote)).await;
-            let Ok(Outcome::Opened(trade)) = opened else {
+            let Ok(TransactOutcome::Opened(trade)) = opened else {
                 panic!("{opened:?}");
             };
             let failed = EngineReport::CannotComplete;
@@ -185,7 +185,7 @@ pub async fn readers_see_whole_states(store: impl Fixture) {
                 .transact_look(&look.scope, &look.pool, *quote)
                 .await
                 .unwrap();
-            let consumed = look.value.quote.unwrap().fate != pools_core::quote::Fate::Open;
+            let consumed = look.value.quote.unwrap().fate != pools_core::quote::QuoteOutcome::Open;
             assert_eq!(look.value.trade.is_some(), consumed);
         }
     };

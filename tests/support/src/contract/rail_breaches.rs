@@ -39,7 +39,7 @@ impl<F: GateFixture> World<F> {
         self.clock().advance(Duration::from_secs(1));
         for id in [settled, failed] {
             let who = &rails.gate.access.tenant;
-            rails.settling.pursue(who, id).await.unwrap();
+            rails.settling.advance(who, id).await.unwrap();
         }
         let (paying, processing) = rails.redeemed("processing", "100.00").await;
         Rows {

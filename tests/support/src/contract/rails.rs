@@ -10,21 +10,21 @@ use gate_core::catalogue::Catalogue;
 use gate_core::order::OrderDraft;
 use gate_core::ports::{Rail, RailOrder};
 use gate_core::rail::{
-    Asking, Instructions, RailId, RailKind, RailRecord, RailReport, RailState, RailStep,
+    Instructions, PollLease, RailId, RailKind, RailRecord, RailReport, RailState, RailStep,
 };
 use gate_core::session::{
     SessionEvent, SessionId, SessionRefusal, SessionState, SessionStatus, Step,
 };
 use gate_core::signed_quote::{Issue, SignedQuote, SignedQuoteId};
-use gate_core::usecases::acting::{ActError, Deed};
-use gate_core::usecases::locking::{LockDraft, Locking};
-use gate_core::usecases::redeeming::{RedeemError, Redeeming, Redemption};
-use gate_core::usecases::settling::Settling;
+use gate_core::usecases::act_on_session::{ActError, ActionRequest};
+use gate_core::usecases::advance_rails::AdvanceRails;
+use gate_core::usecases::lock_quote::{LockDraft, LockQuote};
+use gate_core::usecases::redeem_quote::{RedeemError, RedeemQuote, Redemption};
 use kernel::{Amount, Asset, Cas, Mid, Mode, Timestamp};
 use partner_core::Tenant;
-use partner_core::answers::{Answer, Given, Unwritable};
 use partner_core::ports::RateSource;
 use partner_core::rates::{Side, SourceRate};
+use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedResponse};
 use rust_decimal::Decimal;
 use tokio::task::JoinSet;
 
@@ -55,7 +55,7 @@ impl Rail for Straight {
         Some(Instructions(BTreeMap::from(named)))
     }
 
-    async fn pursue(&self, order: &RailOrder, _: u32) -> Option<RailReport> {
+    async fn advance(&self, order: &RailOrder, _: u32) -> Option<RailReport> {
         let fails = order.terms.priced.fiat.to_string().ends_with('5');
         Some(if fails {
             RailReport::Failed {
@@ -71,9 +71,9 @@ impl Rail for Straight {
 #[derive(Clone)]
 pub(crate) struct Rails {
     pub(crate) gate: Gate,
-    locking: Locking,
-    redeeming: Redeeming,
-    pub(crate) settling: Settling,
+    locking: LockQuote,
+    redeeming: RedeemQuote,
+    pub(crate) settling: AdvanceRails,
 }
 
 impl Rails {
@@ -82,19 +82,19 @@ impl Rails {
         let answers = gate.creating.answers.clone();
         let rail: Arc<dyn Rail> = Arc::new(Straight);
         Self {
-            locking: Locking {
+            locking: LockQuote {
                 sessions: sessions.clone(),
                 answers: answers.clone(),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
                 rates: Arc::new(Even),
                 ttl: TTL,
             },
-            redeeming: Redeeming {
+            redeeming: RedeemQuote {
                 sessions: sessions.clone(),
                 answers,
                 rail: Some(Arc::clone(&rail)),
             },
-            settling: Settling { sessions, rail },
+            settling: AdvanceRails { sessions, rail },
             gate,
         }
     }
@@ -148,15 +148,15 @@ impl Rails {
     }
 }
 
-fn quoted(quote: &SignedQuote) -> Result<Answer, Unwritable> {
+fn quoted(quote: &SignedQuote) -> Result<RenderedResponse, RenderError> {
     Ok(answer(quote.id.to_string()))
 }
 
-fn made(record: &RailRecord) -> Result<Answer, Unwritable> {
+fn made(record: &RailRecord) -> Result<RenderedResponse, RenderError> {
     Ok(answer(record.id.to_string()))
 }
 
-fn text(given: Given) -> String {
+fn text(given: IdempotentResponse) -> String {
     String::from_utf8(given.into_answer().body).unwrap()
 }
 
@@ -178,7 +178,7 @@ impl<F: GateFixture> World<F> {
         consumed
     }
 
-    async fn asked(&self, who: &Tenant, id: RailId, before: &Asking, after: &Asking) -> Cas {
+    async fn asked(&self, who: &Tenant, id: RailId, before: &PollLease, after: &PollLease) -> Cas {
         let mut tx = self.gate_begin().await;
         let asked = tx.rail_ask(who, id, before, after).await.unwrap();
         tx.commit().await.unwrap();
@@ -241,7 +241,7 @@ pub async fn a_rail_record_reads_back_and_ends_once(store: impl GateFixture) {
     let rival = world.open_rails("rival").await;
     assert!(world.record(rival.who(), id).await.is_none());
     // One at a time asks about it.
-    let claimed = Asking {
+    let claimed = PollLease {
         attempts: 1,
         token: Some(u64::MAX),
         next_at: record.created_at.plus(TTL),
@@ -276,10 +276,10 @@ pub async fn a_rail_record_reads_back_and_ends_once(store: impl GateFixture) {
         .unwrap();
     assert_eq!(stale, Cas::Lost);
     drop(tx);
-    rails.settling.pursue(&who, id).await.unwrap();
+    rails.settling.advance(&who, id).await.unwrap();
     let ended = world.record(&who, id).await.unwrap();
     assert_eq!(ended.state, step.0);
-    rails.settling.pursue(&who, id).await.unwrap();
+    rails.settling.advance(&who, id).await.unwrap();
     assert_eq!(world.record(&who, id).await.unwrap(), ended);
     world.assert_clean().await;
 }
@@ -331,7 +331,7 @@ pub async fn of_raced_settlements_one_happens(store: impl GateFixture) {
     for _ in 0..5 {
         for id in [settling, failing] {
             let (settling, who) = (rails.settling.clone(), who.clone());
-            racing.spawn(async move { settling.pursue(&who, id).await });
+            racing.spawn(async move { settling.advance(&who, id).await });
         }
     }
     for outcome in racing.join_all().await {
@@ -372,7 +372,7 @@ pub async fn concurrent_redemptions_of_one_session_have_one_winner(store: impl G
             .iter()
             .filter(|it| matches!(it, Err(RedeemError::Session(PAYMENT_IN_PROGRESS))));
         assert_eq!(refused.count(), 7, "{outcomes:?}");
-        rails.settling.pursue(&who, record).await.unwrap();
+        rails.settling.advance(&who, record).await.unwrap();
         let ended = world.record(&who, record).await.unwrap();
         assert!(matches!(ended.state, RailState::Failed { .. }));
     }
@@ -392,7 +392,7 @@ pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
     let (unpaid, fails) = rails.redeemed("fails", "100.05").await;
     let refused =
         |done: Result<(), ActError>| matches!(done, Err(ActError::Refused(PAYMENT_IN_PROGRESS)));
-    for deed in [Deed::Cancel, Deed::Complete] {
+    for deed in [ActionRequest::Cancel, ActionRequest::Complete] {
         assert!(refused(
             rails.gate.clone().act(paid, None, Some(deed)).await
         ));
@@ -417,7 +417,7 @@ pub async fn session_waits_for_its_payment_and_completes_after_its_deadline(
         drop(tx);
     }
     for id in [settles, fails] {
-        rails.settling.pursue(&who, id).await.unwrap();
+        rails.settling.advance(&who, id).await.unwrap();
     }
     let said = world.said(&who, paid).await;
     assert_eq!(said, ["gate_session.created", "gate_session.completed"]);
@@ -442,7 +442,7 @@ pub async fn concurrent_redemption_and_end_of_one_session_have_one_winner(store:
         let quote = rails.locked(&format!("{name}-quote"), "100.00").await;
         let (mut paying, mut ending) = (JoinSet::new(), JoinSet::new());
         paying.spawn(rails.clone().redeem(format!("{name}-pay"), quote, session));
-        for deed in [Deed::Cancel, Deed::Complete] {
+        for deed in [ActionRequest::Cancel, ActionRequest::Complete] {
             ending.spawn(rails.gate.clone().act(session, None, Some(deed)));
         }
         let paid: Vec<_> = paying.join_all().await;
@@ -451,7 +451,7 @@ pub async fn concurrent_redemption_and_end_of_one_session_have_one_winner(store:
             + ended.iter().filter(|it| it.is_ok()).count();
         assert_eq!(won, 1, "{paid:?} {ended:?}");
         for record in paid.into_iter().flatten() {
-            rails.settling.pursue(&who, record).await.unwrap();
+            rails.settling.advance(&who, record).await.unwrap();
             let seen = gate.session_get(&who, session).await.unwrap().unwrap();
             assert_eq!(seen.value.state.status(), SessionStatus::Completed);
         }
@@ -480,7 +480,7 @@ pub async fn payments_from_before_the_rule_settle_and_their_session_completes_on
     let refused = further.await.unwrap_err();
     assert!(matches!(refused, RedeemError::Session(PAYMENT_IN_PROGRESS)));
     for id in [first, second] {
-        rails.settling.pursue(&who, id).await.unwrap();
+        rails.settling.advance(&who, id).await.unwrap();
         let ended = world.record(&who, id).await.unwrap();
         assert!(matches!(ended.state, RailState::Settled { .. }));
     }

@@ -6,7 +6,7 @@ use kernel::Mode;
 use partner_core::key::KeyId;
 use partner_core::pools::{Kyc, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::{Denial, Partner, PartnerStatus};
-use pools_core::books::{Command, Outcome, Refusal};
+use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::Hold;
 use pools_core::quote::{QuoteClosed, QuoteId, Side};
 
@@ -17,7 +17,7 @@ use crate::contract::world::{
 
 impl<F: Fixture> World<F> {
     /// Refuses a command and finds its partner, its quote and its key as they were.
-    async fn assert_refused(&self, member: &Member, command: &Command, expected: Refusal) {
+    async fn assert_refused(&self, member: &Member, command: &TransactCommand, expected: Refusal) {
         let (before, quote) = (
             self.standing(&member.who).await,
             self.seen(&member.who, command.quote).await,
@@ -43,7 +43,7 @@ impl<F: Fixture> World<F> {
 }
 
 fn opened(decided: &Decided) -> bool {
-    matches!(decided, Ok(Outcome::Opened(_)))
+    matches!(decided, Ok(TransactOutcome::Opened(_)))
 }
 
 // rule: pools.transact.refusal-leaves-nothing, pools.transact.balance
@@ -137,7 +137,7 @@ pub async fn a_key_nobody_has_leaves_nothing_behind(store: impl Fixture) {
     let twin = KeyId::from_parts(Mode::Live, member.key.ulid());
     let nobodys = KeyId::new(Mode::Test, world.now(), &world.entropy);
     for key in [twin, nobodys] {
-        let command = Command {
+        let command = TransactCommand {
             key,
             ..world.command(&member, quote.id)
         };
@@ -284,7 +284,10 @@ pub async fn a_key_is_scoped_by_partner_and_route_and_not_by_credential(store: i
     assert_eq!(world.transact_one(reused).await, Err(Refusal::KeyReused));
     let repeat = world.command_under(&second, one.id, "k", b"one");
     let decided = world.transact_one(repeat).await;
-    assert!(matches!(decided, Ok(Outcome::Existing(_))), "{decided:?}");
+    assert!(
+        matches!(decided, Ok(TransactOutcome::Existing(_))),
+        "{decided:?}"
+    );
     let mut elsewhere = world.command_under(&second, two.id, "k", b"two");
     elsewhere.scope.route = "POST /v1/pools/USD-USDT/transact".to_owned();
     assert!(opened(&world.transact_one(elsewhere).await));

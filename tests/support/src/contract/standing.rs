@@ -3,7 +3,7 @@
 use kernel::Asset;
 use partner_core::Tenant;
 use partner_core::key::{KeyKind, NewKey};
-use pools_core::books::{Command, decide_batch};
+use pools_core::batch::{TransactCommand, decide_batch};
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{LedgerFilter, TradeFilter};
 use pools_core::trade::Trade;
@@ -60,7 +60,7 @@ impl<F: Fixture> World<F> {
     }
 
     /// Runs batches at once; what their commands have come to, in no order.
-    pub(crate) async fn race(&self, batches: Vec<Vec<Command>>) -> Vec<Decided> {
+    pub(crate) async fn race(&self, batches: Vec<Vec<TransactCommand>>) -> Vec<Decided> {
         let mut running = tokio::task::JoinSet::new();
         for batch in batches {
             let port = self.ports().transact.clone();

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use pools_core::books::Command;
+use pools_core::batch::TransactCommand;
 use pools_core::ports::NewQuote;
 use pools_core::quote::Side;
 
@@ -56,7 +56,11 @@ pub async fn lane(store: impl Fixture, batch: usize, partners: usize, commands: 
 }
 
 /// Quotes for every command, made beforehand.
-async fn ask<F: Fixture>(world: &World<F>, members: &[Member], commands: usize) -> Vec<Command> {
+async fn ask<F: Fixture>(
+    world: &World<F>,
+    members: &[Member],
+    commands: usize,
+) -> Vec<TransactCommand> {
     let mut asked = Vec::new();
     while asked.len() < commands {
         let chosen: Vec<&Member> = members

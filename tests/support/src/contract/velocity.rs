@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use partner_core::Tenant;
 use partner_core::pools::PoolsProfile;
-use pools_core::books::{Outcome, Refusal};
+use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::ports::VelocityRange;
 use pools_core::quote::Side;
 use pools_core::trade::{EngineReport, Trade};
@@ -43,7 +43,7 @@ impl<F: Fixture> World<F> {
 
     async fn admitted(&self, member: &Member, euros: i64) -> Trade {
         match self.attempt(member, euros).await {
-            Ok(Outcome::Opened(trade)) => trade,
+            Ok(TransactOutcome::Opened(trade)) => trade,
             other => panic!("expected a trade, got {other:?}"),
         }
     }
@@ -81,7 +81,7 @@ pub async fn one_batch_never_passes_the_cap(store: impl Fixture) {
     let decided = world.transact(&batch).await;
     let admitted = decided
         .iter()
-        .filter(|one| matches!(one, Ok(Outcome::Opened(_))))
+        .filter(|one| matches!(one, Ok(TransactOutcome::Opened(_))))
         .count();
     let refused = decided
         .iter()

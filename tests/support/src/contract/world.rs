@@ -15,7 +15,7 @@ use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, Po
 use partner_core::ports::{AuditReport, AuditStep, KeySweep, KeysSwept};
 use partner_core::sealing::{MasterKey, Sealed, Sealer};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
-use pools_core::books::{Command, Outcome, Refusal, decide_batch};
+use pools_core::batch::{Refusal, TransactCommand, TransactOutcome, decide_batch};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
 use pools_core::engine::EngineName;
 use pools_core::events::event_id;
@@ -32,7 +32,7 @@ pub(crate) use crate::contract::seeded::Seeded;
 pub(crate) const QUOTE_TTL: Duration = Duration::from_secs(15);
 
 /// What one command of a batch has come to.
-pub(crate) type Decided = Result<Outcome, Refusal>;
+pub(crate) type Decided = Result<TransactOutcome, Refusal>;
 
 /// A store with partners in it.
 pub(crate) struct World<F> {
@@ -367,7 +367,7 @@ impl<F: Fixture> World<F> {
     }
 
     /// A transact of a quote under a key of its own, with the engine's consent.
-    pub(crate) fn command(&self, member: &Member, quote: QuoteId) -> Command {
+    pub(crate) fn command(&self, member: &Member, quote: QuoteId) -> TransactCommand {
         let key = format!("key-{}", self.entropy.next());
         self.command_under(member, quote, &key, quote.to_string().as_bytes())
     }
@@ -378,8 +378,8 @@ impl<F: Fixture> World<F> {
         quote: QuoteId,
         key: &str,
         asks: &[u8],
-    ) -> Command {
-        Command {
+    ) -> TransactCommand {
+        TransactCommand {
             key: member.key,
             scope: Scope {
                 tenant: member.who.clone(),
@@ -396,7 +396,7 @@ impl<F: Fixture> World<F> {
         }
     }
 
-    pub(crate) async fn transact(&self, batch: &[Command]) -> Vec<Decided> {
+    pub(crate) async fn transact(&self, batch: &[TransactCommand]) -> Vec<Decided> {
         self.ports()
             .transact
             .transact(batch, decide_batch)
@@ -405,7 +405,7 @@ impl<F: Fixture> World<F> {
     }
 
     /// Runs one command, again after its running total has caught up if that was behind.
-    pub(crate) async fn transact_one(&self, command: Command) -> Decided {
+    pub(crate) async fn transact_one(&self, command: TransactCommand) -> Decided {
         let queue = |command| async move { Ok(self.transact(&[command]).await.remove(0)) };
         self.catch_up().submit(command, queue).await.unwrap()
     }
@@ -422,7 +422,7 @@ impl<F: Fixture> World<F> {
     pub(crate) async fn trade(&self, member: &Member, side: Side, units: i64) -> Trade {
         let quote = self.quote(&member.who, terms(side, units)).await;
         match self.transact_one(self.command(member, quote.id)).await {
-            Ok(Outcome::Opened(trade)) => trade,
+            Ok(TransactOutcome::Opened(trade)) => trade,
             other => panic!("expected a trade, got {other:?}"),
         }
     }

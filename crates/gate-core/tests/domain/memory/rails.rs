@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use gate_core::ports::{RailTx, SignedQuoteTx};
-use gate_core::rail::{Asking, RailId, RailRecord, RailState, RailStep};
+use gate_core::rail::{PollLease, RailId, RailRecord, RailState, RailStep};
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
 use kernel::{Cas, StoreError, Timestamp};
 use partner_core::Tenant;
@@ -61,8 +61,8 @@ impl RailTx for MemoryTx {
         &mut self,
         who: &Tenant,
         id: RailId,
-        before: &Asking,
-        after: &Asking,
+        before: &PollLease,
+        after: &PollLease,
     ) -> Result<Cas, StoreError> {
         let stored = self.rows.rails.get_mut(&(who.clone(), id)).unwrap();
         let holds = stored.state == RailState::Processing && stored.asking == *before;
@@ -73,7 +73,7 @@ impl RailTx for MemoryTx {
         &mut self,
         who: &Tenant,
         id: RailId,
-        before: &Asking,
+        before: &PollLease,
         step: &RailStep,
     ) -> Result<Cas, StoreError> {
         let stored = self.rows.rails.get_mut(&(who.clone(), id)).unwrap();

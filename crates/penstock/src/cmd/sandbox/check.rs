@@ -2,7 +2,7 @@
 
 use kernel::{Amount, Asset, RequestId};
 use partner_core::Tenant;
-use pools_core::usecases::credit::Credit;
+use pools_core::usecases::credit_account::Credit;
 use serde::Serialize;
 use serde_json::Value;
 

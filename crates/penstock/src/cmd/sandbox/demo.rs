@@ -11,10 +11,10 @@ use partner_core::key::{KeyKind, KeyTerms, NewKey};
 use partner_core::pools::Network;
 use partner_core::ports::ProvisionStore;
 use partner_core::provision::{Document, KeyEntry, Setting, parse_document};
-use partner_core::usecases::apply::{Loosening, Run};
+use partner_core::usecases::apply::{ApplyMode, Loosening};
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{Partner, Tenant, usecases::partners};
-use pools_core::usecases::credit::Credit;
+use pools_core::usecases::credit_account::Credit;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
@@ -109,9 +109,14 @@ impl Demo {
             // Made by a version that had no gate.
             keep_the_gate_alone(&mut document, &known);
         }
-        apply::apply(installation, &document, Run::Commit, Loosening::Refuse)
-            .await
-            .map_err(|error| apply::failed("demo.toml", error))?;
+        apply::apply(
+            installation,
+            &document,
+            ApplyMode::Commit,
+            Loosening::Refuse,
+        )
+        .await
+        .map_err(|error| apply::failed("demo.toml", error))?;
         for credit in opening() {
             credit::credit_to(installation, who.partner.clone(), &credit).await?;
         }

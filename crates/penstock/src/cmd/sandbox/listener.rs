@@ -8,10 +8,10 @@ use partner_core::Tenant;
 use partner_core::events::generate_secret;
 use partner_core::key::{KeyKind, NewKey};
 use partner_core::provision::{Setting, parse_document};
-use partner_core::usecases::apply::{Loosening, Run};
+use partner_core::usecases::apply::{ApplyMode, Loosening};
 use partner_core::webhooks::signing::SigningSecret;
 use partner_core::webhooks::target::AllowPrivate;
-use pools_core::usecases::credit::Credit;
+use pools_core::usecases::credit_account::Credit;
 use secrecy::ExposeSecret as _;
 
 use super::buyer::{AMOUNT, Buyer};
@@ -249,6 +249,12 @@ async fn provision(installation: &Installation, file: &str) -> Result<(), String
         allow_private: AllowPrivate::Loopback,
     };
     let document = parse_document(file, setting).map_err(|faults| faults.to_string())?;
-    let applied = apply::apply(installation, &document, Run::Commit, Loosening::Refuse).await;
+    let applied = apply::apply(
+        installation,
+        &document,
+        ApplyMode::Commit,
+        Loosening::Refuse,
+    )
+    .await;
     applied.map(|_| ()).map_err(|error| kernel::causes(&error))
 }

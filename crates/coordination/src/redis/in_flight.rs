@@ -1,0 +1,212 @@
+//! Keys in flight over all replicas: a twin of a write that another replica works on is found
+//! before it reaches the database, which decides all the same.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use instruments::shared::Call;
+use kernel::Entropy;
+use partner_core::idempotency::Scope;
+use partner_core::ports::{InFlight, Ticket};
+use redis::Script;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{Line, RedisConnection, Unanswered};
+use crate::in_flight::MemoryInFlight;
+
+/// Whoever finds a claim looks again after this long: the answer to the request before may have
+/// reached the client sooner than its release reached Redis.
+const SECOND_LOOK: Duration = Duration::from_millis(25);
+/// Releases kept while Redis is away; those that find no room lapse.
+const MOST_RELEASES: usize = 4_096;
+/// The most freed in one call.
+const MOST_A_CALL: usize = 64;
+
+pub(super) fn script() -> Script {
+    Script::new(include_str!("release.lua"))
+}
+
+/// Claims keys in Redis, after this process has found them free.
+pub struct RedisInFlight {
+    shared: Arc<RedisConnection>,
+    alone: MemoryInFlight,
+    releases: mpsc::Sender<Release>,
+}
+
+impl RedisInFlight {
+    /// Nothing in flight. Starts the task that frees claims; it ends with the last ticket.
+    #[must_use]
+    pub fn start(shared: Arc<RedisConnection>) -> Self {
+        let (releases, queue) = mpsc::channel(MOST_RELEASES);
+        tokio::spawn(release_all(Arc::clone(&shared), queue));
+        Self {
+            shared,
+            alone: MemoryInFlight::new(),
+            releases,
+        }
+    }
+
+    /// Did the claim succeed? Tries once more after the second look, and then until `patience` is
+    /// over.
+    async fn claim(&self, claim: &Claim, patience: Duration) -> Result<bool, Unanswered> {
+        let until = Instant::now() + patience;
+        let mut tries = 0_u32;
+        loop {
+            if self.try_claim(claim).await? {
+                return Ok(true);
+            }
+            tries = tries.saturating_add(1);
+            if tries > 1 && Instant::now() >= until {
+                return Ok(false);
+            }
+            sleep(SECOND_LOOK).await;
+        }
+    }
+
+    async fn try_claim(&self, claim: &Claim) -> Result<bool, Unanswered> {
+        let mut question = redis::cmd("SET");
+        question.arg(&claim.name).arg(&claim.token).arg("NX");
+        question.arg("PX").arg(millis(claim.life));
+        let asked = self.shared.ask(Call::Claim, |mut connection| async move {
+            question
+                .query_async::<Option<String>>(&mut connection)
+                .await
+        });
+        Ok(asked.await?.is_some())
+    }
+
+    /// Claims in Redis a scope that this process holds already.
+    async fn share(
+        &self,
+        scope: &Scope,
+        alone: Ticket,
+        life: Duration,
+        patience: Duration,
+    ) -> Option<Ticket> {
+        let claim = Claim::new(&self.shared, scope, life);
+        match self.claim(&claim, patience).await {
+            Ok(false) => None,
+            Err(Unanswered::Away) => Some(alone),
+            // A claim whose answer was lost may stand: it is freed like any other.
+            Ok(true) | Err(Unanswered::Lost) => Some(Ticket(Box::new(Held {
+                claim: Some(claim),
+                releases: self.releases.clone(),
+                _alone: alone,
+            }))),
+        }
+    }
+}
+
+impl fmt::Debug for RedisInFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedInFlight")
+    }
+}
+
+#[async_trait]
+impl InFlight for RedisInFlight {
+    async fn enter(&self, scope: &Scope) -> Option<Ticket> {
+        let alone = self.alone.enter(scope).await?;
+        let life = self.shared.patience.claim;
+        self.share(scope, alone, life, Duration::ZERO).await
+    }
+
+    /// Requests of this process enter in the order in which they came; among replicas, whichever
+    /// asks first after the claim was freed.
+    async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
+        let until = Instant::now() + patience;
+        let alone = self.alone.enter_within(scope, patience).await?;
+        let rest = until.saturating_duration_since(Instant::now());
+        self.share(scope, alone, patience, rest).await
+    }
+}
+
+/// A key of Redis that only who knows its token frees.
+struct Claim {
+    name: String,
+    token: String,
+    /// How long it stands if it is never freed.
+    life: Duration,
+}
+
+impl Claim {
+    fn new(shared: &RedisConnection, scope: &Scope, life: Duration) -> Self {
+        let partner = scope.tenant.partner.as_str();
+        Self {
+            name: shared.name("in-flight", &[partner, &scope.route, scope.key.as_str()]),
+            token: token(&*shared.entropy),
+            life,
+        }
+    }
+}
+
+fn token(entropy: &dyn Entropy) -> String {
+    let mut random = [0; 16];
+    entropy.fill(&mut random);
+    hex::encode(random)
+}
+
+/// Frees its claim when it is dropped, however the request ended.
+struct Held {
+    claim: Option<Claim>,
+    releases: mpsc::Sender<Release>,
+    _alone: Ticket,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            let lapses = Instant::now() + claim.life;
+            // One that finds no room lapses by itself.
+            drop(self.releases.try_send(Release { claim, lapses }));
+        }
+    }
+}
+
+/// A claim to be freed, while it can still stand.
+struct Release {
+    claim: Claim,
+    lapses: Instant,
+}
+
+/// Frees claims in the order they are handed in, as many at once as there are; while Redis is
+/// away they wait, so that none is found standing when it is back.
+async fn release_all(shared: Arc<RedisConnection>, mut queue: mpsc::Receiver<Release>) {
+    let mut batch = Vec::with_capacity(MOST_A_CALL);
+    while queue.recv_many(&mut batch, MOST_A_CALL).await > 0 {
+        while let Some(last) = batch.last() {
+            let lapses = last.lapses;
+            let up = timeout_at(lapses, shared.is_back()).await;
+            if up.is_err() || release(&shared, &batch).await.is_ok() {
+                batch.clear();
+            }
+        }
+    }
+}
+
+async fn release(shared: &RedisConnection, batch: &[Release]) -> Result<(), Unanswered> {
+    let mut question = shared.release.prepare_invoke();
+    for release in batch {
+        question.key(&release.claim.name).arg(&release.claim.token);
+    }
+    let asked = shared.ask(Call::Release, |mut connection| async move {
+        question.invoke_async::<()>(&mut connection).await
+    });
+    asked.await
+}
+
+impl RedisConnection {
+    /// Returns when Redis answers.
+    async fn is_back(&self) {
+        let mut line = self.line.subscribe();
+        // The sender is our own: it cannot have gone.
+        drop(line.wait_for(|line| matches!(line, Line::Up(_))).await);
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

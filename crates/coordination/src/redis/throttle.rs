@@ -1,0 +1,110 @@
+//! Throttles whose windows all replicas count in.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use instruments::shared::Call;
+use partner_core::ports::Throttle;
+use partner_core::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
+use redis::Script;
+
+use super::{RedisConnection, Unanswered};
+use crate::throttle::{Counts, MemoryThrottle, WindowState, verdict};
+
+/// Tells the script the time: the server's, because it is one for all replicas.
+pub(super) const SERVER_TIME: &str =
+    "local at = redis.call('TIME')\nlocal now = at[1] * 1000 + math.floor(at[2] / 1000)\n";
+
+pub(super) fn script(now: &str) -> Script {
+    Script::new(&format!("{now}{}", include_str!("throttle.lua")))
+}
+
+/// Counts requests in Redis, and in this process while Redis is away.
+///
+/// What is admitted is always counted in this process too: when Redis goes away, the windows here
+/// know what this process has admitted.
+pub struct RedisThrottle {
+    shared: Arc<RedisConnection>,
+    alone: MemoryThrottle,
+}
+
+impl RedisThrottle {
+    /// Counts in `shared` and, while that is away, in `alone`.
+    #[must_use]
+    pub fn new(shared: Arc<RedisConnection>, alone: MemoryThrottle) -> Self {
+        Self { shared, alone }
+    }
+
+    /// Judges a request in all its windows, in one call of the script.
+    async fn ask(
+        &self,
+        bucket: &Bucket,
+        tiers: &[Tier],
+        counts: Counts,
+    ) -> Result<ThrottleDecision, Unanswered> {
+        let name = self
+            .shared
+            .name("throttle", &[bucket.group, &bucket.who.to_string()]);
+        let mut question = self.shared.windows.key(name);
+        question.arg(u8::from(counts == Counts::Yes));
+        for tier in tiers {
+            // Where replicas are configured differently, each length has a window of its own.
+            let per = tier.per.as_millis();
+            question.arg(format!("{}:{per}", tier.name));
+            question.arg(tier.limit);
+            question.arg(u64::try_from(per).unwrap_or(u64::MAX));
+        }
+        let asked = self
+            .shared
+            .ask(Call::Throttle, |mut connection| async move {
+                question
+                    .invoke_async::<Vec<(u32, u64)>>(&mut connection)
+                    .await
+            });
+        let windows = asked
+            .await?
+            .into_iter()
+            .map(|(used, closes_in)| WindowState {
+                used,
+                closes_in: Duration::from_millis(closes_in),
+            });
+        Ok(verdict(tiers.iter().zip(windows), counts))
+    }
+}
+
+impl fmt::Debug for RedisThrottle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedThrottle")
+    }
+}
+
+#[async_trait]
+impl Throttle for RedisThrottle {
+    async fn take(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
+        match self.ask(bucket, tiers, Counts::Yes).await {
+            Ok(verdict) if verdict.admitted() => {
+                self.alone.take(bucket, tiers).await;
+                verdict
+            }
+            Ok(verdict) => verdict,
+            Err(_) => self.alone.take(bucket, tiers).await,
+        }
+    }
+
+    async fn peek(&self, bucket: &Bucket, tiers: &[Tier]) -> ThrottleDecision {
+        match self.ask(bucket, tiers, Counts::No).await {
+            Ok(verdict) => verdict,
+            Err(_) => self.alone.peek(bucket, tiers).await,
+        }
+    }
+
+    fn counting(&self) -> CountScope {
+        if self.shared.is_up() {
+            CountScope::Shared
+        } else {
+            CountScope::Apart
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Bootstrapping a widget: a browser shows where it stands and, perhaps, which session it is for,
+//! and gets a token for just that.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Mode, StoreError, Timestamp};
+use partner_core::origin::Origin;
+use partner_core::rates::Side;
+use partner_core::token::{TokenKey, Unsigned};
+use partner_core::{Access, Tenant};
+use url::Url;
+
+use super::expiry::{ExpiryError, GateContext};
+use super::queries::GateQueries;
+use crate::branding::Branding;
+use crate::catalogue::{Catalogue, Ineligible};
+use crate::embed::{self, Claims, Scopes};
+use crate::events::EventError;
+use crate::quota::Tally;
+use crate::secret::PresentedSecret;
+use crate::session::{Flow, NotOpen, Session, SessionStatus};
+
+/// Bootstraps widgets.
+#[derive(Clone)]
+pub struct BootstrapEmbed {
+    /// The store, and how expiry is applied.
+    pub sessions: GateContext,
+    /// Signs embed tokens.
+    pub tokens: TokenKey,
+    /// How long a token is worth something.
+    pub ttl: Duration,
+    /// Where the hosted widget is served from.
+    pub widget: Origin,
+    /// What is offered.
+    pub catalogue: Arc<Catalogue>,
+}
+
+impl fmt::Debug for BootstrapEmbed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Bootstrapping")
+    }
+}
+
+/// Where a browser says that it stands: two headers, as they were sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PageHeaders<'h> {
+    /// `Origin`
+    pub origin: Option<&'h str>,
+    /// `Referer`, asked where there is no `Origin`.
+    pub referer: Option<&'h str>,
+}
+
+/// What a browser asks for.
+#[derive(Debug, Clone)]
+pub struct BootstrapRequest<'h> {
+    /// Where it stands.
+    pub stands: PageHeaders<'h>,
+    /// `clientSecret`
+    pub client_secret: Option<&'h str>,
+    /// What its token is to allow.
+    pub scopes: Scopes,
+}
+
+/// What a widget starts with.
+#[derive(Debug)]
+pub struct Embed {
+    /// The embed token.
+    pub token: String,
+    /// From this instant on it is worth nothing.
+    pub expires_at: Timestamp,
+    /// The session the client secret names.
+    pub session: Option<Session>,
+    /// How the widget looks.
+    pub branding: Branding,
+    /// Why the widget has nothing to offer.
+    pub unavailable: Option<Unavailable>,
+}
+
+/// Why a widget has nothing to offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unavailable {
+    /// The live session quota of the month is used up.
+    QuotaExhausted,
+    /// What the session binds is not offered.
+    NotOffered(Ineligible),
+}
+
+impl Unavailable {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::QuotaExhausted => "quota_exhausted",
+            Self::NotOffered(reason) => reason.as_str(),
+        }
+    }
+}
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum BootstrapError {
+    /// The page stands nowhere that the partner has allowed.
+    #[error("the page's origin is not allowed")]
+    OriginNotAllowed,
+    /// The client secret is wrong, or missing where one is needed.
+    #[error("the client secret is wrong")]
+    ClientSecretInvalid,
+    /// The session of the client secret has ended.
+    #[error(transparent)]
+    NotOpen(#[from] NotOpen),
+    /// The token could not be signed.
+    #[error(transparent)]
+    Unsigned(#[from] Unsigned),
+    /// An event could not be made.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<ExpiryError> for BootstrapError {
+    fn from(error: ExpiryError) -> Self {
+        match error {
+            ExpiryError::Event(fault) => Self::Event(fault),
+            ExpiryError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl BootstrapEmbed {
+    /// Gives a browser a token for what it may do.
+    ///
+    /// # Errors
+    /// [`BootstrapError`].
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
+    pub async fn bootstrap(
+        &self,
+        access: &Access,
+        ask: BootstrapRequest<'_>,
+    ) -> Result<Embed, BootstrapError> {
+        let who = &access.tenant;
+        let home = self.judge_origin(access, ask.stands)?;
+        let session = match ask.client_secret {
+            Some(text) => Some(self.session(who, text).await?),
+            None if home => return Err(BootstrapError::ClientSecretInvalid),
+            None => None,
+        };
+        let unavailable = match &session {
+            // It was counted when it was created.
+            Some(session) => self.not_offered(session),
+            None => self.unavailable(access).await?,
+        };
+        let branding = self.sessions.store.branding_get(who).await?;
+        let claims = self.claims(who, session.as_ref(), ask.scopes, branding.at);
+        Ok(Embed {
+            token: claims.sign(&self.tokens)?,
+            expires_at: claims.expires_at,
+            session,
+            branding: branding.value,
+            unavailable,
+        })
+    }
+
+    /// Whether a page may start widgets of this partner.
+    #[must_use]
+    pub fn admits_page(&self, access: &Access, stands: PageHeaders<'_>) -> bool {
+        self.judge_origin(access, stands).is_ok()
+    }
+
+    /// Whether the page is the widget's own, where the partner's list is not asked.
+    fn judge_origin(
+        &self,
+        access: &Access,
+        stands: PageHeaders<'_>,
+    ) -> Result<bool, BootstrapError> {
+        let allowed = &access.gate.allowed_domains;
+        let origin = stands.origin();
+        let origin = origin.ok_or(BootstrapError::OriginNotAllowed)?;
+        if origin == self.widget {
+            return Ok(true);
+        }
+        let known = allowed.contains(&origin);
+        known
+            .then_some(false)
+            .ok_or(BootstrapError::OriginNotAllowed)
+    }
+
+    /// The open session a client secret names.
+    async fn session(&self, who: &Tenant, text: &str) -> Result<Session, BootstrapError> {
+        let wrong = BootstrapError::ClientSecretInvalid;
+        let Some(secret) = PresentedSecret::parse(text) else {
+            return Err(wrong);
+        };
+        let reading = GateQueries {
+            sessions: self.sessions.clone(),
+        };
+        let session = reading.session(who, secret.session).await?;
+        let session = session.filter(|session| session.secret == secret.hash);
+        let session = session.ok_or(wrong)?;
+        match session.state.status() {
+            SessionStatus::Open => Ok(session),
+            ended @ (SessionStatus::Completed
+            | SessionStatus::Expired
+            | SessionStatus::Cancelled) => Err(NotOpen(ended).into()),
+        }
+    }
+
+    /// Why nobody can pay the session, whatever the country.
+    fn not_offered(&self, session: &Session) -> Option<Unavailable> {
+        let terms = &session.terms;
+        let side = match terms.flow {
+            Some(Flow::OnRamp) => Some(Side::OnRamp),
+            Some(Flow::OffRamp) => Some(Side::OffRamp),
+            Some(Flow::Swap) | None => None,
+        };
+        let token = terms.target_token.as_deref();
+        let served = self.catalogue.serves(terms.currency.code(), token, side);
+        served.err().map(Unavailable::NotOffered)
+    }
+
+    async fn unavailable(&self, access: &Access) -> Result<Option<Unavailable>, StoreError> {
+        let (who, quota) = (&access.tenant, access.gate.live_session_quota);
+        if who.mode == Mode::Test || quota.is_none() {
+            return Ok(None);
+        }
+        let tally = self.sessions.store.tally_get(who).await?;
+        let used_up = Tally::used_up(tally.value.as_ref(), tally.at, quota);
+        Ok(used_up.then_some(Unavailable::QuotaExhausted))
+    }
+
+    fn claims(
+        &self,
+        who: &Tenant,
+        session: Option<&Session>,
+        scopes: Scopes,
+        now: Timestamp,
+    ) -> Claims {
+        let issued_at = embed::seconds(now.seconds()).unwrap_or(now);
+        Claims {
+            tenant: who.clone(),
+            session: session.map(|session| session.id),
+            scopes,
+            issued_at,
+            expires_at: issued_at.plus(self.ttl),
+        }
+    }
+}
+
+impl PageHeaders<'_> {
+    /// The origin a browser names, in the spelling of browsers. An `Origin` that is none, such as
+    /// `null`, is not made up for by a `Referer`.
+    #[must_use]
+    pub fn origin(&self) -> Option<Origin> {
+        match (self.origin, self.referer) {
+            (Some(origin), _) => Origin::stored(origin),
+            (None, Some(referer)) => Origin::of(&Url::parse(referer).ok()?),
+            (None, None) => None,
+        }
+    }
+}

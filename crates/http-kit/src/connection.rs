@@ -1,0 +1,410 @@
+//! One connection: from its first byte to its orderly end.
+
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response, StatusCode};
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use instruments::http::Answer as Counted;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service;
+
+use crate::admission::Share;
+use crate::body::{TimedBody, request_timeout};
+use crate::client_ip::Peer;
+use crate::deadlines::{DeadlineExceeded, Deadlines, Progress, Watched};
+use crate::error::ApiError;
+use crate::framing::AmbiguousLength;
+use crate::pages::HEALTH_PATHS;
+use crate::request_layer;
+use crate::service_info::ServiceInfo;
+
+/// The largest head that is read. It is read before the key is known, so anyone can make the
+/// service hold this much for each connection.
+const HEAD_LIMIT: usize = 16 * 1024;
+/// What the library may buffer of one connection: a head, and of a body no more at a time.
+const BUFFER_LIMIT: usize = HEAD_LIMIT;
+/// How long, and how much, is read from a client that is still sending while it is being
+/// refused. Closing at once would reset the connection and take the answer with it.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 1024 * 1024;
+/// The whole time for the refusal of a connection that found no place.
+const TURN_AWAY: Duration = Duration::from_millis(500);
+
+/// What all connections of one listener share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) router: Router,
+    pub(crate) site: ServiceInfo,
+    pub(crate) deadlines: Deadlines,
+    /// Every request that is being handled, whether or not its client still waits.
+    pub(crate) requests: TaskTracker,
+    /// The listener's name in metrics.
+    pub(crate) name: &'static str,
+}
+
+type Http = http1::Connection<TokioIo<Watched>, Handler>;
+
+enum End {
+    Closed(Option<hyper::Error>),
+    Late(DeadlineExceeded),
+}
+
+/// Serves one connection until it closes, misses a deadline, or the service stops.
+pub(crate) async fn drive(
+    stream: TcpStream,
+    peer: SocketAddr,
+    share: Share,
+    shared: Arc<Shared>,
+    shutdown: CancellationToken,
+) {
+    let deadlines = match share {
+        Share::Full => shared.deadlines,
+        Share::Health => shared.deadlines.reserved(),
+    };
+    let progress = Progress::new(deadlines);
+    // Until then the connection has no buffer.
+    tokio::select! {
+        () = shutdown.cancelled() => return,
+        arrived = timeout(deadlines.first_byte, stream.readable()) => {
+            if arrived.is_err() {
+                return;
+            }
+        }
+    }
+    let io = TokioIo::new(Watched::new(stream, Arc::clone(&progress)));
+    let handler = Handler {
+        shared: Arc::clone(&shared),
+        progress: Arc::clone(&progress),
+        peer: Peer(peer),
+        share,
+    };
+    let mut http = protocol(share).serve_connection(io, handler);
+    let end = run(&mut http, &progress, &shutdown).await;
+    let stream = http.into_parts().io.into_inner().into_stream();
+    let refusal = match end {
+        End::Late(DeadlineExceeded::Idle | DeadlineExceeded::Write) => return,
+        End::Late(DeadlineExceeded::Header) => Some(request_timeout(
+            "The head of the request did not arrive in time.",
+        )),
+        End::Closed(fault) => fault
+            .filter(|_| progress.is_between_requests())
+            .and_then(|fault| unreadable_head(&fault)),
+    };
+    let rude = refusal.is_some() || progress.has_unread_body();
+    let linger = rude && !progress.has_ended();
+    let parting = part(stream, refusal, linger, &shared.site);
+    // A client that does not even take its refusal is let go.
+    let _ = timeout(deadlines.write, parting).await;
+}
+
+/// Refuses a connection for which there is no place.
+pub(crate) async fn turn_away(stream: TcpStream, site: ServiceInfo) {
+    let parting = part(stream, Some(ApiError::connections_taken()), true, &site);
+    let _ = timeout(TURN_AWAY, parting).await;
+}
+
+fn protocol(share: Share) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .keep_alive(share == Share::Full)
+        .half_close(true)
+        .header_read_timeout(None)
+        .max_header_size(HEAD_LIMIT)
+        .max_buf_size(BUFFER_LIMIT);
+    builder
+}
+
+async fn run(http: &mut Http, progress: &Progress, shutdown: &CancellationToken) -> End {
+    let mut cancelled = pin!(shutdown.cancelled());
+    let mut leaving = false;
+    let mut alarm = pin!(sleep_until(Instant::now()));
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = Pin::new(&mut *http).poll(cx) {
+            return Poll::Ready(End::Closed(done.err()));
+        }
+        if !leaving && cancelled.as_mut().poll(cx).is_ready() {
+            leaving = true;
+            Pin::new(&mut *http).graceful_shutdown();
+            if let Poll::Ready(done) = Pin::new(&mut *http).poll(cx) {
+                return Poll::Ready(End::Closed(done.err()));
+            }
+        }
+        poll_deadline(cx, progress, alarm.as_mut()).map(End::Late)
+    })
+    .await
+}
+
+/// Waits for the connection's next deadline. The timer is moved only when it would ring too
+/// late, or has rung too early: a busy connection does not touch it for each request.
+fn poll_deadline(
+    cx: &mut Context<'_>,
+    progress: &Progress,
+    mut alarm: Pin<&mut Sleep>,
+) -> Poll<DeadlineExceeded> {
+    loop {
+        let Some(due) = progress.due() else {
+            return Poll::Pending;
+        };
+        if due < alarm.deadline() || alarm.is_elapsed() {
+            alarm.as_mut().reset(due);
+        }
+        if alarm.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        if let Some(late) = progress.late(Instant::now()) {
+            return Poll::Ready(late);
+        }
+    }
+}
+
+/// The envelope for a head that could not be read; `None` where the client is simply gone.
+fn unreadable_head(fault: &hyper::Error) -> Option<ApiError> {
+    if fault.is_parse_too_large() {
+        Some(ApiError::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            "headers_too_large",
+            "The head of the request is larger than 16 KiB or has more than 100 header fields.",
+        ))
+    } else if fault.is_parse() {
+        Some(ApiError::invalid_request(
+            "The request is not well-formed HTTP/1.1.",
+        ))
+    } else {
+        None
+    }
+}
+
+/// Sends a last answer if there is one, and closes without losing it.
+async fn part(mut stream: TcpStream, refusal: Option<ApiError>, linger: bool, site: &ServiceInfo) {
+    if let Some(error) = refusal {
+        let (head, body) = bare_answer(&error, site);
+        if stream.write_all(head.as_bytes()).await.is_err()
+            || stream.write_all(&body).await.is_err()
+        {
+            return;
+        }
+    }
+    if stream.shutdown().await.is_err() || !linger {
+        return;
+    }
+    let drained = async {
+        let mut scratch = [0; 4096];
+        let mut left = LINGER_BYTES;
+        while left > 0 {
+            match stream.read(&mut scratch).await {
+                Ok(0) | Err(_) => return,
+                Ok(read) => left = left.saturating_sub(read),
+            }
+        }
+    };
+    let _ = timeout(LINGER, drained).await;
+}
+
+/// An answer for a request that never reached the router.
+fn bare_answer(error: &ApiError, site: &ServiceInfo) -> (String, Bytes) {
+    let id = site.request_id().to_string();
+    let body = error.envelope(&id, site);
+    let status = error.status();
+    let mut head = String::with_capacity(256);
+    // Writing to a string cannot fail.
+    let _ = write!(
+        head,
+        "HTTP/1.1 {} {}\r\ncontent-type: application/json\r\nx-request-id: {id}\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n",
+        status.as_u16(),
+        status.canonical_reason().unwrap_or_default(),
+        body.len(),
+    );
+    if !error.is_fault() {
+        tracing::info!(
+            request.id = %id,
+            http.status = status.as_u16(),
+            error.code = error.code(),
+            "Refused a connection's unreadable request"
+        );
+    }
+    count(error);
+    (head, body)
+}
+
+/// Counts an answer that no route has given.
+fn count(error: &ApiError) {
+    instruments::http::answered(&Counted {
+        route: None,
+        method: None,
+        status: error.status().as_u16(),
+        code: Some(error.code()),
+        took: None,
+    });
+}
+
+/// What the library calls for each request of one connection.
+#[derive(Debug)]
+struct Handler {
+    shared: Arc<Shared>,
+    progress: Arc<Progress>,
+    peer: Peer,
+    share: Share,
+}
+
+impl hyper::service::Service<Request<Incoming>> for Handler {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn call(&self, request: Request<Incoming>) -> Answering {
+        let has_body = !request.body().is_end_stream();
+        let state = match self.progress.dispatch(request.headers(), has_body) {
+            Ok(()) if !self.serves(request.uri().path()) => {
+                Answer::Ready(self.sealed(ApiError::connections_taken()))
+            }
+            Ok(()) => self.handle(request, has_body),
+            Err(unclear) => Answer::Ready(self.failed(refusal(unclear).closing())),
+        };
+        Answering {
+            state,
+            shared: Arc::clone(&self.shared),
+            progress: Arc::clone(&self.progress),
+        }
+    }
+}
+
+impl Handler {
+    /// Whether the connection's share serves this path.
+    fn serves(&self, path: &str) -> bool {
+        self.share == Share::Full || HEALTH_PATHS.contains(&path)
+    }
+
+    /// Runs the router. What answers at once is answered from here; everything else goes on in
+    /// a task of its own, so that a client that hangs up cancels nothing that was begun.
+    fn handle(&self, request: Request<Incoming>, has_body: bool) -> Answer {
+        let within = self.shared.deadlines.body;
+        let mut request = request.map(|body| {
+            if has_body {
+                Body::new(TimedBody::new(body, within, Arc::clone(&self.progress)))
+            } else {
+                Body::empty()
+            }
+        });
+        request.extensions_mut().insert(self.peer);
+        let router = self.shared.router.clone();
+        let mut work = Box::pin(answer(router, request));
+        let mut cx = Context::from_waker(Waker::noop());
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut cx))) {
+            Ok(Poll::Ready(response)) => Answer::Ready(response),
+            Ok(Poll::Pending) => Answer::Task(self.shared.requests.spawn(work)),
+            Err(_) => Answer::Ready(self.failed(ApiError::internal("a handler panicked"))),
+        }
+    }
+
+    fn failed(&self, error: ApiError) -> Response<Full<Bytes>> {
+        failed(error, &self.shared.site)
+    }
+
+    /// An answer that is counted and not logged: a flood must not fill the log.
+    fn sealed(&self, error: ApiError) -> Response<Full<Bytes>> {
+        sealed(
+            error,
+            &self.shared.site.request_id().to_string(),
+            &self.shared.site,
+        )
+    }
+}
+
+/// One request through the router, its answer gathered into one piece.
+async fn answer(mut router: Router, request: Request<Body>) -> Response<Full<Bytes>> {
+    let Ok(response) = router.call(request).await;
+    let (parts, body) = response.into_parts();
+    // Every answer of ours is one buffer already; this only unwraps it.
+    let bytes = match body.collect().await {
+        Ok(collected) => collected.to_bytes(),
+        Err(_) => Bytes::new(),
+    };
+    Response::from_parts(parts, Full::new(bytes))
+}
+
+/// Two readers of such a request may not agree where it ends.
+fn refusal(unclear: AmbiguousLength) -> ApiError {
+    ApiError::invalid_request(match unclear {
+        AmbiguousLength::Length => {
+            "The request states its length twice: send one Content-Length, or Transfer-Encoding: chunked without any."
+        }
+        AmbiguousLength::Coding => {
+            "The only transfer coding understood is `Transfer-Encoding: chunked`."
+        }
+    })
+}
+
+fn failed(error: ApiError, site: &ServiceInfo) -> Response<Full<Bytes>> {
+    let id = site.request_id();
+    if error.is_fault() {
+        tracing::error!(
+            request.id = %id,
+            error.code = error.code(),
+            error.chain = error.cause_chain(),
+            "Failed to answer a request"
+        );
+    }
+    sealed(error, &id.to_string(), site)
+}
+
+fn sealed(error: ApiError, id: &str, site: &ServiceInfo) -> Response<Full<Bytes>> {
+    count(&error);
+    let response = request_layer::seal(error.into_response(), id, site);
+    let (parts, bytes) = response.into_parts();
+    Response::from_parts(parts, Full::new(bytes))
+}
+
+enum Answer {
+    Ready(Response<Full<Bytes>>),
+    Task(JoinHandle<Response<Full<Bytes>>>),
+    Taken,
+}
+
+/// The answer to one request, as the connection waits for it. Dropping it leaves the task alone.
+struct Answering {
+    state: Answer,
+    shared: Arc<Shared>,
+    progress: Arc<Progress>,
+}
+
+impl Future for Answering {
+    type Output = Result<Response<Full<Bytes>>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let response = match std::mem::replace(&mut self.state, Answer::Taken) {
+            Answer::Ready(response) => response,
+            Answer::Task(mut task) => match Pin::new(&mut task).poll(cx) {
+                Poll::Ready(Ok(response)) => response,
+                Poll::Ready(Err(fault)) => failed(ApiError::internal(fault), &self.shared.site),
+                Poll::Pending => {
+                    self.state = Answer::Task(task);
+                    return Poll::Pending;
+                }
+            },
+            Answer::Taken => return Poll::Pending,
+        };
+        self.progress.answering();
+        Poll::Ready(Ok(response))
+    }
+}

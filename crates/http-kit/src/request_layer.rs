@@ -1,0 +1,372 @@
+//! The outermost layer: request id, envelope, security headers, containment of panics, and one
+//! log line for each request.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use instruments::http::{self, Answer};
+use instruments::trace::{self, TraceParent};
+use kernel::RequestId;
+use tokio::time::Instant;
+use tower::{Layer, Service};
+use tracing::{Instrument, Span};
+
+use crate::class::Caller;
+use crate::error::ApiError;
+use crate::fallback;
+use crate::service_info::ServiceInfo;
+
+/// The header that names a request, on every answer.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Finishes a service's router: fallbacks in the envelope, and the outermost layer around all
+/// of it. Called once, last, after every route has been merged.
+pub fn finish(router: Router, site: ServiceInfo) -> Router {
+    router
+        .fallback(fallback::route_not_found)
+        .method_not_allowed_fallback(fallback::method_not_allowed)
+        .layer(OuterLayer { site })
+}
+
+#[derive(Debug, Clone)]
+struct OuterLayer {
+    site: ServiceInfo,
+}
+
+impl<S> Layer<S> for OuterLayer {
+    type Service = Outer<S>;
+
+    fn layer(&self, inner: S) -> Outer<S> {
+        Outer {
+            inner,
+            site: self.site.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Outer<S> {
+    inner: S,
+    site: ServiceInfo,
+}
+
+impl<S> Service<Request> for Outer<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request) -> Self::Future {
+        let seen = Seen::new(&request, &self.site);
+        request.extensions_mut().insert(seen.id);
+        let mut inner = self.inner.clone();
+        let site = self.site.clone();
+        // Whatever is logged while the request is worked on carries its id, at every level.
+        let span =
+            tracing::error_span!(target: trace::REQUEST_TARGET, "request", request.id = %seen.id);
+        let trace = seen.trace.clone();
+        let answering = async move {
+            let response = match caught(async move { inner.call(request).await }).await {
+                Ok(Ok(response)) => response,
+                Err(panic) => ApiError::internal(Panicked::from(panic)).into_response(),
+            };
+            Ok(seen.finish(response, &site))
+        };
+        Box::pin(answering.instrument(trace).instrument(span))
+    }
+}
+
+/// What is remembered of a request until its answer is there.
+struct Seen {
+    id: RequestId,
+    method: Method,
+    route: Option<MatchedPath>,
+    client_id: Option<HeaderValue>,
+    is_api: bool,
+    begun: Instant,
+    /// Disabled where traces are not exported.
+    trace: Span,
+}
+
+impl Seen {
+    fn new(request: &Request, site: &ServiceInfo) -> Self {
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let trace = trace::request(
+            request.method().as_str(),
+            route.as_ref().map(MatchedPath::as_str),
+            || client_trace(request.headers()),
+        );
+        Self {
+            id: site.request_id(),
+            method: request.method().clone(),
+            route,
+            trace,
+            client_id: request.headers().get(X_REQUEST_ID).cloned(),
+            is_api: request.uri().path().starts_with("/v1/"),
+            begun: Instant::now(),
+        }
+    }
+
+    fn finish(self, mut response: Response, site: &ServiceInfo) -> Response {
+        let error = response.extensions_mut().remove::<ApiError>();
+        if let Some(error) = &error {
+            let id = self.id.to_string();
+            *response.body_mut() = Body::from(error.envelope(&id, site));
+            fill(response.headers_mut(), error, id);
+        } else if !response.headers().contains_key(X_REQUEST_ID) {
+            // An answer that is repeated from a record carries the id it was first given.
+            name(response.headers_mut(), self.id.to_string());
+        }
+        if self.is_api {
+            let headers = response.headers_mut();
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            headers.insert(
+                header::X_CONTENT_TYPE_OPTIONS,
+                HeaderValue::from_static("nosniff"),
+            );
+        }
+        self.measure(&response, error.as_ref());
+        self.log(&response, error.as_ref());
+        response
+    }
+
+    fn measure(&self, response: &Response, error: Option<&ApiError>) {
+        let (status, code) = (response.status().as_u16(), error.map(ApiError::code));
+        http::answered(&Answer {
+            route: self.route.as_ref().map(MatchedPath::as_str),
+            method: Some(self.method.as_str()),
+            status,
+            code,
+            took: Some(self.begun.elapsed()),
+        });
+        trace::answered(&self.trace, &self.id, status, code);
+    }
+
+    /// Never the query string, never a header but the validated id of the client's own.
+    fn log(&self, response: &Response, error: Option<&ApiError>) {
+        let code = error.map(ApiError::code);
+        if let Some(error) = error.filter(|error| error.is_fault()) {
+            tracing::error!(
+                error.code = code,
+                error.chain = error.cause_chain(),
+                "Failed to answer a request"
+            );
+        }
+        if !answers_are_logged() {
+            return;
+        }
+        let caller = response.extensions().get::<Caller>();
+        let caller = caller.map(|caller| &*caller.0);
+        tracing::info!(
+            client_request_id = self.client_id.as_ref().and_then(loggable),
+            partner.id = caller.map(|access| access.partner.id.as_str()),
+            key.id = caller.map(|access| tracing::field::display(access.key.id)),
+            http.method = http::method(Some(self.method.as_str())),
+            http.route = self.route.as_ref().map(MatchedPath::as_str),
+            http.status = response.status().as_u16(),
+            error.code = code,
+            duration_us = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX),
+            "Answered a request"
+        );
+    }
+}
+
+/// Whether anybody reads the line of each request, so that nothing is prepared in vain.
+pub(crate) fn answers_are_logged() -> bool {
+    tracing::enabled!(tracing::Level::INFO)
+}
+
+/// Turns an answer that carries an [`ApiError`] into its final bytes, for the one place that
+/// answers without a router.
+pub(crate) fn seal(mut response: Response, id: &str, site: &ServiceInfo) -> Response<Bytes> {
+    let mut body = Bytes::new();
+    if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        fill(response.headers_mut(), &error, id.to_owned());
+        body = error.envelope(id, site);
+    }
+    response.map(|_| body)
+}
+
+fn fill(headers: &mut HeaderMap, error: &ApiError, id: String) {
+    name(headers, id);
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    if error.status() == 401 {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+}
+
+fn name(headers: &mut HeaderMap, id: String) {
+    headers.reserve(3);
+    // A request id is letters, digits and an underscore.
+    if let Ok(value) = HeaderValue::try_from(id) {
+        headers.insert(X_REQUEST_ID, value);
+    }
+}
+
+/// A client's own trace. Two headers of that name are none: nobody can say which one is meant.
+fn client_trace(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut given = headers.get_all("traceparent").iter();
+    let only = given.next().filter(|_| given.next().is_none())?;
+    TraceParent::parse(only.as_bytes())
+}
+
+/// A client's own request id, if it is harmless in a log, and no key sent there by mistake.
+fn loggable(value: &HeaderValue) -> Option<&str> {
+    const KEYS: [&str; 5] = ["sk_test_", "sk_live_", "pk_test_", "pk_live_", "whsec_"];
+    let text = value.to_str().ok()?;
+    let harmless = (1..=64).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+        && !KEYS.iter().any(|key| text.contains(key));
+    harmless.then_some(text)
+}
+
+/// Runs a future to its end or to its panic.
+pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, Box<dyn Any + Send>> {
+    let mut future = pin!(future);
+    poll_fn(
+        move |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(polled) => polled.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
+    .await
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a handler panicked: {0}")]
+pub(crate) struct Panicked(String);
+
+impl From<Box<dyn Any + Send>> for Panicked {
+    fn from(panic: Box<dyn Any + Send>) -> Self {
+        let text = match panic.downcast::<String>() {
+            Ok(text) => *text,
+            Err(panic) => panic
+                .downcast_ref::<&str>()
+                .map_or_else(|| "without a message".to_owned(), |text| (*text).to_owned()),
+        };
+        Self(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::{get, post};
+    use http_body_util::BodyExt;
+    use serde_json::Value;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::service_info::testing::site;
+
+    fn app() -> Router {
+        let routes = Router::new()
+            .route("/v1/things/{id}", get(async || "fine"))
+            .route("/v1/refused", get(async || ApiError::not_found("thing")))
+            .route(
+                "/v1/panic",
+                get(async || -> &'static str { panic!("with a secret") }),
+            )
+            .route("/v1/write", post(async || "written"))
+            .route("/docs", get(async || "page"));
+        finish(routes, site())
+    }
+
+    async fn call(method: &str, path: &str) -> (axum::http::response::Parts, String) {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("x-request-id", "mine")
+            .body(Body::empty())
+            .unwrap();
+        let (parts, body) = app().oneshot(request).await.unwrap().into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        (parts, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    fn assert_envelope(parts: &axum::http::response::Parts, body: &str, kind: &str, code: &str) {
+        let value: Value = serde_json::from_str(body).unwrap();
+        assert_eq!(value["type"], kind);
+        assert_eq!(value["code"], code);
+        assert_eq!(value["statusCode"], parts.status.as_u16());
+        assert_eq!(value["doc_url"], format!("http://pools.test/docs#{code}"));
+        assert_eq!(
+            value["request_id"],
+            parts.headers["x-request-id"].to_str().unwrap()
+        );
+        assert_eq!(value.as_object().unwrap().len(), 6);
+        assert_eq!(parts.headers["content-type"], "application/json");
+    }
+
+    #[tokio::test]
+    async fn names_every_answer_itself() {
+        let (parts, body) = call("GET", "/v1/things/1").await;
+        assert_eq!(body, "fine");
+        assert!(
+            parts.headers["x-request-id"]
+                .to_str()
+                .unwrap()
+                .starts_with("req_")
+        );
+        assert_eq!(parts.headers["cache-control"], "no-store");
+        assert_eq!(parts.headers["x-content-type-options"], "nosniff");
+        let (parts, _) = call("GET", "/docs").await;
+        assert!(parts.headers.contains_key("x-request-id"));
+        assert!(!parts.headers.contains_key("cache-control"));
+    }
+
+    #[tokio::test]
+    async fn refusals_and_panics_wear_the_envelope() {
+        let (parts, body) = call("GET", "/v1/refused").await;
+        assert_envelope(&parts, &body, "not_found", "resource_not_found");
+        let (parts, body) = call("GET", "/v1/panic").await;
+        assert_envelope(&parts, &body, "server_error", "internal_error");
+        assert!(!body.contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn unknown_routes_and_methods_wear_the_envelope() {
+        let (parts, body) = call("GET", "/v1/nowhere").await;
+        assert_eq!(parts.status, 404);
+        assert_envelope(&parts, &body, "invalid_request", "route_not_found");
+        let (parts, body) = call("GET", "/v1/write").await;
+        assert_eq!(parts.status, 405);
+        assert_eq!(parts.headers["allow"], "POST");
+        assert_envelope(&parts, &body, "invalid_request", "method_not_allowed");
+        let (parts, _) = call("TRACE", "/v1/things/1").await;
+        assert_eq!(parts.headers["allow"], "GET,HEAD");
+    }
+
+    #[test]
+    fn logs_only_harmless_ids_of_clients() {
+        let read = |text: &'static str| loggable(&HeaderValue::from_static(text)).is_some();
+        assert!(read("abc-1.2_3"));
+        assert!(!read(""));
+        assert!(!read("a b"));
+        assert!(!read("\"}"));
+        assert!(!read("sk_test_0123456789abcdefABCDEF0123456789"));
+        assert!(loggable(&HeaderValue::from_bytes(&[0xff]).unwrap()).is_none());
+        assert!(loggable(&HeaderValue::from_str(&"x".repeat(65)).unwrap()).is_none());
+    }
+}

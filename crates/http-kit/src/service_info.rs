@@ -1,0 +1,157 @@
+//! What every answer of one service needs to know about that service.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kernel::{Clock, Entropy, RequestId};
+use parking_lot::Mutex;
+
+/// The service behind the answers: where its documentation stands, and where request ids
+/// come from.
+///
+/// Cheap to clone; one value is shared by the listener, the outermost layer and the routes.
+#[derive(Clone)]
+pub struct ServiceInfo(Arc<Inner>);
+
+struct Inner {
+    docs_base: Box<str>,
+    clock: Arc<dyn Clock>,
+    entropy: Stock,
+}
+
+/// Random bytes fetched in advance, because every request needs some and the operating system
+/// answers for many as fast as for few. Good for names; keys and secrets draw their own.
+struct Stock {
+    source: Arc<dyn Entropy>,
+    left: Mutex<StockLeft>,
+}
+
+struct StockLeft {
+    bytes: [u8; 1024],
+    used: usize,
+}
+
+impl Entropy for Stock {
+    fn fill(&self, buffer: &mut [u8]) {
+        let mut left = self.left.lock();
+        if left.bytes.len() - left.used < buffer.len() {
+            self.source.fill(&mut left.bytes);
+            left.used = 0;
+        }
+        let used = left.used;
+        match left.bytes.get(used..used + buffer.len()) {
+            Some(bytes) => {
+                buffer.copy_from_slice(bytes);
+                left.used += buffer.len();
+            }
+            None => self.source.fill(buffer),
+        }
+    }
+}
+
+impl ServiceInfo {
+    /// `docs_base` is the address of the service's documentation page, such as
+    /// `https://pools.example/docs`; relative (`/docs`) where the public origin is not known.
+    #[must_use]
+    pub fn new(
+        docs_base: impl Into<Box<str>>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            docs_base: docs_base.into(),
+            clock,
+            entropy: Stock {
+                source: entropy,
+                left: Mutex::new(StockLeft {
+                    bytes: [0; 1024],
+                    used: 1024,
+                }),
+            },
+        }))
+    }
+
+    /// A fresh request id. The client's own value is never trusted into it.
+    #[must_use]
+    pub fn request_id(&self) -> RequestId {
+        RequestId::new(&*self.0.clock, &self.0.entropy)
+    }
+
+    /// The clock of the process, for what is throttled or measured here.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.clock
+    }
+
+    /// Where an error code is explained.
+    #[must_use]
+    pub fn doc_url(&self, code: &str) -> String {
+        format!("{}#{code}", self.0.docs_base)
+    }
+}
+
+impl fmt::Debug for ServiceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Site")
+            .field("docs_base", &self.0.docs_base)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A site with a fixed clock and counting entropy.
+
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use kernel::{Clock, Entropy, Timestamp};
+
+    use super::ServiceInfo;
+
+    struct Fixed;
+
+    impl Clock for Fixed {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(1_780_000_000_000).unwrap()
+        }
+    }
+
+    struct Counting(AtomicU8);
+
+    impl Entropy for Counting {
+        fn fill(&self, buffer: &mut [u8]) {
+            buffer.fill_with(|| self.0.fetch_add(1, Ordering::Relaxed));
+        }
+    }
+
+    pub(crate) fn site() -> ServiceInfo {
+        ServiceInfo::new(
+            "http://pools.test/docs",
+            Arc::new(Fixed),
+            Arc::new(Counting(AtomicU8::new(1))),
+        )
+    }
+
+    #[test]
+    fn points_at_the_anchor_of_a_code() {
+        assert_eq!(
+            site().doc_url("unauthorized"),
+            "http://pools.test/docs#unauthorized"
+        );
+    }
+
+    #[test]
+    fn request_ids_do_not_repeat_while_the_randomness_does_not() {
+        let site = site();
+        let ids: Vec<String> = (0..16).map(|_| site.request_id().to_string()).collect();
+        let mut distinct = ids.clone();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), ids.len());
+        assert!(
+            ids.iter()
+                .all(|id| id.starts_with("req_") && id.len() == 30)
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! Calls to what is outside: the engine and the sources of rates.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::metrics;
+use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
+
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    engine: Counters<2>,
+    engine_duration: Histograms<1>,
+    rates: Counters<1>,
+    rates_duration: Histogram,
+    sources: Gauges<1>,
+    pairs: Gauges<1>,
+    source_answers: Counters<1>,
+    withheld: Counters<1>,
+}
+
+impl Metrics {
+    pub(crate) fn new(book: &mut MetricRegistry) -> Self {
+        let engine = book.counters(
+            "penstock_engine_calls_total",
+            "Calls to the liquidity engine; the answer `none` means that it did not answer in time",
+            ["operation", "answer"],
+        );
+        engine.begin(
+            ["depth", "hold", "confirm", "let_go", "report"].map(|operation| [operation, "none"]),
+        );
+        let rates = book.counters(
+            "penstock_rate_calls_total",
+            "Questions to the source of rates; the answer `none` means that no rate is young enough",
+            ["answer"],
+        );
+        rates.begin([["rate"], ["none"]]);
+        let source_answers = book.counters(
+            "penstock_rate_source_answers_total",
+            "Answers of the sources of `PENSTOCK_RATES=http:`; `prices` are whole answers, all others are faults, which the log names with their source",
+            ["answer"],
+        );
+        let withheld = book.counters(
+            "penstock_rates_withheld_total",
+            "Questions that were given no rate: too few sources had a price young enough (`too_few`), too few prices lay near their median (`too_far_apart`), or the rate moved further within a minute than the file allows (`moved_too_far`)",
+            ["reason"],
+        );
+        Self {
+            engine,
+            engine_duration: book.histograms(
+                "penstock_engine_call_duration_seconds",
+                "One call to the liquidity engine",
+                ["operation"],
+                SPANS,
+            ),
+            rates,
+            rates_duration: book.histogram(
+                "penstock_rate_call_duration_seconds",
+                "One question to the source of rates",
+                SPANS,
+            ),
+            sources: book.gauges(
+                "penstock_rate_sources",
+                "Sources of `PENSTOCK_RATES=http:` by what their last answer was",
+                ["state"],
+            ),
+            pairs: book.gauges(
+                "penstock_rate_pairs",
+                "Pairs of `PENSTOCK_RATES=http:` that have a rate (`priced`), or why they have none, after the last answer of a source; reasons are those of `penstock_rates_withheld_total`",
+                ["state"],
+            ),
+            source_answers,
+            withheld,
+        }
+    }
+}
+
+/// What a source of rates answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceAnswer {
+    /// All the prices it is asked for.
+    Prices,
+    /// None in time.
+    Late,
+    /// None at all.
+    Unreachable,
+    /// Another status than 200.
+    Refused,
+    /// Something that has not all the prices.
+    Unread,
+    /// Prices that were old, or made in the future.
+    Old,
+}
+
+impl SourceAnswer {
+    const ALL: [Self; 6] = [
+        Self::Prices,
+        Self::Late,
+        Self::Unreachable,
+        Self::Refused,
+        Self::Unread,
+        Self::Old,
+    ];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prices => "prices",
+            Self::Late => "late",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::Unread => "unread",
+            Self::Old => "old",
+        }
+    }
+}
+
+/// Why a pair has no rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoRateReason {
+    /// Too few prices are young enough.
+    TooFew,
+    /// Too few prices lie near their median.
+    TooFarApart,
+    /// The rate moved further within a minute than the operator allows.
+    MovedTooFar,
+}
+
+impl NoRateReason {
+    const ALL: [Self; 3] = [Self::TooFew, Self::TooFarApart, Self::MovedTooFar];
+
+    /// The word of the metric, and of the log.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TooFew => "too_few",
+            Self::TooFarApart => "too_far_apart",
+            Self::MovedTooFar => "moved_too_far",
+        }
+    }
+}
+
+/// The engine was called.
+pub fn engine(operation: &'static str, answer: &'static str, took: Option<Duration>) {
+    if let Some(metrics) = metrics() {
+        metrics.far_end.engine.inc([operation, answer]);
+        if let Some(took) = took {
+            metrics.far_end.engine_duration.took([operation], took);
+        }
+    }
+}
+
+/// The source of rates was asked.
+pub fn rates(answer: &'static str, took: Option<Duration>) {
+    if let Some(metrics) = metrics() {
+        metrics.far_end.rates.inc([answer]);
+        if let Some(took) = took {
+            metrics.far_end.rates_duration.observe(took.as_secs_f64());
+        }
+    }
+}
+
+/// There are sources of rates: their counters begin at 0.
+pub fn rate_sources_begin() {
+    if let Some(metrics) = metrics() {
+        let answers = SourceAnswer::ALL.map(|answer| [answer.as_str()]);
+        metrics.far_end.source_answers.begin(answers);
+        let reasons = NoRateReason::ALL.map(|reason| [reason.as_str()]);
+        metrics.far_end.withheld.begin(reasons);
+    }
+}
+
+/// How many sources of rates there are, and of how many the last answer was whole.
+pub fn rate_sources(answering: usize, all: usize) {
+    if let Some(metrics) = metrics() {
+        let failing = all.saturating_sub(answering);
+        for (state, count) in [("answering", answering), ("failing", failing)] {
+            let count = u64::try_from(count).unwrap_or(u64::MAX);
+            metrics.far_end.sources.set([state], count);
+        }
+    }
+}
+
+/// Sets how many of `all` pairs have a rate, and how many are withheld for each reason.
+pub fn rate_pairs(all: usize, withheld: &[NoRateReason]) {
+    if let Some(metrics) = metrics() {
+        let set = |state, count: usize| {
+            let count = u64::try_from(count).unwrap_or(u64::MAX);
+            metrics.far_end.pairs.set([state], count);
+        };
+        set("priced", all.saturating_sub(withheld.len()));
+        for reason in NoRateReason::ALL {
+            let count = withheld.iter().filter(|other| **other == reason).count();
+            set(reason.as_str(), count);
+        }
+    }
+}
+
+/// A source of rates was asked.
+pub fn rate_source(answer: SourceAnswer) {
+    if let Some(metrics) = metrics() {
+        metrics.far_end.source_answers.inc([answer.as_str()]);
+    }
+}
+
+/// A pair was given no rate.
+pub fn rate_withheld(reason: NoRateReason) {
+    if let Some(metrics) = metrics() {
+        metrics.far_end.withheld.inc([reason.as_str()]);
+    }
+}

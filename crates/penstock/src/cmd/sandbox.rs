@@ -1,0 +1,312 @@
+//! `penstock sandbox`: both services with a demo partner, in this process.
+
+mod buyer;
+mod check;
+mod client;
+mod demo;
+mod event;
+mod inbox;
+mod listener;
+mod receiver;
+mod seller;
+mod tour;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gate_service::{BoundService, StartError};
+use kernel::Mode;
+use runtime::config::Database;
+use runtime::telemetry::Telemetry;
+use runtime::{Config, Ports, Runtime};
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::arguments::InstallationArgs;
+use crate::failure::Failure;
+use crate::installation::Installation;
+use crate::terminal::{Terminal, say};
+use check::Services;
+use client::Client;
+use demo::Demo;
+use inbox::{EVENTS_PORT, Inbox};
+use receiver::Receiver;
+
+/// What is left of 25 seconds for the store, once nothing is in flight any more.
+const CLOSE: Duration = Duration::from_secs(4);
+
+/// The folder of a sandbox that is started without --dir.
+const DEFAULT_FOLDER: &str = "penstock-data";
+
+/// The sandbox's folder and ports.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SandboxArgs {
+    /// Folder of the database, master key and demo credentials [default: penstock-data; --check: a temporary folder]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Port of the pools API on 127.0.0.1 [default: 4010]
+    #[arg(long, value_name = "PORT")]
+    pools_port: Option<u16>,
+    /// Port of the gate API on 127.0.0.1 [default: 4020]
+    #[arg(long, value_name = "PORT")]
+    gate_port: Option<u16>,
+    #[arg(long, hide = true)]
+    port: Option<String>,
+    /// Performs the main job over HTTP, prints each step and exits with 0 or 1
+    #[arg(long)]
+    check: bool,
+}
+
+impl SandboxArgs {
+    /// The folder to work in. A check without --dir gets a folder that is removed with the second part.
+    fn folder(&self) -> Result<(PathBuf, Option<TempDir>), Failure> {
+        match (&self.dir, self.check) {
+            (Some(dir), _) => Ok((dir.clone(), None)),
+            (None, false) => Ok((PathBuf::from(DEFAULT_FOLDER), None)),
+            (None, true) => {
+                let made = tempfile::Builder::new().prefix("penstock-check-").tempdir();
+                let made = made.map_err(|fault| {
+                    Failure::Failed(format!("no temporary folder can be made: {fault}"))
+                })?;
+                Ok((made.path().to_owned(), Some(made)))
+            }
+        }
+    }
+}
+
+pub(crate) async fn run(
+    given: InstallationArgs,
+    command: SandboxArgs,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    if command.port.is_some() {
+        return Err(Failure::input(
+            "--port: the sandbox serves two APIs; use --pools-port and --gate-port",
+        ));
+    }
+    let (folder, _temporary) = command.folder()?;
+    let config = configuration(&given, &command, &folder, terminal)?;
+    let mut telemetry = Telemetry::default();
+    if !command.check {
+        let started = runtime::telemetry::start(config.log_format, config.traces.as_ref());
+        telemetry = started.map_err(|fault| vec![fault])?;
+    }
+    let runtime = Runtime::open(config, Ports::of_machine()).await?;
+    let ended = run_on(&runtime, &command, &folder, terminal).await;
+    runtime.shutdown.cancel();
+    if tokio::time::timeout(CLOSE, runtime.close()).await.is_err() {
+        tracing::warn!("Stopped before the store had closed");
+    }
+    telemetry.finish();
+    ended
+}
+
+async fn run_on(
+    runtime: &Runtime,
+    command: &SandboxArgs,
+    folder: &Path,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let base = &runtime.base;
+    let installation = Installation::on(base.clone());
+    let receiver = free_receiver(command.check).await?;
+    let made = Demo::read_or_make(folder, receiver.port, &*base.clock, &*base.entropy)?;
+    let (demo, fresh) = made;
+    demo.settle(&installation, fresh).await?;
+    let receiver = receiver_of(&demo, receiver, terminal).await;
+    let clock = Arc::clone(&base.clock);
+    let _inbox =
+        receiver.map(|receiver| Inbox::start(receiver, &demo, clock, command.check, terminal));
+    let services = Listeners::start(runtime)
+        .await
+        .map_err(|fault| match fault {
+            StartError::Open(fault) => fault.into(),
+            fault => Failure::Failed(unserved(&fault)),
+        })?;
+    if command.check {
+        return checked(runtime, &installation, &demo, services, terminal).await;
+    }
+    serve(runtime, folder, &demo, services, terminal).await
+}
+
+/// Why a service does not serve, with the flag that gives it another port.
+fn unserved(fault: &StartError) -> String {
+    match fault {
+        StartError::Listen {
+            setting,
+            address,
+            cause,
+        } => {
+            let flag = match *setting {
+                "PENSTOCK_POOLS_LISTEN" => "--pools-port",
+                "PENSTOCK_GATE_LISTEN" => "--gate-port",
+                setting => setting,
+            };
+            format!("{address} cannot be listened on ({cause}); give another port with {flag}")
+        }
+        StartError::Open(_) | StartError::Contract(_) => fault.to_string(),
+    }
+}
+
+/// Listens on the usual port, or on a free one if another program has it. A check leaves the usual port to the sandbox.
+async fn free_receiver(is_check: bool) -> Result<Receiver, Failure> {
+    let usual = if is_check { 0 } else { EVENTS_PORT };
+    let receiver = match Receiver::listen_on(usual).await {
+        Ok(receiver) => Ok(receiver),
+        Err(_) => Receiver::listen().await,
+    };
+    receiver.map_err(|fault| Failure::Failed(format!("no port for events can be opened: {fault}")))
+}
+
+/// The receiver of the demo partner's port, which its folder remembers. Without one, another program receives the events.
+async fn receiver_of(demo: &Demo, free: Receiver, terminal: &Terminal) -> Option<Receiver> {
+    if free.port == demo.events_port {
+        return Some(free);
+    }
+    let receiver = Receiver::listen_on(demo.events_port).await;
+    if receiver.is_err() {
+        terminal.remark(&format!(
+            "note: another program listens on port {}, so it receives the events and they are not shown here",
+            demo.events_port
+        ));
+    }
+    receiver.ok()
+}
+
+/// Both services, bound to their addresses.
+struct Listeners {
+    pools: BoundService,
+    gate: BoundService,
+}
+
+impl Listeners {
+    async fn start(runtime: &Runtime) -> Result<Self, StartError> {
+        let pools = pools_service::start(runtime).await?;
+        let gate = gate_service::start_beside(runtime).await?;
+        Ok(Self { pools, gate })
+    }
+
+    /// Serves until the runtime is told to stop.
+    async fn run(self) -> std::io::Result<()> {
+        tokio::try_join!(self.pools.run(), self.gate.run()).map(|_| ())
+    }
+}
+
+async fn serve(
+    runtime: &Runtime,
+    folder: &Path,
+    demo: &Demo,
+    services: Listeners,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let failed = |fault: std::io::Error| Failure::Failed(fault.to_string());
+    runtime::shutdown::on_signal(&runtime.shutdown).map_err(failed)?;
+    let (pools, gate) = (services.pools.address(), services.gate.address());
+    let started = Started {
+        base_url: format!("http://{pools}/v1"),
+        gate_base_url: format!("http://{gate}/v1"),
+        demo,
+    };
+    let folder = folder.display().to_string();
+    let style = terminal.style();
+    terminal.answer(&started, || tour::text(demo, pools, gate, &folder, style))?;
+    say(&format!("gate-service listening on http://{gate}"));
+    say(&format!("pools-service listening on http://{pools}"));
+    services.run().await.map_err(failed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Started<'d> {
+    base_url: String,
+    gate_base_url: String,
+    #[serde(flatten)]
+    demo: &'d Demo,
+}
+
+async fn checked(
+    runtime: &Runtime,
+    installation: &Installation,
+    demo: &Demo,
+    services: Listeners,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
+    let client = |listening: &BoundService| Client {
+        address: listening.address(),
+    };
+    let addresses = Services {
+        pools: client(&services.pools),
+        gate: client(&services.gate),
+    };
+    let serving = tokio::spawn(services.run());
+    let outcome = check::check(installation, demo, addresses, terminal).await;
+    runtime.shutdown.cancel();
+    // The outcome is known; how the listener ended changes nothing about it.
+    let _ = serving.await;
+    let outcome = outcome?;
+    terminal.answer(&outcome, || {
+        if outcome.ok {
+            "everything works; next: penstock sandbox".to_owned()
+        } else {
+            "the step marked ✗ failed".to_owned()
+        }
+    })?;
+    Ok(if outcome.ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// The configuration of the folder's own database, in mode test and nothing else.
+fn configuration(
+    given: &InstallationArgs,
+    command: &SandboxArgs,
+    folder: &Path,
+    terminal: &Terminal,
+) -> Result<Config, Failure> {
+    let refused = || Failure::input("sandbox runs in mode test only: nothing in it is real");
+    let mode = given
+        .mode
+        .clone()
+        .or_else(|| std::env::var("PENSTOCK_MODE").ok());
+    if mode.as_deref() == Some(Mode::Live.as_str()) {
+        return Err(refused());
+    }
+    // Read as given first, so that a server's database is refused rather than passed over.
+    let asked = given.load(Vec::new(), terminal)?;
+    if let Database::Postgres(_) = asked.database {
+        return Err(Failure::input(
+            "sandbox keeps an embedded database of its own: PENSTOCK_DATABASE_URL names a server",
+        ));
+    }
+    if asked.mode == Mode::Live {
+        return Err(refused());
+    }
+    if given.database_url.is_some() {
+        terminal.remark("warning: sandbox keeps its database in --dir; --database-url is not used");
+    }
+    let folder = folder.to_str().filter(|folder| !folder.is_empty());
+    let folder =
+        folder.ok_or_else(|| Failure::input("--dir: expected a folder's name in UTF-8"))?;
+    let mut added = vec![("DATABASE_URL", format!("sqlite://{folder}/penstock.db"))];
+    let free = command.check.then_some(0);
+    for (setting, port) in [
+        ("POOLS_LISTEN", command.pools_port.or(free)),
+        ("GATE_LISTEN", command.gate_port.or(free)),
+    ] {
+        added.extend(port.map(|port| (setting, format!("127.0.0.1:{port}"))));
+    }
+    if std::env::var_os("PENSTOCK_LOG_FORMAT").is_none() && given.config.is_none() {
+        added.push(("LOG_FORMAT", "text".to_owned()));
+    }
+    let mut config = runtime::Config::load(&given.sources(added))?.config;
+    // An integration is tried out here, as often as it takes. A limit that was set stays.
+    let limited = std::env::var_os("PENSTOCK_THROTTLE_CREATE_SESSION").is_some();
+    if let Some(throttle) = config.gate_throttle.as_mut().filter(|_| !limited) {
+        throttle.create_session.clear();
+    }
+    Ok(config)
+}

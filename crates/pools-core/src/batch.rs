@@ -1,0 +1,489 @@
+//! The money path: a batch of transacts decided on the books loaded for it.
+//!
+//! A store locks and loads [`BatchState`], reads its clock, calls [`decide_batch`] and writes what was
+//! [`Opened`], all in one transaction. Each command sees what the earlier ones of the batch did,
+//! so a batch equals its commands one by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::planted::{self, planted};
+use kernel::{Amount, Asset, Timestamp};
+use partner_core::idempotency::{Fingerprint, Scope, counts};
+use partner_core::key::KeyId;
+use partner_core::pools::PoolId;
+use partner_core::{Access, Denial, PartnerId};
+
+use crate::engine::EngineName;
+use crate::ledger::{Account, BALANCE_LIMIT, Entry, EntryId, PostError, TransferRole};
+use crate::ports::Hold;
+use crate::quote::{Quote, QuoteClosed, QuoteId, Side};
+use crate::trade::{Trade, TradeId, TradeState};
+use crate::velocity::{self, Unfit, Velocity};
+
+/// One transact, with everything that had to be known before its turn.
+#[derive(Debug, Clone)]
+pub struct TransactCommand {
+    /// The key it came with; judged again inside the transaction.
+    pub key: KeyId,
+    /// Partner, mode, route and idempotency key.
+    pub scope: Scope,
+    /// What the request asks for.
+    pub fingerprint: Fingerprint,
+    /// The pool in the path.
+    pub pool: PoolId,
+    /// The quote to execute.
+    pub quote: QuoteId,
+    /// The id of the trade to be made, under which the engine was asked.
+    pub trade: TradeId,
+    /// The id of its ledger entry.
+    pub entry: EntryId,
+    /// The engine that is asked, and holds the trade.
+    pub engine: EngineName,
+    /// The engine's answer, judged last; `None`: it did not answer, or was not asked.
+    pub hold: Option<Hold>,
+}
+
+/// What a transact has led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransactOutcome {
+    /// It made this trade.
+    Opened(Trade),
+    /// The quote had this trade already.
+    Existing(Trade),
+}
+
+/// Why a transact made no trade. In the order they are judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The key, the organization or the entitlement has changed since the door.
+    #[error(transparent)]
+    Denied(#[from] Denial),
+    /// The idempotency key was used for another request.
+    #[error("the idempotency key was used for another request")]
+    KeyReused,
+    /// No such quote of this partner in this pool.
+    #[error("no such quote")]
+    QuoteUnknown,
+    /// Selling is not enabled.
+    #[error("the side is not enabled")]
+    SideNotEnabled,
+    /// The quote is rejected or expired.
+    #[error(transparent)]
+    QuoteClosed(#[from] QuoteClosed),
+    /// The trade would pass the velocity cap.
+    #[error("the velocity cap would be passed")]
+    VelocityCapExceeded,
+    /// The trade would pass the velocity cap by a running total that has not caught up with the window. The use case
+    /// lets the total catch up and hands the command in again.
+    #[error("the running total has not caught up with the velocity window")]
+    VelocityBehind,
+    /// The balance does not cover the reservation.
+    #[error("the balance does not cover the reservation")]
+    InsufficientBalance,
+    /// The account could not hold what a return of the sale would credit.
+    #[error("the account has no room for what a return would credit")]
+    NoRoomForReturn,
+    /// The engine refused the reservation.
+    #[error("the engine refused the reservation")]
+    ReservationFailed,
+    /// The engine did not answer.
+    #[error("the engine did not answer")]
+    EngineUnavailable,
+}
+
+/// Everything a batch may touch, loaded under its locks.
+#[derive(Debug, Default)]
+pub struct BatchState {
+    /// Keys with their partners and entitlements, read in this transaction.
+    pub access: BTreeMap<KeyId, Arc<Access>>,
+    /// Idempotency records, expired ones included.
+    pub answered: BTreeMap<Scope, IdempotencyRecord>,
+    /// Quotes of the commands' own partners.
+    pub quotes: BTreeMap<(PartnerId, QuoteId), Quote>,
+    /// The quotes' trades.
+    pub trades: BTreeMap<(PartnerId, QuoteId), Trade>,
+    /// The partners' accounts in both currencies of the pools named.
+    pub accounts: BTreeMap<(PartnerId, Asset), Account>,
+    /// Of the fiat accounts that sales of the batch may be returned to: what the account holds
+    /// with all that trades may still credit to it, or more. Credits and sales add to it. A recount
+    /// lowers it now and then, in slices ([`crate::commitment`]), so that no transact pays for that.
+    pub commitments: BTreeMap<(PartnerId, Asset), i64>,
+    /// The partners' running totals. Those of partners with a cap have moved towards the start of
+    /// [`BatchState::window`] before `now`, by a bounded number of trades.
+    pub velocity: BTreeMap<PartnerId, Velocity>,
+    /// The velocity window.
+    pub window: Duration,
+    /// How long new idempotency records count.
+    pub idempotency_ttl: Duration,
+    /// What the batch has opened: what the store has to write.
+    pub opened: Vec<NewTrade>,
+}
+
+/// What a partner could spend in a pool when it was read: its accounts in the pool's currencies and
+/// its velocity total, outside any transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Funds {
+    /// The accounts that exist.
+    pub accounts: Vec<Account>,
+    /// The running total as stored; `None` before the first trade.
+    pub velocity: Option<Velocity>,
+}
+
+impl Funds {
+    fn account(&self, asset: Asset) -> Option<Account> {
+        let mut accounts = self.accounts.iter().copied();
+        accounts.find(|account| account.asset() == asset)
+    }
+
+    /// The funds after one more trade; `None` if they do not cover it.
+    #[must_use]
+    pub fn after(&self, trade: &Trade) -> Option<Self> {
+        let total = self.velocity.unwrap_or(Velocity::new(trade.created_at));
+        let velocity = total.admit(trade.terms.notional, None, total.floor).ok()?;
+        let mut accounts = self.accounts.clone();
+        if let Some(transfer) = trade.reserve_transfer() {
+            let asset = transfer.amount.asset();
+            let account = accounts.iter_mut().find(|one| one.asset() == asset)?;
+            *account = account.post(&transfer).ok()?.0;
+        }
+        Some(Self {
+            accounts,
+            velocity: Some(velocity),
+        })
+    }
+}
+
+/// An idempotency record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdempotencyRecord {
+    /// What the request asked for.
+    pub fingerprint: Fingerprint,
+    /// From when on it no longer counts.
+    pub expires_at: Timestamp,
+}
+
+/// One trade the batch has opened, with all rows that go with it. The accounts and totals after
+/// the batch stand in [`BatchState`].
+#[derive(Debug, Clone)]
+pub struct NewTrade {
+    /// The trade; its quote is consumed at the trade's `created_at`.
+    pub trade: Trade,
+    /// Whose it is.
+    pub partner: PartnerId,
+    /// The entry of its reserve, where something was reserved.
+    pub entry: Option<Entry>,
+    /// What its idempotency key is unique within.
+    pub scope: Scope,
+    /// Its idempotency record.
+    pub answered: IdempotencyRecord,
+}
+
+/// The partners that have a velocity cap. The running totals of the others are added to, and never moved: nothing is refused
+/// by them.
+#[must_use]
+pub fn capped(access: &BTreeMap<KeyId, Arc<Access>>) -> BTreeSet<&PartnerId> {
+    let with_cap = |access: &&Arc<Access>| access.pools.velocity_cap.is_some();
+    let capped = access.values().filter(with_cap);
+    capped.map(|access| &access.partner.id).collect()
+}
+
+impl BatchState {
+    /// The accounts changed by the batch, as they are after it.
+    #[must_use]
+    pub fn touched_accounts(&self) -> Vec<(&PartnerId, &Account)> {
+        let touched: BTreeSet<(&PartnerId, Asset)> = self
+            .opened
+            .iter()
+            .filter_map(|opened| {
+                Some((
+                    &opened.partner,
+                    opened.entry.as_ref()?.transfer.amount.asset(),
+                ))
+            })
+            .collect();
+        self.accounts
+            .iter()
+            .filter(|((partner, asset), _)| touched.contains(&(partner, *asset)))
+            .map(|((partner, _), account)| (partner, account))
+            .collect()
+    }
+
+    /// The commitments changed by the batch, as they are after it.
+    #[must_use]
+    pub fn touched_commitments(&self) -> Vec<(&PartnerId, Asset, i64)> {
+        let sold: BTreeSet<(&PartnerId, Asset)> = self
+            .opened
+            .iter()
+            .filter(|opened| opened.trade.terms.side == Side::OffRamp)
+            .map(|opened| (&opened.partner, opened.trade.terms.fiat.asset()))
+            .collect();
+        self.commitments
+            .iter()
+            .filter(|((partner, asset), _)| sold.contains(&(partner, *asset)))
+            .map(|((partner, asset), total)| (partner, *asset, *total))
+            .collect()
+    }
+
+    /// The running totals changed by the batch, as they are after it.
+    #[must_use]
+    pub fn touched_velocity(&self) -> Vec<(&PartnerId, &Velocity)> {
+        let touched: BTreeSet<&PartnerId> =
+            self.opened.iter().map(|opened| &opened.partner).collect();
+        self.velocity
+            .iter()
+            .filter(|(partner, _)| touched.contains(partner))
+            .collect()
+    }
+}
+
+/// Decides a batch in order. Pure: `now` is the store's clock, read after the locks.
+#[must_use]
+pub fn decide_batch(
+    books: &mut BatchState,
+    batch: &[TransactCommand],
+    now: Timestamp,
+) -> Vec<Result<TransactOutcome, Refusal>> {
+    batch
+        .iter()
+        .map(|command| decide(books, command, now))
+        .collect()
+}
+
+/// Judges one command in the order of the contract; nothing changes before the last refusal.
+fn decide(
+    books: &mut BatchState,
+    command: &TransactCommand,
+    now: Timestamp,
+) -> Result<TransactOutcome, Refusal> {
+    let partner = command.scope.tenant.partner.clone();
+    let at = (partner.clone(), command.quote);
+    let existing = books.trades.get(&at);
+    // Ids of trades are random: an earlier run of this command made the trade and was committed.
+    // Whatever has changed since, the trade stands.
+    if let Some(own) = existing.filter(|trade| trade.id == command.trade) {
+        return Ok(TransactOutcome::Existing(own.clone()));
+    }
+    let access = books
+        .access
+        .get(&command.key)
+        .cloned()
+        .ok_or(Denial::KeyRevoked)?;
+    access.may_transact_in(&command.pool, now)?;
+    let record = books.answered.get(&command.scope);
+    key_is_free(record, &command.fingerprint, now)?;
+
+    let quote = books
+        .quotes
+        .get(&at)
+        .filter(|quote| quote.terms.pool == command.pool)
+        .ok_or(Refusal::QuoteUnknown)?;
+    if let Some(trade) = existing {
+        return Ok(TransactOutcome::Existing(trade.clone()));
+    }
+    let cutoff = velocity::cutoff(now, books.window);
+    let total = books.velocity.get(&partner).copied();
+    let total = total.unwrap_or_else(|| Velocity::new(cutoff));
+    let mut cap = access.pools.velocity_cap;
+    if planted(planted::CAP_WITHOUT_LOCK) {
+        let batch = books
+            .opened
+            .iter()
+            .map(|opened| opened.trade.terms.notional);
+        cap = cap.map(|cap| cap.saturating_add(batch.sum()));
+    }
+    let account = |asset| books.accounts.get(&(partner.clone(), asset)).copied();
+    let velocity = (total, cap, cutoff);
+    let draft = draft(&access, command, quote, velocity, account, now)?;
+    let committed = commit_return(books, &partner, &draft.trade)?;
+    match command.hold {
+        Some(Hold::Held) => {}
+        Some(Hold::Refused) => return Err(Refusal::ReservationFailed),
+        None => return Err(Refusal::EngineUnavailable),
+    }
+    let Draft {
+        consumed,
+        total,
+        trade,
+        posted,
+    } = draft;
+    let (entry, account) = posted.unzip();
+    if let Some(account) = account {
+        books
+            .accounts
+            .insert((partner.clone(), account.asset()), account);
+    }
+    if let Some(committed) = committed {
+        let place = (partner.clone(), trade.terms.fiat.asset());
+        books.commitments.insert(place, committed);
+    }
+    books.velocity.insert(partner.clone(), total);
+    books.quotes.insert(at.clone(), consumed);
+    books.trades.insert(at, trade.clone());
+    let answered = IdempotencyRecord {
+        fingerprint: command.fingerprint,
+        expires_at: now.plus(books.idempotency_ttl),
+    };
+    books.answered.insert(command.scope.clone(), answered);
+    books.opened.push(NewTrade {
+        trade: trade.clone(),
+        partner,
+        entry,
+        scope: command.scope.clone(),
+        answered,
+    });
+    Ok(TransactOutcome::Opened(trade))
+}
+
+/// What a command would change.
+struct Draft {
+    consumed: Quote,
+    total: Velocity,
+    trade: Trade,
+    /// The entry of its reserve and the account after it.
+    posted: Option<(Entry, Account)>,
+}
+
+/// Judges side, quote, velocity and balance of a command, in this order.
+fn draft(
+    access: &Access,
+    command: &TransactCommand,
+    quote: &Quote,
+    (total, cap, cutoff): (Velocity, Option<i64>, Timestamp),
+    account: impl Fn(Asset) -> Option<Account>,
+    now: Timestamp,
+) -> Result<Draft, Refusal> {
+    side_is_enabled(access, quote)?;
+    let consumed = quote.consume(now)?;
+    let total = total
+        .admit(quote.terms.notional, cap, cutoff)
+        .map_err(|unfit| match unfit {
+            Unfit::Exceeded => Refusal::VelocityCapExceeded,
+            Unfit::Behind => Refusal::VelocityBehind,
+        })?;
+    let trade = new_trade(command, quote, access, now);
+    let posted = post_reserve(account, command, &trade)?;
+    Ok(Draft {
+        consumed,
+        total,
+        trade,
+        posted,
+    })
+}
+
+/// What speaks against a command, short of the engine's answer, judged by figures that were read
+/// outside the transaction. Advisory: the transaction decides.
+///
+/// # Errors
+/// What [`decide_batch`] would refuse the command for on these figures.
+pub fn forecast(
+    access: &Access,
+    command: &TransactCommand,
+    quote: &Quote,
+    funds: &Funds,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    access.may_transact_in(&command.pool, now)?;
+    let total = funds.velocity.unwrap_or(Velocity::new(now));
+    // Read outside any transaction, the total may lag: a refusal by it sends the command to the lane, which decides.
+    let velocity = (total, access.pools.velocity_cap, total.floor);
+    let account = |asset| funds.account(asset);
+    draft(access, command, quote, velocity, account, now).map(drop)
+}
+
+/// Refuses a key that was used for another request and has not expired.
+///
+/// # Errors
+/// [`Refusal::KeyReused`].
+pub fn key_is_free(
+    record: Option<&IdempotencyRecord>,
+    fingerprint: &Fingerprint,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    match record {
+        Some(record) if record.fingerprint != *fingerprint && counts(record.expires_at, now) => {
+            Err(Refusal::KeyReused)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a sale unless it is enabled for the partner in the pool.
+///
+/// # Errors
+/// [`Refusal::SideNotEnabled`].
+pub fn side_is_enabled(access: &Access, quote: &Quote) -> Result<(), Refusal> {
+    match quote.terms.side {
+        Side::OffRamp if !access.pools.terms_in(&quote.terms.pool).off_ramp => {
+            Err(Refusal::SideNotEnabled)
+        }
+        Side::OnRamp | Side::OffRamp => Ok(()),
+    }
+}
+
+/// A purchase reserves fiat under the balance gate; a sale always reserves crypto.
+fn new_trade(command: &TransactCommand, quote: &Quote, access: &Access, now: Timestamp) -> Trade {
+    let reserved: Option<Amount> = match quote.terms.side {
+        Side::OnRamp => access.pools.balance_gate.then_some(quote.terms.fiat),
+        Side::OffRamp => Some(quote.terms.crypto),
+    };
+    Trade {
+        id: command.trade,
+        quote: quote.id,
+        terms: quote.terms.clone(),
+        engine: Some(command.engine.clone()),
+        reserved,
+        created_at: now,
+        state: TradeState::Reserved,
+        attempts: 0,
+        lease: None,
+    }
+}
+
+fn post_reserve(
+    account: impl Fn(Asset) -> Option<Account>,
+    command: &TransactCommand,
+    trade: &Trade,
+) -> Result<Option<(Entry, Account)>, Refusal> {
+    let Some(transfer) = trade.reserve_transfer() else {
+        return Ok(None);
+    };
+    let asset = transfer.amount.asset();
+    let account = account(asset).unwrap_or(Account::empty(asset));
+    let (account, mark) = account.post(&transfer).map_err(|fault| match fault {
+        PostError::Insufficient
+        | PostError::TooLarge
+        | PostError::WrongAsset
+        | PostError::SameAccount => Refusal::InsufficientBalance,
+    })?;
+    let entry = Entry {
+        id: command.entry,
+        transfer,
+        mark,
+        reference: trade.quote.to_string(),
+        trade: Some((trade.id, TransferRole::Reserve)),
+        created_at: trade.created_at,
+    };
+    Ok(Some((entry, account)))
+}
+
+/// A returned sale is credited its fiat, so the account must have room for that from now on: its
+/// commitment with the sale. A purchase gives back no more than it takes.
+fn commit_return(
+    books: &BatchState,
+    partner: &PartnerId,
+    trade: &Trade,
+) -> Result<Option<i64>, Refusal> {
+    if trade.terms.side == Side::OnRamp {
+        return Ok(None);
+    }
+    let fiat = trade.terms.fiat;
+    let place = (partner.clone(), fiat.asset());
+    let committed = books.commitments.get(&place).copied().unwrap_or_default();
+    committed
+        .checked_add(fiat.units())
+        .filter(|total| *total <= BALANCE_LIMIT)
+        .map(Some)
+        .ok_or(Refusal::NoRoomForReturn)
+}

@@ -1,0 +1,400 @@
+//! Quotes: an order is read and judged, priced, and, where it is firm, stored.
+//!
+//! The order of judgement is that of the contract: shape, currency, network, address, precision;
+//! then availability (rates are asked first, the engine after them); then the order's size.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Amount, AmountError, Asset, Clock, Entropy, StoreError};
+use partner_core::Access;
+use partner_core::pools::{Network, Pool, PoolId, PoolTerms};
+use partner_core::ports::RateSource;
+
+use crate::destination::{AddressError, DestNetwork, Destination, EvmNetwork};
+use crate::ports::{Depth, Engine, NewQuote, Order, QuoteQueue};
+use crate::pricing::{self, Mids, PriceError, Priced};
+use crate::quote::{Quote, QuoteId, Side, Terms};
+
+/// A quote request as it arrives: texts, not yet judged.
+#[derive(Debug, Clone, Default)]
+pub struct QuoteInput {
+    /// `on_ramp` or `off_ramp`.
+    pub side: Option<String>,
+    /// An ISO 4217 code.
+    pub fiat_currency: Option<String>,
+    /// An asset symbol.
+    pub crypto_currency: Option<String>,
+    /// A positive decimal: fiat paid in, or crypto sold.
+    pub amount: Option<String>,
+    /// The chain; `tron` where absent.
+    pub crypto_network: Option<String>,
+    /// `firm` or `indicative`; `firm` where absent.
+    pub kind: Option<String>,
+    /// An address of the delivery network; required for a purchase.
+    pub dest_address: Option<String>,
+    /// A network of the delivery allowlist; the quoted network where absent.
+    pub dest_network: Option<String>,
+}
+
+/// Firm or price only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuoteKind {
+    /// Executable, short-lived, single-use.
+    Firm,
+    /// A price and nothing else: never stored.
+    Indicative,
+}
+
+/// What is wrong with a quote request, in the order it is judged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QuoteInputError {
+    /// Required fields are absent, in the order of the request.
+    #[error("{}", required_text(.0))]
+    Missing(Vec<&'static str>),
+    /// A purchase names no address; everything judged before it is right.
+    #[error("`destAddress` is required for `on_ramp`")]
+    MissingAddress,
+    /// A field has none of its allowed values.
+    #[error("`{0}` must be one of {1}")]
+    NotAllowed(&'static str, &'static str),
+    /// The amount is not a positive decimal string.
+    #[error("`amount`: {0}")]
+    Amount(AmountError),
+    /// No such currency or asset.
+    #[error("{0}; what was sent is no known code")]
+    UnknownCurrency(Leg),
+    /// A known code, but not that of the pool.
+    #[error("{0}")]
+    CurrencyMismatch(Leg),
+    /// None of the pool's networks.
+    #[error("`cryptoNetwork` (`tron` where absent) must be one of {networks} for pool {pool}")]
+    NetworkNotSupported {
+        /// The pool.
+        pool: PoolId,
+        /// Its networks, as words.
+        networks: String,
+    },
+    /// Not on the delivery allowlist.
+    #[error("`destNetwork` must be one of {networks}")]
+    DestNetworkNotSupported {
+        /// The delivery allowlist, as words.
+        networks: String,
+    },
+    /// The destination address is malformed or zero.
+    #[error("`destAddress`: {0}")]
+    Address(AddressError),
+}
+
+/// A field that must name one leg of the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leg {
+    /// The field.
+    pub field: &'static str,
+    /// The pool's leg.
+    pub expected: Asset,
+    /// The pool.
+    pub pool: PoolId,
+}
+
+impl fmt::Display for Leg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            field,
+            expected,
+            pool,
+        } = self;
+        write!(f, "`{field}` must be {expected} for pool {pool}")
+    }
+}
+
+fn words(list: impl IntoIterator<Item = &'static str>) -> String {
+    list.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// A quote request that has passed every check of its form.
+#[derive(Debug, Clone)]
+struct Judged {
+    kind: QuoteKind,
+    order: Order,
+}
+
+/// The answer to a quote request.
+#[derive(Debug, Clone)]
+pub enum QuoteResult {
+    /// A firm quote, stored.
+    Firm(Quote, PoolTerms),
+    /// A price only.
+    Indicative(Priced, PoolTerms),
+    /// No price at the moment; nothing is stored.
+    Unavailable(Unavailable),
+}
+
+/// Why an order cannot be priced at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unavailable {
+    /// No rate younger than its allowed age.
+    Rate,
+    /// The engine did not answer in time.
+    Engine,
+    /// The engine lacks depth, or the operator has marked the pool unavailable.
+    Dry,
+}
+
+impl Unavailable {
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rate => "rate_unavailable",
+            Self::Engine => "engine_unavailable",
+            Self::Dry => "pool_dry",
+        }
+    }
+}
+
+/// Why a quote request got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QuoteError {
+    /// The request is wrong.
+    #[error(transparent)]
+    Ask(#[from] QuoteInputError),
+    /// The order's legs or size are out of bounds.
+    #[error(transparent)]
+    Price(#[from] PriceError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Gives quotes.
+#[derive(Clone)]
+pub struct CreateQuote {
+    /// Where rates come from.
+    pub rates: Arc<dyn RateSource>,
+    /// The liquidity engine.
+    pub engine: Arc<dyn Engine>,
+    /// Where firm quotes are stored.
+    pub desk: Arc<dyn QuoteQueue>,
+    /// For ids.
+    pub clock: Arc<dyn Clock>,
+    /// For ids.
+    pub entropy: Arc<dyn Entropy>,
+    /// How long a firm quote is executable.
+    pub ttl: Duration,
+}
+
+impl std::fmt::Debug for CreateQuote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Quoting")
+    }
+}
+
+impl CreateQuote {
+    /// Answers a quote request for a pool the partner is allowed in.
+    ///
+    /// # Errors
+    /// [`QuoteError`].
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
+    pub async fn quote(
+        &self,
+        access: &Access,
+        pool: &Pool,
+        ask: &QuoteInput,
+    ) -> Result<QuoteResult, QuoteError> {
+        let Judged { kind, order } = ask.judge(pool)?;
+        let mids = match self.mids(&order).await {
+            Some(mids) => mids,
+            None => return Ok(QuoteResult::Unavailable(Unavailable::Rate)),
+        };
+        if let Some(reason) = self.lack(pool, &order).await {
+            return Ok(QuoteResult::Unavailable(reason));
+        }
+        let terms = access.pools.terms_in(&pool.id);
+        let priced = pricing::price(&pool.id, order.side, order.amount, &mids, &terms)?;
+        match kind {
+            QuoteKind::Indicative => Ok(QuoteResult::Indicative(priced, terms)),
+            QuoteKind::Firm => Ok(QuoteResult::Firm(
+                self.store(access, &order, priced).await?,
+                terms,
+            )),
+        }
+    }
+
+    async fn mids(&self, order: &Order) -> Option<Mids> {
+        let (fiat, crypto) = (order.pool.fiat(), order.pool.crypto());
+        let pair = self.rates.rate(fiat, crypto, order.amount).await?;
+        let usdt = match Asset::crypto("USDT")? {
+            usdt if usdt == crypto => pair.mid,
+            usdt => self.rates.rate(fiat, usdt, order.amount).await?.mid,
+        };
+        Some(Mids { pair, usdt })
+    }
+
+    async fn lack(&self, pool: &Pool, order: &Order) -> Option<Unavailable> {
+        if !pool.available {
+            return Some(Unavailable::Dry);
+        }
+        match self.engine.depth(order).await {
+            None => Some(Unavailable::Engine),
+            Some(Depth::Insufficient) => Some(Unavailable::Dry),
+            Some(Depth::Enough) => None,
+        }
+    }
+
+    async fn store(
+        &self,
+        access: &Access,
+        order: &Order,
+        priced: Priced,
+    ) -> Result<Quote, StoreError> {
+        let terms = Terms {
+            pool: order.pool,
+            side: order.side,
+            network: order.network,
+            fiat: priced.fiat,
+            crypto: priced.crypto,
+            rate: priced.rate,
+            mid: Some(priced.mid),
+            spread_bps: priced.spread_bps,
+            fee_bps: priced.fee_bps,
+            notional: priced.notional,
+            destination: order.destination.clone(),
+        };
+        let id = QuoteId::new(access.tenant.mode, self.clock.now(), self.entropy.as_ref());
+        self.desk
+            .quote_open(NewQuote {
+                who: access.tenant.clone(),
+                id,
+                terms,
+                ttl: self.ttl,
+            })
+            .await
+    }
+}
+
+impl QuoteInput {
+    /// Judges the request's form, in the order shape, currency, network, address, precision.
+    fn judge(&self, pool: &Pool) -> Result<Judged, QuoteInputError> {
+        let (Some(side), Some(fiat), Some(crypto), Some(amount)) = (
+            self.side.as_deref(),
+            self.fiat_currency.as_deref(),
+            self.crypto_currency.as_deref(),
+            self.amount.as_deref(),
+        ) else {
+            return Err(QuoteInputError::Missing(self.missing()));
+        };
+        let side =
+            Side::parse(side).ok_or(QuoteInputError::NotAllowed("side", "on_ramp, off_ramp"))?;
+        let kind = self.kind()?;
+        Amount::check_grammar(amount).map_err(QuoteInputError::Amount)?;
+
+        let leg = |field, expected| Leg {
+            field,
+            expected,
+            pool: pool.id,
+        };
+        let fiat_leg = leg("fiatCurrency", pool.id.fiat());
+        let crypto_leg = leg("cryptoCurrency", pool.id.crypto());
+        let fiat = Asset::fiat(fiat).ok_or(QuoteInputError::UnknownCurrency(fiat_leg))?;
+        let crypto = Asset::crypto(crypto).ok_or(QuoteInputError::UnknownCurrency(crypto_leg))?;
+        for (asset, leg) in [(fiat, fiat_leg), (crypto, crypto_leg)] {
+            if asset != leg.expected {
+                return Err(QuoteInputError::CurrencyMismatch(leg));
+            }
+        }
+        let network = self.network(pool)?;
+        let dest_network = self.dest_network(pool, network)?;
+        let destination = self.destination(side, dest_network, pool.native_addresses)?;
+        let input = match side {
+            Side::OnRamp => fiat,
+            Side::OffRamp => crypto,
+        };
+        let amount = Amount::parse(amount, input).map_err(QuoteInputError::Amount)?;
+        Ok(Judged {
+            kind,
+            order: Order {
+                pool: pool.id,
+                side,
+                amount,
+                network,
+                destination,
+            },
+        })
+    }
+
+    /// Every required field that is absent. A purchase requires an address.
+    fn missing(&self) -> Vec<&'static str> {
+        let is_purchase = self.side.as_deref() == Some(Side::OnRamp.as_str());
+        let fields = [
+            ("side", self.side.is_none()),
+            ("fiatCurrency", self.fiat_currency.is_none()),
+            ("cryptoCurrency", self.crypto_currency.is_none()),
+            ("amount", self.amount.is_none()),
+            ("destAddress", is_purchase && self.dest_address.is_none()),
+        ];
+        let absent = fields.into_iter().filter(|(_, is_absent)| *is_absent);
+        absent.map(|(name, _)| name).collect()
+    }
+
+    fn kind(&self) -> Result<QuoteKind, QuoteInputError> {
+        match self.kind.as_deref() {
+            None | Some("firm") => Ok(QuoteKind::Firm),
+            Some("indicative") => Ok(QuoteKind::Indicative),
+            Some(_) => Err(QuoteInputError::NotAllowed("type", "firm, indicative")),
+        }
+    }
+
+    fn network(&self, pool: &Pool) -> Result<Network, QuoteInputError> {
+        let named = self
+            .crypto_network
+            .as_deref()
+            .unwrap_or(Network::Tron.as_str());
+        let network = Network::parse(named).filter(|network| pool.networks.contains(network));
+        network.ok_or_else(|| QuoteInputError::NetworkNotSupported {
+            pool: pool.id,
+            networks: words(pool.networks.iter().map(|known| known.as_str())),
+        })
+    }
+
+    /// The delivery allowlist is of EVM networks. A pool with native addresses adds its own other
+    /// networks.
+    fn dest_network(&self, pool: &Pool, quoted: Network) -> Result<DestNetwork, QuoteInputError> {
+        let Some(named) = self.dest_network.as_deref() else {
+            return Ok(DestNetwork::Quoted(quoted));
+        };
+        let own = pool.networks.iter().copied();
+        let own = own.filter(|network| pool.native_addresses && !network.is_evm());
+        let evm = EvmNetwork::ALL.into_iter().map(DestNetwork::Named);
+        let allowed: Vec<_> = evm.chain(own.map(DestNetwork::Quoted)).collect();
+        let found = allowed.iter().find(|network| network.as_str() == named);
+        found
+            .copied()
+            .ok_or_else(|| QuoteInputError::DestNetworkNotSupported {
+                networks: words(allowed.iter().map(|network| network.as_str())),
+            })
+    }
+
+    /// A purchase needs an address; a sale needs none, but one that is given must be one.
+    fn destination(
+        &self,
+        side: Side,
+        network: DestNetwork,
+        native: bool,
+    ) -> Result<Option<Destination>, QuoteInputError> {
+        let address = match (self.dest_address.as_deref(), side) {
+            (None, Side::OffRamp) => return Ok(None),
+            (None, Side::OnRamp) => return Err(QuoteInputError::MissingAddress),
+            (Some(text), _) => network.address(native, text),
+        };
+        let address = address.map_err(QuoteInputError::Address)?;
+        Ok((side == Side::OnRamp).then_some(Destination { address, network }))
+    }
+}
+
+fn required_text(missing: &[&str]) -> String {
+    let verb = if missing.len() == 1 { "is" } else { "are" };
+    let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+    format!("{} {verb} required", names.join(", "))
+}

@@ -1,0 +1,448 @@
+//! The status poll: the only thing that moves a trade.
+//!
+//! A poll commits its attempt with a lease, asks the engine outside any transaction, and applies
+//! the answer under the lease. A second poller meanwhile answers the present status at
+//! once. Nothing is ever decided on a timeout: the next poll asks again under the same id.
+//!
+//! A poll of a reserved trade that moves nothing writes no second time: its process remembers that
+//! the poll ended. A poll of a settled trade that moves nothing keeps its lease for [`QUIET`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kernel::planted::{self, planted};
+use kernel::{Asset, Entropy, Seen, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::events::{NewEvent, OpenEvent, Service};
+use partner_core::races::{LostRace, retry_lost_races};
+use partner_core::sealing::Sealer;
+
+use super::transact_quote::order_of_terms;
+use crate::events;
+use crate::ledger::{Account, Entry, EntryId, PostError};
+use crate::ports::{Confirmation, Engine, PoolsStore, PoolsTx, TradeReportRequest};
+use crate::quote::QuoteId;
+use crate::trade::{
+    EngineReport, Lease, Step, Trade, TradeEvent, TradeId, TradeState, TradeStatus,
+};
+
+/// How long after its settlement a trade is still asked about, for returns.
+pub const RETURN_WINDOW: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// What a lease lasts beyond the engine's own timeout.
+const LEASE_MARGIN: Duration = Duration::from_secs(2);
+
+/// How long a settled trade is not asked about after a report that changed nothing.
+pub const QUIET: Duration = Duration::from_secs(60);
+
+/// Polls trades.
+#[derive(Clone)]
+pub struct PollTrade {
+    store: Arc<dyn PoolsStore>,
+    engine: Arc<dyn Engine>,
+    /// Seals event bodies.
+    sealer: Arc<Sealer>,
+    /// For tokens and ids.
+    entropy: Arc<dyn Entropy>,
+    asking: Asking,
+}
+
+/// The leases of the polls of this process that have not ended.
+///
+/// A stored lease of a reserved trade that is not listed here belongs to a poll that ended without
+/// a second write, or to another process. It holds nobody back.
+#[derive(Clone, Default)]
+struct Asking(Arc<Mutex<BTreeMap<u64, Timestamp>>>);
+
+impl Asking {
+    fn leases(&self) -> MutexGuard<'_, BTreeMap<u64, Timestamp>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a lease and forgets those that ran out.
+    fn begin(&self, lease: Lease, now: Timestamp) {
+        let mut leases = self.leases();
+        leases.retain(|_, until| now < *until);
+        leases.insert(lease.token, lease.until);
+    }
+
+    fn end(&self, token: u64) {
+        self.leases().remove(&token);
+    }
+
+    fn contains(&self, token: u64) -> bool {
+        self.leases().contains_key(&token)
+    }
+}
+
+impl std::fmt::Debug for PollTrade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Polling")
+    }
+}
+
+/// Why a poll has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum PollError {
+    /// The quote is not this partner's, or has no trade.
+    #[error("no trade of such a quote")]
+    NotFound,
+    /// A transfer that the rules had allowed could not be posted; nothing was changed.
+    #[error("a transfer could not be posted")]
+    Post(#[from] PostError),
+    /// An event's body could not be made; nothing was changed.
+    #[error("an event's body could not be made")]
+    Event(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl LostRace for PollError {
+    fn lost_race(&self) -> bool {
+        matches!(self, Self::Store(error) if error.lost_race())
+    }
+}
+
+/// A poll's hold on a trade.
+struct Claim {
+    /// The trade as the claim found it.
+    trade: Trade,
+    lease: Lease,
+    attempt: u32,
+    at: Timestamp,
+}
+
+impl PollTrade {
+    /// Polls through these ports.
+    #[must_use]
+    pub fn new(
+        store: Arc<dyn PoolsStore>,
+        engine: Arc<dyn Engine>,
+        sealer: Arc<Sealer>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        Self {
+            store,
+            engine,
+            sealer,
+            entropy,
+            asking: Asking::default(),
+        }
+    }
+
+    /// Advances the trade of a quote by what the engine reports, and returns it as it is then.
+    ///
+    /// # Errors
+    /// [`PollError`].
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(quote.id = %quote))]
+    pub async fn poll(&self, who: &Tenant, quote: QuoteId) -> Result<Trade, PollError> {
+        let quote = quote.in_mode(who.mode).ok_or(PollError::NotFound)?;
+        let seen = self.find(who, quote).await?;
+        // Another engine has never heard of the trade.
+        let is_ours = seen.value.is_held_by(&self.engine.name());
+        if !is_ours || self.rests(&seen.value, seen.at) {
+            return Ok(seen.value);
+        }
+        let claim = match retry_lost_races(|| self.claim(who, seen.value.id)).await? {
+            Ok(claim) => claim,
+            Err(present) => return Ok(present),
+        };
+        let polled = self.pursue(who, &claim).await;
+        self.asking.end(claim.lease.token);
+        polled
+    }
+
+    async fn find(&self, who: &Tenant, quote: QuoteId) -> Result<Seen<Trade>, PollError> {
+        let found = self.store.trade_by_quote(who, quote).await?;
+        found.ok_or(PollError::NotFound)
+    }
+
+    /// Returns true if the engine is not asked about the trade now: the trade has ended, its last
+    /// report was a moment ago, or another poll is asking.
+    fn rests(&self, trade: &Trade, now: Timestamp) -> bool {
+        let runs = |lease: &Lease| now < lease.until;
+        match &trade.state {
+            TradeState::Reserved => {
+                let lease = trade.lease.filter(runs);
+                lease.is_some_and(|lease| self.asking.contains(lease.token))
+            }
+            TradeState::Settled(settlement) => {
+                now >= settlement.at.plus(RETURN_WINDOW) || trade.lease.as_ref().is_some_and(runs)
+            }
+            TradeState::Released { .. }
+            | TradeState::Failed { .. }
+            | TradeState::Returned { .. } => true,
+        }
+    }
+
+    /// Commits the attempt. `Err` carries the trade as it is if the engine is not asked now.
+    async fn claim(&self, who: &Tenant, id: TradeId) -> Result<Result<Claim, Trade>, PollError> {
+        let mut tx = self.store.begin("trade_claim").await?;
+        let trade = tx.trade_lock(who, id).await?.ok_or(PollError::NotFound)?;
+        let now = tx.now().await?;
+        if self.rests(&trade, now) {
+            return Ok(Err(trade));
+        }
+        let attempt = trade.attempts.saturating_add(1);
+        let lease = Lease {
+            token: self.token(),
+            until: now.plus(self.engine.timeout()).plus(LEASE_MARGIN),
+        };
+        tx.trade_claim(who, id, attempt, lease).await?.won()?;
+        // Listed before it can be read, so that no poll of this process mistakes it for an ended one.
+        self.asking.begin(lease, now);
+        if let Err(error) = tx.commit().await {
+            self.asking.end(lease.token);
+            return Err(error.into());
+        }
+        Ok(Ok(Claim {
+            trade,
+            lease,
+            attempt,
+            at: now,
+        }))
+    }
+
+    /// Asks the engine and applies its report.
+    async fn pursue(&self, who: &Tenant, claim: &Claim) -> Result<Trade, PollError> {
+        let Some(report) = self.ask(claim).await else {
+            return self.end(who, claim, None).await;
+        };
+        match claim.trade.steps(&report, claim.at) {
+            Ok(steps) if steps.is_empty() => self.end(who, claim, Some(QUIET)).await,
+            Ok(steps) => {
+                let assets = moved_assets(&steps);
+                let applied = retry_lost_races(|| self.apply(who, claim, &report, &assets)).await;
+                if let Err(PollError::Post(_) | PollError::Event(_)) = applied {
+                    // The fault is ours, so no poll need wait for the lease.
+                    retry_lost_races(|| self.unclaim(who, claim, None)).await?;
+                }
+                applied
+            }
+            Err(contradiction) => {
+                tracing::error!(
+                    trade.id = %contradiction.trade,
+                    engine.report = contradiction.report,
+                    "The engine's report contradicts a settled trade, which stays settled. Ask the engine's operator"
+                );
+                self.engine.contradicted(&contradiction);
+                self.end(who, claim, None).await
+            }
+        }
+    }
+
+    /// Confirms the hold of a reserved trade, then asks for the report, which decides: a hold that
+    /// is said to have lapsed releases the trade only if the report says so too.
+    async fn ask(&self, claim: &Claim) -> Option<EngineReport> {
+        let known = claim.trade.state.status();
+        let mut trade = claim.trade.id;
+        if planted(planted::ENGINE_ID_PER_POLL) {
+            trade = TradeId::new(trade.mode(), claim.trade.created_at, self.entropy.as_ref());
+        }
+        let lapsed = known == TradeStatus::Reserved
+            && self.engine.confirm(trade).await? == Confirmation::Lapsed;
+        if lapsed && planted(planted::LAPSED_UNASKED) {
+            return Some(EngineReport::LetGo);
+        }
+        let order = order_of_terms(&claim.trade.terms);
+        let enquiry = TradeReportRequest {
+            trade,
+            order,
+            attempt: claim.attempt,
+            known,
+        };
+        let report = self.engine.report(&enquiry).await?;
+        if lapsed
+            && matches!(
+                report,
+                EngineReport::Delivered(_) | EngineReport::Reversed(_)
+            )
+        {
+            tracing::warn!(trade.id = %trade, "The engine says that the trade's hold lapsed, and reports a delivery. The report counts");
+        }
+        Some(report)
+    }
+
+    /// Ends a claim that moved nothing, and returns the trade as it is. A settled trade rests for
+    /// `rest`; without it, and if the trade is reserved, the next poll asks.
+    async fn end(
+        &self,
+        who: &Tenant,
+        claim: &Claim,
+        rest: Option<Duration>,
+    ) -> Result<Trade, PollError> {
+        if claim.trade.state == TradeState::Reserved {
+            let present = self.find(who, claim.trade.quote).await?;
+            return Ok(present.value);
+        }
+        retry_lost_races(|| self.unclaim(who, claim, rest)).await
+    }
+
+    async fn unclaim(
+        &self,
+        who: &Tenant,
+        claim: &Claim,
+        rest: Option<Duration>,
+    ) -> Result<Trade, PollError> {
+        let mut tx = self.store.begin("trade_unclaim").await?;
+        let trade = tx
+            .trade_lock(who, claim.trade.id)
+            .await?
+            .ok_or(PollError::NotFound)?;
+        let token = claim.lease.token;
+        // A lost lease is another poll's now, and stays so.
+        let _ = match rest {
+            Some(rest) => {
+                let until = tx.now().await?.plus(rest);
+                tx.trade_rest(who, trade.id, Lease { token, until }).await?
+            }
+            None => tx.trade_unclaim(who, trade.id, token).await?,
+        };
+        tx.commit().await?;
+        Ok(trade)
+    }
+
+    /// Applies a report: states, transfers, velocity and events in one transaction.
+    async fn apply(
+        &self,
+        who: &Tenant,
+        claim: &Claim,
+        report: &EngineReport,
+        assets: &BTreeSet<Asset>,
+    ) -> Result<Trade, PollError> {
+        let mut tx = self.store.begin("trade_apply").await?;
+        let velocity = tx.velocity_lock(who).await?;
+        if planted(planted::LOST_UPDATE) {
+            drop(tx);
+            tx = self.store.begin("trade_apply").await?;
+        }
+        let mut accounts = BTreeMap::new();
+        for asset in assets {
+            accounts.insert(*asset, tx.account_lock(who, *asset).await?);
+        }
+        let trade = tx
+            .trade_lock(who, claim.trade.id)
+            .await?
+            .ok_or(PollError::NotFound)?;
+        let now = tx.now().await?;
+        let Some(token) = claim.may_apply(&trade, now) else {
+            return Ok(trade);
+        };
+        let steps = trade.steps(report, now).unwrap_or_default();
+        if steps.is_empty() {
+            return Ok(trade);
+        }
+        if let (true, Some(velocity)) = (steps.iter().any(|step| step.uncounts), velocity) {
+            tx.velocity_put(
+                who,
+                &velocity.forget(trade.terms.notional, trade.created_at),
+            )
+            .await?;
+        }
+        for step in &steps {
+            self.post(who, tx.as_mut(), &trade, step, &mut accounts)
+                .await?;
+        }
+        tx.trade_apply(who, &trade, &steps, token).await?.won()?;
+        if planted(planted::EVENT_AFTERWARDS) {
+            tx.commit().await?;
+            tx = self.store.begin("trade_apply").await?;
+        }
+        let mut after = Trade {
+            lease: None,
+            ..trade
+        };
+        for step in steps {
+            after.state = step.state;
+            if let Some(event) = step.event {
+                tx.event_insert(&self.event(who, &after, event, now)?)
+                    .await?;
+            }
+        }
+        tx.commit().await?;
+        Ok(after)
+    }
+
+    /// Posts the entry of the transfer that goes with a step, if one does.
+    async fn post(
+        &self,
+        who: &Tenant,
+        tx: &mut dyn PoolsTx,
+        trade: &Trade,
+        step: &Step,
+        accounts: &mut BTreeMap<Asset, Account>,
+    ) -> Result<(), PollError> {
+        let Some((transfer, part)) = step.transfer else {
+            return Ok(());
+        };
+        let asset = transfer.amount.asset();
+        let account = accounts.get_mut(&asset).ok_or(PostError::WrongAsset)?;
+        let (after, mark) = account.post(&transfer)?;
+        let now = step.reached_at(trade);
+        let entry = Entry {
+            id: EntryId::new(who.mode, now, self.entropy.as_ref()),
+            transfer,
+            mark,
+            reference: trade.quote.to_string(),
+            trade: Some((trade.id, part)),
+            created_at: now,
+        };
+        tx.entry_post(who, account, &entry).await?;
+        *account = after;
+        Ok(())
+    }
+
+    fn event(
+        &self,
+        who: &Tenant,
+        trade: &Trade,
+        event: TradeEvent,
+        now: Timestamp,
+    ) -> Result<NewEvent, PollError> {
+        let id = events::event_id(trade, event);
+        let body =
+            events::event_body(trade, event).map_err(|fault| PollError::Event(fault.into()))?;
+        let event = OpenEvent {
+            id,
+            service: Service::Pools,
+            kind: event.as_str(),
+            object_id: trade.id.to_string(),
+            body: &body,
+        };
+        let sealed = event.seal(who, now, &self.sealer, self.entropy.as_ref());
+        sealed.map_err(|refused| PollError::Store(refused.into()))
+    }
+
+    fn token(&self) -> u64 {
+        let mut bytes = [0; 8];
+        self.entropy.fill(&mut bytes);
+        u64::from_be_bytes(bytes)
+    }
+}
+
+impl Claim {
+    /// The token under which the report may be applied to the trade as it is now. `None` if it came
+    /// too late.
+    ///
+    /// Another process may have claimed the trade meanwhile. The report still counts if this
+    /// claim's own lease runs and nothing was applied since; else two processes that poll by turns
+    /// could discard each other's reports for ever.
+    fn may_apply(&self, trade: &Trade, now: Timestamp) -> Option<u64> {
+        let own = self.lease.token;
+        if planted(planted::LATE_REPORT) {
+            return Some(own);
+        }
+        let holder = trade.lease?.token;
+        let in_time = now < self.lease.until && trade.state == self.trade.state;
+        (holder == own || in_time).then_some(holder)
+    }
+}
+
+/// The currencies of the transfers of some steps, in the order in which accounts are locked.
+fn moved_assets(steps: &[Step]) -> BTreeSet<Asset> {
+    let transfers = steps.iter().filter_map(|step| step.transfer);
+    let amounts = transfers.map(|(transfer, _)| transfer.amount);
+    amounts.map(|amount| amount.asset()).collect()
+}

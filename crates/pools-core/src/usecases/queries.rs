@@ -1,0 +1,167 @@
+//! Pure reads: they never write, and never move a trade.
+
+use std::sync::Arc;
+
+use kernel::{Asset, Seen, StoreError};
+use partner_core::Tenant;
+use partner_core::page::Page;
+
+use crate::ledger::{Account, Entry, EntryId};
+use crate::ports::{LedgerFilter, PoolsReads, TradeFilter};
+use crate::quote::{Quote, QuoteId, QuoteStatus};
+use crate::trade::{Trade, TradeId};
+
+/// The pure reads of the pools API.
+#[derive(Clone)]
+pub struct PoolsQueries {
+    reads: Arc<dyn PoolsReads>,
+}
+
+impl std::fmt::Debug for PoolsQueries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reading")
+    }
+}
+
+/// An account with a page of its entries.
+#[derive(Debug, Clone)]
+pub struct AccountStatement {
+    /// The account as of the read.
+    pub account: Account,
+    /// Its entries, newest first.
+    pub page: Page<Entry>,
+}
+
+/// A place in a partner's account, where a page has ended: an entry's number and its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LedgerCursor {
+    /// The entry's number in its account.
+    pub sequence: i64,
+    /// The entry.
+    pub entry: EntryId,
+}
+
+impl PoolsQueries {
+    /// Reads through the given port.
+    #[must_use]
+    pub fn new(reads: Arc<dyn PoolsReads>) -> Self {
+        Self { reads }
+    }
+
+    /// A quote with its status. A quote about to be reported expired is read again behind the
+    /// writes that are under way, so that nobody sees `expired` turn into `consumed`.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn quote(
+        &self,
+        who: &Tenant,
+        id: QuoteId,
+    ) -> Result<Option<(Quote, QuoteStatus)>, StoreError> {
+        let Some(id) = id.in_mode(who.mode) else {
+            return Ok(None);
+        };
+        let Some(seen) = self.reads.quote_get(who, id).await? else {
+            return Ok(None);
+        };
+        let status = seen.value.status(seen.at);
+        if status != QuoteStatus::Expired {
+            return Ok(Some((seen.value, status)));
+        }
+        let again = self.reads.quote_get_behind_writes(who, id).await?;
+        Ok(again.map(|Seen { value, at }| {
+            let status = value.status(at);
+            (value, status)
+        }))
+    }
+
+    /// A trade by its own id.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn trade(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+        match id.in_mode(who.mode) {
+            Some(id) => self.reads.trade_get(who, id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// A page of trades, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn trades(
+        &self,
+        who: &Tenant,
+        filter: &TradeFilter,
+        limit: u32,
+    ) -> Result<Page<Trade>, StoreError> {
+        if filter
+            .cursor
+            .is_some_and(|cursor| cursor.in_mode(who.mode).is_none())
+        {
+            return Ok(Page::cut(Vec::new(), limit));
+        }
+        let rows = self
+            .reads
+            .trades_page(who, filter, limit.saturating_add(1))
+            .await?;
+        Ok(Page::cut(rows, limit))
+    }
+
+    /// An account; `None` before its first entry.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn account(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
+        self.reads.account_get(who, asset).await
+    }
+
+    /// An account with a page of its entries, after a place of this account if one is given;
+    /// `None` before its first entry. A place of another account gives an empty page.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn statement(
+        &self,
+        who: &Tenant,
+        asset: Asset,
+        filter: &LedgerFilter,
+        after: Option<LedgerCursor>,
+        limit: u32,
+    ) -> Result<Option<AccountStatement>, StoreError> {
+        let mut filter = filter.clone();
+        if let Some(place) = after {
+            let here = self.entry_at(who, asset, place.sequence).await?;
+            // Nothing is numbered below one: such a page is empty.
+            let known = here == Some(place.entry);
+            filter.before_sequence = Some(if known { place.sequence } else { 1 });
+        }
+        let found = self
+            .reads
+            .ledger_page(who, asset, &filter, limit.saturating_add(1))
+            .await?;
+        Ok(found.map(|found| AccountStatement {
+            account: found.account,
+            page: Page::cut(found.entries, limit),
+        }))
+    }
+
+    /// The entry with a number in an account. Entries never change, so it may be read apart.
+    async fn entry_at(
+        &self,
+        who: &Tenant,
+        asset: Asset,
+        sequence: i64,
+    ) -> Result<Option<EntryId>, StoreError> {
+        let up_to = LedgerFilter {
+            before_sequence: Some(sequence.saturating_add(1)),
+            ..LedgerFilter::default()
+        };
+        let found = self.reads.ledger_page(who, asset, &up_to, 1).await?;
+        let newest = found.and_then(|found| found.entries.into_iter().next());
+        let newest =
+            newest.filter(|entry| entry.mark.is_some_and(|mark| mark.sequence == sequence));
+        Ok(newest.map(|entry| entry.id))
+    }
+}

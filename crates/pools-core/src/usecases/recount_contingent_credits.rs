@@ -1,0 +1,132 @@
+//! Recounts contingent credits: sales that could be returned for a time no longer can.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kernel::{Asset, Mode, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::races::retry_lost_races;
+
+use crate::contingent_credit::{Recount, SLICE, Slice, lowered};
+use crate::ledger::{Account, BALANCE_LIMIT};
+use crate::ports::{PoolsStore, PoolsTx};
+
+/// Only where a sale might be refused for it soon: a recount reads all trades of the return window.
+const RECOUNT_THRESHOLD: i64 = BALANCE_LIMIT / 2;
+
+/// How long after a recount the background does not begin the next one of the same account.
+const RECOUNT_BACKOFF: Duration = Duration::from_secs(10 * 60);
+
+/// Recounts contingent credits, in slices: each is a transaction of its own, which holds the books of one partner, reads a
+/// bounded number of trades and stores how far it has come.
+#[derive(Clone)]
+pub struct RecountContingentCredits {
+    /// The store.
+    pub store: Arc<dyn PoolsStore>,
+    /// The mode worked in.
+    pub mode: Mode,
+}
+
+impl std::fmt::Debug for RecountContingentCredits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Recounting")
+    }
+}
+
+impl RecountContingentCredits {
+    /// The accounts that are worth a recount: what they may be credited is above half the limit.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn due(&self) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+        self.store
+            .commitments_above(self.mode, RECOUNT_THRESHOLD)
+            .await
+    }
+
+    /// Runs one slice of the recount of an account; `false` if there is nothing left to do for now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError> {
+        let rested = |ended: Timestamp, now: Timestamp| now >= ended.plus(RECOUNT_BACKOFF);
+        let run = slice(&self.store, who, asset, rested).await?;
+        Ok(run == Run::More)
+    }
+}
+
+/// What one slice has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Run {
+    /// The recount goes on.
+    More,
+    /// A recount has ended.
+    Ended,
+    /// None was to begin.
+    Idle,
+}
+
+/// Runs one slice of the recount of an account. If none goes on, one begins if `again` says so of the instant when the last one
+/// ended.
+pub(super) async fn slice(
+    store: &Arc<dyn PoolsStore>,
+    who: &Tenant,
+    asset: Asset,
+    again: impl Fn(Timestamp, Timestamp) -> bool + Send + Sync,
+) -> Result<Run, StoreError> {
+    retry_lost_races(|| slice_once(store, who, asset, &again)).await
+}
+
+async fn slice_once(
+    store: &Arc<dyn PoolsStore>,
+    who: &Tenant,
+    asset: Asset,
+    again: &(impl Fn(Timestamp, Timestamp) -> bool + Send + Sync),
+) -> Result<Run, StoreError> {
+    let mut tx = store.begin("recount").await?;
+    let account = tx.account_lock(who, asset).await?;
+    let now = tx.now().await?;
+    let recount = match tx.recount_get(who, asset).await? {
+        Some(recount) => match recount.ended_at {
+            None => recount,
+            Some(ended) if again(ended, now) => Recount::begin(now),
+            Some(_) => return Ok(Run::Idle),
+        },
+        None => Recount::begin(now),
+    };
+    let (recount, run) = match read(tx.as_mut(), who, &account, recount, now).await? {
+        (recount, Slice::Counted(total)) => {
+            let counted = total.saturating_add(account.available.units().into());
+            let before = tx.commitment_get(who, asset).await?;
+            tx.commitment_put(who, asset, lowered(before, counted))
+                .await?;
+            (recount.ended(now), Run::Ended)
+        }
+        (_, Slice::More(recount)) => (recount, Run::More),
+    };
+    tx.recount_put(who, asset, &recount).await?;
+    tx.commit().await?;
+    Ok(run)
+}
+
+/// Reads what one slice reads.
+async fn read(
+    tx: &mut dyn PoolsTx,
+    who: &Tenant,
+    account: &Account,
+    recount: Recount,
+    now: Timestamp,
+) -> Result<(Recount, Slice), StoreError> {
+    let asset = account.asset();
+    let range = recount.settled_range(now);
+    let settled = tx.refundable(who, asset, range, SLICE).await?;
+    let (recount, all) = recount.with_settled(&settled, now);
+    if !all {
+        return Ok((recount, Slice::More(recount)));
+    }
+    let range = recount.latest_range(now);
+    let latest = tx.refundable(who, asset, range, SLICE).await?;
+    let range = recount.reserved_range();
+    let reserved = tx.refundable(who, asset, range, SLICE).await?;
+    Ok((recount, recount.with_reserved(&latest, &reserved, now)))
+}

@@ -1,0 +1,110 @@
+//! What has to be asked for to be known: how trades, connections, the clock and the disk stand.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use instruments::store::Disk;
+use instruments::{faults, store as of_store, trading};
+use kernel::{Mode, StoreError, causes};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::store::Store;
+
+const GAUGE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Renews the sampled metrics of the store until `stop`. Where its database lies in a `file`, the
+/// disk is this machine's to measure.
+pub(crate) async fn sample(
+    store: Arc<dyn Store>,
+    mode: Mode,
+    file: Option<PathBuf>,
+    stop: CancellationToken,
+) {
+    let mut ticks = tokio::time::interval(GAUGE_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failing = false;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        for (pool, in_use, idle) in store.connections() {
+            of_store::connections(pool, in_use, idle);
+        }
+        of_store::clock_ahead(store.clock_ahead());
+        of_store::clock_jump(store.clock_jump());
+        if let Some(file) = file.clone() {
+            measure(file).await;
+        }
+        let sampled = trades(&*store, mode).await;
+        if let Err(fault) = &sampled {
+            faults::of_store(fault);
+            if !failing {
+                tracing::warn!(error.chain = causes(fault), "Failed to sample trades");
+            }
+        }
+        failing = sampled.is_err();
+    }
+}
+
+/// Asking a disk may take as long as the disk takes, so it is not asked on a thread that answers.
+async fn measure(file: PathBuf) {
+    let disk = tokio::task::spawn_blocking(move || disk(&file)).await;
+    match disk {
+        Ok(Ok(disk)) => of_store::disk(disk),
+        Ok(Err(fault)) => tracing::warn!(error.chain = %fault, "Failed to measure the disk"),
+        // Only a runtime that is going away leaves it unasked.
+        Err(_) => {}
+    }
+}
+
+fn disk(file: &Path) -> io::Result<Disk> {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    let system = rustix::fs::statvfs(file)?;
+    Ok(Disk {
+        database: size(file)?,
+        log: size(Path::new(&log))?,
+        free: system.f_bavail.saturating_mul(system.f_frsize),
+    })
+}
+
+/// The log is gone once the last program has closed the database.
+fn size(file: &Path) -> io::Result<u64> {
+    match fs::metadata(file) {
+        Ok(found) => Ok(found.len()),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(fault) => Err(fault),
+    }
+}
+
+async fn trades(store: &dyn Store, mode: Mode) -> Result<(), StoreError> {
+    let standing = store.trades_standing(mode).await?;
+    for (status, count) in standing.by_status {
+        trading::trades(status.as_str(), count);
+    }
+    trading::oldest_reserved(standing.oldest_reserved);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("some.db");
+        assert!(disk(&file).is_err(), "there is nothing yet");
+        fs::write(&file, [0; 700]).unwrap();
+        let measured = disk(&file).unwrap();
+        assert_eq!((measured.database, measured.log), (700, 0));
+        assert!(measured.free > 4096);
+        fs::write(folder.path().join("some.db-wal"), [0; 300]).unwrap();
+        assert_eq!(disk(&file).unwrap().log, 300);
+    }
+}

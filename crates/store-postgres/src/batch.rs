@@ -1,0 +1,186 @@
+//! The batched writes: five exchanges with the server, whatever the batch's size.
+//!
+//! A batch of the lane leaves out partners whose books another transaction holds, so that nobody waits for them but they.
+//!
+//! Begin; take the books of the batch's partners; read everything with the clock, one row for each
+//! command; decide; write everything that was opened, and count it; commit. Sets travel as arrays,
+//! one for each column.
+
+pub(crate) mod load;
+pub(crate) mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use instruments::failpoint::{Step, around};
+use instruments::store::Transaction as Measured;
+use kernel::{Mode, StoreError, Timestamp};
+use partner_core::PartnerId;
+use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
+use pools_core::ports::{CLOCK_TOLERANCE, DecideBatch, NewQuote, QuoteStore, TransactStore};
+use pools_core::quote::Quote;
+
+use crate::clock::StoreClock;
+use crate::conn::Conn;
+use crate::partner_lock::{Locks, PartnerLock};
+use crate::pool::Tx;
+use crate::{PostgresStore, errors, partner_lock, quotes};
+
+#[async_trait]
+impl QuoteStore for PostgresStore {
+    /// Quotes move no money and wait for nobody: one statement, which commits by itself.
+    async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let clock = &self.inner.clock;
+        let mut conn = self.inner.writing_conn().await?;
+        let measured = Measured::begin("quotes_open");
+        let inserting = quotes::insert_all(&mut conn, batch, clock.instants(), CLOCK_TOLERANCE);
+        let mut opened = None;
+        let committing = async {
+            opened = Some(around(Step::QuoteInsert, inserting).await?);
+            Ok(())
+        };
+        measured
+            .commit(around(Step::QuoteCommit, committing))
+            .await?;
+        let opened = opened.ok_or_else(|| errors::rows("quotes", batch.len(), 0))?;
+        let at = clock.take(opened.base, opened.at)?;
+        StoreClock::moving(opened.base, at)?;
+        opened.quotes(batch, at)
+    }
+}
+
+#[async_trait]
+impl TransactStore for PostgresStore {
+    async fn transact(
+        &self,
+        batch: &[TransactCommand],
+        decide: DecideBatch,
+    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError> {
+        let Some(mode) = one_mode(batch)? else {
+            return Ok(Vec::new());
+        };
+        let mut tx = self.inner.write().await?;
+        let measured = Measured::begin("transact");
+        let held = lock(&mut tx, mode, batch, Locks::Wait).await?;
+        self.transact_held(tx, measured, (mode, batch, &held), decide)
+            .await
+    }
+
+    async fn transact_unlocked(
+        &self,
+        batch: &[TransactCommand],
+        decide: DecideBatch,
+    ) -> Result<Vec<Option<Result<TransactOutcome, Refusal>>>, StoreError> {
+        let Some(mode) = one_mode(batch)? else {
+            return Ok(Vec::new());
+        };
+        let mut tx = self.inner.lane().await?;
+        let measured = Measured::begin("transact");
+        let held = lock(&mut tx, mode, batch, Locks::Skip).await?;
+        let locked = locked(&mut tx, mode, batch, &held).await?;
+        if locked.is_empty() {
+            let decided = self.transact_held(tx, measured, (mode, batch, &held), decide);
+            return Ok(decided.await?.into_iter().map(Some).collect());
+        }
+        let is_locked = |command: &&TransactCommand| locked.contains(&command.scope.tenant.partner);
+        let free: Vec<TransactCommand> = batch
+            .iter()
+            .filter(|one| !is_locked(one))
+            .cloned()
+            .collect();
+        if free.is_empty() {
+            tx.rollback().await.map_err(errors::statement)?;
+            return Ok(batch.iter().map(|_| None).collect());
+        }
+        let decided = self.transact_held(tx, measured, (mode, &free, &held), decide);
+        let mut decided = decided.await?.into_iter();
+        let each = batch
+            .iter()
+            .map(|one| (!is_locked(&one)).then(|| decided.next()));
+        Ok(each.map(Option::flatten).collect())
+    }
+}
+
+impl PostgresStore {
+    /// The rest of a batch whose partners' books are held.
+    async fn transact_held(
+        &self,
+        mut tx: Tx,
+        mut measured: Measured,
+        (mode, batch, held): (Mode, &[TransactCommand], &BTreeMap<PartnerId, PartnerLock>),
+        decide: DecideBatch,
+    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError> {
+        let loading = load::load(&self.inner, &mut tx, mode, batch, held);
+        let mut loaded = around(Step::TransactLoad, loading).await?;
+        let lane = Lane {
+            mode,
+            now: loaded.now,
+        };
+        let judging = async { Ok::<_, StoreError>(decide(&mut loaded.books, batch, lane.now)) };
+        let outcomes = around(Step::TransactChecks, judging).await?;
+        if loaded.writes_nothing() {
+            tx.rollback().await.map_err(errors::statement)?;
+            return Ok(outcomes);
+        }
+        if !loaded.books.opened.is_empty() {
+            StoreClock::moving(loaded.base, lane.now)?;
+        }
+        around(Step::TradeInsert, lane.write(&mut tx, &loaded)).await?;
+        measured.step("none", "reserved", loaded.books.opened.len());
+        measured.commit(committing(tx)).await?;
+        Ok(outcomes)
+    }
+}
+
+async fn lock(
+    tx: &mut Conn,
+    mode: Mode,
+    batch: &[TransactCommand],
+    locks: Locks,
+) -> Result<BTreeMap<PartnerId, PartnerLock>, StoreError> {
+    let partners = load::partners(batch);
+    let locking = partner_lock::hold(tx, mode, &partners, locks);
+    around(Step::TransactLock, locking).await
+}
+
+/// The partners of a batch whose books another transaction holds. Only a batch that did not get all of its books asks.
+async fn locked(
+    tx: &mut Conn,
+    mode: Mode,
+    batch: &[TransactCommand],
+    held: &BTreeMap<PartnerId, PartnerLock>,
+) -> Result<BTreeSet<PartnerId>, StoreError> {
+    let is_held = |name: &str| held.keys().any(|partner| partner.as_str() == name);
+    let mut missing = load::partners(batch);
+    missing.retain(|name| !is_held(name));
+    if missing.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    partner_lock::existing(tx, mode, &missing).await
+}
+
+async fn committing(tx: Tx) -> Result<(), StoreError> {
+    let committing = async { tx.commit().await.map_err(errors::commit) };
+    around(Step::TransactCommit, committing).await
+}
+
+/// A process runs in one mode, so a batch has one; the books know partners by their name alone.
+fn one_mode(batch: &[TransactCommand]) -> Result<Option<Mode>, StoreError> {
+    let modes: BTreeSet<Mode> = batch
+        .iter()
+        .map(|command| command.scope.tenant.mode)
+        .collect();
+    if modes.len() > 1 {
+        return Err(StoreError::unexpected("a batch of commands of both modes"));
+    }
+    Ok(modes.first().copied())
+}
+
+#[derive(Clone, Copy)]
+struct Lane {
+    mode: Mode,
+    now: Timestamp,
+}

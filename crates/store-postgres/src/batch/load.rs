@@ -1,0 +1,324 @@
+//! Loading the books of a batch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::conn::Conn;
+use kernel::{Asset, Mode, StoreError, Timestamp};
+use partner_core::PartnerId;
+use pools_core::batch::{BatchState, TransactCommand, capped};
+use pools_core::quote::{QuoteId, QuoteOutcome};
+use pools_core::trade::Trade;
+use pools_core::velocity::{self, Crossed};
+use sqlx::postgres::PgRow;
+use sqlx::types::Uuid;
+use store_sql::ledger::{CRYPTO, FIAT, opt_account};
+use store_sql::velocity::opt_velocity;
+
+use crate::open::Inner;
+use crate::partner_lock::PartnerLock;
+use crate::row::{Columns, key};
+use crate::{errors, idempotency, quotes, trades};
+
+/// The books, and what the writes repeat of the state they were decided on.
+pub(super) struct Loaded {
+    pub(super) books: BatchState,
+    /// What the clock said, and the instant of the batch: that, or the last one stored.
+    pub(super) base: i64,
+    pub(super) now: Timestamp,
+    /// The sequence numbers the accounts had.
+    pub(super) sequences: BTreeMap<(PartnerId, Asset), i64>,
+    /// Partners whose running total has moved with the window.
+    pub(super) slid: BTreeSet<PartnerId>,
+}
+
+impl Loaded {
+    pub(super) fn writes_nothing(&self) -> bool {
+        self.books.opened.is_empty() && self.slid.is_empty()
+    }
+}
+
+/// The partners of a batch, once each.
+pub(super) fn partners(batch: &[TransactCommand]) -> Vec<&str> {
+    let partners: BTreeSet<&str> = batch
+        .iter()
+        .map(|command| command.scope.tenant.partner.as_str())
+        .collect();
+    partners.into_iter().collect()
+}
+
+pub(super) async fn load(
+    inner: &Inner,
+    conn: &mut Conn,
+    mode: Mode,
+    batch: &[TransactCommand],
+    held: &BTreeMap<PartnerId, PartnerLock>,
+) -> Result<Loaded, StoreError> {
+    let keys = batch
+        .iter()
+        .map(|command| (command.key, command.scope.tenant.partner.clone()))
+        .collect();
+    let access = inner.access_of(conn, mode, &keys, held).await?;
+    let asked = Asked::of(mode, batch, &capped(&access));
+    let rows = read(inner, conn, mode, asked, held).await?;
+    let Some(first) = rows.first() else {
+        return Err(errors::rows("books", batch.len(), 0));
+    };
+    let moment = Columns::new("books", first);
+    let base = moment.integer("base")?;
+    let now = inner.clock.take(base, moment.integer("now")?)?;
+    let mut loaded = Loaded {
+        books: BatchState {
+            access,
+            window: inner.options.velocity_window,
+            idempotency_ttl: inner.options.idempotency_ttl,
+            ..BatchState::default()
+        },
+        base,
+        now,
+        sequences: BTreeMap::new(),
+        slid: BTreeSet::new(),
+    };
+    for row in &rows {
+        loaded.add(row, mode, batch)?;
+    }
+    loaded.books.trades = existing(conn, mode, &loaded.books).await?;
+    Ok(loaded)
+}
+
+/// One row for each command.
+async fn read(
+    inner: &Inner,
+    conn: &mut Conn,
+    mode: Mode,
+    asked: Asked<'_>,
+    held: &BTreeMap<PartnerId, PartnerLock>,
+) -> Result<Vec<PgRow>, StoreError> {
+    let latest = held.values().map(|held| held.at).max().unwrap_or_default();
+    let window = inner.options.velocity_window.as_millis();
+    sqlx::query(READ)
+        .bind(mode.as_str())
+        .bind(asked.partners)
+        .bind(asked.quotes)
+        .bind(asked.routes)
+        .bind(asked.keys)
+        .bind(asked.fiat)
+        .bind(asked.crypto)
+        .bind(asked.firsts)
+        .bind(inner.clock.given())
+        .bind(inner.clock.last().max(latest))
+        .bind(i64::try_from(window).unwrap_or(i64::MAX))
+        .bind(asked.forget)
+        .bind(i64::from(velocity::BATCH_STEP.saturating_sub(1)))
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)
+}
+
+/// What is asked about a batch, column by column.
+#[derive(Default)]
+struct Asked<'b> {
+    partners: Vec<&'b str>,
+    /// An id of the other mode can be of no partner of this one.
+    quotes: Vec<Option<Uuid>>,
+    routes: Vec<&'b str>,
+    keys: Vec<&'b str>,
+    fiat: Vec<String>,
+    crypto: Vec<String>,
+    /// Is it the first command of its partner? That one asks for the window.
+    firsts: Vec<bool>,
+    /// Is it that one, and has the partner a cap? Then trades that have left the window are forgotten.
+    forget: Vec<bool>,
+}
+
+impl<'b> Asked<'b> {
+    fn of(mode: Mode, batch: &'b [TransactCommand], capped: &BTreeSet<&PartnerId>) -> Self {
+        let mut asked = Self::default();
+        let mut seen = BTreeSet::new();
+        for command in batch {
+            let partner = command.scope.tenant.partner.as_str();
+            let quote = command.quote.in_mode(mode).map(key);
+            asked.partners.push(partner);
+            asked.quotes.push(quote);
+            asked.routes.push(command.scope.route.as_str());
+            asked.keys.push(command.scope.key.as_str());
+            asked.fiat.push(command.pool.fiat().code().to_owned());
+            asked.crypto.push(command.pool.crypto().code().to_owned());
+            let first = seen.insert(partner);
+            asked.firsts.push(first);
+            let capped = capped.contains(&command.scope.tenant.partner);
+            asked.forget.push(first && capped);
+        }
+        asked
+    }
+}
+
+impl Loaded {
+    /// Enters what was found for a command into the books.
+    fn add(
+        &mut self,
+        row: &PgRow,
+        mode: Mode,
+        batch: &[TransactCommand],
+    ) -> Result<(), StoreError> {
+        let columns = Columns::new("quotes", row);
+        let place = usize::try_from(columns.integer("place")?).ok();
+        let command = place.and_then(|place| batch.get(place.checked_sub(1)?));
+        let command = command.ok_or_else(|| columns.bad("place"))?;
+        let partner = &command.scope.tenant.partner;
+        if let Some(quote) = quotes::opt_quote(&columns, mode)? {
+            self.books.quotes.insert((partner.clone(), quote.id), quote);
+        }
+        let record = Columns::new("idempotency_keys", row);
+        if let Some(answered) = idempotency::opt_answered(&record)? {
+            self.books.answered.insert(command.scope.clone(), answered);
+        }
+        self.add_account(row, partner, command.pool.fiat(), FIAT)?;
+        self.add_account(row, partner, command.pool.crypto(), CRYPTO)?;
+        let commitment = Columns::new("commitments", row);
+        if let Some(total) = commitment.opt_integer("committed")? {
+            let place = (partner.clone(), command.pool.fiat());
+            self.books.commitments.insert(place, total);
+        }
+        if columns.flag("first")? {
+            self.add_velocity(row, partner)?;
+        }
+        Ok(())
+    }
+
+    fn add_account(
+        &mut self,
+        row: &PgRow,
+        partner: &PartnerId,
+        asset: Asset,
+        columns: (&'static str, &'static str),
+    ) -> Result<(), StoreError> {
+        let row = Columns::new("accounts", row);
+        if let Some(account) = opt_account(&row, asset, columns)? {
+            let place = (partner.clone(), asset);
+            self.sequences.insert(place.clone(), account.sequence);
+            self.books.accounts.insert(place, account);
+        }
+        Ok(())
+    }
+
+    /// The running total. That of a partner with a cap moves towards the window, by a bounded number of trades.
+    fn add_velocity(&mut self, row: &PgRow, partner: &PartnerId) -> Result<(), StoreError> {
+        let row = Columns::new("velocity", row);
+        let Some(total) = opt_velocity(&row)? else {
+            return Ok(());
+        };
+        let total = if row.flag("forget")? {
+            let crossed = Crossed {
+                notionals: row.get::<Option<Vec<i64>>>("crossed")?.unwrap_or_default(),
+                reached: row.opt_instant("reached")?,
+            };
+            if crossed != Crossed::default() {
+                self.slid.insert(partner.clone());
+            }
+            let cutoff = velocity::cutoff(self.now, self.books.window);
+            total.forgotten(cutoff, &crossed)
+        } else {
+            total
+        };
+        self.books.velocity.insert(partner.clone(), total);
+        Ok(())
+    }
+}
+
+/// The trades of the quotes that have one: the consumed ones. Repeats are rare, and alone pay for
+/// this exchange.
+async fn existing(
+    conn: &mut Conn,
+    mode: Mode,
+    books: &BatchState,
+) -> Result<BTreeMap<(PartnerId, QuoteId), Trade>, StoreError> {
+    let (partners, ids): (Vec<&str>, Vec<Uuid>) = books
+        .quotes
+        .iter()
+        .filter(|(_, quote)| matches!(quote.fate, QuoteOutcome::Consumed(_)))
+        .map(|((partner, id), _)| (partner.as_str(), key(*id)))
+        .unzip();
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rows = sqlx::query(TRADES)
+        .bind(mode.as_str())
+        .bind(partners)
+        .bind(ids)
+        .fetch_all(conn)
+        .await
+        .map_err(errors::statement)?;
+    rows.iter()
+        .map(|row| {
+            let trade = trades::trade(row, mode)?;
+            Ok(((Columns::new("trades", row).partner()?, trade.quote), trade))
+        })
+        .collect()
+}
+
+/// The instant is settled here, after the locks and before anything is judged by it: what the clock
+/// says, or the last instant stored where that is later.
+///
+/// The plan is made once, perhaps while nothing is known of the tables. That the mode is said of each command, and `LIMIT 1`,
+/// keep it from reading a table whole, once for all commands.
+pub(crate) const READ: &str = "WITH commands AS MATERIALIZED (
+         SELECT $1::text AS mode, c.*
+         FROM unnest($2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[],
+                     $12::boolean[])
+              WITH ORDINALITY AS c (partner, quote, route, key, fiat_asset, crypto_asset, first, forget, place)
+     ), asked AS MATERIALIZED (
+         SELECT c.mode, c.place, c.partner, c.route, c.key, c.fiat_asset, c.crypto_asset, c.first, c.forget,
+                q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
+                q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at, q.mid
+         FROM commands AS c
+         LEFT JOIN quotes AS q ON q.mode = c.mode AND q.partner_id = c.partner AND q.id = c.quote
+     ), clock AS MATERIALIZED (
+         SELECT coalesce($9::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) AS base,
+                (SELECT max(created_at) FROM asked) AS newest
+     ), moment AS MATERIALIZED (
+         SELECT base, greatest(base, newest, $10::bigint) AS now FROM clock
+     )
+     SELECT m.base, m.now, a.*, i.fingerprint, i.answered_until,
+            f.available AS fiat_available, f.sequence AS fiat_sequence,
+            y.available AS crypto_available, y.sequence AS crypto_sequence,
+            o.total AS committed, v.total, v.floor, r.reached, w.crossed
+     FROM asked AS a
+     CROSS JOIN moment AS m
+     LEFT JOIN LATERAL (
+         SELECT k.fingerprint,
+                CASE WHEN k.expires_at > k.created_at THEN k.expires_at ELSE k.created_at + 86400000 END AS answered_until
+         FROM idempotency_keys AS k
+         WHERE k.mode = a.mode AND k.partner_id = a.partner AND k.route = a.route AND k.key = a.key
+         LIMIT 1
+     ) AS i ON true
+     LEFT JOIN accounts AS f ON f.mode = a.mode AND f.partner_id = a.partner AND f.asset = a.fiat_asset
+     LEFT JOIN accounts AS y ON y.mode = a.mode AND y.partner_id = a.partner AND y.asset = a.crypto_asset
+     LEFT JOIN LATERAL (
+         SELECT k.total FROM commitments AS k
+         WHERE k.mode = a.mode AND k.partner_id = a.partner AND k.asset = a.fiat_asset
+         LIMIT 1
+     ) AS o ON true
+     LEFT JOIN velocity AS v ON a.first AND v.mode = a.mode AND v.partner_id = a.partner
+     LEFT JOIN LATERAL (
+         SELECT t.created_at AS reached FROM trades AS t
+         WHERE a.forget AND t.mode = a.mode AND t.partner_id = a.partner
+           AND t.created_at > v.floor AND t.created_at <= m.now - $11
+         ORDER BY t.created_at LIMIT 1 OFFSET $13
+     ) AS r ON true
+     LEFT JOIN LATERAL (
+         SELECT array_agg(t.notional) AS crossed FROM trades AS t
+         WHERE a.forget AND t.mode = a.mode AND t.partner_id = a.partner
+           AND t.created_at > v.floor AND t.created_at <= coalesce(r.reached, m.now - $11)
+           AND t.status NOT IN ('released', 'failed')
+     ) AS w ON true";
+
+pub(crate) const TRADES: &str =
+    "WITH asked AS MATERIALIZED (
+         SELECT $1::text AS mode, j.* FROM unnest($2::text[], $3::uuid[]) AS j (partner_id, quote_id)
+     )
+     SELECT t.partner_id, t.id, t.quote_id, t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps,
+            t.fee_bps, t.notional, t.dest_address, t.dest_network, t.reserved, t.status, t.created_at, t.settled_at,
+            t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until, t.engine,
+            t.mid, t.fill_rate
+     FROM asked AS j
+     JOIN trades AS t ON t.mode = j.mode AND t.partner_id = j.partner_id AND t.quote_id = j.quote_id";

@@ -1,0 +1,93 @@
+//! What an operator watches: how the trades stand.
+//!
+//! Asked every few seconds, so nothing here may go through a table: open trades are found in the
+//! index of the list, closed ones are counted in their partners' books.
+
+use async_trait::async_trait;
+use kernel::{Mode, StoreError};
+use pools_core::engine::EngineName;
+use pools_core::ports::{StatsReads, TradeStats};
+use pools_core::trade::TradeStatus;
+
+use store_sql::trades::held;
+
+use crate::row::Columns;
+use crate::tx::PgTx;
+use crate::{PostgresStore, clock, errors};
+
+#[async_trait]
+impl StatsReads for PostgresStore {
+    async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let row = sqlx::query(STANDING)
+            .bind(mode.as_str())
+            .fetch_one(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let server = clock::server(&mut conn).await?;
+        let now = self.inner.clock.seen(server, 0)?;
+        let row = Columns::new("books", &row);
+        let mut by_status = TradeStatus::ALL.map(|status| (status, 0));
+        for (status, count) in &mut by_status {
+            *count = row.count(status.as_str())?;
+        }
+        Ok(TradeStats {
+            by_status,
+            oldest_reserved: row.opt_instant("oldest")?.map(|at| now.since(at)),
+        })
+    }
+
+    async fn trades_held_elsewhere(
+        &self,
+        mode: Mode,
+        engine: &EngineName,
+    ) -> Result<Vec<(EngineName, u64)>, StoreError> {
+        let mut conn = self.inner.conn().await?;
+        let rows = sqlx::query(ELSEWHERE)
+            .bind(mode.as_str())
+            .bind(engine.as_str())
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let held = rows.iter().map(|row| held(&Columns::new("trades", row)));
+        held.collect()
+    }
+
+    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError> {
+        let mut tx = PgTx::begin(self, "trades_claim").await?;
+        let claimed = sqlx::query(CLAIM)
+            .bind(mode.as_str())
+            .bind(engine.as_str())
+            .execute(tx.conn())
+            .await
+            .map_err(errors::statement)?;
+        tx.finish().await?;
+        Ok(claimed.rows_affected())
+    }
+}
+
+/// The reserved trades of each partner, found in the list's index.
+pub(crate) const ELSEWHERE: &str = "SELECT open.engine, sum(open.trades)::bigint AS trades
+     FROM books AS b
+     CROSS JOIN LATERAL (
+         SELECT t.engine, count(*) AS trades FROM trades AS t
+         WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved' AND t.engine <> $2
+         GROUP BY t.engine
+     ) AS open
+     WHERE b.mode = $1
+     GROUP BY open.engine ORDER BY open.engine";
+
+/// Found as [`ELSEWHERE`] finds them.
+pub(crate) const CLAIM: &str = "UPDATE trades AS t SET engine = $2 FROM books AS b
+     WHERE b.mode = $1 AND t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved' AND t.engine IS NULL";
+
+/// Two look-ups in the list's index for each partner, instead of a scan of all trades.
+pub(crate) const STANDING: &str = "SELECT coalesce(sum(open.reserved), 0)::bigint AS reserved, min(open.oldest) AS oldest,
+            coalesce(sum(b.settled), 0)::bigint AS settled, coalesce(sum(b.released), 0)::bigint AS released,
+            coalesce(sum(b.failed), 0)::bigint AS failed, coalesce(sum(b.returned), 0)::bigint AS returned
+     FROM books AS b
+     CROSS JOIN LATERAL (
+         SELECT count(*) AS reserved, min(t.created_at) AS oldest FROM trades AS t
+         WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND t.status = 'reserved'
+     ) AS open
+     WHERE b.mode = $1";

@@ -1,0 +1,324 @@
+//! Loading the books of a batch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel::{Asset, StoreError, Timestamp};
+use partner_core::PartnerId;
+use partner_core::idempotency::Scope;
+use pools_core::batch::{BatchState, IdempotencyRecord, TransactCommand, capped};
+use pools_core::ledger::Account;
+use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side};
+use pools_core::trade::Trade;
+use pools_core::velocity::{self, Crossed, Velocity};
+use sqlx::SqliteConnection;
+
+use super::Lane;
+use crate::access::names;
+use crate::open::Inner;
+use crate::row::{Columns, json, key};
+use crate::velocity::velocity_of;
+use crate::{errors, idempotency, ledger, quotes, trades};
+
+/// The books, and what the writes repeat of the state they were decided on.
+pub(super) struct Loaded {
+    pub(super) books: BatchState,
+    /// The sequence numbers the accounts had.
+    pub(super) sequences: BTreeMap<(PartnerId, Asset), i64>,
+    /// Partners whose running total has moved with the window.
+    pub(super) slid: BTreeSet<PartnerId>,
+}
+
+impl Lane {
+    pub(super) async fn load(
+        self,
+        inner: &Inner,
+        conn: &mut SqliteConnection,
+        batch: &[TransactCommand],
+    ) -> Result<Loaded, StoreError> {
+        let keys = batch.iter().map(|command| command.key).collect();
+        let quotes = self.quotes(conn, batch).await?;
+        let access = inner.access_of(conn, self.mode, &keys).await?;
+        let cutoff = velocity::cutoff(self.now, inner.options.velocity_window);
+        let capped = capped(&access);
+        let (velocity, slid) = self.velocity(conn, batch, cutoff, &capped).await?;
+        let books = BatchState {
+            access,
+            answered: self.answered(conn, batch).await?,
+            trades: self.trades(conn, &quotes).await?,
+            accounts: self.accounts(conn, batch).await?,
+            commitments: self.commitments(conn, &quotes).await?,
+            quotes,
+            velocity,
+            window: inner.options.velocity_window,
+            idempotency_ttl: inner.options.idempotency_ttl,
+            opened: Vec::new(),
+        };
+        let sequences = books
+            .accounts
+            .iter()
+            .map(|(key, account)| (key.clone(), account.sequence))
+            .collect();
+        Ok(Loaded {
+            books,
+            sequences,
+            slid,
+        })
+    }
+
+    async fn answered(
+        self,
+        conn: &mut SqliteConnection,
+        batch: &[TransactCommand],
+    ) -> Result<BTreeMap<Scope, IdempotencyRecord>, StoreError> {
+        let scopes: Vec<_> = batch
+            .iter()
+            .map(|TransactCommand { scope, .. }| {
+                (
+                    scope.tenant.partner.as_str(),
+                    &scope.route,
+                    scope.key.as_str(),
+                )
+            })
+            .collect();
+        let rows = sqlx::query(ANSWERED)
+            .bind(self.mode.as_str())
+            .bind(json(&scopes)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        let mut answered = BTreeMap::new();
+        for row in &rows {
+            let row = Columns::new("idempotency_keys", row);
+            let place = usize::try_from(row.integer("place")?).map_err(|_| row.bad("place"))?;
+            let command = batch.get(place).ok_or_else(|| row.bad("place"))?;
+            answered.insert(command.scope.clone(), idempotency::answered(&row)?);
+        }
+        Ok(answered)
+    }
+
+    /// The quotes named, as far as they can be of their partner: an id of the other mode is not.
+    async fn quotes(
+        self,
+        conn: &mut SqliteConnection,
+        batch: &[TransactCommand],
+    ) -> Result<BTreeMap<(PartnerId, QuoteId), Quote>, StoreError> {
+        let keys: BTreeSet<(&str, String)> = batch
+            .iter()
+            .filter(|command| command.quote.mode() == self.mode)
+            .map(|command| (command.scope.tenant.partner.as_str(), key(command.quote)))
+            .collect();
+        let rows = sqlx::query(QUOTES)
+            .bind(self.mode.as_str())
+            .bind(json(&keys)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        rows.iter()
+            .map(|row| {
+                let row = Columns::new("quotes", row);
+                let quote = quotes::quote(&row, self.mode)?;
+                Ok(((row.partner()?, quote.id), quote))
+            })
+            .collect()
+    }
+
+    /// The trades of those quotes that have one: the consumed ones.
+    async fn trades(
+        self,
+        conn: &mut SqliteConnection,
+        quotes: &BTreeMap<(PartnerId, QuoteId), Quote>,
+    ) -> Result<BTreeMap<(PartnerId, QuoteId), Trade>, StoreError> {
+        let keys: Vec<(&str, String)> = quotes
+            .iter()
+            .filter(|(_, quote)| matches!(quote.fate, QuoteOutcome::Consumed(_)))
+            .map(|((partner, id), _)| (partner.as_str(), key(*id)))
+            .collect();
+        if keys.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let rows = sqlx::query(TRADES)
+            .bind(self.mode.as_str())
+            .bind(json(&keys)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        rows.iter()
+            .map(|row| {
+                let trade = trades::trade(row, self.mode)?;
+                Ok(((Columns::new("trades", row).partner()?, trade.quote), trade))
+            })
+            .collect()
+    }
+
+    async fn accounts(
+        self,
+        conn: &mut SqliteConnection,
+        batch: &[TransactCommand],
+    ) -> Result<BTreeMap<(PartnerId, Asset), Account>, StoreError> {
+        let keys: BTreeSet<(&str, String)> = batch
+            .iter()
+            .flat_map(|command| {
+                let partner = command.scope.tenant.partner.as_str();
+                [command.pool.fiat(), command.pool.crypto()]
+                    .map(|asset| (partner, asset.code().to_owned()))
+            })
+            .collect();
+        let rows = sqlx::query(ACCOUNTS)
+            .bind(self.mode.as_str())
+            .bind(json(&keys)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        rows.iter()
+            .map(|row| {
+                let row = Columns::new("accounts", row);
+                let account = ledger::account_of(&row)?;
+                Ok(((row.partner()?, account.asset()), account))
+            })
+            .collect()
+    }
+
+    /// Of the accounts that sales may be returned to.
+    async fn commitments(
+        self,
+        conn: &mut SqliteConnection,
+        quotes: &BTreeMap<(PartnerId, QuoteId), Quote>,
+    ) -> Result<BTreeMap<(PartnerId, Asset), i64>, StoreError> {
+        let keys: BTreeSet<(&str, String)> = quotes
+            .iter()
+            .filter(|(_, quote)| quote.terms.side == Side::OffRamp)
+            .map(|((partner, _), quote)| (partner.as_str(), quote.terms.pool.fiat()))
+            .map(|(partner, asset)| (partner, asset.code().to_owned()))
+            .collect();
+        if keys.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let rows = sqlx::query(COMMITMENTS)
+            .bind(self.mode.as_str())
+            .bind(json(&keys)?)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        rows.iter()
+            .map(|row| {
+                let row = Columns::new("commitments", row);
+                let place = (row.partner()?, row.asset("asset")?);
+                Ok((place, row.integer("total")?))
+            })
+            .collect()
+    }
+
+    /// The running totals. Those of partners with a cap move towards the window, by a bounded number of trades.
+    async fn velocity(
+        self,
+        conn: &mut SqliteConnection,
+        batch: &[TransactCommand],
+        cutoff: Timestamp,
+        capped: &BTreeSet<&PartnerId>,
+    ) -> Result<(BTreeMap<PartnerId, Velocity>, BTreeSet<PartnerId>), StoreError> {
+        let partners = json(&names(
+            batch.iter().map(|command| &command.scope.tenant.partner),
+        ))?;
+        let rows = sqlx::query(VELOCITY)
+            .bind(self.mode.as_str())
+            .bind(&partners)
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let mut crossed = self.crossed(conn, capped, cutoff).await?;
+        let slid = crossed.keys().cloned().collect();
+        let mut totals = BTreeMap::new();
+        for row in &rows {
+            let row = Columns::new("velocity", row);
+            let (partner, total) = (row.partner()?, velocity_of(&row)?);
+            let total = match crossed.remove(&partner) {
+                Some(crossed) => total.forgotten(cutoff, &crossed),
+                None if capped.contains(&partner) => total.forgotten(cutoff, &Crossed::default()),
+                None => total,
+            };
+            totals.insert(partner, total);
+        }
+        Ok((totals, slid))
+    }
+
+    /// The trades that capped partners' totals forget in this batch, where there are any.
+    async fn crossed(
+        self,
+        conn: &mut SqliteConnection,
+        capped: &BTreeSet<&PartnerId>,
+        cutoff: Timestamp,
+    ) -> Result<BTreeMap<PartnerId, Crossed>, StoreError> {
+        if capped.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let rows = sqlx::query(CROSSED)
+            .bind(self.mode.as_str())
+            .bind(json(&names(capped.iter().copied()))?)
+            .bind(cutoff.millis())
+            .bind(velocity::BATCH_STEP.saturating_sub(1))
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        let mut crossed: BTreeMap<PartnerId, Crossed> = BTreeMap::new();
+        for row in &rows {
+            let row = Columns::new("trades", row);
+            let (reached, notional) = (row.opt_instant("reached")?, row.opt_integer("notional")?);
+            if reached.is_some() || notional.is_some() {
+                let one = crossed.entry(row.partner()?).or_default();
+                one.reached = reached;
+                one.notionals.extend(notional);
+            }
+        }
+        Ok(crossed)
+    }
+}
+
+pub(crate) const ANSWERED: &str =
+    "SELECT j.key AS place, i.partner_id, i.key, i.fingerprint,
+            CASE WHEN i.expires_at > i.created_at THEN i.expires_at ELSE i.created_at + 86400000 END AS answered_until
+     FROM json_each(?2) AS j
+     CROSS JOIN idempotency_keys AS i ON i.mode = ?1 AND i.partner_id = j.value ->> 0
+          AND i.route = j.value ->> 1 AND i.key = j.value ->> 2";
+
+pub(crate) const QUOTES: &str =
+    "SELECT q.partner_id, q.id, q.pool, q.side, q.network, q.fiat, q.crypto, q.rate, q.spread_bps, q.fee_bps,
+            q.notional, q.dest_address, q.dest_network, q.created_at, q.expires_at, q.consumed_at, q.rejected_at, q.mid
+     FROM json_each(?2) AS j
+     CROSS JOIN quotes AS q ON q.mode = ?1 AND q.partner_id = j.value ->> 0 AND q.id = j.value ->> 1";
+
+pub(crate) const TRADES: &str =
+    "SELECT t.partner_id, t.id, t.quote_id, t.pool, t.side, t.network, t.fiat, t.crypto, t.rate, t.spread_bps,
+            t.fee_bps, t.notional, t.dest_address, t.dest_network, t.reserved, t.status, t.created_at, t.settled_at,
+            t.fill, t.released_at, t.failed_at, t.returned_at, t.attempts, t.lease_token, t.lease_until, t.engine,
+            t.mid, t.fill_rate
+     FROM json_each(?2) AS j
+     CROSS JOIN trades AS t
+          ON t.mode = ?1 AND t.partner_id = j.value ->> 0 AND t.quote_id = j.value ->> 1";
+
+pub(crate) const ACCOUNTS: &str =
+    "SELECT a.partner_id, a.asset, a.available, a.sequence
+     FROM json_each(?2) AS j
+     CROSS JOIN accounts AS a ON a.mode = ?1 AND a.partner_id = j.value ->> 0 AND a.asset = j.value ->> 1";
+
+pub(crate) const COMMITMENTS: &str =
+    "SELECT c.partner_id, c.asset, c.total
+     FROM json_each(?2) AS j
+     CROSS JOIN commitments AS c ON c.mode = ?1 AND c.partner_id = j.value ->> 0 AND c.asset = j.value ->> 1";
+
+pub(crate) const VELOCITY: &str = "SELECT v.partner_id, v.total, v.floor
+     FROM json_each(?2) AS j
+     CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value";
+
+/// Of each partner the counting trades after its floor and up to the cutoff, up to the instant of one of them: that of the
+/// row after the first ?4. That instant is looked for once for each partner, so the statement keeps it aside.
+pub(crate) const CROSSED: &str = "WITH bounds AS MATERIALIZED (
+         SELECT v.partner_id, v.floor,
+                (SELECT t.created_at FROM trades AS t
+                 WHERE t.mode = ?1 AND t.partner_id = v.partner_id AND t.created_at > v.floor AND t.created_at <= ?3
+                 ORDER BY t.created_at LIMIT 1 OFFSET +?4) AS reached
+         FROM json_each(?2) AS j
+         CROSS JOIN velocity AS v ON v.mode = ?1 AND v.partner_id = j.value
+     )
+     SELECT b.partner_id, b.reached, t.notional FROM bounds AS b
+     LEFT JOIN trades AS t ON t.mode = ?1 AND t.partner_id = b.partner_id AND t.created_at > b.floor
+          AND t.created_at <= coalesce(b.reached, ?3) AND t.status NOT IN ('released', 'failed')";

@@ -1,0 +1,177 @@
+//! What an operator watches: how the trades stand.
+//!
+//! Asked every few seconds, so nothing here may go through a table: open trades are found in the
+//! index of the list, closed ones are counted once, when their transition is first seen.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use async_trait::async_trait;
+use kernel::{Mode, StoreError};
+use pools_core::engine::EngineName;
+use pools_core::ports::{StatsReads, TradeStats};
+use pools_core::trade::TradeStatus;
+use sqlx::SqliteConnection;
+use store_sql::trades::held;
+
+use crate::row::Columns;
+use crate::tx::SqliteTx;
+use crate::{SqliteStore, errors};
+
+/// Transitions read by one statement; so the first reading of a large database is no long one.
+const AT_ONCE: i64 = 50_000;
+
+/// The transitions seen so far. They are only ever appended, so their row numbers grow.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally {
+    seen: i64,
+    /// Trades in each closed status.
+    closed: BTreeMap<(Mode, TradeStatus), u64>,
+}
+
+#[async_trait]
+impl StatsReads for SqliteStore {
+    async fn trades_standing(&self, mode: Mode) -> Result<TradeStats, StoreError> {
+        let mut tally = self.tally();
+        let mut conn = self.inner.reader().await?;
+        while tally.read_on(&mut conn).await? {}
+        let (reserved, oldest) = open(&mut conn, mode).await?;
+        let now = self.inner.clock.now();
+        let closed = |status| {
+            tally
+                .closed
+                .get(&(mode, status))
+                .copied()
+                .unwrap_or_default()
+        };
+        let count = |status| match status {
+            TradeStatus::Reserved => reserved,
+            status => closed(status),
+        };
+        let standing = TradeStats {
+            by_status: TradeStatus::ALL.map(|status| (status, count(status))),
+            oldest_reserved: oldest.map(|at| now.since(at)),
+        };
+        *self.lock_tally() = tally;
+        Ok(standing)
+    }
+
+    async fn trades_held_elsewhere(
+        &self,
+        mode: Mode,
+        engine: &EngineName,
+    ) -> Result<Vec<(EngineName, u64)>, StoreError> {
+        let mut conn = self.inner.reader().await?;
+        let rows = sqlx::query(ELSEWHERE)
+            .bind(mode.as_str())
+            .bind(engine.as_str())
+            .fetch_all(&mut *conn)
+            .await
+            .map_err(errors::statement)?;
+        let held = rows.iter().map(|row| held(&Columns::new("trades", row)));
+        held.collect()
+    }
+
+    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError> {
+        let mut tx = SqliteTx::begin(self, "trades_claim").await?;
+        let claimed = sqlx::query(CLAIM)
+            .bind(mode.as_str())
+            .bind(engine.as_str())
+            .execute(tx.conn())
+            .await
+            .map_err(errors::statement)?;
+        tx.finish().await?;
+        Ok(claimed.rows_affected())
+    }
+}
+
+impl SqliteStore {
+    fn tally(&self) -> Tally {
+        self.lock_tally().clone()
+    }
+
+    fn lock_tally(&self) -> std::sync::MutexGuard<'_, Tally> {
+        self.inner
+            .tally
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tally {
+    /// Reads what has been appended: may there be more?
+    async fn read_on(&mut self, conn: &mut SqliteConnection) -> Result<bool, StoreError> {
+        let rows = sqlx::query(TRANSITIONS)
+            .bind(self.seen)
+            .bind(AT_ONCE)
+            .fetch_all(conn)
+            .await
+            .map_err(errors::statement)?;
+        let mut read = 0_i64;
+        for row in &rows {
+            let row = Columns::new("trade_transitions", row);
+            let mode = row.parsed("mode", Mode::parse)?;
+            let (from, to) = (
+                row.parsed("from_status", TradeStatus::parse)?,
+                row.parsed("to_status", TradeStatus::parse)?,
+            );
+            let steps = row.integer("steps")?;
+            read = read.saturating_add(steps);
+            self.seen = self.seen.max(row.integer("newest")?);
+            let steps = u64::try_from(steps).map_err(|_| row.bad("steps"))?;
+            let arrived = self.closed.entry((mode, to)).or_default();
+            *arrived = arrived.saturating_add(steps);
+            if from != TradeStatus::Reserved {
+                let left = self.closed.entry((mode, from)).or_default();
+                *left = left.saturating_sub(steps);
+            }
+        }
+        Ok(read >= AT_ONCE)
+    }
+}
+
+/// How many trades are reserved, and since when the oldest is.
+async fn open(
+    conn: &mut SqliteConnection,
+    mode: Mode,
+) -> Result<(u64, Option<kernel::Timestamp>), StoreError> {
+    let row = sqlx::query(OPEN)
+        .bind(mode.as_str())
+        .fetch_one(conn)
+        .await
+        .map_err(errors::statement)?;
+    let row = Columns::new("trades", &row);
+    let reserved = u64::try_from(row.integer("reserved")?).map_err(|_| row.bad("reserved"))?;
+    Ok((reserved, row.opt_instant("oldest")?))
+}
+
+pub(crate) const TRANSITIONS: &str =
+    "SELECT mode, from_status, to_status, count(*) AS steps, max(place) AS newest
+     FROM (
+         SELECT rowid AS place, mode, from_status, to_status
+         FROM trade_transitions WHERE rowid > ?1 ORDER BY rowid LIMIT +?2
+     )
+     GROUP BY mode, from_status, to_status";
+
+/// The reserved trades of each partner, found in the list's index.
+pub(crate) const ELSEWHERE: &str = "SELECT t.engine, count(*) AS trades
+     FROM partners AS p
+     CROSS JOIN trades AS t ON t.mode = p.mode AND t.partner_id = p.partner_id AND t.status = 'reserved'
+     WHERE p.mode = ?1 AND t.engine <> ?2
+     GROUP BY t.engine ORDER BY t.engine";
+
+/// Found as [`ELSEWHERE`] finds them.
+pub(crate) const CLAIM: &str = "UPDATE trades SET engine = ?2
+     WHERE mode = ?1 AND partner_id IN (SELECT partner_id FROM partners WHERE mode = ?1) AND status = 'reserved'
+       AND engine IS NULL";
+
+/// Two look-ups in the list's index for each partner, instead of a scan of all trades.
+pub(crate) const OPEN: &str =
+    "SELECT coalesce(sum(reserved), 0) AS reserved, min(oldest) AS oldest
+     FROM (
+         SELECT (SELECT count(*) FROM trades AS t
+                 WHERE t.mode = p.mode AND t.partner_id = p.partner_id AND t.status = 'reserved') AS reserved,
+                (SELECT min(created_at) FROM trades AS t
+                 WHERE t.mode = p.mode AND t.partner_id = p.partner_id AND t.status = 'reserved') AS oldest
+         FROM partners AS p WHERE p.mode = ?1
+     )";
