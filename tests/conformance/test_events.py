@@ -1,5 +1,5 @@
-"""Every event that is sent, as a partner receives it: held against the published schema and against `docs/events.md`, whose
-examples are such deliveries. `UPDATE_DOCS=1` writes the page anew from this run's."""
+"""Every event as a partner receives it, compared with the published schema and with the examples in `docs/events.md`.
+`UPDATE_DOCS=1` rewrites the page with the deliveries of this run."""
 
 import json
 import os
@@ -22,12 +22,13 @@ UNSENT = {"gate_session.processing", "gate_session.failed", "kyc.required"}
 
 INTRODUCTION = """# Events
 
-What each event says, by example: deliveries of a sandbox as they came, laid out for reading. Written by a program that receives them
-(`UPDATE_DOCS=1 cargo xtask conformance -k events`), which also holds each against its schema; CI fails where this page and what is delivered differ in a
-field or its type. How deliveries are signed, retried and ordered: [webhooks](webhooks.md). The schemas:
+This page shows every event by example. The examples are deliveries from a sandbox, indented for reading. A program receives them, compares
+each with its schema, and writes this page (`UPDATE_DOCS=1 cargo xtask conformance -k events`). CI fails if a field or its type differs
+between this page and a delivery. [Webhooks](webhooks.md) says how deliveries are signed, retried and ordered. The schemas are in
 [pools-v1.yaml](openapi/pools-v1.yaml) and [gate-v1.yaml](openapi/gate-v1.yaml), under `webhooks`.
 
-Ignore fields you do not know. Pools events are flat; those of the gate are an envelope around `data`, which is the resource as its own `GET` answers it.
+Ignore fields that you do not know. A pools event is a flat object. A gate event is an envelope around `data`, which is the resource as its
+own `GET` returns it.
 """
 
 

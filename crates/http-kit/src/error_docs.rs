@@ -69,7 +69,7 @@ pub fn errors_page(introduction: &str, docs: impl IntoIterator<Item = ErrorDoc>)
 }
 
 const FIX: &str = "Fix the request; do not retry it unchanged.";
-const RETRY: &str = "Retry with bounded backoff; a write keeps its Idempotency-Key.";
+const RETRY: &str = "Retry with bounded backoff; retry a write with the same Idempotency-Key.";
 const ASK: &str = "Do not retry until the operator has changed your access.";
 
 /// Every code that this crate gives, whatever the product.
@@ -95,7 +95,7 @@ pub const SHARED_ERRORS: &[ErrorDoc] = {
             400,
             InvalidRequest,
             "The route changes money or state and was called without an `Idempotency-Key`.",
-            "Send a value of your own, the same for every retry of one operation.",
+            "Choose a value for each operation, and send the same value with every retry of it.",
         ),
         error_doc(
             "idempotency_key_invalid",
@@ -116,7 +116,7 @@ pub const SHARED_ERRORS: &[ErrorDoc] = {
             401,
             Unauthorized,
             "A secret key stands in the query string, where logs and browsers keep it.",
-            "Revoke that key, create its successor, and send it in the header.",
+            "Revoke that key, create a new one, and send the new key in the header.",
         ),
         error_doc(
             "key_revoked",
@@ -165,7 +165,7 @@ pub const SHARED_ERRORS: &[ErrorDoc] = {
             408,
             InvalidRequest,
             "The head of the request took longer than 10 seconds, or its body longer than 15.",
-            "Send the request again, at once and whole.",
+            "Send the complete request again, without a pause.",
         ),
         error_doc(
             "body_too_large",
@@ -221,14 +221,14 @@ pub const SHARED_ERRORS: &[ErrorDoc] = {
             503,
             ServerError,
             "A write was sent to the database and its outcome is not known yet.",
-            "Retry with the same Idempotency-Key: the retry finds out.",
+            "Retry with the same Idempotency-Key: the retry returns the outcome.",
         ),
         error_doc(
             "not_ready",
             503,
             ServerError,
             "The readiness probe found the database out of reach or its schema out of date.",
-            "Route traffic elsewhere until the probe answers 200.",
+            "Route traffic elsewhere until the probe returns 200.",
         ),
     ]
 };

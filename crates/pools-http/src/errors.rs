@@ -16,7 +16,7 @@ use pools_core::usecases::transact_quote::TransactError;
 
 const FIX: &str = "Fix the request; do not retry it unchanged.";
 const ASK: &str = "Do not retry until the operator has changed your access.";
-const NEW_QUOTE: &str = "Read the quote; ask for a new one where you still want to trade.";
+const NEW_QUOTE: &str = "Read the quote; ask for a new one if you still want to trade.";
 
 /// The codes of the pools API, beside those every service shares.
 pub(crate) const ERROR_DOCS: &[ErrorDoc] = {

@@ -1,4 +1,4 @@
-//! `docs/errors.md` says what the service says: it is generated from the same list as `/docs`.
+//! `docs/errors.md` is generated from the same list of codes as the service's `/docs` page.
 //!
 //! `UPDATE_DOCS=1 cargo test -p pools-http --test errors_doc` rewrites it.
 
@@ -12,7 +12,7 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated from the code by `UPDATE_DOCS=1 cargo test -p pools-http --test errors_doc`; do not edit. -->
 
-Every refusal of the pools API, whatever its cause, is this JSON object with exactly these fields:
+Every error response of the pools API is a JSON object with exactly these fields:
 
 ```json
 {
@@ -27,11 +27,12 @@ Every refusal of the pools API, whatever its cause, is this JSON object with exa
 
 - Branch on `statusCode`, `type` and `code`. `message` is for people: it names the offending field and what was expected,
   and its wording may change.
-- `request_id` equals the `X-Request-Id` header of the answer. Quote it to the operator: the log has the cause under it.
-- `doc_url` points at the code's anchor on the service's own `/docs` page. The anchors of this page are the same.
-- A route that cannot be priced is no error: `POST /v1/pools/{id}/quote` answers 200 with `available` false.
+- `request_id` equals the `X-Request-Id` header of the response. Send it to the operator, who finds the cause in the log
+  under this id.
+- `doc_url` links to the anchor of the code on the service's own `/docs` page. This page has the same anchors.
+- If an order has no price, that is not an error: `POST /v1/pools/{id}/quote` returns 200 with `available` false.
 - After a 5xx, a timeout or a broken connection, repeat a write with the same `Idempotency-Key`.
-  Only a 2xx is remembered under a key; every other answer leaves it free.
+  Only a 2xx response is stored under a key; after any other response the key is still free.
 ";
 
 /// The page as the code would write it.
