@@ -62,11 +62,28 @@ fn labels(entry: &Entry) -> String {
 
 /// The heading is the name alone, so that its anchor is the name.
 fn section(text: &mut String, entry: &Entry) {
-    let _ = write!(text, "\n## {}\n\n{}.\n", entry.name, entry.help);
+    let _ = write!(text, "\n## {}\n\n{}.\n", entry.name, wrapped(entry.help));
     if entry.kind == Kind::Histogram {
         let bounds: Vec<String> = entry.bounds.iter().map(f64::to_string).collect();
         let _ = writeln!(text, "Upper bounds of the buckets: {}.", bounds.join(", "));
     }
+}
+
+/// The text in lines of at most 138 characters, which leaves space for a full stop.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut length = 0;
+    for word in text.split(' ') {
+        let gap = match length {
+            0 => "",
+            _ if length + word.len() < 138 => " ",
+            _ => "\n",
+        };
+        length = if gap == "\n" { 0 } else { length + gap.len() } + word.len();
+        lines.push_str(gap);
+        lines.push_str(word);
+    }
+    lines
 }
 
 #[test]
