@@ -23,7 +23,7 @@ impl Metrics {
     pub(crate) fn new(book: &mut Book) -> Self {
         let engine = book.counters(
             "penstock_engine_calls_total",
-            "Calls to the liquidity engine; the answer `none` means that it did not respond in time",
+            "Calls to the liquidity engine; `answer` is `none` if it did not respond in time",
             ["operation", "answer"],
         );
         engine.begin(
@@ -31,7 +31,7 @@ impl Metrics {
         );
         let rates = book.counters(
             "penstock_rate_calls_total",
-            "Rate lookups; the answer `none` means that no rate is recent enough",
+            "Rate lookups; `answer` is `none` if no rate is recent enough",
             ["answer"],
         );
         rates.begin([["rate"], ["none"]]);

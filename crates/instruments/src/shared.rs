@@ -21,7 +21,7 @@ impl Metrics {
         );
         let calls = book.counters(
             "penstock_redis_calls_total",
-            "Requests to Redis; the answer `none` means that it was unavailable or late, and that this process decided alone",
+            "Requests to Redis; `answer` is `none` if Redis was unavailable or late, so that this process decided alone",
             ["call", "answer"],
         );
         let series = Call::ALL.map(Call::as_str);
