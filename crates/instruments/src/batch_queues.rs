@@ -26,12 +26,12 @@ impl Metrics {
         Self {
             depth: book.gauges(
                 "penstock_lane_depth",
-                "Commands that wait in a lane now",
+                "Commands that wait in a batch queue",
                 ["lane"],
             ),
             held: book.gauges(
                 "penstock_lane_held",
-                "Commands that wait in a lane now because their partner's row is locked",
+                "Commands that wait in a batch queue because their partner's row is locked",
                 ["lane"],
             ),
             size: book.histograms(
@@ -42,24 +42,24 @@ impl Metrics {
             ),
             wait: book.histograms(
                 "penstock_lane_wait_seconds",
-                "From handing in a command to the start of its batch",
+                "Time from queuing a command to the start of its batch",
                 ["lane"],
                 SPANS,
             ),
             run: book.histograms(
                 "penstock_lane_run_seconds",
-                "Working off one batch, with every repeat",
+                "Time to run one batch, including every rerun",
                 ["lane"],
                 SPANS,
             ),
             refused: book.counters(
                 "penstock_lane_refusals_total",
-                "Commands refused because the lane was full, or their partner's share of it",
+                "Commands refused because the batch queue, or their partner's share of it, was full",
                 ["lane"],
             ),
             undone: book.counters(
                 "penstock_lane_undone_total",
-                "Batches that were undone and run again in parts",
+                "Batches that were rolled back and run again in parts",
                 ["lane"],
             ),
         }

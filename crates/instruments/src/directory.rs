@@ -17,7 +17,7 @@ impl Metrics {
     pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         let lookups = book.counters(
             "penstock_directory_lookups_total",
-            "Look-ups of keys, pools and allowed origins; a `hit` asked no database",
+            "Lookups of keys, pools and allowed origins; a `hit` needed no database query",
             ["of", "answer"],
         );
         lookups.begin([
@@ -32,11 +32,11 @@ impl Metrics {
             lookups,
             entries: book.gauge(
                 "penstock_directory_entries",
-                "Keys the cache holds, expired ones included, sampled",
+                "Keys in the cache, including expired ones, sampled",
             ),
             invalidations: book.counter(
                 "penstock_directory_invalidations_total",
-                "Times the cache was emptied because the configuration had changed",
+                "How often the cache was cleared because the configuration had changed",
             ),
         }
     }

@@ -16,7 +16,7 @@ impl Metrics {
     pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         let faults = book.counters(
             "penstock_store_faults_total",
-            "Faults of the store, counted where they are handled",
+            "Store errors, each counted once by its handler",
             ["kind"],
         );
         faults.begin(
@@ -34,13 +34,13 @@ impl Metrics {
         // The name is older than the prefix of the others, and relied upon.
         let violations = book.counters(
             "invariant_violations_total",
-            "Broken invariants; anything but 0 is a fault of the program or a damaged database",
+            "Broken invariants; a value other than 0 means a bug or a damaged database",
             ["kind"],
         );
         violations.begin(Violation::ALL.map(|violation| [violation.as_str()]));
         let begun_anew = book.counters(
             "penstock_background_restarts_total",
-            "Tasks of the background that were begun anew after a panic",
+            "Restarts of background tasks after a panic",
             ["task"],
         );
         Self {

@@ -34,50 +34,50 @@ impl Metrics {
         Self {
             requests: book.counters(
                 "penstock_http_requests_total",
-                "Requests answered; `code` is the error code, empty for a success, and `route` is as the route table writes it",
+                "Completed requests; `code` is the error code, empty for a success, and `route` is the row of the route table",
                 ["route", "method", "status", "code"],
             ),
             duration: book.histograms(
                 "penstock_http_request_duration_seconds",
-                "From the first look at a request to its answer",
+                "Time from the first poll of a request to its response",
                 ["route", "method"],
                 SPANS,
             ),
             open: book.gauges(
                 "penstock_http_connections",
-                "Connections open now",
+                "Open connections",
                 ["listener"],
             ),
             accepted: book.counters(
                 "penstock_http_connections_accepted_total",
-                "Connections accepted",
+                "Accepted connections",
                 ["listener"],
             ),
             unaccepted: book.counters(
                 "penstock_http_accept_failures_total",
-                "Connections that could not be accepted, as when file descriptors run out",
+                "Connections that could not be accepted, for example because file descriptors ran out",
                 ["listener"],
             ),
             over_bound: book.counters(
                 "penstock_http_connections_over_bound_total",
-                "Connections over a bound; they were served health checks only, or turned away",
+                "Connections over a limit; they were served only health checks, or refused",
                 ["listener"],
             ),
             throttled: book.counters(
                 "penstock_throttle_refusals_total",
-                "Requests refused because a tier was full; `counts` says by what they are counted",
+                "Requests refused because a tier was full; `counts` is what the limit counts by",
                 ["group", "counts", "tier"],
             ),
             repeated: {
                 let repeated = book.counters(
                     "penstock_idempotency_repeats_total",
-                    "Writes whose first answer was given again; `request` is `other` where the repeat asked for something else",
+                    "Writes that got their stored response; `request` is `other` if the repeated request differed",
                     ["request"],
                 );
                 repeated.begin([["same"], ["other"]]);
                 repeated
             },
-            panics: book.counter("penstock_panics_total", "Panics, wherever they were caught"),
+            panics: book.counter("penstock_panics_total", "Panics caught anywhere in the program"),
         }
     }
 }

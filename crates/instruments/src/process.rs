@@ -19,16 +19,13 @@ use crate::registry::{Kind, MetricDoc, MetricRegistry};
 /// Linux tells times of processes in hundredths of a second, whatever the kernel's own clock.
 const TICK: Duration = Duration::from_millis(10);
 
-const CPU: (&str, &str) = (
-    "process_cpu_seconds_total",
-    "Time the process has spent on processors",
-);
+const CPU: (&str, &str) = ("process_cpu_seconds_total", "Processor time of the process");
 type Read = fn(&Status) -> Option<u64>;
 
 const GAUGES: [(&str, &str, Read); 5] = [
     (
         "process_resident_memory_bytes",
-        "Memory the process has in use",
+        "Resident memory of the process",
         |status| status.kibibytes("VmRSS:"),
     ),
     (
@@ -39,12 +36,12 @@ const GAUGES: [(&str, &str, Read); 5] = [
     ("process_threads", "Threads of the process", |status| {
         status.number("Threads:")
     }),
-    ("process_open_fds", "File descriptors open", |_| {
+    ("process_open_fds", "Open file descriptors", |_| {
         open_files()
     }),
     (
         "process_max_fds",
-        "File descriptors that may be open",
+        "Maximum number of open file descriptors",
         |_| most_files(),
     ),
 ];
@@ -52,13 +49,13 @@ const GAUGES: [(&str, &str, Read); 5] = [
 pub(crate) fn register(mut book: MetricRegistry, program: &Program) -> MetricRegistry {
     let build = book.gauges(
         "penstock_build_info",
-        "Always 1; the labels say what runs",
+        "Always 1; the labels name the version and the mode",
         ["version", "mode"],
     );
     build.set([program.version, program.mode], 1);
     let started = book.gauge(
         "process_start_time_seconds",
-        "When the program was started, in seconds since 1970",
+        "Start of the program, in seconds since 1970",
     );
     started.set(program.started);
     let gauges = GAUGES

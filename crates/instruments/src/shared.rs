@@ -16,12 +16,12 @@ impl Metrics {
     pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         let up = book.gauges(
             "penstock_redis_up",
-            "1 while the replicas share their limits, 0 while this process counts for itself; absent where no Redis is configured",
+            "1 while the replicas share their limits, 0 while this process counts alone; absent if no Redis is configured",
             [],
         );
         let calls = book.counters(
             "penstock_redis_calls_total",
-            "Questions to Redis; the answer `none` means that it was away or late, and that this process decided by itself",
+            "Requests to Redis; `answer` is `none` if Redis was unavailable or late, so that this process decided alone",
             ["call", "answer"],
         );
         let series = Call::ALL.map(Call::as_str);
@@ -32,7 +32,7 @@ impl Metrics {
             calls,
             duration: book.histograms(
                 "penstock_redis_call_duration_seconds",
-                "One question to Redis, answered or not",
+                "Duration of one request to Redis, with or without a response",
                 ["call"],
                 SPANS,
             ),

@@ -28,18 +28,18 @@ impl Metrics {
         Self {
             ended: book.counters(
                 "penstock_transactions_total",
-                "Write transactions by how they ended: `retried` lost a race and is run again, `unknown` may have been committed",
+                "Write transactions by outcome: `retried` lost a race and is run again, `unknown` may have been committed",
                 ["name", "outcome"],
             ),
             commit: book.histograms(
                 "penstock_commit_duration_seconds",
-                "Making one transaction durable",
+                "Time to make one transaction durable",
                 ["name"],
                 SPANS,
             ),
             wait: book.histograms(
                 "penstock_store_wait_seconds",
-                "Waiting for a connection; for the writer, for the one write lock",
+                "Time to wait for a connection; for the writer, time to wait for the one write lock",
                 ["pool"],
                 SPANS,
             ),
@@ -55,15 +55,15 @@ impl Metrics {
             ),
             free: book.gauge(
                 "penstock_store_free_bytes",
-                "Room that is left where the database lies, sampled",
+                "Free space on the database's disk, sampled",
             ),
             clock_ahead: book.gauge(
                 "penstock_store_clock_ahead_seconds",
-                "How far the store's clock is ahead of the machine's, sampled; 0 unless that one was set back",
+                "How far the store's clock is ahead of the machine's clock, sampled; 0 unless the machine's clock was set back",
             ),
             clock_jump: book.gauge(
                 "penstock_store_clock_jump_seconds",
-                "How far the clock jumped ahead of the time that has passed; zero unless writes are refused for it",
+                "How far the clock jumped ahead of the elapsed time; 0 unless writes are refused because of it",
             ),
         }
     }

@@ -20,7 +20,7 @@ impl Metrics {
     pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         let quotes = book.counters(
             "penstock_quotes_total",
-            "Well-formed quote requests by outcome; `reason` says why one was `unavailable`, or is the error code of one `refused` or `failed`",
+            "Well-formed quote requests by outcome; `reason` is why a quote is `unavailable`, or the error code of a `refused` or `failed` request",
             ["outcome", "reason"],
         );
         quotes.begin([
@@ -32,7 +32,7 @@ impl Metrics {
         ]);
         let transacts = book.counters(
             "penstock_transacts_total",
-            "Well-formed transacts by outcome: `opened` made a trade, `existing` found one; `reason` is the error code of one `refused` or `failed`",
+            "Well-formed transacts by outcome: `opened` created a trade, `existing` found one; `reason` is the error code of a `refused` or `failed` transact",
             ["outcome", "reason"],
         );
         transacts.begin([
@@ -45,7 +45,7 @@ impl Metrics {
         ]);
         let transitions = book.counters(
             "penstock_trade_transitions_total",
-            "Steps of trades that were committed; `from` is `none` where the trade was made",
+            "Committed steps of trades; `from` is `none` if the step created the trade",
             ["from", "to"],
         );
         transitions.begin([
@@ -62,7 +62,7 @@ impl Metrics {
             trades: book.gauges("penstock_trades", "Trades by state, sampled", ["state"]),
             oldest_reserved: book.gauge(
                 "penstock_trade_oldest_reserved_age_seconds",
-                "Age of the oldest trade that is still reserved, sampled; 0 where there is none",
+                "Age of the oldest reserved trade, sampled; 0 without a reserved trade",
             ),
         }
     }

@@ -23,7 +23,7 @@ impl Metrics {
     pub(crate) fn new(book: &mut MetricRegistry) -> Self {
         let engine = book.counters(
             "penstock_engine_calls_total",
-            "Calls to the liquidity engine; the answer `none` means that it did not answer in time",
+            "Calls to the liquidity engine; `answer` is `none` if it did not respond in time",
             ["operation", "answer"],
         );
         engine.begin(
@@ -31,42 +31,42 @@ impl Metrics {
         );
         let rates = book.counters(
             "penstock_rate_calls_total",
-            "Questions to the source of rates; the answer `none` means that no rate is young enough",
+            "Rate lookups; `answer` is `none` if no rate is recent enough",
             ["answer"],
         );
         rates.begin([["rate"], ["none"]]);
         let source_answers = book.counters(
             "penstock_rate_source_answers_total",
-            "Answers of the sources of `PENSTOCK_RATES=http:`; `prices` are whole answers, all others are faults, which the log names with their source",
+            "Responses of the sources of `PENSTOCK_RATES=http:`; `prices` are complete responses, all others are errors, which the log names with their source",
             ["answer"],
         );
         let withheld = book.counters(
             "penstock_rates_withheld_total",
-            "Questions that were given no rate: too few sources had a price young enough (`too_few`), too few prices lay near their median (`too_far_apart`), or the rate moved further within a minute than the file allows (`moved_too_far`)",
+            "Rate lookups without a rate: too few sources had a recent price (`too_few`), too few prices were near their median (`too_far_apart`), or the rate moved further within a minute than the file allows (`moved_too_far`)",
             ["reason"],
         );
         Self {
             engine,
             engine_duration: book.histograms(
                 "penstock_engine_call_duration_seconds",
-                "One call to the liquidity engine",
+                "Duration of one call to the liquidity engine",
                 ["operation"],
                 SPANS,
             ),
             rates,
             rates_duration: book.histogram(
                 "penstock_rate_call_duration_seconds",
-                "One question to the source of rates",
+                "Duration of one rate lookup",
                 SPANS,
             ),
             sources: book.gauges(
                 "penstock_rate_sources",
-                "Sources of `PENSTOCK_RATES=http:` by what their last answer was",
+                "Sources of `PENSTOCK_RATES=http:` by the state of their last response",
                 ["state"],
             ),
             pairs: book.gauges(
                 "penstock_rate_pairs",
-                "Pairs of `PENSTOCK_RATES=http:` that have a rate (`priced`), or why they have none, after the last answer of a source; reasons are those of `penstock_rates_withheld_total`",
+                "Pairs of `PENSTOCK_RATES=http:` with a rate (`priced`), or by the reason why they lack a rate, after the last response of a source; the reasons are those of `penstock_rates_withheld_total`",
                 ["state"],
             ),
             source_answers,

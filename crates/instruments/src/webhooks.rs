@@ -35,13 +35,13 @@ impl Metrics {
             ),
             attempt_duration: book.histograms(
                 "penstock_webhook_attempt_duration_seconds",
-                "One attempt, from its start to its outcome",
+                "Duration of one attempt, from its start to its outcome",
                 ["service"],
                 ATTEMPTS,
             ),
             lag: book.histograms(
                 "penstock_webhook_delivery_lag_seconds",
-                "From the change an event reports to its acceptance by the partner",
+                "Time from the change that an event reports to its acceptance by the partner",
                 ["service"],
                 LAGS,
             ),
@@ -52,12 +52,12 @@ impl Metrics {
             ),
             queue: book.gauges(
                 "penstock_webhook_queue_depth",
-                "Deliveries by state: `due` wait for the worker, `scheduled` for their next attempt, `in_flight` for an answer; sampled",
+                "Deliveries by state, sampled: `due` wait for the worker, `scheduled` for their next attempt, `in_flight` for a response",
                 ["service", "state"],
             ),
             oldest: book.gauges(
                 "penstock_webhook_oldest_due_age_seconds",
-                "How long the longest waiting delivery has been due, sampled; 0 where none is",
+                "How long the longest waiting delivery has been due, sampled; 0 without a due delivery",
                 ["service"],
             ),
         }

@@ -14,17 +14,18 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated from the code by `UPDATE_DOCS=1 cargo test -p instruments --test metrics_doc`; do not edit. -->
 
-`PENSTOCK_METRICS_LISTEN=127.0.0.1:9464` opens a listener of its own that answers `GET /metrics` in Prometheus' text
-format, and 404 to everything else. The public listener never serves metrics. Without the variable nothing is recorded.
+`PENSTOCK_METRICS_LISTEN=127.0.0.1:9464` opens a separate listener. It serves `GET /metrics` in Prometheus' text format, and
+returns 404 for everything else. The public listener never serves metrics. Without the variable nothing is recorded.
 
-- Nothing here names a partner, a key, a quote or a trade: labels take words of the code only. `route` is a row of the
-  route table, `code` and `reason` are codes of [errors](errors.md), `name` is a transaction's name.
-- Counters that an alert watches stand at 0 from the start. Other series appear with their first value.
-- Sampled gauges are renewed every 15 seconds. While the store does not answer they keep their last value, and
+- No label names a partner, a key, a quote or a trade: all label values are fixed words of the code. `route` is a row of the
+  route table, `code` and `reason` are codes of [errors](errors.md), `name` is the name of a transaction.
+- Metrics with `lane` in their name are about the batch queues. The label `lane` names the queue.
+- Counters that an alert uses start at 0. Other series appear with their first value.
+- Sampled gauges are updated every 15 seconds. If the store does not respond, they keep their last value, and
   `penstock_store_faults_total` grows.
-- Spans are in seconds. Histograms have classic buckets.
+- Durations are in seconds. Histograms have classic buckets.
 
-`deploy/prometheus` has an example configuration and alert rules, `deploy/grafana` a dashboard; the alerts point into
+`deploy/prometheus` has an example configuration and alert rules, `deploy/grafana` a dashboard. The alerts link to
 [operating](operating.md).
 
 | metric | type | unit | labels |
@@ -60,12 +61,29 @@ fn labels(entry: &MetricDoc) -> String {
 }
 
 /// The heading is the name alone, so that its anchor is the name.
-fn section(text: &mut String, entry: &MetricDoc) {
-    let _ = write!(text, "\n## {}\n\n{}.\n", entry.name, entry.help);
+fn section(text: &mut String, entry: &Entry) {
+    let _ = write!(text, "\n## {}\n\n{}.\n", entry.name, wrapped(entry.help));
     if entry.kind == Kind::Histogram {
         let bounds: Vec<String> = entry.bounds.iter().map(f64::to_string).collect();
-        let _ = writeln!(text, "Buckets up to {}.", bounds.join(", "));
+        let _ = writeln!(text, "Upper bounds of the buckets: {}.", bounds.join(", "));
     }
+}
+
+/// The text in lines of at most 138 characters, which leaves space for a full stop.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut length = 0;
+    for word in text.split(' ') {
+        let gap = match length {
+            0 => "",
+            _ if length + word.len() < 138 => " ",
+            _ => "\n",
+        };
+        length = if gap == "\n" { 0 } else { length + gap.len() } + word.len();
+        lines.push_str(gap);
+        lines.push_str(word);
+    }
+    lines
 }
 
 #[test]
