@@ -61,7 +61,7 @@ fn labels(entry: &MetricDoc) -> String {
 }
 
 /// The heading is the name alone, so that its anchor is the name.
-fn section(text: &mut String, entry: &Entry) {
+fn section(text: &mut String, entry: &MetricDoc) {
     let _ = write!(text, "\n## {}\n\n{}.\n", entry.name, wrapped(entry.help));
     if entry.kind == Kind::Histogram {
         let bounds: Vec<String> = entry.bounds.iter().map(f64::to_string).collect();
