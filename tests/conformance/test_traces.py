@@ -3,6 +3,8 @@
 import http.server
 import secrets
 import sqlite3
+import ssl
+import subprocess
 import threading
 
 import pytest
@@ -23,7 +25,7 @@ IBAN = "DE89370400440532013000"
 class Collector:
     """Takes OTLP over HTTP, and refuses what is none."""
 
-    def __init__(self):
+    def __init__(self, tls=None):
         self.requests = []
         collector = self
 
@@ -44,8 +46,12 @@ class Collector:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        scheme = "http"
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
+            scheme = "https"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.address = f"http://127.0.0.1:{self.server.server_port}"
+        self.address = f"{scheme}://127.0.0.1:{self.server.server_port}"
 
     def resources(self):
         return [resource for _, _, request in self.requests for resource in request.resource_spans]
@@ -167,3 +173,42 @@ def test_a_panic_and_a_full_disk_tell_no_secret(tmp_path, contract, collector):
     assert "A task panicked" in log and "the disk full" in log
     found = secrets_of(world, partner, once)
     assert_unsaid(found, traces=collector.said(), log=log, answers=panicked.text + full.text)
+
+
+def self_signed(folder):
+    """A server's context and the file with its certificate."""
+    key, certificate = folder / "collector.key", folder / "collector.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+        + ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=critical,CA:FALSE"]
+        + ["-keyout", key, "-out", certificate],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context, certificate
+
+
+def test_collector_receives_traces_and_headers_over_tls(tmp_path, contract):
+    context, certificate = self_signed(tmp_path)
+    collector = Collector(context)
+    settings = {"SSL_CERT_FILE": str(certificate), "PENSTOCK_OTLP_HEADERS": "api-key=topsecretkey%2C1,x-scope=blue"}
+    world = make_traced(tmp_path / "traced", contract, collector, **settings)
+    world.partner().client.get("/pools")
+    assert world.service.stop() == 0
+    collector.server.shutdown()
+    assert "GET /v1/pools" in {span.name for span in collector.spans()}
+    assert all("api-key: topsecretkey,1" in head and "x-scope: blue" in head for head, _, _ in collector.requests)
+    assert "topsecretkey" not in world.service.log()
+
+
+def test_collector_with_unknown_certificate_gets_nothing(tmp_path, contract):
+    context, _ = self_signed(tmp_path)
+    collector = Collector(context)
+    world = make_traced(tmp_path / "traced", contract, collector)
+    world.partner().client.get("/pools")
+    assert world.service.stop() == 0
+    collector.server.shutdown()
+    assert collector.requests == []
+    assert world.service.log().count("Failed to send traces") == 1

@@ -104,13 +104,18 @@ const OWNED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "rustls",
-        &["coordination", "providers", "webhooks"],
-        "TLS towards endpoints has one home, towards the operator's far ends another; the driver of Redis is given a provider of cryptography",
+        &["coordination", "providers", "runtime", "webhooks"],
+        "one home each for TLS to endpoints, to upstreams and to the collector of traces; the Redis driver needs a provider of cryptography",
     ),
     (
         "rustls-native-certs",
-        &["providers", "webhooks"],
-        "TLS towards endpoints has one home, towards the operator's far ends another",
+        &["providers", "runtime", "webhooks"],
+        "one home each for TLS to endpoints, to upstreams and to the collector of traces",
+    ),
+    (
+        "ureq",
+        &["runtime"],
+        "the exporter of traces runs on a thread without a runtime",
     ),
     (
         "clap",

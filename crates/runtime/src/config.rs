@@ -27,7 +27,7 @@ use setting::Visibility;
 use source::RawSetting;
 pub use source::{ConfigError, Sources};
 use value::without_credentials;
-pub use value::{EngineChoice, LogFormat, RatesChoice, TraceExport};
+pub use value::{EngineChoice, LogFormat, RatesChoice, TraceExport, TraceHeader};
 
 /// Everything an operator can choose that this version acts on.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ pub struct Config {
     pub edge_country_header: Option<String>,
     /// For whom logs are written.
     pub log_format: LogFormat,
-    /// Where traces are sent; `None`: nowhere, and none are made.
+    /// The destination of traces; with `None`, the program makes no traces.
     pub traces: Option<TraceExport>,
 }
 
@@ -189,6 +189,7 @@ impl Config {
         let sweep = given.value(&setting::SESSION_SWEEP)?;
         let one_in = given.value(&setting::OTLP_ONE_IN)?;
         let collector = given.get(&setting::OTLP_ENDPOINT)?;
+        let headers = given.get(&setting::OTLP_HEADERS)?;
         Ok(Self {
             mode: given.mode(),
             database: given.value(&setting::DATABASE_URL)?,
@@ -228,7 +229,11 @@ impl Config {
             catalogue: given.get(&setting::CATALOGUE)?,
             edge_country_header: given.value(&setting::EDGE_COUNTRY_HEADER)?,
             log_format: given.value(&setting::LOG_FORMAT)?,
-            traces: collector.map(|collector| TraceExport { collector, one_in }),
+            traces: collector.map(|collector| TraceExport {
+                collector,
+                headers: headers.unwrap_or_default(),
+                one_in,
+            }),
         })
     }
 }

@@ -18,7 +18,7 @@ use pools_core::engine::EngineName;
 use providers::EngineSecret;
 
 use super::database::{self, Database};
-use super::value::{self, EngineChoice, InvalidSetting, LogFormat, RatesChoice};
+use super::value::{self, EngineChoice, InvalidSetting, LogFormat, RatesChoice, TraceHeader};
 
 /// One setting.
 pub(crate) struct Setting<T> {
@@ -465,16 +465,24 @@ pub(crate) static OTLP_ENDPOINT: Setting<url::Url> = Setting::new(
     "OTLP_ENDPOINT",
     Default::Unset,
     value::collector,
-    "the address of a collector such as http://127.0.0.1:4318",
-    "where traces are sent, as OTLP over HTTP",
+    "the address of a collector such as http://127.0.0.1:4318 or https://collector.example",
+    "the collector that receives traces, as OTLP over HTTP",
 )
 .shown(Visibility::WithoutCredentials);
+pub(crate) static OTLP_HEADERS: Setting<Vec<TraceHeader>> = Setting::new(
+    "OTLP_HEADERS",
+    Default::Unset,
+    value::collector_headers,
+    "name=value pairs with commas between, values percent-encoded, such as api-key=abc",
+    "headers for the collector of traces, such as its key",
+)
+.shown(Visibility::Masked);
 pub(crate) static OTLP_ONE_IN: Setting<u32> = Setting::new(
     "OTLP_ONE_IN",
     Default::Is("1"),
     value::one_in,
     "a number from 1 to 1000000",
-    "one trace in so many is recorded",
+    "records one trace in N",
 );
 
 /// Every setting, in the order `config` prints them.
@@ -527,6 +535,7 @@ pub(crate) static ALL: &[&dyn AnySetting] = &[
     &EDGE_COUNTRY_HEADER,
     &LOG_FORMAT,
     &OTLP_ENDPOINT,
+    &OTLP_HEADERS,
     &OTLP_ONE_IN,
 ];
 

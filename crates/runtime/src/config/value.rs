@@ -12,8 +12,10 @@ use kernel::Mode;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::{self, Tier};
 use partner_core::webhooks::target::AllowPrivate;
+use percent_encoding::percent_decode_str;
 use pools_core::engine::EngineName;
 use providers::{EngineSecret, EngineUrl};
+use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 /// Why a text is no value of its setting.
@@ -65,14 +67,19 @@ pub enum EngineChoice {
     Http(EngineUrl),
 }
 
-/// Where traces are sent, and how many.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The destination of traces, and the share that is recorded.
+#[derive(Debug, Clone)]
 pub struct TraceExport {
     /// The collector's address; traces go to `/v1/traces` below it.
     pub collector: url::Url,
-    /// One trace in so many is recorded.
+    /// Sent with every request, such as the collector's key.
+    pub headers: Vec<TraceHeader>,
+    /// Records one trace in `one_in`.
     pub one_in: u32,
 }
+
+/// A header's name and its value, which may be a credential.
+pub type TraceHeader = (String, SecretString);
 
 /// For whom logs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +89,15 @@ pub enum LogFormat {
     /// For people.
     Text,
 }
+
+/// Headers of a request to a collector that the client sets itself.
+const SENT_BY_CLIENT: [&str; 5] = [
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "transfer-encoding",
+];
 
 /// The names of tiers, in the order they are written.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
@@ -244,16 +260,34 @@ pub(crate) fn engine_name(text: &str) -> Result<EngineName, InvalidSetting> {
 
 pub(crate) fn collector(text: &str) -> Result<url::Url, InvalidSetting> {
     let url = url::Url::parse(text).map_err(|_| InvalidSetting::Form)?;
-    if url.scheme() == "https" {
-        return Err(InvalidSetting::Unsupported(
-            "this version speaks http:// to a collector nearby, which can speak TLS to others",
-        ));
-    }
     let bare = url.username().is_empty()
         && url.password().is_none()
         && url.query().is_none()
         && url.fragment().is_none();
-    form(url.scheme() == "http" && url.has_host() && bare, url)
+    form(
+        matches!(url.scheme(), "http" | "https") && url.has_host() && bare,
+        url,
+    )
+}
+
+/// Headers as OpenTelemetry writes them: `name=value,name=value`, with values percent-encoded where needed.
+pub(crate) fn collector_headers(text: &str) -> Result<Vec<TraceHeader>, InvalidSetting> {
+    list(text).map(collector_header).collect()
+}
+
+fn collector_header(text: &str) -> Result<TraceHeader, InvalidSetting> {
+    let (name, value) = text.split_once('=').ok_or(InvalidSetting::Form)?;
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let value = percent_decode_str(value.trim()).decode_utf8();
+    let value = value.map_err(|_| InvalidSetting::Form)?;
+    let is_visible = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+    let name = name.trim().to_ascii_lowercase();
+    let fits = !name.is_empty()
+        && name.bytes().all(is_token)
+        && !SENT_BY_CLIENT.contains(&name.as_str())
+        && !value.is_empty()
+        && value.bytes().all(is_visible);
+    form(fits, (name, SecretString::from(value.into_owned())))
 }
 
 pub(crate) fn one_in(text: &str) -> Result<u32, InvalidSetting> {
@@ -303,6 +337,8 @@ fn list(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret as _;
+
     use super::*;
 
     #[test]
@@ -338,9 +374,10 @@ mod tests {
     }
 
     #[test]
-    fn reads_collectors() {
+    fn collector_takes_http_and_https_without_credentials() {
         for good in [
             "http://127.0.0.1:4318",
+            "https://otel.example/v1",
             "http://otel",
             "http://[::1]:4318/otlp",
         ] {
@@ -356,13 +393,33 @@ mod tests {
         ] {
             assert_eq!(collector(bad), Err(InvalidSetting::Form), "{bad}");
         }
-        assert!(matches!(
-            collector("https://otel"),
-            Err(InvalidSetting::Unsupported(_))
-        ));
         assert_eq!(one_in("10"), Ok(10));
         for bad in ["", "0", "+1", "1.5", "1000001"] {
             assert_eq!(one_in(bad), Err(InvalidSetting::Form), "{bad}");
+        }
+    }
+
+    #[test]
+    fn collector_headers_are_read_as_opentelemetry_writes_them() {
+        let read = collector_headers("Api-Key=abc%2C%20d, x-scope = 1=2").unwrap();
+        let shown: Vec<_> = read
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.expose_secret()))
+            .collect();
+        assert_eq!(shown, [("api-key", "abc, d"), ("x-scope", "1=2")]);
+        assert!(!format!("{read:?}").contains("abc"));
+        for bad in [
+            "",
+            "api-key",
+            "=abc",
+            "api-key=",
+            "api key=abc",
+            "api-key=a%0D%0Ab",
+            "api-key=%ff",
+            "Host=example",
+            "content-length=3",
+        ] {
+            assert!(collector_headers(bad).is_err(), "{bad}");
         }
     }
 

@@ -1,10 +1,11 @@
 //! Traces to a collector, as OTLP over HTTP.
 //!
-//! Spans are gathered and sent by a thread of its own, so nothing that serves waits for a collector: where it is
-//! slow or away, spans are dropped.
+//! A thread of its own gathers and sends spans, so no request waits for a collector: if it is slow or unreachable, spans
+//! are dropped.
 
 mod client;
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use instruments::trace::{self, TraceParent};
@@ -13,6 +14,7 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState,
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
+use secrecy::ExposeSecret as _;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::Layer;
@@ -21,25 +23,25 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::config::{ConfigError, TraceExport};
 use client::Client;
 
-/// Who the spans are of.
+/// The service that the spans name.
 const SERVICE: &str = "pools-service";
-/// How long one sending may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the program waits for the last sending when it ends.
-const LAST: Duration = Duration::from_secs(2);
+/// Longest time of one request to the collector.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest time that the program waits for the last request when it ends.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What sends spans.
+/// Sends spans.
 #[derive(Debug)]
 pub(super) struct TraceExporter(SdkTracerProvider);
 
 impl TraceExporter {
     pub(super) fn finish(self) {
-        // What could not be sent has been said by the client.
-        let _ = self.0.shutdown_with_timeout(LAST);
+        // The client has logged what could not be sent.
+        let _ = self.0.shutdown_with_timeout(SHUTDOWN_TIMEOUT);
     }
 }
 
-/// The layer that turns spans of the trace's target into what is sent.
+/// The layer that hands spans of the trace's target to the exporter.
 pub(super) fn start<S>(
     wanted: &TraceExport,
 ) -> Result<(impl Layer<S> + Send + Sync + use<S>, TraceExporter), ConfigError>
@@ -51,10 +53,11 @@ where
     address.set_path(&format!("{path}/v1/traces"));
     let exporter = SpanExporter::builder()
         .with_http()
-        .with_http_client(Client::new(PATIENCE))
+        .with_http_client(Client::new(TIMEOUT))
         .with_protocol(Protocol::HttpBinary)
         .with_endpoint(address.as_str())
-        .with_timeout(PATIENCE)
+        .with_timeout(TIMEOUT)
+        .with_headers(headers(wanted))
         .build()
         .map_err(|fault| ConfigError {
             setting: "PENSTOCK_OTLP_ENDPOINT".to_owned(),
@@ -75,6 +78,13 @@ where
         .with_target(false)
         .with_tracked_inactivity(false);
     Ok((layer, TraceExporter(provider)))
+}
+
+fn headers(wanted: &TraceExport) -> HashMap<String, String> {
+    let headers = wanted.headers.iter();
+    headers
+        .map(|(name, value)| (name.clone(), value.expose_secret().to_owned()))
+        .collect()
 }
 
 fn resource() -> Resource {

@@ -1,104 +1,88 @@
-//! The smallest client that can hand spans to a collector nearby: one request, one connection, no TLS.
+//! Posts spans to the collector over HTTP or HTTPS.
 //!
-//! It blocks, because the thread that gathers spans does nothing else; so it needs no part of the runtime that serves
-//! requests, and works after that has ended.
+//! The client blocks, because the thread that gathers spans does nothing else. It needs no part of the runtime that
+//! serves requests and works after that has ended.
 
-use std::fmt::Write as _;
-use std::io::{self, BufRead, BufReader, Read as _, Write as _};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
-
-/// A status line is short.
-const LONGEST_LINE: u64 = 1024;
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 #[derive(Debug)]
 pub(super) struct Client {
-    patience: Duration,
-    /// Whether the last sending failed, so that a collector that is away is said once.
-    failing: AtomicBool,
+    agent: Agent,
+    /// Whether the last request failed, so that an outage is logged once.
+    is_failing: AtomicBool,
 }
 
 impl Client {
-    pub(super) const fn new(patience: Duration) -> Self {
+    /// A client that trusts the certificates of this machine. One request takes at most `timeout`.
+    pub(super) fn new(timeout: Duration) -> Self {
+        let config = Agent::config_builder()
+            .timeout_global(Some(timeout))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .tls_config(tls())
+            .build();
         Self {
-            patience,
-            failing: AtomicBool::new(false),
+            agent: Agent::new_with_config(config),
+            is_failing: AtomicBool::new(false),
         }
     }
 
-    fn send(&self, request: &Request<Bytes>) -> io::Result<u16> {
-        let mut stream = self.connect(request)?;
-        stream.write_all(&head(request))?;
-        stream.write_all(request.body())?;
-        let mut line = String::new();
-        BufReader::new(stream.take(LONGEST_LINE)).read_line(&mut line)?;
-        let status = line.split(' ').nth(1).and_then(|word| word.parse().ok());
-        status.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no HTTP answer"))
-    }
-
-    fn connect(&self, request: &Request<Bytes>) -> io::Result<TcpStream> {
-        let host = request.uri().host().unwrap_or_default();
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let port = request.uri().port_u16().unwrap_or(80);
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in (host, port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, self.patience) {
-                Ok(stream) => {
-                    stream.set_read_timeout(Some(self.patience))?;
-                    stream.set_write_timeout(Some(self.patience))?;
-                    return Ok(stream);
-                }
-                Err(fault) => last = fault,
-            }
-        }
-        Err(last)
-    }
-
-    fn say(&self, fault: Option<String>) {
-        let failed = fault.is_some();
-        if self.failing.swap(failed, Ordering::Relaxed) == failed {
+    /// Logs the first failure after a success, and the first success after a failure.
+    fn log(&self, failure: Option<String>) {
+        let has_failed = failure.is_some();
+        if self.is_failing.swap(has_failed, Ordering::Relaxed) == has_failed {
             return;
         }
-        match fault {
-            Some(fault) => {
-                tracing::warn!(error.chain = fault, "Failed to send traces; some are lost")
+        match failure {
+            Some(failure) => {
+                tracing::warn!(
+                    error.chain = failure,
+                    "Failed to send traces; some are lost"
+                )
             }
             None => tracing::info!("Traces are sent again"),
         }
     }
 }
 
-fn head(request: &Request<Bytes>) -> Vec<u8> {
-    let uri = request.uri();
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let authority = uri.authority().map_or("", |authority| authority.as_str());
-    let mut head = format!("POST {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n");
-    // Writing to a string cannot fail.
-    let _ = write!(head, "content-length: {}\r\n", request.body().len());
-    let mut head = head.into_bytes();
-    for (name, value) in request.headers() {
-        head.extend_from_slice(name.as_str().as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value.as_bytes());
-        head.extend_from_slice(b"\r\n");
-    }
-    head.extend_from_slice(b"\r\n");
-    head
+/// Certificates that cannot be parsed are left out: a collector that needs one is reported when it is called.
+fn tls() -> TlsConfig {
+    let found = rustls_native_certs::load_native_certs();
+    let roots: Vec<_> = found
+        .certs
+        .iter()
+        .map(|der| Certificate::from_der(der).to_owned())
+        .collect();
+    TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .root_certs(RootCerts::from(roots))
+        .build()
 }
 
 #[async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let sent = self.send(&request);
-        match &sent {
-            Ok(status) if (200..300).contains(status) => self.say(None),
-            Ok(status) => self.say(Some(format!("the collector answers {status}"))),
-            Err(fault) => self.say(Some(fault.to_string())),
-        }
-        Ok(Response::builder().status(sent?).body(Bytes::new())?)
+        let (parts, body) = request.into_parts();
+        let sent = self.agent.run(Request::from_parts(parts, body.as_ref()));
+        self.log(match &sent {
+            Ok(response) if response.status().is_success() => None,
+            Ok(response) => Some(format!(
+                "the collector responds {}",
+                response.status().as_u16()
+            )),
+            Err(error) => Some(error.to_string()),
+        });
+        // The exporter reads nothing but the status.
+        Ok(Response::builder()
+            .status(sent?.status())
+            .body(Bytes::new())?)
     }
 }
