@@ -23,7 +23,7 @@ fn rows(page: &str) -> Vec<&str> {
     let section = section.split("\n## ").next().unwrap_or_default();
     let rows = section.lines().filter(|line| line.starts_with("| "));
     rows.skip(2)
-        .filter_map(|row| row.splitn(3, " | ").nth(1))
+        .filter_map(|row| row.split(" | ").nth(1))
         .collect()
 }
 
