@@ -114,7 +114,7 @@ impl Expiring {
     }
 
     /// Expires everything of a tenant that is overdue, so that a list shows nothing as open that is
-    /// not. Bounded: past [`BATCH`] × [`ROUNDS`] sessions the rest is the sweep's.
+    /// not. Bounded: past `BATCH` × `ROUNDS` sessions the rest is the sweep's.
     ///
     /// # Errors
     /// [`ExpiryError`].
@@ -145,7 +145,7 @@ impl Expiring {
         Ok(tx.commit().await?)
     }
 
-    /// Expires what is overdue in a mode and read by nobody, at most [`BATCH`] sessions; how many
+    /// Expires what is overdue in a mode and read by nobody, at most `BATCH` sessions; how many
     /// it found. One that cannot be expired holds up no other.
     ///
     /// # Errors
