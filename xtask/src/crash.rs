@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 use crate::{Result, process};
 
 pub(crate) fn run(workspace: &Workspace, extra: &[String]) -> Result<Outcome> {
-    // Replicas stand on servers of the proof's own.
+    // The crash proof runs its replicas on private servers.
     throwaway::install::missing()?;
     // The plain build comes last, so that the target folder is left with it.
     let armed = programs::build(workspace, ARMED, &SHIPPED)?;

@@ -14,7 +14,7 @@ const REDIS: &str = "PENSTOCK_TEST_REDIS_URL";
 const POOLER: &str = "PENSTOCK_TEST_POOLER_PORT";
 /// The role that serves, with the password the store's suite gives it.
 const SERVING: &str = "penstock_serve";
-/// Half of what a store keeps open, so that its connections are somebody else's by turns.
+/// Half as many sessions as a store keeps open, so that its connections take turns on them.
 const SHARED: u32 = 4;
 
 /// Nothing is flushed to the disk, and no table lives long enough to be vacuumed.

@@ -48,7 +48,7 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel"),
         pure: None,
         tests: "",
-        because: "adapters of every kind have crash points, so it knows none of them and no product; cores have none",
+        because: "adapters of every kind have crash points, so it knows no adapter and no product; cores have no crash points",
     },
     Row {
         name: "store-rows",
@@ -62,14 +62,14 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel partner-core pools-core gate-core store-rows instruments failpoints"),
         pure: None,
         tests: "scratch store-contract",
-        because: "implements the cores' ports and knows nobody who calls them",
+        because: "implements the cores' ports and knows no caller",
     },
     Row {
         name: "store-sqlite",
         imports: Only("kernel partner-core pools-core gate-core store-rows instruments failpoints"),
         pure: None,
         tests: "store-contract",
-        because: "implements the cores' ports and knows nobody who calls them",
+        because: "implements the cores' ports and knows no caller",
     },
     Row {
         name: "coordination",
@@ -194,7 +194,7 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only(""),
         pure: None,
         tests: "",
-        because: "servers for tests know nothing of who uses them",
+        because: "servers for tests do not know their users",
     },
     Row {
         name: "crash",
