@@ -55,14 +55,14 @@ pub(super) const TABLE: &[Row] = &[
         imports: Only("kernel partner-core pools-core gate-core store-sql instruments"),
         pure: None,
         tests: "test-support",
-        because: "implements the cores' ports and knows nobody who calls them",
+        because: "implements the cores' ports and knows no caller",
     },
     Row {
         name: "store-sqlite",
         imports: Only("kernel partner-core pools-core gate-core store-sql instruments"),
         pure: None,
         tests: "test-support",
-        because: "implements the cores' ports and knows nobody who calls them",
+        because: "implements the cores' ports and knows no caller",
     },
     Row {
         name: "coordination",
