@@ -53,10 +53,10 @@ pub struct IdempotentReply(pub IdempotentResponse);
 
 impl IntoResponse for IdempotentReply {
     fn into_response(self) -> Response {
-        if let IdempotentResponse::Repeated { same_request, .. } = &self.0 {
+        if let IdempotentResponse::Replayed { same_request, .. } = &self.0 {
             instruments::http::repeated(*same_request);
         }
-        let answer = self.0.into_answer();
+        let answer = self.0.into_rendered();
         let status = StatusCode::from_u16(answer.status);
         let id = HeaderValue::try_from(answer.request_id);
         match (status, id) {
@@ -95,7 +95,7 @@ mod tests {
     async fn a_repeat_is_the_first_answer_to_the_byte() {
         let write = async |pen: ResponseBuilder| {
             let answer = pen.json(StatusCode::CREATED, &json!({"a": "1"})).unwrap();
-            IdempotentReply(IdempotentResponse::Fresh(answer))
+            IdempotentReply(IdempotentResponse::First(answer))
         };
         let (first, body) = send(finish(
             Router::new().route("/v1/write", post(write)),
@@ -113,8 +113,8 @@ mod tests {
             body: body.clone(),
         };
         let repeat = move || {
-            std::future::ready(IdempotentReply(IdempotentResponse::Repeated {
-                answer: answer.clone(),
+            std::future::ready(IdempotentReply(IdempotentResponse::Replayed {
+                response: answer.clone(),
                 same_request: false,
             }))
         };

@@ -11,7 +11,6 @@ use kernel::{Entropy, StoreError, Timestamp};
 
 use crate::idempotency::{Fingerprint, Scope, counts};
 use crate::ports::{InFlight, ResponseReads, ResponseTx, Ticket};
-use crate::races::LostRace;
 use crate::sealing::{SealBroken, Sealed, Sealer};
 
 /// Status, request id and body of an answer, final.
@@ -84,26 +83,26 @@ pub struct StoredResponse {
     pub expires_at: Timestamp,
 }
 
-/// What a write that may be repeated is answered with.
+/// The response to a write that may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdempotentResponse {
-    /// It was done now.
-    Fresh(RenderedResponse),
-    /// It had been done before: the first answer.
-    Repeated {
-        /// The first answer.
-        answer: RenderedResponse,
-        /// Did this request ask for the same as the first?
+    /// The write was done now.
+    First(RenderedResponse),
+    /// The write was done before.
+    Replayed {
+        /// The first response.
+        response: RenderedResponse,
+        /// Whether this request asks for the same as the first.
         same_request: bool,
     },
 }
 
 impl IdempotentResponse {
-    /// The answer, first or repeated.
+    /// The response, first or replayed.
     #[must_use]
-    pub fn into_answer(self) -> RenderedResponse {
+    pub fn into_rendered(self) -> RenderedResponse {
         match self {
-            Self::Fresh(answer) | Self::Repeated { answer, .. } => answer,
+            Self::First(response) | Self::Replayed { response, .. } => response,
         }
     }
 }
@@ -146,47 +145,40 @@ impl fmt::Debug for ResponseStore {
     }
 }
 
-impl LostRace for ResponseStoreError {
-    fn lost_race(&self) -> bool {
-        matches!(self, Self::Store(error) if error.lost_race())
-    }
-}
-
-/// Whether a write has been answered before.
+/// How a write that may be a repeat begins.
 #[derive(Debug)]
-pub enum Begin {
-    /// It has.
-    Answered(IdempotentResponse),
-    /// A twin is being worked on.
-    Busy,
-    /// It has not. The ticket keeps twins out until it is dropped.
-    Free(Option<Ticket>),
+pub enum Begin<P> {
+    /// It is a repeat: the first response.
+    Replay(IdempotentResponse),
+    /// A twin is in flight.
+    InProgress,
+    /// It is to be done. `P` keeps twins out until it is dropped.
+    Proceed(P),
 }
 
 impl ResponseStore {
-    /// Keeps twins out, and looks whether the write has been answered already. Without a key there
-    /// is nothing to do.
+    /// Keeps twins out, and looks for a stored response. Without a request there is nothing to do.
     ///
     /// # Errors
     /// [`ResponseStoreError`].
-    pub async fn enter(
+    pub async fn begin(
         &self,
-        call: Option<&IdempotentRequest>,
-    ) -> Result<Begin, ResponseStoreError> {
-        let Some(call) = call else {
-            return Ok(Begin::Free(None));
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Begin<Option<Ticket>>, ResponseStoreError> {
+        let Some(IdempotentRequest { scope, .. }) = request else {
+            return Ok(Begin::Proceed(None));
         };
-        let Some(ticket) = self.in_flight.enter(&call.scope).await else {
-            return Ok(Begin::Busy);
+        let Some(ticket) = self.in_flight.enter(scope).await else {
+            return Ok(Begin::InProgress);
         };
-        let seen = self.reads.answer_get(&call.scope).await?;
-        Ok(match self.given(call, seen.value.as_ref(), seen.at)? {
-            Some(given) => Begin::Answered(given),
-            None => Begin::Free(Some(ticket)),
+        let seen = self.reads.answer_get(scope).await?;
+        Ok(match self.replay(request, seen.value.as_ref(), seen.at)? {
+            Some(response) => Begin::Replay(response),
+            None => Begin::Proceed(Some(ticket)),
         })
     }
 
-    /// The first answer in a scope, for a repeat that nothing else is known of.
+    /// The first response in a scope, for a repeat of which only the scope is known.
     ///
     /// # Errors
     /// [`ResponseStoreError`].
@@ -195,11 +187,11 @@ impl ResponseStore {
         scope: Scope,
     ) -> Result<Option<IdempotentResponse>, ResponseStoreError> {
         let seen = self.reads.answer_get(&scope).await?;
-        let call = IdempotentRequest {
+        let request = IdempotentRequest {
             scope,
             fingerprint: Fingerprint::of(b""),
         };
-        self.given(&call, seen.value.as_ref(), seen.at)
+        self.replay(Some(&request), seen.value.as_ref(), seen.at)
     }
 
     /// Locks the scope of a write, before anything else is locked.
@@ -209,70 +201,67 @@ impl ResponseStore {
     pub async fn lock(
         &self,
         tx: &mut dyn ResponseTx,
-        call: Option<&IdempotentRequest>,
+        request: Option<&IdempotentRequest>,
     ) -> Result<Option<StoredResponse>, StoreError> {
-        match call {
-            Some(call) => tx.answer_lock(&call.scope).await,
+        match request {
+            Some(request) => tx.answer_lock(&request.scope).await,
             None => Ok(None),
         }
     }
 
-    /// The first answer, where one is kept that still counts.
+    /// The first response, if one is stored that has not expired.
     ///
     /// # Errors
-    /// [`ResponseStoreError`] where it cannot be read.
-    pub fn given(
+    /// [`ResponseStoreError`] if the stored response cannot be read.
+    pub fn replay(
         &self,
-        call: &IdempotentRequest,
-        kept: Option<&StoredResponse>,
+        request: Option<&IdempotentRequest>,
+        stored: Option<&StoredResponse>,
         now: Timestamp,
     ) -> Result<Option<IdempotentResponse>, ResponseStoreError> {
-        let Some(kept) = kept.filter(|kept| counts(kept.expires_at, now)) else {
+        let stored = stored.filter(|stored| counts(stored.expires_at, now));
+        let Some((request, stored)) = request.zip(stored) else {
             return Ok(None);
         };
-        let same_request = kept.fingerprint == call.fingerprint;
+        let same_request = stored.fingerprint == request.fingerprint;
         if !same_request {
             tracing::warn!(
-                http.route = call.scope.route,
-                partner.id = %call.scope.tenant.partner,
+                http.route = request.scope.route,
+                partner.id = %request.scope.tenant.partner,
                 "A request with a used idempotency key asks for something else; it gets the first answer"
             );
         }
-        Ok(Some(IdempotentResponse::Repeated {
-            answer: open(&self.sealer, &call.scope, &kept.answer)?,
+        Ok(Some(IdempotentResponse::Replayed {
+            response: open(&self.sealer, &request.scope, &stored.answer)?,
             same_request,
         }))
     }
 
-    /// Keeps an answer in the transaction of its effect, in place of one that no longer counts.
+    /// Stores a response in the transaction of its effect, in place of one that has expired.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] where a twin was first.
-    pub async fn keep(
+    /// [`StoreError::Retry`] if a twin was first.
+    pub async fn store(
         &self,
         tx: &mut dyn ResponseTx,
-        call: Option<&IdempotentRequest>,
+        request: Option<&IdempotentRequest>,
         expired: Option<&StoredResponse>,
-        answer: &RenderedResponse,
+        response: &RenderedResponse,
         now: Timestamp,
-    ) -> Result<(), ResponseStoreError> {
-        let Some(call) = call else {
+    ) -> Result<(), StoreError> {
+        let Some(request) = request else {
             return Ok(());
         };
-        let place = place(&call.scope);
+        let place = place(&request.scope);
         let entropy = self.entropy.as_ref();
-        let kept = StoredResponse {
-            fingerprint: call.fingerprint,
-            answer: self
-                .sealer
-                .seal(&place, &answer.to_bytes(), entropy)
-                .map_err(StoreError::from)?,
+        let stored = StoredResponse {
+            fingerprint: request.fingerprint,
+            answer: self.sealer.seal(&place, &response.to_bytes(), entropy)?,
             created_at: now,
             expires_at: now.plus(self.ttl),
         };
-        let expired = expired.map(|kept| kept.created_at);
-        tx.answer_put(&call.scope, &kept, expired).await?.won()?;
-        Ok(())
+        let expired = expired.map(|expired| expired.created_at);
+        tx.answer_put(&request.scope, &stored, expired).await?.won()
     }
 }
 

@@ -32,7 +32,7 @@ fn act(
 }
 
 fn body(given: Result<IdempotentResponse, ActError>) -> String {
-    String::from_utf8(given.unwrap().into_answer().body).unwrap()
+    String::from_utf8(given.unwrap().into_rendered().body).unwrap()
 }
 
 fn ended(outcome: Result<IdempotentResponse, ActError>) -> SessionStatus {
@@ -48,11 +48,11 @@ fn a_cancel_is_repeated_under_its_key_only() {
     let gate = Gate::new(&[acme()]);
     let (id, _) = gate.open(&acme(), "a");
     let first = act(&gate, &acme(), id, Some("k"), &ActionRequest::Cancel).unwrap();
-    assert!(matches!(first, IdempotentResponse::Fresh(_)));
-    let answer = first.into_answer();
+    assert!(matches!(first, IdempotentResponse::First(_)));
+    let answer = first.into_rendered();
     assert_eq!(answer.body, b"cancelled");
     let again = act(&gate, &acme(), id, Some("k"), &ActionRequest::Cancel).unwrap();
-    assert_eq!(again.into_answer(), answer);
+    assert_eq!(again.into_rendered(), answer);
     assert_eq!(
         ended(act(&gate, &acme(), id, None, &ActionRequest::Cancel)),
         SessionStatus::Cancelled

@@ -46,13 +46,13 @@ fn an_update_merges_and_is_repeated_under_its_key() {
     assert_eq!(read(), Branding::default());
     let first = update(&gate, Some("a"), &color(0, "#111111"))
         .unwrap()
-        .into_answer();
+        .into_rendered();
     update(&gate, None, &color(1, "#222222")).unwrap();
     let again = update(&gate, Some("a"), &color(0, "#333333")).unwrap();
     assert_eq!(
         again,
-        IdempotentResponse::Repeated {
-            answer: first,
+        IdempotentResponse::Replayed {
+            response: first,
             same_request: false
         }
     );
@@ -93,7 +93,7 @@ fn a_wrong_field_changes_nothing_and_leaves_the_key_free() {
     assert!(matches!(refused, Err(RebrandError::Field(it)) if it == fault));
     assert!(matches!(
         update(&gate, Some("a"), &color(2, "#00ff00")),
-        Ok(IdempotentResponse::Fresh(_))
+        Ok(IdempotentResponse::First(_))
     ));
 }
 

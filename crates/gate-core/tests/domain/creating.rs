@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gate_core::draft::{Draft, DraftError, NotEntitled};
+use gate_core::error::GateError;
 use gate_core::ports::kyc_place;
 use gate_core::quota::Exhausted;
 use gate_core::session::{Flow, SessionId, SessionState};
@@ -30,8 +31,8 @@ fn create(
 
 fn fresh(given: Result<IdempotentResponse, CreateError>) -> RenderedResponse {
     match given.unwrap() {
-        IdempotentResponse::Fresh(answer) => answer,
-        repeated @ IdempotentResponse::Repeated { .. } => panic!("{repeated:?}"),
+        IdempotentResponse::First(answer) => answer,
+        repeated @ IdempotentResponse::Replayed { .. } => panic!("{repeated:?}"),
     }
 }
 
@@ -110,8 +111,8 @@ fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
     for (sent, same) in [(draft(), true), (bad, false)] {
         let (access, render) = (acme(), created("req_2"));
         let again = gate.creating.create(&access, key("\"a\""), &sent, &render);
-        let expected = IdempotentResponse::Repeated {
-            answer: first.clone(),
+        let expected = IdempotentResponse::Replayed {
+            response: first.clone(),
             same_request: same,
         };
         assert_eq!(ready(again).unwrap(), expected);
@@ -144,7 +145,9 @@ fn a_key_counts_for_a_day_for_one_partner_and_after_a_success() {
     assert_ne!(fresh(create(&gate, &other, "a", &draft())), first);
     gate.memory.pass(DAY - Duration::from_millis(1));
     let repeated = create(&gate, &acme(), "a", &draft()).unwrap();
-    assert!(matches!(&repeated, IdempotentResponse::Repeated { answer, .. } if *answer == first));
+    assert!(
+        matches!(&repeated, IdempotentResponse::Replayed { response, .. } if *response == first)
+    );
     gate.memory.pass(Duration::from_millis(1));
     assert_ne!(fresh(create(&gate, &acme(), "a", &draft())), first);
     assert_eq!(gate.memory.rows().answers.len(), 2);
@@ -178,7 +181,7 @@ fn of_twenty_at_once_one_makes_a_session() {
     for answer in answers {
         match answer {
             Ok(given) => {
-                bodies.insert(given.into_answer().body);
+                bodies.insert(given.into_rendered().body);
             }
             Err(error) => assert!(matches!(error, CreateError::InProgress), "{error}"),
         }
@@ -198,7 +201,7 @@ fn a_lost_race_is_run_again_and_leaves_nothing_behind() {
     let refused = create(&gate, &acme(), "b", &draft());
     assert!(matches!(
         refused,
-        Err(CreateError::Store(StoreError::Retry))
+        Err(CreateError::Failed(GateError::Store(StoreError::Retry)))
     ));
     fresh(create(&gate, &acme(), "b", &draft()));
     let rows = gate.memory.rows();
@@ -340,6 +343,6 @@ fn what_was_taken_away_since_the_door_is_noticed() {
             "{error}"
         );
         let again = create(&gate, &acme(), "a", &draft()).unwrap();
-        assert_eq!(again.into_answer(), first);
+        assert_eq!(again.into_rendered(), first);
     }
 }

@@ -60,7 +60,7 @@ fn create(
 fn made(gate: &Gate, email: &str) -> CustomerId {
     let body = create(gate, email, &draft(email))
         .unwrap()
-        .into_answer()
+        .into_rendered()
         .body;
     let body = String::from_utf8(body).unwrap();
     CustomerId::parse(body.split(' ').next().unwrap()).unwrap()
@@ -148,16 +148,16 @@ fn a_repeat_is_given_the_first_answer_and_a_twin_is_told_to_wait() {
     let gate = Gate::new(&[acme()]);
     let first = create(&gate, "k", &draft("ann@a.example"))
         .unwrap()
-        .into_answer();
+        .into_rendered();
     let same_request = |given: IdempotentResponse| match given {
-        IdempotentResponse::Repeated {
-            answer,
+        IdempotentResponse::Replayed {
+            response: answer,
             same_request,
         } => {
             assert_eq!(answer, first);
             same_request
         }
-        IdempotentResponse::Fresh(_) => panic!("it was done again"),
+        IdempotentResponse::First(_) => panic!("it was done again"),
     };
     assert!(same_request(
         create(&gate, "k", &draft("ann@a.example")).unwrap()
@@ -183,12 +183,12 @@ fn a_change_is_written_with_its_event_and_none_without() {
     gate.memory.lose(1);
     let first = update(&gate, id, Some("k"), &named("Anna"))
         .unwrap()
-        .into_answer();
+        .into_rendered();
     let customer = read(&gate, id).unwrap();
     assert_eq!(customer.person.first_name.as_deref(), Some("Anna"));
     assert_eq!((customer.updated_at, customer.revision), (after(7), 2));
     let again = update(&gate, id, Some("k"), &named("Bob")).unwrap();
-    assert_eq!(again.into_answer(), first);
+    assert_eq!(again.into_rendered(), first);
     gate.memory.pass(std::time::Duration::from_millis(7));
     update(&gate, id, None, &named("Anna")).unwrap();
     assert_eq!(read(&gate, id), Some(customer));
@@ -207,12 +207,12 @@ fn a_deletion_happens_once_and_is_answered_each_time() {
     let gate = Gate::new(&[acme()]);
     let id = made(&gate, "ann@a.example");
     gate.memory.pass(std::time::Duration::from_millis(7));
-    let first = delete(&gate, id, Some("k")).unwrap().into_answer();
+    let first = delete(&gate, id, Some("k")).unwrap().into_rendered();
     assert_eq!(first.body, format!("{id} {}", after(7)).into_bytes());
     gate.memory.pass(std::time::Duration::from_millis(7));
     for name in [None, Some("k"), Some("l")] {
         assert_eq!(
-            delete(&gate, id, name).unwrap().into_answer().body,
+            delete(&gate, id, name).unwrap().into_rendered().body,
             first.body
         );
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use gate_core::amount::SessionAmount;
 use gate_core::catalogue::Catalogue;
 use gate_core::draft::Draft;
+use gate_core::idempotent::Idempotent;
 use gate_core::object::JsonObject;
 use gate_core::secret::SecretHash;
 use gate_core::session::{Session, SessionId, SessionState, Terms};
@@ -182,47 +183,47 @@ impl Gate {
             sealer: sealer.clone(),
             entropy: entropy.clone(),
         };
-        let answers = ResponseStore {
-            in_flight: store.clone(),
-            reads: store.clone(),
-            sealer: sealer.clone(),
-            entropy: entropy.clone(),
-            ttl: DAY,
+        let idempotent = Idempotent {
+            store: store.clone(),
+            responses: ResponseStore {
+                in_flight: store.clone(),
+                reads: store.clone(),
+                sealer: sealer.clone(),
+                entropy: entropy.clone(),
+                ttl: DAY,
+            },
         };
         Self {
             memory,
             sealer: sealer.clone(),
             creating: CreateSession {
-                sessions: sessions.clone(),
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
                 ttl: DAY,
             },
             acting: ActOnSession {
-                sessions: sessions.clone(),
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
             },
             reading: GateQueries {
-                sessions: sessions.clone(),
+                context: sessions.clone(),
             },
             rebranding: UpdateBranding {
-                store: store.clone(),
-                answers: answers.clone(),
+                idempotent: idempotent.clone(),
             },
             customers: Customers {
-                store: store.clone(),
-                sealer: sealer.clone(),
-                entropy,
-                answers,
+                context: sessions.clone(),
+                idempotent,
             },
             bootstrapping: BootstrapEmbed {
-                sessions: sessions.clone(),
+                context: sessions.clone(),
                 tokens: tokens.clone(),
                 ttl: HOUR,
                 widget: Origin::stored(WIDGET).unwrap(),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
             },
             test_sending: SendTestEvent {
-                sessions: sessions.clone(),
+                context: sessions.clone(),
                 desk: store,
             },
             sessions,
@@ -236,7 +237,7 @@ impl Gate {
             self.creating
                 .create(access, key(name), &draft(), &created("req_1")),
         );
-        let body = given.unwrap().into_answer().body;
+        let body = given.unwrap().into_rendered().body;
         let body = String::from_utf8(body).unwrap();
         let (id, secret) = body.split_once(' ').unwrap();
         (SessionId::parse(id).unwrap(), secret.to_owned())

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::customer::{Customer, CustomerDraft, CustomerId, CustomerUpdate, Deleted};
 use gate_core::draft::Draft;
+use gate_core::idempotent::Idempotent;
 use gate_core::ports::SessionFilter;
 use gate_core::session::{Session, SessionId};
 use gate_core::usecases::act_on_session::{ActError, ActOnSession, ActionRequest, ActionResult};
@@ -84,33 +85,33 @@ impl<F: GateFixture> World<F> {
             sealer: sealer.clone(),
             entropy: entropy.clone(),
         };
-        let answers = ResponseStore {
-            in_flight: Arc::new(Everyone),
-            reads: store.clone(),
-            sealer: sealer.clone(),
-            entropy: entropy.clone(),
-            ttl: DAY,
+        let idempotent = Idempotent {
+            store: store.clone(),
+            responses: ResponseStore {
+                in_flight: Arc::new(Everyone),
+                reads: store.clone(),
+                sealer: sealer.clone(),
+                entropy: entropy.clone(),
+                ttl: DAY,
+            },
         };
         Gate {
             member,
             creating: CreateSession {
-                sessions: sessions.clone(),
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
                 ttl: DAY,
             },
             acting: ActOnSession {
-                sessions,
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
             },
             rebranding: UpdateBranding {
-                store: store.clone(),
-                answers: answers.clone(),
+                idempotent: idempotent.clone(),
             },
             customers: Customers {
-                store,
-                sealer,
-                entropy,
-                answers,
+                context: sessions.clone(),
+                idempotent,
             },
             access,
         }
@@ -173,7 +174,7 @@ impl Gate {
     /// A session, made under a key of this name.
     pub(crate) async fn opened(&self, name: &str, draft: Draft) -> SessionId {
         let given = self.clone().create(name.to_owned(), draft).await;
-        let body = given.unwrap().into_answer().body;
+        let body = given.unwrap().into_rendered().body;
         SessionId::parse(&String::from_utf8(body).unwrap()).unwrap()
     }
 
@@ -190,12 +191,7 @@ impl Gate {
                 let acting = self.acting.act(who, id, name.map(key), &deed, &done);
                 acting.await.map(drop)
             }
-            None => Ok(self
-                .acting
-                .sessions
-                .expire_if_due(who, id)
-                .await
-                .map(drop)?),
+            None => Ok(self.acting.context.expire_if_due(who, id).await.map(drop)?),
         }
     }
 }
@@ -214,7 +210,7 @@ impl Gate {
     /// A customer, made under a key of this name.
     pub(crate) async fn known(&self, name: &str, draft: CustomerDraft) -> CustomerId {
         let given = self.clone().customer(name.to_owned(), draft).await;
-        let body = given.unwrap().into_answer().body;
+        let body = given.unwrap().into_rendered().body;
         CustomerId::parse(&String::from_utf8(body).unwrap()).unwrap()
     }
 

@@ -78,23 +78,26 @@ pub(crate) struct Rails {
 
 impl Rails {
     pub(crate) fn of(gate: Gate) -> Self {
-        let sessions = gate.creating.sessions.clone();
-        let answers = gate.creating.answers.clone();
+        let sessions = gate.creating.context.clone();
+        let idempotent = gate.creating.idempotent.clone();
         let rail: Arc<dyn Rail> = Arc::new(Straight);
         Self {
             locking: LockQuote {
-                sessions: sessions.clone(),
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
                 rates: Arc::new(Even),
                 ttl: TTL,
             },
             redeeming: RedeemQuote {
-                sessions: sessions.clone(),
-                answers,
+                context: sessions.clone(),
+                idempotent,
                 rail: Some(Arc::clone(&rail)),
             },
-            settling: AdvanceRails { sessions, rail },
+            settling: AdvanceRails {
+                context: sessions,
+                rail,
+            },
             gate,
         }
     }
@@ -157,7 +160,7 @@ fn made(record: &RailRecord) -> Result<RenderedResponse, RenderError> {
 }
 
 fn text(given: IdempotentResponse) -> String {
-    String::from_utf8(given.into_answer().body).unwrap()
+    String::from_utf8(given.into_rendered().body).unwrap()
 }
 
 impl<F: GateFixture> World<F> {
