@@ -5,7 +5,7 @@
 use async_trait::async_trait;
 use kernel::{Id, IdKind, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
@@ -101,16 +101,6 @@ pub enum ActError {
 }
 
 impl ActionRequest {
-    /// The route an idempotency key is scoped by.
-    #[must_use]
-    pub fn route(&self, session: SessionId) -> String {
-        match self {
-            Self::Cancel => format!("POST /v1/gate_sessions/{session}/cancel"),
-            Self::Complete => format!("POST /v1/test_helpers/sessions/{session}/complete"),
-            Self::Fail { .. } => format!("POST /v1/test_helpers/sessions/{session}/fail"),
-        }
-    }
-
     fn fingerprint(&self) -> Fingerprint {
         let read = match self {
             Self::Cancel | Self::Complete => json!([]),
@@ -159,7 +149,7 @@ impl ActOnSession {
         &self,
         who: &Tenant,
         id: SessionId,
-        key: Option<IdempotencyKey>,
+        key: Option<OperationKey>,
         action: &ActionRequest,
         render: &Render<'_, ActionResult>,
     ) -> Result<IdempotentResponse, ActError> {
@@ -168,11 +158,7 @@ impl ActOnSession {
         }
         let id = id.in_mode(who.mode).ok_or(ActError::NotFound)?;
         let request = key.map(|key| IdempotentRequest {
-            scope: Scope {
-                tenant: who.clone(),
-                route: action.route(id),
-                key,
-            },
+            scope: Scope::of_request(who.clone(), key),
             fingerprint: action.fingerprint(),
         });
         let write = match self.idempotent.begin(request).await? {

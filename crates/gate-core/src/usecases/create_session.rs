@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Mode, StoreError, Timestamp};
-use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::idempotency::{OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use partner_core::{Access, Denial};
 use secrecy::SecretString;
@@ -22,9 +22,6 @@ use crate::preview::{Preview, PreviewRefusal};
 use crate::quota::{Exhausted, Tally};
 use crate::secret::ClientSecret;
 use crate::session::{Session, SessionEvent, SessionId, SessionState};
-
-/// The route an idempotency key is scoped by.
-pub const ROUTE: &str = "POST /v1/gate_sessions";
 
 /// Creates sessions.
 #[derive(Clone)]
@@ -81,16 +78,12 @@ impl CreateSession {
     pub async fn create(
         &self,
         access: &Access,
-        key: IdempotencyKey,
+        key: OperationKey,
         draft: &Draft,
         render: &Render<'_, Created>,
     ) -> Result<IdempotentResponse, CreateError> {
         let request = IdempotentRequest {
-            scope: Scope {
-                tenant: access.tenant.clone(),
-                route: ROUTE.to_owned(),
-                key,
-            },
+            scope: Scope::of_request(access.tenant.clone(), key),
             fingerprint: draft.fingerprint(),
         };
         let write = match self.idempotent.begin(Some(request)).await? {

@@ -5,7 +5,7 @@ use std::fmt;
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::page::Page;
 use partner_core::stored_response::{
     Begin, IdempotentRequest, IdempotentResponse, Render, RenderError,
@@ -20,9 +20,6 @@ use crate::customer::{
 use crate::error::GateError;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::{CustomerFilter, GateTx};
-
-/// The route a create's idempotency key is scoped by.
-pub const ROUTE: &str = "POST /v1/customers";
 
 /// Creates, changes, deletes and finds customers.
 #[derive(Clone)]
@@ -159,11 +156,11 @@ impl Customers {
     pub async fn create(
         &self,
         who: &Tenant,
-        key: IdempotencyKey,
+        key: OperationKey,
         draft: &CustomerDraft,
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
-        let request = request(who, Some(key), ROUTE.to_owned(), draft.fingerprint());
+        let request = request(who, Some(key), draft.fingerprint());
         let write = match self.idempotent.begin(request).await? {
             Begin::Replay(response) => return Ok(response),
             Begin::InProgress => return Err(CustomerError::InProgress),
@@ -185,12 +182,11 @@ impl Customers {
         &self,
         who: &Tenant,
         id: CustomerId,
-        key: Option<IdempotencyKey>,
+        key: Option<OperationKey>,
         update: &CustomerUpdate,
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
-        let route = format!("PATCH /v1/customers/{id}");
-        let request = request(who, key, route, update.fingerprint());
+        let request = request(who, key, update.fingerprint());
         let change = || Ok(CustomerChange::Update(update.judge()?));
         self.change(who, id, request, change, render).await
     }
@@ -203,12 +199,11 @@ impl Customers {
         &self,
         who: &Tenant,
         id: CustomerId,
-        key: Option<IdempotencyKey>,
+        key: Option<OperationKey>,
         render: &Render<'_, Deleted>,
     ) -> Result<IdempotentResponse, CustomerError> {
-        let route = format!("DELETE /v1/customers/{id}");
         let nothing = Fingerprint::of(json!([]).to_string().as_bytes());
-        let request = request(who, key, route, nothing);
+        let request = request(who, key, nothing);
         let render = |customer: &Customer| match customer.gone() {
             Some(gone) => render(&gone),
             None => Err(RenderError("a customer was not deleted".into())),
@@ -361,16 +356,11 @@ impl GateWrite for ChangedCustomer<'_> {
 
 fn request(
     who: &Tenant,
-    key: Option<IdempotencyKey>,
-    route: String,
+    key: Option<OperationKey>,
     fingerprint: Fingerprint,
 ) -> Option<IdempotentRequest> {
     key.map(|key| IdempotentRequest {
-        scope: Scope {
-            tenant: who.clone(),
-            route,
-            key,
-        },
+        scope: Scope::of_request(who.clone(), key),
         fingerprint,
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::ports::RateSource;
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use partner_core::{Access, Denial};
@@ -21,9 +21,6 @@ use crate::order::{OrderDraft, OrderError};
 use crate::ports::GateTx;
 use crate::pricing::OutOfRange;
 use crate::signed_quote::{Installation, Issue, QuoteTerms, SignedQuote, SignedQuoteId};
-
-/// The route an idempotency key is scoped by.
-pub const ROUTE: &str = "POST /v1/quotes";
 
 /// Locks quotes.
 #[derive(Clone)]
@@ -103,16 +100,12 @@ impl LockQuote {
     pub async fn lock(
         &self,
         access: &Access,
-        key: IdempotencyKey,
+        key: OperationKey,
         draft: &LockDraft,
         render: &Render<'_, SignedQuote>,
     ) -> Result<IdempotentResponse, LockError> {
         let request = IdempotentRequest {
-            scope: Scope {
-                tenant: access.tenant.clone(),
-                route: ROUTE.to_owned(),
-                key,
-            },
+            scope: Scope::of_request(access.tenant.clone(), key),
             fingerprint: draft.fingerprint(),
         };
         let write = match self.idempotent.begin(Some(request)).await? {

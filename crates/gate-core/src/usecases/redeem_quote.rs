@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use partner_core::{Access, Denial, Tenant};
 use serde_json::json;
@@ -88,13 +88,6 @@ pub enum RedeemError {
 }
 
 impl Redemption {
-    const fn route(&self) -> &'static str {
-        match self.kind {
-            RailKind::PayIn => "POST /v1/rails/pay_ins",
-            RailKind::PayOut => "POST /v1/rails/pay_outs",
-        }
-    }
-
     fn fingerprint(&self) -> Fingerprint {
         let read = json!([self.quote, self.session]);
         Fingerprint::of(read.to_string().as_bytes())
@@ -132,16 +125,12 @@ impl RedeemQuote {
     pub async fn redeem(
         &self,
         access: &Access,
-        key: IdempotencyKey,
+        key: OperationKey,
         asked: &Redemption,
         render: &Render<'_, RailRecord>,
     ) -> Result<IdempotentResponse, RedeemError> {
         let request = IdempotentRequest {
-            scope: Scope {
-                tenant: access.tenant.clone(),
-                route: asked.route().to_owned(),
-                key,
-            },
+            scope: Scope::of_request(access.tenant.clone(), key),
             fingerprint: asked.fingerprint(),
         };
         let write = match self.idempotent.begin(Some(request)).await? {

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::{Value, json};
 
@@ -12,9 +12,6 @@ use crate::change::Change;
 use crate::error::GateError;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::GateTx;
-
-/// The route an idempotency key is scoped by.
-pub const ROUTE: &str = "PATCH /v1/branding";
 
 /// Updates branding.
 #[derive(Clone)]
@@ -45,16 +42,12 @@ impl UpdateBranding {
     pub async fn update(
         &self,
         who: &Tenant,
-        key: Option<IdempotencyKey>,
+        key: Option<OperationKey>,
         update: &BrandingUpdate,
         render: &Render<'_, Branding>,
     ) -> Result<IdempotentResponse, RebrandError> {
         let request = key.map(|key| IdempotentRequest {
-            scope: Scope {
-                tenant: who.clone(),
-                route: ROUTE.to_owned(),
-                key,
-            },
+            scope: Scope::of_request(who.clone(), key),
             fingerprint: fingerprint(update),
         });
         let write = match self.idempotent.begin(request).await? {

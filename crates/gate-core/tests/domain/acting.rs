@@ -9,7 +9,7 @@ use kernel::Mode;
 use partner_core::Access;
 use partner_core::stored_response::IdempotentResponse;
 
-use crate::fixtures::{DAY, Gate, access, acme, done, key, ready, tenant};
+use crate::fixtures::{DAY, Gate, access, acme, action_key, done, ready, tenant};
 
 fn fail() -> ActionRequest {
     ActionRequest::Fail {
@@ -25,9 +25,10 @@ fn act(
     name: Option<&str>,
     deed: &ActionRequest,
 ) -> Result<IdempotentResponse, ActError> {
+    let name = name.map(|name| action_key(id, deed, name));
     ready(
         gate.acting
-            .act(tenant(access), id, name.map(key), deed, &done("req_1")),
+            .act(tenant(access), id, name, deed, &done("req_1")),
     )
 }
 

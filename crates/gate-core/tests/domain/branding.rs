@@ -32,10 +32,8 @@ fn update(
     name: Option<&str>,
     update: &BrandingUpdate,
 ) -> Result<IdempotentResponse, RebrandError> {
-    ready(
-        gate.rebranding
-            .update(&acme().tenant, name.map(key), update, &shown),
-    )
+    let name = name.map(|name| key("PATCH /v1/branding", name));
+    ready(gate.rebranding.update(&acme().tenant, name, update, &shown))
 }
 
 // rule: gate.branding.fields, gate.branding.merge, idempotency.gate-optional

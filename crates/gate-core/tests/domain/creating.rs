@@ -9,13 +9,13 @@ use gate_core::error::GateError;
 use gate_core::ports::kyc_place;
 use gate_core::quota::Exhausted;
 use gate_core::session::{Flow, SessionId, SessionState};
-use gate_core::usecases::create_session::{CreateError, ROUTE};
+use gate_core::usecases::create_session::CreateError;
 use kernel::{Mode, StoreError};
 use partner_core::idempotency::Scope;
 use partner_core::stored_response::{IdempotentResponse, RenderedResponse};
 use partner_core::{Access, Denial, PartnerStatus};
 
-use crate::fixtures::{DAY, Gate, access, acme, created, draft, key, noon, ready};
+use crate::fixtures::{CREATE, DAY, Gate, access, acme, created, draft, key, noon, ready};
 
 fn create(
     gate: &Gate,
@@ -25,7 +25,7 @@ fn create(
 ) -> Result<IdempotentResponse, CreateError> {
     ready(
         gate.creating
-            .create(access, key(name), draft, &created("req_1")),
+            .create(access, key(CREATE, name), draft, &created("req_1")),
     )
 }
 
@@ -110,7 +110,9 @@ fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
     };
     for (sent, same) in [(draft(), true), (bad, false)] {
         let (access, render) = (acme(), created("req_2"));
-        let again = gate.creating.create(&access, key("\"a\""), &sent, &render);
+        let again = gate
+            .creating
+            .create(&access, key(CREATE, "\"a\""), &sent, &render);
         let expected = IdempotentResponse::Replayed {
             response: first.clone(),
             same_request: same,
@@ -157,11 +159,8 @@ fn a_key_counts_for_a_day_for_one_partner_and_after_a_success() {
 #[test]
 fn a_twin_in_flight_is_told_so() {
     let gate = Gate::new(&[acme()]);
-    gate.memory.hold(&Scope {
-        tenant: acme().tenant,
-        route: ROUTE.to_owned(),
-        key: key("a"),
-    });
+    let scope = Scope::of_request(acme().tenant, key(CREATE, "a"));
+    gate.memory.hold(&scope);
     let refused = create(&gate, &acme(), "a", &draft());
     assert!(matches!(refused, Err(CreateError::InProgress)));
     fresh(create(&gate, &acme(), "b", &draft()));

@@ -4,7 +4,7 @@ use gate_core::change::Change;
 use gate_core::customer::{
     Customer, CustomerDraft, CustomerFormError, CustomerId, CustomerUpdate, Deleted, Unique,
 };
-use gate_core::usecases::customers::{CustomerError, CustomerSearch, ROUTE};
+use gate_core::usecases::customers::{CustomerError, CustomerSearch};
 use kernel::{Mode, StoreError};
 use partner_core::events::event_place;
 use partner_core::idempotency::Scope;
@@ -51,10 +51,12 @@ fn create(
     name: &str,
     draft: &CustomerDraft,
 ) -> Result<IdempotentResponse, CustomerError> {
-    ready(
-        gate.customers
-            .create(&acme().tenant, key(name), draft, &shown),
-    )
+    ready(gate.customers.create(
+        &acme().tenant,
+        key("POST /v1/customers", name),
+        draft,
+        &shown,
+    ))
 }
 
 fn made(gate: &Gate, email: &str) -> CustomerId {
@@ -80,10 +82,9 @@ fn update(
     update: &CustomerUpdate,
 ) -> Result<IdempotentResponse, CustomerError> {
     let who = acme().tenant;
-    ready(
-        gate.customers
-            .update(&who, id, name.map(key), update, &shown),
-    )
+    let operation = format!("PATCH /v1/customers/{id}");
+    let name = name.map(|name| key(&operation, name));
+    ready(gate.customers.update(&who, id, name, update, &shown))
 }
 
 fn delete(
@@ -91,10 +92,9 @@ fn delete(
     id: CustomerId,
     name: Option<&str>,
 ) -> Result<IdempotentResponse, CustomerError> {
-    ready(
-        gate.customers
-            .delete(&acme().tenant, id, name.map(key), &gone),
-    )
+    let operation = format!("DELETE /v1/customers/{id}");
+    let name = name.map(|name| key(&operation, name));
+    ready(gate.customers.delete(&acme().tenant, id, name, &gone))
 }
 
 fn read(gate: &Gate, id: CustomerId) -> Option<Customer> {
@@ -163,11 +163,8 @@ fn a_repeat_is_given_the_first_answer_and_a_twin_is_told_to_wait() {
         create(&gate, "k", &draft("ann@a.example")).unwrap()
     ));
     assert!(!same_request(create(&gate, "k", &draft("nobody")).unwrap()));
-    gate.memory.hold(&Scope {
-        tenant: acme().tenant,
-        route: ROUTE.to_owned(),
-        key: key("busy"),
-    });
+    let busy = key("POST /v1/customers", "busy");
+    gate.memory.hold(&Scope::of_request(acme().tenant, busy));
     let busy = create(&gate, "busy", &draft("bob@a.example"));
     assert!(matches!(busy, Err(CustomerError::InProgress)));
     assert_eq!(gate.memory.rows().customers.len(), 1);

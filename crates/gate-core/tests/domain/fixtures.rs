@@ -15,7 +15,7 @@ use gate_core::object::JsonObject;
 use gate_core::secret::SecretHash;
 use gate_core::session::{Session, SessionId, SessionState, Terms};
 use gate_core::transaction::RefId;
-use gate_core::usecases::act_on_session::{ActOnSession, ActionResult};
+use gate_core::usecases::act_on_session::{ActOnSession, ActionRequest, ActionResult};
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
 use gate_core::usecases::create_session::{CreateSession, Created};
 use gate_core::usecases::customers::Customers;
@@ -25,7 +25,7 @@ use gate_core::usecases::send_test_event::SendTestEvent;
 use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::{Asset, Entropy, Mode, Timestamp};
 use partner_core::gate::GateProfile;
-use partner_core::idempotency::IdempotencyKey;
+use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::origin::Origin;
 use partner_core::pools::PoolsProfile;
@@ -40,6 +40,8 @@ use crate::memory::Memory;
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
 pub(crate) const WIDGET: &str = "https://widget.example";
+/// The operation that creates sessions.
+pub(crate) const CREATE: &str = "POST /v1/gate_sessions";
 pub(crate) const SHOP: &str = "https://shop.example";
 
 /// The instant everything starts at: noon of a 28th of May.
@@ -151,8 +153,23 @@ pub(crate) fn refid() -> RefId {
     RefId::parse("test_tx_01HF7YAT00408104G208104081").unwrap()
 }
 
-pub(crate) fn key(text: &str) -> IdempotencyKey {
-    IdempotencyKey::parse(text.as_bytes()).unwrap()
+/// A key that was sent to an operation, such as `POST /v1/customers`.
+pub(crate) fn key(operation: &str, text: &str) -> OperationKey {
+    let (method, path) = operation.split_once(' ').unwrap();
+    OperationKey {
+        operation: Operation::new(method, path),
+        key: IdempotencyKey::parse(text.as_bytes()).unwrap(),
+    }
+}
+
+/// A key that was sent to the operation of a session action.
+pub(crate) fn action_key(id: SessionId, action: &ActionRequest, text: &str) -> OperationKey {
+    let operation = match action {
+        ActionRequest::Cancel => format!("POST /v1/gate_sessions/{id}/cancel"),
+        ActionRequest::Complete => format!("POST /v1/test_helpers/sessions/{id}/complete"),
+        ActionRequest::Fail { .. } => format!("POST /v1/test_helpers/sessions/{id}/fail"),
+    };
+    key(&operation, text)
 }
 
 /// Every use case over one store.
@@ -233,10 +250,11 @@ impl Gate {
 
     /// Creates a session and says its id and its client secret.
     pub(crate) fn open(&self, access: &Access, name: &str) -> (SessionId, String) {
-        let given = ready(
-            self.creating
-                .create(access, key(name), &draft(), &created("req_1")),
-        );
+        let given =
+            ready(
+                self.creating
+                    .create(access, key(CREATE, name), &draft(), &created("req_1")),
+            );
         let body = given.unwrap().into_rendered().body;
         let body = String::from_utf8(body).unwrap();
         let (id, secret) = body.split_once(' ').unwrap();

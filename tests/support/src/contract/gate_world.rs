@@ -16,7 +16,7 @@ use gate_core::usecases::expiry::GateContext;
 use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::Mode;
 use partner_core::gate::GateProfile;
-use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::origin::Origin;
 use partner_core::ports::{InFlight, Ticket};
 use partner_core::stored_response::{
@@ -155,8 +155,21 @@ pub(crate) fn person(email: &str) -> CustomerDraft {
     }
 }
 
-pub(crate) fn key(name: &str) -> IdempotencyKey {
-    IdempotencyKey::parse(name.as_bytes()).unwrap()
+/// A key that was sent to an operation, such as `POST /v1/customers`.
+pub(crate) fn key(operation: &str, name: &str) -> OperationKey {
+    let (method, path) = operation.split_once(' ').unwrap();
+    OperationKey {
+        operation: Operation::new(method, path),
+        key: IdempotencyKey::parse(name.as_bytes()).unwrap(),
+    }
+}
+
+fn action(id: SessionId, action: &ActionRequest) -> String {
+    match action {
+        ActionRequest::Cancel => format!("POST /v1/gate_sessions/{id}/cancel"),
+        ActionRequest::Complete => format!("POST /v1/test_helpers/sessions/{id}/complete"),
+        ActionRequest::Fail { .. } => format!("POST /v1/test_helpers/sessions/{id}/fail"),
+    }
 }
 
 impl Gate {
@@ -165,9 +178,8 @@ impl Gate {
         name: String,
         draft: Draft,
     ) -> Result<IdempotentResponse, CreateError> {
-        let given = self
-            .creating
-            .create(&self.access, key(&name), &draft, &created);
+        let key = key("POST /v1/gate_sessions", &name);
+        let given = self.creating.create(&self.access, key, &draft, &created);
         given.await
     }
 
@@ -188,7 +200,8 @@ impl Gate {
         let who = &self.access.tenant;
         match deed {
             Some(deed) => {
-                let acting = self.acting.act(who, id, name.map(key), &deed, &done);
+                let key = name.map(|name| key(&action(id, &deed), name));
+                let acting = self.acting.act(who, id, key, &deed, &done);
                 acting.await.map(drop)
             }
             None => Ok(self.acting.context.expire_if_due(who, id).await.map(drop)?),
@@ -203,7 +216,8 @@ impl Gate {
         draft: CustomerDraft,
     ) -> Result<IdempotentResponse, CustomerError> {
         let who = &self.access.tenant;
-        let making = self.customers.create(who, key(&name), &draft, &shown);
+        let key = key("POST /v1/customers", &name);
+        let making = self.customers.create(who, key, &draft, &shown);
         making.await
     }
 
@@ -220,8 +234,9 @@ impl Gate {
         name: Option<&str>,
         update: CustomerUpdate,
     ) -> Result<(), CustomerError> {
-        let (who, name) = (&self.access.tenant, name.map(key));
-        let updating = self.customers.update(who, id, name, &update, &shown);
+        let who = &self.access.tenant;
+        let key = name.map(|name| key(&format!("PATCH /v1/customers/{id}"), name));
+        let updating = self.customers.update(who, id, key, &update, &shown);
         updating.await.map(drop)
     }
 
@@ -230,8 +245,9 @@ impl Gate {
         id: CustomerId,
         name: Option<&str>,
     ) -> Result<(), CustomerError> {
-        let (who, name) = (&self.access.tenant, name.map(key));
-        let deleting = self.customers.delete(who, id, name, &gone);
+        let who = &self.access.tenant;
+        let key = name.map(|name| key(&format!("DELETE /v1/customers/{id}"), name));
+        let deleting = self.customers.delete(who, id, key, &gone);
         deleting.await.map(drop)
     }
 }

@@ -120,7 +120,8 @@ impl Rails {
             payment_method: "sepa".to_owned(),
         };
         let access = &self.gate.access;
-        let given = self.locking.lock(access, key(name), &draft, &quoted).await;
+        let key = key("POST /v1/quotes", name);
+        let given = self.locking.lock(access, key, &draft, &quoted).await;
         SignedQuoteId::parse(&text(given.unwrap())).unwrap()
     }
 
@@ -136,7 +137,8 @@ impl Rails {
             session: session.to_string(),
         };
         let access = &self.gate.access;
-        let redeeming = self.redeeming.redeem(access, key(&name), &asked, &made);
+        let key = key("POST /v1/rails/pay_ins", &name);
+        let redeeming = self.redeeming.redeem(access, key, &asked, &made);
         let given = redeeming.await?;
         Ok(RailId::parse(RailKind::PayIn, &text(given)).unwrap())
     }
