@@ -416,11 +416,7 @@ pub(crate) fn gate_error(error: GateError) -> ApiError {
             error.into()
         }
         GateError::Event(EventError::Unsealed(refused)) => StoreError::from(refused).into(),
-        GateError::Response(
-            ResponseStoreError::Sealed(_)
-            | ResponseStoreError::Damaged
-            | ResponseStoreError::Unwritable(_),
-        )
+        GateError::Response(ResponseStoreError::Sealed(_) | ResponseStoreError::Unwritable(_))
         | GateError::Event(EventError::Unwritable(_))
         | GateError::Unsigned(_) => undoable(error),
     }

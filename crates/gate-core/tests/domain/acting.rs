@@ -26,14 +26,11 @@ fn act(
     deed: &ActionRequest,
 ) -> Result<IdempotentResponse, ActError> {
     let name = name.map(|name| action_key(id, deed, name));
-    ready(
-        gate.acting
-            .act(tenant(access), id, name, deed, &done("req_1")),
-    )
+    ready(gate.acting.act(tenant(access), id, name, deed, &done))
 }
 
 fn body(given: Result<IdempotentResponse, ActError>) -> String {
-    String::from_utf8(given.unwrap().into_rendered().body).unwrap()
+    String::from_utf8(given.unwrap().into_rendered().0).unwrap()
 }
 
 fn ended(outcome: Result<IdempotentResponse, ActError>) -> SessionStatus {
@@ -51,7 +48,7 @@ fn a_cancel_is_repeated_under_its_key_only() {
     let first = act(&gate, &acme(), id, Some("k"), &ActionRequest::Cancel).unwrap();
     assert!(matches!(first, IdempotentResponse::First(_)));
     let answer = first.into_rendered();
-    assert_eq!(answer.body, b"cancelled");
+    assert_eq!(answer.0, b"cancelled");
     let again = act(&gate, &acme(), id, Some("k"), &ActionRequest::Cancel).unwrap();
     assert_eq!(again.into_rendered(), answer);
     assert_eq!(

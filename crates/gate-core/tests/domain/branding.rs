@@ -9,11 +9,7 @@ use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedRes
 use crate::fixtures::{Gate, acme, key, ready};
 
 fn shown(branding: &Branding) -> Result<RenderedResponse, RenderError> {
-    Ok(RenderedResponse {
-        status: 200,
-        request_id: "req_1".to_owned(),
-        body: format!("{branding:?}").into_bytes(),
-    })
+    Ok(RenderedResponse(format!("{branding:?}").into_bytes()))
 }
 
 fn color(at: usize, value: &str) -> BrandingUpdate {

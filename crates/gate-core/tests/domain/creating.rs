@@ -25,7 +25,7 @@ fn create(
 ) -> Result<IdempotentResponse, CreateError> {
     ready(
         gate.creating
-            .create(access, key(CREATE, name), draft, &created("req_1")),
+            .create(access, key(CREATE, name), draft, &created),
     )
 }
 
@@ -109,7 +109,7 @@ fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
         ..draft()
     };
     for (sent, same) in [(draft(), true), (bad, false)] {
-        let (access, render) = (acme(), created("req_2"));
+        let (access, render) = (acme(), created);
         let again = gate
             .creating
             .create(&access, key(CREATE, "\"a\""), &sent, &render);
@@ -124,7 +124,7 @@ fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
         (rows.sessions.len(), rows.events.len(), rows.answers.len()),
         (1, 1, 1)
     );
-    let secret = String::from_utf8(first.body).unwrap();
+    let secret = String::from_utf8(first.0).unwrap();
     let kept = format!("{:?}", rows.answers.values().next().unwrap().answer.0);
     let plain = format!("{:?}", secret.as_bytes());
     assert!(!kept.contains(plain.trim_matches(['[', ']'])));
@@ -180,7 +180,7 @@ fn of_twenty_at_once_one_makes_a_session() {
     for answer in answers {
         match answer {
             Ok(given) => {
-                bodies.insert(given.into_rendered().body);
+                bodies.insert(given.into_rendered().0);
             }
             Err(error) => assert!(matches!(error, CreateError::InProgress), "{error}"),
         }
@@ -218,7 +218,7 @@ fn a_trusted_partners_package_is_sealed_and_reported() {
         kyc_package: Some("{ \"name\": \"Ada\" }".to_owned()),
         ..draft()
     };
-    let body = fresh(create(&gate, &acme(), "a", &sent)).body;
+    let body = fresh(create(&gate, &acme(), "a", &sent)).0;
     let body = String::from_utf8(body).unwrap();
     let id = SessionId::parse(body.split_once(' ').unwrap().0).unwrap();
     let kinds = gate.memory.events_of(&id.to_string());

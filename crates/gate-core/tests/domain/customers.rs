@@ -13,11 +13,7 @@ use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedRes
 use crate::fixtures::{Gate, access, acme, after, key, noon, ready};
 
 fn answer(body: String) -> RenderedResponse {
-    RenderedResponse {
-        status: 200,
-        request_id: "req_1".to_owned(),
-        body: body.into_bytes(),
-    }
+    RenderedResponse(body.into_bytes())
 }
 
 fn shown(customer: &Customer) -> Result<RenderedResponse, RenderError> {
@@ -63,7 +59,7 @@ fn made(gate: &Gate, email: &str) -> CustomerId {
     let body = create(gate, email, &draft(email))
         .unwrap()
         .into_rendered()
-        .body;
+        .0;
     let body = String::from_utf8(body).unwrap();
     CustomerId::parse(body.split(' ').next().unwrap()).unwrap()
 }
@@ -205,13 +201,10 @@ fn a_deletion_happens_once_and_is_answered_each_time() {
     let id = made(&gate, "ann@a.example");
     gate.memory.pass(std::time::Duration::from_millis(7));
     let first = delete(&gate, id, Some("k")).unwrap().into_rendered();
-    assert_eq!(first.body, format!("{id} {}", after(7)).into_bytes());
+    assert_eq!(first.0, format!("{id} {}", after(7)).into_bytes());
     gate.memory.pass(std::time::Duration::from_millis(7));
     for name in [None, Some("k"), Some("l")] {
-        assert_eq!(
-            delete(&gate, id, name).unwrap().into_rendered().body,
-            first.body
-        );
+        assert_eq!(delete(&gate, id, name).unwrap().into_rendered().0, first.0);
     }
     assert_eq!(read(&gate, id), None);
     let late = update(&gate, id, None, &named("Bob"));

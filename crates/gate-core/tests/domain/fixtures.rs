@@ -250,46 +250,31 @@ impl Gate {
 
     /// Creates a session and says its id and its client secret.
     pub(crate) fn open(&self, access: &Access, name: &str) -> (SessionId, String) {
-        let given =
-            ready(
-                self.creating
-                    .create(access, key(CREATE, name), &draft(), &created("req_1")),
-            );
-        let body = given.unwrap().into_rendered().body;
+        let given = ready(
+            self.creating
+                .create(access, key(CREATE, name), &draft(), &created),
+        );
+        let body = given.unwrap().into_rendered().0;
         let body = String::from_utf8(body).unwrap();
         let (id, secret) = body.split_once(' ').unwrap();
         (SessionId::parse(id).unwrap(), secret.to_owned())
     }
 }
 
-/// Answers a create with the session's id and its client secret.
-pub(crate) fn created(
-    request_id: &str,
-) -> impl Fn(&Created) -> Result<RenderedResponse, RenderError> + Send + Sync {
-    move |created| {
-        let secret = created.client_secret.expose_secret();
-        Ok(RenderedResponse {
-            status: 201,
-            request_id: request_id.to_owned(),
-            body: format!("{} {secret}", created.session.id).into_bytes(),
-        })
-    }
+/// Renders a new session as its id and its client secret.
+pub(crate) fn created(created: &Created) -> Result<RenderedResponse, RenderError> {
+    let secret = created.client_secret.expose_secret();
+    let text = format!("{} {secret}", created.session.id);
+    Ok(RenderedResponse(text.into_bytes()))
 }
 
-/// Answers a deed with the session's status and what has failed.
-pub(crate) fn done(
-    request_id: &str,
-) -> impl Fn(&ActionResult) -> Result<RenderedResponse, RenderError> + Send + Sync {
-    move |done| {
-        let status = done.session.state.status().as_str();
-        let intent = done.intent.as_ref();
-        let failed = intent.map(|intent| format!(" {}", intent.failure_code));
-        Ok(RenderedResponse {
-            status: 200,
-            request_id: request_id.to_owned(),
-            body: format!("{status}{}", failed.unwrap_or_default()).into_bytes(),
-        })
-    }
+/// Renders an action as the session's status and what has failed.
+pub(crate) fn done(done: &ActionResult) -> Result<RenderedResponse, RenderError> {
+    let status = done.session.state.status().as_str();
+    let intent = done.intent.as_ref();
+    let failed = intent.map(|intent| format!(" {}", intent.failure_code));
+    let text = format!("{status}{}", failed.unwrap_or_default());
+    Ok(RenderedResponse(text.into_bytes()))
 }
 
 pub(crate) fn tenant(access: &Access) -> &Tenant {

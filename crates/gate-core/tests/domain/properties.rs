@@ -79,7 +79,7 @@ fn play(moves: &[Move]) -> Gate {
             Move::Create { partner, name } => {
                 let access = &partners[usize::from(*partner)];
                 let name = key(CREATE, &format!("k{name}"));
-                let render = created("req_1");
+                let render = created;
                 let _ = ready(gate.creating.create(access, name, &draft(), &render)).unwrap();
             }
             Move::Do {
@@ -91,7 +91,7 @@ fn play(moves: &[Move]) -> Gate {
                 let Some(id) = made.get(*which) else { continue };
                 let who = tenant(&partners[usize::from(*partner)]);
                 let name = name.map(|name| action_key(*id, deed, &format!("d{name}")));
-                let _ = ready(gate.acting.act(who, *id, name, deed, &done("req_1")));
+                let _ = ready(gate.acting.act(who, *id, name, deed, &done));
             }
             Move::Read { which } => {
                 let Some(id) = made.get(*which) else { continue };

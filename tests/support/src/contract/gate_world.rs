@@ -186,7 +186,7 @@ impl Gate {
     /// A session, made under a key of this name.
     pub(crate) async fn opened(&self, name: &str, draft: Draft) -> SessionId {
         let given = self.clone().create(name.to_owned(), draft).await;
-        let body = given.unwrap().into_rendered().body;
+        let body = given.unwrap().into_rendered().0;
         SessionId::parse(&String::from_utf8(body).unwrap()).unwrap()
     }
 
@@ -224,7 +224,7 @@ impl Gate {
     /// A customer, made under a key of this name.
     pub(crate) async fn known(&self, name: &str, draft: CustomerDraft) -> CustomerId {
         let given = self.clone().customer(name.to_owned(), draft).await;
-        let body = given.unwrap().into_rendered().body;
+        let body = given.unwrap().into_rendered().0;
         CustomerId::parse(&String::from_utf8(body).unwrap()).unwrap()
     }
 
@@ -269,9 +269,5 @@ fn done(done: &ActionResult) -> Result<RenderedResponse, RenderError> {
 }
 
 pub(crate) fn answer(body: String) -> RenderedResponse {
-    RenderedResponse {
-        status: 201,
-        request_id: "req_1".to_owned(),
-        body: body.into_bytes(),
-    }
+    RenderedResponse(body.into_bytes())
 }

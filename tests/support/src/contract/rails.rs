@@ -162,7 +162,7 @@ fn made(record: &RailRecord) -> Result<RenderedResponse, RenderError> {
 }
 
 fn text(given: IdempotentResponse) -> String {
-    String::from_utf8(given.into_rendered().body).unwrap()
+    String::from_utf8(given.into_rendered().0).unwrap()
 }
 
 impl<F: GateFixture> World<F> {
