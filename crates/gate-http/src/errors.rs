@@ -9,13 +9,13 @@ mod rails;
 
 use gate_core::amount::AmountError;
 use gate_core::draft::{DraftError, NotEntitled};
+use gate_core::error::GateError;
 use gate_core::events::EventError;
 use gate_core::preview::PreviewRefusal;
 use gate_core::session::{NotOpen, SessionRefusal};
 use gate_core::usecases::act_on_session::ActError;
 use gate_core::usecases::bootstrap_embed::BootstrapError;
 use gate_core::usecases::create_session::CreateError;
-use gate_core::usecases::expiry::ExpiryError;
 use gate_core::usecases::send_test_event::TestSendError;
 use gate_core::usecases::update_branding::RebrandError;
 use http_kit::{ApiError, ErrorDoc, Kind, error_doc};
@@ -287,9 +287,7 @@ pub(crate) fn create_error(error: CreateError) -> ApiError {
             "quota_exhausted",
             "The live session quota of this calendar month is used up.",
         ),
-        CreateError::Answer(fault) => answer_fault(fault),
-        CreateError::Store(fault) => fault.into(),
-        CreateError::Event(fault) => event_fault(fault),
+        CreateError::Failed(error) => gate_error(error),
     }
 }
 
@@ -302,9 +300,7 @@ pub(crate) fn act_error(error: ActError) -> ApiError {
         ),
         ActError::NotFound => ApiError::not_found("session"),
         ActError::Refused(refusal) => session_refusal(refusal),
-        ActError::Answer(fault) => answer_fault(fault),
-        ActError::Store(fault) => fault.into(),
-        ActError::Event(fault) => event_fault(fault),
+        ActError::Failed(error) => gate_error(error),
     }
 }
 
@@ -312,15 +308,7 @@ pub(crate) fn rebrand_error(error: RebrandError) -> ApiError {
     match error {
         RebrandError::InProgress => in_progress(),
         RebrandError::Field(fault) => ApiError::invalid_request(format!("{fault}.")),
-        RebrandError::Answer(fault) => answer_fault(fault),
-        RebrandError::Store(fault) => fault.into(),
-    }
-}
-
-pub(crate) fn expiry_error(error: ExpiryError) -> ApiError {
-    match error {
-        ExpiryError::Store(fault) => fault.into(),
-        ExpiryError::Event(fault) => event_fault(fault),
+        RebrandError::Failed(error) => gate_error(error),
     }
 }
 
@@ -338,8 +326,7 @@ pub(crate) fn bootstrap_error(error: BootstrapError) -> ApiError {
             "session_not_open",
             format!("The session is {}.", status.as_str()),
         ),
-        BootstrapError::Store(fault) => fault.into(),
-        BootstrapError::Event(fault) => event_fault(fault),
+        BootstrapError::Failed(error) => gate_error(error),
         BootstrapError::Unsigned(_) => undoable(error),
     }
 }
@@ -361,8 +348,7 @@ pub(crate) fn test_send_error(error: TestSendError) -> ApiError {
             "webhook_not_configured",
             "No webhook endpoint is set for this partner.",
         ),
-        TestSendError::Store(fault) => fault.into(),
-        TestSendError::Event(fault) => event_fault(fault),
+        TestSendError::Failed(error) => gate_error(error),
     }
 }
 
@@ -423,20 +409,16 @@ fn in_progress() -> ApiError {
     )
 }
 
-fn answer_fault(fault: ResponseStoreError) -> ApiError {
-    match fault {
-        ResponseStoreError::Store(fault) => fault.into(),
-        ResponseStoreError::Sealed(_)
-        | ResponseStoreError::Damaged
-        | ResponseStoreError::Unwritable(_) => undoable(fault),
-    }
-}
-
-/// An event that cannot be sealed now may be sealed later.
-pub(super) fn event_fault(fault: EventError) -> ApiError {
-    match fault {
-        EventError::Unsealed(refused) => StoreError::from(refused).into(),
-        EventError::Unwritable(_) => undoable(fault),
+/// A use case could not finish. An event that cannot be sealed now may be sealed later.
+pub(crate) fn gate_error(error: GateError) -> ApiError {
+    match error {
+        GateError::Store(error) | GateError::Response(ResponseStoreError::Store(error)) => {
+            error.into()
+        }
+        GateError::Event(EventError::Unsealed(refused)) => StoreError::from(refused).into(),
+        GateError::Response(ResponseStoreError::Sealed(_) | ResponseStoreError::Unwritable(_))
+        | GateError::Event(EventError::Unwritable(_))
+        | GateError::Unsigned(_) => undoable(error),
     }
 }
 

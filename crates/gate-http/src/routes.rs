@@ -106,8 +106,8 @@ pub(crate) fn router(
     limits: Option<&Limits>,
 ) -> Router {
     let limit = |of: fn(&Limits) -> &Limit| limits.map(of).cloned();
-    let answers = app.parts().creating.answers.clone();
-    let repeats = from_fn_with_state(answers, first_answer);
+    let responses = app.parts().creating.idempotent.responses.clone();
+    let repeats = from_fn_with_state(responses, first_answer);
     let entitled = |routes: OpenApiRouter<App>, of: fn(&Limits) -> &Limit| {
         Router::from(routes)
             .route_layer(repeats.clone())

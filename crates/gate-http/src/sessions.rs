@@ -212,7 +212,7 @@ pub(crate) async fn retrieve_session(
 ) -> Result<Json<SessionRecord>, ApiError> {
     let id = id.parse("session", SessionId::parse)?;
     let found = app.parts().reading.session(who.tenant(), id).await;
-    let session = found.map_err(errors::expiry_error)?;
+    let session = found.map_err(errors::gate_error)?;
     let session = session.ok_or_else(|| ApiError::not_found("session"))?;
     Ok(Json(record(who.tenant(), &session)))
 }
@@ -242,7 +242,7 @@ pub(crate) async fn list_sessions(
         status: query.one_of("status", &statuses)?,
     };
     let page = app.parts().reading.sessions(who.tenant(), &filter, limit);
-    let page = page.await.map_err(errors::expiry_error)?;
+    let page = page.await.map_err(errors::gate_error)?;
     Ok(Json(SessionList {
         object: "list",
         data: page

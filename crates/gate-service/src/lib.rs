@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use gate_core::idempotent::Idempotent;
 use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
 use gate_core::usecases::create_session::CreateSession;
@@ -113,12 +114,15 @@ fn tiers(throttle: GateThrottle) -> Tiers {
 fn parts(runtime: &Runtime, widget: Origin) -> Parts {
     let base = &runtime.base;
     let sessions = runtime.sessions();
-    let answers = ResponseStore {
-        in_flight: Arc::clone(&runtime.in_flight),
-        reads: base.store.clone(),
-        sealer: Arc::clone(&base.sealer),
-        entropy: Arc::clone(&base.entropy),
-        ttl: base.config.idempotency_ttl,
+    let idempotent = Idempotent {
+        store: base.store.clone(),
+        responses: ResponseStore {
+            in_flight: Arc::clone(&runtime.in_flight),
+            reads: base.store.clone(),
+            sealer: Arc::clone(&base.sealer),
+            entropy: Arc::clone(&base.entropy),
+            ttl: base.config.idempotency_ttl,
+        },
     };
     Parts {
         mode: base.config.mode,
@@ -133,41 +137,38 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
             ttl: base.config.preview_ttl,
         },
         creating: CreateSession {
-            sessions: sessions.clone(),
-            answers: answers.clone(),
+            context: sessions.clone(),
+            idempotent: idempotent.clone(),
             ttl: base.config.session_ttl,
         },
         acting: ActOnSession {
-            sessions: sessions.clone(),
-            answers: answers.clone(),
+            context: sessions.clone(),
+            idempotent: idempotent.clone(),
         },
         rebranding: UpdateBranding {
-            store: base.store.clone(),
-            answers: answers.clone(),
+            idempotent: idempotent.clone(),
         },
         customers: Customers {
-            store: base.store.clone(),
-            sealer: Arc::clone(&base.sealer),
-            entropy: Arc::clone(&base.entropy),
-            answers: answers.clone(),
+            context: sessions.clone(),
+            idempotent: idempotent.clone(),
         },
         locking: LockQuote {
-            sessions: sessions.clone(),
-            answers: answers.clone(),
+            context: sessions.clone(),
+            idempotent: idempotent.clone(),
             catalogue: Arc::clone(&runtime.catalogue),
             rates: Arc::clone(&runtime.rates),
             ttl: base.config.signed_quote_ttl,
         },
         redeeming: RedeemQuote {
-            sessions: sessions.clone(),
-            answers,
+            context: sessions.clone(),
+            idempotent,
             rail: runtime.rail.clone(),
         },
         reading: GateQueries {
-            sessions: sessions.clone(),
+            context: sessions.clone(),
         },
         bootstrapping: BootstrapEmbed {
-            sessions: sessions.clone(),
+            context: sessions.clone(),
             tokens: base.embed_tokens.clone(),
             ttl: base.config.embed_token_ttl,
             widget,
@@ -178,7 +179,7 @@ fn parts(runtime: &Runtime, widget: Origin) -> Parts {
             service: Service::Gate,
         },
         test_sending: SendTestEvent {
-            sessions,
+            context: sessions,
             desk: base.store.clone(),
         },
     }

@@ -1,15 +1,15 @@
-//! The `Idempotency-Key` header.
+//! The `Idempotency-Key` header, and the operation that scopes it.
 
 use std::convert::Infallible;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::request::Parts;
-use partner_core::idempotency::IdempotencyKey;
+use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 
 use crate::error::ApiError;
 
-/// The header as sent. Taking it refuses nothing, so that a handler can judge the body first
-/// and the key after it.
+/// The header as sent, and the request's operation. Taking it refuses nothing, so that a handler can
+/// validate the body first and the key after it.
 #[derive(Debug, Clone)]
 pub struct IdempotencyHeader(Found);
 
@@ -17,7 +17,7 @@ pub struct IdempotencyHeader(Found);
 enum Found {
     Absent,
     Malformed,
-    Key(IdempotencyKey),
+    Key(OperationKey),
 }
 
 impl IdempotencyHeader {
@@ -25,7 +25,7 @@ impl IdempotencyHeader {
     ///
     /// # Errors
     /// 400 `idempotency_key_required` or `idempotency_key_invalid`.
-    pub fn required(self) -> Result<IdempotencyKey, ApiError> {
+    pub fn required(self) -> Result<OperationKey, ApiError> {
         self.optional()?.ok_or_else(|| {
             ApiError::invalid(
                 "idempotency_key_required",
@@ -38,7 +38,7 @@ impl IdempotencyHeader {
     ///
     /// # Errors
     /// 400 `idempotency_key_invalid`.
-    pub fn optional(self) -> Result<Option<IdempotencyKey>, ApiError> {
+    pub fn optional(self) -> Result<Option<OperationKey>, ApiError> {
         match self.0 {
             Found::Absent => Ok(None),
             Found::Key(key) => Ok(Some(key)),
@@ -53,22 +53,49 @@ impl IdempotencyHeader {
 impl<S: Send + Sync> FromRequestParts<S> for IdempotencyHeader {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         let mut values = parts.headers.get_all("idempotency-key").iter();
-        Ok(Self(match (values.next(), values.next()) {
-            (None, _) => Found::Absent,
-            (Some(only), None) => match IdempotencyKey::parse(only.as_bytes()) {
-                Ok(key) => Found::Key(key),
-                Err(_) => Found::Malformed,
-            },
-            (Some(_), Some(_)) => Found::Malformed,
-        }))
+        let key = match (values.next(), values.next()) {
+            (None, _) => return Ok(Self(Found::Absent)),
+            (Some(only), None) => IdempotencyKey::parse(only.as_bytes()),
+            (Some(_), Some(_)) => return Ok(Self(Found::Malformed)),
+        };
+        let Ok(key) = key else {
+            return Ok(Self(Found::Malformed));
+        };
+        let operation = operation(parts, state).await;
+        Ok(Self(Found::Key(OperationKey { operation, key })))
     }
+}
+
+/// The operation of a request: its route with the decoded parameters filled in, so that one operation
+/// has one text however its path is encoded.
+async fn operation<S: Send + Sync>(parts: &mut Parts, state: &S) -> Operation {
+    let route = parts.extensions.get::<MatchedPath>().cloned();
+    let params = RawPathParams::from_request_parts(parts, state).await;
+    let (Some(route), Ok(params)) = (route, params) else {
+        return Operation::new(parts.method.as_str(), parts.uri.path());
+    };
+    let mut params = params.iter().map(|(_, value)| value);
+    let segments = route.as_str().split('/').map(|segment| {
+        let is_parameter = segment.starts_with('{');
+        is_parameter
+            .then(|| params.next())
+            .flatten()
+            .unwrap_or(segment)
+    });
+    let path: Vec<&str> = segments.collect();
+    Operation::new(parts.method.as_str(), &path.join("/"))
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::Router;
+    use axum::body::Body;
     use axum::http::{HeaderValue, Request};
+    use axum::routing::{patch, post};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
 
     use super::*;
 
@@ -83,10 +110,44 @@ mod tests {
         header
     }
 
+    // rule: idempotency.scope
+    #[tokio::test]
+    async fn operation_is_the_route_with_its_parameters() {
+        let read = async |header: IdempotencyHeader| {
+            let key = header.required().unwrap();
+            key.operation.as_str().to_owned()
+        };
+        let app = Router::new()
+            .route("/v1/customers", post(read))
+            .route("/v1/customers/{id}", patch(read).delete(read))
+            .route("/v1/gate_sessions/{id}/cancel", post(read));
+        for (method, path, operation) in [
+            ("POST", "/v1/customers", "POST /v1/customers"),
+            ("POST", "/v1/customers?x=1", "POST /v1/customers"),
+            ("PATCH", "/v1/customers/cus_1", "PATCH /v1/customers/cus_1"),
+            (
+                "DELETE",
+                "/v1/customers/cus%5F1",
+                "DELETE /v1/customers/cus_1",
+            ),
+            (
+                "POST",
+                "/v1/gate_sessions/gs_1/cancel",
+                "POST /v1/gate_sessions/gs_1/cancel",
+            ),
+        ] {
+            let request = Request::builder().method(method).uri(path);
+            let request = request.header("idempotency-key", "k");
+            let response = app.clone().oneshot(request.body(Body::empty()).unwrap());
+            let body = response.await.unwrap().into_body().collect();
+            assert_eq!(body.await.unwrap().to_bytes(), operation, "{method} {path}");
+        }
+    }
+
     #[tokio::test]
     async fn tells_absent_from_malformed() {
         let key = read(&[b"abc"]).await.required().unwrap();
-        assert_eq!(key.as_str(), "abc");
+        assert_eq!(key.key.as_str(), "abc");
         assert_eq!(read(&[b"\"abc\""]).await.required().unwrap(), key);
         assert!(read(&[]).await.optional().unwrap().is_none());
         let code = read(&[]).await.required().unwrap_err().code();

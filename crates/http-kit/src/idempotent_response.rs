@@ -1,4 +1,4 @@
-//! Answers that a repeat of their request is given again, to the byte.
+//! Responses that a repeat of their request gets again, to the byte.
 
 use std::convert::Infallible;
 
@@ -6,6 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use instruments::faults::{Violation, violated};
 use kernel::RequestId;
 use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedResponse};
 use serde::Serialize;
@@ -31,11 +32,12 @@ impl ResponseBuilder {
             .0
             .ok_or_else(|| RenderError("the request has no id".into()))?;
         let body = serde_json::to_vec(body).map_err(|fault| RenderError(fault.into()))?;
-        Ok(RenderedResponse {
+        let response = StoredParts {
             status: status.as_u16(),
-            request_id: id.to_string(),
-            body,
-        })
+            request_id: &id.to_string(),
+            body: &body,
+        };
+        Ok(response.pack())
     }
 }
 
@@ -53,20 +55,51 @@ pub struct IdempotentReply(pub IdempotentResponse);
 
 impl IntoResponse for IdempotentReply {
     fn into_response(self) -> Response {
-        if let IdempotentResponse::Repeated { same_request, .. } = &self.0 {
+        if let IdempotentResponse::Replayed { same_request, .. } = &self.0 {
             instruments::http::repeated(*same_request);
         }
-        let answer = self.0.into_answer();
-        let status = StatusCode::from_u16(answer.status);
-        let id = HeaderValue::try_from(answer.request_id);
-        match (status, id) {
-            (Ok(status), Ok(id)) => {
-                let json = HeaderValue::from_static("application/json");
-                let headers = [(header::CONTENT_TYPE, json), (X_REQUEST_ID, id)];
-                (status, headers, answer.body).into_response()
-            }
-            _ => ApiError::internal("a kept answer has no status or request id").into_response(),
-        }
+        let stored = self.0.into_rendered();
+        let parts = StoredParts::unpack(&stored);
+        parts.and_then(StoredParts::response).unwrap_or_else(|| {
+            violated(Violation::Undoable);
+            ApiError::internal("a stored response is malformed").into_response()
+        })
+    }
+}
+
+/// What a stored response consists of. The form is one line with status and request id, then the body.
+/// It never changes, because a replay reads what older versions stored.
+#[derive(Debug, PartialEq, Eq)]
+struct StoredParts<'r> {
+    status: u16,
+    request_id: &'r str,
+    body: &'r [u8],
+}
+
+impl<'r> StoredParts<'r> {
+    fn pack(&self) -> RenderedResponse {
+        let mut bytes = format!("{} {}\n", self.status, self.request_id).into_bytes();
+        bytes.extend_from_slice(self.body);
+        RenderedResponse(bytes)
+    }
+
+    fn unpack(response: &'r RenderedResponse) -> Option<Self> {
+        let end = response.0.iter().position(|byte| *byte == b'\n')?;
+        let (head, body) = response.0.split_at_checked(end)?;
+        let (status, request_id) = std::str::from_utf8(head).ok()?.split_once(' ')?;
+        Some(Self {
+            status: status.parse().ok()?,
+            request_id,
+            body: body.get(1..)?,
+        })
+    }
+
+    fn response(self) -> Option<Response> {
+        let status = StatusCode::from_u16(self.status).ok()?;
+        let id = HeaderValue::from_str(self.request_id).ok()?;
+        let json = HeaderValue::from_static("application/json");
+        let headers = [(header::CONTENT_TYPE, json), (X_REQUEST_ID, id)];
+        Some((status, headers, self.body.to_vec()).into_response())
     }
 }
 
@@ -95,7 +128,7 @@ mod tests {
     async fn a_repeat_is_the_first_answer_to_the_byte() {
         let write = async |pen: ResponseBuilder| {
             let answer = pen.json(StatusCode::CREATED, &json!({"a": "1"})).unwrap();
-            IdempotentReply(IdempotentResponse::Fresh(answer))
+            IdempotentReply(IdempotentResponse::First(answer))
         };
         let (first, body) = send(finish(
             Router::new().route("/v1/write", post(write)),
@@ -107,14 +140,15 @@ mod tests {
             (first.status.as_u16(), body.as_slice()),
             (201, &br#"{"a":"1"}"#[..])
         );
-        let answer = RenderedResponse {
+        let answer = StoredParts {
             status: 201,
-            request_id: id,
-            body: body.clone(),
+            request_id: &id,
+            body: &body,
         };
+        let answer = answer.pack();
         let repeat = move || {
-            std::future::ready(IdempotentReply(IdempotentResponse::Repeated {
-                answer: answer.clone(),
+            std::future::ready(IdempotentReply(IdempotentResponse::Replayed {
+                response: answer.clone(),
                 same_request: false,
             }))
         };
@@ -125,5 +159,25 @@ mod tests {
         .await;
         assert_eq!((again.status, again.headers), (first.status, first.headers));
         assert_eq!(repeated, body);
+    }
+
+    // rule: idempotency.gate-replay
+    #[test]
+    fn stored_form_reads_back_to_the_byte() {
+        for body in [&b""[..], b"{}", b"{\"a\":\"1\\n\"}\n\n\x00\xff"] {
+            let parts = StoredParts {
+                status: 201,
+                request_id: "req_01HF7YAT00408104G208104081",
+                body,
+            };
+            let stored = parts.pack();
+            let head = b"201 req_01HF7YAT00408104G208104081\n";
+            assert_eq!(stored.0, [head, body].concat());
+            assert_eq!(StoredParts::unpack(&stored), Some(parts));
+        }
+        for malformed in [&b""[..], b"201 req", b"req_1\n{}", b"201\n", b"x y\n"] {
+            let stored = RenderedResponse(malformed.to_vec());
+            assert_eq!(StoredParts::unpack(&stored), None, "{malformed:?}");
+        }
     }
 }

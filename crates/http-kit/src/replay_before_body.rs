@@ -25,11 +25,7 @@ pub async fn first_answer(
     let key = header.optional().ok().flatten();
     let scope = key
         .zip(class::tenant(&parts.extensions))
-        .map(|(key, tenant)| Scope {
-            tenant: tenant.clone(),
-            route: format!("{} {}", parts.method, parts.uri.path()),
-            key,
-        });
+        .map(|(key, tenant)| Scope::of_request(tenant.clone(), key));
     let response = next.run(Request::from_parts(parts, body)).await;
     match scope {
         Some(scope) if response.status() == StatusCode::BAD_REQUEST => {

@@ -44,19 +44,58 @@ impl IdempotencyKey {
     }
 }
 
+/// The operation of a request: its method, a space, and its path with the parameters decoded.
+///
+/// The text is stored, and sealed with the response, so it never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation(String);
+
+impl Operation {
+    /// The operation of a method and a path.
+    #[must_use]
+    pub fn new(method: &str, path: &str) -> Self {
+        Self(format!("{method} {path}"))
+    }
+
+    /// The text, such as `POST /v1/pools/EUR-USDT/transact`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An idempotency key with the operation it was sent to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationKey {
+    /// The operation.
+    pub operation: Operation,
+    /// The client's key.
+    pub key: IdempotencyKey,
+}
+
 /// What a key is unique within: the partner and mode, and the route with its path. Not the API
 /// key that carried it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
     /// The partner and mode.
     pub tenant: Tenant,
-    /// Method and path, such as `POST /v1/pools/EUR-USDT/transact`.
+    /// The text of the [`Operation`].
     pub route: String,
     /// The client's key.
     pub key: IdempotencyKey,
 }
 
 impl Scope {
+    /// The scope of a request of a tenant.
+    #[must_use]
+    pub fn of_request(tenant: Tenant, request: OperationKey) -> Self {
+        Self {
+            tenant,
+            route: request.operation.0,
+            key: request.key,
+        }
+    }
+
     /// The scope of an object that one request at a time may work on. Its id stands where a request's
     /// key does; `deed` is no method and path, so no request has this scope.
     #[must_use]

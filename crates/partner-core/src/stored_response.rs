@@ -1,7 +1,7 @@
-//! What a write was answered with, kept for its repeats to the byte.
+//! The responses of writes, stored so that a repeat gets the same bytes.
 //!
-//! The first answer under an idempotency key is stored, sealed, in the transaction of its effect.
-//! A repeat within the time that keys are kept gets it unchanged, whatever its body says.
+//! The first response under an idempotency key is stored, sealed, in the transaction of its effect. A
+//! repeat gets it unchanged, whatever the repeat asks for, until the stored response expires.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,50 +11,20 @@ use kernel::{Entropy, StoreError, Timestamp};
 
 use crate::idempotency::{Fingerprint, Scope, counts};
 use crate::ports::{InFlight, ResponseReads, ResponseTx, Ticket};
-use crate::races::LostRace;
 use crate::sealing::{SealBroken, Sealed, Sealer};
 
-/// Status, request id and body of an answer, final.
+/// A rendered response, final: bytes that only the HTTP layer reads.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RenderedResponse {
-    /// The HTTP status.
-    pub status: u16,
-    /// The request id it was first given under.
-    pub request_id: String,
-    /// The body's bytes.
-    pub body: Vec<u8>,
-}
+pub struct RenderedResponse(pub Vec<u8>);
 
+/// A response may hold a client secret, so `Debug` omits the bytes.
 impl fmt::Debug for RenderedResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            status, request_id, ..
-        } = self;
-        write!(f, "Answer({status}, {request_id})")
+        write!(f, "RenderedResponse({} bytes)", self.0.len())
     }
 }
 
-impl RenderedResponse {
-    /// One line with status and request id, then the body.
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = format!("{} {}\n", self.status, self.request_id).into_bytes();
-        bytes.extend_from_slice(&self.body);
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        let (head, body) = bytes.split_at_checked(end)?;
-        let (status, request_id) = std::str::from_utf8(head).ok()?.split_once(' ')?;
-        Some(Self {
-            status: status.parse().ok()?,
-            request_id: request_id.to_owned(),
-            body: body.get(1..)?.to_vec(),
-        })
-    }
-}
-
-/// Makes the final answer from what a use case has done; the wire shape is the caller's.
+/// Renders the final response from what a use case has done.
 pub type Render<'r, T> = dyn Fn(&T) -> Result<RenderedResponse, RenderError> + Send + Sync + 'r;
 
 /// An answer could not be written out.
@@ -84,26 +54,26 @@ pub struct StoredResponse {
     pub expires_at: Timestamp,
 }
 
-/// What a write that may be repeated is answered with.
+/// The response to a write that may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdempotentResponse {
-    /// It was done now.
-    Fresh(RenderedResponse),
-    /// It had been done before: the first answer.
-    Repeated {
-        /// The first answer.
-        answer: RenderedResponse,
-        /// Did this request ask for the same as the first?
+    /// The write was done now.
+    First(RenderedResponse),
+    /// The write was done before.
+    Replayed {
+        /// The first response.
+        response: RenderedResponse,
+        /// Whether this request asks for the same as the first.
         same_request: bool,
     },
 }
 
 impl IdempotentResponse {
-    /// The answer, first or repeated.
+    /// The response, first or replayed.
     #[must_use]
-    pub fn into_answer(self) -> RenderedResponse {
+    pub fn into_rendered(self) -> RenderedResponse {
         match self {
-            Self::Fresh(answer) | Self::Repeated { answer, .. } => answer,
+            Self::First(response) | Self::Replayed { response, .. } => response,
         }
     }
 }
@@ -114,9 +84,6 @@ pub enum ResponseStoreError {
     /// The stored answer does not open.
     #[error("a stored answer does not open")]
     Sealed(#[from] SealBroken),
-    /// The stored answer opens and is none.
-    #[error("a stored answer is damaged")]
-    Damaged,
     /// The answer could not be written out.
     #[error(transparent)]
     Unwritable(#[from] RenderError),
@@ -146,47 +113,40 @@ impl fmt::Debug for ResponseStore {
     }
 }
 
-impl LostRace for ResponseStoreError {
-    fn lost_race(&self) -> bool {
-        matches!(self, Self::Store(error) if error.lost_race())
-    }
-}
-
-/// Whether a write has been answered before.
+/// How a write that may be a repeat begins.
 #[derive(Debug)]
-pub enum Begin {
-    /// It has.
-    Answered(IdempotentResponse),
-    /// A twin is being worked on.
-    Busy,
-    /// It has not. The ticket keeps twins out until it is dropped.
-    Free(Option<Ticket>),
+pub enum Begin<P> {
+    /// It is a repeat: the first response.
+    Replay(IdempotentResponse),
+    /// A twin is in flight.
+    InProgress,
+    /// It is to be done. `P` keeps twins out until it is dropped.
+    Proceed(P),
 }
 
 impl ResponseStore {
-    /// Keeps twins out, and looks whether the write has been answered already. Without a key there
-    /// is nothing to do.
+    /// Keeps twins out, and looks for a stored response. Without a request there is nothing to do.
     ///
     /// # Errors
     /// [`ResponseStoreError`].
-    pub async fn enter(
+    pub async fn begin(
         &self,
-        call: Option<&IdempotentRequest>,
-    ) -> Result<Begin, ResponseStoreError> {
-        let Some(call) = call else {
-            return Ok(Begin::Free(None));
+        request: Option<&IdempotentRequest>,
+    ) -> Result<Begin<Option<Ticket>>, ResponseStoreError> {
+        let Some(IdempotentRequest { scope, .. }) = request else {
+            return Ok(Begin::Proceed(None));
         };
-        let Some(ticket) = self.in_flight.enter(&call.scope).await else {
-            return Ok(Begin::Busy);
+        let Some(ticket) = self.in_flight.enter(scope).await else {
+            return Ok(Begin::InProgress);
         };
-        let seen = self.reads.answer_get(&call.scope).await?;
-        Ok(match self.given(call, seen.value.as_ref(), seen.at)? {
-            Some(given) => Begin::Answered(given),
-            None => Begin::Free(Some(ticket)),
+        let seen = self.reads.answer_get(scope).await?;
+        Ok(match self.replay(request, seen.value.as_ref(), seen.at)? {
+            Some(response) => Begin::Replay(response),
+            None => Begin::Proceed(Some(ticket)),
         })
     }
 
-    /// The first answer in a scope, for a repeat that nothing else is known of.
+    /// The first response in a scope, for a repeat of which only the scope is known.
     ///
     /// # Errors
     /// [`ResponseStoreError`].
@@ -195,11 +155,11 @@ impl ResponseStore {
         scope: Scope,
     ) -> Result<Option<IdempotentResponse>, ResponseStoreError> {
         let seen = self.reads.answer_get(&scope).await?;
-        let call = IdempotentRequest {
+        let request = IdempotentRequest {
             scope,
             fingerprint: Fingerprint::of(b""),
         };
-        self.given(&call, seen.value.as_ref(), seen.at)
+        self.replay(Some(&request), seen.value.as_ref(), seen.at)
     }
 
     /// Locks the scope of a write, before anything else is locked.
@@ -209,85 +169,81 @@ impl ResponseStore {
     pub async fn lock(
         &self,
         tx: &mut dyn ResponseTx,
-        call: Option<&IdempotentRequest>,
+        request: Option<&IdempotentRequest>,
     ) -> Result<Option<StoredResponse>, StoreError> {
-        match call {
-            Some(call) => tx.answer_lock(&call.scope).await,
+        match request {
+            Some(request) => tx.answer_lock(&request.scope).await,
             None => Ok(None),
         }
     }
 
-    /// The first answer, where one is kept that still counts.
+    /// The first response, if one is stored that has not expired.
     ///
     /// # Errors
-    /// [`ResponseStoreError`] where it cannot be read.
-    pub fn given(
+    /// [`ResponseStoreError`] if the stored response cannot be read.
+    pub fn replay(
         &self,
-        call: &IdempotentRequest,
-        kept: Option<&StoredResponse>,
+        request: Option<&IdempotentRequest>,
+        stored: Option<&StoredResponse>,
         now: Timestamp,
     ) -> Result<Option<IdempotentResponse>, ResponseStoreError> {
-        let Some(kept) = kept.filter(|kept| counts(kept.expires_at, now)) else {
+        let stored = stored.filter(|stored| counts(stored.expires_at, now));
+        let Some((request, stored)) = request.zip(stored) else {
             return Ok(None);
         };
-        let same_request = kept.fingerprint == call.fingerprint;
+        let same_request = stored.fingerprint == request.fingerprint;
         if !same_request {
             tracing::warn!(
-                http.route = call.scope.route,
-                partner.id = %call.scope.tenant.partner,
+                http.route = request.scope.route,
+                partner.id = %request.scope.tenant.partner,
                 "A request with a used idempotency key asks for something else; it gets the first answer"
             );
         }
-        Ok(Some(IdempotentResponse::Repeated {
-            answer: open(&self.sealer, &call.scope, &kept.answer)?,
+        Ok(Some(IdempotentResponse::Replayed {
+            response: open(&self.sealer, &request.scope, &stored.answer)?,
             same_request,
         }))
     }
 
-    /// Keeps an answer in the transaction of its effect, in place of one that no longer counts.
+    /// Stores a response in the transaction of its effect, in place of one that has expired.
     ///
     /// # Errors
-    /// [`StoreError::Retry`] where a twin was first.
-    pub async fn keep(
+    /// [`StoreError::Retry`] if a twin was first.
+    pub async fn store(
         &self,
         tx: &mut dyn ResponseTx,
-        call: Option<&IdempotentRequest>,
+        request: Option<&IdempotentRequest>,
         expired: Option<&StoredResponse>,
-        answer: &RenderedResponse,
+        response: &RenderedResponse,
         now: Timestamp,
-    ) -> Result<(), ResponseStoreError> {
-        let Some(call) = call else {
+    ) -> Result<(), StoreError> {
+        let Some(request) = request else {
             return Ok(());
         };
-        let place = place(&call.scope);
+        let place = place(&request.scope);
         let entropy = self.entropy.as_ref();
-        let kept = StoredResponse {
-            fingerprint: call.fingerprint,
-            answer: self
-                .sealer
-                .seal(&place, &answer.to_bytes(), entropy)
-                .map_err(StoreError::from)?,
+        let stored = StoredResponse {
+            fingerprint: request.fingerprint,
+            answer: self.sealer.seal(&place, &response.0, entropy)?,
             created_at: now,
             expires_at: now.plus(self.ttl),
         };
-        let expired = expired.map(|kept| kept.created_at);
-        tx.answer_put(&call.scope, &kept, expired).await?.won()?;
-        Ok(())
+        let expired = expired.map(|expired| expired.created_at);
+        tx.answer_put(&request.scope, &stored, expired).await?.won()
     }
 }
 
-/// Opens an answer that was kept in a scope.
+/// Opens a response that was stored in a scope.
 ///
 /// # Errors
-/// [`ResponseStoreError`] where it does not open, or is none.
+/// [`ResponseStoreError`] if it does not open.
 pub fn open(
     sealer: &Sealer,
     scope: &Scope,
     kept: &Sealed,
 ) -> Result<RenderedResponse, ResponseStoreError> {
     sealer.can_open(kept).map_err(StoreError::from)?;
-    let bytes = sealer.open(&place(scope), kept)?;
-    RenderedResponse::from_bytes(&bytes).ok_or(ResponseStoreError::Damaged)
+    Ok(RenderedResponse(sealer.open(&place(scope), kept)?))
 }
 
 /// The place an answer is sealed for.
@@ -304,34 +260,42 @@ pub fn place(scope: &Scope) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use kernel::Mode;
 
-    // rule: idempotency.gate-replay
+    use super::*;
+    use crate::idempotency::IdempotencyKey;
+    use crate::sealing::MasterKey;
+    use crate::{PartnerId, Tenant};
+
+    /// Sealed by the version that introduced stored responses, under the master key of 32 ones.
+    const STORED: &str = "01070707070707070707070707070707070707070707070707b38182eeecbd8b23525856b29d50442ea51fc2cc795202ef2035cae3753e6a928474fcff8ff6b8a3fd4f7d89a0b89a07c5fbceeafe727906d97e4a33c2e7fccad64e257832f3a163a9d0f5c8548715";
+
+    // rule: idempotency.gate-replay, idempotency.gate-sealed
     #[test]
-    fn an_answer_reads_back_to_the_byte() {
-        for body in [&b""[..], b"{}", b"{\"a\":\"1\\n\"}\n\n\x00\xff"] {
-            let answer = RenderedResponse {
-                status: 201,
-                request_id: "req_01HF7YAT00408104G208104081".to_owned(),
-                body: body.to_vec(),
-            };
-            assert_eq!(
-                RenderedResponse::from_bytes(&answer.to_bytes()),
-                Some(answer)
-            );
-        }
-        for damaged in [&b""[..], b"201 req", b"req_1\n{}", b"201\n", b"x y\n"] {
-            assert_eq!(RenderedResponse::from_bytes(damaged), None, "{damaged:?}");
-        }
+    fn stored_response_of_an_older_version_opens_to_the_byte() {
+        let sealer = Sealer::new(&MasterKey::new([1; 32]));
+        let scope = Scope {
+            tenant: Tenant {
+                partner: PartnerId::parse("acme").unwrap(),
+                mode: Mode::Test,
+            },
+            route: "POST /v1/gate_sessions".to_owned(),
+            key: IdempotencyKey::parse(b"order-1").unwrap(),
+        };
+        let sealed = STORED.as_bytes().chunks(2).map(|pair| {
+            let pair = std::str::from_utf8(pair).unwrap();
+            u8::from_str_radix(pair, 16).unwrap()
+        });
+        let response = open(&sealer, &scope, &Sealed(sealed.collect())).unwrap();
+        assert_eq!(
+            response.0,
+            b"201 req_01HF7YAT00408104G208104081\n{\"id\":\"gs_test_1\",\"n\":1.10}\n"
+        );
     }
 
     #[test]
-    fn a_body_is_in_no_debug_text() {
-        let answer = RenderedResponse {
-            status: 201,
-            request_id: "req_1".to_owned(),
-            body: b"gsec_".to_vec(),
-        };
-        assert_eq!(format!("{answer:?}"), "Answer(201, req_1)");
+    fn debug_omits_the_bytes() {
+        let response = RenderedResponse(b"gsec_".to_vec());
+        assert_eq!(format!("{response:?}"), "RenderedResponse(5 bytes)");
     }
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::{DirectoryCache, KeyUses};
+use gate_core::error::GateError;
 use gate_core::rail::RailId;
-use gate_core::usecases::advance_rails::{AdvanceRails, SettleError};
-use gate_core::usecases::expiry::{ExpiryError, GateContext};
+use gate_core::usecases::advance_rails::AdvanceRails;
+use gate_core::usecases::expiry::GateContext;
 use instruments::faults;
 use kernel::{Asset, Clock, Mode, StoreError, causes};
 use partner_core::Tenant;
@@ -410,7 +411,7 @@ pub(crate) async fn sweep_sessions(
             Ok(0) => {}
             Ok(expired) => tracing::debug!(sessions.expired = expired, "Sessions expired"),
             Err(fault) => {
-                if let ExpiryError::Store(fault) = &fault {
+                if let GateError::Store(fault) = &fault {
                     faults::of_store(fault);
                 }
                 tracing::warn!(error.chain = causes(&fault), "Failed to expire sessions");
@@ -424,7 +425,7 @@ async fn expire(
     sessions: &GateContext,
     mode: Mode,
     stop: &CancellationToken,
-) -> Result<u64, ExpiryError> {
+) -> Result<u64, GateError> {
     let mut expired = 0_u64;
     for _ in 0..ROUNDS {
         let found = sessions.sweep(mode).await?;
@@ -449,7 +450,7 @@ pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: Cance
         let due = match settling.due(mode, MAX_RAILS_PER_POLL).await {
             Ok(due) => due,
             Err(fault) => {
-                unsettled(&SettleError::Store(fault));
+                unsettled(&GateError::Store(fault));
                 continue;
             }
         };
@@ -479,8 +480,8 @@ async fn pursue(settling: &AdvanceRails, records: &[(Tenant, RailId)]) {
     }
 }
 
-fn unsettled(fault: &SettleError) {
-    if let SettleError::Store(fault) = fault {
+fn unsettled(fault: &GateError) {
+    if let GateError::Store(fault) = fault {
         faults::of_store(fault);
     }
     tracing::warn!(

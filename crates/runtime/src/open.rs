@@ -437,7 +437,10 @@ impl Runtime {
             return;
         };
         let (sessions, mode) = (self.sessions(), self.base.config.mode);
-        let settling = AdvanceRails { sessions, rail };
+        let settling = AdvanceRails {
+            context: sessions,
+            rail,
+        };
         let stop = self.shutdown.clone();
         let stopping = stop.clone();
         self.background.spawn(supervised("rails", stop, move || {

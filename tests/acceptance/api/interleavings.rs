@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use acceptance::{ACME, ACME_SECRET, ACME_SECRET_2, Cast, Orders, Paced, StoreKind, World, money};
 use kernel::Asset;
-use partner_core::idempotency::IdempotencyKey;
+use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::pools::{PoolId, PoolsAccess};
 use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::ports::LedgerFilter;
@@ -105,7 +105,10 @@ async fn transact(
     let request = Transact {
         pool: PoolId::parse("EUR-USDT").unwrap(),
         quote: id(&quote),
-        key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+        key: OperationKey {
+            operation: Operation::new("POST", "/v1/pools/EUR-USDT/transact"),
+            key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+        },
     };
     match paced.transacting.transact(&access, request).await {
         Ok(TransactOutcome::Opened(_)) => "opened".to_owned(),

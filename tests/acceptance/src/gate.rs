@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use coordination::{MemoryInFlight, MemoryThrottle};
 use gate_core::catalogue::Catalogue;
+use gate_core::idempotent::Idempotent;
 use gate_core::ports::Rail;
 use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::advance_rails::AdvanceRails;
@@ -130,7 +131,7 @@ impl Gate {
         let mode = self.world().setup().mode;
         let Some(rail) = rail(mode) else { return };
         let settling = AdvanceRails {
-            sessions: self.sessions().clone(),
+            context: self.sessions().clone(),
             rail,
         };
         for (who, id) in settling.due(mode, 1_000).await.expect("what is due") {
@@ -397,12 +398,15 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
     let clock: Arc<dyn Clock> = operator.clock.clone();
     let entropy: Arc<dyn Entropy> = operator.entropy.clone();
     let store = operator.store.clone();
-    let answers = ResponseStore {
-        in_flight: in_flight.clone(),
-        reads: store.clone(),
-        sealer,
-        entropy: Arc::clone(&entropy),
-        ttl: setup.idempotency_ttl,
+    let idempotent = Idempotent {
+        store: store.clone(),
+        responses: ResponseStore {
+            in_flight: in_flight.clone(),
+            reads: store.clone(),
+            sealer,
+            entropy: Arc::clone(&entropy),
+            ttl: setup.idempotency_ttl,
+        },
     };
     let catalogue = Arc::new(Catalogue::built_in().expect("a catalogue"));
     let parts = Parts {
@@ -418,41 +422,38 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
         },
         edge: EdgeHeader::new(Some("CF-IPCountry")),
         creating: CreateSession {
-            sessions: sessions.clone(),
-            answers: answers.clone(),
+            context: sessions.clone(),
+            idempotent: idempotent.clone(),
             ttl: setup.session_ttl,
         },
         acting: ActOnSession {
-            sessions: sessions.clone(),
-            answers: answers.clone(),
+            context: sessions.clone(),
+            idempotent: idempotent.clone(),
         },
         rebranding: UpdateBranding {
-            store: store.clone(),
-            answers: answers.clone(),
+            idempotent: idempotent.clone(),
         },
         customers: Customers {
-            store: store.clone(),
-            sealer: sessions.sealer.clone(),
-            entropy: sessions.entropy.clone(),
-            answers: answers.clone(),
+            context: sessions.clone(),
+            idempotent: idempotent.clone(),
         },
         locking: LockQuote {
-            sessions: sessions.clone(),
-            answers: answers.clone(),
+            context: sessions.clone(),
+            idempotent: idempotent.clone(),
             catalogue: Arc::clone(&catalogue),
             rates: world.rates().clone(),
             ttl: setup.signed_quote_ttl,
         },
         redeeming: RedeemQuote {
-            sessions: sessions.clone(),
-            answers,
+            context: sessions.clone(),
+            idempotent,
             rail: rail(setup.mode),
         },
         reading: GateQueries {
-            sessions: sessions.clone(),
+            context: sessions.clone(),
         },
         bootstrapping: BootstrapEmbed {
-            sessions: sessions.clone(),
+            context: sessions.clone(),
             tokens: TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32]))),
             ttl: Duration::from_secs(60 * 60),
             widget: Origin::stored(setup::WIDGET).expect("an origin"),
@@ -463,7 +464,7 @@ fn router(world: &World, sessions: &GateContext, in_flight: &Arc<MemoryInFlight>
             service: Service::Gate,
         },
         test_sending: SendTestEvent {
-            sessions: sessions.clone(),
+            context: sessions.clone(),
             desk: store.clone(),
         },
     };

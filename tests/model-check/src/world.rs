@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kernel::{Amount, Asset, Entropy, Id, IdKind, Mode, Rate, Timestamp};
-use partner_core::idempotency::IdempotencyKey;
+use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::pools::{Kyc, Network, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
@@ -54,9 +54,12 @@ pub(crate) fn assets() -> [Asset; 2] {
     [pool().fiat(), pool().crypto()]
 }
 
-/// A client's idempotency key.
-pub(crate) fn key(number: u8) -> IdempotencyKey {
-    IdempotencyKey::parse(format!("key-{number}").as_bytes()).unwrap()
+/// A client's idempotency key for a transact.
+pub(crate) fn key(number: u8) -> OperationKey {
+    OperationKey {
+        operation: Operation::new("POST", "/v1/pools/EUR-USDT/transact"),
+        key: IdempotencyKey::parse(format!("key-{number}").as_bytes()).unwrap(),
+    }
 }
 
 pub(crate) fn quote_id(number: usize) -> QuoteId {

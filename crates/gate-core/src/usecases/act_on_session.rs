@@ -2,19 +2,17 @@
 //!
 //! All three take an idempotency key and none needs one.
 
-use std::fmt;
-
+use async_trait::async_trait;
 use kernel::{Id, IdKind, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
-use partner_core::races::{LostRace, retry_lost_races};
-use partner_core::stored_response::{
-    Begin, IdempotentRequest, IdempotentResponse, Render, ResponseStore, ResponseStoreError,
-};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
-use super::expiry::{ExpiryError, GateContext};
-use crate::events::EventError;
+use super::expiry::GateContext;
+use crate::error::GateError;
+use crate::idempotent::{Decision, GateWrite, Idempotent};
+use crate::ports::GateTx;
 use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
 use crate::transaction::{RefId, Transaction, TransactionState};
 
@@ -39,15 +37,9 @@ const DEFAULT_MESSAGE: &str = "The payment was declined (test failure).";
 #[derive(Clone)]
 pub struct ActOnSession {
     /// The store, and what events are made with.
-    pub sessions: GateContext,
-    /// Keeps answers.
-    pub answers: ResponseStore,
-}
-
-impl fmt::Debug for ActOnSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Acting")
-    }
+    pub context: GateContext,
+    /// Runs the write.
+    pub idempotent: Idempotent,
 }
 
 /// What is to be done.
@@ -103,51 +95,12 @@ pub enum ActError {
     /// The session has ended, or a payment of it is in progress.
     #[error(transparent)]
     Refused(#[from] SessionRefusal),
-    /// The answer could not be given or kept.
+    /// The use case could not finish.
     #[error(transparent)]
-    Answer(#[from] ResponseStoreError),
-    /// An event could not be made.
-    #[error(transparent)]
-    Event(#[from] EventError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<ExpiryError> for ActError {
-    fn from(error: ExpiryError) -> Self {
-        match error {
-            ExpiryError::Event(fault) => Self::Event(fault),
-            ExpiryError::Store(error) => Self::Store(error),
-        }
-    }
-}
-
-impl LostRace for ActError {
-    fn lost_race(&self) -> bool {
-        match self {
-            Self::Answer(fault) => fault.lost_race(),
-            Self::Store(error) => error.lost_race(),
-            Self::InProgress
-            | Self::LiveMode
-            | Self::NotFound
-            | Self::Refused(_)
-            | Self::Event(_) => false,
-        }
-    }
+    Failed(#[from] GateError),
 }
 
 impl ActionRequest {
-    /// The route an idempotency key is scoped by.
-    #[must_use]
-    pub fn route(&self, session: SessionId) -> String {
-        match self {
-            Self::Cancel => format!("POST /v1/gate_sessions/{session}/cancel"),
-            Self::Complete => format!("POST /v1/test_helpers/sessions/{session}/complete"),
-            Self::Fail { .. } => format!("POST /v1/test_helpers/sessions/{session}/fail"),
-        }
-    }
-
     fn fingerprint(&self) -> Fingerprint {
         let read = match self {
             Self::Cancel | Self::Complete => json!([]),
@@ -187,81 +140,90 @@ impl ActionRequest {
 }
 
 impl ActOnSession {
-    /// Does something to an open session, or gives the answer its key was first given.
+    /// Acts on an open session, or returns the first response under the request's key.
     ///
     /// # Errors
-    /// [`ActError`]. An expiry that was met is applied all the same.
+    /// [`ActError`]. An expiry that was due is applied all the same.
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %id))]
     pub async fn act(
         &self,
         who: &Tenant,
         id: SessionId,
-        key: Option<IdempotencyKey>,
-        deed: &ActionRequest,
+        key: Option<OperationKey>,
+        action: &ActionRequest,
         render: &Render<'_, ActionResult>,
     ) -> Result<IdempotentResponse, ActError> {
-        if who.mode == Mode::Live && *deed != ActionRequest::Cancel {
+        if who.mode == Mode::Live && *action != ActionRequest::Cancel {
             return Err(ActError::LiveMode);
         }
         let id = id.in_mode(who.mode).ok_or(ActError::NotFound)?;
-        let call = key.map(|key| IdempotentRequest {
-            scope: Scope {
-                tenant: who.clone(),
-                route: deed.route(id),
-                key,
-            },
-            fingerprint: deed.fingerprint(),
+        let request = key.map(|key| IdempotentRequest {
+            scope: Scope::of_request(who.clone(), key),
+            fingerprint: action.fingerprint(),
         });
-        let _ticket = match self.answers.enter(call.as_ref()).await? {
-            Begin::Answered(given) => return Ok(given),
-            Begin::Busy => return Err(ActError::InProgress),
-            Begin::Free(ticket) => ticket,
+        let write = match self.idempotent.begin(request).await? {
+            Begin::Replay(response) => return Ok(response),
+            Begin::InProgress => return Err(ActError::InProgress),
+            Begin::Proceed(write) => write,
         };
-        retry_lost_races(|| self.act_once(who, id, call.as_ref(), deed, render)).await
+        let acting = ActionWrite {
+            context: &self.context,
+            who,
+            id,
+            action,
+        };
+        write.run(&acting, render).await
+    }
+}
+
+/// The write of an action.
+struct ActionWrite<'w> {
+    context: &'w GateContext,
+    who: &'w Tenant,
+    id: SessionId,
+    action: &'w ActionRequest,
+}
+
+#[async_trait]
+impl GateWrite for ActionWrite<'_> {
+    type Rows = Option<Session>;
+    type Done = ActionResult;
+    type Error = ActError;
+
+    fn name(&self) -> &'static str {
+        self.action.name()
     }
 
-    async fn act_once(
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<Session>, StoreError> {
+        tx.session_lock(self.who, self.id).await
+    }
+
+    async fn decide(
         &self,
-        who: &Tenant,
-        id: SessionId,
-        call: Option<&IdempotentRequest>,
-        deed: &ActionRequest,
-        render: &Render<'_, ActionResult>,
-    ) -> Result<IdempotentResponse, ActError> {
-        let mut tx = self.sessions.store.gate_begin(deed.name()).await?;
-        let kept = self.answers.lock(tx.as_mut(), call).await?;
-        let session = tx.session_lock(who, id).await?.ok_or(ActError::NotFound)?;
-        let now = tx.now().await?;
-        if let Some(call) = call
-            && let Some(given) = self.answers.given(call, kept.as_ref(), now)?
-        {
-            return Ok(given);
-        }
-        let refid = RefId::new(who.mode, now, self.sessions.entropy.as_ref());
-        let act = match deed {
+        tx: &mut dyn GateTx,
+        session: Option<Session>,
+        now: Timestamp,
+    ) -> Result<Decision<ActionResult, ActError>, GateError> {
+        let Some(session) = session else {
+            return Ok(Decision::Refused(ActError::NotFound));
+        };
+        let who = self.who;
+        let refid = RefId::new(who.mode, now, self.context.entropy.as_ref());
+        let action = match self.action {
             ActionRequest::Cancel => SessionAction::Cancel,
             ActionRequest::Complete => SessionAction::Complete(refid),
             ActionRequest::Fail { .. } => SessionAction::Fail,
         };
-        let moved = self.sessions.act(tx.as_mut(), who, session, act, now);
-        let moved = moved.await?;
-        if let Some(refused) = moved.refused {
-            if moved.changed {
-                tx.commit().await?;
-            }
-            return Err(refused.into());
+        let change = self.context.act(tx, who, session, action, now).await?;
+        if let Some(refusal) = change.refusal() {
+            return Ok(refusal);
         }
-        let session = moved.session;
-        if let Some(state) = deed.transaction(now) {
+        let session = change.session;
+        if let Some(state) = self.action.transaction(now) {
             let transaction = Transaction::of_session(&session, refid, state, now);
             tx.transaction_insert(who, &transaction).await?;
         }
-        let intent = deed.intent(who.mode, refid);
-        let answer = render(&ActionResult { session, intent }).map_err(ResponseStoreError::from)?;
-        self.answers
-            .keep(tx.as_mut(), call, kept.as_ref(), &answer, now)
-            .await?;
-        tx.commit().await?;
-        Ok(IdempotentResponse::Fresh(answer))
+        let intent = self.action.intent(who.mode, refid);
+        Ok(Decision::Done(ActionResult { session, intent }))
     }
 }

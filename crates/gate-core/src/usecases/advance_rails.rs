@@ -4,16 +4,15 @@
 //! is asked in between, outside any. Whoever dies in the middle leaves the record to the next once
 //! the claim is over.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Entropy, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::races::{LostRace, retry_lost_races};
+use partner_core::races::retry_lost_races;
 
-use super::expiry::{ExpiryError, GateContext};
-use crate::events::EventError;
+use super::expiry::GateContext;
+use crate::error::GateError;
 use crate::ports::{Rail, RailOrder};
 use crate::rail::{PollLease, RailId, RailRecord, RailReport, RailState, RailStep};
 use crate::session::SessionAction;
@@ -30,41 +29,9 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct AdvanceRails {
     /// The store, and what events are made with.
-    pub sessions: GateContext,
+    pub context: GateContext,
     /// What moves the money.
     pub rail: Arc<dyn Rail>,
-}
-
-impl fmt::Debug for AdvanceRails {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Settling")
-    }
-}
-
-/// Why a record was not moved; nothing was changed, and it is asked about again.
-#[derive(Debug, thiserror::Error)]
-pub enum SettleError {
-    /// An event could not be made.
-    #[error(transparent)]
-    Event(#[from] EventError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<ExpiryError> for SettleError {
-    fn from(error: ExpiryError) -> Self {
-        match error {
-            ExpiryError::Event(fault) => Self::Event(fault),
-            ExpiryError::Store(error) => Self::Store(error),
-        }
-    }
-}
-
-impl LostRace for SettleError {
-    fn lost_race(&self) -> bool {
-        matches!(self, Self::Store(error) if error.lost_race())
-    }
 }
 
 impl AdvanceRails {
@@ -74,15 +41,15 @@ impl AdvanceRails {
     /// # Errors
     /// [`StoreError`].
     pub async fn due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError> {
-        self.sessions.store.rails_due(mode, limit).await
+        self.context.store.rails_due(mode, limit).await
     }
 
     /// Asks the rail about a record that is due, and applies what it says.
     ///
     /// # Errors
-    /// [`SettleError`].
+    /// [`GateError`].
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(rail.id = %id))]
-    pub async fn advance(&self, who: &Tenant, id: RailId) -> Result<(), SettleError> {
+    pub async fn advance(&self, who: &Tenant, id: RailId) -> Result<(), GateError> {
         let Some(claimed) = retry_lost_races(|| self.claim(who, id)).await? else {
             return Ok(());
         };
@@ -94,8 +61,8 @@ impl AdvanceRails {
         retry_lost_races(|| self.apply(who, &claimed, report.as_ref())).await
     }
 
-    async fn claim(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, SettleError> {
-        let mut tx = self.sessions.store.gate_begin("rail_claim").await?;
+    async fn claim(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, GateError> {
+        let mut tx = self.context.store.gate_begin("rail_claim").await?;
         let found = tx.rail_lock(who, id).await?;
         let now = tx.now().await?;
         let Some(record) = found.filter(|record| record.is_due(now)) else {
@@ -103,7 +70,7 @@ impl AdvanceRails {
         };
         let asking = PollLease {
             attempts: record.asking.attempts.saturating_add(1),
-            token: Some(token(self.sessions.entropy.as_ref())),
+            token: Some(token(self.context.entropy.as_ref())),
             next_at: now.plus(CLAIM),
         };
         let claiming = tx.rail_ask(who, id, &record.asking, &asking);
@@ -117,8 +84,8 @@ impl AdvanceRails {
         who: &Tenant,
         claimed: &RailRecord,
         report: Option<&RailReport>,
-    ) -> Result<(), SettleError> {
-        let mut tx = self.sessions.store.gate_begin("rail_apply").await?;
+    ) -> Result<(), GateError> {
+        let mut tx = self.context.store.gate_begin("rail_apply").await?;
         let session = tx.session_lock(who, claimed.session).await?;
         let found = tx.rail_lock(who, claimed.id).await?;
         let now = tx.now().await?;
@@ -140,13 +107,13 @@ impl AdvanceRails {
         let record = record.after(step);
         let ending = tx.transaction_end(who, record.refid, record.state.transaction());
         ending.await?.won()?;
-        tx.event_insert(&self.sessions.ink().rail(who, &record, now)?)
+        tx.event_insert(&self.context.events().rail(who, &record, now)?)
             .await?;
         // Only sessions from before the rule of one payment can have ended meanwhile. They stay as
         // they are: the money has moved all the same.
         if let (RailState::Settled { .. }, Some(session)) = (&record.state, session) {
             let paid = SessionAction::Settle(record.refid);
-            self.sessions
+            self.context
                 .act(tx.as_mut(), who, session, paid, now)
                 .await?;
         }

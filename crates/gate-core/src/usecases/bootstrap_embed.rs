@@ -1,7 +1,6 @@
 //! Bootstrapping a widget: a browser shows where it stands and, perhaps, which session it is for,
 //! and gets a token for just that.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +11,12 @@ use partner_core::token::{TokenKey, Unsigned};
 use partner_core::{Access, Tenant};
 use url::Url;
 
-use super::expiry::{ExpiryError, GateContext};
+use super::expiry::GateContext;
 use super::queries::GateQueries;
 use crate::branding::Branding;
 use crate::catalogue::{Catalogue, Ineligible};
 use crate::embed::{self, Claims, Scopes};
-use crate::events::EventError;
+use crate::error::GateError;
 use crate::quota::Tally;
 use crate::secret::PresentedSecret;
 use crate::session::{Flow, NotOpen, Session, SessionStatus};
@@ -26,7 +25,7 @@ use crate::session::{Flow, NotOpen, Session, SessionStatus};
 #[derive(Clone)]
 pub struct BootstrapEmbed {
     /// The store, and how expiry is applied.
-    pub sessions: GateContext,
+    pub context: GateContext,
     /// Signs embed tokens.
     pub tokens: TokenKey,
     /// How long a token is worth something.
@@ -35,12 +34,6 @@ pub struct BootstrapEmbed {
     pub widget: Origin,
     /// What is offered.
     pub catalogue: Arc<Catalogue>,
-}
-
-impl fmt::Debug for BootstrapEmbed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Bootstrapping")
-    }
 }
 
 /// Where a browser says that it stands: two headers, as they were sent.
@@ -113,21 +106,9 @@ pub enum BootstrapError {
     /// The token could not be signed.
     #[error(transparent)]
     Unsigned(#[from] Unsigned),
-    /// An event could not be made.
+    /// The use case could not finish.
     #[error(transparent)]
-    Event(#[from] EventError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<ExpiryError> for BootstrapError {
-    fn from(error: ExpiryError) -> Self {
-        match error {
-            ExpiryError::Event(fault) => Self::Event(fault),
-            ExpiryError::Store(error) => Self::Store(error),
-        }
-    }
+    Failed(#[from] GateError),
 }
 
 impl BootstrapEmbed {
@@ -151,9 +132,10 @@ impl BootstrapEmbed {
         let unavailable = match &session {
             // It was counted when it was created.
             Some(session) => self.not_offered(session),
-            None => self.unavailable(access).await?,
+            None => self.unavailable(access).await.map_err(GateError::from)?,
         };
-        let branding = self.sessions.store.branding_get(who).await?;
+        let branding = self.context.store.branding_get(who).await;
+        let branding = branding.map_err(GateError::from)?;
         let claims = self.claims(who, session.as_ref(), ask.scopes, branding.at);
         Ok(Embed {
             token: claims.sign(&self.tokens)?,
@@ -195,7 +177,7 @@ impl BootstrapEmbed {
             return Err(wrong);
         };
         let reading = GateQueries {
-            sessions: self.sessions.clone(),
+            context: self.context.clone(),
         };
         let session = reading.session(who, secret.session).await?;
         let session = session.filter(|session| session.secret == secret.hash);
@@ -226,7 +208,7 @@ impl BootstrapEmbed {
         if who.mode == Mode::Test || quota.is_none() {
             return Ok(None);
         }
-        let tally = self.sessions.store.tally_get(who).await?;
+        let tally = self.context.store.tally_get(who).await?;
         let used_up = Tally::used_up(tally.value.as_ref(), tally.at, quota);
         Ok(used_up.then_some(Unavailable::QuotaExhausted))
     }

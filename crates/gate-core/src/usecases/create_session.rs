@@ -1,49 +1,37 @@
 //! Creating a session.
 //!
-//! The fields are judged before a transaction is opened. In it the key is looked up again, the
-//! quota counted, and session, events and answer are written together.
+//! The fields are validated before a transaction is opened. In it the quota is counted, and session,
+//! events and response are written together.
 
-use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::planted::{self, planted};
+use async_trait::async_trait;
 use kernel::{Mode, StoreError, Timestamp};
-use partner_core::idempotency::{IdempotencyKey, Scope};
-use partner_core::races::{LostRace, retry_lost_races};
-use partner_core::stored_response::{
-    Begin, IdempotentRequest, IdempotentResponse, Render, RenderedResponse, ResponseStore,
-    ResponseStoreError,
-};
-use partner_core::{Access, Denial, Tenant};
+use partner_core::idempotency::{OperationKey, Scope};
+use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
+use partner_core::{Access, Denial};
 use secrecy::SecretString;
 
 use super::expiry::GateContext;
 use crate::draft::{Draft, DraftError, NotEntitled, ValidDraft};
-use crate::events::EventError;
+use crate::error::GateError;
+use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::{GateTx, kyc_place};
 use crate::preview::{Preview, PreviewRefusal};
 use crate::quota::{Exhausted, Tally};
 use crate::secret::ClientSecret;
 use crate::session::{Session, SessionEvent, SessionId, SessionState};
 
-/// The route an idempotency key is scoped by.
-pub const ROUTE: &str = "POST /v1/gate_sessions";
-
 /// Creates sessions.
 #[derive(Clone)]
 pub struct CreateSession {
     /// The store, and what events are made with.
-    pub sessions: GateContext,
-    /// Keeps answers.
-    pub answers: ResponseStore,
+    pub context: GateContext,
+    /// Runs the write.
+    pub idempotent: Idempotent,
     /// How long a session is open.
     pub ttl: Duration,
-}
-
-impl fmt::Debug for CreateSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Creating")
-    }
 }
 
 /// A session that was just created, with its client secret: shown this once.
@@ -76,35 +64,13 @@ pub enum CreateError {
     /// The quota of the month is used up.
     #[error(transparent)]
     Exhausted(#[from] Exhausted),
-    /// The answer could not be given or kept.
+    /// The use case could not finish.
     #[error(transparent)]
-    Answer(#[from] ResponseStoreError),
-    /// An event could not be made.
-    #[error(transparent)]
-    Event(#[from] EventError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl LostRace for CreateError {
-    fn lost_race(&self) -> bool {
-        match self {
-            Self::Answer(fault) => fault.lost_race(),
-            Self::Store(error) => error.lost_race(),
-            Self::InProgress
-            | Self::Draft(_)
-            | Self::Preview(_)
-            | Self::Denied(_)
-            | Self::NotEntitled(_)
-            | Self::Exhausted(_)
-            | Self::Event(_) => false,
-        }
-    }
+    Failed(#[from] GateError),
 }
 
 impl CreateSession {
-    /// Creates a session, or gives the answer its key was first given.
+    /// Creates a session, or returns the first response under its key.
     ///
     /// # Errors
     /// [`CreateError`].
@@ -112,91 +78,113 @@ impl CreateSession {
     pub async fn create(
         &self,
         access: &Access,
-        key: IdempotencyKey,
+        key: OperationKey,
         draft: &Draft,
         render: &Render<'_, Created>,
     ) -> Result<IdempotentResponse, CreateError> {
-        let call = IdempotentRequest {
-            scope: Scope {
-                tenant: access.tenant.clone(),
-                route: ROUTE.to_owned(),
-                key,
-            },
+        let request = IdempotentRequest {
+            scope: Scope::of_request(access.tenant.clone(), key),
             fingerprint: draft.fingerprint(),
         };
-        let _ticket = match self.answers.enter(Some(&call)).await? {
-            Begin::Answered(given) => return Ok(given),
-            Begin::Busy => return Err(CreateError::InProgress),
-            Begin::Free(ticket) => ticket,
+        let write = match self.idempotent.begin(Some(request)).await? {
+            Begin::Replay(response) => return Ok(response),
+            Begin::InProgress => return Err(CreateError::InProgress),
+            Begin::Proceed(write) => write,
         };
-        let judged = draft.judge(&access.gate, access.tenant.mode)?;
-        retry_lost_races(|| self.create_once(access, &call, &judged, render)).await
+        let new = NewSession {
+            context: &self.context,
+            ttl: self.ttl,
+            access,
+            draft: draft.judge(&access.gate, access.tenant.mode)?,
+        };
+        write.run(&new, render).await
+    }
+}
+
+/// The write of a new session.
+struct NewSession<'w> {
+    context: &'w GateContext,
+    ttl: Duration,
+    access: &'w Access,
+    draft: ValidDraft,
+}
+
+struct Rows {
+    tally: Option<Tally>,
+    preview: Option<Preview>,
+    access: Option<Arc<Access>>,
+}
+
+#[async_trait]
+impl GateWrite for NewSession<'_> {
+    type Rows = Rows;
+    type Done = Created;
+    type Error = CreateError;
+
+    fn name(&self) -> &'static str {
+        "session_create"
     }
 
-    async fn create_once(
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Rows, StoreError> {
+        let who = &self.access.tenant;
+        Ok(Rows {
+            tally: match who.mode {
+                Mode::Live => tx.tally_lock(who).await?,
+                Mode::Test => None,
+            },
+            preview: match self.draft.preview {
+                Some(id) => tx.preview_lock(who, id).await?,
+                None => None,
+            },
+            access: tx.access_get(who, self.access.key.id).await?,
+        })
+    }
+
+    async fn decide(
         &self,
-        access: &Access,
-        call: &IdempotentRequest,
-        judged: &ValidDraft,
-        render: &Render<'_, Created>,
-    ) -> Result<IdempotentResponse, CreateError> {
-        let who = &access.tenant;
-        let mut tx = self.sessions.store.gate_begin("session_create").await?;
-        let kept = self.answers.lock(tx.as_mut(), Some(call)).await?;
-        let tally = match who.mode {
-            Mode::Live => tx.tally_lock(who).await?,
-            Mode::Test => None,
+        tx: &mut dyn GateTx,
+        rows: Rows,
+        now: Timestamp,
+    ) -> Result<Decision<Created, CreateError>, GateError> {
+        let counted = match self.count(&rows, now) {
+            Ok(counted) => counted,
+            Err(refusal) => return Ok(Decision::Refused(refusal)),
         };
-        let preview = match judged.preview {
-            Some(id) => tx.preview_lock(who, id).await?,
-            None => None,
-        };
-        let access = tx.access_get(who, access.key.id).await?;
-        let access = access.ok_or(Denial::KeyRevoked)?;
-        let now = tx.now().await?;
-        // A twin may have finished since the first look.
-        if let Some(given) = self.answers.given(call, kept.as_ref(), now)? {
-            return Ok(given);
-        }
-        access.may_write_to_gate(now)?;
-        fits(judged, preview.as_ref(), now)?;
-        judged.package_is_trusted(&access.gate)?;
-        let counted = match who.mode {
-            Mode::Live => Some(Tally::count(
-                tally.as_ref(),
-                now,
-                access.gate.live_session_quota,
-            )?),
-            Mode::Test => None,
-        };
-        judged.flow_is_enabled(&access.gate)?;
         if let Some(counted) = counted {
-            tx.tally_put(who, tally.as_ref(), &counted).await?.won()?;
+            let counting = tx.tally_put(&self.access.tenant, rows.tally.as_ref(), &counted);
+            counting.await?.won()?;
         }
-        let created = self.open(who, judged, now);
-        self.write(tx.as_mut(), who, judged, &created.session)
-            .await?;
-        let answer: RenderedResponse = render(&created).map_err(ResponseStoreError::from)?;
-        if planted(planted::ANSWER_AFTERWARDS) {
-            tx.commit().await?;
-            tx = self.sessions.store.gate_begin("session_create").await?;
-        }
-        self.answers
-            .keep(tx.as_mut(), Some(call), kept.as_ref(), &answer, now)
-            .await?;
-        tx.commit().await?;
-        Ok(IdempotentResponse::Fresh(answer))
+        let created = self.open(now);
+        self.write(tx, &created.session).await?;
+        Ok(Decision::Done(created))
+    }
+}
+
+impl NewSession<'_> {
+    /// The tally with the session counted, in live mode; or why there is no session.
+    fn count(&self, rows: &Rows, now: Timestamp) -> Result<Option<Tally>, CreateError> {
+        let access = rows.access.as_ref().ok_or(Denial::KeyRevoked)?;
+        access.may_write_to_gate(now)?;
+        fits(&self.draft, rows.preview.as_ref(), now)?;
+        self.draft.package_is_trusted(&access.gate)?;
+        let quota = access.gate.live_session_quota;
+        let counted = match self.access.tenant.mode {
+            Mode::Live => Some(Tally::count(rows.tally.as_ref(), now, quota)?),
+            Mode::Test => None,
+        };
+        self.draft.flow_is_enabled(&access.gate)?;
+        Ok(counted)
     }
 
-    fn open(&self, who: &Tenant, judged: &ValidDraft, now: Timestamp) -> Created {
-        let entropy = self.sessions.entropy.as_ref();
-        let id = SessionId::new(who.mode, now, entropy);
+    fn open(&self, now: Timestamp) -> Created {
+        let entropy = self.context.entropy.as_ref();
+        let id = SessionId::new(self.access.tenant.mode, now, entropy);
         let secret = ClientSecret::generate(id, entropy);
         let session = Session {
             id,
-            terms: judged.terms.clone(),
+            terms: self.draft.terms.clone(),
             secret: secret.hash,
-            kyc_pre_verified: judged.kyc_package.is_some(),
+            kyc_pre_verified: self.draft.kyc_package.is_some(),
             created_at: now,
             expires_at: now.plus(self.ttl),
             state: SessionState::Open,
@@ -208,24 +196,19 @@ impl CreateSession {
         }
     }
 
-    async fn write(
-        &self,
-        tx: &mut dyn GateTx,
-        who: &Tenant,
-        judged: &ValidDraft,
-        session: &Session,
-    ) -> Result<(), CreateError> {
+    async fn write(&self, tx: &mut dyn GateTx, session: &Session) -> Result<(), GateError> {
+        let (who, draft) = (&self.access.tenant, &self.draft);
         let GateContext {
             sealer, entropy, ..
-        } = &self.sessions;
+        } = self.context;
         let place = kyc_place(who, session.id);
-        let package = judged.kyc_package.as_ref();
+        let package = draft.kyc_package.as_ref();
         let package = package
             .map(|package| sealer.seal(&place, package.as_str().as_bytes(), entropy.as_ref()))
             .transpose()
             .map_err(StoreError::from)?;
         tx.session_insert(who, session, package.as_ref()).await?;
-        if let Some(preview) = judged.preview {
+        if let Some(preview) = draft.preview {
             let using = tx.preview_use(who, preview, session.id, session.created_at);
             using.await?.won()?;
         }
@@ -234,10 +217,8 @@ impl CreateSession {
             events.push(SessionEvent::KycPackageAccepted);
         }
         for event in events {
-            let event = self
-                .sessions
-                .ink()
-                .session(who, session, event, session.created_at)?;
+            let events = self.context.events();
+            let event = events.session(who, session, event, session.created_at)?;
             tx.event_insert(&event).await?;
         }
         Ok(())
@@ -246,13 +227,13 @@ impl CreateSession {
 
 /// May the session use the preview it names?
 fn fits(
-    judged: &ValidDraft,
+    draft: &ValidDraft,
     preview: Option<&Preview>,
     now: Timestamp,
 ) -> Result<(), PreviewRefusal> {
-    match (judged.preview, preview) {
+    match (draft.preview, preview) {
         (None, _) => Ok(()),
         (Some(_), None) => Err(PreviewRefusal::Missing),
-        (Some(_), Some(preview)) => preview.must_fit(&judged.terms, now),
+        (Some(_), Some(preview)) => preview.must_fit(&draft.terms, now),
     }
 }

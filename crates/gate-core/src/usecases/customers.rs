@@ -1,47 +1,33 @@
 //! Customers: made once per email, changed field by field, deleted once.
 
 use std::fmt;
-use std::sync::Arc;
 
-use kernel::{Entropy, StoreError, Timestamp};
+use async_trait::async_trait;
+use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::page::Page;
-use partner_core::races::{LostRace, retry_lost_races};
-use partner_core::sealing::Sealer;
 use partner_core::stored_response::{
-    Begin, IdempotentRequest, IdempotentResponse, Render, RenderError, ResponseStore,
-    ResponseStoreError,
+    Begin, IdempotentRequest, IdempotentResponse, Render, RenderError,
 };
 use serde_json::json;
 
+use super::expiry::GateContext;
 use crate::customer::{
     Changes, Customer, CustomerDamage, CustomerDraft, CustomerEvent, CustomerFormError, CustomerId,
     CustomerUpdate, Deleted, Person, SealedCustomer, Unique, email_mark, external_id_mark,
 };
-use crate::events::{EventError, EventFactory};
-use crate::ports::{CustomerFilter, GateStore, GateTx};
+use crate::error::GateError;
+use crate::idempotent::{Decision, GateWrite, Idempotent};
+use crate::ports::{CustomerFilter, GateTx};
 
-/// The route a create's idempotency key is scoped by.
-pub const ROUTE: &str = "POST /v1/customers";
-
-/// Keeps customers.
+/// Creates, changes, deletes and finds customers.
 #[derive(Clone)]
 pub struct Customers {
-    /// The store.
-    pub store: Arc<dyn GateStore>,
-    /// Seals what is personal.
-    pub sealer: Arc<Sealer>,
-    /// For ids.
-    pub entropy: Arc<dyn Entropy>,
-    /// Keeps answers.
-    pub answers: ResponseStore,
-}
-
-impl fmt::Debug for Customers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Customers")
-    }
+    /// The store, and what seals personal data.
+    pub context: GateContext,
+    /// Runs the writes.
+    pub idempotent: Idempotent,
 }
 
 /// What is looked for in a list.
@@ -55,10 +41,10 @@ pub struct CustomerSearch {
     pub external_id: Option<String>,
 }
 
-/// Whom a partner looks for is nobody else's business.
+/// Search terms are personal data, so `Debug` omits them.
 impl fmt::Debug for CustomerSearch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Wanted")
+        f.write_str("CustomerSearch")
     }
 }
 
@@ -77,32 +63,12 @@ pub enum CustomerError {
     /// No such customer of this partner, or no more.
     #[error("no such customer")]
     NotFound,
-    /// The answer could not be given or kept.
+    /// The use case could not finish.
     #[error(transparent)]
-    Answer(#[from] ResponseStoreError),
-    /// An event could not be made.
-    #[error(transparent)]
-    Event(#[from] EventError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
+    Failed(#[from] GateError),
 }
 
-impl LostRace for CustomerError {
-    fn lost_race(&self) -> bool {
-        match self {
-            Self::Answer(fault) => fault.lost_race(),
-            Self::Store(error) => error.lost_race(),
-            Self::InProgress
-            | Self::Field(_)
-            | Self::Exists(_)
-            | Self::NotFound
-            | Self::Event(_) => false,
-        }
-    }
-}
-
-/// What is done with a customer that is there.
+/// What is done with a customer that exists.
 enum CustomerChange {
     Update(Changes),
     Delete,
@@ -116,9 +82,9 @@ impl CustomerChange {
         }
     }
 
-    /// The customer after it, with the event to be emitted; unchanged and without one where there was
-    /// nothing to do. Who is deleted can be deleted again, and nothing else.
-    fn done(
+    /// The customer after the change, with its event. Without an event, nothing has changed: a deleted
+    /// customer can be deleted again, but not updated.
+    fn apply(
         &self,
         customer: Customer,
         now: Timestamp,
@@ -146,7 +112,7 @@ impl Customers {
         let Some(id) = id.in_mode(who.mode) else {
             return Ok(None);
         };
-        let found = self.store.customer_get(who, id).await?;
+        let found = self.context.store.customer_get(who, id).await?;
         let customer = found.map(|found| self.open(who, &found)).transpose()?;
         Ok(customer.filter(|customer| customer.deleted_at.is_none()))
     }
@@ -170,10 +136,11 @@ impl Customers {
         let (email, external_id) = (wanted.email.as_deref(), wanted.external_id.as_deref());
         let filter = CustomerFilter {
             after: wanted.after,
-            email: email.map(|email| email_mark(&self.sealer, who, email)),
-            external_id: external_id.map(|name| external_id_mark(&self.sealer, who, name)),
+            email: email.map(|email| email_mark(&self.context.sealer, who, email)),
+            external_id: external_id.map(|name| external_id_mark(&self.context.sealer, who, name)),
         };
         let rows = self
+            .context
             .store
             .customers_page(who, &filter, limit.saturating_add(1))
             .await?;
@@ -182,61 +149,32 @@ impl Customers {
         Ok(Page::cut(opened?, limit))
     }
 
-    /// Creates a customer, or gives the answer its key was first given.
+    /// Creates a customer, or returns the first response under its key.
     ///
     /// # Errors
     /// [`CustomerError`].
     pub async fn create(
         &self,
         who: &Tenant,
-        key: IdempotencyKey,
+        key: OperationKey,
         draft: &CustomerDraft,
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
-        let call = call(who, Some(key), ROUTE.to_owned(), draft.fingerprint());
-        let _ticket = match self.answers.enter(call.as_ref()).await? {
-            Begin::Answered(given) => return Ok(given),
-            Begin::Busy => return Err(CustomerError::InProgress),
-            Begin::Free(ticket) => ticket,
+        let request = request(who, Some(key), draft.fingerprint());
+        let write = match self.idempotent.begin(request).await? {
+            Begin::Replay(response) => return Ok(response),
+            Begin::InProgress => return Err(CustomerError::InProgress),
+            Begin::Proceed(write) => write,
         };
-        let person = draft.judge()?;
-        retry_lost_races(|| self.create_once(who, call.as_ref(), &person, render)).await
+        let new = NewCustomer {
+            customers: self,
+            who,
+            person: draft.judge()?,
+        };
+        write.run(&new, render).await
     }
 
-    async fn create_once(
-        &self,
-        who: &Tenant,
-        call: Option<&IdempotentRequest>,
-        person: &Person,
-        render: &Render<'_, Customer>,
-    ) -> Result<IdempotentResponse, CustomerError> {
-        let mut tx = self.store.gate_begin("customer_create").await?;
-        let kept = self.answers.lock(tx.as_mut(), call).await?;
-        let marks = person.marks(&self.sealer, who);
-        let taken = tx.customer_taken(who, &marks).await?;
-        let now = tx.now().await?;
-        if let Some(call) = call
-            && let Some(given) = self.answers.given(call, kept.as_ref(), now)?
-        {
-            return Ok(given);
-        }
-        if let Some(unique) = taken {
-            return Err(CustomerError::Exists(unique));
-        }
-        let id = CustomerId::new(who.mode, now, self.entropy.as_ref());
-        let customer = Customer::new(id, person.clone(), now);
-        tx.customer_insert(who, &self.seal(who, &customer)?).await?;
-        self.tell(tx.as_mut(), who, &customer, CustomerEvent::Created, now)
-            .await?;
-        let answer = render(&customer).map_err(ResponseStoreError::from)?;
-        self.answers
-            .keep(tx.as_mut(), call, kept.as_ref(), &answer, now)
-            .await?;
-        tx.commit().await?;
-        Ok(IdempotentResponse::Fresh(answer))
-    }
-
-    /// Changes a customer, or gives the answer its key was first given.
+    /// Changes a customer, or returns the first response under its key.
     ///
     /// # Errors
     /// [`CustomerError`].
@@ -244,17 +182,16 @@ impl Customers {
         &self,
         who: &Tenant,
         id: CustomerId,
-        key: Option<IdempotencyKey>,
+        key: Option<OperationKey>,
         update: &CustomerUpdate,
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
-        let route = format!("PATCH /v1/customers/{id}");
-        let call = call(who, key, route, update.fingerprint());
-        let judge = || Ok(CustomerChange::Update(update.judge()?));
-        self.change(who, id, call, judge, render).await
+        let request = request(who, key, update.fingerprint());
+        let change = || Ok(CustomerChange::Update(update.judge()?));
+        self.change(who, id, request, change, render).await
     }
 
-    /// Deletes a customer; again and again, it is the first time that counts.
+    /// Deletes a customer. A customer that is deleted already stays as it is.
     ///
     /// # Errors
     /// [`CustomerError`].
@@ -262,17 +199,16 @@ impl Customers {
         &self,
         who: &Tenant,
         id: CustomerId,
-        key: Option<IdempotencyKey>,
+        key: Option<OperationKey>,
         render: &Render<'_, Deleted>,
     ) -> Result<IdempotentResponse, CustomerError> {
-        let route = format!("DELETE /v1/customers/{id}");
         let nothing = Fingerprint::of(json!([]).to_string().as_bytes());
-        let call = call(who, key, route, nothing);
+        let request = request(who, key, nothing);
         let render = |customer: &Customer| match customer.gone() {
             Some(gone) => render(&gone),
             None => Err(RenderError("a customer was not deleted".into())),
         };
-        self.change(who, id, call, || Ok(CustomerChange::Delete), &render)
+        self.change(who, id, request, || Ok(CustomerChange::Delete), &render)
             .await
     }
 
@@ -280,71 +216,42 @@ impl Customers {
         &self,
         who: &Tenant,
         id: CustomerId,
-        call: Option<IdempotentRequest>,
-        judge: impl FnOnce() -> Result<CustomerChange, CustomerError> + Send,
+        request: Option<IdempotentRequest>,
+        change: impl FnOnce() -> Result<CustomerChange, CustomerError> + Send,
         render: &Render<'_, Customer>,
     ) -> Result<IdempotentResponse, CustomerError> {
         let id = id.in_mode(who.mode).ok_or(CustomerError::NotFound)?;
-        let _ticket = match self.answers.enter(call.as_ref()).await? {
-            Begin::Answered(given) => return Ok(given),
-            Begin::Busy => return Err(CustomerError::InProgress),
-            Begin::Free(ticket) => ticket,
+        let write = match self.idempotent.begin(request).await? {
+            Begin::Replay(response) => return Ok(response),
+            Begin::InProgress => return Err(CustomerError::InProgress),
+            Begin::Proceed(write) => write,
         };
-        let deed = judge()?;
-        retry_lost_races(|| self.change_once(who, id, call.as_ref(), &deed, render)).await
+        let changed = ChangedCustomer {
+            customers: self,
+            who,
+            id,
+            change: change()?,
+        };
+        write.run(&changed, render).await
     }
 
-    async fn change_once(
-        &self,
-        who: &Tenant,
-        id: CustomerId,
-        call: Option<&IdempotentRequest>,
-        deed: &CustomerChange,
-        render: &Render<'_, Customer>,
-    ) -> Result<IdempotentResponse, CustomerError> {
-        let mut tx = self.store.gate_begin(deed.name()).await?;
-        let kept = self.answers.lock(tx.as_mut(), call).await?;
-        let found = tx.customer_lock(who, id).await?;
-        let now = tx.now().await?;
-        if let Some(call) = call
-            && let Some(given) = self.answers.given(call, kept.as_ref(), now)?
-        {
-            return Ok(given);
-        }
-        let found = found.ok_or(CustomerError::NotFound)?;
-        let (customer, event) = deed.done(self.open(who, &found)?, now)?;
-        if let Some(event) = event {
-            let sealed = self.seal(who, &customer)?;
-            tx.customer_put(who, &sealed).await?.won()?;
-            self.tell(tx.as_mut(), who, &customer, event, now).await?;
-        }
-        let answer = render(&customer).map_err(ResponseStoreError::from)?;
-        self.answers
-            .keep(tx.as_mut(), call, kept.as_ref(), &answer, now)
-            .await?;
-        tx.commit().await?;
-        Ok(IdempotentResponse::Fresh(answer))
-    }
-
-    async fn tell(
+    async fn emit(
         &self,
         tx: &mut dyn GateTx,
         who: &Tenant,
         customer: &Customer,
         event: CustomerEvent,
         at: Timestamp,
-    ) -> Result<(), CustomerError> {
-        let ink = EventFactory {
-            sealer: &self.sealer,
-            entropy: self.entropy.as_ref(),
-        };
-        let event = ink.customer(who, customer, event, at)?;
+    ) -> Result<(), GateError> {
+        let event = self.context.events().customer(who, customer, event, at)?;
         Ok(tx.event_insert(&event).await?)
     }
 
-    fn seal(&self, who: &Tenant, customer: &Customer) -> Result<SealedCustomer, CustomerError> {
-        let sealed = customer.seal(who, &self.sealer, self.entropy.as_ref());
-        Ok(sealed.map_err(StoreError::from)?)
+    fn seal(&self, who: &Tenant, customer: &Customer) -> Result<SealedCustomer, StoreError> {
+        let GateContext {
+            sealer, entropy, ..
+        } = &self.context;
+        Ok(customer.seal(who, sealer, entropy.as_ref())?)
     }
 
     fn open(&self, who: &Tenant, found: &SealedCustomer) -> Result<Customer, StoreError> {
@@ -353,23 +260,107 @@ impl Customers {
             column: damage.column(),
             row: format!("{}/{}", who.partner, found.id.ulid()),
         };
-        self.sealer.can_open(&found.person)?;
-        found.open(who, &self.sealer).map_err(damaged)
+        self.context.sealer.can_open(&found.person)?;
+        found.open(who, &self.context.sealer).map_err(damaged)
     }
 }
 
-fn call(
+/// The write of a new customer.
+struct NewCustomer<'w> {
+    customers: &'w Customers,
+    who: &'w Tenant,
+    person: Person,
+}
+
+#[async_trait]
+impl GateWrite for NewCustomer<'_> {
+    /// What another customer has taken.
+    type Rows = Option<Unique>;
+    type Done = Customer;
+    type Error = CustomerError;
+
+    fn name(&self) -> &'static str {
+        "customer_create"
+    }
+
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<Unique>, StoreError> {
+        let marks = self.person.marks(&self.customers.context.sealer, self.who);
+        tx.customer_taken(self.who, &marks).await
+    }
+
+    async fn decide(
+        &self,
+        tx: &mut dyn GateTx,
+        taken: Option<Unique>,
+        now: Timestamp,
+    ) -> Result<Decision<Customer, CustomerError>, GateError> {
+        if let Some(unique) = taken {
+            return Ok(Decision::Refused(CustomerError::Exists(unique)));
+        }
+        let Self { customers, who, .. } = self;
+        let id = CustomerId::new(who.mode, now, customers.context.entropy.as_ref());
+        let customer = Customer::new(id, self.person.clone(), now);
+        let sealed = customers.seal(who, &customer)?;
+        tx.customer_insert(who, &sealed).await?;
+        customers
+            .emit(tx, who, &customer, CustomerEvent::Created, now)
+            .await?;
+        Ok(Decision::Done(customer))
+    }
+}
+
+/// The write of a customer that is changed or deleted.
+struct ChangedCustomer<'w> {
+    customers: &'w Customers,
+    who: &'w Tenant,
+    id: CustomerId,
+    change: CustomerChange,
+}
+
+#[async_trait]
+impl GateWrite for ChangedCustomer<'_> {
+    type Rows = Option<SealedCustomer>;
+    type Done = Customer;
+    type Error = CustomerError;
+
+    fn name(&self) -> &'static str {
+        self.change.name()
+    }
+
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<SealedCustomer>, StoreError> {
+        tx.customer_lock(self.who, self.id).await
+    }
+
+    async fn decide(
+        &self,
+        tx: &mut dyn GateTx,
+        found: Option<SealedCustomer>,
+        now: Timestamp,
+    ) -> Result<Decision<Customer, CustomerError>, GateError> {
+        let Self { customers, who, .. } = self;
+        let Some(found) = found else {
+            return Ok(Decision::Refused(CustomerError::NotFound));
+        };
+        let (customer, event) = match self.change.apply(customers.open(who, &found)?, now) {
+            Ok(changed) => changed,
+            Err(refusal) => return Ok(Decision::Refused(refusal)),
+        };
+        if let Some(event) = event {
+            let sealed = customers.seal(who, &customer)?;
+            tx.customer_put(who, &sealed).await?.won()?;
+            customers.emit(tx, who, &customer, event, now).await?;
+        }
+        Ok(Decision::Done(customer))
+    }
+}
+
+fn request(
     who: &Tenant,
-    key: Option<IdempotencyKey>,
-    route: String,
+    key: Option<OperationKey>,
     fingerprint: Fingerprint,
 ) -> Option<IdempotentRequest> {
     key.map(|key| IdempotentRequest {
-        scope: Scope {
-            tenant: who.clone(),
-            route,
-            key,
-        },
+        scope: Scope::of_request(who.clone(), key),
         fingerprint,
     })
 }

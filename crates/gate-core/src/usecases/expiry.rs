@@ -1,106 +1,90 @@
-//! Expiry: applied by whoever meets it first, and by a sweep.
+//! Expiry of sessions: the first use case that meets a due expiry applies it, or a sweep does.
 //!
-//! One compare-and-swap and one event per session, however many meet it at once.
+//! One compare-and-swap and one event per session, however many use cases meet the expiry at once.
 
-use std::fmt;
 use std::sync::Arc;
 
 use kernel::{Entropy, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::races::{LostRace, retry_lost_races};
+use partner_core::races::retry_lost_races;
 use partner_core::sealing::Sealer;
 
-use crate::events::{EventError, EventFactory};
+use crate::error::GateError;
+use crate::events::EventFactory;
+use crate::idempotent::Decision;
 use crate::ports::{GateStore, GateTx};
 use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
 
 /// Sessions expired in one transaction.
 const BATCH: u32 = 100;
 
-/// How often a list is begun again because something expired meanwhile.
+/// How often a list is read again because a session expired meanwhile.
 const ROUNDS: u32 = 64;
 
-/// Moves sessions, expiry first.
+/// What most use cases of the gate need. It applies the steps of sessions, a due expiry first.
 #[derive(Clone)]
 pub struct GateContext {
     /// The store.
     pub store: Arc<dyn GateStore>,
-    /// Seals event bodies.
+    /// Seals event bodies and personal data.
     pub sealer: Arc<Sealer>,
-    /// For ids.
+    /// Makes ids.
     pub entropy: Arc<dyn Entropy>,
 }
 
-impl fmt::Debug for GateContext {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Expiring")
-    }
-}
-
-/// Why an expiry could not be applied; nothing was changed.
-#[derive(Debug, thiserror::Error)]
-pub enum ExpiryError {
-    /// An event could not be made.
-    #[error(transparent)]
-    Event(#[from] EventError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl LostRace for ExpiryError {
-    fn lost_race(&self) -> bool {
-        matches!(self, Self::Store(error) if error.lost_race())
-    }
-}
-
-impl ExpiryError {
-    /// Is it about a session, where the next may fare better?
-    const fn is_of_one_session(&self) -> bool {
-        match self {
-            Self::Event(_) => true,
-            Self::Store(fault) => match fault {
-                StoreError::Inconsistent { .. }
-                | StoreError::Guard(_)
-                | StoreError::Unexpected(_)
-                | StoreError::Retry => true,
-                StoreError::Unavailable(_)
-                | StoreError::Overloaded
-                | StoreError::CommitUnknown(_) => false,
-            },
-        }
-    }
-}
-
-/// A session after an act.
+/// A session after an action.
 #[derive(Debug)]
 pub(super) struct SessionChange {
-    /// As it is now.
+    /// The session after the step.
     pub(super) session: Session,
     /// Was a step written?
     pub(super) changed: bool,
-    /// Why what was wanted did not happen.
+    /// Why the action was refused.
     pub(super) refused: Option<SessionRefusal>,
+}
+
+/// Does the failure concern one session only, so that the next may succeed?
+const fn concerns_one_session(error: &GateError) -> bool {
+    match error {
+        GateError::Response(_) | GateError::Event(_) | GateError::Unsigned(_) => true,
+        GateError::Store(error) => match error {
+            StoreError::Inconsistent { .. }
+            | StoreError::Guard(_)
+            | StoreError::Unexpected(_)
+            | StoreError::Retry => true,
+            StoreError::Unavailable(_) | StoreError::Overloaded | StoreError::CommitUnknown(_) => {
+                false
+            }
+        },
+    }
+}
+
+impl SessionChange {
+    /// The decision if the action was refused. An expiry that was due is committed.
+    pub(super) fn refusal<T, E: From<SessionRefusal>>(&self) -> Option<Decision<T, E>> {
+        let refusal = E::from(self.refused?);
+        Some(if self.changed {
+            Decision::RefusedAfterExpiry(refusal)
+        } else {
+            Decision::Refused(refusal)
+        })
+    }
 }
 
 impl GateContext {
     /// A session as it stands once its expiry has been applied.
     ///
     /// # Errors
-    /// [`ExpiryError`].
+    /// [`GateError`].
     pub async fn expire_if_due(
         &self,
         who: &Tenant,
         id: SessionId,
-    ) -> Result<Option<Session>, ExpiryError> {
-        retry_lost_races(|| self.settle_once(who, id)).await
+    ) -> Result<Option<Session>, GateError> {
+        retry_lost_races(|| self.expire_once(who, id)).await
     }
 
-    async fn settle_once(
-        &self,
-        who: &Tenant,
-        id: SessionId,
-    ) -> Result<Option<Session>, ExpiryError> {
+    async fn expire_once(&self, who: &Tenant, id: SessionId) -> Result<Option<Session>, GateError> {
         let mut tx = self.store.gate_begin("session_expire").await?;
         let Some(session) = tx.session_lock(who, id).await? else {
             return Ok(None);
@@ -119,8 +103,8 @@ impl GateContext {
     /// not. Bounded: past `BATCH` × `ROUNDS` sessions the rest is the sweep's.
     ///
     /// # Errors
-    /// [`ExpiryError`].
-    pub async fn expire_all_due(&self, who: &Tenant) -> Result<(), ExpiryError> {
+    /// [`GateError`].
+    pub async fn expire_all_due(&self, who: &Tenant) -> Result<(), GateError> {
         for _ in 0..ROUNDS {
             let overdue = self.store.sessions_overdue(who, BATCH).await?;
             if overdue.is_empty() {
@@ -131,7 +115,7 @@ impl GateContext {
         Ok(())
     }
 
-    async fn expire_batch(&self, who: &Tenant, overdue: &[SessionId]) -> Result<(), ExpiryError> {
+    async fn expire_batch(&self, who: &Tenant, overdue: &[SessionId]) -> Result<(), GateError> {
         // Locked in the order of their ids: nothing can deadlock.
         let mut overdue = overdue.to_vec();
         overdue.sort_unstable();
@@ -152,15 +136,15 @@ impl GateContext {
     /// it found. One that cannot be expired holds up no other.
     ///
     /// # Errors
-    /// [`ExpiryError`], the last there was.
-    pub async fn sweep(&self, mode: Mode) -> Result<u64, ExpiryError> {
+    /// [`GateError`], the last there was.
+    pub async fn sweep(&self, mode: Mode) -> Result<u64, GateError> {
         let overdue = self.store.sessions_overdue_in(mode, BATCH).await?;
         let mut found = 0_u64;
         let mut failed = None;
         for (who, id) in overdue {
             match self.expire_if_due(&who, id).await {
                 Ok(_) => found = found.saturating_add(1),
-                Err(fault) if fault.is_of_one_session() => failed = Some(fault),
+                Err(fault) if concerns_one_session(&fault) => failed = Some(fault),
                 Err(fault) => return Err(fault),
             }
         }
@@ -175,7 +159,7 @@ impl GateContext {
         session: Session,
         act: SessionAction,
         now: Timestamp,
-    ) -> Result<SessionChange, ExpiryError> {
+    ) -> Result<SessionChange, GateError> {
         let verdict = session.advance(act, now);
         let Some(step) = verdict.step else {
             return Ok(SessionChange {
@@ -186,7 +170,7 @@ impl GateContext {
         };
         tx.session_apply(who, session.id, &step).await?.won()?;
         let session = session.after(&step);
-        let event = self.ink().session(who, &session, step.event, now)?;
+        let event = self.events().session(who, &session, step.event, now)?;
         tx.event_insert(&event).await?;
         Ok(SessionChange {
             session,
@@ -195,7 +179,7 @@ impl GateContext {
         })
     }
 
-    pub(super) fn ink(&self) -> EventFactory<'_> {
+    pub(super) fn events(&self) -> EventFactory<'_> {
         EventFactory {
             sealer: &self.sealer,
             entropy: self.entropy.as_ref(),

@@ -1,50 +1,40 @@
 //! Locking a quote: a signed one, for a rail to redeem.
 //!
-//! The rate is asked for before a transaction is opened. In it the key is looked up again, and
-//! quote and answer are written together.
+//! The rate is asked for before a transaction is opened. In it quote and response are written together.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::StoreError;
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use async_trait::async_trait;
+use kernel::{StoreError, Timestamp};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::ports::RateSource;
-use partner_core::races::{LostRace, retry_lost_races};
-use partner_core::stored_response::{
-    Begin, IdempotentRequest, IdempotentResponse, Render, ResponseStore, ResponseStoreError,
-};
+use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use partner_core::{Access, Denial};
 use serde_json::json;
 
 use super::expiry::GateContext;
 use crate::catalogue::{Catalogue, Ineligible};
+use crate::error::GateError;
+use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::order::{OrderDraft, OrderError};
+use crate::ports::GateTx;
 use crate::pricing::OutOfRange;
-use crate::signed_quote::{Issue, QuoteTerms, SignedQuote, SignedQuoteId, Unsigned};
-
-/// The route an idempotency key is scoped by.
-pub const ROUTE: &str = "POST /v1/quotes";
+use crate::signed_quote::{Installation, Issue, QuoteTerms, SignedQuote, SignedQuoteId};
 
 /// Locks quotes.
 #[derive(Clone)]
 pub struct LockQuote {
     /// The store, and what signs.
-    pub sessions: GateContext,
-    /// Keeps answers.
-    pub answers: ResponseStore,
+    pub context: GateContext,
+    /// Runs the write.
+    pub idempotent: Idempotent,
     /// What is offered.
     pub catalogue: Arc<Catalogue>,
     /// Where rates come from.
     pub rates: Arc<dyn RateSource>,
     /// How long a quote can be redeemed.
     pub ttl: Duration,
-}
-
-impl fmt::Debug for LockQuote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Locking")
-    }
 }
 
 /// What is to be locked, as it was sent.
@@ -80,32 +70,9 @@ pub enum LockError {
     /// The key is no longer good.
     #[error(transparent)]
     Denied(#[from] Denial),
-    /// The quote could not be signed.
+    /// The use case could not finish.
     #[error(transparent)]
-    Unsigned(#[from] Unsigned),
-    /// The answer could not be given or kept.
-    #[error(transparent)]
-    Answer(#[from] ResponseStoreError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl LostRace for LockError {
-    fn lost_race(&self) -> bool {
-        match self {
-            Self::Answer(fault) => fault.lost_race(),
-            Self::Store(error) => error.lost_race(),
-            Self::InProgress
-            | Self::Order(_)
-            | Self::UnknownMethod
-            | Self::NotOffered(_)
-            | Self::RateUnavailable
-            | Self::OutOfRange(_)
-            | Self::Denied(_)
-            | Self::Unsigned(_) => false,
-        }
-    }
+    Failed(#[from] GateError),
 }
 
 impl LockDraft {
@@ -125,7 +92,7 @@ impl LockDraft {
 }
 
 impl LockQuote {
-    /// Gives a quote, or the answer its key was first given.
+    /// Locks a quote, or returns the first response under its key.
     ///
     /// # Errors
     /// [`LockError`].
@@ -133,25 +100,29 @@ impl LockQuote {
     pub async fn lock(
         &self,
         access: &Access,
-        key: IdempotencyKey,
+        key: OperationKey,
         draft: &LockDraft,
         render: &Render<'_, SignedQuote>,
     ) -> Result<IdempotentResponse, LockError> {
-        let call = IdempotentRequest {
-            scope: Scope {
-                tenant: access.tenant.clone(),
-                route: ROUTE.to_owned(),
-                key,
-            },
+        let request = IdempotentRequest {
+            scope: Scope::of_request(access.tenant.clone(), key),
             fingerprint: draft.fingerprint(),
         };
-        let _ticket = match self.answers.enter(Some(&call)).await? {
-            Begin::Answered(given) => return Ok(given),
-            Begin::Busy => return Err(LockError::InProgress),
-            Begin::Free(ticket) => ticket,
+        let write = match self.idempotent.begin(Some(request)).await? {
+            Begin::Replay(response) => return Ok(response),
+            Begin::InProgress => return Err(LockError::InProgress),
+            Begin::Proceed(write) => write,
         };
         let terms = self.price(draft).await?;
-        retry_lost_races(|| self.lock_once(access, &call, &terms, render)).await
+        let installation = self.context.store.installation_get().await;
+        let new = NewQuote {
+            context: &self.context,
+            ttl: self.ttl,
+            access,
+            terms,
+            installation: installation.map_err(GateError::from)?,
+        };
+        write.run(&new, render).await
     }
 
     async fn price(&self, draft: &LockDraft) -> Result<QuoteTerms, LockError> {
@@ -172,42 +143,53 @@ impl LockQuote {
             priced: order.price(&source, method)?,
         })
     }
+}
 
-    async fn lock_once(
+/// The write of a new quote.
+struct NewQuote<'w> {
+    context: &'w GateContext,
+    ttl: Duration,
+    access: &'w Access,
+    terms: QuoteTerms,
+    installation: Installation,
+}
+
+#[async_trait]
+impl GateWrite for NewQuote<'_> {
+    type Rows = Option<Arc<Access>>;
+    type Done = SignedQuote;
+    type Error = LockError;
+
+    fn name(&self) -> &'static str {
+        "signed_quote_lock"
+    }
+
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<Arc<Access>>, StoreError> {
+        tx.access_get(&self.access.tenant, self.access.key.id).await
+    }
+
+    async fn decide(
         &self,
-        access: &Access,
-        call: &IdempotentRequest,
-        terms: &QuoteTerms,
-        render: &Render<'_, SignedQuote>,
-    ) -> Result<IdempotentResponse, LockError> {
-        let who = &access.tenant;
-        let installation = self.sessions.store.installation_get().await?;
-        let mut tx = self.sessions.store.gate_begin("signed_quote_lock").await?;
-        let kept = self.answers.lock(tx.as_mut(), Some(call)).await?;
-        let access = tx.access_get(who, access.key.id).await?;
-        let access = access.ok_or(Denial::KeyRevoked)?;
-        let now = tx.now().await?;
-        // A twin may have finished since the first look.
-        if let Some(given) = self.answers.given(call, kept.as_ref(), now)? {
-            return Ok(given);
+        tx: &mut dyn GateTx,
+        access: Option<Arc<Access>>,
+        now: Timestamp,
+    ) -> Result<Decision<SignedQuote, LockError>, GateError> {
+        let access = access.ok_or(Denial::KeyRevoked);
+        if let Err(denial) = access.and_then(|access| access.may_use_rails(now)) {
+            return Ok(Decision::Refused(denial.into()));
         }
-        access.may_use_rails(now)?;
         let GateContext {
             sealer, entropy, ..
-        } = &self.sessions;
+        } = self.context;
+        let who = &self.access.tenant;
         let id = SignedQuoteId::new(who.mode, now, entropy.as_ref());
         let issue = Issue {
-            installation: &installation,
+            installation: &self.installation,
             tenant: who,
         };
         let expires_at = now.plus(self.ttl);
-        let quote = SignedQuote::give(id, terms.clone(), now, expires_at, issue, sealer)?;
+        let quote = SignedQuote::give(id, self.terms.clone(), now, expires_at, issue, sealer)?;
         tx.signed_quote_insert(who, &quote).await?;
-        let answer = render(&quote).map_err(ResponseStoreError::from)?;
-        self.answers
-            .keep(tx.as_mut(), Some(call), kept.as_ref(), &answer, now)
-            .await?;
-        tx.commit().await?;
-        Ok(IdempotentResponse::Fresh(answer))
+        Ok(Decision::Done(quote))
     }
 }

@@ -3,7 +3,6 @@
 //! Nothing is promised. Where the partner's previews are locked, one session may be created that
 //! agrees with the preview, and no other uses it.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,12 +29,6 @@ pub struct PreviewQuotes {
     pub rates: Arc<dyn RateSource>,
     /// How long a preview stands.
     pub ttl: Duration,
-}
-
-impl fmt::Debug for PreviewQuotes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Previewing")
-    }
 }
 
 /// What is to be previewed, as it was sent.

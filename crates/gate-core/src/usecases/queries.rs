@@ -1,13 +1,12 @@
 //! Reads. They write nothing but an expiry they are the first to meet.
 
-use std::fmt;
-
 use kernel::{Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::page::Page;
 
-use super::expiry::{ExpiryError, GateContext};
+use super::expiry::GateContext;
 use crate::branding::Branding;
+use crate::error::GateError;
 use crate::ports::{SessionFilter, TransactionFilter};
 use crate::rail::{RailId, RailRecord};
 use crate::session::{Session, SessionId};
@@ -21,33 +20,23 @@ const ROUNDS: u32 = 3;
 #[derive(Clone)]
 pub struct GateQueries {
     /// The store, and how expiry is applied.
-    pub sessions: GateContext,
-}
-
-impl fmt::Debug for GateQueries {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Reading")
-    }
+    pub context: GateContext,
 }
 
 impl GateQueries {
     /// A session.
     ///
     /// # Errors
-    /// [`ExpiryError`].
-    pub async fn session(
-        &self,
-        who: &Tenant,
-        id: SessionId,
-    ) -> Result<Option<Session>, ExpiryError> {
+    /// [`GateError`].
+    pub async fn session(&self, who: &Tenant, id: SessionId) -> Result<Option<Session>, GateError> {
         let Some(id) = id.in_mode(who.mode) else {
             return Ok(None);
         };
-        let Some(seen) = self.sessions.store.session_get(who, id).await? else {
+        let Some(seen) = self.context.store.session_get(who, id).await? else {
             return Ok(None);
         };
         if seen.value.is_overdue(seen.at) {
-            return self.sessions.expire_if_due(who, id).await;
+            return self.context.expire_if_due(who, id).await;
         }
         Ok(Some(seen.value))
     }
@@ -56,13 +45,13 @@ impl GateQueries {
     /// it where it belongs.
     ///
     /// # Errors
-    /// [`ExpiryError`].
+    /// [`GateError`].
     pub async fn sessions(
         &self,
         who: &Tenant,
         filter: &SessionFilter,
         limit: u32,
-    ) -> Result<Page<Session>, ExpiryError> {
+    ) -> Result<Page<Session>, GateError> {
         if filter
             .after
             .is_some_and(|id| id.in_mode(who.mode).is_none())
@@ -73,8 +62,8 @@ impl GateQueries {
         let mut left = ROUNDS;
         loop {
             left = left.saturating_sub(1);
-            self.sessions.expire_all_due(who).await?;
-            let page = self.sessions.store.sessions_page(who, filter, wanted);
+            self.context.expire_all_due(who).await?;
+            let page = self.context.store.sessions_page(who, filter, wanted);
             let seen = page.await?;
             let overdue = |session: &Session| session.is_overdue(seen.at);
             if left == 0 || !seen.value.iter().any(overdue) {
@@ -95,7 +84,7 @@ impl GateQueries {
         refid: RefId,
     ) -> Result<Option<Transaction>, StoreError> {
         match refid.in_mode(who.mode) {
-            Some(refid) => self.sessions.store.transaction_get(who, refid).await,
+            Some(refid) => self.context.store.transaction_get(who, refid).await,
             None => Ok(None),
         }
     }
@@ -120,7 +109,7 @@ impl GateQueries {
             return Ok(Page::empty());
         }
         let wanted = limit.saturating_add(1);
-        let page = self.sessions.store.transactions_page(who, filter, wanted);
+        let page = self.context.store.transactions_page(who, filter, wanted);
         Ok(Page::cut(page.await?, limit))
     }
 
@@ -137,7 +126,7 @@ impl GateQueries {
         let Some(id) = id.in_mode(who.mode) else {
             return Ok(None);
         };
-        let store = &self.sessions.store;
+        let store = &self.context.store;
         let Some(seen) = store.signed_quote_get(who, id).await? else {
             return Ok(None);
         };
@@ -155,7 +144,7 @@ impl GateQueries {
     /// [`StoreError`].
     pub async fn rail(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError> {
         match id.in_mode(who.mode) {
-            Some(id) => self.sessions.store.rail_get(who, id).await,
+            Some(id) => self.context.store.rail_get(who, id).await,
             None => Ok(None),
         }
     }
@@ -165,6 +154,6 @@ impl GateQueries {
     /// # Errors
     /// [`StoreError`].
     pub async fn branding(&self, who: &Tenant) -> Result<Branding, StoreError> {
-        Ok(self.sessions.store.branding_get(who).await?.value)
+        Ok(self.context.store.branding_get(who).await?.value)
     }
 }

@@ -1,29 +1,27 @@
 //! Redeeming a signed quote: a pay-in or a pay-out for the user of a session.
 //!
 //! The rail is asked what the payer needs before a transaction is opened. In it session and quote
-//! are judged, the rail's own answer last, and the redemption, the record, its transaction, the events
-//! and the answer are written together. What moves the money comes after the commit (`settling.rs`).
+//! are judged, the rail's response last, and the redemption, the record, its transaction, the events
+//! and the response are written together. The money moves after the commit (`advance_rails.rs`).
 
-use std::fmt;
 use std::sync::Arc;
 
-use kernel::StoreError;
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
-use partner_core::races::{LostRace, retry_lost_races};
-use partner_core::stored_response::{
-    Begin, IdempotentRequest, IdempotentResponse, Render, ResponseStore, ResponseStoreError,
-};
+use async_trait::async_trait;
+use kernel::{StoreError, Timestamp};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use partner_core::{Access, Denial, Tenant};
 use serde_json::json;
 
-use super::expiry::{ExpiryError, GateContext};
-use crate::events::EventError;
+use super::expiry::GateContext;
+use crate::error::GateError;
+use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::{GateTx, Rail, RailOrder};
 use crate::rail::{
     Instructions, Mismatch, PollLease, RailId, RailKind, RailRecord, RailState, fits,
     user_is_approved,
 };
-use crate::session::{SessionAction, SessionId, SessionRefusal};
+use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
 use crate::signed_quote::{QuoteClosed, SignedQuote, SignedQuoteId};
 use crate::transaction::RefId;
 
@@ -31,17 +29,11 @@ use crate::transaction::RefId;
 #[derive(Clone)]
 pub struct RedeemQuote {
     /// The store, and what events are made with.
-    pub sessions: GateContext,
-    /// Keeps answers.
-    pub answers: ResponseStore,
+    pub context: GateContext,
+    /// Runs the write.
+    pub idempotent: Idempotent,
     /// What will move the money.
     pub rail: Option<Arc<dyn Rail>>,
-}
-
-impl fmt::Debug for RedeemQuote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Redeeming")
-    }
 }
 
 /// What is to be redeemed for whom, as it was sent.
@@ -90,53 +82,12 @@ pub enum RedeemError {
     /// The quote has been redeemed, or is too old.
     #[error(transparent)]
     Closed(#[from] QuoteClosed),
-    /// The answer could not be given or kept.
+    /// The use case could not finish.
     #[error(transparent)]
-    Answer(#[from] ResponseStoreError),
-    /// An event could not be made.
-    #[error(transparent)]
-    Event(#[from] EventError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl From<ExpiryError> for RedeemError {
-    fn from(error: ExpiryError) -> Self {
-        match error {
-            ExpiryError::Event(fault) => Self::Event(fault),
-            ExpiryError::Store(error) => Self::Store(error),
-        }
-    }
-}
-
-impl LostRace for RedeemError {
-    fn lost_race(&self) -> bool {
-        match self {
-            Self::Answer(fault) => fault.lost_race(),
-            Self::Store(error) => error.lost_race(),
-            Self::InProgress
-            | Self::NoRail(_)
-            | Self::RailSilent
-            | Self::Denied(_)
-            | Self::NotFound
-            | Self::Session(_)
-            | Self::UserNotApproved
-            | Self::Mismatch(_)
-            | Self::Closed(_)
-            | Self::Event(_) => false,
-        }
-    }
+    Failed(#[from] GateError),
 }
 
 impl Redemption {
-    const fn route(&self) -> &'static str {
-        match self.kind {
-            RailKind::PayIn => "POST /v1/rails/pay_ins",
-            RailKind::PayOut => "POST /v1/rails/pay_outs",
-        }
-    }
-
     fn fingerprint(&self) -> Fingerprint {
         let read = json!([self.quote, self.session]);
         Fingerprint::of(read.to_string().as_bytes())
@@ -153,138 +104,63 @@ impl Redemption {
     }
 }
 
-/// What the rail has said before anything was decided.
+/// What the rail said before anything was decided.
 enum Prepared {
-    /// The quote looked as if it could not be redeemed.
+    /// The quote looked closed, so the rail was not asked.
     NotAsked,
-    /// There is none.
+    /// There is no rail.
     NoRail,
-    /// Nothing.
+    /// The rail did not respond.
     Silent,
-    /// What the payer of this record needs.
+    /// The payer of this record needs these instructions.
     Ready(RailId, Option<Instructions>),
 }
 
 impl RedeemQuote {
-    /// Redeems a quote, or gives the answer its key was first given.
+    /// Redeems a quote, or returns the first response under its key.
     ///
     /// # Errors
-    /// [`RedeemError`]. An expiry of the session that was met is applied all the same.
+    /// [`RedeemError`]. An expiry of the session that was due is applied all the same.
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn redeem(
         &self,
         access: &Access,
-        key: IdempotencyKey,
+        key: OperationKey,
         asked: &Redemption,
         render: &Render<'_, RailRecord>,
     ) -> Result<IdempotentResponse, RedeemError> {
-        let call = IdempotentRequest {
-            scope: Scope {
-                tenant: access.tenant.clone(),
-                route: asked.route().to_owned(),
-                key,
-            },
+        let request = IdempotentRequest {
+            scope: Scope::of_request(access.tenant.clone(), key),
             fingerprint: asked.fingerprint(),
         };
-        let _ticket = match self.answers.enter(Some(&call)).await? {
-            Begin::Answered(given) => return Ok(given),
-            Begin::Busy => return Err(RedeemError::InProgress),
-            Begin::Free(ticket) => ticket,
+        let write = match self.idempotent.begin(Some(request)).await? {
+            Begin::Replay(response) => return Ok(response),
+            Begin::InProgress => return Err(RedeemError::InProgress),
+            Begin::Proceed(write) => write,
         };
-        retry_lost_races(|| self.redeem_once(access, &call, asked, render)).await
+        let redeeming = RedemptionWrite {
+            context: &self.context,
+            access,
+            asked,
+            prepared: self.prepare(&access.tenant, asked).await?,
+        };
+        write.run(&redeeming, render).await
     }
 
-    async fn redeem_once(
-        &self,
-        access: &Access,
-        call: &IdempotentRequest,
-        asked: &Redemption,
-        render: &Render<'_, RailRecord>,
-    ) -> Result<IdempotentResponse, RedeemError> {
-        let who = &access.tenant;
-        let prepared = self.prepare(who, asked).await?;
-        let (session_id, quote_id) = asked.named(who);
-        let mut tx = self.sessions.store.gate_begin("rail_create").await?;
-        let kept = self.answers.lock(tx.as_mut(), Some(call)).await?;
-        let session = match session_id {
-            Some(id) => tx.session_lock(who, id).await?,
-            None => None,
-        };
-        let quote = match quote_id {
-            Some(id) => tx.signed_quote_lock(who, id).await?,
-            None => None,
-        };
-        let access = tx.access_get(who, access.key.id).await?;
-        let access = access.ok_or(Denial::KeyRevoked)?;
-        let now = tx.now().await?;
-        // A twin may have finished since the first look.
-        if let Some(given) = self.answers.given(call, kept.as_ref(), now)? {
-            return Ok(given);
-        }
-        access.may_use_rails(now)?;
-        let session = session.ok_or(RedeemError::NotFound)?;
-        let used = self
-            .sessions
-            .act(tx.as_mut(), who, session, SessionAction::Pay, now);
-        let used = used.await?;
-        if let Some(refused) = used.refused {
-            if used.changed {
-                tx.commit().await?;
-            }
-            return Err(refused.into());
-        }
-        if !user_is_approved(&used.session, who.mode) {
-            return Err(RedeemError::UserNotApproved);
-        }
-        let quote = quote.ok_or(RedeemError::NotFound)?;
-        fits(asked.kind, &used.session, &quote.terms)?;
-        quote.must_be_active(now)?;
-        let (id, instructions) = match prepared {
-            Prepared::Ready(id, instructions) => (id, instructions),
-            Prepared::NoRail => return Err(NoRail.into()),
-            Prepared::Silent => return Err(RedeemError::RailSilent),
-            // What looked closed is not: look again.
-            Prepared::NotAsked => return Err(StoreError::Retry.into()),
-        };
-        let record = RailRecord {
-            id,
-            quote: quote.id,
-            terms: quote.terms.clone(),
-            session: used.session.id,
-            refid: RefId::new(who.mode, now, self.sessions.entropy.as_ref()),
-            instructions,
-            created_at: now,
-            state: RailState::Processing,
-            asking: PollLease {
-                attempts: 0,
-                token: None,
-                next_at: now,
-            },
-        };
-        self.write(tx.as_mut(), who, quote.consumed(now), &record)
-            .await?;
-        let answer = render(&record).map_err(ResponseStoreError::from)?;
-        self.answers
-            .keep(tx.as_mut(), Some(call), kept.as_ref(), &answer, now)
-            .await?;
-        tx.commit().await?;
-        Ok(IdempotentResponse::Fresh(answer))
-    }
-
-    /// Asks the rail what the payer will need, unless the quote looks as if it could not be
-    /// redeemed: then nothing comes of it.
-    async fn prepare(&self, who: &Tenant, asked: &Redemption) -> Result<Prepared, RedeemError> {
+    /// Asks the rail what the payer will need, unless the quote looks closed: a closed quote is never
+    /// redeemed.
+    async fn prepare(&self, who: &Tenant, asked: &Redemption) -> Result<Prepared, GateError> {
         let Some(rail) = self.rail.as_deref() else {
             return Ok(Prepared::NoRail);
         };
         let (_, Some(quote)) = asked.named(who) else {
             return Ok(Prepared::NotAsked);
         };
-        let seen = self.sessions.store.signed_quote_get(who, quote).await?;
+        let seen = self.context.store.signed_quote_get(who, quote).await?;
         let Some(seen) = seen.filter(|seen| seen.value.must_be_active(seen.at).is_ok()) else {
             return Ok(Prepared::NotAsked);
         };
-        let entropy = self.sessions.entropy.as_ref();
+        let entropy = self.context.entropy.as_ref();
         let id = RailId::new(asked.kind, who.mode, seen.at, entropy);
         if asked.kind == RailKind::PayOut {
             return Ok(Prepared::Ready(id, None));
@@ -298,22 +174,129 @@ impl RedeemQuote {
             Prepared::Ready(id, Some(instructions))
         }))
     }
+}
+
+/// The write of a redemption.
+struct RedemptionWrite<'w> {
+    context: &'w GateContext,
+    access: &'w Access,
+    asked: &'w Redemption,
+    prepared: Prepared,
+}
+
+struct Rows {
+    session: Option<Session>,
+    quote: Option<SignedQuote>,
+    access: Option<Arc<Access>>,
+}
+
+#[async_trait]
+impl GateWrite for RedemptionWrite<'_> {
+    type Rows = Rows;
+    type Done = RailRecord;
+    type Error = RedeemError;
+
+    fn name(&self) -> &'static str {
+        "rail_create"
+    }
+
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Rows, StoreError> {
+        let who = &self.access.tenant;
+        let (session, quote) = self.asked.named(who);
+        Ok(Rows {
+            session: match session {
+                Some(id) => tx.session_lock(who, id).await?,
+                None => None,
+            },
+            quote: match quote {
+                Some(id) => tx.signed_quote_lock(who, id).await?,
+                None => None,
+            },
+            access: tx.access_get(who, self.access.key.id).await?,
+        })
+    }
+
+    async fn decide(
+        &self,
+        tx: &mut dyn GateTx,
+        rows: Rows,
+        now: Timestamp,
+    ) -> Result<Decision<RailRecord, RedeemError>, GateError> {
+        let who = &self.access.tenant;
+        let access = rows.access.ok_or(Denial::KeyRevoked);
+        if let Err(denial) = access.and_then(|access| access.may_use_rails(now)) {
+            return Ok(Decision::Refused(denial.into()));
+        }
+        let Some(session) = rows.session else {
+            return Ok(Decision::Refused(RedeemError::NotFound));
+        };
+        let paying = self.context.act(tx, who, session, SessionAction::Pay, now);
+        let paying = paying.await?;
+        if let Some(refusal) = paying.refusal() {
+            return Ok(refusal);
+        }
+        let quote = match self.redeemable(&paying.session, rows.quote, now) {
+            Ok(quote) => quote,
+            Err(refusal) => return Ok(Decision::Refused(refusal)),
+        };
+        let (id, instructions) = match &self.prepared {
+            Prepared::Ready(id, instructions) => (*id, instructions.clone()),
+            Prepared::NoRail => return Ok(Decision::Refused(NoRail.into())),
+            Prepared::Silent => return Ok(Decision::Refused(RedeemError::RailSilent)),
+            // The quote was locked after it was looked for. The client may retry.
+            Prepared::NotAsked => return Err(StoreError::Retry.into()),
+        };
+        let record = RailRecord {
+            id,
+            quote: quote.id,
+            terms: quote.terms.clone(),
+            session: paying.session.id,
+            refid: RefId::new(who.mode, now, self.context.entropy.as_ref()),
+            instructions,
+            created_at: now,
+            state: RailState::Processing,
+            asking: PollLease {
+                attempts: 0,
+                token: None,
+                next_at: now,
+            },
+        };
+        self.write(tx, quote.consumed(now), &record).await?;
+        Ok(Decision::Done(record))
+    }
+}
+
+impl RedemptionWrite<'_> {
+    /// The quote, if it can be redeemed for the session.
+    fn redeemable(
+        &self,
+        session: &Session,
+        quote: Option<SignedQuote>,
+        now: Timestamp,
+    ) -> Result<SignedQuote, RedeemError> {
+        if !user_is_approved(session, self.access.tenant.mode) {
+            return Err(RedeemError::UserNotApproved);
+        }
+        let quote = quote.ok_or(RedeemError::NotFound)?;
+        fits(self.asked.kind, session, &quote.terms)?;
+        quote.must_be_active(now)?;
+        Ok(quote)
+    }
 
     async fn write(
         &self,
         tx: &mut dyn GateTx,
-        who: &Tenant,
         quote: SignedQuote,
         record: &RailRecord,
-    ) -> Result<(), RedeemError> {
-        let now = record.created_at;
+    ) -> Result<(), GateError> {
+        let (who, now) = (&self.access.tenant, record.created_at);
         tx.signed_quote_consume(who, quote.id, now).await?.won()?;
         tx.transaction_insert(who, &record.transaction()).await?;
         tx.rail_insert(who, record).await?;
-        let ink = self.sessions.ink();
-        tx.event_insert(&ink.quote_consumed(who, &quote, now)?)
+        let events = self.context.events();
+        tx.event_insert(&events.quote_consumed(who, &quote, now)?)
             .await?;
-        tx.event_insert(&ink.rail(who, record, now)?).await?;
+        tx.event_insert(&events.rail(who, record, now)?).await?;
         Ok(())
     }
 }

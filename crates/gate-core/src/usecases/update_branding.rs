@@ -1,37 +1,23 @@
 //! Updating the branding: what is named changes, the rest stays.
 
-use std::fmt;
-use std::sync::Arc;
-
-use kernel::StoreError;
+use async_trait::async_trait;
+use kernel::{StoreError, Timestamp};
 use partner_core::Tenant;
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
-use partner_core::races::{LostRace, retry_lost_races};
-use partner_core::stored_response::{
-    Begin, IdempotentRequest, IdempotentResponse, Render, ResponseStore, ResponseStoreError,
-};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
+use partner_core::stored_response::{Begin, IdempotentRequest, IdempotentResponse, Render};
 use serde_json::{Value, json};
 
 use crate::branding::{Branding, BrandingInputError, BrandingUpdate};
 use crate::change::Change;
-use crate::ports::GateStore;
-
-/// The route an idempotency key is scoped by.
-pub const ROUTE: &str = "PATCH /v1/branding";
+use crate::error::GateError;
+use crate::idempotent::{Decision, GateWrite, Idempotent};
+use crate::ports::GateTx;
 
 /// Updates branding.
 #[derive(Clone)]
 pub struct UpdateBranding {
-    /// The store.
-    pub store: Arc<dyn GateStore>,
-    /// Keeps answers.
-    pub answers: ResponseStore,
-}
-
-impl fmt::Debug for UpdateBranding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Rebranding")
-    }
+    /// Runs the write.
+    pub idempotent: Idempotent,
 }
 
 /// Why nothing was changed; the key stays free.
@@ -43,77 +29,65 @@ pub enum RebrandError {
     /// A field is wrong.
     #[error(transparent)]
     Field(#[from] BrandingInputError),
-    /// The answer could not be given or kept.
+    /// The use case could not finish.
     #[error(transparent)]
-    Answer(#[from] ResponseStoreError),
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl LostRace for RebrandError {
-    fn lost_race(&self) -> bool {
-        match self {
-            Self::Answer(fault) => fault.lost_race(),
-            Self::Store(error) => error.lost_race(),
-            Self::InProgress | Self::Field(_) => false,
-        }
-    }
+    Failed(#[from] GateError),
 }
 
 impl UpdateBranding {
-    /// Applies an update, or gives the answer its key was first given.
+    /// Applies an update, or returns the first response under its key.
     ///
     /// # Errors
     /// [`RebrandError`].
     pub async fn update(
         &self,
         who: &Tenant,
-        key: Option<IdempotencyKey>,
+        key: Option<OperationKey>,
         update: &BrandingUpdate,
         render: &Render<'_, Branding>,
     ) -> Result<IdempotentResponse, RebrandError> {
-        let call = key.map(|key| IdempotentRequest {
-            scope: Scope {
-                tenant: who.clone(),
-                route: ROUTE.to_owned(),
-                key,
-            },
+        let request = key.map(|key| IdempotentRequest {
+            scope: Scope::of_request(who.clone(), key),
             fingerprint: fingerprint(update),
         });
-        let _ticket = match self.answers.enter(call.as_ref()).await? {
-            Begin::Answered(given) => return Ok(given),
-            Begin::Busy => return Err(RebrandError::InProgress),
-            Begin::Free(ticket) => ticket,
+        let write = match self.idempotent.begin(request).await? {
+            Begin::Replay(response) => return Ok(response),
+            Begin::InProgress => return Err(RebrandError::InProgress),
+            Begin::Proceed(write) => write,
         };
         update.judge()?;
-        retry_lost_races(|| self.update_once(who, call.as_ref(), update, render)).await
+        write.run(&BrandingWrite { who, update }, render).await
+    }
+}
+
+struct BrandingWrite<'w> {
+    who: &'w Tenant,
+    update: &'w BrandingUpdate,
+}
+
+#[async_trait]
+impl GateWrite for BrandingWrite<'_> {
+    type Rows = Branding;
+    type Done = Branding;
+    type Error = RebrandError;
+
+    fn name(&self) -> &'static str {
+        "branding_update"
     }
 
-    async fn update_once(
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Branding, StoreError> {
+        tx.branding_lock(self.who).await
+    }
+
+    async fn decide(
         &self,
-        who: &Tenant,
-        call: Option<&IdempotentRequest>,
-        update: &BrandingUpdate,
-        render: &Render<'_, Branding>,
-    ) -> Result<IdempotentResponse, RebrandError> {
-        let mut tx = self.store.gate_begin("branding_update").await?;
-        let kept = self.answers.lock(tx.as_mut(), call).await?;
-        let before = tx.branding_lock(who).await?;
-        let now = tx.now().await?;
-        if let Some(call) = call
-            && let Some(given) = self.answers.given(call, kept.as_ref(), now)?
-        {
-            return Ok(given);
-        }
-        let after = before.updated(update);
-        tx.branding_put(who, &after).await?.won()?;
-        let answer = render(&after).map_err(ResponseStoreError::from)?;
-        self.answers
-            .keep(tx.as_mut(), call, kept.as_ref(), &answer, now)
-            .await?;
-        tx.commit().await?;
-        Ok(IdempotentResponse::Fresh(answer))
+        tx: &mut dyn GateTx,
+        before: Branding,
+        _: Timestamp,
+    ) -> Result<Decision<Branding, RebrandError>, GateError> {
+        let after = before.updated(self.update);
+        tx.branding_put(self.who, &after).await?.won()?;
+        Ok(Decision::Done(after))
     }
 }
 

@@ -9,7 +9,7 @@ use kernel::Mode;
 use partner_core::Access;
 use partner_core::stored_response::IdempotentResponse;
 
-use crate::fixtures::{DAY, Gate, access, acme, done, key, ready, tenant};
+use crate::fixtures::{DAY, Gate, access, acme, action_key, done, ready, tenant};
 
 fn fail() -> ActionRequest {
     ActionRequest::Fail {
@@ -25,14 +25,12 @@ fn act(
     name: Option<&str>,
     deed: &ActionRequest,
 ) -> Result<IdempotentResponse, ActError> {
-    ready(
-        gate.acting
-            .act(tenant(access), id, name.map(key), deed, &done("req_1")),
-    )
+    let name = name.map(|name| action_key(id, deed, name));
+    ready(gate.acting.act(tenant(access), id, name, deed, &done))
 }
 
 fn body(given: Result<IdempotentResponse, ActError>) -> String {
-    String::from_utf8(given.unwrap().into_answer().body).unwrap()
+    String::from_utf8(given.unwrap().into_rendered().0).unwrap()
 }
 
 fn ended(outcome: Result<IdempotentResponse, ActError>) -> SessionStatus {
@@ -48,11 +46,11 @@ fn a_cancel_is_repeated_under_its_key_only() {
     let gate = Gate::new(&[acme()]);
     let (id, _) = gate.open(&acme(), "a");
     let first = act(&gate, &acme(), id, Some("k"), &ActionRequest::Cancel).unwrap();
-    assert!(matches!(first, IdempotentResponse::Fresh(_)));
-    let answer = first.into_answer();
-    assert_eq!(answer.body, b"cancelled");
+    assert!(matches!(first, IdempotentResponse::First(_)));
+    let answer = first.into_rendered();
+    assert_eq!(answer.0, b"cancelled");
     let again = act(&gate, &acme(), id, Some("k"), &ActionRequest::Cancel).unwrap();
-    assert_eq!(again.into_answer(), answer);
+    assert_eq!(again.into_rendered(), answer);
     assert_eq!(
         ended(act(&gate, &acme(), id, None, &ActionRequest::Cancel)),
         SessionStatus::Cancelled

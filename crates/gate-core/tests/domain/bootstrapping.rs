@@ -156,7 +156,7 @@ fn the_secret_of_a_session_that_has_ended_is_no_use() {
     let gate = Gate::new(&[acme()]);
     let (cancelled, secret) = gate.open(&acme(), "a");
     let (late, late_secret) = gate.open(&acme(), "b");
-    let render = done("req_1");
+    let render = done;
     let who = acme().tenant;
     let cancel = gate
         .acting

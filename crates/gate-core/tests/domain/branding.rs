@@ -9,11 +9,7 @@ use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedRes
 use crate::fixtures::{Gate, acme, key, ready};
 
 fn shown(branding: &Branding) -> Result<RenderedResponse, RenderError> {
-    Ok(RenderedResponse {
-        status: 200,
-        request_id: "req_1".to_owned(),
-        body: format!("{branding:?}").into_bytes(),
-    })
+    Ok(RenderedResponse(format!("{branding:?}").into_bytes()))
 }
 
 fn color(at: usize, value: &str) -> BrandingUpdate {
@@ -32,10 +28,8 @@ fn update(
     name: Option<&str>,
     update: &BrandingUpdate,
 ) -> Result<IdempotentResponse, RebrandError> {
-    ready(
-        gate.rebranding
-            .update(&acme().tenant, name.map(key), update, &shown),
-    )
+    let name = name.map(|name| key("PATCH /v1/branding", name));
+    ready(gate.rebranding.update(&acme().tenant, name, update, &shown))
 }
 
 // rule: gate.branding.fields, gate.branding.merge, idempotency.gate-optional
@@ -46,13 +40,13 @@ fn an_update_merges_and_is_repeated_under_its_key() {
     assert_eq!(read(), Branding::default());
     let first = update(&gate, Some("a"), &color(0, "#111111"))
         .unwrap()
-        .into_answer();
+        .into_rendered();
     update(&gate, None, &color(1, "#222222")).unwrap();
     let again = update(&gate, Some("a"), &color(0, "#333333")).unwrap();
     assert_eq!(
         again,
-        IdempotentResponse::Repeated {
-            answer: first,
+        IdempotentResponse::Replayed {
+            response: first,
             same_request: false
         }
     );
@@ -93,7 +87,7 @@ fn a_wrong_field_changes_nothing_and_leaves_the_key_free() {
     assert!(matches!(refused, Err(RebrandError::Field(it)) if it == fault));
     assert!(matches!(
         update(&gate, Some("a"), &color(2, "#00ff00")),
-        Ok(IdempotentResponse::Fresh(_))
+        Ok(IdempotentResponse::First(_))
     ));
 }
 

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gate_core::draft::{Draft, DraftError, NotEntitled};
+use gate_core::error::GateError;
 use gate_core::ports::kyc_place;
 use gate_core::quota::Exhausted;
 use gate_core::session::{Flow, SessionId, SessionState};
-use gate_core::usecases::create_session::{CreateError, ROUTE};
+use gate_core::usecases::create_session::CreateError;
 use kernel::{Mode, StoreError};
 use partner_core::idempotency::Scope;
 use partner_core::stored_response::{IdempotentResponse, RenderedResponse};
 use partner_core::{Access, Denial, PartnerStatus};
 
-use crate::fixtures::{DAY, Gate, access, acme, created, draft, key, noon, ready};
+use crate::fixtures::{CREATE, DAY, Gate, access, acme, created, draft, key, noon, ready};
 
 fn create(
     gate: &Gate,
@@ -24,14 +25,14 @@ fn create(
 ) -> Result<IdempotentResponse, CreateError> {
     ready(
         gate.creating
-            .create(access, key(name), draft, &created("req_1")),
+            .create(access, key(CREATE, name), draft, &created),
     )
 }
 
 fn fresh(given: Result<IdempotentResponse, CreateError>) -> RenderedResponse {
     match given.unwrap() {
-        IdempotentResponse::Fresh(answer) => answer,
-        repeated @ IdempotentResponse::Repeated { .. } => panic!("{repeated:?}"),
+        IdempotentResponse::First(answer) => answer,
+        repeated @ IdempotentResponse::Replayed { .. } => panic!("{repeated:?}"),
     }
 }
 
@@ -108,10 +109,12 @@ fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
         ..draft()
     };
     for (sent, same) in [(draft(), true), (bad, false)] {
-        let (access, render) = (acme(), created("req_2"));
-        let again = gate.creating.create(&access, key("\"a\""), &sent, &render);
-        let expected = IdempotentResponse::Repeated {
-            answer: first.clone(),
+        let (access, render) = (acme(), created);
+        let again = gate
+            .creating
+            .create(&access, key(CREATE, "\"a\""), &sent, &render);
+        let expected = IdempotentResponse::Replayed {
+            response: first.clone(),
             same_request: same,
         };
         assert_eq!(ready(again).unwrap(), expected);
@@ -121,7 +124,7 @@ fn a_repeat_gets_the_first_answer_to_the_byte_whatever_it_asks() {
         (rows.sessions.len(), rows.events.len(), rows.answers.len()),
         (1, 1, 1)
     );
-    let secret = String::from_utf8(first.body).unwrap();
+    let secret = String::from_utf8(first.0).unwrap();
     let kept = format!("{:?}", rows.answers.values().next().unwrap().answer.0);
     let plain = format!("{:?}", secret.as_bytes());
     assert!(!kept.contains(plain.trim_matches(['[', ']'])));
@@ -144,7 +147,9 @@ fn a_key_counts_for_a_day_for_one_partner_and_after_a_success() {
     assert_ne!(fresh(create(&gate, &other, "a", &draft())), first);
     gate.memory.pass(DAY - Duration::from_millis(1));
     let repeated = create(&gate, &acme(), "a", &draft()).unwrap();
-    assert!(matches!(&repeated, IdempotentResponse::Repeated { answer, .. } if *answer == first));
+    assert!(
+        matches!(&repeated, IdempotentResponse::Replayed { response, .. } if *response == first)
+    );
     gate.memory.pass(Duration::from_millis(1));
     assert_ne!(fresh(create(&gate, &acme(), "a", &draft())), first);
     assert_eq!(gate.memory.rows().answers.len(), 2);
@@ -154,11 +159,8 @@ fn a_key_counts_for_a_day_for_one_partner_and_after_a_success() {
 #[test]
 fn a_twin_in_flight_is_told_so() {
     let gate = Gate::new(&[acme()]);
-    gate.memory.hold(&Scope {
-        tenant: acme().tenant,
-        route: ROUTE.to_owned(),
-        key: key("a"),
-    });
+    let scope = Scope::of_request(acme().tenant, key(CREATE, "a"));
+    gate.memory.hold(&scope);
     let refused = create(&gate, &acme(), "a", &draft());
     assert!(matches!(refused, Err(CreateError::InProgress)));
     fresh(create(&gate, &acme(), "b", &draft()));
@@ -178,7 +180,7 @@ fn of_twenty_at_once_one_makes_a_session() {
     for answer in answers {
         match answer {
             Ok(given) => {
-                bodies.insert(given.into_answer().body);
+                bodies.insert(given.into_rendered().0);
             }
             Err(error) => assert!(matches!(error, CreateError::InProgress), "{error}"),
         }
@@ -198,7 +200,7 @@ fn a_lost_race_is_run_again_and_leaves_nothing_behind() {
     let refused = create(&gate, &acme(), "b", &draft());
     assert!(matches!(
         refused,
-        Err(CreateError::Store(StoreError::Retry))
+        Err(CreateError::Failed(GateError::Store(StoreError::Retry)))
     ));
     fresh(create(&gate, &acme(), "b", &draft()));
     let rows = gate.memory.rows();
@@ -216,7 +218,7 @@ fn a_trusted_partners_package_is_sealed_and_reported() {
         kyc_package: Some("{ \"name\": \"Ada\" }".to_owned()),
         ..draft()
     };
-    let body = fresh(create(&gate, &acme(), "a", &sent)).body;
+    let body = fresh(create(&gate, &acme(), "a", &sent)).0;
     let body = String::from_utf8(body).unwrap();
     let id = SessionId::parse(body.split_once(' ').unwrap().0).unwrap();
     let kinds = gate.memory.events_of(&id.to_string());
@@ -340,6 +342,6 @@ fn what_was_taken_away_since_the_door_is_noticed() {
             "{error}"
         );
         let again = create(&gate, &acme(), "a", &draft()).unwrap();
-        assert_eq!(again.into_answer(), first);
+        assert_eq!(again.into_rendered(), first);
     }
 }

@@ -4,7 +4,7 @@ use gate_core::change::Change;
 use gate_core::customer::{
     Customer, CustomerDraft, CustomerFormError, CustomerId, CustomerUpdate, Deleted, Unique,
 };
-use gate_core::usecases::customers::{CustomerError, CustomerSearch, ROUTE};
+use gate_core::usecases::customers::{CustomerError, CustomerSearch};
 use kernel::{Mode, StoreError};
 use partner_core::events::event_place;
 use partner_core::idempotency::Scope;
@@ -13,11 +13,7 @@ use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedRes
 use crate::fixtures::{Gate, access, acme, after, key, noon, ready};
 
 fn answer(body: String) -> RenderedResponse {
-    RenderedResponse {
-        status: 200,
-        request_id: "req_1".to_owned(),
-        body: body.into_bytes(),
-    }
+    RenderedResponse(body.into_bytes())
 }
 
 fn shown(customer: &Customer) -> Result<RenderedResponse, RenderError> {
@@ -51,17 +47,19 @@ fn create(
     name: &str,
     draft: &CustomerDraft,
 ) -> Result<IdempotentResponse, CustomerError> {
-    ready(
-        gate.customers
-            .create(&acme().tenant, key(name), draft, &shown),
-    )
+    ready(gate.customers.create(
+        &acme().tenant,
+        key("POST /v1/customers", name),
+        draft,
+        &shown,
+    ))
 }
 
 fn made(gate: &Gate, email: &str) -> CustomerId {
     let body = create(gate, email, &draft(email))
         .unwrap()
-        .into_answer()
-        .body;
+        .into_rendered()
+        .0;
     let body = String::from_utf8(body).unwrap();
     CustomerId::parse(body.split(' ').next().unwrap()).unwrap()
 }
@@ -80,10 +78,9 @@ fn update(
     update: &CustomerUpdate,
 ) -> Result<IdempotentResponse, CustomerError> {
     let who = acme().tenant;
-    ready(
-        gate.customers
-            .update(&who, id, name.map(key), update, &shown),
-    )
+    let operation = format!("PATCH /v1/customers/{id}");
+    let name = name.map(|name| key(&operation, name));
+    ready(gate.customers.update(&who, id, name, update, &shown))
 }
 
 fn delete(
@@ -91,10 +88,9 @@ fn delete(
     id: CustomerId,
     name: Option<&str>,
 ) -> Result<IdempotentResponse, CustomerError> {
-    ready(
-        gate.customers
-            .delete(&acme().tenant, id, name.map(key), &gone),
-    )
+    let operation = format!("DELETE /v1/customers/{id}");
+    let name = name.map(|name| key(&operation, name));
+    ready(gate.customers.delete(&acme().tenant, id, name, &gone))
 }
 
 fn read(gate: &Gate, id: CustomerId) -> Option<Customer> {
@@ -148,26 +144,23 @@ fn a_repeat_is_given_the_first_answer_and_a_twin_is_told_to_wait() {
     let gate = Gate::new(&[acme()]);
     let first = create(&gate, "k", &draft("ann@a.example"))
         .unwrap()
-        .into_answer();
+        .into_rendered();
     let same_request = |given: IdempotentResponse| match given {
-        IdempotentResponse::Repeated {
-            answer,
+        IdempotentResponse::Replayed {
+            response: answer,
             same_request,
         } => {
             assert_eq!(answer, first);
             same_request
         }
-        IdempotentResponse::Fresh(_) => panic!("it was done again"),
+        IdempotentResponse::First(_) => panic!("it was done again"),
     };
     assert!(same_request(
         create(&gate, "k", &draft("ann@a.example")).unwrap()
     ));
     assert!(!same_request(create(&gate, "k", &draft("nobody")).unwrap()));
-    gate.memory.hold(&Scope {
-        tenant: acme().tenant,
-        route: ROUTE.to_owned(),
-        key: key("busy"),
-    });
+    let busy = key("POST /v1/customers", "busy");
+    gate.memory.hold(&Scope::of_request(acme().tenant, busy));
     let busy = create(&gate, "busy", &draft("bob@a.example"));
     assert!(matches!(busy, Err(CustomerError::InProgress)));
     assert_eq!(gate.memory.rows().customers.len(), 1);
@@ -183,12 +176,12 @@ fn a_change_is_written_with_its_event_and_none_without() {
     gate.memory.lose(1);
     let first = update(&gate, id, Some("k"), &named("Anna"))
         .unwrap()
-        .into_answer();
+        .into_rendered();
     let customer = read(&gate, id).unwrap();
     assert_eq!(customer.person.first_name.as_deref(), Some("Anna"));
     assert_eq!((customer.updated_at, customer.revision), (after(7), 2));
     let again = update(&gate, id, Some("k"), &named("Bob")).unwrap();
-    assert_eq!(again.into_answer(), first);
+    assert_eq!(again.into_rendered(), first);
     gate.memory.pass(std::time::Duration::from_millis(7));
     update(&gate, id, None, &named("Anna")).unwrap();
     assert_eq!(read(&gate, id), Some(customer));
@@ -207,14 +200,11 @@ fn a_deletion_happens_once_and_is_answered_each_time() {
     let gate = Gate::new(&[acme()]);
     let id = made(&gate, "ann@a.example");
     gate.memory.pass(std::time::Duration::from_millis(7));
-    let first = delete(&gate, id, Some("k")).unwrap().into_answer();
-    assert_eq!(first.body, format!("{id} {}", after(7)).into_bytes());
+    let first = delete(&gate, id, Some("k")).unwrap().into_rendered();
+    assert_eq!(first.0, format!("{id} {}", after(7)).into_bytes());
     gate.memory.pass(std::time::Duration::from_millis(7));
     for name in [None, Some("k"), Some("l")] {
-        assert_eq!(
-            delete(&gate, id, name).unwrap().into_answer().body,
-            first.body
-        );
+        assert_eq!(delete(&gate, id, name).unwrap().into_rendered().0, first.0);
     }
     assert_eq!(read(&gate, id), None);
     let late = update(&gate, id, None, &named("Bob"));

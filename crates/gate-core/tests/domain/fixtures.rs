@@ -10,11 +10,12 @@ use std::time::Duration;
 use gate_core::amount::SessionAmount;
 use gate_core::catalogue::Catalogue;
 use gate_core::draft::Draft;
+use gate_core::idempotent::Idempotent;
 use gate_core::object::JsonObject;
 use gate_core::secret::SecretHash;
 use gate_core::session::{Session, SessionId, SessionState, Terms};
 use gate_core::transaction::RefId;
-use gate_core::usecases::act_on_session::{ActOnSession, ActionResult};
+use gate_core::usecases::act_on_session::{ActOnSession, ActionRequest, ActionResult};
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
 use gate_core::usecases::create_session::{CreateSession, Created};
 use gate_core::usecases::customers::Customers;
@@ -24,7 +25,7 @@ use gate_core::usecases::send_test_event::SendTestEvent;
 use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::{Asset, Entropy, Mode, Timestamp};
 use partner_core::gate::GateProfile;
-use partner_core::idempotency::IdempotencyKey;
+use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::origin::Origin;
 use partner_core::pools::PoolsProfile;
@@ -39,6 +40,8 @@ use crate::memory::Memory;
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
 pub(crate) const WIDGET: &str = "https://widget.example";
+/// The operation that creates sessions.
+pub(crate) const CREATE: &str = "POST /v1/gate_sessions";
 pub(crate) const SHOP: &str = "https://shop.example";
 
 /// The instant everything starts at: noon of a 28th of May.
@@ -150,8 +153,23 @@ pub(crate) fn refid() -> RefId {
     RefId::parse("test_tx_01HF7YAT00408104G208104081").unwrap()
 }
 
-pub(crate) fn key(text: &str) -> IdempotencyKey {
-    IdempotencyKey::parse(text.as_bytes()).unwrap()
+/// A key that was sent to an operation, such as `POST /v1/customers`.
+pub(crate) fn key(operation: &str, text: &str) -> OperationKey {
+    let (method, path) = operation.split_once(' ').unwrap();
+    OperationKey {
+        operation: Operation::new(method, path),
+        key: IdempotencyKey::parse(text.as_bytes()).unwrap(),
+    }
+}
+
+/// A key that was sent to the operation of a session action.
+pub(crate) fn action_key(id: SessionId, action: &ActionRequest, text: &str) -> OperationKey {
+    let operation = match action {
+        ActionRequest::Cancel => format!("POST /v1/gate_sessions/{id}/cancel"),
+        ActionRequest::Complete => format!("POST /v1/test_helpers/sessions/{id}/complete"),
+        ActionRequest::Fail { .. } => format!("POST /v1/test_helpers/sessions/{id}/fail"),
+    };
+    key(&operation, text)
 }
 
 /// Every use case over one store.
@@ -182,47 +200,47 @@ impl Gate {
             sealer: sealer.clone(),
             entropy: entropy.clone(),
         };
-        let answers = ResponseStore {
-            in_flight: store.clone(),
-            reads: store.clone(),
-            sealer: sealer.clone(),
-            entropy: entropy.clone(),
-            ttl: DAY,
+        let idempotent = Idempotent {
+            store: store.clone(),
+            responses: ResponseStore {
+                in_flight: store.clone(),
+                reads: store.clone(),
+                sealer: sealer.clone(),
+                entropy: entropy.clone(),
+                ttl: DAY,
+            },
         };
         Self {
             memory,
             sealer: sealer.clone(),
             creating: CreateSession {
-                sessions: sessions.clone(),
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
                 ttl: DAY,
             },
             acting: ActOnSession {
-                sessions: sessions.clone(),
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
             },
             reading: GateQueries {
-                sessions: sessions.clone(),
+                context: sessions.clone(),
             },
             rebranding: UpdateBranding {
-                store: store.clone(),
-                answers: answers.clone(),
+                idempotent: idempotent.clone(),
             },
             customers: Customers {
-                store: store.clone(),
-                sealer: sealer.clone(),
-                entropy,
-                answers,
+                context: sessions.clone(),
+                idempotent,
             },
             bootstrapping: BootstrapEmbed {
-                sessions: sessions.clone(),
+                context: sessions.clone(),
                 tokens: tokens.clone(),
                 ttl: HOUR,
                 widget: Origin::stored(WIDGET).unwrap(),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
             },
             test_sending: SendTestEvent {
-                sessions: sessions.clone(),
+                context: sessions.clone(),
                 desk: store,
             },
             sessions,
@@ -234,43 +252,29 @@ impl Gate {
     pub(crate) fn open(&self, access: &Access, name: &str) -> (SessionId, String) {
         let given = ready(
             self.creating
-                .create(access, key(name), &draft(), &created("req_1")),
+                .create(access, key(CREATE, name), &draft(), &created),
         );
-        let body = given.unwrap().into_answer().body;
+        let body = given.unwrap().into_rendered().0;
         let body = String::from_utf8(body).unwrap();
         let (id, secret) = body.split_once(' ').unwrap();
         (SessionId::parse(id).unwrap(), secret.to_owned())
     }
 }
 
-/// Answers a create with the session's id and its client secret.
-pub(crate) fn created(
-    request_id: &str,
-) -> impl Fn(&Created) -> Result<RenderedResponse, RenderError> + Send + Sync {
-    move |created| {
-        let secret = created.client_secret.expose_secret();
-        Ok(RenderedResponse {
-            status: 201,
-            request_id: request_id.to_owned(),
-            body: format!("{} {secret}", created.session.id).into_bytes(),
-        })
-    }
+/// Renders a new session as its id and its client secret.
+pub(crate) fn created(created: &Created) -> Result<RenderedResponse, RenderError> {
+    let secret = created.client_secret.expose_secret();
+    let text = format!("{} {secret}", created.session.id);
+    Ok(RenderedResponse(text.into_bytes()))
 }
 
-/// Answers a deed with the session's status and what has failed.
-pub(crate) fn done(
-    request_id: &str,
-) -> impl Fn(&ActionResult) -> Result<RenderedResponse, RenderError> + Send + Sync {
-    move |done| {
-        let status = done.session.state.status().as_str();
-        let intent = done.intent.as_ref();
-        let failed = intent.map(|intent| format!(" {}", intent.failure_code));
-        Ok(RenderedResponse {
-            status: 200,
-            request_id: request_id.to_owned(),
-            body: format!("{status}{}", failed.unwrap_or_default()).into_bytes(),
-        })
-    }
+/// Renders an action as the session's status and what has failed.
+pub(crate) fn done(done: &ActionResult) -> Result<RenderedResponse, RenderError> {
+    let status = done.session.state.status().as_str();
+    let intent = done.intent.as_ref();
+    let failed = intent.map(|intent| format!(" {}", intent.failure_code));
+    let text = format!("{status}{}", failed.unwrap_or_default());
+    Ok(RenderedResponse(text.into_bytes()))
 }
 
 pub(crate) fn tenant(access: &Access) -> &Tenant {

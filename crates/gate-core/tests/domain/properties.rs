@@ -9,7 +9,9 @@ use gate_core::usecases::act_on_session::ActionRequest;
 use kernel::Mode;
 use proptest::prelude::*;
 
-use crate::fixtures::{DAY, Gate, access, acme, created, done, draft, key, ready, tenant};
+use crate::fixtures::{
+    CREATE, DAY, Gate, access, acme, action_key, created, done, draft, key, ready, tenant,
+};
 
 #[derive(Debug, Clone)]
 enum Move {
@@ -76,8 +78,8 @@ fn play(moves: &[Move]) -> Gate {
         match a_move {
             Move::Create { partner, name } => {
                 let access = &partners[usize::from(*partner)];
-                let name = key(&format!("k{name}"));
-                let render = created("req_1");
+                let name = key(CREATE, &format!("k{name}"));
+                let render = created;
                 let _ = ready(gate.creating.create(access, name, &draft(), &render)).unwrap();
             }
             Move::Do {
@@ -88,8 +90,8 @@ fn play(moves: &[Move]) -> Gate {
             } => {
                 let Some(id) = made.get(*which) else { continue };
                 let who = tenant(&partners[usize::from(*partner)]);
-                let name = name.map(|name| key(&format!("d{name}")));
-                let _ = ready(gate.acting.act(who, *id, name, deed, &done("req_1")));
+                let name = name.map(|name| action_key(*id, deed, &format!("d{name}")));
+                let _ = ready(gate.acting.act(who, *id, name, deed, &done));
             }
             Move::Read { which } => {
                 let Some(id) = made.get(*which) else { continue };

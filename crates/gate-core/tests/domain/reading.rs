@@ -102,7 +102,7 @@ fn transactions_are_found_by_status_and_session() {
         (first, &ActionRequest::Complete),
         (second, &fail),
     ] {
-        ready(gate.acting.act(&who, id, None, deed, &done("req_1"))).unwrap();
+        ready(gate.acting.act(&who, id, None, deed, &done)).unwrap();
     }
     let list = |filter: TransactionFilter| {
         let page = ready(gate.reading.transactions(&who, &filter, 2)).unwrap();

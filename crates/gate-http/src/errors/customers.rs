@@ -4,7 +4,7 @@ use gate_core::customer::Unique;
 use gate_core::usecases::customers::CustomerError;
 use http_kit::ApiError;
 
-use super::{answer_fault, event_fault, in_progress};
+use super::{gate_error, in_progress};
 
 pub(crate) fn customer_error(error: CustomerError) -> ApiError {
     match error {
@@ -12,9 +12,7 @@ pub(crate) fn customer_error(error: CustomerError) -> ApiError {
         CustomerError::Field(fault) => ApiError::invalid_request(format!("{fault}.")),
         CustomerError::Exists(unique) => already_exists(unique),
         CustomerError::NotFound => ApiError::not_found("customer"),
-        CustomerError::Answer(fault) => answer_fault(fault),
-        CustomerError::Store(fault) => fault.into(),
-        CustomerError::Event(fault) => event_fault(fault),
+        CustomerError::Failed(error) => gate_error(error),
     }
 }
 

@@ -8,7 +8,7 @@ use gate_core::usecases::redeem_quote::RedeemError;
 use http_kit::ApiError;
 
 use super::orders::{order_fault, out_of_range};
-use super::{answer_fault, event_fault, in_progress, session_refusal, undoable};
+use super::{gate_error, in_progress, session_refusal};
 
 pub(crate) fn lock_error(error: LockError) -> ApiError {
     match error {
@@ -22,9 +22,7 @@ pub(crate) fn lock_error(error: LockError) -> ApiError {
         ),
         LockError::OutOfRange(fault) => out_of_range(fault),
         LockError::Denied(denial) => denial.into(),
-        LockError::Answer(fault) => answer_fault(fault),
-        LockError::Store(fault) => fault.into(),
-        LockError::Unsigned(_) => undoable(error),
+        LockError::Failed(error) => gate_error(error),
     }
 }
 
@@ -48,9 +46,7 @@ pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
             format!("The quote is not for this session: its {what} differs."),
         ),
         RedeemError::Closed(closed) => quote_closed(closed),
-        RedeemError::Answer(fault) => answer_fault(fault),
-        RedeemError::Store(fault) => fault.into(),
-        RedeemError::Event(fault) => event_fault(fault),
+        RedeemError::Failed(error) => gate_error(error),
     }
 }
 

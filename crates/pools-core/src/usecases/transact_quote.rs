@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kernel::{Clock, Entropy, Seen, StoreError};
 use partner_core::Access;
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::pools::PoolId;
 use partner_core::ports::{InFlight, Ticket};
 
@@ -60,8 +60,8 @@ pub struct Transact {
     pub pool: PoolId,
     /// The quote to execute.
     pub quote: QuoteId,
-    /// The client's key.
-    pub key: IdempotencyKey,
+    /// The client's key, with the operation it was sent to.
+    pub key: OperationKey,
 }
 
 /// Why a transact made no trade.
@@ -82,12 +82,6 @@ pub enum TransactError {
 }
 
 impl Transact {
-    /// The route an idempotency key is scoped by.
-    #[must_use]
-    pub fn route(&self) -> String {
-        format!("POST /v1/pools/{}/transact", self.pool)
-    }
-
     /// The fingerprint of what the route reads: the canonical JSON of its one field.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
@@ -136,11 +130,7 @@ impl TransactQuote {
         let (mode, entropy) = (access.tenant.mode, self.entropy.as_ref());
         TransactCommand {
             key: access.key.id,
-            scope: Scope {
-                tenant: access.tenant.clone(),
-                route: request.route(),
-                key: request.key.clone(),
-            },
+            scope: Scope::of_request(access.tenant.clone(), request.key.clone()),
             fingerprint: request.fingerprint(),
             pool: request.pool,
             quote: request.quote,

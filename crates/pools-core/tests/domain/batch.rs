@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Amount, Mode, Timestamp};
-use partner_core::idempotency::{Fingerprint, IdempotencyKey};
+use partner_core::idempotency::{Fingerprint, IdempotencyKey, Operation, OperationKey};
 use partner_core::pools::{Kyc, PoolId, PoolsAccess};
 use partner_core::{Access, Denial, PartnerStatus};
 use pools_core::batch::{
@@ -580,7 +580,10 @@ fn requests_are_the_same_where_their_quote_is() {
     let request = |number, key: &str| Transact {
         pool: pool(),
         quote: QuoteId::new(kernel::Mode::Test, noon(), &Counter::from(number)),
-        key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+        key: OperationKey {
+            operation: Operation::new("POST", "/v1/pools/EUR-USDT/transact"),
+            key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+        },
     };
     assert_eq!(request(1, "a").fingerprint(), request(1, "b").fingerprint());
     assert_ne!(request(1, "a").fingerprint(), request(2, "a").fingerprint());

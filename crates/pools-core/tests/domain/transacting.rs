@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{Amount, Seen, StoreError, Timestamp};
-use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
+use partner_core::idempotency::{Fingerprint, IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::ports::{InFlight, Ticket};
 use partner_core::{Access, Tenant, pools::PoolId};
 use pools_core::batch::{Funds, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome};
@@ -102,7 +102,10 @@ impl Scene {
         let request = Transact {
             pool: pool(),
             quote: quote(Side::OnRamp).id,
-            key: IdempotencyKey::parse(b"first").unwrap(),
+            key: OperationKey {
+                operation: Operation::new("POST", "/v1/pools/EUR-USDT/transact"),
+                key: IdempotencyKey::parse(b"first").unwrap(),
+            },
         };
         let (access, journal) = (self.access.clone(), self.journal.clone());
         let all = Arc::new(self);

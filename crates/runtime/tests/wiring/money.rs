@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kernel::{Amount, Asset, Mode};
-use partner_core::idempotency::IdempotencyKey;
+use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::key::{KeyKind, NewKey};
 use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolsAccess, PoolsProfile};
 use partner_core::{Access, Partner, PartnerId, PartnerStatus};
@@ -135,7 +135,10 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
     let request = |key: String| Transact {
         pool: pool().id,
         quote: quote.id,
-        key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+        key: OperationKey {
+            operation: Operation::new("POST", "/v1/pools/EUR-USDT/transact"),
+            key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
+        },
     };
     let (one, twin, other) = tokio::join!(
         transacting.transact(&access, request(format!("k{number}"))),

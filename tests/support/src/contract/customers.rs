@@ -256,7 +256,7 @@ pub async fn of_raced_creates_of_one_email_one_counts(store: impl GateFixture) {
         .filter_map(|given| given.as_ref().ok())
         .collect();
     assert!(
-        matches!(fresh[..], [IdempotentResponse::Fresh(_)]),
+        matches!(fresh[..], [IdempotentResponse::First(_)]),
         "{given:?}"
     );
     let refused = |given: &&Result<IdempotentResponse, CustomerError>| {

@@ -75,7 +75,8 @@ impl<F: GateFixture> World<F> {
         };
         let render = |_: &_| Ok(answer("{}".to_owned()));
         let branding = &gate.rebranding;
-        let rebranded = branding.update(&gate.access.tenant, Some(key("brand")), &update, &render);
+        let key = Some(key("PATCH /v1/branding", "brand"));
+        let rebranded = branding.update(&gate.access.tenant, key, &update, &render);
         rebranded.await.unwrap();
         rows
     }

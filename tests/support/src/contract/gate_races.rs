@@ -34,15 +34,15 @@ pub async fn of_raced_creates_under_one_key_one_counts(store: impl GateFixture) 
     let given = racing.join_all().await;
     let fresh = given
         .iter()
-        .filter(|given| matches!(given, Ok(IdempotentResponse::Fresh(_))));
+        .filter(|given| matches!(given, Ok(IdempotentResponse::First(_))));
     assert_eq!(fresh.count(), 1);
     let sessions = world.sessions(&gate.access.tenant).await;
     let [session] = &sessions[..] else {
         panic!("{sessions:?}")
     };
     for given in given {
-        let answer = given.unwrap().into_answer();
-        assert_eq!(answer.body, session.id.to_string().into_bytes());
+        let answer = given.unwrap().into_rendered();
+        assert_eq!(answer.0, session.id.to_string().into_bytes());
     }
     let said = world.said(&gate.access.tenant, session.id).await;
     assert_eq!(said, ["gate_session.created"]);
@@ -73,7 +73,7 @@ pub async fn of_retries_beside_a_sweep_one_counts(store: impl GateFixture) {
         assert_eq!(newest.len(), made, "{later:?} later");
         let id = newest[0].id.to_string().into_bytes();
         for given in given {
-            assert_eq!(given.unwrap().into_answer().body, id);
+            assert_eq!(given.unwrap().into_rendered().0, id);
         }
         for swept in sweeping.join_all().await {
             swept.unwrap();

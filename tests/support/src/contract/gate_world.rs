@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::customer::{Customer, CustomerDraft, CustomerId, CustomerUpdate, Deleted};
 use gate_core::draft::Draft;
+use gate_core::idempotent::Idempotent;
 use gate_core::ports::SessionFilter;
 use gate_core::session::{Session, SessionId};
 use gate_core::usecases::act_on_session::{ActError, ActOnSession, ActionRequest, ActionResult};
@@ -15,7 +16,7 @@ use gate_core::usecases::expiry::GateContext;
 use gate_core::usecases::update_branding::UpdateBranding;
 use kernel::Mode;
 use partner_core::gate::GateProfile;
-use partner_core::idempotency::{IdempotencyKey, Scope};
+use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::origin::Origin;
 use partner_core::ports::{InFlight, Ticket};
 use partner_core::stored_response::{
@@ -84,33 +85,33 @@ impl<F: GateFixture> World<F> {
             sealer: sealer.clone(),
             entropy: entropy.clone(),
         };
-        let answers = ResponseStore {
-            in_flight: Arc::new(Everyone),
-            reads: store.clone(),
-            sealer: sealer.clone(),
-            entropy: entropy.clone(),
-            ttl: DAY,
+        let idempotent = Idempotent {
+            store: store.clone(),
+            responses: ResponseStore {
+                in_flight: Arc::new(Everyone),
+                reads: store.clone(),
+                sealer: sealer.clone(),
+                entropy: entropy.clone(),
+                ttl: DAY,
+            },
         };
         Gate {
             member,
             creating: CreateSession {
-                sessions: sessions.clone(),
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
                 ttl: DAY,
             },
             acting: ActOnSession {
-                sessions,
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
             },
             rebranding: UpdateBranding {
-                store: store.clone(),
-                answers: answers.clone(),
+                idempotent: idempotent.clone(),
             },
             customers: Customers {
-                store,
-                sealer,
-                entropy,
-                answers,
+                context: sessions.clone(),
+                idempotent,
             },
             access,
         }
@@ -154,8 +155,21 @@ pub(crate) fn person(email: &str) -> CustomerDraft {
     }
 }
 
-pub(crate) fn key(name: &str) -> IdempotencyKey {
-    IdempotencyKey::parse(name.as_bytes()).unwrap()
+/// A key that was sent to an operation, such as `POST /v1/customers`.
+pub(crate) fn key(operation: &str, name: &str) -> OperationKey {
+    let (method, path) = operation.split_once(' ').unwrap();
+    OperationKey {
+        operation: Operation::new(method, path),
+        key: IdempotencyKey::parse(name.as_bytes()).unwrap(),
+    }
+}
+
+fn action(id: SessionId, action: &ActionRequest) -> String {
+    match action {
+        ActionRequest::Cancel => format!("POST /v1/gate_sessions/{id}/cancel"),
+        ActionRequest::Complete => format!("POST /v1/test_helpers/sessions/{id}/complete"),
+        ActionRequest::Fail { .. } => format!("POST /v1/test_helpers/sessions/{id}/fail"),
+    }
 }
 
 impl Gate {
@@ -164,16 +178,15 @@ impl Gate {
         name: String,
         draft: Draft,
     ) -> Result<IdempotentResponse, CreateError> {
-        let given = self
-            .creating
-            .create(&self.access, key(&name), &draft, &created);
+        let key = key("POST /v1/gate_sessions", &name);
+        let given = self.creating.create(&self.access, key, &draft, &created);
         given.await
     }
 
     /// A session, made under a key of this name.
     pub(crate) async fn opened(&self, name: &str, draft: Draft) -> SessionId {
         let given = self.clone().create(name.to_owned(), draft).await;
-        let body = given.unwrap().into_answer().body;
+        let body = given.unwrap().into_rendered().0;
         SessionId::parse(&String::from_utf8(body).unwrap()).unwrap()
     }
 
@@ -187,15 +200,11 @@ impl Gate {
         let who = &self.access.tenant;
         match deed {
             Some(deed) => {
-                let acting = self.acting.act(who, id, name.map(key), &deed, &done);
+                let key = name.map(|name| key(&action(id, &deed), name));
+                let acting = self.acting.act(who, id, key, &deed, &done);
                 acting.await.map(drop)
             }
-            None => Ok(self
-                .acting
-                .sessions
-                .expire_if_due(who, id)
-                .await
-                .map(drop)?),
+            None => Ok(self.acting.context.expire_if_due(who, id).await.map(drop)?),
         }
     }
 }
@@ -207,14 +216,15 @@ impl Gate {
         draft: CustomerDraft,
     ) -> Result<IdempotentResponse, CustomerError> {
         let who = &self.access.tenant;
-        let making = self.customers.create(who, key(&name), &draft, &shown);
+        let key = key("POST /v1/customers", &name);
+        let making = self.customers.create(who, key, &draft, &shown);
         making.await
     }
 
     /// A customer, made under a key of this name.
     pub(crate) async fn known(&self, name: &str, draft: CustomerDraft) -> CustomerId {
         let given = self.clone().customer(name.to_owned(), draft).await;
-        let body = given.unwrap().into_answer().body;
+        let body = given.unwrap().into_rendered().0;
         CustomerId::parse(&String::from_utf8(body).unwrap()).unwrap()
     }
 
@@ -224,8 +234,9 @@ impl Gate {
         name: Option<&str>,
         update: CustomerUpdate,
     ) -> Result<(), CustomerError> {
-        let (who, name) = (&self.access.tenant, name.map(key));
-        let updating = self.customers.update(who, id, name, &update, &shown);
+        let who = &self.access.tenant;
+        let key = name.map(|name| key(&format!("PATCH /v1/customers/{id}"), name));
+        let updating = self.customers.update(who, id, key, &update, &shown);
         updating.await.map(drop)
     }
 
@@ -234,8 +245,9 @@ impl Gate {
         id: CustomerId,
         name: Option<&str>,
     ) -> Result<(), CustomerError> {
-        let (who, name) = (&self.access.tenant, name.map(key));
-        let deleting = self.customers.delete(who, id, name, &gone);
+        let who = &self.access.tenant;
+        let key = name.map(|name| key(&format!("DELETE /v1/customers/{id}"), name));
+        let deleting = self.customers.delete(who, id, key, &gone);
         deleting.await.map(drop)
     }
 }
@@ -257,9 +269,5 @@ fn done(done: &ActionResult) -> Result<RenderedResponse, RenderError> {
 }
 
 pub(crate) fn answer(body: String) -> RenderedResponse {
-    RenderedResponse {
-        status: 201,
-        request_id: "req_1".to_owned(),
-        body: body.into_bytes(),
-    }
+    RenderedResponse(body.into_bytes())
 }

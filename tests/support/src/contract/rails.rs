@@ -78,23 +78,26 @@ pub(crate) struct Rails {
 
 impl Rails {
     pub(crate) fn of(gate: Gate) -> Self {
-        let sessions = gate.creating.sessions.clone();
-        let answers = gate.creating.answers.clone();
+        let sessions = gate.creating.context.clone();
+        let idempotent = gate.creating.idempotent.clone();
         let rail: Arc<dyn Rail> = Arc::new(Straight);
         Self {
             locking: LockQuote {
-                sessions: sessions.clone(),
-                answers: answers.clone(),
+                context: sessions.clone(),
+                idempotent: idempotent.clone(),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
                 rates: Arc::new(Even),
                 ttl: TTL,
             },
             redeeming: RedeemQuote {
-                sessions: sessions.clone(),
-                answers,
+                context: sessions.clone(),
+                idempotent,
                 rail: Some(Arc::clone(&rail)),
             },
-            settling: AdvanceRails { sessions, rail },
+            settling: AdvanceRails {
+                context: sessions,
+                rail,
+            },
             gate,
         }
     }
@@ -117,7 +120,8 @@ impl Rails {
             payment_method: "sepa".to_owned(),
         };
         let access = &self.gate.access;
-        let given = self.locking.lock(access, key(name), &draft, &quoted).await;
+        let key = key("POST /v1/quotes", name);
+        let given = self.locking.lock(access, key, &draft, &quoted).await;
         SignedQuoteId::parse(&text(given.unwrap())).unwrap()
     }
 
@@ -133,7 +137,8 @@ impl Rails {
             session: session.to_string(),
         };
         let access = &self.gate.access;
-        let redeeming = self.redeeming.redeem(access, key(&name), &asked, &made);
+        let key = key("POST /v1/rails/pay_ins", &name);
+        let redeeming = self.redeeming.redeem(access, key, &asked, &made);
         let given = redeeming.await?;
         Ok(RailId::parse(RailKind::PayIn, &text(given)).unwrap())
     }
@@ -157,7 +162,7 @@ fn made(record: &RailRecord) -> Result<RenderedResponse, RenderError> {
 }
 
 fn text(given: IdempotentResponse) -> String {
-    String::from_utf8(given.into_answer().body).unwrap()
+    String::from_utf8(given.into_rendered().0).unwrap()
 }
 
 impl<F: GateFixture> World<F> {

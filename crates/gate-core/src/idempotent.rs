@@ -1,0 +1,164 @@
+//! The idempotent frame: how every write of the gate that may carry an idempotency key runs.
+//!
+//! A replay comes before validation, and locks come before the clock, so the frame has two calls.
+//! [`Idempotent::begin`] keeps concurrent twins out and looks for a stored response. The use case
+//! then validates the request, and asks upstreams, outside any transaction. [`Write::run`] decides
+//! and writes in one transaction.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kernel::planted::{self, planted};
+use kernel::{StoreError, Timestamp};
+use partner_core::ports::Ticket;
+use partner_core::races::retry_lost_races;
+use partner_core::stored_response::{
+    Begin, IdempotentRequest, IdempotentResponse, Render, ResponseStore, ResponseStoreError,
+};
+
+use crate::error::GateError;
+use crate::ports::{GateStore, GateTx};
+
+/// Runs writes so that a repeat gets the first response.
+#[derive(Clone)]
+pub struct Idempotent {
+    /// The store.
+    pub store: Arc<dyn GateStore>,
+    /// Stores responses.
+    pub responses: ResponseStore,
+}
+
+impl fmt::Debug for Idempotent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Idempotent")
+    }
+}
+
+/// A write that may run: no twin is in flight, and none has stored a response. While it lives, it
+/// keeps twins out.
+pub struct Write<'i> {
+    idempotent: &'i Idempotent,
+    request: Option<IdempotentRequest>,
+    ticket: Option<Ticket>,
+}
+
+impl fmt::Debug for Write<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Write")
+    }
+}
+
+/// What one use case does inside the transaction of its write.
+#[async_trait]
+pub trait GateWrite: Sync {
+    /// The rows that `decide` needs.
+    type Rows: Send;
+    /// What the response is rendered from.
+    type Done: Send + Sync;
+    /// The error of the use case, with its refusals.
+    type Error: From<GateError> + Send;
+
+    /// Labels the transaction in metrics and logs.
+    fn name(&self) -> &'static str;
+
+    /// Loads and locks the rows, in the order of [`GateTx`].
+    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Self::Rows, StoreError>;
+
+    /// Decides, then writes. `now` is the store's clock, read after the locks.
+    async fn decide(
+        &self,
+        tx: &mut dyn GateTx,
+        rows: Self::Rows,
+        now: Timestamp,
+    ) -> Result<Decision<Self::Done, Self::Error>, GateError>;
+}
+
+/// How a write was decided.
+#[derive(Debug)]
+pub enum Decision<T, E> {
+    /// It is done: the response is stored and everything is committed.
+    Done(T),
+    /// A rule says no: everything is rolled back.
+    Refused(E),
+    /// A rule says no because an expiry was due: the expiry is committed, and no response is stored.
+    RefusedAfterExpiry(E),
+}
+
+impl Idempotent {
+    /// Keeps twins out and looks for a stored response. Without a request there is nothing to do.
+    ///
+    /// # Errors
+    /// [`GateError`].
+    pub async fn begin(
+        &self,
+        request: Option<IdempotentRequest>,
+    ) -> Result<Begin<Write<'_>>, GateError> {
+        Ok(match self.responses.begin(request.as_ref()).await? {
+            Begin::Replay(response) => Begin::Replay(response),
+            Begin::InProgress => Begin::InProgress,
+            Begin::Proceed(ticket) => Begin::Proceed(Write {
+                idempotent: self,
+                request,
+                ticket,
+            }),
+        })
+    }
+}
+
+impl Write<'_> {
+    /// Runs the write in one transaction and commits it with its response. After a lost race the
+    /// transaction is run again, three times at most.
+    ///
+    /// # Errors
+    /// The refusal of the use case, or [`GateError`].
+    pub async fn run<W: GateWrite>(
+        self,
+        write: &W,
+        render: &Render<'_, W::Done>,
+    ) -> Result<IdempotentResponse, W::Error> {
+        let Self {
+            idempotent,
+            request,
+            ticket: _ticket,
+        } = self;
+        retry_lost_races(|| idempotent.run_once(request.as_ref(), write, render)).await?
+    }
+}
+
+impl Idempotent {
+    async fn run_once<W: GateWrite>(
+        &self,
+        request: Option<&IdempotentRequest>,
+        write: &W,
+        render: &Render<'_, W::Done>,
+    ) -> Result<Result<IdempotentResponse, W::Error>, GateError> {
+        let Self { store, responses } = self;
+        let mut tx = store.gate_begin(write.name()).await?;
+        let stored = responses.lock(tx.as_mut(), request).await?;
+        let rows = write.lock(tx.as_mut()).await?;
+        let now = tx.now().await?;
+        // A twin may have finished since `begin`.
+        if let Some(response) = responses.replay(request, stored.as_ref(), now)? {
+            return Ok(Ok(response));
+        }
+        let done = match write.decide(tx.as_mut(), rows, now).await? {
+            Decision::Done(done) => done,
+            Decision::Refused(refusal) => return Ok(Err(refusal)),
+            Decision::RefusedAfterExpiry(refusal) => {
+                tx.commit().await?;
+                return Ok(Err(refusal));
+            }
+        };
+        let response = render(&done).map_err(ResponseStoreError::from)?;
+        if planted(planted::ANSWER_AFTERWARDS) {
+            tx.commit().await?;
+            tx = store.gate_begin(write.name()).await?;
+        }
+        responses
+            .store(tx.as_mut(), request, stored.as_ref(), &response, now)
+            .await?;
+        tx.commit().await?;
+        Ok(Ok(IdempotentResponse::First(response)))
+    }
+}
