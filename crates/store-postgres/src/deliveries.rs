@@ -23,6 +23,7 @@ use partner_core::ports::{
 };
 use partner_core::webhooks::delivery::{DeliveryInput, Lease, Progress};
 use partner_core::webhooks::fairness::allocate;
+use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
 use store_sql::deliveries::{progress, record, standing};
 
@@ -207,7 +208,7 @@ struct Stored {
     progress: Progress,
 }
 
-fn stored(row: &Columns<'_>) -> Result<Stored, StoreError> {
+fn stored(row: &Columns<&PgRow>) -> Result<Stored, StoreError> {
     Ok(Stored {
         partner: row.text("partner_id")?.to_owned(),
         id: row.get("id")?,

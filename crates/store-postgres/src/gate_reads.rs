@@ -18,12 +18,10 @@ use partner_core::events::Service;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx};
 use partner_core::{Access, Tenant};
+use store_sql::{StoreTx, rails, sessions, tallies};
 
 use crate::tx::PgTx;
-use crate::{
-    PostgresStore, branding, config, customers, endpoints, rails, sessions, signed_quotes, tallies,
-    transactions,
-};
+use crate::{PostgresStore, branding, config, customers, endpoints, signed_quotes, transactions};
 
 #[async_trait]
 impl GateReads for PostgresStore {
@@ -48,11 +46,7 @@ impl GateReads for PostgresStore {
         who: &Tenant,
         id: SessionId,
     ) -> Result<Option<Seen<Session>>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        let found = sessions::find_at(&mut conn, who, id).await?;
-        found
-            .map(|(session, at)| self.seen(session, at))
-            .transpose()
+        sessions::get(&mut self.inner.read().await?, who, id).await
     }
 
     async fn sessions_page(
@@ -61,9 +55,7 @@ impl GateReads for PostgresStore {
         filter: &SessionFilter,
         limit: u32,
     ) -> Result<Seen<Vec<Session>>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        let page = sessions::page(&mut conn, who, filter, limit).await?;
-        self.seen_now(&mut conn, page).await
+        sessions::page(&mut self.inner.read().await?, who, filter, limit).await
     }
 
     async fn sessions_overdue(
@@ -71,9 +63,7 @@ impl GateReads for PostgresStore {
         who: &Tenant,
         limit: u32,
     ) -> Result<Vec<SessionId>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        let now = self.instant(&mut conn).await?;
-        sessions::overdue(&mut conn, who, now, limit).await
+        sessions::overdue(&mut self.inner.read().await?, who, limit).await
     }
 
     async fn sessions_overdue_in(
@@ -81,15 +71,11 @@ impl GateReads for PostgresStore {
         mode: Mode,
         limit: u32,
     ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        let now = self.instant(&mut conn).await?;
-        sessions::overdue_in(&mut conn, mode, now, limit).await
+        sessions::overdue_in(&mut self.inner.read().await?, mode, limit).await
     }
 
     async fn tally_get(&self, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        let tally = tallies::find(&mut conn, who).await?;
-        self.seen_now(&mut conn, tally).await
+        tallies::get(&mut self.inner.read().await?, who).await
     }
 
     async fn branding_get(&self, who: &Tenant) -> Result<Seen<Branding>, StoreError> {
@@ -129,14 +115,11 @@ impl GateReads for PostgresStore {
     }
 
     async fn rail_get(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        rails::find(&mut conn, who, id).await
+        rails::get(&mut self.inner.read().await?, who, id).await
     }
 
     async fn rails_due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError> {
-        let mut conn = self.inner.conn().await?;
-        let now = self.instant(&mut conn).await?;
-        rails::due(&mut conn, mode, now, limit).await
+        rails::due(&mut self.inner.read().await?, mode, limit).await
     }
 
     async fn customer_get(
@@ -162,7 +145,8 @@ impl GateReads for PostgresStore {
 #[async_trait]
 impl GateStore for PostgresStore {
     async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError> {
-        Ok(Box::new(PgTx::begin(self, name).await?))
+        let engine = PgTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }
 

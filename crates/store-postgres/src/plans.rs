@@ -215,7 +215,8 @@ const ID: &str = "'test', 'p050', '00000000-0000-0000-0000-000005005000'";
 /// A list or a look-up, the index it goes by, and parameters to run it with.
 async fn lists(conn: &mut PgConnection) {
     use crate::deliveries::desk;
-    use crate::{customers, exports, ledger, sessions, trades, transactions};
+    use crate::{customers, exports, ledger, trades, transactions};
+    use store_sql::sessions;
     let (all, never) = ("0, 100", i64::MAX);
     for (statement, index, parameters) in [
         (trades::PAGE, "trades_list", format!("{BELOW}, {all}")),
@@ -262,20 +263,24 @@ async fn lists(conn: &mut PgConnection) {
                 "f".repeat(32)
             ),
         ),
-        (sessions::FIND, "sessions_key", ID.to_owned()),
-        (sessions::PAGE, "sessions_listed", format!("{BELOW}, 100")),
+        (sessions::FIND.sql.postgres, "sessions_key", ID.to_owned()),
         (
-            sessions::PAGE_OF_STATUS,
+            sessions::PAGE.sql.postgres,
+            "sessions_listed",
+            format!("{BELOW}, 100"),
+        ),
+        (
+            sessions::PAGE_OF_STATUS.sql.postgres,
             "sessions_listed_by_status",
             format!("{BELOW}, 100, 'open'"),
         ),
         (
-            sessions::OVERDUE,
+            sessions::OVERDUE.sql.postgres,
             "sessions_open",
             format!("'test', 'p050', {never}, 100"),
         ),
         (
-            sessions::OVERDUE_IN,
+            sessions::OVERDUE_IN.sql.postgres,
             "sessions_swept",
             format!("'test', {never}, 100"),
         ),
@@ -330,10 +335,11 @@ async fn writes(conn: &mut PgConnection) {
     use crate::batch::{load, write};
     use crate::idempotency::Sweep;
     use crate::{
-        contingent_credits, customers, partner_lock, quote_retention, quotes, sessions,
-        stored_responses, transactions, velocity,
+        contingent_credits, customers, partner_lock, quote_retention, quotes, stored_responses,
+        transactions, velocity,
     };
     use partner_core::events::Service;
+    use store_sql::sessions;
     let loaded = [
         "quotes_key",
         "idempotency_keys_key",
@@ -357,8 +363,8 @@ async fn writes(conn: &mut PgConnection) {
         (velocity::NEWEST, &["trades_list"]),
         (quote_retention::NEXT, &["quotes_key"]),
         (quote_retention::DELETE, &["quotes_key"]),
-        (sessions::FIND, &["sessions_key"]),
-        (sessions::APPLY, &["sessions_key"]),
+        (sessions::FIND.sql.postgres, &["sessions_key"]),
+        (sessions::APPLY.sql.postgres, &["sessions_key"]),
         (transactions::FIND, &["transactions_key"]),
         (stored_responses::FIND, &["answers_key"]),
         (

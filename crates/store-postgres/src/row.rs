@@ -1,5 +1,6 @@
 //! A row as Postgres gives it, and what its id columns hold.
 
+use std::borrow::Borrow;
 use std::ops::Deref;
 
 use kernel::{Id, IdKind, StoreError};
@@ -10,20 +11,30 @@ use sqlx::{Decode, Row as _, Type};
 use store_sql::{Found, Row, Unreadable};
 use ulid::Ulid;
 
-pub(crate) use store_sql::json;
-
 /// A row of a table. It is read by the methods of every store's rows, which it leads to.
 #[derive(Clone, Copy)]
-pub(crate) struct Columns<'r> {
+pub(crate) struct Columns<R> {
     table: &'static str,
-    row: &'r PgRow,
+    row: R,
 }
 
-impl<'r> Columns<'r> {
-    pub(crate) const fn new(table: &'static str, row: &'r PgRow) -> Self {
+impl<R> Columns<R>
+where
+    R: Borrow<PgRow>,
+{
+    pub(crate) const fn new(table: &'static str, row: R) -> Self {
         Self { table, row }
     }
 
+    fn found<'c, T>(&'c self, column: &str) -> Found<T>
+    where
+        T: Decode<'c, Postgres> + Type<Postgres>,
+    {
+        self.row.borrow().try_get(column).map_err(|_| Unreadable)
+    }
+}
+
+impl<'r> Columns<&'r PgRow> {
     /// A column of a type that only this store has.
     pub(crate) fn get<T>(&self, column: &'static str) -> Result<T, StoreError>
     where
@@ -31,16 +42,9 @@ impl<'r> Columns<'r> {
     {
         self.row.try_get(column).map_err(|_| self.bad(column))
     }
-
-    fn found<'c, T>(&'c self, column: &str) -> Found<T>
-    where
-        T: Decode<'c, Postgres> + Type<Postgres>,
-    {
-        self.row.try_get(column).map_err(|_| Unreadable)
-    }
 }
 
-impl<'r> Deref for Columns<'r> {
+impl<'r> Deref for Columns<&'r PgRow> {
     type Target = dyn Row + 'r;
 
     fn deref(&self) -> &Self::Target {
@@ -48,7 +52,10 @@ impl<'r> Deref for Columns<'r> {
     }
 }
 
-impl Row for Columns<'_> {
+impl<R> Row for Columns<R>
+where
+    R: Borrow<PgRow> + Send + Sync,
+{
     fn table(&self) -> &'static str {
         self.table
     }

@@ -13,6 +13,7 @@ use partner_core::key::KeyId;
 use partner_core::ports::{ProvisionStore, ProvisionTx, UnitOfWork};
 use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
+use store_sql::{Connection, EngineTx};
 
 use crate::conn::Conn;
 use crate::open::Inner;
@@ -243,6 +244,17 @@ impl UnitOfWork for PgTx {
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
         self.finish().await
+    }
+}
+
+#[async_trait]
+impl EngineTx for PgTx {
+    async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
+        Ok(self.locked_connection(who).await?)
+    }
+
+    fn record_lost_race(&mut self) {
+        self.measured.lost();
     }
 }
 

@@ -6,6 +6,7 @@
 //! what an audit judges by more than one statement.
 
 pub mod branding;
+mod connection;
 pub mod contingent_credits;
 pub mod customers;
 pub mod deliveries;
@@ -26,11 +27,19 @@ mod row;
 pub mod schema;
 pub mod sessions;
 pub mod signed_quotes;
+mod statement;
+mod store_tx;
 pub mod stored_responses;
 pub mod tallies;
 pub mod trades;
 pub mod transactions;
+mod unconverted;
+mod value;
 pub mod velocity;
 pub mod verify;
 
+pub use connection::{Connection, EngineTx, Reader};
 pub use row::{Found, Row, Unreadable, json};
+pub use statement::{Sql, Statement};
+pub use store_tx::StoreTx;
+pub use value::Value;

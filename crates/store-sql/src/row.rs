@@ -19,7 +19,7 @@ pub type Found<T> = Result<Option<T>, Unreadable>;
 ///
 /// A store says what stands in a column, whatever type the column has there. What that means is
 /// read by the methods of `dyn Row`.
-pub trait Row: Sync {
+pub trait Row: Send + Sync {
     /// The table that an error names.
     fn table(&self) -> &'static str;
 

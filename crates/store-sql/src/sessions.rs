@@ -1,16 +1,209 @@
-//! Sessions.
+//! Sessions: their rows, and the steps of one session.
 
+use async_trait::async_trait;
 use gate_core::amount::SessionAmount;
 use gate_core::object::JsonObject;
+use gate_core::ports::{SessionFilter, SessionTx};
 use gate_core::secret::SecretHash;
-use gate_core::session::{Flow, Session, SessionState, SessionStatus, Terms};
+use gate_core::session::{Flow, Session, SessionId, SessionState, SessionStatus, Step, Terms};
 use gate_core::transaction::RefId;
-use kernel::{Asset, Mode, StoreError};
+use instruments::failpoint::{Step as Failpoint, around};
+use kernel::{Asset, Cas, Mode, Seen, StoreError};
 use partner_core::Tenant;
+use partner_core::sealing::Sealed;
+use ulid::Ulid;
 
-use crate::Row;
+use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
 
-pub fn session(row: &dyn Row, mode: Mode) -> Result<Session, StoreError> {
+#[async_trait]
+impl SessionTx for StoreTx {
+    async fn session_insert(
+        &mut self,
+        who: &Tenant,
+        session: &Session,
+        kyc_package: Option<&Sealed>,
+    ) -> Result<(), StoreError> {
+        let inserting = insert(self.locked(who).await?, who, session, kyc_package);
+        around(Failpoint::SessionInsert, inserting).await
+    }
+
+    async fn session_lock(
+        &mut self,
+        who: &Tenant,
+        id: SessionId,
+    ) -> Result<Option<Session>, StoreError> {
+        let found = find(self.locked(who).await?, who, id).await?;
+        found.map(|row| session(&*row, who.mode)).transpose()
+    }
+
+    async fn session_apply(
+        &mut self,
+        who: &Tenant,
+        id: SessionId,
+        step: &Step,
+    ) -> Result<Cas, StoreError> {
+        let applying = apply(self.locked(who).await?, who, id, step);
+        let outcome = around(Failpoint::SessionApply, applying).await?;
+        Ok(self.record_race(outcome))
+    }
+}
+
+pub async fn get(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    id: SessionId,
+) -> Result<Option<Seen<Session>>, StoreError> {
+    let Some(row) = find(reader.connection(), who, id).await? else {
+        return Ok(None);
+    };
+    let (value, at) = (session(&*row, who.mode)?, reader.instant_of(&*row)?);
+    Ok(Some(Seen { value, at }))
+}
+
+async fn find(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: SessionId,
+) -> Result<Option<Box<dyn Row>>, StoreError> {
+    let Some(id) = id.in_mode(who.mode) else {
+        return Ok(None);
+    };
+    let values = values![who.mode, &who.partner, id];
+    connection.fetch_optional(&FIND, values).await
+}
+
+/// Every column that [`session`] reads.
+macro_rules! columns {
+    () => {
+        "partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
+         user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at, cancelled_at,
+         expired_at, transaction_id,
+         EXISTS (SELECT 1 FROM rail_records AS r
+                 WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                   AND r.status = 'processing') AS payment_in_progress"
+    };
+}
+
+/// Postgres reads its clock as the row is returned, after the statement's snapshot was taken.
+pub static FIND: Statement = Statement::per_engine(
+    "sessions",
+    Sql {
+        sqlite: concat!(
+            "SELECT ",
+            columns!(),
+            " FROM sessions WHERE mode = $1 AND partner_id = $2 AND id = $3"
+        ),
+        postgres: concat!(
+            "SELECT ",
+            columns!(),
+            ", (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock
+             FROM sessions WHERE mode = $1 AND partner_id = $2 AND id = $3"
+        ),
+    },
+);
+
+/// A page by (`created_at`, id) descending, after one of the tenant's sessions.
+pub async fn page(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    filter: &SessionFilter,
+    limit: u32,
+) -> Result<Seen<Vec<Session>>, StoreError> {
+    let (before, id) = match filter.after {
+        None => (i64::MAX, Ulid(u128::MAX)),
+        Some(after) => match find(reader.connection(), who, after).await? {
+            None => return reader.seen(Vec::new()).await,
+            Some(row) => (row.integer("created_at")?, after.ulid()),
+        },
+    };
+    let rows = match filter.status {
+        None => {
+            let values = values![who.mode, &who.partner, before, id, limit];
+            reader.connection().fetch_all(&PAGE, values).await?
+        }
+        Some(status) => {
+            let values = values![who.mode, &who.partner, before, id, limit, status.as_str()];
+            reader
+                .connection()
+                .fetch_all(&PAGE_OF_STATUS, values)
+                .await?
+        }
+    };
+    let page: Result<Vec<Session>, StoreError> =
+        rows.iter().map(|row| session(&**row, who.mode)).collect();
+    reader.seen(page?).await
+}
+
+pub static PAGE: Statement = Statement::new(
+    "sessions",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM sessions
+         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)
+         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+    ),
+);
+
+pub static PAGE_OF_STATUS: Statement = Statement::new(
+    "sessions",
+    concat!(
+        "SELECT ",
+        columns!(),
+        " FROM sessions
+         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND status = $6
+         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+    ),
+);
+
+pub async fn overdue(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    limit: u32,
+) -> Result<Vec<SessionId>, StoreError> {
+    let now = reader.now().await?;
+    let values = values![who.mode, &who.partner, now, limit];
+    let rows = reader.connection().fetch_all(&OVERDUE, values).await?;
+    rows.iter().map(|row| row.id("id", who.mode)).collect()
+}
+
+pub static OVERDUE: Statement = Statement::new(
+    "sessions",
+    "SELECT partner_id, id FROM sessions
+     WHERE mode = $1 AND partner_id = $2 AND status = 'open' AND expires_at <= $3
+       AND NOT EXISTS (SELECT 1 FROM rail_records AS r
+                       WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                         AND r.status = 'processing')
+     ORDER BY expires_at LIMIT CAST($4 AS bigint)",
+);
+
+pub async fn overdue_in(
+    reader: &mut dyn Reader,
+    mode: Mode,
+    limit: u32,
+) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
+    let now = reader.now().await?;
+    let values = values![mode, now, limit];
+    let rows = reader.connection().fetch_all(&OVERDUE_IN, values).await?;
+    rows.iter()
+        .map(|row| {
+            let partner = row.partner()?;
+            Ok((Tenant { partner, mode }, row.id("id", mode)?))
+        })
+        .collect()
+}
+
+pub static OVERDUE_IN: Statement = Statement::new(
+    "sessions",
+    "SELECT partner_id, id FROM sessions
+     WHERE mode = $1 AND status = 'open' AND expires_at <= $2
+       AND NOT EXISTS (SELECT 1 FROM rail_records AS r
+                       WHERE r.mode = sessions.mode AND r.partner_id = sessions.partner_id AND r.session_id = sessions.id
+                         AND r.status = 'processing')
+     ORDER BY expires_at LIMIT CAST($3 AS bigint)",
+);
+
+pub(crate) fn session(row: &dyn Row, mode: Mode) -> Result<Session, StoreError> {
     Ok(Session {
         id: row.id("id", mode)?,
         terms: Terms {
@@ -46,7 +239,7 @@ fn state(row: &dyn Row, mode: Mode) -> Result<SessionState, StoreError> {
 }
 
 /// A new session is the tenant's, and open.
-pub fn check_new(who: &Tenant, session: &Session) -> Result<(), StoreError> {
+fn check_new(who: &Tenant, session: &Session) -> Result<(), StoreError> {
     if session.id.mode() == who.mode && session.state == SessionState::Open {
         return Ok(());
     }
@@ -55,3 +248,84 @@ pub fn check_new(who: &Tenant, session: &Session) -> Result<(), StoreError> {
         session.id
     )))
 }
+
+async fn insert(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    session: &Session,
+    kyc_package: Option<&Sealed>,
+) -> Result<(), StoreError> {
+    check_new(who, session)?;
+    let terms = &session.terms;
+    let values = values![
+        who.mode,
+        &who.partner,
+        session.id,
+        terms.amount.as_str(),
+        terms.currency.code(),
+        &terms.return_url,
+        &terms.cancel_url,
+        terms.flow.map(Flow::as_str),
+        &terms.target_token,
+        &terms.target_network,
+        &terms.wallet_address,
+        &terms.user_reference,
+        terms.metadata.as_str(),
+        session.secret.0.as_slice(),
+        session.kyc_pre_verified,
+        kyc_package.map(|package| package.0.as_slice()),
+        session.created_at,
+        session.expires_at,
+    ];
+    connection.execute(&INSERT, values).await.map(drop)
+}
+
+static INSERT: Statement = Statement::new(
+    "sessions",
+    "INSERT INTO sessions (mode, partner_id, id, amount, currency, return_url, cancel_url, flow, target_token,
+                           target_network, wallet_address, user_reference, metadata, secret_hash, kyc_pre_verified,
+                           kyc_package, status, created_at, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 'open', $17, $18)",
+);
+
+async fn apply(
+    connection: &mut dyn Connection,
+    who: &Tenant,
+    id: SessionId,
+    step: &Step,
+) -> Result<Cas, StoreError> {
+    let Some(id) = id.in_mode(who.mode) else {
+        return Ok(Cas::Lost);
+    };
+    if step.state == SessionState::Open {
+        return Ok(Cas::Lost);
+    }
+    let [completed, cancelled, expired] = step.state.ended();
+    let paid = step
+        .state
+        .paid()
+        .and_then(|refid| refid.id().in_mode(who.mode));
+    let values = values![
+        who.mode,
+        &who.partner,
+        id,
+        step.state.status().as_str(),
+        completed,
+        cancelled,
+        expired,
+        paid,
+    ];
+    Cas::from_rows(connection.execute(&APPLY, values).await?)
+}
+
+pub static APPLY: Statement = Statement::new(
+    "sessions",
+    "UPDATE sessions SET status = $4, completed_at = $5, cancelled_at = $6, expired_at = $7, transaction_id = $8
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status = 'open'
+       AND (coalesce(expires_at > $5, expires_at > $6, expires_at <= $7)
+                AND NOT EXISTS (SELECT 1 FROM rail_records AS r
+                                WHERE r.mode = $1 AND r.partner_id = $2 AND r.session_id = $3 AND r.status = 'processing')
+            OR EXISTS (SELECT 1 FROM rail_records AS r
+                       WHERE r.mode = $1 AND r.partner_id = $2 AND r.session_id = $3 AND r.transaction_id = $8
+                         AND r.status = 'settled'))",
+);

@@ -23,6 +23,7 @@ use partner_core::ports::{
 use partner_core::webhooks::delivery::{DeliveryInput, Lease, Progress};
 use partner_core::webhooks::fairness::allocate;
 use sqlx::SqliteConnection;
+use store_sql::Row;
 use store_sql::deliveries::{progress, record, standing};
 
 use crate::row::{Columns, json, key};
@@ -201,7 +202,7 @@ struct Stored {
     progress: Progress,
 }
 
-fn stored(row: &Columns<'_>) -> Result<Stored, StoreError> {
+fn stored(row: &dyn Row) -> Result<Stored, StoreError> {
     Ok(Stored {
         sequence: row.integer("sequence")?,
         progress: progress(row)?,

@@ -18,12 +18,10 @@ use partner_core::events::Service;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx};
 use partner_core::{Access, Tenant};
+use store_sql::{StoreTx, rails, sessions, tallies};
 
 use crate::tx::SqliteTx;
-use crate::{
-    SqliteStore, branding, config, customers, endpoints, rails, sessions, signed_quotes, tallies,
-    transactions,
-};
+use crate::{SqliteStore, branding, config, customers, endpoints, signed_quotes, transactions};
 
 #[async_trait]
 impl GateReads for SqliteStore {
@@ -47,9 +45,7 @@ impl GateReads for SqliteStore {
         who: &Tenant,
         id: SessionId,
     ) -> Result<Option<Seen<Session>>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let session = sessions::find(&mut conn, who, id).await?;
-        Ok(session.map(|session| self.seen(session)))
+        sessions::get(&mut self.inner.read().await?, who, id).await
     }
 
     async fn sessions_page(
@@ -58,9 +54,7 @@ impl GateReads for SqliteStore {
         filter: &SessionFilter,
         limit: u32,
     ) -> Result<Seen<Vec<Session>>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let page = sessions::page(&mut conn, who, filter, limit).await?;
-        Ok(self.seen(page))
+        sessions::page(&mut self.inner.read().await?, who, filter, limit).await
     }
 
     async fn sessions_overdue(
@@ -68,9 +62,7 @@ impl GateReads for SqliteStore {
         who: &Tenant,
         limit: u32,
     ) -> Result<Vec<SessionId>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let now = self.inner.clock.now();
-        sessions::overdue(&mut conn, who, now, limit).await
+        sessions::overdue(&mut self.inner.read().await?, who, limit).await
     }
 
     async fn sessions_overdue_in(
@@ -78,15 +70,11 @@ impl GateReads for SqliteStore {
         mode: Mode,
         limit: u32,
     ) -> Result<Vec<(Tenant, SessionId)>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let now = self.inner.clock.now();
-        sessions::overdue_in(&mut conn, mode, now, limit).await
+        sessions::overdue_in(&mut self.inner.read().await?, mode, limit).await
     }
 
     async fn tally_get(&self, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let tally = tallies::find(&mut conn, who).await?;
-        Ok(self.seen(tally))
+        tallies::get(&mut self.inner.read().await?, who).await
     }
 
     async fn branding_get(&self, who: &Tenant) -> Result<Seen<Branding>, StoreError> {
@@ -125,14 +113,11 @@ impl GateReads for SqliteStore {
     }
 
     async fn rail_get(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        rails::find(&mut conn, who, id).await
+        rails::get(&mut self.inner.read().await?, who, id).await
     }
 
     async fn rails_due(&self, mode: Mode, limit: u32) -> Result<Vec<(Tenant, RailId)>, StoreError> {
-        let mut conn = self.inner.reader().await?;
-        let now = self.inner.clock.now();
-        rails::due(&mut conn, mode, now, limit).await
+        rails::due(&mut self.inner.read().await?, mode, limit).await
     }
 
     async fn customer_get(
@@ -158,7 +143,8 @@ impl GateReads for SqliteStore {
 #[async_trait]
 impl GateStore for SqliteStore {
     async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError> {
-        Ok(Box::new(SqliteTx::begin(self, name).await?))
+        let engine = SqliteTx::begin(self, name).await?;
+        Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 }
 

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use kernel::{Clock, Timestamp};
 use partner_core::events::Service;
 use sqlx::{AssertSqlSafe, Row as _};
+use store_sql::{rails, sessions};
 
 use crate::{
-    Options, SqliteStore, batch, contingent_credits, customers, ledger, quote_retention, rails,
-    sessions, trades, transactions, velocity, verify,
+    Options, SqliteStore, batch, contingent_credits, customers, ledger, quote_retention, trades,
+    transactions, velocity, verify,
 };
 
 struct Still;
@@ -95,8 +96,11 @@ async fn pages_of_trades_follow_the_index_of_their_filter() {
 #[tokio::test]
 async fn pages_of_the_gate_follow_the_index_of_their_filter() {
     for (statement, index) in [
-        (sessions::PAGE, "sessions_listed ("),
-        (sessions::PAGE_OF_STATUS, "sessions_listed_by_status ("),
+        (sessions::PAGE.sql.sqlite, "sessions_listed ("),
+        (
+            sessions::PAGE_OF_STATUS.sql.sqlite,
+            "sessions_listed_by_status (",
+        ),
         (transactions::PAGE, "transactions_listed ("),
         (
             transactions::PAGE_OF_STATUS,
@@ -120,9 +124,9 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
         assert!(plan.contains("_mark=?)"), "{plan}");
     }
     for (statement, index) in [
-        (sessions::OVERDUE, "sessions_open ("),
-        (sessions::OVERDUE_IN, "sessions_swept ("),
-        (rails::DUE, "rail_records_due ("),
+        (sessions::OVERDUE.sql.sqlite, "sessions_open ("),
+        (sessions::OVERDUE_IN.sql.sqlite, "sessions_swept ("),
+        (rails::DUE.sql.sqlite, "rail_records_due ("),
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains(index), "{plan}");

@@ -1,5 +1,6 @@
 //! A row as SQLite gives it, and what its id columns hold.
 
+use std::borrow::Borrow;
 use std::ops::Deref;
 
 use kernel::{Id, IdKind};
@@ -13,13 +14,16 @@ pub(crate) use store_sql::json;
 
 /// A row of a table. It is read by the methods of every store's rows, which it leads to.
 #[derive(Clone, Copy)]
-pub(crate) struct Columns<'r> {
+pub(crate) struct Columns<R> {
     table: &'static str,
-    row: &'r SqliteRow,
+    row: R,
 }
 
-impl<'r> Columns<'r> {
-    pub(crate) const fn new(table: &'static str, row: &'r SqliteRow) -> Self {
+impl<R> Columns<R>
+where
+    R: Borrow<SqliteRow>,
+{
+    pub(crate) const fn new(table: &'static str, row: R) -> Self {
         Self { table, row }
     }
 
@@ -27,11 +31,11 @@ impl<'r> Columns<'r> {
     where
         T: Decode<'c, Sqlite> + Type<Sqlite>,
     {
-        self.row.try_get(column).map_err(|_| Unreadable)
+        self.row.borrow().try_get(column).map_err(|_| Unreadable)
     }
 }
 
-impl<'r> Deref for Columns<'r> {
+impl<'r> Deref for Columns<&'r SqliteRow> {
     type Target = dyn Row + 'r;
 
     fn deref(&self) -> &Self::Target {
@@ -39,7 +43,10 @@ impl<'r> Deref for Columns<'r> {
     }
 }
 
-impl Row for Columns<'_> {
+impl<R> Row for Columns<R>
+where
+    R: Borrow<SqliteRow> + Send + Sync,
+{
     fn table(&self) -> &'static str {
         self.table
     }

@@ -13,13 +13,15 @@ use partner_core::ports::{ProvisionStore, ProvisionTx, UnitOfWork};
 use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
+use store_sql::{Connection, EngineTx};
 
+use crate::connection::Link;
 use crate::open::Inner;
 use crate::{SqliteStore, clock, config, contingent_credits, errors};
 
 /// Dropped without commit, it rolls back.
 pub(crate) struct SqliteTx {
-    tx: Transaction<'static, Sqlite>,
+    tx: Link<Transaction<'static, Sqlite>>,
     inner: Arc<Inner>,
     name: &'static str,
     /// The last instant it was told.
@@ -42,7 +44,7 @@ impl fmt::Debug for SqliteTx {
 
 impl SqliteTx {
     pub(crate) async fn begin(store: &SqliteStore, name: &'static str) -> Result<Self, StoreError> {
-        let tx = store.inner.write().await?;
+        let tx = Link(store.inner.write().await?);
         Ok(Self {
             tx,
             inner: Arc::clone(&store.inner),
@@ -55,14 +57,14 @@ impl SqliteTx {
     }
 
     pub(crate) fn conn(&mut self) -> &mut SqliteConnection {
-        &mut self.tx
+        &mut self.tx.0
     }
 
     /// The instant of this transaction; only the first call asks the database.
     pub(crate) async fn instant(&mut self) -> Result<Timestamp, StoreError> {
         let now = match self.used {
             Some(_) => self.inner.clock.settle()?,
-            None => self.inner.clock.locked(&mut self.tx).await?,
+            None => self.inner.clock.locked(&mut self.tx.0).await?,
         };
         self.used = Some(now);
         Ok(now)
@@ -75,7 +77,7 @@ impl SqliteTx {
         key: KeyId,
     ) -> Result<Option<Arc<Access>>, StoreError> {
         let wanted = BTreeSet::from([key]);
-        let found = self.inner.access_of(&mut self.tx, mode, &wanted);
+        let found = self.inner.access_of(&mut self.tx.0, mode, &wanted);
         Ok(found.await?.remove(&key))
     }
 
@@ -85,13 +87,13 @@ impl SqliteTx {
         // A transaction that asked for no instant has dated nothing, so it goes through while the clock is not believed.
         let now = match self.used {
             Some(now) => now,
-            None => self.inner.clock.seen(&mut self.tx).await?,
+            None => self.inner.clock.seen(&mut self.tx.0).await?,
         };
-        clock::keep(&mut self.tx, now).await?;
+        clock::keep(&mut self.tx.0, now).await?;
         if self.reconfigured {
-            config::raise(&mut self.tx).await?;
+            config::raise(&mut self.tx.0).await?;
         }
-        let (queued, inner, tx) = (self.queued, self.inner, self.tx);
+        let (queued, inner, tx) = (self.queued, self.inner, self.tx.0);
         let committing = async { tx.commit().await.map_err(errors::commit) };
         let committing = around(Step::commit_of(self.name), committing);
         let committed = self.measured.commit(committing).await;
@@ -118,6 +120,18 @@ impl UnitOfWork for SqliteTx {
 
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
         self.finish().await
+    }
+}
+
+#[async_trait]
+impl EngineTx for SqliteTx {
+    /// There is one writer, so whoever has it has locked everything.
+    async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
+        Ok(&mut self.tx)
+    }
+
+    fn record_lost_race(&mut self) {
+        self.measured.lost();
     }
 }
 

@@ -45,10 +45,10 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "store-sql",
-        imports: Only("kernel partner-core pools-core gate-core"),
+        imports: Only("kernel partner-core pools-core gate-core instruments"),
         pure: None,
         tests: "",
-        because: "what rows mean is the cores' affair and the same in every store; it knows no SQL, no driver and no store",
+        because: "what an entity's statements and rows mean is the same in every store, and its writes have failpoints; it knows no driver and no store",
     },
     Row {
         name: "store-postgres",

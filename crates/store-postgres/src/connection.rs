@@ -1,0 +1,106 @@
+//! Postgres' side of the statements that both engines share.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use kernel::{StoreError, Timestamp};
+use sqlx::postgres::{PgArguments, PgRow, Postgres};
+use sqlx::query::Query;
+use sqlx::types::Uuid;
+use store_sql::{Connection, Reader, Row, Statement, Value};
+
+use crate::clock::{self, StoreClock};
+use crate::conn::Conn;
+use crate::errors;
+use crate::open::Inner;
+use crate::pool::Pooled;
+use crate::row::Columns;
+
+#[async_trait]
+impl Connection for Conn {
+    async fn execute(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        let written = bound(statement, values)?.execute(self).await;
+        Ok(written.map_err(errors::statement)?.rows_affected())
+    }
+
+    async fn fetch_optional(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<Option<Box<dyn Row>>, StoreError> {
+        let row = bound(statement, values)?.fetch_optional(self).await;
+        Ok(row
+            .map_err(errors::statement)?
+            .map(|row| boxed(statement, row)))
+    }
+
+    async fn fetch_all(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Box<dyn Row>>, StoreError> {
+        let rows = bound(statement, values)?.fetch_all(self).await;
+        let rows = rows.map_err(errors::statement)?;
+        Ok(rows.into_iter().map(|row| boxed(statement, row)).collect())
+    }
+}
+
+fn boxed(statement: &Statement, row: PgRow) -> Box<dyn Row> {
+    Box::new(Columns::new(statement.table, row))
+}
+
+fn bound(
+    statement: &Statement,
+    values: &[Value<'_>],
+) -> Result<Query<'static, Postgres, PgArguments>, StoreError> {
+    statement.check(values)?;
+    let query = sqlx::query(statement.sql.postgres);
+    Ok(values.iter().fold(query, |query, value| match *value {
+        Value::Text(text) => query.bind(text),
+        Value::Bytes(bytes) => query.bind(bytes),
+        Value::Int(number) => query.bind(number),
+        Value::Small(number) => query.bind(number),
+        Value::Flag(flag) => query.bind(flag),
+        Value::Id(id) => query.bind(id.map(|id| Uuid::from_u128(id.0))),
+    }))
+}
+
+/// A connection outside any transaction.
+pub(crate) struct PgReader<'s> {
+    connection: Pooled,
+    clock: &'s StoreClock,
+}
+
+impl fmt::Debug for PgReader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PgReader").finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    pub(crate) async fn read(&self) -> Result<PgReader<'_>, StoreError> {
+        let connection = self.conn().await?;
+        let clock = &self.clock;
+        Ok(PgReader { connection, clock })
+    }
+}
+
+#[async_trait]
+impl Reader for PgReader<'_> {
+    fn connection(&mut self) -> &mut dyn Connection {
+        &mut *self.connection
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        let server = clock::server(&mut self.connection).await?;
+        self.clock.seen(server, 0)
+    }
+
+    fn instant_of(&self, row: &dyn Row) -> Result<Timestamp, StoreError> {
+        self.clock.seen(row.integer("clock")?, 0)
+    }
+}

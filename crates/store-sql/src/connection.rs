@@ -1,0 +1,65 @@
+//! What an engine is for an entity's file: connections, and the transaction that is open on one.
+
+use async_trait::async_trait;
+use kernel::{Seen, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::ports::UnitOfWork;
+
+use crate::unconverted::Unconverted;
+use crate::{Row, Statement, Value};
+
+/// A connection of an engine. It prepares each text once and maps the driver's errors.
+#[async_trait]
+pub trait Connection: Send {
+    /// Runs a statement and returns the number of rows that it wrote.
+    async fn execute(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<u64, StoreError>;
+
+    /// Returns the first row, if there is one.
+    async fn fetch_optional(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<Option<Box<dyn Row>>, StoreError>;
+
+    /// Returns all rows. The statement bounds their number.
+    async fn fetch_all(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Box<dyn Row>>, StoreError>;
+}
+
+/// A connection for reads outside a transaction, with the store's clock.
+#[async_trait]
+pub trait Reader: Send {
+    fn connection(&mut self) -> &mut dyn Connection;
+
+    /// The store's instant. Everything that was read before had happened by then.
+    async fn now(&mut self) -> Result<Timestamp, StoreError>;
+
+    /// The instant at which a row was read. On Postgres the statement selects it as the column `clock`, which saves an exchange.
+    fn instant_of(&self, row: &dyn Row) -> Result<Timestamp, StoreError>;
+}
+
+impl dyn Reader + '_ {
+    /// Adds the store's instant to a value that was just read.
+    pub async fn seen<T: Send>(&mut self, value: T) -> Result<Seen<T>, StoreError> {
+        let at = self.now().await?;
+        Ok(Seen { value, at })
+    }
+}
+
+/// An open write transaction of an engine. Dropped without a commit, it rolls back.
+#[async_trait]
+pub trait EngineTx: Unconverted + UnitOfWork {
+    /// The connection, from here on as the only transaction that writes the partner's rows. SQLite has one writer; Postgres takes the
+    /// partner lock.
+    async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError>;
+
+    /// Counts that a guarded write lost a race.
+    fn record_lost_race(&mut self);
+}

@@ -1,0 +1,52 @@
+//! The write transaction of both engines. Each entity's file implements its port for it.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use kernel::{Cas, StoreError, Timestamp};
+use partner_core::Tenant;
+use partner_core::ports::UnitOfWork;
+
+use crate::{Connection, EngineTx};
+
+/// Dropped without a commit, it rolls back.
+pub struct StoreTx {
+    pub(crate) engine: Box<dyn EngineTx>,
+}
+
+impl StoreTx {
+    #[must_use]
+    pub fn new(engine: Box<dyn EngineTx>) -> Self {
+        Self { engine }
+    }
+
+    /// See [`EngineTx::locked`].
+    pub(crate) async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
+        self.engine.locked(who).await
+    }
+
+    /// Passes the outcome of a guarded write on, and counts a lost race.
+    pub(crate) fn record_race(&mut self, outcome: Cas) -> Cas {
+        if outcome == Cas::Lost {
+            self.engine.record_lost_race();
+        }
+        outcome
+    }
+}
+
+impl fmt::Debug for StoreTx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreTx").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl UnitOfWork for StoreTx {
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        self.engine.now().await
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+        self.engine.commit().await
+    }
+}

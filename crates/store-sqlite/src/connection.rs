@@ -1,0 +1,112 @@
+//! SQLite's side of the statements that both engines share.
+
+use std::fmt;
+use std::ops::DerefMut;
+
+use async_trait::async_trait;
+use kernel::{StoreError, Timestamp};
+use sqlx::pool::PoolConnection;
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqliteRow};
+use store_sql::{Connection, Reader, Row, Statement, Value};
+
+use crate::clock::StoreClock;
+use crate::errors;
+use crate::open::Inner;
+use crate::row::Columns;
+
+/// A connection of the pool, or the one of a transaction.
+pub(crate) struct Link<C>(pub(crate) C);
+
+#[async_trait]
+impl<C> Connection for Link<C>
+where
+    C: DerefMut<Target = SqliteConnection> + Send,
+{
+    async fn execute(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        let written = bound(statement, values)?.execute(&mut *self.0).await;
+        Ok(written.map_err(errors::statement)?.rows_affected())
+    }
+
+    async fn fetch_optional(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<Option<Box<dyn Row>>, StoreError> {
+        let query = bound(statement, values)?;
+        let row = query.fetch_optional(&mut *self.0).await;
+        Ok(row
+            .map_err(errors::statement)?
+            .map(|row| boxed(statement, row)))
+    }
+
+    async fn fetch_all(
+        &mut self,
+        statement: &'static Statement,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Box<dyn Row>>, StoreError> {
+        let rows = bound(statement, values)?.fetch_all(&mut *self.0).await;
+        let rows = rows.map_err(errors::statement)?;
+        Ok(rows.into_iter().map(|row| boxed(statement, row)).collect())
+    }
+}
+
+fn boxed(statement: &Statement, row: SqliteRow) -> Box<dyn Row> {
+    Box::new(Columns::new(statement.table, row))
+}
+
+fn bound(
+    statement: &Statement,
+    values: &[Value<'_>],
+) -> Result<Query<'static, Sqlite, SqliteArguments>, StoreError> {
+    statement.check(values)?;
+    let query = sqlx::query(statement.sql.sqlite);
+    Ok(values.iter().fold(query, |query, value| match *value {
+        Value::Text(text) => query.bind(text),
+        Value::Bytes(bytes) => query.bind(bytes),
+        Value::Int(number) => query.bind(number),
+        Value::Small(number) => query.bind(number),
+        Value::Flag(flag) => query.bind(flag),
+        Value::Id(id) => query.bind(id.map(|id| id.to_string())),
+    }))
+}
+
+/// A connection that only reads.
+pub(crate) struct SqliteReader<'s> {
+    connection: Link<PoolConnection<Sqlite>>,
+    clock: &'s StoreClock,
+}
+
+impl fmt::Debug for SqliteReader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteReader").finish_non_exhaustive()
+    }
+}
+
+impl Inner {
+    pub(crate) async fn read(&self) -> Result<SqliteReader<'_>, StoreError> {
+        let connection = Link(self.reader().await?);
+        let clock = &self.clock;
+        Ok(SqliteReader { connection, clock })
+    }
+}
+
+#[async_trait]
+impl Reader for SqliteReader<'_> {
+    fn connection(&mut self) -> &mut dyn Connection {
+        &mut self.connection
+    }
+
+    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+        Ok(self.clock.now())
+    }
+
+    /// The process's clock is free to read, so no statement selects it.
+    fn instant_of(&self, _: &dyn Row) -> Result<Timestamp, StoreError> {
+        Ok(self.clock.now())
+    }
+}
