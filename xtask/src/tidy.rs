@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::source::code_only;
 use crate::workspace::Workspace;
-use crate::{Result, links, migrations};
+use crate::{Result, links, migrations, mutations};
 
 const MAX_LINES: usize = 600;
 
@@ -40,6 +40,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     }
     faults.extend(links::faults(workspace, &files)?);
     faults.extend(migrations::check_names(workspace));
+    faults.extend(mutations::faults(workspace)?);
     if !faults.is_empty() {
         return Err(format!("{} faults\n{}", faults.len(), faults.join("\n")).into());
     }

@@ -6,7 +6,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use kernel::planted::{self, planted};
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::races::{LostRace, retry_lost_races};
@@ -177,10 +176,6 @@ impl CreateSession {
         self.write(tx.as_mut(), who, judged, &created.session)
             .await?;
         let answer: RenderedResponse = render(&created).map_err(ResponseStoreError::from)?;
-        if planted(planted::ANSWER_AFTERWARDS) {
-            tx.commit().await?;
-            tx = self.sessions.store.gate_begin("session_create").await?;
-        }
         self.answers
             .keep(tx.as_mut(), Some(call), kept.as_ref(), &answer, now)
             .await?;
