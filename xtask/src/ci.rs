@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use crate::at_once::{self, Row};
+use crate::parallel::{self, Row};
 use crate::suites::Outcome;
 use crate::summary::Counts;
 use crate::workspace::Workspace;
@@ -18,7 +18,7 @@ use crate::{Result, commit_message, migrations, openapi, process, rules, suites,
 type Step = fn(&Workspace) -> Result<Option<Outcome>>;
 
 /// The first two wait more than they compute; the third computes meanwhile.
-const AT_ONCE: [Row; 3] = [
+const PARALLEL: [Row; 3] = [
     Row {
         tasks: &["conformance"],
         gives_way: false,
@@ -28,7 +28,7 @@ const AT_ONCE: [Row; 3] = [
         gives_way: false,
     },
     Row {
-        tasks: &["model", "teeth", "doc"],
+        tasks: &["model", "mutations", "doc"],
         gives_way: true,
     },
 ];
@@ -48,8 +48,8 @@ const STEPS: [(&str, Step); 13] = [
     ("openapi", |w| done(openapi::run(w, true))),
     ("rules", |w| done(rules::run(w, true))),
     ("test", |w| suites::rust(w, &[]).map(Some)),
-    ("conformance, crash, failover, model, teeth, doc", |w| {
-        at_once::run(&AT_ONCE, &folder(w)?).map(Some)
+    ("conformance, crash, failover, model, mutations, doc", |w| {
+        parallel::run(&PARALLEL, &folder(w)?).map(Some)
     }),
 ];
 

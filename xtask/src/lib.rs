@@ -5,7 +5,6 @@
     reason = "a task's whole interface is what it prints"
 )]
 
-mod at_once;
 mod ci;
 mod commit_message;
 mod conformance;
@@ -13,7 +12,9 @@ mod crash;
 mod failover;
 mod links;
 mod migrations;
+mod mutations;
 mod openapi;
+mod parallel;
 mod process;
 mod programs;
 mod python;
@@ -22,7 +23,6 @@ mod servers;
 pub mod source;
 mod suites;
 mod summary;
-mod teeth;
 mod tidy;
 mod tools;
 pub mod workspace;
@@ -46,7 +46,7 @@ usage: cargo xtask <task>
   crash [args]           the crash proof: kills, crash points, disconnects; args go to the program
   failover [args]        a real failover: Patroni's primary killed, frozen, cut off and switched over; --short, or --trades N
   model [--long | names] the model check: every state of the money's machines; larger scenes, or those named
-  teeth [--all | bugs]   plants bugs and demands that the tests find them; three quick ones, or all, or those named
+  mutations [--all | names]  deliberate bugs that the tests must find: three quick ones, or all, or those named
   openapi [--check]      rewrite (or compare) the contracts in docs/openapi
   rules [--check]        rewrite (or compare) docs/contract/rule-tests.md
   migrations [--record]  names, versions and checksums of migrations/; --record keeps the checksums of new files, of which none may be left out
@@ -84,7 +84,7 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "crash" => return finish(&crash::run(&workspace, rest)?),
         "failover" => return finish(&failover::run(&workspace, rest)?),
         "model" => suites::model(&workspace, rest)?,
-        "teeth" => teeth::run(&workspace, rest)?,
+        "mutations" => mutations::run(&workspace, rest)?,
         "openapi" => openapi::run(&workspace, flag(rest, "--check")?)?,
         "rules" => rules::run(&workspace, flag(rest, "--check")?)?,
         "migrations" => migrations::run(&workspace, flag(rest, "--record")?)?,

@@ -13,7 +13,7 @@ use ceilings::{Ceilings, Groups};
 
 use crate::source::code_only;
 use crate::workspace::Workspace;
-use crate::{Result, links, migrations};
+use crate::{Result, links, migrations, mutations};
 
 const MAX_LINES: usize = 600;
 
@@ -111,6 +111,7 @@ pub(crate) fn run(workspace: &Workspace, task: &Task) -> Result<()> {
     }
     faults.extend(links::faults(workspace, &files)?);
     faults.extend(migrations::check_names(workspace));
+    faults.extend(mutations::faults(workspace)?);
     if !faults.is_empty() {
         return Err(format!("{} faults\n{}", faults.len(), faults.join("\n")).into());
     }

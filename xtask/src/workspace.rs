@@ -1,5 +1,6 @@
 //! Where the workspace is, and which files belong to it.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +12,8 @@ use crate::{Result, process};
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
+    /// Variables that every call of cargo gets, or loses.
+    environment: Vec<(&'static str, Option<OsString>)>,
 }
 
 impl Workspace {
@@ -20,9 +23,7 @@ impl Workspace {
         for folder in start.ancestors() {
             let manifest = folder.join("Cargo.toml");
             if manifest.is_file() && std::fs::read_to_string(&manifest)?.contains("[workspace]") {
-                return Ok(Self {
-                    root: folder.to_path_buf(),
-                });
+                return Ok(Self::at(folder));
             }
         }
         Err(format!("no workspace above {}", start.display()).into())
@@ -32,7 +33,17 @@ impl Workspace {
     pub fn at(root: &Path) -> Self {
         Self {
             root: root.to_path_buf(),
+            environment: Vec::new(),
         }
+    }
+
+    /// The same workspace, whose calls of cargo get these variables, or lose those without a value.
+    pub(crate) fn with_environment(
+        mut self,
+        environment: Vec<(&'static str, Option<OsString>)>,
+    ) -> Self {
+        self.environment = environment;
+        self
     }
 
     /// The folder of the root manifest.
@@ -49,6 +60,12 @@ impl Workspace {
     pub fn cargo(&self) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root);
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command
     }
 
@@ -67,13 +84,20 @@ impl Workspace {
 
     /// Cargo's target folder, wherever the environment or the configuration puts it.
     pub fn target(&self) -> Result<PathBuf> {
+        self.folder("target_directory")
+    }
+
+    /// The folder of cargo's intermediate files, which is the target folder unless the configuration says otherwise.
+    pub(crate) fn build(&self) -> Result<PathBuf> {
+        self.folder("build_directory")
+    }
+
+    fn folder(&self, key: &str) -> Result<PathBuf> {
         let metadata = self.metadata()?;
-        let target = metadata
-            .get("target_directory")
-            .and_then(|value| value.as_str());
-        Ok(target
+        let folder = metadata.get(key).and_then(|value| value.as_str());
+        Ok(folder
             .map(PathBuf::from)
-            .ok_or("cargo metadata names no target directory")?)
+            .ok_or_else(|| format!("cargo metadata has no `{key}`"))?)
     }
 
     /// Every file that is tracked or would be, relative to the root with forward slashes, in order.

@@ -165,6 +165,7 @@ const OWNED: &[(&str, &[&str], &str)] = &[
 
 /// Test tools any crate's tests may use; a core's tests may run their futures on tokio, the core itself may not.
 const TEST_TOOLS: &[&str] = &[
+    "bolero",
     "insta",
     "jsonschema",
     "mockall",

@@ -9,7 +9,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::planted::{self, planted};
 use kernel::{StoreError, Timestamp};
 use partner_core::ports::Ticket;
 use partner_core::races::retry_lost_races;
@@ -151,10 +150,6 @@ impl Idempotent {
             }
         };
         let response = render(&done).map_err(ResponseStoreError::from)?;
-        if planted(planted::ANSWER_AFTERWARDS) {
-            tx.commit().await?;
-            tx = store.gate_begin(write.name()).await?;
-        }
         responses
             .store(tx.as_mut(), request, stored.as_ref(), &response, now)
             .await?;

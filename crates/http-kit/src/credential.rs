@@ -1,7 +1,6 @@
 //! Reads the API key of a request.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use kernel::planted::{self, planted};
 use partner_core::key::{KeyKind, PresentedKey};
 
 use crate::error::ApiError;
@@ -108,9 +107,6 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 }
 
 fn parse(token: &[u8]) -> Option<PresentedKey> {
-    if planted(planted::SECRET_LOGGED) {
-        tracing::info!(key = %token.escape_ascii(), "Read a key");
-    }
     PresentedKey::parse(std::str::from_utf8(token).ok()?)
 }
 

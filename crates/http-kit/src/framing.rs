@@ -7,6 +7,9 @@
 //! know where the next head begins, bodies are followed to their end, chunked ones by the grammar of
 //! RFC 9112, section 7.1, to the letter.
 
+#[cfg(test)]
+mod fuzz;
+
 use bytes::BytesMut;
 
 /// Why a request is refused although its head was parsed.

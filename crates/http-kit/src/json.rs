@@ -1,5 +1,7 @@
 //! Request bodies as strict JSON.
 
+#[cfg(test)]
+mod fuzz;
 mod missing;
 mod read;
 mod scan;

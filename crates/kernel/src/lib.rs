@@ -10,7 +10,6 @@ mod clock;
 mod error;
 mod id;
 mod mode;
-pub mod planted;
 mod rate;
 mod time;
 

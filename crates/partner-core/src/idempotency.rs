@@ -1,10 +1,8 @@
 //! Idempotency keys: one effect per partner, mode, route and key.
 
 use std::fmt;
-use std::time::Duration;
 
 use kernel::Timestamp;
-use kernel::planted::{self, planted};
 use sha2::{Digest, Sha256};
 
 use crate::Tenant;
@@ -130,8 +128,7 @@ impl fmt::Debug for Fingerprint {
 /// records only. The sweep only keeps the tables small.
 #[must_use]
 pub fn counts(expires_at: Timestamp, now: Timestamp) -> bool {
-    let slip = Duration::from_millis(u64::from(planted(planted::TTL_OFF_BY_ONE)));
-    now < expires_at.plus(slip)
+    now < expires_at
 }
 
 #[cfg(test)]

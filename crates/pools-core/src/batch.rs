@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::planted::{self, planted};
 use kernel::{Amount, Asset, Timestamp};
 use partner_core::idempotency::{Fingerprint, Scope, counts};
 use partner_core::key::KeyId;
@@ -285,16 +284,8 @@ fn decide(
     let cutoff = velocity::cutoff(now, books.window);
     let total = books.velocity.get(&partner).copied();
     let total = total.unwrap_or_else(|| Velocity::new(cutoff));
-    let mut cap = access.pools.velocity_cap;
-    if planted(planted::CAP_WITHOUT_LOCK) {
-        let batch = books
-            .opened
-            .iter()
-            .map(|opened| opened.trade.terms.notional);
-        cap = cap.map(|cap| cap.saturating_add(batch.sum()));
-    }
     let account = |asset| books.accounts.get(&(partner.clone(), asset)).copied();
-    let velocity = (total, cap, cutoff);
+    let velocity = (total, access.pools.velocity_cap, cutoff);
     let draft = draft(&access, command, quote, velocity, account, now)?;
     let committed = commit_return(books, &partner, &draft.trade)?;
     match command.hold {

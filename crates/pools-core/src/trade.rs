@@ -3,7 +3,6 @@
 //! A trade is made `reserved` and moves only by what the engine reports to a status poll. Every
 //! pair of state and report is decided in [`Trade::advance`].
 
-use kernel::planted::{self, planted};
 use kernel::{Amount, Id, IdKind, Mid, Timestamp};
 
 use crate::engine::EngineName;
@@ -300,16 +299,10 @@ impl Trade {
             (S::Reserved, R::LetGo) => {
                 Some(self.give_back(S::Released { at: now }, TradeEvent::Released))
             }
-            (S::Reserved, R::Reversed(_)) if planted(planted::RETURN_NEEDS_SETTLEMENT) => None,
             (S::Reserved, R::Reversed(fill)) => {
                 Some(self.settle(fill.unwrap_or_else(|| self.unknown_fill()).into(), now))
             }
             (S::Settled(settlement), R::Reversed(_)) => Some(self.refund(settlement, now)),
-            (S::Settled(settlement), R::CannotComplete)
-                if planted(planted::FAILED_AFTER_SETTLEMENT) =>
-            {
-                Some(self.refund(settlement, now))
-            }
             (S::Settled(settlement), R::Delivered(fill)) if fill.reference != settlement.fill => {
                 return Err(self.contradiction("delivered under another fill id"));
             }

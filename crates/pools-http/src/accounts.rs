@@ -1,5 +1,8 @@
 //! Balance, funding instructions and the ledger.
 
+#[cfg(test)]
+mod fuzz;
+
 use axum::Json;
 use axum::extract::State;
 use http_kit::{ApiError, Entitled, PathId, Query, Secret};

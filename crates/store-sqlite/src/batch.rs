@@ -11,7 +11,6 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use instruments::failpoint::{Step, around};
 use instruments::store::Transaction as Measured;
-use kernel::planted::{self, planted};
 use kernel::{Mode, StoreError, Timestamp};
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::{DecideBatch, NewQuote, QuoteStore, TransactStore};
@@ -47,11 +46,10 @@ impl TransactStore for SqliteStore {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
-        let stale = planted(planted::STALE_EXPIRY).then(|| self.inner.clock.now());
         // The writer's lock is everybody's lock: from here on nothing else changes.
         let mut tx = around(Step::TransactLock, self.inner.write()).await?;
         let mut measured = Measured::begin("transact");
-        let now = stale.unwrap_or(self.inner.clock.locked(&mut tx).await?);
+        let now = self.inner.clock.locked(&mut tx).await?;
         let lane = Lane { mode, now };
         let loading = lane.load(&self.inner, &mut tx, batch);
         let mut loaded = around(Step::TransactLoad, loading).await?;

@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use instruments::failpoint::{Step as Failpoint, around};
-use kernel::planted::{self, planted};
 use kernel::{Cas, Mode, StoreError, Timestamp};
 use partner_core::Tenant;
 use pools_core::ports::{TradeFilter, TradeTx};
@@ -24,12 +23,7 @@ pub(crate) async fn find(
     let Some(key) = own_key(who, id) else {
         return Ok(None);
     };
-    let statement = if planted(planted::TENANT_FILTER_MISSING) {
-        FIND_ANYBODYS
-    } else {
-        FIND
-    };
-    let row = sqlx::query(statement)
+    let row = sqlx::query(FIND)
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
         .bind(key)
@@ -44,13 +38,6 @@ const FIND: &str =
             dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
             returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
      FROM trades WHERE mode = ?1 AND partner_id = ?2 AND id = ?3";
-
-/// What [`planted::TENANT_FILTER_MISSING`] reads with.
-const FIND_ANYBODYS: &str =
-    "SELECT partner_id, id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
-            dest_address, dest_network, reserved, status, created_at, settled_at, fill, released_at, failed_at,
-            returned_at, attempts, lease_token, lease_until, engine, mid, fill_rate
-     FROM trades WHERE mode = ?1 AND id = ?3";
 
 pub(crate) async fn find_by_quote(
     conn: &mut SqliteConnection,
@@ -101,9 +88,6 @@ async fn range(
         None => up_to,
         Some(cursor) => match find(conn, who, cursor).await? {
             None => return Ok(None),
-            Some(trade) if planted(planted::CURSOR_FORGETS_TIES) => {
-                up_to.min((trade.created_at.millis(), String::new()))
-            }
             Some(trade) => up_to.min((trade.created_at.millis(), trade.id.ulid().to_string())),
         },
     };

@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use instruments::failpoint::{Step, around};
 use instruments::webhooks::Outcome;
-use kernel::planted::{self, planted};
 use kernel::{Clock, Entropy, Mode};
 use partner_core::events::{Endpoint, event_place, secret_place};
 use partner_core::ports::ClaimedDelivery;
@@ -207,12 +206,7 @@ impl Attempts {
             event_id: &claimed.event.id,
             body: &body,
         };
-        let now = if planted(planted::SIGNED_ONCE) {
-            claimed.event.created_at
-        } else {
-            self.clock.now()
-        };
-        let headers = message.sign(&terms.secrets, now);
+        let headers = message.sign(&terms.secrets, self.clock.now());
         Ok((terms, headers, Bytes::from(body)))
     }
 

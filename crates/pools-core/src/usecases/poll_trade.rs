@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kernel::planted::{self, planted};
 use kernel::{Asset, Entropy, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{NewEvent, OpenEvent, Service};
@@ -237,15 +236,9 @@ impl PollTrade {
     /// is said to have lapsed releases the trade only if the report says so too.
     async fn ask(&self, claim: &Claim) -> Option<EngineReport> {
         let known = claim.trade.state.status();
-        let mut trade = claim.trade.id;
-        if planted(planted::ENGINE_ID_PER_POLL) {
-            trade = TradeId::new(trade.mode(), claim.trade.created_at, self.entropy.as_ref());
-        }
+        let trade = claim.trade.id;
         let lapsed = known == TradeStatus::Reserved
             && self.engine.confirm(trade).await? == Confirmation::Lapsed;
-        if lapsed && planted(planted::LAPSED_UNASKED) {
-            return Some(EngineReport::LetGo);
-        }
         let order = order_of_terms(&claim.trade.terms);
         let enquiry = TradeReportRequest {
             trade,
@@ -314,10 +307,6 @@ impl PollTrade {
     ) -> Result<Trade, PollError> {
         let mut tx = self.store.begin("trade_apply").await?;
         let velocity = tx.velocity_lock(who).await?;
-        if planted(planted::LOST_UPDATE) {
-            drop(tx);
-            tx = self.store.begin("trade_apply").await?;
-        }
         let mut accounts = BTreeMap::new();
         for asset in assets {
             accounts.insert(*asset, tx.account_lock(who, *asset).await?);
@@ -346,10 +335,6 @@ impl PollTrade {
                 .await?;
         }
         tx.trade_apply(who, &trade, &steps, token).await?.won()?;
-        if planted(planted::EVENT_AFTERWARDS) {
-            tx.commit().await?;
-            tx = self.store.begin("trade_apply").await?;
-        }
         let mut after = Trade {
             lease: None,
             ..trade
@@ -431,9 +416,6 @@ impl Claim {
     /// could discard each other's reports for ever.
     fn may_apply(&self, trade: &Trade, now: Timestamp) -> Option<u64> {
         let own = self.lease.token;
-        if planted(planted::LATE_REPORT) {
-            return Some(own);
-        }
         let holder = trade.lease?.token;
         let in_time = now < self.lease.until && trade.state == self.trade.state;
         (holder == own || in_time).then_some(holder)

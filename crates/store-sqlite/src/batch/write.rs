@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use instruments::failpoint::{Step, around};
-use kernel::planted::{self, planted};
 use kernel::{Asset, StoreError};
 use partner_core::PartnerId;
 use pools_core::batch::NewTrade;
@@ -37,9 +36,6 @@ impl Lane {
         around(Step::TradeInsert, opening).await?;
         self.write_entries(conn, loaded).await?;
         self.write_commitments(conn, loaded).await?;
-        if planted(planted::KEY_IN_MEMORY_ONLY) {
-            return clock::keep(conn, self.now).await;
-        }
         let answered: Vec<_> = opened.iter().map(answered_row).collect();
         let answering = self.exactly(conn, "idempotency_keys", ANSWER, &answered);
         around(Step::IdempotencyInsert, answering).await?;

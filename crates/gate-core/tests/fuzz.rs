@@ -1,0 +1,84 @@
+//! Byte fuzzing of the tokens that browsers present.
+
+use bolero::check;
+use gate_core::embed::{Claims, Scopes};
+use gate_core::secret::PresentedSecret;
+use gate_core::session::SessionId;
+use kernel::{Mode, Timestamp};
+use partner_core::sealing::{DerivedKeys, MasterKey};
+use partner_core::token::TokenKey;
+use partner_core::{PartnerId, Tenant};
+
+/// Finds a token that is accepted with another header, other claims, another signature, or another encoding of the same signature.
+#[test]
+fn embed_token_is_accepted_only_as_signed() {
+    let key = TokenKey::new(&DerivedKeys::of(&MasterKey::new([1; 32])));
+    let at = |seconds: i64| Timestamp::from_millis(seconds * 1000).unwrap();
+    let claims = Claims {
+        tenant: Tenant {
+            partner: PartnerId::parse("acme").unwrap(),
+            mode: Mode::Test,
+        },
+        session: SessionId::parse("gs_test_01HF7YAT00408104G208104081"),
+        scopes: Scopes::requested(None).unwrap(),
+        issued_at: at(1),
+        expires_at: at(3_601),
+    };
+    let signed = claims.sign(&key).unwrap();
+    let open = |token: &str| Claims::open(token, &key, Mode::Test, at(2));
+    assert_eq!(open(&signed), Some(claims));
+    check!()
+        .with_iterations(20_000)
+        .with_type::<Vec<(u16, u8)>>()
+        .for_each(|changes| {
+            let mut token = signed.clone().into_bytes();
+            for (place, byte) in changes.iter().take(4) {
+                let place = usize::from(*place) % token.len();
+                // Every fourth change removes a byte, the others replace one.
+                if byte % 4 == 0 && token.len() > 1 {
+                    token.remove(place);
+                } else {
+                    token[place] = byte % 0x80;
+                }
+            }
+            let token = String::from_utf8(token).unwrap();
+            assert_eq!(open(&token).is_some(), token == signed, "{token}");
+        });
+}
+
+/// Finds a client secret that names another session than its text does.
+#[test]
+fn client_secret_names_the_session_in_its_text() {
+    const PARTS: [&str; 12] = [
+        "gsec",
+        "_",
+        "gs",
+        "test",
+        "live",
+        "gs_test_01HF7YAT00408104G208104081",
+        "01HF7YAT00408104G208104081",
+        "x",
+        "0",
+        "é",
+        "\0",
+        "-",
+    ];
+    check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+        let text = spelled(bytes, &PARTS);
+        if let Some(secret) = PresentedSecret::parse(&text) {
+            let expected = format!("gsec_{}_", secret.session);
+            assert!(text.starts_with(&expected), "{text}");
+        }
+    });
+}
+
+/// The text that some bytes choose: the first byte says how many pieces it has, each other byte names one.
+fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
+    let Some((count, bytes)) = bytes.split_first() else {
+        return String::new();
+    };
+    let chosen = bytes.iter().take(usize::from(*count) % 20);
+    chosen
+        .map(|byte| pieces[usize::from(*byte) % pieces.len()])
+        .collect()
+}

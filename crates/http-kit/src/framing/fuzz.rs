@@ -1,0 +1,96 @@
+//! Byte fuzzing of request heads and bodies, against `httparse` and against other cuts of the same bytes.
+
+use bolero::check;
+
+use super::{DeclaredLength, Framing, Line};
+
+const PARTS: [&str; 28] = [
+    "GET / HTTP/1.1\r\n",
+    "POST / HTTP/1.1\n",
+    "Host: x\r\n",
+    "Content-Length: 3\r\n",
+    "content-length:3\n",
+    "Content-Length : 3\r\n",
+    "X-Content-Length: 3\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "X: Content-Length: 3\r\n",
+    "Content-Length:",
+    "Content-",
+    "\r\n\r\n",
+    "\r\n",
+    "\n",
+    "\r",
+    " ",
+    "\t",
+    ":",
+    "abc",
+    "3\r\nabc\r\n",
+    "0\r\n\r\n",
+    "0\r\nX: y\r\n\r\n",
+    "ffffffffffffffff\r\n",
+    "3;a=b\r\n",
+    "A",
+    "0",
+    "\0",
+    "é",
+];
+
+/// Finds a head that ends elsewhere for us than for the HTTP parser, or has more or fewer lengths: a request hidden in another.
+#[test]
+fn head_ends_and_states_its_length_as_the_parser_says() {
+    check!().with_iterations(50_000).for_each(|bytes: &[u8]| {
+        let bytes = spelled(bytes, &PARTS).into_bytes();
+        let mut framing = Framing::default();
+        framing.received(&bytes);
+        let mut headers = [httparse::EMPTY_HEADER; 32];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(&bytes) {
+            Ok(httparse::Status::Complete(end)) => {
+                assert_eq!(framing.head.line, Line::Ended);
+                assert_eq!(framing.unread, &bytes[end..]);
+                let is_length = |name: &str| name.eq_ignore_ascii_case("content-length");
+                let names = request.headers.iter().map(|header| header.name);
+                assert_eq!(
+                    framing.head.lengths,
+                    names.filter(|name| is_length(name)).count()
+                );
+            }
+            Ok(httparse::Status::Partial) => assert_ne!(framing.head.line, Line::Ended),
+            // The parser ends the connection.
+            Err(_) => {}
+        }
+    });
+}
+
+/// Finds a state that depends on how the network cuts the bytes: an attacker chooses the cuts.
+#[test]
+fn framing_does_not_depend_on_the_cuts() {
+    let follow = |pieces: &[&[u8]]| {
+        let mut framing = Framing::default();
+        framing.received(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert_eq!(framing.parsed(DeclaredLength::Chunked), Ok(()));
+        for piece in pieces {
+            framing.received(piece);
+        }
+        format!("{framing:?} {:?}", framing.unread)
+    };
+    check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+        let bytes = spelled(bytes, &PARTS).into_bytes();
+        let whole = follow(&[&bytes]);
+        let each: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(follow(&each), whole);
+        let threes: Vec<&[u8]> = bytes.chunks(3).collect();
+        assert_eq!(follow(&threes), whole);
+    });
+}
+
+/// The text that some bytes choose: the first byte says how many pieces it has, each other byte names one.
+fn spelled(bytes: &[u8], pieces: &[&str]) -> String {
+    let Some((count, bytes)) = bytes.split_first() else {
+        return String::new();
+    };
+    let chosen = bytes.iter().take(usize::from(*count) % 20);
+    chosen
+        .map(|byte| pieces[usize::from(*byte) % pieces.len()])
+        .collect()
+}
