@@ -153,9 +153,21 @@ const OWNED: &[(&str, &[&str], &str)] = &[
         "sealing has one home",
     ),
     ("hkdf", &["partner-core"], "sealing has one home"),
-    ("hmac", &["partner-core"], "signing has one home"),
-    ("jsonwebtoken", &["partner-core"], "signing has one home"),
-    ("signature", &["partner-core"], "signing has one home"),
+    (
+        "hmac",
+        &["gate-core", "partner-core"],
+        "events are signed in partner-core, embed tokens in gate-core",
+    ),
+    (
+        "jsonwebtoken",
+        &["gate-core"],
+        "embed tokens belong to the gate",
+    ),
+    (
+        "signature",
+        &["gate-core"],
+        "embed tokens belong to the gate",
+    ),
 ];
 
 /// Test tools any crate's tests may use; a core's tests may run their futures on tokio, the core itself may not.

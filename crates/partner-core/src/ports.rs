@@ -18,13 +18,13 @@ use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
 use crate::origin::Origin;
 use crate::pools::{Pool, PoolId, PoolsProfile};
-use crate::rates::SourceRate;
 use crate::sealing::Sealer;
 use crate::stored_response::StoredResponse;
 use crate::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
 use crate::webhooks::delivery::{AttemptOutcome, Progress};
 use crate::webhooks::fairness::ClaimCapacity;
 use crate::{Access, Partner, PartnerId, Tenant};
+use kernel::rates::SourceRate;
 
 pub use master_keys::{
     MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedRow, SealedValue,

@@ -7,15 +7,15 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         name: "kernel",
         imports: Only(""),
-        pure: Some("chrono iso_currency ruint rust_decimal thiserror ulid"),
+        pure: Some("bs58 chrono hex iso_currency ruint rust_decimal sha2 sha3 thiserror ulid"),
         tests: "",
-        because: "values only: everything else rests on it, so it rests on nothing",
+        because: "values only, addresses with the digests that check them among them: everything else rests on it, so it rests on nothing",
     },
     Row {
         name: "partner-core",
         imports: Only("kernel"),
         pure: Some(
-            "async-trait base64 bs58 chacha20poly1305 hex hkdf hmac iban_validate ipnet jsonwebtoken rust_decimal secrecy serde serde_json sha2 sha3 signature strsim thiserror toml tracing ulid url zeroize",
+            "async-trait base64 chacha20poly1305 hex hkdf hmac iban_validate ipnet rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid url zeroize",
         ),
         tests: "",
         because: "what every product shares about partners; it knows no product",
@@ -31,7 +31,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "gate-core",
         imports: Only("kernel partner-core"),
         pure: Some(
-            "async-trait fluent-uri iso3166-static rust_decimal secrecy serde serde_json serde_json_canonicalizer sha2 subtle thiserror tracing url uuid",
+            "async-trait base64 fluent-uri hmac iso3166-static jsonwebtoken rust_decimal secrecy serde serde_json serde_json_canonicalizer sha2 signature subtle thiserror tracing url uuid",
         ),
         tests: "",
         because: "the session rules: tested without a database, a network or a clock",

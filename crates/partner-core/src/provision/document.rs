@@ -7,7 +7,6 @@ use secrecy::SecretString;
 
 use super::written::WrittenProfile;
 use super::{shapes, value};
-use crate::address::DepositAddress;
 use crate::deposits::DepositClaim;
 use crate::events::{self, Service};
 use crate::gate::{GateProfile, create_session_limit};
@@ -19,6 +18,7 @@ use crate::pools::{
 use crate::tables::{self, Faults, Field, Section, Sink};
 use crate::webhooks::target::{AllowPrivate, Target};
 use crate::{Partner, PartnerId, PartnerStatus};
+use kernel::address::DepositAddress;
 
 /// The largest draw fee, in basis points.
 const DRAW_FEE_LIMIT: u16 = 5_000;
