@@ -181,7 +181,13 @@ const TEST_TOOLS: &[&str] = &[
     "tracing-subscriber",
 ];
 
-const CORES: &[&str] = &["kernel", "partner-core", "pools-core", "gate-core"];
+const CORES: &[&str] = &[
+    "kernel",
+    "partner-core",
+    "pools-core",
+    "gate-core",
+    "provisioning",
+];
 
 /// What a core's code never says, with what it says instead.
 const NEVER_IN_A_CORE: &[(&str, &str)] = &[
@@ -392,7 +398,7 @@ fn cores_know_no_runtime_no_clock_and_no_chance() {
 #[test]
 fn only_events_of_a_core_have_a_wire_shape() {
     let mut faults = Vec::new();
-    for core in ["partner-core", "pools-core", "gate-core"] {
+    for core in ["partner-core", "pools-core", "gate-core", "provisioning"] {
         for (file, code) in core_sources(core).unwrap() {
             let events = file.ends_with("/events.rs") || file.contains("/events/");
             if !events && serializes(&code) {

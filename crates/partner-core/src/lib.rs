@@ -15,7 +15,6 @@ pub mod page;
 pub mod partner;
 pub mod pools;
 pub mod ports;
-pub mod provision;
 pub mod races;
 pub mod sealing;
 pub mod stored_response;
