@@ -9,8 +9,8 @@ mod country;
 mod file;
 mod offer;
 
+use kernel::rates::Side;
 use kernel::{Amount, Asset};
-use partner_core::rates::Side;
 use partner_core::tables::Faults;
 
 pub use country::CountryCode;

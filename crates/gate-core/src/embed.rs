@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::token::{TokenKey, Unsigned};
 use kernel::{Mode, Timestamp};
-use partner_core::token::{TokenKey, Unsigned};
 use partner_core::{PartnerId, Tenant};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

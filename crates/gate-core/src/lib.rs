@@ -24,5 +24,6 @@ pub mod redirect;
 pub mod secret;
 pub mod session;
 pub mod signed_quote;
+pub mod token;
 pub mod transaction;
 pub mod usecases;

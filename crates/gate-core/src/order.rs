@@ -1,7 +1,7 @@
 //! What a preview or a signed quote is asked for, judged by the catalogue.
 
+use kernel::rates::{Side, SourceRate};
 use kernel::{Amount, AmountError, Asset};
-use partner_core::rates::{Side, SourceRate};
 
 use crate::catalogue::{Catalogue, CountryCode, Listing, Method, Network};
 use crate::pricing::{OutOfRange, Priced, price};

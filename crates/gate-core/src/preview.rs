@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use kernel::rates::Side;
 use kernel::{Amount, Asset, Entropy, Timestamp};
-use partner_core::rates::Side;
 
 use crate::session::{Flow, SessionId, Terms};
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use kernel::rates::Side;
 use kernel::{Entropy, Id, IdKind, Mode, Timestamp};
-use partner_core::rates::Side;
 
 use crate::session::{Flow, Session, SessionId};
 use crate::signed_quote::{QuoteTerms, SignedQuoteId};

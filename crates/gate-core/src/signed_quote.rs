@@ -4,9 +4,9 @@
 
 use std::fmt;
 
+use kernel::rates::Side;
 use kernel::{Asset, Id, IdKind, Timestamp};
 use partner_core::Tenant;
-use partner_core::rates::Side;
 use partner_core::sealing::{Sealer, Signature};
 use serde_json::json;
 

@@ -4,9 +4,9 @@ use bolero::check;
 use gate_core::embed::{Claims, Scopes};
 use gate_core::secret::PresentedSecret;
 use gate_core::session::SessionId;
+use gate_core::token::TokenKey;
 use kernel::{Mode, Timestamp};
 use partner_core::sealing::{DerivedKeys, MasterKey};
-use partner_core::token::TokenKey;
 use partner_core::{PartnerId, Tenant};
 
 /// Finds a token that is accepted with another header, other claims, another signature, or another encoding of the same signature.

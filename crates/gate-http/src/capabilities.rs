@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
 use gate_core::catalogue::{Country, Currency, Enquiry, Listing, Method, Network, Region};
 use http_kit::{ApiError, Entitled, PathId, Query};
-use partner_core::rates::Side;
+use kernel::rates::Side;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -5,7 +5,7 @@ use axum::extract::State;
 use gate_core::order::OrderDraft;
 use gate_core::usecases::preview_quotes::{PreviewDraft, PreviewOption, Previewed};
 use http_kit::{ApiError, Entitled, Json as Body};
-use partner_core::rates::Side;
+use kernel::rates::Side;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -5,7 +5,7 @@ use gate_core::change::Change;
 use gate_core::object::JsonObject;
 use gate_core::pricing::Fees;
 use kernel::Timestamp;
-use partner_core::rates;
+use kernel::rates;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;

@@ -4,6 +4,7 @@
 //! through [`Clock`] and [`Entropy`], so every rule built on these values can be tested
 //! at an exact instant with an exact id.
 
+pub mod address;
 mod amount;
 mod asset;
 mod clock;
@@ -11,6 +12,7 @@ mod error;
 mod id;
 mod mode;
 mod rate;
+pub mod rates;
 mod time;
 
 pub use amount::{Amount, AmountError, UNITS_SCALE};

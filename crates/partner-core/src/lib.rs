@@ -2,7 +2,6 @@
 //! idempotency, throttles, events and sealing. Rules and ports; no I/O.
 
 pub mod access;
-pub mod address;
 pub mod audit;
 pub mod clock;
 pub mod credential;
@@ -16,14 +15,11 @@ pub mod page;
 pub mod partner;
 pub mod pools;
 pub mod ports;
-pub mod provision;
 pub mod races;
-pub mod rates;
 pub mod sealing;
 pub mod stored_response;
 pub mod tables;
 pub mod throttle;
-pub mod token;
 pub mod usecases;
 pub mod webhooks;
 

@@ -13,18 +13,17 @@ use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 
 use crate::clock::ClockJump;
 use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
-use crate::gate::GateProfile;
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
 use crate::origin::Origin;
-use crate::pools::{Pool, PoolId, PoolsProfile};
-use crate::rates::SourceRate;
+use crate::pools::Pool;
 use crate::sealing::Sealer;
 use crate::stored_response::StoredResponse;
 use crate::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
 use crate::webhooks::delivery::{AttemptOutcome, Progress};
 use crate::webhooks::fairness::ClaimCapacity;
 use crate::{Access, Partner, PartnerId, Tenant};
+use kernel::rates::SourceRate;
 
 pub use master_keys::{
     MasterKeyState, MasterKeyStore, ResealedValue, SealedKind, SealedRow, SealedValue,
@@ -496,49 +495,17 @@ pub trait Readiness: Send + Sync {
     async fn ready(&self) -> Result<(), StoreError>;
 }
 
-/// The operator's side: everything `apply` and `key` may read and write in one transaction.
+/// The operator's side: what may be read and written of partners, keys and endpoints in one transaction.
 #[async_trait]
-pub trait ProvisionTx: UnitOfWork {
+pub trait PartnerTx: UnitOfWork {
     /// The fingerprint of the current master key. It stays current until the transaction ends.
     async fn master_key(&mut self) -> Result<Option<String>, StoreError>;
-    /// A pool.
-    async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError>;
-    /// Inserts or replaces a pool.
-    async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError>;
     /// The ids of at most 1,000 partners of a mode, in their order.
     async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError>;
-    /// Every pool of a mode, ordered by id.
-    async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError>;
     /// A partner, locked.
     async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError>;
     /// Inserts or replaces a partner.
     async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError>;
-    /// A partner's access to pools; `None` where it was never provisioned.
-    async fn pools_profile_get(&mut self, who: &Tenant)
-    -> Result<Option<PoolsProfile>, StoreError>;
-    /// Inserts or replaces a partner's access to pools, wholly, with its deposit claims
-    /// ([`PoolsProfile::deposit_claims`]). A claim of another partner of the mode is
-    /// [`StoreError::Guard`].
-    async fn pools_profile_put(
-        &mut self,
-        who: &Tenant,
-        profile: &PoolsProfile,
-    ) -> Result<(), StoreError>;
-    /// Every access to pools of a mode, ordered by partner.
-    async fn pools_profiles_all(
-        &mut self,
-        mode: Mode,
-    ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError>;
-    /// Gives up a partner's deposit claims, so that partners can exchange them in one transaction.
-    async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError>;
-    /// A partner's access to the gate; `None` where it was never provisioned.
-    async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError>;
-    /// Inserts or replaces a partner's access to the gate, wholly.
-    async fn gate_profile_put(
-        &mut self,
-        who: &Tenant,
-        profile: &GateProfile,
-    ) -> Result<(), StoreError>;
     /// The partner's endpoint for a service.
     async fn endpoint_get(
         &mut self,
@@ -575,10 +542,9 @@ pub trait ProvisionTx: UnitOfWork {
 
 /// Opens transactions for the operator's tools.
 #[async_trait]
-pub trait ProvisionStore: Send + Sync {
+pub trait PartnerStore: Send + Sync {
     /// Opens a write transaction. `name` labels it in metrics and logs.
-    async fn provision_begin(&self, name: &'static str)
-    -> Result<Box<dyn ProvisionTx>, StoreError>;
+    async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError>;
 
     /// The fingerprint of the current master key; `None` if the database has no key yet.
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError>;

@@ -509,6 +509,13 @@ mod tests {
     }
 
     #[test]
+    fn token_key_is_derived_for_embed_tokens() {
+        let first = MasterKey::new([1; 32]);
+        let derived = first.derive("penstock/token/embed/v1");
+        assert_eq!(DerivedKeys::of(&first).token_key(), derived);
+    }
+
+    #[test]
     fn fingerprints_tell_keys_apart() {
         assert_ne!(
             MasterKey::new([1; 32]).fingerprint(),

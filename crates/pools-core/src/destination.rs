@@ -1,6 +1,6 @@
 //! Where the crypto of a purchase is delivered: an address and a network.
 
-pub use partner_core::address::{AddressError, DeliveryAddress, EvmAddress};
+pub use kernel::address::{AddressError, DeliveryAddress, EvmAddress};
 use partner_core::pools::Network;
 
 /// A network crypto can be delivered on. Written in lower case, and only so.

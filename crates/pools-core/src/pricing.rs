@@ -6,9 +6,9 @@
 
 use std::cmp::Ordering;
 
+use kernel::rates::{Side, SourceRate, rate_of};
 use kernel::{Amount, AssetKind, Fraction, Mid, Rate};
 use partner_core::pools::{PoolId, PoolTerms, SPREAD_CEILING_BPS};
-use partner_core::rates::{Side, SourceRate, rate_of};
 
 /// The mids an order is priced and valued with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

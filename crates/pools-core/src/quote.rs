@@ -1,8 +1,8 @@
 //! Firm quotes: executable once, for a short time.
 
+pub use kernel::rates::Side;
 use kernel::{Amount, Id, IdKind, Mid, Rate, Timestamp};
 use partner_core::pools::{Network, PoolId};
-pub use partner_core::rates::Side;
 
 use crate::destination::Destination;
 

@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use instruments::upstream::{self, NoRateReason};
+use kernel::rates::{SourceRate, WHOLE_BPS};
 use kernel::{Amount, Asset, Clock, Mid};
 use parking_lot::Mutex;
 use partner_core::pools::PoolId;
 use partner_core::ports::RateSource;
-use partner_core::rates::{SourceRate, WHOLE_BPS};
 use rust_decimal::Decimal;
 use tokio::time::Instant;
 

@@ -23,9 +23,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Mid};
 use partner_core::ports::RateSource;
-use partner_core::rates::SourceRate;
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId, TradeStatus};

@@ -20,10 +20,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Bound, Clock, Mid, Mode, Timestamp};
 use partner_core::pools::PoolId;
 use partner_core::ports::RateSource;
-use partner_core::rates::SourceRate;
 use partner_core::tables;
 use rust_decimal::Decimal;
 use serde::Deserialize;

@@ -13,7 +13,7 @@ use kernel::{Asset, Clock, Mode, StoreError, causes};
 use partner_core::Tenant;
 use partner_core::clock::ClockJump;
 use partner_core::events::Service;
-use partner_core::ports::{ClockGuard, KeySweep, Maintenance, ProvisionStore};
+use partner_core::ports::{ClockGuard, KeySweep, Maintenance, PartnerStore};
 use partner_core::sealing::{Fingerprint, Sealer};
 use pools_core::ports::QuoteRetention;
 use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
@@ -129,7 +129,7 @@ pub(crate) fn follow_rates(
 /// Seals with the key that the database calls current, as soon as a rotation changes it, and with none that the database has
 /// not confirmed lately.
 async fn follow_master_key(
-    store: Arc<dyn ProvisionStore>,
+    store: Arc<dyn PartnerStore>,
     sealer: Arc<Sealer>,
     clock: Arc<dyn Clock>,
     stop: CancellationToken,

@@ -10,11 +10,12 @@ use gate_core::ports::GateStore;
 use kernel::StoreError;
 use partner_core::ports::{
     Audit, ClockGuard, Deliveries, DeliveryAdmin, Directory, EventReads, Maintenance,
-    MasterKeyStore, ProvisionStore, Readiness,
+    MasterKeyStore, Readiness,
 };
 use pools_core::ports::{
     Exports, PoolsStore, QuoteRetention, QuoteStore, StatsReads, TransactStore,
 };
+use provisioning::ports::ProvisionStore;
 use store_postgres::{Migrated, PostgresStore};
 use store_sqlite::{ForeignFile, SqliteStore};
 

@@ -9,33 +9,21 @@ use partner_core::events::{Endpoint, Service};
 use partner_core::gate::GateProfile;
 use partner_core::key::{KeyHash, KeyId, KeyRecord, KeyTerms, NewKey};
 use partner_core::pools::{Pool, PoolId, PoolsProfile};
-use partner_core::ports::ProvisionTx;
+use partner_core::ports::PartnerTx;
 use partner_core::{Partner, PartnerId, Tenant};
+use provisioning::ports::ProvisionTx;
 
 use crate::tx::PgTx;
 use crate::{config, deposit_claims, endpoints, gate, keys, partners, pools};
 
 #[async_trait]
-impl ProvisionTx for PgTx {
+impl PartnerTx for PgTx {
     async fn master_key(&mut self) -> Result<Option<String>, StoreError> {
         config::fingerprint_kept(self.conn()).await
     }
 
-    async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError> {
-        pools::find(self.conn(), mode, id).await
-    }
-
-    async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        pools::put(self.conn(), mode, pool).await
-    }
-
     async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError> {
         partners::ids(self.conn(), mode).await
-    }
-
-    async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError> {
-        pools::all(self.conn(), mode).await
     }
 
     async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError> {
@@ -47,48 +35,6 @@ impl ProvisionTx for PgTx {
         partners::put(self.conn(), mode, partner).await?;
         let partner = partner.id.clone();
         self.hold_new(&Tenant { partner, mode }).await
-    }
-
-    async fn pools_profile_get(
-        &mut self,
-        who: &Tenant,
-    ) -> Result<Option<PoolsProfile>, StoreError> {
-        pools::profile_find(self.locked_connection(who).await?, who).await
-    }
-
-    async fn pools_profile_put(
-        &mut self,
-        who: &Tenant,
-        profile: &PoolsProfile,
-    ) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        self.hold_known(who).await?;
-        pools::profile_put(self.conn(), who, profile).await
-    }
-
-    async fn pools_profiles_all(
-        &mut self,
-        mode: Mode,
-    ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError> {
-        pools::profiles_all(self.conn(), mode).await
-    }
-
-    async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError> {
-        deposit_claims::release(self.conn(), who).await
-    }
-
-    async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError> {
-        gate::profile_find(self.locked_connection(who).await?, who).await
-    }
-
-    async fn gate_profile_put(
-        &mut self,
-        who: &Tenant,
-        profile: &GateProfile,
-    ) -> Result<(), StoreError> {
-        self.reconfigured = true;
-        self.hold_known(who).await?;
-        gate::profile_put(self.conn(), who, profile).await
     }
 
     async fn endpoint_get(
@@ -155,5 +101,63 @@ impl ProvisionTx for PgTx {
     async fn config_version_raise(&mut self) -> Result<(), StoreError> {
         self.reconfigured = true;
         Ok(())
+    }
+}
+
+#[async_trait]
+impl ProvisionTx for PgTx {
+    async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError> {
+        pools::find(self.conn(), mode, id).await
+    }
+
+    async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        pools::put(self.conn(), mode, pool).await
+    }
+
+    async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError> {
+        pools::all(self.conn(), mode).await
+    }
+
+    async fn pools_profile_get(
+        &mut self,
+        who: &Tenant,
+    ) -> Result<Option<PoolsProfile>, StoreError> {
+        pools::profile_find(self.locked_connection(who).await?, who).await
+    }
+
+    async fn pools_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &PoolsProfile,
+    ) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        self.hold_known(who).await?;
+        pools::profile_put(self.conn(), who, profile).await
+    }
+
+    async fn pools_profiles_all(
+        &mut self,
+        mode: Mode,
+    ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError> {
+        pools::profiles_all(self.conn(), mode).await
+    }
+
+    async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError> {
+        deposit_claims::release(self.conn(), who).await
+    }
+
+    async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError> {
+        gate::profile_find(self.locked_connection(who).await?, who).await
+    }
+
+    async fn gate_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &GateProfile,
+    ) -> Result<(), StoreError> {
+        self.reconfigured = true;
+        self.hold_known(who).await?;
+        gate::profile_put(self.conn(), who, profile).await
     }
 }

@@ -10,9 +10,10 @@ use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::key::KeyId;
-use partner_core::ports::{ProvisionStore, ProvisionTx, UnitOfWork};
+use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
+use provisioning::ports::{ProvisionStore, ProvisionTx};
 use store_sql::{Connection, EngineTx};
 
 use crate::conn::Conn;
@@ -72,6 +73,13 @@ impl PgTx {
             reconfigured: false,
             queued: false,
         })
+    }
+
+    /// Begins a change of the configuration. Such changes come one after the other: each begins by taking its number.
+    async fn begin_change(store: &PostgresStore, name: &'static str) -> Result<Self, StoreError> {
+        let mut tx = Self::begin(store, name).await?;
+        config::hold(tx.conn()).await?;
+        Ok(tx)
     }
 
     pub(crate) fn conn(&mut self) -> &mut Conn {
@@ -275,15 +283,9 @@ impl PoolsStore for PostgresStore {
 }
 
 #[async_trait]
-impl ProvisionStore for PostgresStore {
-    /// Changes of the configuration come one after the other: each begins by taking its number.
-    async fn provision_begin(
-        &self,
-        name: &'static str,
-    ) -> Result<Box<dyn ProvisionTx>, StoreError> {
-        let mut tx = PgTx::begin(self, name).await?;
-        config::hold(tx.conn()).await?;
-        Ok(Box::new(tx))
+impl PartnerStore for PostgresStore {
+    async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError> {
+        Ok(Box::new(PgTx::begin_change(self, name).await?))
     }
 
     async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
@@ -296,5 +298,15 @@ impl ProvisionStore for PostgresStore {
         let stored = config::master_key(tx.conn(), fingerprint).await?;
         tx.finish().await?;
         Ok(stored)
+    }
+}
+
+#[async_trait]
+impl ProvisionStore for PostgresStore {
+    async fn provision_begin(
+        &self,
+        name: &'static str,
+    ) -> Result<Box<dyn ProvisionTx>, StoreError> {
+        Ok(Box::new(PgTx::begin_change(self, name).await?))
     }
 }

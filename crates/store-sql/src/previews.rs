@@ -1,8 +1,8 @@
 //! Locked previews.
 
 use gate_core::preview::{Preview, PreviewId, PreviewTerms};
+use kernel::rates::Side;
 use kernel::{Asset, Mode, StoreError};
-use partner_core::rates::Side;
 
 use crate::Row;
 

@@ -2,9 +2,9 @@
 
 use gate_core::pricing::{Fees, Priced};
 use gate_core::signed_quote::{QuoteTerms, SignedQuote};
+use kernel::rates::Side;
 use kernel::{Asset, Mode, Rate, StoreError};
 use partner_core::Tenant;
-use partner_core::rates::Side;
 use partner_core::sealing::Signature;
 
 use crate::Row;

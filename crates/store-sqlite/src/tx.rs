@@ -9,9 +9,10 @@ use instruments::failpoint::{Step, around};
 use instruments::store as measured;
 use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
 use partner_core::key::KeyId;
-use partner_core::ports::{ProvisionStore, ProvisionTx, UnitOfWork};
+use partner_core::ports::{PartnerStore, PartnerTx, UnitOfWork};
 use partner_core::{Access, Tenant};
 use pools_core::ports::{PoolsStore, PoolsTx};
+use provisioning::ports::{ProvisionStore, ProvisionTx};
 use sqlx::{Sqlite, SqliteConnection, Transaction};
 use store_sql::{Connection, EngineTx};
 
@@ -152,11 +153,8 @@ impl PoolsStore for SqliteStore {
 }
 
 #[async_trait]
-impl ProvisionStore for SqliteStore {
-    async fn provision_begin(
-        &self,
-        name: &'static str,
-    ) -> Result<Box<dyn ProvisionTx>, StoreError> {
+impl PartnerStore for SqliteStore {
+    async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError> {
         Ok(Box::new(SqliteTx::begin(self, name).await?))
     }
 
@@ -170,5 +168,15 @@ impl ProvisionStore for SqliteStore {
         let stored = config::master_key(tx.conn(), fingerprint).await?;
         tx.finish().await?;
         Ok(stored)
+    }
+}
+
+#[async_trait]
+impl ProvisionStore for SqliteStore {
+    async fn provision_begin(
+        &self,
+        name: &'static str,
+    ) -> Result<Box<dyn ProvisionTx>, StoreError> {
+        Ok(Box::new(SqliteTx::begin(self, name).await?))
     }
 }

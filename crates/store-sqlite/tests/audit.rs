@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::Mode;
-use partner_core::ports::{Audit as _, ProvisionStore as _};
+use partner_core::ports::Audit as _;
 use partner_core::sealing::{MasterKey, Sealer};
+use provisioning::ports::ProvisionStore as _;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use store_sqlite::{Options, SqliteStore};

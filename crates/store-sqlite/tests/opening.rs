@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kernel::{Mode, StoreError};
-use partner_core::ports::{Audit as _, Directory as _, ProvisionStore as _, Readiness as _};
+use partner_core::ports::{Audit as _, Directory as _, Readiness as _};
 use partner_core::sealing::{MasterKey, Sealer};
+use provisioning::ports::ProvisionStore as _;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};

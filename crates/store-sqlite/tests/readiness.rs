@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kernel::StoreError;
-use partner_core::ports::{ProvisionStore as _, Readiness as _};
+use partner_core::ports::Readiness as _;
+use provisioning::ports::ProvisionStore as _;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use store_sqlite::{Options, SqliteStore};

@@ -9,10 +9,11 @@ use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service, secret
 use partner_core::gate::GateProfile;
 use partner_core::key::{KeyId, KeyKind, KeyTerms, NewKey, PresentedKey};
 use partner_core::pools::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
-use partner_core::ports::{KeySweep, ProvisionTx};
+use partner_core::ports::KeySweep;
 use partner_core::sealing::Sealer;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError, Credited};
+use provisioning::ports::ProvisionTx;
 use runtime::Store;
 use tokio::task::JoinHandle;
 

@@ -6,10 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Mid};
 use parking_lot::Mutex;
 use partner_core::ports::RateSource;
-use partner_core::rates::SourceRate;
 use providers::SandboxRates;
 use rust_decimal::Decimal;
 

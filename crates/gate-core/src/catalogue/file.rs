@@ -3,9 +3,9 @@
 //! A fault is noted where it stands, and the rest is read all the same, so that the operator sees
 //! everything at once.
 
+use kernel::address::{DepositAddress, EvmAddress};
+use kernel::rates::{Side, WHOLE_BPS};
 use kernel::{Amount, Asset};
-use partner_core::address::{DepositAddress, EvmAddress};
-use partner_core::rates::{Side, WHOLE_BPS};
 use partner_core::tables::{self, Faults, Field, Section, Shape, Sink};
 
 use super::{Catalogue, Country, CountryCode, Currency, Limits, Listing, Method, Network};

@@ -1,7 +1,7 @@
 //! What the catalogue offers to somebody somewhere.
 
 use kernel::Asset;
-use partner_core::rates::Side;
+use kernel::rates::Side;
 
 use super::{Catalogue, Country, CountryCode, Currency, Listing, Method};
 

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::token::{TokenKey, Unsigned};
+use kernel::rates::Side;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::origin::Origin;
-use partner_core::rates::Side;
-use partner_core::token::{TokenKey, Unsigned};
 use partner_core::{Access, Tenant};
 use url::Url;
 

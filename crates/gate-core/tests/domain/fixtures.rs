@@ -14,6 +14,7 @@ use gate_core::idempotent::Idempotent;
 use gate_core::object::JsonObject;
 use gate_core::secret::SecretHash;
 use gate_core::session::{Session, SessionId, SessionState, Terms};
+use gate_core::token::TokenKey;
 use gate_core::transaction::RefId;
 use gate_core::usecases::act_on_session::{ActOnSession, ActionRequest, ActionResult};
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
@@ -31,7 +32,6 @@ use partner_core::origin::Origin;
 use partner_core::pools::PoolsProfile;
 use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
 use partner_core::stored_response::{RenderError, RenderedResponse, ResponseStore};
-use partner_core::token::TokenKey;
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use secrecy::ExposeSecret as _;
 

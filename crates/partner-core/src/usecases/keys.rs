@@ -7,7 +7,7 @@ use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::SecretString;
 
 use crate::key::{KeyId, KeyKind, KeyRecord, KeyTerms, NewKey};
-use crate::ports::ProvisionStore;
+use crate::ports::PartnerStore;
 use crate::races::{LostRace, retry_lost_races};
 use crate::{PartnerId, Tenant};
 
@@ -15,7 +15,7 @@ use crate::{PartnerId, Tenant};
 #[derive(Clone)]
 pub struct Keys {
     /// The store.
-    pub store: Arc<dyn ProvisionStore>,
+    pub store: Arc<dyn PartnerStore>,
     /// For keys and ids.
     pub entropy: Arc<dyn Entropy>,
     /// The mode worked in.
@@ -83,7 +83,7 @@ impl Keys {
         terms: &KeyTerms,
     ) -> Result<(KeyRecord, SecretString), KeysError> {
         let who = self.tenant(partner);
-        let mut tx = self.store.provision_begin("key_create").await?;
+        let mut tx = self.store.partner_begin("key_create").await?;
         if tx.partner_lock(&who).await?.is_none() {
             return Err(KeysError::UnknownPartner(who.partner, self.mode));
         }
@@ -108,7 +108,7 @@ impl Keys {
         partner: &PartnerId,
     ) -> Result<Vec<(KeyRecord, Option<Timestamp>)>, KeysError> {
         let who = self.tenant(partner);
-        let mut tx = self.store.provision_begin("key_list").await?;
+        let mut tx = self.store.partner_begin("key_list").await?;
         if tx.partner_lock(&who).await?.is_none() {
             return Err(KeysError::UnknownPartner(who.partner, self.mode));
         }
@@ -134,7 +134,7 @@ impl Keys {
         if id.mode() != self.mode {
             return Err(unknown());
         }
-        let mut tx = self.store.provision_begin("key_revoke").await?;
+        let mut tx = self.store.partner_begin("key_revoke").await?;
         let (partner, _) = tx.key_find(id).await?.ok_or_else(unknown)?;
         // The partner is locked before the key is judged: here and in every money write.
         tx.partner_lock(&self.tenant(&partner)).await?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kernel::{Cas, Entropy, StoreError};
 
 use crate::ports::{
-    MasterKeyState, MasterKeyStore, ProvisionTx, ResealedValue, SealedKind, SealedValue,
+    MasterKeyState, MasterKeyStore, PartnerTx, ResealedValue, SealedKind, SealedValue,
     StoredMasterKey,
 };
 use crate::sealing::{DerivedKeys, Fingerprint, KEY_CONFIRMED_FOR, MasterKey, Sealed, Sealer};
@@ -167,7 +167,7 @@ const fn won(outcome: Cas) -> Result<(), RotateKeyError> {
 ///
 /// # Errors
 /// [`StoreError`], also where that key is not held.
-pub(crate) async fn follow(tx: &mut dyn ProvisionTx, sealer: &Sealer) -> Result<(), StoreError> {
+pub async fn follow(tx: &mut dyn PartnerTx, sealer: &Sealer) -> Result<(), StoreError> {
     let current = tx.master_key().await?;
     let current = current.as_deref().and_then(Fingerprint::parse);
     if let Some(current) = current {

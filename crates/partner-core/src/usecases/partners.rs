@@ -2,7 +2,7 @@
 
 use kernel::{Mode, StoreError};
 
-use crate::ports::ProvisionStore;
+use crate::ports::PartnerStore;
 use crate::{Partner, PartnerId, Tenant};
 
 /// From this similarity of Jaro and Winkler on, an id may be a misspelling of another.
@@ -13,11 +13,11 @@ const ALIKE: f64 = 0.8;
 /// # Errors
 /// [`StoreError`].
 pub async fn nearest(
-    store: &dyn ProvisionStore,
+    store: &dyn PartnerStore,
     mode: Mode,
     wanted: &str,
 ) -> Result<Option<PartnerId>, StoreError> {
-    let mut tx = store.provision_begin("partner_nearest").await?;
+    let mut tx = store.partner_begin("partner_nearest").await?;
     let ids = tx.partner_ids(mode).await?;
     let likeness = |id: &PartnerId| strsim::jaro_winkler(id.as_str(), wanted);
     let alike = ids.into_iter().filter(|id| likeness(id) >= ALIKE);
@@ -28,7 +28,7 @@ pub async fn nearest(
 ///
 /// # Errors
 /// [`StoreError`].
-pub async fn find(store: &dyn ProvisionStore, who: &Tenant) -> Result<Option<Partner>, StoreError> {
-    let mut tx = store.provision_begin("partner_find").await?;
+pub async fn find(store: &dyn PartnerStore, who: &Tenant) -> Result<Option<Partner>, StoreError> {
+    let mut tx = store.partner_begin("partner_find").await?;
     tx.partner_lock(who).await
 }

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::master_keys;
 use crate::events::{EndpointSecret, Service, generate_secret, secret_place};
-use crate::ports::ProvisionStore;
+use crate::ports::PartnerStore;
 use crate::races::{LostRace, retry_lost_races};
 use crate::sealing::Sealer;
 use crate::{PartnerId, Tenant};
@@ -21,7 +21,7 @@ const LONGEST_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 #[derive(Clone)]
 pub struct RotateSecret {
     /// The store.
-    pub store: Arc<dyn ProvisionStore>,
+    pub store: Arc<dyn PartnerStore>,
     /// Seals the new secret.
     pub sealer: Arc<Sealer>,
     /// For the new secret.
@@ -118,7 +118,7 @@ impl RotateSecret {
             partner: partner.clone(),
             mode,
         };
-        let mut tx = self.store.provision_begin("webhook_rotate").await?;
+        let mut tx = self.store.partner_begin("webhook_rotate").await?;
         master_keys::follow(&mut *tx, &self.sealer).await?;
         if tx.partner_lock(&who).await?.is_none() {
             return Err(RotateError::UnknownPartner(who.partner, mode));

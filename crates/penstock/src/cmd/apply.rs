@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use partner_core::provision::{Document, Setting, parse_document};
-use partner_core::usecases::apply::{ApplyDocument, ApplyError, ApplyMode, Loosening, Report};
+use provisioning::apply::{ApplyDocument, ApplyError, ApplyMode, Loosening, Report};
+use provisioning::{Document, Setting, parse_document};
 use runtime::Config;
 use runtime::config::Database;
 use secrecy::ExposeSecret as _;
@@ -132,7 +132,7 @@ fn read(file: &Path) -> Result<String, Failure> {
     })
 }
 
-fn refused(name: &str, faults: &partner_core::provision::Faults) -> Failure {
+fn refused(name: &str, faults: &partner_core::tables::Faults) -> Failure {
     let lines = faults.0.iter().map(|fault| format!("{name}: {fault}"));
     Failure::Input(lines.collect())
 }

@@ -5,10 +5,10 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use kernel::Mode;
-use partner_core::provision::{Document, Setting, parse_document};
-use partner_core::usecases::apply::{ApplyDocument, ApplyError, ApplyMode, Loosening, Report};
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{PartnerId, Tenant};
+use provisioning::apply::{ApplyDocument, ApplyError, ApplyMode, Loosening, Report};
+use provisioning::{Document, Setting, parse_document};
 use runtime::{Config, OpenedBase, Ports, Sources};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use kernel::StoreError;
 use partner_core::ports::{ResealedValue, SealedKind};
-use partner_core::usecases::apply::ApplyError;
+use provisioning::apply::ApplyError;
 use runtime::OpenedBase;
 use serde_json::Value;
 

@@ -9,12 +9,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Clock, Entropy, Mid, Mode, Rate, Timestamp};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use partner_core::ports::RateSource;
-use partner_core::rates::SourceRate;
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
 use pools_core::engine::EngineName;

@@ -1,8 +1,8 @@
 //! Prices against arithmetic of their own: wide integers, from the printed figures alone.
 
+use kernel::rates::SourceRate;
 use kernel::{Amount, AssetKind, Mid};
 use partner_core::pools::{PoolId, PoolTerms};
-use partner_core::rates::SourceRate;
 use pools_core::pricing::{Mids, PriceError, Priced, price};
 use pools_core::quote::Side;
 use proptest::prelude::*;

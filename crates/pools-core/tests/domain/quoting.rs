@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use kernel::rates::SourceRate;
 use kernel::{AmountError, Asset, StoreError};
 use partner_core::Access;
 use partner_core::pools::{Network, Pool, PoolId};
-use partner_core::rates::SourceRate;
 use pools_core::destination::{AddressError, DestNetwork, EvmNetwork};
 use pools_core::ports::{Depth, NewQuote, QuoteQueue};
 use pools_core::pricing::PriceError;

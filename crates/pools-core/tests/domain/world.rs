@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Entropy, Id, IdKind, Mode, Timestamp};
 use partner_core::idempotency::Scope;
 use partner_core::key::KeyId;
 use partner_core::pools::PoolId;
-use partner_core::rates::SourceRate;
 use partner_core::{Access, PartnerId};
 use pools_core::batch::{
     BatchState, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome, decide_batch,

@@ -9,11 +9,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use kernel::{Amount, Asset, Mode, Timestamp};
-use partner_core::provision::{Setting, parse_document};
-use partner_core::usecases::apply::{ApplyDocument, ApplyMode, Loosening};
 use partner_core::usecases::keys::Keys;
 use partner_core::{PartnerId, Tenant};
 use pools_core::usecases::credit_account::{Credit, CreditAccount};
+use provisioning::apply::{ApplyDocument, ApplyMode, Loosening};
+use provisioning::{Setting, parse_document};
 use runtime::{Config, OpenedBase, Ports, Sources};
 use secrecy::ExposeSecret;
 use serde_json::Value;

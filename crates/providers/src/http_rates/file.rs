@@ -31,8 +31,8 @@ use std::time::Duration;
 
 use hyper::Uri;
 use hyper::header::{HeaderName, HeaderValue};
+use kernel::rates::WHOLE_BPS;
 use partner_core::pools::PoolId;
-use partner_core::rates::WHOLE_BPS;
 use partner_core::tables::{self, Field, Section, Shape, Sink, TableError};
 use url::Url;
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use kernel::{Mode, Timestamp};
 use partner_core::events::{DeliveryId, NewEvent, Service};
-use partner_core::ports::ProvisionStore as _;
 use partner_core::sealing::Sealed;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::ports::PoolsStore as _;
+use provisioning::ports::ProvisionStore as _;
 use sqlx::Connection as _;
 use store_postgres::{Options, PostgresStore};
 use test_support::contract::WINDOW;

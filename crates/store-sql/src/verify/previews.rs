@@ -2,9 +2,9 @@
 
 use gate_core::amount::SessionAmount;
 use gate_core::preview::PreviewTerms;
+use kernel::rates::Side;
 use kernel::{Asset, StoreError};
 use partner_core::audit::Breaches;
-use partner_core::rates::Side;
 
 use super::{Work, named};
 use crate::{Row, previews};

@@ -13,7 +13,7 @@ use kernel::{Clock, Entropy, Mode, Timestamp};
 use partner_core::events::{
     Endpoint, EndpointId, EndpointSecret, NewEvent, Service, new_delivery, seal_body, secret_place,
 };
-use partner_core::ports::{Deliveries, DeliveryRecord, ProvisionStore};
+use partner_core::ports::{Deliveries, DeliveryRecord, PartnerStore};
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::webhooks::delivery::DeliveryState;
 use partner_core::webhooks::schedule::Schedule;
@@ -214,7 +214,7 @@ impl World {
             url: url.to_owned(),
             secrets: vec![self.secret(id, SECRET, None)],
         };
-        let mut tx = self.store.provision_begin("listener").await.unwrap();
+        let mut tx = self.store.partner_begin("listener").await.unwrap();
         tx.partner_put(who.mode, &partner).await.unwrap();
         tx.endpoint_put(&who, &endpoint).await.unwrap();
         tx.commit().await.unwrap();
@@ -243,13 +243,13 @@ impl World {
             name: listener.who.partner.to_string(),
             status: PartnerStatus::Suspended,
         };
-        let mut tx = self.store.provision_begin("suspend").await.unwrap();
+        let mut tx = self.store.partner_begin("suspend").await.unwrap();
         tx.partner_put(listener.who.mode, &partner).await.unwrap();
         tx.commit().await.unwrap();
     }
 
     pub(crate) async fn change(&self, listener: &Listener, endpoint: &Endpoint) {
-        let mut tx = self.store.provision_begin("change").await.unwrap();
+        let mut tx = self.store.partner_begin("change").await.unwrap();
         tx.endpoint_put(&listener.who, endpoint).await.unwrap();
         tx.commit().await.unwrap();
     }

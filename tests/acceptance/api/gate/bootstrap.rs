@@ -8,10 +8,10 @@ use acceptance::{
     SHOP, WIDGET,
 };
 use gate_core::embed::{Claims, Scope};
+use gate_core::token::TokenKey;
 use kernel::{Clock, Mode};
 use partner_core::sealing::{DerivedKeys, MasterKey};
 use partner_core::throttle::Tier;
-use partner_core::token::TokenKey;
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/embed/bootstrap";

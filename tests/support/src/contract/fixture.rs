@@ -11,11 +11,12 @@ use gate_core::ports::GateStore;
 use kernel::{Clock, Timestamp};
 use partner_core::ports::{
     Audit, ClockGuard, Deliveries, DeliveryAdmin, Directory, EventReads, Maintenance,
-    MasterKeyStore, ProvisionStore, Readiness,
+    MasterKeyStore, Readiness,
 };
 use pools_core::ports::{
     Exports, PoolsStore, QuoteRetention, QuoteStore, StatsReads, TransactStore,
 };
+use provisioning::ports::ProvisionStore;
 
 /// The velocity window every fixture opens with.
 pub const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);

@@ -6,10 +6,10 @@ use gate_core::draft::Draft;
 use gate_core::preview::{Preview, PreviewId, PreviewRefusal, PreviewTerms};
 use gate_core::session::{Flow, SessionId};
 use gate_core::usecases::create_session::CreateError;
+use kernel::rates::Side;
 use kernel::{Asset, Cas, Mode, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::Service;
-use partner_core::rates::Side;
 use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;

@@ -9,12 +9,12 @@ use kernel::{Amount, Asset, Clock, Entropy, Mode, RequestId, StoreError};
 use partner_core::events::{Service, generate_secret};
 use partner_core::key::{KeyKind, KeyTerms, NewKey};
 use partner_core::pools::Network;
-use partner_core::ports::ProvisionStore;
-use partner_core::provision::{Document, KeyEntry, Setting, parse_document};
-use partner_core::usecases::apply::{ApplyMode, Loosening};
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{Partner, Tenant, usecases::partners};
 use pools_core::usecases::credit_account::Credit;
+use provisioning::apply::{ApplyMode, Loosening};
+use provisioning::ports::ProvisionStore;
+use provisioning::{Document, KeyEntry, Setting, parse_document};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 
@@ -215,7 +215,7 @@ fn opening() -> impl Iterator<Item = Credit> {
 #[cfg(test)]
 mod tests {
     use partner_core::PartnerId;
-    use partner_core::provision::WebhookEntry;
+    use provisioning::WebhookEntry;
 
     use super::*;
 

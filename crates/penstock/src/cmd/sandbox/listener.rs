@@ -7,11 +7,11 @@ use kernel::{Amount, Asset, Mode, RequestId};
 use partner_core::Tenant;
 use partner_core::events::generate_secret;
 use partner_core::key::{KeyKind, NewKey};
-use partner_core::provision::{Setting, parse_document};
-use partner_core::usecases::apply::{ApplyMode, Loosening};
 use partner_core::webhooks::signing::SigningSecret;
 use partner_core::webhooks::target::AllowPrivate;
 use pools_core::usecases::credit_account::Credit;
+use provisioning::apply::{ApplyMode, Loosening};
+use provisioning::{Setting, parse_document};
 use secrecy::ExposeSecret as _;
 
 use super::buyer::{AMOUNT, Buyer};

@@ -7,19 +7,22 @@ use std::sync::Arc;
 use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::changes::{self, Changes};
-use super::master_keys;
-use super::profiles::{Profiles, warning};
-use crate::events::{Endpoint, EndpointId, EndpointSecret, Service, generate_secret, secret_place};
-use crate::gate::GateProfile;
-use crate::key::{KeyRecord, KeyTerms, NewKey, PresentedKey};
+use crate::changes::{self, Changes};
 use crate::ports::{ProvisionStore, ProvisionTx};
-use crate::provision::{Document, Faults, KeyEntry, PartnerEntry, TableError, WebhookEntry};
-use crate::races::{LostRace, retry_lost_races};
-use crate::sealing::{SealBroken, Sealer};
-use crate::{Partner, PartnerId, Tenant};
+use crate::profiles::{Profiles, warning};
+use crate::{Document, KeyEntry, PartnerEntry, WebhookEntry};
+use partner_core::events::{
+    Endpoint, EndpointId, EndpointSecret, Service, generate_secret, secret_place,
+};
+use partner_core::gate::GateProfile;
+use partner_core::key::{KeyRecord, KeyTerms, NewKey, PresentedKey};
+use partner_core::races::{LostRace, retry_lost_races};
+use partner_core::sealing::{SealBroken, Sealer};
+use partner_core::tables::{Faults, TableError};
+use partner_core::usecases::master_keys;
+use partner_core::{Partner, PartnerId, Tenant};
 
-pub use super::report::{CreatedKey, CreatedSecret, Report};
+pub use crate::report::{CreatedKey, CreatedSecret, Report};
 
 /// Carries declarative files out.
 #[derive(Clone)]

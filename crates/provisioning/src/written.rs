@@ -1,16 +1,16 @@
 //! A `[partners.pools]` table over a stored profile.
 
-use crate::pools::PoolsProfile;
+use partner_core::pools::PoolsProfile;
 
 /// A `[partners.pools]` table as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenProfile {
     /// Its values, with defaults for the keys that are left out.
-    pub(super) profile: PoolsProfile,
+    pub(crate) profile: PoolsProfile,
     /// Whether `balance_gate` is written.
-    pub(super) has_balance_gate: bool,
+    pub(crate) has_balance_gate: bool,
     /// Whether `velocity_cap_usdt` is written.
-    pub(super) has_velocity_cap: bool,
+    pub(crate) has_velocity_cap: bool,
 }
 
 impl WrittenProfile {

@@ -2,23 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::changes::{self, Changes};
-use crate::PartnerId;
-use crate::deposits::DepositClaim;
-use crate::pools::{Pool, PoolsProfile};
-use crate::provision::{Document, PartnerEntry, TableError};
+use crate::changes::{self, Changes};
+use crate::{Document, PartnerEntry};
+use partner_core::PartnerId;
+use partner_core::deposits::DepositClaim;
+use partner_core::pools::{Pool, PoolsProfile};
+use partner_core::tables::TableError;
 
 /// The partners' access to pools, in the database and in a file.
-pub(super) struct Profiles {
+pub(crate) struct Profiles {
     /// Every stored profile of the mode.
-    pub(super) stored: BTreeMap<PartnerId, PoolsProfile>,
+    pub(crate) stored: BTreeMap<PartnerId, PoolsProfile>,
     /// What the file makes of the profiles that it writes.
-    pub(super) written: BTreeMap<PartnerId, PoolsProfile>,
+    pub(crate) written: BTreeMap<PartnerId, PoolsProfile>,
 }
 
 impl Profiles {
     /// The profiles that the file changes, before and after.
-    pub(super) fn changed(
+    pub(crate) fn changed(
         &self,
     ) -> impl Iterator<Item = (&PartnerId, Option<&PoolsProfile>, &PoolsProfile)> {
         let all = self.written.iter();
@@ -27,7 +28,7 @@ impl Profiles {
     }
 
     /// Does the file loosen what protects money for any partner?
-    pub(super) fn loosen(&self) -> bool {
+    pub(crate) fn loosen(&self) -> bool {
         self.changed().any(|(id, before, after)| {
             let mut changes = Changes::of(id);
             changes::of_profile(&mut changes, before, after);
@@ -37,7 +38,7 @@ impl Profiles {
 
     /// A deposit address or a funding reference belongs to one partner. A fault for each that a
     /// partner of the file would share with another partner, of the file or of the database.
-    pub(super) fn shared_deposits(&self, document: &Document) -> Vec<TableError> {
+    pub(crate) fn shared_deposits(&self, document: &Document) -> Vec<TableError> {
         let mut owners: BTreeMap<DepositClaim, Vec<&PartnerId>> = BTreeMap::new();
         let unwritten = self.stored.iter();
         let unwritten = unwritten.filter(|(id, _)| !self.written.contains_key(*id));
@@ -102,7 +103,7 @@ impl Profiles {
 }
 
 /// What is wrong with a pool in mode live, if anything is.
-pub(super) fn warning(pool: &Pool) -> Option<String> {
+pub(crate) fn warning(pool: &Pool) -> Option<String> {
     let foreign = pool.networks.iter().filter(|network| !network.is_evm());
     let foreign: Vec<&str> = foreign.map(|network| network.as_str()).collect();
     if pool.native_addresses || foreign.is_empty() {

@@ -2,10 +2,10 @@
 
 use secrecy::SecretString;
 
-use super::changes::Changes;
-use crate::PartnerId;
-use crate::events::Service;
-use crate::key::{KeyId, KeyKind};
+use crate::changes::Changes;
+use partner_core::PartnerId;
+use partner_core::events::Service;
+use partner_core::key::{KeyId, KeyKind};
 
 /// What a file has changed.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ pub struct CreatedSecret {
 }
 
 impl Report {
-    pub(super) fn add(&mut self, changes: Changes) {
+    pub(crate) fn add(&mut self, changes: Changes) {
         let (loosened, other) = changes.into_lines();
         let after_loosened = self.loosened.len();
         self.changed

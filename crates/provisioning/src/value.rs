@@ -10,11 +10,11 @@ const LARGEST: i64 = 90_000_000_000;
 const DIGITS: u32 = kernel::UNITS_SCALE as u32;
 
 /// What [`usdt`] takes, for messages.
-pub(super) const USDT: &str =
+pub(crate) const USDT: &str =
     "a decimal from 0 to 90000000000 with at most 8 fractional digits, such as \"250000.5\"";
 
 /// Reads a USDT figure: digits, an optional dot and digits, nothing else.
-pub(super) fn usdt(text: &str) -> Option<Decimal> {
+pub(crate) fn usdt(text: &str) -> Option<Decimal> {
     let (whole, fraction) = match text.split_once('.') {
         Some((whole, fraction)) if !fraction.is_empty() => (whole, fraction),
         Some(_) => return None,
@@ -32,7 +32,7 @@ pub(super) fn usdt(text: &str) -> Option<Decimal> {
 }
 
 /// The same in units of 10^-8 USDT.
-pub(super) fn usdt_units(text: &str) -> Option<i64> {
+pub(crate) fn usdt_units(text: &str) -> Option<i64> {
     let mut value = usdt(text)?;
     value.rescale(DIGITS);
     i64::try_from(value.mantissa()).ok()
@@ -40,7 +40,7 @@ pub(super) fn usdt_units(text: &str) -> Option<i64> {
 
 /// Reads an IBAN, with or without the spaces of its printed form; country, length and check
 /// digits must be right. Kept without spaces.
-pub(super) fn iban(text: &str) -> Option<String> {
+pub(crate) fn iban(text: &str) -> Option<String> {
     let iban: Iban = text.parse().ok()?;
     Some(iban.electronic_str().to_owned())
 }

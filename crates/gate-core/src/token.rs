@@ -1,8 +1,7 @@
 //! Signed tokens: JSON Web Tokens, HS256 only, under a key of the installation's.
 //!
-//! `jsonwebtoken` reads and writes them; the digest is ours, so that signing has one home and no
-//! second library of cryptography is built. Whether a token is still in time is for whoever
-//! reads it to say, by the clock that decides every deadline.
+//! `jsonwebtoken` reads and writes them. The digest comes from the libraries that sign events, so that no second library
+//! of cryptography is built. Whoever reads a token checks its expiry, by the clock that decides every deadline.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use serde_json::{Map, Value};
 use sha2::Sha256;
 use signature::{Signer, Verifier};
 
-use crate::sealing::DerivedKeys;
+use partner_core::sealing::DerivedKeys;
 
 /// Signs tokens, and reads those it has signed.
 #[derive(Clone)]
@@ -134,7 +133,7 @@ mod tests {
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
     use super::*;
-    use crate::sealing::MasterKey;
+    use partner_core::sealing::MasterKey;
 
     fn key(byte: u8) -> TokenKey {
         TokenKey::new(&DerivedKeys::of(&MasterKey::new([byte; 32])))
@@ -153,7 +152,7 @@ mod tests {
         let decoded = |part: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(part).unwrap());
         assert_eq!(decoded(header).unwrap(), r#"{"typ":"JWT","alg":"HS256"}"#);
         assert_eq!(decoded(body).unwrap(), r#"{"sub":"acme"}"#);
-        let secret = MasterKey::new([1; 32]).derive("penstock/token/embed/v1");
+        let secret = DerivedKeys::of(&MasterKey::new([1; 32])).token_key();
         let expected = Hmac::<Sha256>::new_from_slice(&secret)
             .unwrap()
             .chain_update(signed);

@@ -5,20 +5,20 @@ use std::collections::BTreeSet;
 use kernel::{Bound, Mode, Timestamp};
 use secrecy::SecretString;
 
-use super::written::WrittenProfile;
-use super::{shapes, value};
-use crate::address::DepositAddress;
-use crate::deposits::DepositClaim;
-use crate::events::{self, Service};
-use crate::gate::{GateProfile, create_session_limit};
-use crate::key::{KeyHash, KeyKind, KeyTerms, LABEL_LENGTH, PresentedKey};
-use crate::origin::Origin;
-use crate::pools::{
+use crate::written::WrittenProfile;
+use crate::{shapes, value};
+use kernel::address::DepositAddress;
+use partner_core::deposits::DepositClaim;
+use partner_core::events::{self, Service};
+use partner_core::gate::{GateProfile, create_session_limit};
+use partner_core::key::{KeyHash, KeyKind, KeyTerms, LABEL_LENGTH, PresentedKey};
+use partner_core::origin::Origin;
+use partner_core::pools::{
     Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile, SPREAD_CEILING_BPS,
 };
-use crate::tables::{self, Faults, Field, Section, Sink};
-use crate::webhooks::target::{AllowPrivate, Target};
-use crate::{Partner, PartnerId, PartnerStatus};
+use partner_core::tables::{self, Faults, Field, Section, Sink};
+use partner_core::webhooks::target::{AllowPrivate, Target};
+use partner_core::{Partner, PartnerId, PartnerStatus};
 
 /// The largest draw fee, in basis points.
 const DRAW_FEE_LIMIT: u16 = 5_000;

@@ -1,20 +1,20 @@
 //! The tables of the declarative file and their keys.
 
-use crate::tables::Shape;
+use partner_core::tables::Shape;
 
-pub(super) const ROOT: Shape = Shape {
+pub(crate) const ROOT: Shape = Shape {
     name: "",
     keys: &["pools", "partners"],
 };
-pub(super) const POOL: Shape = Shape {
+pub(crate) const POOL: Shape = Shape {
     name: "pools",
     keys: &["id", "networks", "available", "native_addresses"],
 };
-pub(super) const PARTNER: Shape = Shape {
+pub(crate) const PARTNER: Shape = Shape {
     name: "partners",
     keys: &["id", "name", "status", "pools", "gate", "keys"],
 };
-pub(super) const ACCESS: Shape = Shape {
+pub(crate) const ACCESS: Shape = Shape {
     name: "partners.pools",
     keys: &[
         "enabled",
@@ -30,7 +30,7 @@ pub(super) const ACCESS: Shape = Shape {
         "webhook",
     ],
 };
-pub(super) const TERMS: Shape = Shape {
+pub(crate) const TERMS: Shape = Shape {
     name: "partners.pools.terms",
     keys: &[
         "pool",
@@ -42,11 +42,11 @@ pub(super) const TERMS: Shape = Shape {
         "crypto_deposit_address",
     ],
 };
-pub(super) const WEBHOOK: Shape = Shape {
+pub(crate) const WEBHOOK: Shape = Shape {
     name: "partners.pools.webhook",
     keys: &["url", "secret"],
 };
-pub(super) const GATE: Shape = Shape {
+pub(crate) const GATE: Shape = Shape {
     name: "partners.gate",
     keys: &[
         "enabled",
@@ -60,17 +60,17 @@ pub(super) const GATE: Shape = Shape {
         "webhook",
     ],
 };
-pub(super) const GATE_WEBHOOK: Shape = Shape {
+pub(crate) const GATE_WEBHOOK: Shape = Shape {
     name: "partners.gate.webhook",
     keys: &["url", "secret"],
 };
-pub(super) const KEY: Shape = Shape {
+pub(crate) const KEY: Shape = Shape {
     name: "partners.keys",
     keys: &["kind", "key", "label", "expires_at"],
 };
 
 /// Every table of the file.
-pub(super) const SHAPES: [&Shape; 9] = [
+pub(crate) const SHAPES: [&Shape; 9] = [
     &ROOT,
     &POOL,
     &PARTNER,

@@ -5,14 +5,14 @@ use std::fmt::Display;
 use kernel::Timestamp;
 use rust_decimal::Decimal;
 
-use crate::Partner;
-use crate::credential::masked;
-use crate::gate::GateProfile;
-use crate::key::{KeyRecord, KeyTerms};
-use crate::pools::{Kyc, Pool, PoolId, PoolTerms, PoolsProfile};
+use partner_core::Partner;
+use partner_core::credential::masked;
+use partner_core::gate::GateProfile;
+use partner_core::key::{KeyRecord, KeyTerms};
+use partner_core::pools::{Kyc, Pool, PoolId, PoolTerms, PoolsProfile};
 
 /// The lines about one subject, such as `partner acme`.
-pub(super) struct Changes {
+pub(crate) struct Changes {
     subject: String,
     lines: Vec<Line>,
 }
@@ -25,14 +25,14 @@ struct Line {
 }
 
 impl Changes {
-    pub(super) fn of(subject: impl Display) -> Self {
+    pub(crate) fn of(subject: impl Display) -> Self {
         Self {
             subject: masked(&subject.to_string()),
             lines: Vec::new(),
         }
     }
 
-    pub(super) fn note(&mut self, what: impl Display) {
+    pub(crate) fn note(&mut self, what: impl Display) {
         self.line(what, false);
     }
 
@@ -41,16 +41,16 @@ impl Changes {
         self.lines.push(Line { text, loosens });
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    pub(super) fn loosens(&self) -> bool {
+    pub(crate) fn loosens(&self) -> bool {
         self.lines.iter().any(|line| line.loosens)
     }
 
     /// The lines that loosen what protects money, and the other lines.
-    pub(super) fn into_lines(self) -> (Vec<String>, Vec<String>) {
+    pub(crate) fn into_lines(self) -> (Vec<String>, Vec<String>) {
         let (loosened, other): (Vec<Line>, Vec<Line>) =
             self.lines.into_iter().partition(|line| line.loosens);
         let texts = |lines: Vec<Line>| lines.into_iter().map(|line| line.text).collect();
@@ -58,7 +58,7 @@ impl Changes {
     }
 
     /// Notes a value that differs. Judged by its text, so that values shown equal are equal.
-    pub(super) fn value(&mut self, name: impl Display, before: &str, after: &str) {
+    pub(crate) fn value(&mut self, name: impl Display, before: &str, after: &str) {
         self.figure(name, before, after, false);
     }
 
@@ -71,7 +71,7 @@ impl Changes {
 }
 
 /// What makes `before` the pool `after`.
-pub(super) fn of_pool(before: Option<&Pool>, after: &Pool) -> Changes {
+pub(crate) fn of_pool(before: Option<&Pool>, after: &Pool) -> Changes {
     let mut changes = Changes::of(format_args!("pool {}", after.id));
     let Some(before) = before else {
         changes.note("created");
@@ -96,7 +96,7 @@ fn networks(pool: &Pool) -> String {
 }
 
 /// What makes `before` the partner `after`.
-pub(super) fn of_partner(before: Option<&Partner>, after: &Partner) -> Changes {
+pub(crate) fn of_partner(before: Option<&Partner>, after: &Partner) -> Changes {
     let mut changes = Changes::of(format_args!("partner {}", after.id));
     let Some(before) = before else {
         changes.note("created");
@@ -109,7 +109,7 @@ pub(super) fn of_partner(before: Option<&Partner>, after: &Partner) -> Changes {
 }
 
 /// What makes `before` the access `after`, terms included.
-pub(super) fn of_profile(
+pub(crate) fn of_profile(
     changes: &mut Changes,
     before: Option<&PoolsProfile>,
     after: &PoolsProfile,
@@ -239,7 +239,7 @@ fn terms(terms: &PoolTerms) -> [(&'static str, String); 6] {
 }
 
 /// What gives a key another label or expiry.
-pub(super) fn of_key(changes: &mut Changes, before: &KeyRecord, after: &KeyTerms) {
+pub(crate) fn of_key(changes: &mut Changes, before: &KeyRecord, after: &KeyTerms) {
     let KeyRecord {
         kind,
         prefix,
@@ -256,7 +256,7 @@ pub(super) fn of_key(changes: &mut Changes, before: &KeyRecord, after: &KeyTerms
 }
 
 /// What makes `before` the access `after` to the gate.
-pub(super) fn of_gate(changes: &mut Changes, before: Option<&GateProfile>, after: &GateProfile) {
+pub(crate) fn of_gate(changes: &mut Changes, before: Option<&GateProfile>, after: &GateProfile) {
     let Some(before) = before else {
         changes.note("gate created");
         return;
@@ -324,8 +324,8 @@ fn list<T: ToString>(items: impl Iterator<Item = T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PartnerId;
-    use crate::pools::Network;
+    use partner_core::PartnerId;
+    use partner_core::pools::Network;
 
     /// Every line, loosenings first.
     fn lines(changes: Changes) -> Vec<String> {

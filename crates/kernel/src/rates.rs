@@ -3,7 +3,7 @@
 //! Pairs are quoted as mid = crypto per fiat. A purchase's rate is mid × (1 − bps), a sale's is
 //! (1 − bps) / mid, as exact fractions rounded down once; what is cut off stays with the operator.
 
-use kernel::{Mid, Rate};
+use crate::{Mid, Rate};
 
 /// One whole in basis points.
 pub const WHOLE_BPS: u16 = 10_000;

@@ -1,0 +1,53 @@
+//! What the declarative file needs of a store, as traits.
+
+use async_trait::async_trait;
+use kernel::{Mode, StoreError};
+use partner_core::gate::GateProfile;
+use partner_core::pools::{Pool, PoolId, PoolsProfile};
+use partner_core::ports::{PartnerStore, PartnerTx};
+use partner_core::{PartnerId, Tenant};
+
+/// Everything that applying a file may read and write in one transaction: partners, and the entries of both products.
+#[async_trait]
+pub trait ProvisionTx: PartnerTx {
+    /// A pool.
+    async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError>;
+    /// Inserts or replaces a pool.
+    async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError>;
+    /// Every pool of a mode, ordered by id.
+    async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError>;
+    /// A partner's access to pools; `None` where it was never provisioned.
+    async fn pools_profile_get(&mut self, who: &Tenant)
+    -> Result<Option<PoolsProfile>, StoreError>;
+    /// Inserts or replaces a partner's access to pools, wholly, with its deposit claims
+    /// ([`PoolsProfile::deposit_claims`]). A claim of another partner of the mode is
+    /// [`StoreError::Guard`].
+    async fn pools_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &PoolsProfile,
+    ) -> Result<(), StoreError>;
+    /// Every access to pools of a mode, ordered by partner.
+    async fn pools_profiles_all(
+        &mut self,
+        mode: Mode,
+    ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError>;
+    /// Gives up a partner's deposit claims, so that partners can exchange them in one transaction.
+    async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError>;
+    /// A partner's access to the gate; `None` where it was never provisioned.
+    async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError>;
+    /// Inserts or replaces a partner's access to the gate, wholly.
+    async fn gate_profile_put(
+        &mut self,
+        who: &Tenant,
+        profile: &GateProfile,
+    ) -> Result<(), StoreError>;
+}
+
+/// Opens transactions for what the operator provisions.
+#[async_trait]
+pub trait ProvisionStore: PartnerStore {
+    /// Opens a write transaction. `name` labels it in metrics and logs.
+    async fn provision_begin(&self, name: &'static str)
+    -> Result<Box<dyn ProvisionTx>, StoreError>;
+}
