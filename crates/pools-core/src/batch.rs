@@ -54,6 +54,9 @@ pub enum TransactOutcome {
     Existing(Trade),
 }
 
+/// The decision on one command.
+pub type Decision = Result<TransactOutcome, Refusal>;
+
 /// Why a transact made no trade. In the order they are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -244,7 +247,7 @@ pub fn decide_batch(
     books: &mut BatchState,
     batch: &[TransactCommand],
     now: Timestamp,
-) -> Vec<Result<TransactOutcome, Refusal>> {
+) -> Vec<Decision> {
     batch
         .iter()
         .map(|command| decide(books, command, now))
@@ -252,11 +255,7 @@ pub fn decide_batch(
 }
 
 /// Judges one command in the order of the contract; nothing changes before the last refusal.
-fn decide(
-    books: &mut BatchState,
-    command: &TransactCommand,
-    now: Timestamp,
-) -> Result<TransactOutcome, Refusal> {
+fn decide(books: &mut BatchState, command: &TransactCommand, now: Timestamp) -> Decision {
     let partner = command.scope.tenant.partner.clone();
     let at = (partner.clone(), command.quote);
     let existing = books.trades.get(&at);

@@ -7,15 +7,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use coordination::{BatchQueueOptions, BatchRunner, PartnerQueues};
 use kernel::{Clock, Entropy, StoreError};
-use pools_core::batch::{Refusal, TransactCommand, TransactOutcome, decide_batch};
+use pools_core::batch::{Decision, TransactCommand};
 use pools_core::ports::{NewQuote, QuoteQueue, TransactPreflight, TransactQueue, TransactStore};
 use pools_core::quote::Quote;
 use pools_core::usecases::catch_up::CatchUpVelocity;
 
 use crate::preflight::{CachedPreflight, RecentFunds, RecentQuotes};
 use crate::store::Store;
-
-type Decision = Result<TransactOutcome, Refusal>;
 
 /// Executes commands in lanes, and remembers what they spend.
 #[derive(Debug)]
@@ -128,14 +126,14 @@ struct Transacts {
 #[async_trait]
 impl BatchRunner<TransactCommand, Decision> for Transacts {
     async fn run(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
-        self.books.transact(batch, decide_batch).await
+        self.books.transact(batch).await
     }
 
     async fn run_unlocked(
         &self,
         batch: &[TransactCommand],
     ) -> Result<Vec<Option<Decision>>, StoreError> {
-        self.books.transact_unlocked(batch, decide_batch).await
+        self.books.transact_unlocked(batch).await
     }
 
     async fn is_reachable(&self) -> bool {

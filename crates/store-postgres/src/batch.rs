@@ -16,8 +16,8 @@ use instruments::failpoint::{Step, around};
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::PartnerId;
-use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
-use pools_core::ports::{CLOCK_TOLERANCE, DecideBatch, NewQuote, QuoteStore, TransactStore};
+use pools_core::batch::{Decision, TransactCommand, decide_batch};
+use pools_core::ports::{CLOCK_TOLERANCE, NewQuote, QuoteStore, TransactStore};
 use pools_core::quote::Quote;
 
 use crate::clock::StoreClock;
@@ -54,26 +54,20 @@ impl QuoteStore for PostgresStore {
 
 #[async_trait]
 impl TransactStore for PostgresStore {
-    async fn transact(
-        &self,
-        batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError> {
+    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
         let mut tx = self.inner.write().await?;
         let measured = Measured::begin("transact");
         let held = lock(&mut tx, mode, batch, Locks::Wait).await?;
-        self.transact_held(tx, measured, (mode, batch, &held), decide)
-            .await
+        self.transact_held(tx, measured, (mode, batch, &held)).await
     }
 
     async fn transact_unlocked(
         &self,
         batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Option<Result<TransactOutcome, Refusal>>>, StoreError> {
+    ) -> Result<Vec<Option<Decision>>, StoreError> {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
@@ -82,7 +76,7 @@ impl TransactStore for PostgresStore {
         let held = lock(&mut tx, mode, batch, Locks::Skip).await?;
         let locked = locked(&mut tx, mode, batch, &held).await?;
         if locked.is_empty() {
-            let decided = self.transact_held(tx, measured, (mode, batch, &held), decide);
+            let decided = self.transact_held(tx, measured, (mode, batch, &held));
             return Ok(decided.await?.into_iter().map(Some).collect());
         }
         let is_locked = |command: &&TransactCommand| locked.contains(&command.scope.tenant.partner);
@@ -95,7 +89,7 @@ impl TransactStore for PostgresStore {
             tx.rollback().await.map_err(errors::statement)?;
             return Ok(batch.iter().map(|_| None).collect());
         }
-        let decided = self.transact_held(tx, measured, (mode, &free, &held), decide);
+        let decided = self.transact_held(tx, measured, (mode, &free, &held));
         let mut decided = decided.await?.into_iter();
         let each = batch
             .iter()
@@ -111,15 +105,15 @@ impl PostgresStore {
         mut tx: Tx,
         mut measured: Measured,
         (mode, batch, held): (Mode, &[TransactCommand], &BTreeMap<PartnerId, PartnerLock>),
-        decide: DecideBatch,
-    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError> {
+    ) -> Result<Vec<Decision>, StoreError> {
         let loading = load::load(&self.inner, &mut tx, mode, batch, held);
         let mut loaded = around(Step::TransactLoad, loading).await?;
         let lane = Lane {
             mode,
             now: loaded.now,
         };
-        let judging = async { Ok::<_, StoreError>(decide(&mut loaded.books, batch, lane.now)) };
+        let judging =
+            async { Ok::<_, StoreError>(decide_batch(&mut loaded.books, batch, lane.now)) };
         let outcomes = around(Step::TransactChecks, judging).await?;
         if loaded.writes_nothing() {
             tx.rollback().await.map_err(errors::statement)?;

@@ -13,8 +13,8 @@ use instruments::failpoint::{Step, around};
 use instruments::store::Transaction as Measured;
 use kernel::planted::{self, planted};
 use kernel::{Mode, StoreError, Timestamp};
-use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
-use pools_core::ports::{DecideBatch, NewQuote, QuoteStore, TransactStore};
+use pools_core::batch::{Decision, TransactCommand, decide_batch};
+use pools_core::ports::{NewQuote, QuoteStore, TransactStore};
 use pools_core::quote::Quote;
 
 use crate::{SqliteStore, clock, errors, quotes};
@@ -39,11 +39,7 @@ impl QuoteStore for SqliteStore {
 
 #[async_trait]
 impl TransactStore for SqliteStore {
-    async fn transact(
-        &self,
-        batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError> {
+    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
@@ -55,7 +51,8 @@ impl TransactStore for SqliteStore {
         let lane = Lane { mode, now };
         let loading = lane.load(&self.inner, &mut tx, batch);
         let mut loaded = around(Step::TransactLoad, loading).await?;
-        let judging = async { Ok::<_, StoreError>(decide(&mut loaded.books, batch, lane.now)) };
+        let judging =
+            async { Ok::<_, StoreError>(decide_batch(&mut loaded.books, batch, lane.now)) };
         let outcomes = around(Step::TransactChecks, judging).await?;
         if !loaded.books.opened.is_empty() {
             self.inner.clock.moving()?;

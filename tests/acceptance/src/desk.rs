@@ -7,14 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Clock, Entropy, StoreError};
 use parking_lot::Mutex;
-use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
-use pools_core::ports::{DecideBatch, NewQuote, QuoteQueue, TransactQueue, TransactStore};
+use pools_core::batch::{Decision, TransactCommand};
+use pools_core::ports::{NewQuote, QuoteQueue, TransactQueue, TransactStore};
 use pools_core::quote::Quote;
 use runtime::Store;
 use runtime::desk::{QuoteLanes, TransactLanes};
 use runtime::preflight::CachedPreflight;
-
-type Decided = Result<TransactOutcome, Refusal>;
 
 /// A fault of the next transact's commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +46,8 @@ struct Panicking {
 
 #[async_trait]
 impl TransactStore for Panicking {
-    async fn transact(
-        &self,
-        batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Decided>, StoreError> {
-        let answers = self.books.transact(batch, decide).await;
+    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
+        let answers = self.books.transact(batch).await;
         let panics = self.panics.swap(false, Ordering::SeqCst);
         assert!(!panics, "between commit and response");
         answers
@@ -62,9 +56,8 @@ impl TransactStore for Panicking {
     async fn transact_unlocked(
         &self,
         batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Option<Decided>>, StoreError> {
-        let answers = self.books.transact_unlocked(batch, decide).await;
+    ) -> Result<Vec<Option<Decision>>, StoreError> {
+        let answers = self.books.transact_unlocked(batch).await;
         let panics = self.panics.swap(false, Ordering::SeqCst);
         assert!(!panics, "between commit and response");
         answers
@@ -107,7 +100,7 @@ impl Desk {
 
 #[async_trait]
 impl TransactQueue for Desk {
-    async fn transact(&self, command: TransactCommand) -> Result<Decided, StoreError> {
+    async fn transact(&self, command: TransactCommand) -> Result<Decision, StoreError> {
         let fault = self.fault.lock().take();
         match fault {
             None => self.transacts.transact(command).await,

@@ -18,7 +18,7 @@ use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::pools::PoolId;
 use partner_core::ports::{InFlight, Ticket};
 
-use crate::batch::{self, Refusal, TransactCommand, TransactOutcome};
+use crate::batch::{self, Decision, Refusal, TransactCommand, TransactOutcome};
 use crate::ledger::EntryId;
 use crate::ports::{
     Confirmation, Engine, Hold, Order, Recalled, TransactPreflight, TransactQueue, TransactSnapshot,
@@ -249,11 +249,7 @@ impl TransactQuote {
     /// After the commit a hold is confirmed, so that the engine may deliver; after a refusal it is
     /// let go, also where the engine did not answer: it may hold all the same. After an unknown
     /// commit neither: every poll confirms first, and a hold without a trade lapses.
-    async fn tell_engine(
-        &self,
-        trade: TradeId,
-        outcome: &Result<Result<TransactOutcome, Refusal>, StoreError>,
-    ) {
+    async fn tell_engine(&self, trade: TradeId, outcome: &Result<Decision, StoreError>) {
         match outcome {
             Ok(Ok(TransactOutcome::Opened(_))) => {
                 if self.engine.confirm(trade).await != Some(Confirmation::Confirmed) {
