@@ -7,7 +7,7 @@ use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use partner_core::pools::{Network, PoolId};
-use partner_core::ports::{EventTx, UnitOfWork};
+use partner_core::ports::{EventTx, Submit, UnitOfWork};
 
 use crate::batch::{Decision, Funds, IdempotencyRecord, TransactCommand};
 use crate::contingent_credit::{Amounts, Range, Recount};
@@ -69,17 +69,17 @@ pub trait PoolsReads: Send + Sync {
     ) -> Result<Option<LedgerPage>, StoreError>;
 }
 
-/// The look before the engine is asked.
+/// The read before the engine is asked.
 #[async_trait]
 pub trait TransactPreflight: Send + Sync {
-    /// A quote as it was when it was made here a moment ago, with the partner's funds: each quote once, and only as long
-    /// as it is remembered. What has become of it since is not known.
+    /// A quote that this process has just created, with the partner's funds. Returns each quote once, and only while it is
+    /// remembered. Later changes of the quote are unknown.
     fn quote_recall(&self, _who: &Tenant, _id: QuoteId) -> Option<Recalled> {
         None
     }
 
-    /// What a transact in a pool needs to know before it asks the engine, from one snapshot.
-    async fn transact_look(
+    /// Reads everything that a transact in a pool needs before it asks the engine, from one snapshot.
+    async fn transact_snapshot(
         &self,
         scope: &Scope,
         pool: &PoolId,
@@ -87,7 +87,7 @@ pub trait TransactPreflight: Send + Sync {
     ) -> Result<Seen<TransactSnapshot>, StoreError>;
 }
 
-/// What this process remembers of a quote that it made.
+/// What this process remembers about a quote that it created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recalled {
     /// The quote.
@@ -133,7 +133,7 @@ pub struct LedgerPage {
     pub entries: Vec<Entry>,
 }
 
-/// What is known of a transact before the engine is asked.
+/// The stored state that a transact reads before the engine is asked.
 #[derive(Debug, Clone)]
 pub struct TransactSnapshot {
     /// What the idempotency key was last used for.
@@ -285,19 +285,11 @@ pub struct NewQuote {
     pub ttl: Duration,
 }
 
-/// Where a use case hands in a transact; commands that queue up share a transaction.
-#[async_trait]
-pub trait TransactQueue: Send + Sync {
-    /// Runs one command.
-    async fn transact(&self, command: TransactCommand) -> Result<Decision, StoreError>;
-}
+/// Accepts transacts; commands that queue up share a transaction.
+pub type TransactQueue = dyn Submit<TransactCommand, Decision>;
 
-/// Where a use case hands in a quote; quotes that queue up share a transaction.
-#[async_trait]
-pub trait QuoteQueue: Send + Sync {
-    /// Stores one quote.
-    async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError>;
-}
+/// Accepts new quotes; quotes that queue up share a transaction.
+pub type QuoteQueue = dyn Submit<NewQuote, Quote>;
 
 // Transactions
 
