@@ -1,4 +1,4 @@
-//! The gate's catalogue, from the operator's file or as it is built in.
+//! The gate's catalogue, from the operator's file or built in.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use gate_core::catalogue::Catalogue;
 
 use crate::config::ConfigError;
 
-/// Reads the operator's own catalogue; without one, the built-in.
+/// Reads the operator's catalogue, or returns the built-in one.
 ///
 /// # Errors
-/// Every fault of the file, each with its line.
+/// Every error of the file, each with its line.
 pub(crate) fn read(file: Option<&Path>) -> Result<Catalogue, Vec<ConfigError>> {
     let Some(file) = file else {
         let faulty = |fault| vec![named(format!("the built-in catalogue: {fault}"))];

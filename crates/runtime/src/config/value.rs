@@ -1,4 +1,4 @@
-//! How the values of settings are written, and what they are once read.
+//! Parsers for the values of settings.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use pools_core::engine::EngineName;
 use providers::{EngineSecret, EngineUrl};
 use zeroize::Zeroizing;
 
-/// Why a text is no value of its setting.
+/// Why a text is not a value of its setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InvalidSetting {
-    /// It has not the form the setting expects.
+    /// The text does not have the form that the setting expects.
     Form,
-    /// It has a form, but this version cannot serve it; the text says what it can.
+    /// The form is valid, but this version does not support the value. The message names the supported values.
     Unsupported(&'static str),
-    /// The URL has a query parameter of this name, which nothing would read.
+    /// The URL has an unknown query parameter of this name.
     Parameter(String),
 }
 
-/// A URL without the password and the query in it.
+/// A URL without its password and query.
 pub(crate) fn without_credentials(url: &str) -> String {
     let (url, query) = match url.split_once('?') {
         Some((url, _)) => (url, "?***"),
@@ -41,49 +41,49 @@ pub(crate) fn without_credentials(url: &str) -> String {
     masked.unwrap_or_else(|| url.to_owned()) + query
 }
 
-/// Where rates come from.
+/// The source of rates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RatesChoice {
-    /// Nowhere: nothing can be priced.
+    /// No source: no quote can be priced.
     None,
-    /// The sandbox's fixed rates; mode test only.
+    /// The sandbox's fixed rates, only in mode test.
     Sandbox,
-    /// A file of rates the operator writes.
+    /// A file of rates that the operator writes.
     Static(PathBuf),
-    /// Sources over HTTP, described in a file the operator writes.
+    /// Sources over HTTP, which the operator's file describes.
     Http(PathBuf),
 }
 
-/// Which liquidity engine is asked.
+/// The liquidity engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// None: nothing can be held.
+    /// No engine: no trade can be held.
     None,
-    /// The sandbox's; mode test only.
+    /// The sandbox's engine, only in mode test.
     Sandbox,
-    /// One of the operator's, over HTTP.
+    /// The operator's engine over HTTP.
     Http(EngineUrl),
 }
 
-/// Where traces are sent, and how many.
+/// The collector of traces, and the share of recorded traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceExport {
-    /// The collector's address; traces go to `/v1/traces` below it.
+    /// The collector's address. Traces are sent to `/v1/traces` below it.
     pub collector: url::Url,
-    /// One trace in so many is recorded.
+    /// One trace in N is recorded.
     pub one_in: u32,
 }
 
-/// For whom logs are written.
+/// The format of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For machines: one JSON object a line.
+    /// For machines: one JSON object per line.
     Json,
     /// For people.
     Text,
 }
 
-/// The names of tiers, in the order they are written.
+/// The names of tiers, in the order of the setting.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
 
 pub(crate) fn mode(text: &str) -> Result<Mode, InvalidSetting> {
@@ -132,7 +132,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, InvalidSetting> {
     span_or_zero(text).and_then(|span| form(!span.is_zero(), span))
 }
 
-/// How long something is waited for.
+/// A timeout.
 pub(crate) fn timeout(text: &str) -> Result<Duration, InvalidSetting> {
     let sensible = Duration::from_millis(100)..=Duration::from_secs(60);
     span(text).and_then(|span| form(sensible.contains(&span), span))
@@ -165,7 +165,7 @@ pub(crate) fn limit(text: &str) -> Result<Vec<Tier>, InvalidSetting> {
     form(tiers.len() == 1, tiers)
 }
 
-/// One limit above a route's own: the tier `medium`.
+/// One limit in addition to a route's own limit: the tier `medium`.
 pub(crate) fn ceiling(text: &str) -> Result<Vec<Tier>, InvalidSetting> {
     let tier = Tier::parse(TIERS[1], text).ok_or(InvalidSetting::Form)?;
     Ok(vec![tier])
@@ -194,7 +194,7 @@ pub(crate) fn proxies(text: &str) -> Result<Vec<IpNet>, InvalidSetting> {
     list(text).map(network).collect()
 }
 
-/// An origin: scheme, host, perhaps a port, and nothing behind.
+/// An origin: scheme, host and an optional port.
 pub(crate) fn origin(text: &str) -> Result<(), InvalidSetting> {
     let schemes = ["https://", "http://"];
     let host = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
@@ -223,9 +223,9 @@ pub(crate) fn engine(text: &str) -> Result<EngineChoice, InvalidSetting> {
     match text.split_once(':') {
         None if text == "none" => Ok(EngineChoice::None),
         None if text == "sandbox" => Ok(EngineChoice::Sandbox),
-        // Not repeated to the operator: it may hold a password or a token.
+        // The error does not repeat the URL, which may contain a password or a token.
         _ if text.contains(['@', '?']) => Err(InvalidSetting::Unsupported(
-            "expected http:<url> without credentials and query: what the engine is shown stands in PENSTOCK_ENGINE_SECRET",
+            "expected http:<url> without credentials and query: its secret belongs in PENSTOCK_ENGINE_SECRET",
         )),
         Some(("http", url)) => EngineUrl::parse(url)
             .map(EngineChoice::Http)
@@ -270,7 +270,7 @@ pub(crate) fn file(text: &str) -> Result<PathBuf, InvalidSetting> {
     form(!text.ends_with('/'), PathBuf::from(text))
 }
 
-/// A header's name; `none` is no header.
+/// A header's name, or `none` for no header.
 pub(crate) fn header(text: &str) -> Result<Option<String>, InvalidSetting> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let fits = !text.is_empty() && text.len() <= 64 && text.bytes().all(letter);
