@@ -5,7 +5,7 @@
 //! again, because it may have been committed.
 //!
 //! Partners are isolated. A batch never waits for the lock of one partner: the store leaves that partner's commands out,
-//! and [`held`] runs them later without delaying other partners.
+//! and `held` runs them later without delaying other partners.
 
 mod held;
 mod options;

@@ -108,7 +108,7 @@ pub struct Config {
     pub edge_country_header: Option<String>,
     /// The format of logs.
     pub log_format: LogFormat,
-    /// The collector of traces; `None` if no traces are recorded.
+    /// Where traces are sent; `None`: nowhere, and none are made.
     pub traces: Option<TraceExport>,
 }
 

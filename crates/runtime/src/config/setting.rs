@@ -474,7 +474,7 @@ pub(crate) static OTLP_ONE_IN: Setting<u32> = Setting::new(
     Default::Is("1"),
     value::one_in,
     "a number from 1 to 1000000",
-    "one trace in N is recorded",
+    "one trace in so many is recorded",
 );
 
 /// Every setting, in the order `config` prints them.

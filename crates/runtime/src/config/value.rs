@@ -65,16 +65,16 @@ pub enum EngineChoice {
     Http(EngineUrl),
 }
 
-/// The collector of traces, and the share of recorded traces.
+/// Where traces are sent, and how many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceExport {
     /// The collector's address. Traces are sent to `/v1/traces` below it.
     pub collector: url::Url,
-    /// One trace in N is recorded.
+    /// One trace in so many is recorded.
     pub one_in: u32,
 }
 
-/// The format of logs.
+/// For whom logs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For machines: one JSON object per line.
@@ -83,7 +83,7 @@ pub enum LogFormat {
     Text,
 }
 
-/// The names of tiers, in the order of the setting.
+/// The names of tiers, in the order they are written.
 const TIERS: [&str; 3] = ["short", "medium", "long"];
 
 pub(crate) fn mode(text: &str) -> Result<Mode, InvalidSetting> {

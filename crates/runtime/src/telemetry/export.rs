@@ -1,7 +1,7 @@
 //! Traces to a collector, as OTLP over HTTP.
 //!
-//! A separate thread collects and sends spans, so that no request waits for a collector. If the collector is slow or
-//! unavailable, spans are dropped.
+//! Spans are gathered and sent by a thread of its own, so nothing that serves waits for a collector: where it is
+//! slow or away, spans are dropped.
 
 mod client;
 
@@ -21,25 +21,25 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::config::{ConfigError, TraceExport};
 use client::Client;
 
-/// The service name of the spans.
+/// Who the spans are of.
 const SERVICE: &str = "pools-service";
-/// Timeout of one export.
+/// How long one sending may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Timeout of the last export at shutdown.
+/// How long the program waits for the last sending when it ends.
 const LAST: Duration = Duration::from_secs(2);
 
-/// The exporter of spans.
+/// What sends spans.
 #[derive(Debug)]
 pub(super) struct TraceExporter(SdkTracerProvider);
 
 impl TraceExporter {
     pub(super) fn finish(self) {
-        // The client has already logged the error.
+        // What could not be sent has been said by the client.
         let _ = self.0.shutdown_with_timeout(LAST);
     }
 }
 
-/// The layer that exports the spans of the trace target.
+/// The layer that turns spans of the trace's target into what is sent.
 pub(super) fn start<S>(
     wanted: &TraceExport,
 ) -> Result<(impl Layer<S> + Send + Sync + use<S>, TraceExporter), ConfigError>
@@ -86,7 +86,7 @@ fn resource() -> Resource {
         .build()
 }
 
-/// Links a span to the trace of a client.
+/// Ties a span to the trace of a client.
 fn link(span: &Span, client: TraceParent) {
     let flags = if client.sampled {
         TraceFlags::SAMPLED

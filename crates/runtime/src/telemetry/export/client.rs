@@ -1,7 +1,7 @@
-//! A minimal client for a collector on a trusted network: one request per connection, no TLS.
+//! The smallest client that can hand spans to a collector nearby: one request, one connection, no TLS.
 //!
-//! It blocks, because the exporter's thread does nothing else. So it does not need the runtime that serves requests, and works
-//! after that runtime has ended.
+//! It blocks, because the thread that gathers spans does nothing else; so it needs no part of the runtime that serves
+//! requests, and works after that has ended.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
@@ -12,13 +12,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 
-/// Bytes of a status line, at most.
+/// A status line is short.
 const LONGEST_LINE: u64 = 1024;
 
 #[derive(Debug)]
 pub(super) struct Client {
     patience: Duration,
-    /// Whether the last export failed, so that an unavailable collector is logged once.
+    /// Whether the last sending failed, so that a collector that is away is said once.
     failing: AtomicBool,
 }
 
@@ -77,7 +77,7 @@ fn head(request: &Request<Bytes>) -> Vec<u8> {
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let mut head = format!("POST {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n");
-    // A write to a string cannot fail.
+    // Writing to a string cannot fail.
     let _ = write!(head, "content-length: {}\r\n", request.body().len());
     let mut head = head.into_bytes();
     for (name, value) in request.headers() {
