@@ -48,13 +48,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_there_is_the_built_in_one() {
+    fn missing_file_selects_built_in_catalogue() {
         assert!(!read(None).unwrap().assets().is_empty());
     }
 
     // rule: gate.catalogue.faults
     #[test]
-    fn every_fault_of_a_file_is_a_line_that_names_it() {
+    fn every_error_of_catalogue_file_names_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("catalogue.toml");
         std::fs::write(&file, "[[countries]]\ncode = \"XX\"\n[[currencies]\n").unwrap();

@@ -165,7 +165,7 @@ mod tests {
 
     // rule: base.master-key-file
     #[test]
-    fn makes_a_key_once_for_its_owner_alone() {
+    fn key_file_is_created_once_for_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let file = file_beside(&folder.path().join("data").join("penstock.db"));
         assert!(read(&file).unwrap().is_none());

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn two_draws_differ() {
+    fn random_draws_differ() {
         let (mut one, mut other) = ([0; 16], [0; 16]);
         OsEntropy.fill(&mut one);
         OsEntropy.fill(&mut other);

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_databases() {
+    fn database_setting_parses_files_and_servers() {
         for (url, path) in [
             (
                 "sqlite://penstock-data/penstock.db",
@@ -156,7 +156,7 @@ mod tests {
 
     // rule: config.database-server
     #[test]
-    fn reads_database_servers() {
+    fn database_url_parses_servers() {
         for url in [
             "postgres://u:p@host/db",
             "postgresql://u@host:5433/db?sslmode=verify-full&sslrootcert=/etc/ca.pem",

@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_stands_once() {
+    fn setting_names_are_unique() {
         let names: BTreeSet<&str> = ALL.iter().map(|setting| setting.name()).collect();
         assert_eq!(names.len(), ALL.len());
     }

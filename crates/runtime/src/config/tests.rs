@@ -126,7 +126,7 @@ fn zero_sweep_disables_it_and_widget_requires_https() {
 
 // rule: config.live-master-key, config.live-has-no-sandbox
 #[test]
-fn live_starts_with_nothing_that_is_not_real() {
+fn live_mode_refuses_sandbox_upstreams() {
     let loaded = Config::load(&environment(&[("MODE", "live"), ("MASTER_KEY", KEY)])).unwrap();
     assert_eq!(loaded.config.rates, RatesChoice::None);
     assert_eq!(loaded.config.engine, EngineChoice::None);
@@ -199,7 +199,7 @@ fn environment_overrides_file_and_command_line_overrides_both() {
 }
 
 #[test]
-fn every_fault_is_named_at_once() {
+fn all_errors_are_reported_together() {
     let text = "quote_tll = \"7s\"\npreview_ttl = 1.5\nwebhook_waits = [\"5s\", \"1m\"]\nengine = \"http:http://u:hunter2@e\"";
     let (mut sources, _folder) = with_file(
         text,

@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_spans() {
+    fn duration_parses_digits_and_unit() {
         for (text, millis) in [
             ("500ms", 500),
             ("15s", 15_000),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_limits() {
+    fn limits_parse_with_their_windows() {
         let tiers = limits("10/10s,60/60s,300/1h").unwrap();
         let shown: Vec<_> = tiers
             .iter()
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_timeouts_from_a_tenth_of_a_second_to_a_minute() {
+    fn timeout_parses_from_tenth_of_second_to_minute() {
         assert_eq!(timeout("100ms"), Ok(Duration::from_millis(100)));
         assert_eq!(timeout("60s"), Ok(Duration::from_secs(60)));
         for bad in ["0s", "99ms", "61s", "1h", "5"] {
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_master_keys_of_32_bytes() {
+    fn master_key_parses_32_bytes() {
         let padded = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
         let key = master_key(padded).unwrap();
         let bare = master_key(padded.trim_end_matches('=')).unwrap();
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_networks_and_origins() {
+    fn networks_and_origins_parse() {
         let read = proxies("10.0.0.0/8, 192.0.2.1,2001:db8::/32").unwrap();
         let shown: Vec<String> = read.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32"]);
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_where_rates_come_from() {
+    fn rates_setting_parses_every_source() {
         assert_eq!(rates("sandbox"), Ok(RatesChoice::Sandbox));
         assert_eq!(
             rates("static:r.toml"),
@@ -452,7 +452,7 @@ mod tests {
 
     // rule: config.engine-http
     #[test]
-    fn reads_which_engine_is_asked() {
+    fn engine_setting_parses_every_engine() {
         let url = EngineUrl::parse("https://engine.example/desk").unwrap();
         let read = engine("http:https://engine.example/desk");
         assert_eq!(read, Ok(EngineChoice::Http(url)));

@@ -21,7 +21,7 @@ fn config(folder: &Path, pairs: &[(&str, &str)]) -> Config {
 }
 
 #[tokio::test]
-async fn opens_twice_and_ends_in_order() {
+async fn runtime_opens_twice_and_closes_in_order() {
     let folder = tempfile::tempdir().unwrap();
     for _ in 0..2 {
         let config = config(folder.path(), &[]);
@@ -138,7 +138,7 @@ async fn broken_key_file_is_reported_before_database_is_created() {
 }
 
 #[tokio::test]
-async fn work_on_an_existing_database_makes_none() {
+async fn open_of_existing_database_creates_none() {
     let folder = tempfile::tempdir().unwrap();
     let existing = || OpenedBase::open_existing(config(folder.path(), &[]), Ports::of_machine());
     let line = refusal(existing().await);
@@ -177,7 +177,7 @@ async fn faulty_rate_file_is_reported_before_anything_is_created() {
 }
 
 #[tokio::test]
-async fn migrating_needs_no_key() {
+async fn migration_needs_no_key() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), &[]);
     store::migrate(&config).await.unwrap();
