@@ -99,8 +99,9 @@ fn each_step_is_in_the_code_of_an_adapter_exactly_once() {
             let begun = [
                 format!("begin(\"{name}\")"),
                 format!("begin(self, \"{name}\")"),
-                // A deed names its own.
+                // A write of the idempotent frame names its own.
                 format!("=> \"{name}\""),
+                format!("        \"{name}\"\n    }}"),
             ];
             assert!(
                 !places(&adapters, &begun).is_empty(),

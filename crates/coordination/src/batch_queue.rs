@@ -1,12 +1,11 @@
-//! A lane: a queue of writes and the one task that turns whatever has queued into one call.
+//! A batch queue: a queue of writes, and one task that runs whatever has queued up as one transaction.
 //!
-//! The runner behind a lane works a batch off in one transaction. What the lane adds is what
-//! happens when that fails: a batch that left nothing behind is run again one by one, so that a
-//! command that cannot succeed takes no other with it; a batch whose commit is in doubt is never
-//! run again, because it may have happened.
+//! The queue decides what happens after a failed batch. If the batch was rolled back, its commands run one by one, so
+//! that a command that cannot succeed fails alone. If the outcome of the commit is unknown, the batch is never run
+//! again, because it may have been committed.
 //!
-//! Partners are isolated. A batch never waits for the lock of one partner: the runner leaves that partner's commands out,
-//! and `held` runs them again without holding up anybody else.
+//! Partners are isolated. A batch never waits for the lock of one partner: the store leaves that partner's commands out,
+//! and `held` runs them later without delaying other partners.
 
 mod held;
 mod options;
@@ -16,51 +15,49 @@ use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use instruments::{Stopwatch, batch_queues as measured, faults, trace};
+use instruments::batch_queues::BatchQueueMetrics;
+use instruments::{Stopwatch, faults, trace};
 use kernel::{Entropy, StoreError, causes};
 use parking_lot::Mutex;
 use partner_core::Tenant;
+use partner_core::ports::Readiness;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument, Span};
 
-use held::{Aside, HeldPartners};
+use held::{HeldPartners, SeparateRun};
 pub use options::BatchQueueOptions;
 
-/// How often a single command is run when it loses races.
+/// Runs of a single command that loses races, at most.
 const MAX_TRIES: u32 = 3;
-/// The first retry waits up to this long, each further one up to twice as long.
+/// Longest wait before the first retry. Each further retry may wait twice as long.
 const FIRST_BACKOFF: Duration = Duration::from_millis(4);
-/// A partner's commands are refused unrun once this many of its runs found the store unavailable.
+/// A partner's commands are refused without a run after this many of its runs found the store unavailable.
 const MAX_UNAVAILABLE: u32 = 2;
 
-/// Works a batch off in one transaction.
-#[async_trait]
-pub trait BatchRunner<C, R>: Send + Sync + 'static {
-    /// One answer for each command, in order; or a fault, after which nothing of the batch has
-    /// been written, unless the fault is [`StoreError::CommitUnknown`]. Waits for the locks of partners.
-    async fn run(&self, batch: &[C]) -> Result<Vec<R>, StoreError>;
-
-    /// As [`BatchRunner::run`], but waits for no partner's lock: `None` for each command of a partner whose row another
-    /// transaction holds. Nothing has been written for such a command.
-    async fn run_unlocked(&self, batch: &[C]) -> Result<Vec<Option<R>>, StoreError>;
-
-    /// Does the store answer? Tells a store that is away from a partner whose commands alone fail.
-    async fn is_reachable(&self) -> bool {
-        true
-    }
+/// What a run does about a partner's lock that another transaction holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Locks {
+    /// Leaves the partner's commands out, and returns `None` for each of them.
+    Skip,
+    /// Waits for the lock, as long as the store does.
+    Wait,
 }
 
+type RunFuture<R> = Pin<Box<dyn Future<Output = Result<Vec<Option<R>>, StoreError>> + Send>>;
+
+/// Runs a batch in one transaction. See [`crate::PartnerQueues::start`].
+pub(crate) type RunBatch<C, R> = Box<dyn Fn(Arc<Vec<C>>, Locks) -> RunFuture<R> + Send + Sync>;
+
 /// A queue with its task.
-pub struct BatchQueue<C, R> {
+pub(crate) struct BatchQueue<C, R> {
     queue: mpsc::Sender<Waiting<C, R>>,
-    measured: Arc<measured::Lane>,
+    metrics: Arc<BatchQueueMetrics>,
     closing: Arc<Notify>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -70,11 +67,11 @@ struct Waiting<C, R> {
     ticket: Ticket<R>,
 }
 
-/// Who waits for a command.
+/// The submitter of a command.
 struct Ticket<R> {
     reply: Reply<R>,
     since: Stopwatch,
-    /// The span of the request, so that a batch can name the requests it is run for.
+    /// The submitter's span. The batch span links to it.
     span: Span,
 }
 
@@ -83,120 +80,109 @@ type Batch<C, R> = Vec<Waiting<C, R>>;
 
 impl<C, R> BatchQueue<C, R>
 where
-    C: Send + Sync + 'static,
+    C: Clone + Send + Sync + 'static,
     R: Send + 'static,
 {
-    /// Starts a lane. `whose` names the partner of a command. Must be called within a tokio runtime.
-    pub fn start(
-        options: BatchQueueOptions,
-        whose: fn(&C) -> &Tenant,
-        runner: Arc<dyn BatchRunner<C, R>>,
-        entropy: Arc<dyn Entropy>,
-    ) -> Self {
+    /// Starts a queue. Must be called within a tokio runtime.
+    pub(crate) fn start(executor: Arc<Executor<C, R>>) -> Self {
+        let options = executor.options;
+        let metrics = Arc::clone(&executor.metrics);
         let (queue, waiting) = mpsc::channel(options.queue.max(1));
         let closing = Arc::new(Notify::new());
-        let measured = Arc::new(measured::Lane::named(options.name));
         let worker = Worker {
-            executor: Arc::new(Executor {
-                options,
-                whose,
-                runner,
-                entropy,
-                measured: Arc::clone(&measured),
-            }),
+            executor,
             held: HeldPartners::new(options),
         };
         let task = tokio::spawn(worker.work(waiting, Arc::clone(&closing)));
         Self {
             queue,
-            measured,
+            metrics,
             closing,
             task: Mutex::new(Some(task)),
         }
     }
 
-    /// Queues a command and waits for its answer.
+    /// Queues a command and waits for its result.
     ///
     /// # Errors
-    /// [`StoreError::Overloaded`] at once where the queue is full, [`StoreError::Unavailable`]
-    /// once the lane is closed, else what the store reports.
-    pub async fn submit(&self, command: C) -> Result<R, StoreError> {
-        let (reply, answer) = oneshot::channel();
+    /// [`StoreError::Overloaded`] immediately if the queue is full, [`StoreError::Unavailable`] after the queue was
+    /// closed, otherwise what the store reports.
+    pub(crate) async fn submit(&self, command: C) -> Result<R, StoreError> {
+        let (reply, result) = oneshot::channel();
         let ticket = Ticket {
             reply,
-            since: self.measured.queued(),
+            since: self.metrics.queued(),
             span: trace::current(),
         };
         let waiting = Waiting { command, ticket };
         self.queue.try_send(waiting).map_err(|refused| {
-            self.measured.refused();
+            self.metrics.refused();
             match refused {
                 mpsc::error::TrySendError::Full(_) => StoreError::Overloaded,
                 mpsc::error::TrySendError::Closed(_) => {
-                    StoreError::unavailable("the lane is closed")
+                    StoreError::unavailable("the batch queue is closed")
                 }
             }
         })?;
-        // The task answers every command; were it killed half-way, the outcome would be open.
-        answer
+        // The task replies to every command. If the task was killed before its reply, the outcome is unknown.
+        result
             .await
             .unwrap_or_else(|gone| Err(StoreError::CommitUnknown(gone.into())))
     }
 
-    /// Refuses new commands, runs what has queued, and returns when the task has ended.
-    pub async fn shut_down(&self) {
+    /// Refuses new commands, runs the queued ones, and returns after the task has ended.
+    pub(crate) async fn shut_down(&self) {
         self.closing.notify_one();
         let task = self.task.lock().take();
         if let Some(task) = task {
             let ended = task.await;
-            debug_assert!(ended.is_ok(), "a lane survives the panics of its runner");
+            debug_assert!(ended.is_ok(), "a batch queue survives a panic of a batch");
         }
     }
 }
 
 impl<C, R> fmt::Debug for BatchQueue<C, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Lane")
+        f.write_str("BatchQueue")
     }
 }
 
-/// The task's side of a lane.
+/// The task's side of a queue.
 struct Worker<C, R> {
     executor: Arc<Executor<C, R>>,
     held: HeldPartners<C, R>,
 }
 
-/// Why the task goes on.
+/// Why the task continues.
 enum Woken<C, R> {
-    /// Commands have queued, or a partner is to be tried again.
+    /// Commands have queued, or a held partner is due.
     Work,
-    /// A run beside the lane has ended.
-    Aside(Aside<C, R>),
+    /// A separate run has ended.
+    SeparateRun(SeparateRun<C, R>),
     /// The queue is closed and empty.
     Closed,
 }
 
 impl<C, R> Worker<C, R>
 where
-    C: Send + Sync + 'static,
+    C: Clone + Send + Sync + 'static,
     R: Send + 'static,
 {
-    /// Takes whatever has queued, never waiting to fill a batch, until the lane is closed and
-    /// empty.
+    /// Runs whatever has queued, never waiting to fill a batch, until the queue is closed and empty.
     async fn work(mut self, mut waiting: mpsc::Receiver<Waiting<C, R>>, closing: Arc<Notify>) {
         let max_batch = self.executor.options.max_batch.max(1);
         let mut fresh = Vec::with_capacity(max_batch);
         let mut is_open = true;
         while is_open || !self.held.is_empty() {
             let mut batch = self.held.take_due(max_batch);
-            let room = max_batch.saturating_sub(batch.len());
+            let limit = max_batch.saturating_sub(batch.len());
             if batch.is_empty() {
                 let woken = tokio::select! {
-                    count = waiting.recv_many(&mut fresh, room), if is_open => {
+                    count = waiting.recv_many(&mut fresh, limit), if is_open => {
                         if count == 0 { Woken::Closed } else { Woken::Work }
                     }
                     () = until(self.held.next_due()) => Woken::Work,
-                    aside = self.held.aside_ended() => Woken::Aside(aside),
+                    run = self.held.separate_run_ended() => Woken::SeparateRun(run),
                     () = closing.notified() => {
                         waiting.close();
                         Woken::Work
@@ -204,18 +190,18 @@ where
                 };
                 match woken {
                     Woken::Work => {}
-                    Woken::Aside(aside) => self.held.absorb(aside),
+                    Woken::SeparateRun(run) => self.held.absorb(run),
                     Woken::Closed => is_open = false,
                 }
             } else {
-                while fresh.len() < room {
+                while fresh.len() < limit {
                     let Ok(next) = waiting.try_recv() else { break };
                     fresh.push(next);
                 }
             }
             if !fresh.is_empty() {
                 let since = fresh.iter().map(|one: &Waiting<C, R>| one.ticket.since);
-                self.executor.measured.taken(since);
+                self.executor.metrics.taken(since);
             }
             let admitted = fresh.drain(..);
             batch.extend(admitted.filter_map(|one| self.held.admit(one, &self.executor)));
@@ -228,18 +214,18 @@ where
                 );
                 self.run(batch).await;
             }
-            self.held.start_asides(&self.executor);
-            self.executor.measured.held(self.held.len());
+            self.held.start_separate_runs(&self.executor);
+            self.executor.metrics.held(self.held.len());
         }
     }
 
     async fn run(&mut self, batch: Batch<C, R>) {
         let unanswered = self.executor.run_batch(batch, Locks::Skip).await;
-        self.held.settle(unanswered, &self.executor);
+        self.held.absorb_batch(unanswered, &self.executor);
     }
 }
 
-/// Waits until an instant; without one it never ends.
+/// Waits until an instant, or forever without one.
 async fn until(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
@@ -247,41 +233,35 @@ async fn until(due: Option<Instant>) {
     }
 }
 
-/// Runs commands, and answers them.
-struct Executor<C, R> {
-    options: BatchQueueOptions,
-    whose: fn(&C) -> &Tenant,
-    runner: Arc<dyn BatchRunner<C, R>>,
-    entropy: Arc<dyn Entropy>,
-    measured: Arc<measured::Lane>,
+/// Runs commands and replies to their submitters.
+pub(crate) struct Executor<C, R> {
+    pub(crate) options: BatchQueueOptions,
+    /// Names the partner of a command.
+    pub(crate) partner_of: fn(&C) -> &Tenant,
+    pub(crate) run: RunBatch<C, R>,
+    /// Distinguishes an unavailable store from one partner whose commands fail.
+    pub(crate) readiness: Arc<dyn Readiness>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) metrics: Arc<BatchQueueMetrics>,
 }
 
-/// What a run does about a partner's lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Locks {
-    /// Leaves the partner out.
-    Skip,
-    /// Waits for it, as long as the store does.
-    Wait,
-}
-
-/// How running some commands ended.
+/// The outcome of one run.
 enum Ran<R> {
-    /// One answer each; `None` where a partner's row was locked.
-    Answered(Vec<Option<R>>),
+    /// One result for each command; `None` if the partner's row was locked.
+    Results(Vec<Option<R>>),
     /// Nothing was written.
-    Undone(StoreError),
-    /// The runner panicked, before its commit or after it.
+    RolledBack(StoreError),
+    /// The run panicked, before its commit or after it.
     Panicked(StoreError),
-    /// It may have been written.
-    InDoubt(StoreError),
+    /// The batch may have been committed.
+    CommitUnknown(StoreError),
 }
 
-/// The commands of a batch that were not answered.
+/// The commands of a batch that received no reply.
 struct Unanswered<C, R> {
-    /// Their partners' rows were locked.
+    /// Commands of partners whose rows were locked.
     locked: Batch<C, R>,
-    /// The store was unavailable to the batch as a whole, and yet it answers.
+    /// The whole batch, if it found the store unavailable while the store is ready.
     failed: Option<(Batch<C, R>, StoreError)>,
 }
 
@@ -296,15 +276,15 @@ impl<C, R> Unanswered<C, R> {
 
 impl<C, R> Executor<C, R>
 where
-    C: Send + Sync + 'static,
+    C: Clone + Send + Sync + 'static,
     R: Send + 'static,
 {
-    /// Runs a batch, and parts of it again where it failed.
+    /// Runs a batch, and parts of it again after a failure.
     async fn run_batch(&self, batch: Batch<C, R>, locks: Locks) -> Unanswered<C, R> {
         let span = trace::batch(self.options.name, batch.iter().map(|one| &one.ticket.span));
         let since = Stopwatch::start();
         let unanswered = self.run_parts(batch, locks).instrument(span).await;
-        self.measured.ran(since);
+        self.metrics.ran(since);
         unanswered
     }
 
@@ -316,62 +296,69 @@ where
             .into_iter()
             .map(|one| (one.command, one.ticket))
             .unzip();
+        let commands = Arc::new(commands);
         let ran = self.run_once(&commands, locks).await;
-        let both = commands.into_iter().zip(tickets);
+        let both = Arc::unwrap_or_clone(commands).into_iter().zip(tickets);
         let batch = both.map(|(command, ticket)| Waiting { command, ticket });
         match ran {
-            Ran::Answered(answers) => Unanswered::locked(answer(batch, answers)),
-            Ran::InDoubt(fault) => {
-                for (one, fault) in batch.zip(in_doubt_for_each(fault)) {
-                    send(one.ticket.reply, Err(fault));
+            Ran::Results(results) => Unanswered::locked(reply_to_each(batch, results)),
+            Ran::CommitUnknown(error) => {
+                for (one, error) in batch.zip(commit_unknown_for_each(error)) {
+                    send(one.ticket.reply, Err(error));
                 }
                 Unanswered::locked(Vec::new())
             }
-            Ran::Undone(fault) => self.run_undone(batch.collect(), fault, locks).await,
-            Ran::Panicked(fault) => {
+            Ran::RolledBack(error) => self.rolled_back(batch.collect(), error, locks).await,
+            Ran::Panicked(error) => {
                 let batch: Batch<C, R> = batch.collect();
-                self.note_undone(batch.len(), &fault);
-                // A command that may have been committed is not put back: it waits for its partner's lock.
+                self.record_rollback(batch.len(), &error);
+                // A command that may have been committed is not held: its rerun waits for the partner's lock.
                 Unanswered::locked(self.run_one_by_one(batch, Locks::Wait, true).await)
             }
         }
     }
 
-    /// What becomes of a batch that left nothing behind.
-    async fn run_undone(
+    /// Handles a batch that was rolled back.
+    async fn rolled_back(
         &self,
         batch: Batch<C, R>,
-        fault: StoreError,
+        error: StoreError,
         locks: Locks,
     ) -> Unanswered<C, R> {
-        self.note_undone(batch.len(), &fault);
-        if !matches!(fault, StoreError::Unavailable(_)) {
+        self.record_rollback(batch.len(), &error);
+        if !matches!(error, StoreError::Unavailable(_)) {
             return Unanswered::locked(self.run_one_by_one(batch, locks, false).await);
         }
-        if self.runner.is_reachable().await {
+        if self.store_is_ready().await {
             return Unanswered {
                 locked: Vec::new(),
-                failed: Some((batch, fault)),
+                failed: Some((batch, error)),
             };
         }
-        refuse(batch, "the store is away");
+        refuse(batch, STORE_UNAVAILABLE);
         Unanswered::locked(Vec::new())
     }
 
-    fn note_undone(&self, size: usize, fault: &StoreError) {
-        self.measured.undone();
-        faults::of_store(fault);
+    async fn store_is_ready(&self) -> bool {
+        self.readiness.ready().await.is_ok()
+    }
+
+    fn record_rollback(&self, size: usize, error: &StoreError) {
+        self.metrics.undone();
+        faults::of_store(error);
         tracing::warn!(
             lane.name = self.options.name,
             lane.batch = size,
-            error.chain = causes(fault),
-            "A batch was undone and is run again in parts"
+            error.chain = causes(error),
+            "Batch rolled back; running it again in parts"
         );
     }
 
-    /// Runs each command by itself. A partner whose commands find the store unavailable is refused the rest of them; nobody
-    /// else is, unless the store does not answer at all. Returns the commands of locked partners. `panicked`: a run of these
-    /// commands has panicked already.
+    /// Runs each command in a transaction of its own, and returns the commands of locked partners.
+    ///
+    /// After two commands of a partner have found the store unavailable, the rest of that partner's commands are refused.
+    /// Other partners' commands are refused only if the store is not ready. `panicked`: a run of these commands has
+    /// panicked already.
     async fn run_one_by_one(
         &self,
         batch: Batch<C, R>,
@@ -381,106 +368,103 @@ where
         let mut failures: HashMap<Tenant, u32> = HashMap::new();
         let mut locked = Vec::new();
         let mut rest = batch.into_iter();
-        while let Some(one) = rest.next() {
-            let partner = (self.whose)(&one.command).clone();
+        while let Some(Waiting { command, ticket }) = rest.next() {
+            let partner = (self.partner_of)(&command).clone();
             let failed = failures.get(&partner).copied().unwrap_or_default();
             if failed >= MAX_UNAVAILABLE {
-                let fault = StoreError::unavailable(FAILED_BEFORE);
-                send(one.ticket.reply, Err(self.told(fault, panicked)));
+                let error = StoreError::unavailable(FAILED_BEFORE);
+                send(ticket.reply, Err(self.after_panic(error, panicked)));
                 continue;
             }
-            let (answer, is_away) = self.run_alone(&one.command, locks, panicked).await;
-            match answer {
-                Ok(None) => locked.push(one),
-                Ok(Some(answer)) => send(one.ticket.reply, Ok(answer)),
-                Err(fault) => {
-                    send(one.ticket.reply, Err(fault));
-                    if is_away && rest.len() > 0 && !self.runner.is_reachable().await {
+            let commands = Arc::new(vec![command]);
+            let (result, is_unavailable) = self.run_alone(&commands, locks, panicked).await;
+            match result {
+                Ok(None) => {
+                    let command = Arc::unwrap_or_clone(commands).pop();
+                    locked.extend(command.map(|command| Waiting { command, ticket }));
+                }
+                Ok(Some(result)) => send(ticket.reply, Ok(result)),
+                Err(error) => {
+                    send(ticket.reply, Err(error));
+                    if is_unavailable && rest.len() > 0 && !self.store_is_ready().await {
                         for one in rest {
-                            let fault = StoreError::unavailable("the store is away");
-                            send(one.ticket.reply, Err(self.told(fault, panicked)));
+                            let error = StoreError::unavailable(STORE_UNAVAILABLE);
+                            send(one.ticket.reply, Err(self.after_panic(error, panicked)));
                         }
                         return locked;
                     }
-                    failures.insert(partner, failed + u32::from(is_away));
+                    failures.insert(partner, failed + u32::from(is_unavailable));
                 }
             }
         }
         locked
     }
 
-    /// Runs one command. Runs it again after a lost race, and once after a panic if commands are
-    /// repeatable. `None` if its partner's row is locked. Also tells whether the store was unavailable.
+    /// Runs a single command: again after a lost race, and once more after a panic if commands are repeatable.
+    ///
+    /// Returns `None` if the partner's row is locked, and whether the store was unavailable.
     async fn run_alone(
         &self,
-        command: &C,
+        command: &Arc<Vec<C>>,
         mut locks: Locks,
         mut panicked: bool,
     ) -> (Result<Option<R>, StoreError>, bool) {
         let mut longest = FIRST_BACKOFF;
         let mut tries = 1;
         loop {
-            match self.run_once(std::slice::from_ref(command), locks).await {
-                Ran::Undone(StoreError::Retry) if tries < MAX_TRIES => {
-                    tokio::time::sleep(self.up_to(longest)).await;
+            match self.run_once(command, locks).await {
+                Ran::RolledBack(StoreError::Retry) if tries < MAX_TRIES => {
+                    tokio::time::sleep(self.random_backoff(longest)).await;
                     longest = longest.saturating_mul(2);
                     tries += 1;
                 }
-                Ran::Panicked(fault) if self.options.repeatable && !panicked => {
-                    self.note_undone(1, &fault);
+                Ran::Panicked(error) if self.options.repeatable && !panicked => {
+                    self.record_rollback(1, &error);
                     (locks, panicked) = (Locks::Wait, true);
                 }
-                ended => {
-                    let answer = only(ended);
-                    let is_away = matches!(answer, Err(StoreError::Unavailable(_)));
-                    let answer = answer.map_err(|fault| self.told(fault, panicked));
-                    return (answer, is_away);
+                ran => {
+                    let result = only(ran);
+                    let is_unavailable = matches!(result, Err(StoreError::Unavailable(_)));
+                    let result = result.map_err(|error| self.after_panic(error, panicked));
+                    return (result, is_unavailable);
                 }
             }
         }
     }
 
-    /// The fault as the submitter receives it. After a panic, a repeatable command may have been
-    /// committed by the run that panicked.
-    fn told(&self, fault: StoreError, panicked: bool) -> StoreError {
+    /// The error that the submitter receives. After a panic, the run that panicked may have committed a repeatable
+    /// command.
+    fn after_panic(&self, error: StoreError, panicked: bool) -> StoreError {
         if panicked && self.options.repeatable {
-            StoreError::CommitUnknown(Box::new(fault))
+            StoreError::CommitUnknown(Box::new(error))
         } else {
-            fault
+            error
         }
     }
 
-    async fn run_once(&self, commands: &[C], locks: Locks) -> Ran<R> {
-        let running = async {
-            match locks {
-                Locks::Skip => self.runner.run_unlocked(commands).await,
-                Locks::Wait => {
-                    let answers = self.runner.run(commands).await?;
-                    Ok(answers.into_iter().map(Some).collect())
-                }
-            }
-        };
+    async fn run_once(&self, commands: &Arc<Vec<C>>, locks: Locks) -> Ran<R> {
+        let running = async { (self.run)(Arc::clone(commands), locks).await };
         match caught(running).await {
-            Ok(Ok(answers)) if answers.len() == commands.len() => Ran::Answered(answers),
-            // It was committed, but nobody can tell which answer is whose.
-            Ok(Ok(_)) => Ran::InDoubt(StoreError::CommitUnknown(
-                "a batch was answered with another number of answers".into(),
+            Ok(Ok(results)) if results.len() == commands.len() => Ran::Results(results),
+            // The batch was committed, but the results cannot be matched to the commands.
+            Ok(Ok(_)) => Ran::CommitUnknown(StoreError::CommitUnknown(
+                "the batch returned a different number of results".into(),
             )),
-            Ok(Err(fault @ StoreError::CommitUnknown(_))) => Ran::InDoubt(fault),
+            Ok(Err(error @ StoreError::CommitUnknown(_))) => Ran::CommitUnknown(error),
             Ok(Err(
-                fault @ (StoreError::Retry
+                error @ (StoreError::Retry
                 | StoreError::Unavailable(_)
                 | StoreError::Overloaded
                 | StoreError::Inconsistent { .. }
                 | StoreError::Guard(_)
                 | StoreError::Unexpected(_)),
-            )) => Ran::Undone(fault),
+            )) => Ran::RolledBack(error),
             Err(panicked) => Ran::Panicked(StoreError::unexpected(panicked)),
         }
     }
 
-    /// A random span up to `longest`, so that those who lost the same race do not meet again.
-    fn up_to(&self, longest: Duration) -> Duration {
+    /// A random duration up to `longest`, so that commands that lost the same race do not collide again.
+    fn random_backoff(&self, longest: Duration) -> Duration {
         let mut random = [0; 4];
         self.entropy.fill(&mut random);
         let share = u32::from_be_bytes(random) >> 16;
@@ -488,18 +472,20 @@ where
     }
 }
 
-/// What the rest of a partner's commands are told once enough of them have failed.
-const FAILED_BEFORE: &str = "the commands of this partner before it found the store unavailable";
+/// The error of commands that are refused because the store is not ready.
+const STORE_UNAVAILABLE: &str = "the store is unavailable";
+/// The error of a partner's commands that are refused because earlier ones failed.
+const FAILED_BEFORE: &str = "earlier commands of this partner found the store unavailable";
 
-/// Answers a batch; returns the commands that have no answer.
-fn answer<C, R>(
+/// Sends each result; returns the commands without a result.
+fn reply_to_each<C, R>(
     batch: impl Iterator<Item = Waiting<C, R>>,
-    answers: Vec<Option<R>>,
+    results: Vec<Option<R>>,
 ) -> Batch<C, R> {
     let mut locked = Vec::new();
-    for (one, answer) in batch.zip(answers) {
-        match answer {
-            Some(answer) => send(one.ticket.reply, Ok(answer)),
+    for (one, result) in batch.zip(results) {
+        match result {
+            Some(result) => send(one.ticket.reply, Ok(result)),
             None => locked.push(one),
         }
     }
@@ -513,37 +499,37 @@ fn refuse<C, R>(commands: impl IntoIterator<Item = Waiting<C, R>>, why: &'static
     }
 }
 
-/// The answer to a single command.
-fn only<R>(ended: Ran<R>) -> Result<Option<R>, StoreError> {
-    match ended {
-        Ran::Answered(answers) => answers
+/// The result of a single command.
+fn only<R>(ran: Ran<R>) -> Result<Option<R>, StoreError> {
+    match ran {
+        Ran::Results(results) => results
             .into_iter()
             .next()
-            .ok_or_else(|| StoreError::unexpected("a command was answered with nothing")),
-        Ran::Undone(fault) | Ran::Panicked(fault) | Ran::InDoubt(fault) => Err(fault),
+            .ok_or_else(|| StoreError::unexpected("a command returned no result")),
+        Ran::RolledBack(error) | Ran::Panicked(error) | Ran::CommitUnknown(error) => Err(error),
     }
 }
 
-/// Whoever asked may have gone; what was done stays done.
-fn send<R>(reply: Reply<R>, answer: Result<R, StoreError>) {
-    drop(reply.send(answer));
+/// Replies to a submitter. A submitter that has gone changes nothing: what was committed stays committed.
+fn send<R>(reply: Reply<R>, result: Result<R, StoreError>) {
+    drop(reply.send(result));
 }
 
-/// One fault, told to every command of the batch.
-fn in_doubt_for_each(fault: StoreError) -> impl Iterator<Item = StoreError> {
-    let shared = Arc::new(fault);
+/// One error, repeated for every command of the batch.
+fn commit_unknown_for_each(error: StoreError) -> impl Iterator<Item = StoreError> {
+    let shared = Arc::new(error);
     std::iter::repeat_with(move || {
         StoreError::CommitUnknown(Box::new(SharedError(Arc::clone(&shared))))
     })
 }
 
-/// The same fault, told to several commands.
+/// The same error, reported to several submitters.
 #[derive(Debug)]
 struct SharedError(Arc<StoreError>);
 
 impl fmt::Display for SharedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a batch shares its outcome")
+        f.write_str("the commit of the batch is unknown")
     }
 }
 
@@ -553,7 +539,7 @@ impl Error for SharedError {
     }
 }
 
-/// The runner panicked; its transaction was dropped, so nothing was written.
+/// A run panicked. Its transaction was dropped: it was rolled back, unless the panic came after the commit.
 #[derive(Debug, thiserror::Error)]
 #[error("a batch panicked: {0}")]
 struct Panicked(String);

@@ -1,4 +1,4 @@
-//! A short-lived cache of who may do what, in front of a store's directory.
+//! A short-lived cache of access rights in front of a store's directory.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,20 +20,19 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::key_uses::KeyUses;
 
-/// How often the version of the configuration is read.
-const WATCH_EVERY: Duration = Duration::from_secs(1);
-/// Keys kept at most; the least used leave first.
-const MOST_KEYS: u64 = 100_000;
+/// Interval between two reads of the configuration's version.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Cached keys, at most. The least used keys are evicted first.
+const MAX_KEYS: u64 = 100_000;
 
-/// Remembers known keys, the pools and the allowed origins for at most [`LONGEST_CACHED`], and forgets everything when
-/// the configuration changes.
+/// Caches known keys, the pools and the allowed origins for at most [`LONGEST_CACHED`], and drops all entries when the
+/// configuration changes.
 ///
-/// Unknown keys are never remembered: a key that was just made works at once, and guessing keys
-/// fills no memory.
+/// Unknown keys are never cached: a new key works immediately, and guessed keys take no memory.
 pub struct DirectoryCache {
     inner: Arc<dyn Directory>,
-    /// Raised by every invalidation. An entry counts only in the generation its look-up *began*
-    /// in, so that an old value which arrives after an invalidation is never served.
+    /// Every invalidation raises the generation. An entry is valid only in the generation in which its look-up began, so that
+    /// an old value that arrives after an invalidation is never served.
     generation: AtomicU64,
     keys: Shelf<(Mode, KeyHash), Arc<Access>>,
     pools: Shelf<Mode, Arc<[Pool]>>,
@@ -42,26 +41,26 @@ pub struct DirectoryCache {
 }
 
 impl DirectoryCache {
-    /// An empty cache before a directory.
+    /// An empty cache in front of a directory.
     #[must_use]
     pub fn new(inner: Arc<dyn Directory>) -> Self {
         Self {
             inner,
             generation: AtomicU64::new(0),
-            keys: Shelf::new(MOST_KEYS),
+            keys: Shelf::new(MAX_KEYS),
             pools: Shelf::new(2),
             origins: Shelf::new(2),
             uses: KeyUses::default(),
         }
     }
 
-    /// The keys that were used, and when.
+    /// The recorded uses of keys.
     #[must_use]
     pub const fn uses(&self) -> &KeyUses {
         &self.uses
     }
 
-    /// Forgets everything, also what is being looked up right now.
+    /// Drops every entry, and every result of a look-up that is in progress.
     pub fn invalidate(&self) {
         self.generation.fetch_add(1, Ordering::SeqCst);
         self.keys.entries.invalidate_all();
@@ -69,11 +68,11 @@ impl DirectoryCache {
         self.origins.entries.invalidate_all();
     }
 
-    /// Reads the version of the configuration each second and forgets everything when it has
-    /// changed. Returns when `stop` does, never in the middle of a read.
+    /// Reads the version of the configuration each second and drops every entry after a change. Returns after `stop`, never
+    /// during a read.
     pub async fn watch(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
-        let mut ticks = tokio::time::interval(WATCH_EVERY);
+        let mut ticks = tokio::time::interval(WATCH_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut known = None;
         let mut failing = false;
@@ -85,7 +84,7 @@ impl DirectoryCache {
             }
             match self.inner.config_version().await {
                 Ok(version) => {
-                    // The count is of entries whose arrival has been worked off.
+                    // The count includes only entries whose pending tasks have run.
                     self.keys.entries.run_pending_tasks();
                     directory::holds(self.keys.entries.entry_count());
                     if known != Some(version) {
@@ -96,7 +95,7 @@ impl DirectoryCache {
                     known = Some(version);
                     failing = false;
                 }
-                // Entries go on ageing: nothing outlives its five seconds.
+                // Entries continue to age: none is served after five seconds.
                 Err(fault) if !failing => {
                     failing = true;
                     faults::of_store(&fault);
@@ -177,8 +176,8 @@ impl Directory for DirectoryCache {
     }
 }
 
-/// When, and in which generation, a look-up began. The age of an entry counts from here and not
-/// from its arrival, because that is how old its facts may be.
+/// The instant and the generation in which a look-up began. The age of an entry counts from this instant and not from its
+/// arrival, because its facts may be that old.
 #[derive(Clone, Copy)]
 struct Stamp {
     generation: u64,
@@ -233,20 +232,20 @@ mod tests {
         }
     }
 
-    /// Knows one key; counts how often it is asked; answers are held back while `gate` is shut.
+    /// A directory with one key that counts its calls. It holds a result back until `gate` opens.
     #[derive(Default)]
-    struct Book {
+    struct CountingDirectory {
         asked: AtomicUsize,
         version: AtomicI64,
         broken: std::sync::atomic::AtomicBool,
-        begun: Notify,
+        started: Notify,
         gate: parking_lot::Mutex<Option<oneshot::Receiver<()>>>,
     }
 
     const KNOWN: KeyHash = KeyHash([1; 32]);
     const UNKNOWN: KeyHash = KeyHash([2; 32]);
 
-    /// The partner's name tells in which version of the book it was read.
+    /// Access whose partner is named after the version in which it was read.
     fn access(version: i64) -> Arc<Access> {
         let at = Timestamp::from_millis(0).unwrap();
         let (key, _) = NewKey::generate(KeyKind::Secret, Mode::Test, at, &Ones);
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl Directory for Book {
+    impl Directory for CountingDirectory {
         async fn access_find(
             &self,
             _: Mode,
@@ -271,7 +270,7 @@ mod tests {
             let read = self.version.load(Ordering::SeqCst);
             let gate = self.gate.lock().take();
             if let Some(gate) = gate {
-                self.begun.notify_one();
+                self.started.notify_one();
                 gate.await.unwrap();
             }
             Ok((*hash == KNOWN).then(|| access(read)))
@@ -295,8 +294,8 @@ mod tests {
         }
     }
 
-    fn asked(book: &Book) -> usize {
-        book.asked.load(Ordering::SeqCst)
+    fn asked(source: &CountingDirectory) -> usize {
+        source.asked.load(Ordering::SeqCst)
     }
 
     async fn version_seen(cache: &DirectoryCache) -> String {
@@ -305,48 +304,48 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn known_keys_pools_and_origins_are_asked_for_once_in_five_seconds() {
-        let book = Arc::new(Book::default());
-        let cache = DirectoryCache::new(book.clone());
+    async fn known_entries_are_read_once_in_five_seconds() {
+        let source = Arc::new(CountingDirectory::default());
+        let cache = DirectoryCache::new(source.clone());
         for _ in 0..3 {
             version_seen(&cache).await;
             cache.pools_all(Mode::Test).await.unwrap();
             cache.origins_all(Mode::Test).await.unwrap();
         }
-        assert_eq!(asked(&book), 3);
+        assert_eq!(asked(&source), 3);
         tokio::time::advance(Duration::from_millis(4999)).await;
         version_seen(&cache).await;
         cache.pools_all(Mode::Test).await.unwrap();
         cache.origins_all(Mode::Test).await.unwrap();
-        assert_eq!(asked(&book), 3);
+        assert_eq!(asked(&source), 3);
         tokio::time::advance(Duration::from_millis(1)).await;
         version_seen(&cache).await;
         cache.pools_all(Mode::Test).await.unwrap();
         cache.origins_all(Mode::Test).await.unwrap();
-        assert_eq!(asked(&book), 6);
+        assert_eq!(asked(&source), 6);
     }
 
     // rule: base.unknown-keys-not-cached
     #[tokio::test]
-    async fn unknown_keys_are_asked_for_every_time() {
-        let book = Arc::new(Book::default());
-        let cache = DirectoryCache::new(book.clone());
+    async fn unknown_key_is_read_every_time() {
+        let source = Arc::new(CountingDirectory::default());
+        let cache = DirectoryCache::new(source.clone());
         for _ in 0..3 {
             let found = cache.access_find(Mode::Test, &UNKNOWN).await.unwrap();
             assert!(found.is_none());
         }
-        assert_eq!(asked(&book), 3);
+        assert_eq!(asked(&source), 3);
         version_seen(&cache).await;
         let live = cache.access_find(Mode::Live, &KNOWN).await.unwrap();
         assert!(live.is_some());
-        assert_eq!(asked(&book), 5, "each mode has its own entry");
+        assert_eq!(asked(&source), 5, "each mode has its own entry");
     }
 
     // rule: base.config-spreads
     #[tokio::test(start_paused = true)]
-    async fn a_change_of_configuration_is_seen_within_a_second() {
-        let book = Arc::new(Book::default());
-        let cache = Arc::new(DirectoryCache::new(book.clone()));
+    async fn configuration_change_is_seen_within_a_second() {
+        let source = Arc::new(CountingDirectory::default());
+        let cache = Arc::new(DirectoryCache::new(source.clone()));
         let (stop, stopped) = oneshot::channel::<()>();
         let watcher = cache.clone();
         let watch = tokio::spawn(async move {
@@ -355,15 +354,15 @@ mod tests {
         });
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert_eq!(version_seen(&cache).await, "0");
-        book.version.store(7, Ordering::SeqCst);
+        source.version.store(7, Ordering::SeqCst);
         assert_eq!(version_seen(&cache).await, "0");
         tokio::time::sleep(Duration::from_millis(1000)).await;
         assert_eq!(version_seen(&cache).await, "7");
 
-        book.broken.store(true, Ordering::SeqCst);
+        source.broken.store(true, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(3000)).await;
-        book.version.store(8, Ordering::SeqCst);
-        book.broken.store(false, Ordering::SeqCst);
+        source.version.store(8, Ordering::SeqCst);
+        source.broken.store(false, Ordering::SeqCst);
         tokio::time::sleep(Duration::from_millis(1000)).await;
         assert_eq!(version_seen(&cache).await, "8");
 
@@ -372,17 +371,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_old_value_that_arrives_after_an_invalidation_is_not_kept() {
-        let book = Arc::new(Book::default());
-        let cache = Arc::new(DirectoryCache::new(book.clone()));
+    async fn old_value_that_arrives_after_invalidation_is_not_cached() {
+        let source = Arc::new(CountingDirectory::default());
+        let cache = Arc::new(DirectoryCache::new(source.clone()));
         let (open, gate) = oneshot::channel();
-        *book.gate.lock() = Some(gate);
+        *source.gate.lock() = Some(gate);
         let slow = tokio::spawn({
             let cache = cache.clone();
             async move { version_seen(&cache).await }
         });
-        book.begun.notified().await;
-        book.version.store(1, Ordering::SeqCst);
+        source.started.notified().await;
+        source.version.store(1, Ordering::SeqCst);
         cache.invalidate();
         open.send(()).unwrap();
         assert_eq!(slow.await.unwrap(), "0");

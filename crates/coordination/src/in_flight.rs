@@ -10,8 +10,8 @@ use partner_core::idempotency::Scope;
 use partner_core::ports::{InFlight, Ticket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The semaphore of a scope has one permit: its holder's. A scope stays in the map as long as a
-/// request holds it or waits for it.
+/// The scopes in flight. A scope's semaphore has one permit, which its holder takes. A scope stays in the map while a request
+/// holds it or waits for it.
 type Scopes = Arc<Mutex<HashMap<Arc<Scope>, Entry>>>;
 
 struct Entry {
@@ -33,13 +33,13 @@ impl std::fmt::Debug for MemoryInFlight {
 }
 
 impl MemoryInFlight {
-    /// Nothing in flight.
+    /// No scope is in flight.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Joins the requests of a scope; `None` if there are any and `alone` is asked for.
+    /// Joins the requests of a scope. Returns `None` if `alone` is set and the scope has requests.
     fn join(&self, scope: &Scope, alone: bool) -> Option<(Joined, Arc<Semaphore>)> {
         let mut scopes = self.scopes.lock();
         let present = scopes.get_key_value(scope).map(|(key, _)| Arc::clone(key));
@@ -65,7 +65,7 @@ impl InFlight for MemoryInFlight {
         Some(held(permit.try_acquire_owned().ok()?, joined))
     }
 
-    /// Requests enter in the order in which they came.
+    /// Requests enter in the order of their arrival.
     async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
         let (joined, permit) = self.join(scope, false)?;
         let entered = tokio::time::timeout(patience, permit.acquire_owned()).await;
@@ -73,12 +73,12 @@ impl InFlight for MemoryInFlight {
     }
 }
 
-/// The permit is given back first, so that the next request enters before the scope is forgotten.
+/// The permit is released first, so that the next request enters before the scope is removed.
 fn held(permit: OwnedSemaphorePermit, joined: Joined) -> Ticket {
     Ticket(Box::new((permit, joined)))
 }
 
-/// One request of a scope. Leaves when it is dropped, however the request ended.
+/// One request of a scope. It leaves the scope when it is dropped, whatever its result.
 struct Joined {
     scopes: Scopes,
     scope: Arc<Scope>,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_twin_waits_outside_until_the_ticket_is_dropped() {
+    async fn twin_is_refused_until_ticket_is_dropped() {
         let in_flight = MemoryInFlight::new();
         let ticket = in_flight.enter(&scope("acme", "k")).await;
         assert!(ticket.is_some());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn scopes_of_others_are_free() {
+    async fn other_scopes_are_free() {
         let in_flight = MemoryInFlight::new();
         let _ticket = in_flight.enter(&scope("acme", "k")).await;
         assert!(in_flight.enter(&scope("acme", "l")).await.is_some());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_frees_the_scope() {
+    async fn panic_frees_scope() {
         let in_flight = Arc::new(MemoryInFlight::new());
         let inside = in_flight.clone();
         let panicked = tokio::spawn(async move {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn request_waits_for_the_holder_and_enters_after_it() {
+    async fn request_enters_after_holder_leaves() {
         let in_flight = Arc::new(MemoryInFlight::new());
         let patience = Duration::from_secs(4);
         let ticket = in_flight.enter_within(&scope("acme", "k"), patience).await;
@@ -164,7 +164,7 @@ mod tests {
         let second = waiting.remove(0).await.unwrap();
         assert!(second.is_some());
         assert!(!waiting[0].is_finished());
-        // The third waits no longer than its own patience.
+        // The third request waits no longer than its own timeout.
         assert!(waiting.remove(0).await.unwrap().is_none());
         drop(second);
         assert!(in_flight.enter(&scope("acme", "k")).await.is_some());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn request_that_gave_up_leaves_nothing_behind() {
+    async fn request_that_gave_up_leaves_no_entry() {
         let in_flight = MemoryInFlight::new();
         let ticket = in_flight.enter(&scope("acme", "k")).await;
         let patience = Duration::from_millis(10);

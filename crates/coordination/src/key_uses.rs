@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use partner_core::key::{KeyId, KeyUse};
 use partner_core::{Access, Tenant};
 
-/// A key's use is stored at most so often.
+/// Minimum interval between two stored uses of a key.
 pub const STORED_EVERY: Duration = Duration::from_secs(60);
 
 /// The keys that this process has seen.
@@ -22,12 +22,12 @@ pub struct KeyUses {
 struct Seen {
     who: Tenant,
     last: Timestamp,
-    /// The use that was handed out last.
+    /// The use that was last returned for storing.
     stored: Option<Timestamp>,
 }
 
 impl KeyUses {
-    /// Notes that a key was used.
+    /// Records the use of a key.
     pub fn note(&self, access: &Access, at: Timestamp) {
         match self.seen.lock().entry(access.key.id) {
             Entry::Occupied(mut seen) => {
@@ -44,8 +44,8 @@ impl KeyUses {
         }
     }
 
-    /// Hands out the uses that are to be stored: none of a key whose last one was handed out less
-    /// than [`STORED_EVERY`] ago. Keys that are idle for so long are forgotten.
+    /// Returns the uses to store, and skips keys whose last use was returned less than [`STORED_EVERY`] ago. Keys that have
+    /// been idle for that long are removed.
     pub fn due(&self, now: Timestamp) -> Vec<KeyUse> {
         let mut seen = self.seen.lock();
         seen.retain(|_, one| one.stored != Some(one.last) || now.since(one.last) < STORED_EVERY);
@@ -119,7 +119,7 @@ mod tests {
 
     // rule: auth.last-use
     #[test]
-    fn use_is_handed_out_at_once_and_then_once_a_minute() {
+    fn use_is_due_immediately_and_then_once_a_minute() {
         let (uses, access) = (KeyUses::default(), access());
         assert!(uses.due(at(0)).is_empty());
         for seconds in 0..10 {
@@ -133,12 +133,12 @@ mod tests {
         }
         assert_eq!(instants(&uses.due(at(69))), [at(59)]);
         assert!(uses.due(at(200)).is_empty(), "an idle key is stored once");
-        assert!(uses.seen.lock().is_empty(), "and forgotten");
+        assert!(uses.seen.lock().is_empty(), "an idle key is removed");
     }
 
     // rule: auth.last-use
     #[test]
-    fn use_that_was_not_stored_is_handed_out_again() {
+    fn use_that_was_not_stored_is_due_again() {
         let (uses, access) = (KeyUses::default(), access());
         uses.note(&access, at(1));
         let due = uses.due(at(1));

@@ -1,8 +1,8 @@
-//! What requests share beside the database: throttles, keys in flight, a short-lived cache of who
-//! may do what, and the lanes that turn a queue of writes into one transaction.
+//! State that requests share outside the database: throttles, keys in flight, a short-lived cache of access rights, and
+//! the batch queues that run queued writes as one transaction.
 //!
-//! Everything lives in this process or in a Redis that the replicas share, and decides nothing about
-//! money: whatever is lost here, the database still knows.
+//! This state lives in the process or in a Redis that the replicas share. It decides nothing about money: everything that
+//! is lost here is still in the database.
 
 pub mod batch_queue;
 pub mod directory_cache;
@@ -13,7 +13,7 @@ pub mod redis;
 pub mod take_once;
 pub mod throttle;
 
-pub use batch_queue::{BatchQueueOptions, BatchRunner};
+pub use batch_queue::{BatchQueueOptions, Locks};
 pub use directory_cache::DirectoryCache;
 pub use in_flight::MemoryInFlight;
 pub use key_uses::KeyUses;

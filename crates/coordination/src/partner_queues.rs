@@ -1,78 +1,99 @@
-//! Several lanes side by side, a partner always in the same one.
+//! Several batch queues, with a fixed queue for each partner.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use instruments::batch_queues::BatchQueueMetrics;
 use kernel::{Entropy, StoreError};
 use partner_core::Tenant;
+use partner_core::ports::{Readiness, Submit};
 
-use crate::batch_queue::{BatchQueue, BatchQueueOptions, BatchRunner};
+use crate::batch_queue::{BatchQueue, BatchQueueOptions, Executor, Locks};
 
-/// Lanes side by side. A partner's commands keep their order because they share a lane, and lanes
-/// rarely wait for each other's locks because they share no partner.
+/// Batch queues that divide the partners among them.
+///
+/// A partner's commands keep their order because they share a queue. Queues rarely wait for each other's locks because
+/// they share no partner.
 pub struct PartnerQueues<C, R> {
-    lanes: Vec<BatchQueue<C, R>>,
-    whose: fn(&C) -> &Tenant,
+    queues: Vec<BatchQueue<C, R>>,
+    partner_of: fn(&C) -> &Tenant,
 }
 
 impl<C, R> PartnerQueues<C, R>
 where
-    C: Send + Sync + 'static,
+    C: Clone + Send + Sync + 'static,
     R: Send + 'static,
 {
-    /// Starts `count` lanes, at least one. `whose` tells the partner of a command. Must be called
-    /// within a tokio runtime.
-    pub fn start(
+    /// Starts `count` queues, at least one. Must be called within a tokio runtime.
+    ///
+    /// `run` runs a batch in one transaction and returns one result for each command, in order. It returns `None` only
+    /// under [`Locks::Skip`], for a command of a locked partner, and has then written nothing for that command. After an
+    /// error no write of the batch remains, unless the error is [`StoreError::CommitUnknown`]. `readiness` distinguishes
+    /// an unavailable store from one partner whose commands fail. `partner_of` names the partner of a command.
+    pub fn start<F>(
         count: usize,
         options: BatchQueueOptions,
-        whose: fn(&C) -> &Tenant,
-        runner: &Arc<dyn BatchRunner<C, R>>,
-        entropy: &Arc<dyn Entropy>,
-    ) -> Self {
-        let lane = || BatchQueue::start(options, whose, Arc::clone(runner), Arc::clone(entropy));
+        partner_of: fn(&C) -> &Tenant,
+        run: impl Fn(Arc<Vec<C>>, Locks) -> F + Send + Sync + 'static,
+        readiness: Arc<dyn Readiness>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self
+    where
+        F: Future<Output = Result<Vec<Option<R>>, StoreError>> + Send + 'static,
+    {
+        let executor = Arc::new(Executor {
+            options,
+            partner_of,
+            run: Box::new(move |batch, locks| Box::pin(run(batch, locks))),
+            readiness,
+            entropy,
+            metrics: Arc::new(BatchQueueMetrics::named(options.name)),
+        });
+        let queue = || BatchQueue::start(Arc::clone(&executor));
         Self {
-            lanes: std::iter::repeat_with(lane).take(count.max(1)).collect(),
-            whose,
+            queues: std::iter::repeat_with(queue).take(count.max(1)).collect(),
+            partner_of,
         }
     }
 
-    /// Queues a command in its partner's lane and waits for its answer.
-    ///
-    /// # Errors
-    /// As [`BatchQueue::submit`].
-    pub async fn submit(&self, command: C) -> Result<R, StoreError> {
-        let mut hasher = DefaultHasher::new();
-        (self.whose)(&command).hash(&mut hasher);
-        let hash = usize::try_from(hasher.finish() >> 32).unwrap_or_default();
-        match hash
-            .checked_rem(self.lanes.len())
-            .and_then(|at| self.lanes.get(at))
-        {
-            Some(lane) => lane.submit(command).await,
-            None => Err(StoreError::Overloaded),
-        }
-    }
-
-    /// Refuses new commands, runs what has queued, and returns when every lane has ended.
+    /// Refuses new commands, runs the queued ones, and returns after every queue has ended.
     pub async fn shut_down(&self) {
-        for lane in &self.lanes {
-            lane.shut_down().await;
+        for queue in &self.queues {
+            queue.shut_down().await;
+        }
+    }
+}
+
+#[async_trait]
+impl<C, R> Submit<C, R> for PartnerQueues<C, R>
+where
+    C: Clone + Send + Sync + 'static,
+    R: Send + 'static,
+{
+    async fn submit(&self, command: C) -> Result<R, StoreError> {
+        let mut hasher = DefaultHasher::new();
+        (self.partner_of)(&command).hash(&mut hasher);
+        let hash = usize::try_from(hasher.finish() >> 32).unwrap_or_default();
+        let index = hash.checked_rem(self.queues.len());
+        match index.and_then(|index| self.queues.get(index)) {
+            Some(queue) => queue.submit(command).await,
+            None => Err(StoreError::Overloaded),
         }
     }
 }
 
 impl<C, R> fmt::Debug for PartnerQueues<C, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lanes({})", self.lanes.len())
+        write!(f, "PartnerQueues({})", self.queues.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
-    use async_trait::async_trait;
     use kernel::Mode;
     use parking_lot::Mutex;
     use partner_core::PartnerId;
@@ -86,28 +107,19 @@ mod tests {
         }
     }
 
+    struct Ready;
+    #[async_trait]
+    impl Readiness for Ready {
+        async fn ready(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
     #[derive(Clone)]
     struct Numbered(Tenant, u32);
 
-    /// Notes which task ran which partner.
-    #[derive(Default)]
-    struct Notes(Mutex<BTreeMap<Tenant, Vec<(tokio::task::Id, u32)>>>);
-
-    #[async_trait]
-    impl BatchRunner<Numbered, u32> for Notes {
-        async fn run(&self, batch: &[Numbered]) -> Result<Vec<u32>, StoreError> {
-            let mut notes = self.0.lock();
-            for Numbered(tenant, number) in batch {
-                let note = (tokio::task::id(), *number);
-                notes.entry(tenant.clone()).or_default().push(note);
-            }
-            Ok(batch.iter().map(|command| command.1).collect())
-        }
-
-        async fn run_unlocked(&self, batch: &[Numbered]) -> Result<Vec<Option<u32>>, StoreError> {
-            Ok(self.run(batch).await?.into_iter().map(Some).collect())
-        }
-    }
+    /// Each partner's commands, with the task that ran them.
+    type Journal = BTreeMap<Tenant, Vec<(tokio::task::Id, u32)>>;
 
     fn tenant(number: u32) -> Tenant {
         Tenant {
@@ -117,28 +129,45 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_partner_stays_in_its_lane_and_in_order() {
-        let notes = Arc::new(Notes::default());
-        let runner: Arc<dyn BatchRunner<Numbered, u32>> = notes.clone();
-        let entropy: Arc<dyn Entropy> = Arc::new(Ones);
+    async fn partner_keeps_its_queue_and_order() {
+        let journal = Arc::new(Mutex::new(Journal::new()));
+        let written = Arc::clone(&journal);
+        let run = move |batch: Arc<Vec<Numbered>>, _| {
+            let written = Arc::clone(&written);
+            async move {
+                for Numbered(tenant, number) in batch.iter() {
+                    let entry = (tokio::task::id(), *number);
+                    written
+                        .lock()
+                        .entry(tenant.clone())
+                        .or_default()
+                        .push(entry);
+                }
+                Ok(batch.iter().map(|command| Some(command.1)).collect())
+            }
+        };
         let options = BatchQueueOptions::new("test");
-        let lanes = PartnerQueues::start(3, options, |command| &command.0, &runner, &entropy);
+        let (ready, entropy) = (Arc::new(Ready), Arc::new(Ones));
+        let queues = PartnerQueues::start(3, options, |one| &one.0, run, ready, entropy);
         for number in 0..40 {
             for partner in 0..20 {
-                let answer = lanes.submit(Numbered(tenant(partner), number)).await;
-                assert_eq!(answer.unwrap(), number);
+                let result = queues.submit(Numbered(tenant(partner), number)).await;
+                assert_eq!(result.unwrap(), number);
             }
         }
-        lanes.shut_down().await;
-        let notes = notes.0.lock();
-        let mut used = std::collections::BTreeSet::new();
-        for of_partner in notes.values() {
-            let numbers: Vec<u32> = of_partner.iter().map(|note| note.1).collect();
+        queues.shut_down().await;
+        let mut tasks = BTreeSet::new();
+        for entries in journal.lock().values() {
+            let numbers: Vec<u32> = entries.iter().map(|entry| entry.1).collect();
             assert_eq!(numbers, (0..40).collect::<Vec<_>>());
-            let lane = of_partner[0].0;
-            assert!(of_partner.iter().all(|note| note.0 == lane));
-            used.insert(lane.to_string());
+            let task = entries[0].0;
+            assert!(entries.iter().all(|entry| entry.0 == task));
+            tasks.insert(task.to_string());
         }
-        assert_eq!(used.len(), 3, "twenty partners spread over every lane");
+        assert_eq!(
+            tasks.len(),
+            3,
+            "every queue has some of the twenty partners"
+        );
     }
 }

@@ -1,8 +1,7 @@
-//! The Redis that the replicas share, and what happens without it.
+//! The Redis that the replicas share, and the fallback without it.
 //!
-//! Redis decides nothing that matters. Each question has a short deadline; the first that is not
-//! answered takes the connection down, and whoever asks from then on is told at once that Redis is
-//! away and decides by itself. A task in the background connects again.
+//! Redis decides nothing that matters. Each call has a short timeout. The first call that times out marks the connection as
+//! down. After that every caller immediately receives "unavailable" and decides alone. A background task reconnects.
 
 mod in_flight;
 mod throttle;
@@ -25,25 +24,24 @@ pub use in_flight::RedisInFlight;
 pub use throttle::RedisThrottle;
 pub use url::{RedisUrl, UnreadUrl};
 
-/// How long a connection that nobody uses goes unquestioned.
-const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// The most a first attempt to connect again waits; the most doubles with each that fails.
-const SHORT_REST: Duration = Duration::from_millis(100);
-/// The most any attempt waits.
-const LONG_REST: Duration = Duration::from_secs(2);
-/// A connection that has stood this long is a good one: the waits begin anew.
+/// Interval between probes of an idle connection.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest backoff before the first attempt to reconnect. It doubles with each failed attempt.
+const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+/// Longest backoff before any attempt.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(2);
+/// After a connection has lasted this long, the backoff restarts at its first value.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// How long Redis is waited for.
+/// Timeouts of calls to Redis.
 #[derive(Debug, Clone, Copy)]
 pub struct RedisTimeouts {
-    /// For the answer to one question of a request.
+    /// Timeout of one call of a request.
     pub answer: Duration,
-    /// For a connection, with everything a new one is asked.
+    /// Timeout of a new connection, including its first calls.
     pub connection: Duration,
-    /// For a claim of a key in flight that nobody frees, as that of a replica that was killed. As
-    /// long as the database waits for a statement: the twin of a request that takes longer is found
-    /// there.
+    /// Lifetime of a claim on a key in flight that is not released, for example because its replica was killed. It equals the
+    /// database's statement timeout: the database detects the twin of a request that takes longer.
     pub claim: Duration,
 }
 
@@ -57,7 +55,7 @@ impl Default for RedisTimeouts {
     }
 }
 
-/// One connection to the Redis that replicas share, used by many requests at once.
+/// One connection to the shared Redis, used by many requests concurrently.
 pub struct RedisConnection {
     client: Client,
     patience: RedisTimeouts,
@@ -68,25 +66,25 @@ pub struct RedisConnection {
     line: watch::Sender<Line>,
 }
 
-/// The connection, as everybody sees it.
+/// The state of the connection.
 #[derive(Clone)]
 enum Line {
-    /// Nothing has been tried yet.
+    /// No attempt was made yet.
     Untried,
     Up(Arc<MultiplexedConnection>),
     Away,
 }
 
-/// Why there is no answer.
+/// Why a call has no response.
 #[derive(Debug)]
 enum Unanswered {
-    /// Redis is known to be away: it was not asked.
+    /// Redis is known to be unavailable, so the call was not sent.
     Away,
-    /// It was asked, and may have done what it was asked for.
+    /// The call was sent and may have been executed.
     Lost,
 }
 
-/// What took a connection down, or kept it from standing.
+/// Why a connection was closed or not established.
 #[derive(Debug, thiserror::Error)]
 enum ConnectionError {
     #[error("no answer within {0:?}")]
@@ -98,8 +96,7 @@ enum ConnectionError {
 }
 
 impl RedisConnection {
-    /// Connects, and returns when that has succeeded or failed once. [`RedisConnection::keep`] sees to the
-    /// rest.
+    /// Returns after the first attempt to connect. [`RedisConnection::keep`] makes all further attempts.
     pub async fn open(
         url: &RedisUrl,
         mode: Mode,
@@ -111,7 +108,7 @@ impl RedisConnection {
         Arc::new(shared)
     }
 
-    /// `now` is the text that tells the windows' script the time.
+    /// `now` is the text that gives the windows' script the time.
     fn of(
         client: Client,
         mode: Mode,
@@ -119,7 +116,7 @@ impl RedisConnection {
         patience: RedisTimeouts,
         now: &str,
     ) -> Self {
-        // The driver takes the process's provider of cryptography. A process that has one keeps it.
+        // The driver uses the process's cryptography provider. An installed provider is kept.
         drop(rustls::crypto::ring::default_provider().install_default());
         Self {
             client,
@@ -132,8 +129,7 @@ impl RedisConnection {
         }
     }
 
-    /// Keeps the connection until `stop`: asks now and then whether it still answers, and connects
-    /// again when it has fallen.
+    /// Keeps the connection until `stop`: probes it at intervals, and reconnects after it went down.
     pub async fn keep(&self, stop: impl Future<Output = ()>) {
         tokio::select! {
             () = stop => {}
@@ -141,7 +137,7 @@ impl RedisConnection {
         }
     }
 
-    /// Does Redis answer, as far as is known?
+    /// Whether Redis is available, as far as is known.
     #[must_use]
     pub fn is_up(&self) -> bool {
         matches!(&*self.line.borrow(), Line::Up(_))
@@ -161,11 +157,11 @@ impl RedisConnection {
         }
     }
 
-    /// Returns when the connection has fallen.
+    /// Returns after the connection went down.
     async fn while_up(&self) {
         let mut line = self.line.subscribe();
         while self.is_up() {
-            let changed = timeout(PROBE_EVERY, line.changed()).await;
+            let changed = timeout(PROBE_INTERVAL, line.changed()).await;
             if changed.is_err() {
                 let probed = self.ask(Call::Probe, |connection| self.probe(connection));
                 drop(probed.await);
@@ -173,12 +169,12 @@ impl RedisConnection {
         }
     }
 
-    /// A random span, so that replicas which lost the same Redis do not return to it at once.
+    /// A random backoff, so that replicas that lost the same Redis do not reconnect at the same time.
     fn rest(&self, failures: u32) -> Duration {
-        let most = SHORT_REST.saturating_mul(2_u32.saturating_pow(failures));
+        let most = FIRST_BACKOFF.saturating_mul(2_u32.saturating_pow(failures));
         let mut random = [0; 2];
         self.entropy.fill(&mut random);
-        most.min(LONG_REST) * u32::from(u16::from_be_bytes(random)) / (1 << 16)
+        most.min(LONGEST_BACKOFF) * u32::from(u16::from_be_bytes(random)) / (1 << 16)
     }
 
     async fn connect(&self) {
@@ -192,8 +188,7 @@ impl RedisConnection {
         }
     }
 
-    /// A connection that has done what requests will ask of it: one that can only read, has no
-    /// room or may not run scripts is of no use.
+    /// A connection that has passed the calls of a request. A Redis that is read-only, is full or may not run scripts fails them.
     async fn dial(&self) -> Result<MultiplexedConnection, ConnectionError> {
         let unbounded = AsyncConnectionConfig::new()
             .set_connection_timeout(None)
@@ -210,7 +205,7 @@ impl RedisConnection {
         Ok(connection)
     }
 
-    /// Asks what a request would ask.
+    /// Makes the same call as a request.
     async fn probe(&self, mut connection: MultiplexedConnection) -> RedisResult<()> {
         let bucket = format!("{}:probe", self.prefix);
         let mut question = self.windows.key(bucket);
@@ -224,10 +219,10 @@ impl RedisConnection {
     fn rise(&self, connection: MultiplexedConnection) {
         self.line.send_replace(Line::Up(Arc::new(connection)));
         measured::up(true);
-        tracing::info!("Limits are shared: Redis answers");
+        tracing::info!("Limits are shared: Redis is available");
     }
 
-    /// `from` is the connection that failed; one that has been replaced already takes nothing down.
+    /// `from` is the connection that failed. A connection that was already replaced changes nothing.
     fn fall(&self, from: Option<&Arc<MultiplexedConnection>>, fault: &ConnectionError) {
         let fell = self.line.send_if_modified(|line| {
             let falls = match line {
@@ -244,12 +239,12 @@ impl RedisConnection {
             measured::up(false);
             tracing::warn!(
                 error.chain = causes(fault),
-                "Limits are counted in this process: Redis does not answer"
+                "Limits are counted in this process: Redis is unavailable"
             );
         }
     }
 
-    /// Asks Redis, within its patience.
+    /// Calls Redis within its timeout.
     async fn ask<T, F>(
         &self,
         call: Call,
@@ -276,7 +271,7 @@ impl RedisConnection {
         Err(Unanswered::Lost)
     }
 
-    /// The key of something that is a partner's or a client's: Redis is shown its digest alone.
+    /// The key of a partner's or a client's value. Redis receives only a digest.
     fn name(&self, kind: &str, parts: &[&str]) -> String {
         let mut digest = Sha256::new();
         for part in parts {

@@ -1,4 +1,4 @@
-//! A bounded memory that gives each value once.
+//! A bounded cache that returns each value once.
 
 use std::fmt;
 use std::hash::Hash;
@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use moka::Expiry;
 use moka::sync::Cache;
 
-/// Keeps values for a while, and hands each of them out once. What it has lost, or never had room for, has to be had from
-/// where it came from: that it is not here says nothing.
+/// Keeps values for a limited time, and returns each of them once.
+///
+/// A value may be evicted at any time, so a missing value means nothing: read it from its source.
 pub struct TakeOnceCache<K, V>(Cache<K, (V, Duration)>);
 
 impl<K, V> TakeOnceCache<K, V>
@@ -16,23 +17,23 @@ where
     K: Eq + Hash + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// A memory of at most so many values.
+    /// A cache of at most `limit` values.
     #[must_use]
-    pub fn new(most: u64) -> Self {
+    pub fn new(limit: u64) -> Self {
         Self(
             Cache::builder()
-                .max_capacity(most)
+                .max_capacity(limit)
                 .expire_after(Life)
                 .build(),
         )
     }
 
-    /// Keeps a value for about as long as `life`, or shorter; whether it still counts is its taker's to judge.
+    /// Keeps a value for about `life` or shorter. The caller of [`TakeOnceCache::take`] checks whether it is still valid.
     pub fn put(&self, key: K, value: V, life: Duration) {
         self.0.insert(key, (value, life));
     }
 
-    /// The value, for this caller alone.
+    /// Removes and returns the value.
     pub fn take(&self, key: &K) -> Option<V> {
         self.0.remove(key).map(|(value, _)| value)
     }
@@ -40,11 +41,11 @@ where
 
 impl<K, V> fmt::Debug for TakeOnceCache<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Once")
+        f.write_str("TakeOnceCache")
     }
 }
 
-/// Each value lives as long as it was put for.
+/// The lifetime of each value is the `life` it was put with.
 struct Life;
 
 impl<K, V> Expiry<K, (V, Duration)> for Life {
@@ -65,7 +66,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3_600);
 
     #[test]
-    fn a_value_is_handed_out_once() {
+    fn value_is_returned_once() {
         let memory = TakeOnceCache::new(8);
         memory.put("key", "value", LONG);
         assert_eq!(memory.take(&"other"), None);
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_many_more_than_it_has_room_for() {
+    fn cache_stays_within_its_limit() {
         let memory = TakeOnceCache::new(8);
         for number in 0..1_000 {
             memory.put(number, (), LONG);

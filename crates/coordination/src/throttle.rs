@@ -1,4 +1,4 @@
-//! Throttles in the process's memory: fixed windows, each opened by the first request in it.
+//! Throttles in the process's memory, with fixed windows. The first request of a window opens it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,23 +12,22 @@ use parking_lot::Mutex;
 use partner_core::ports::Throttle;
 use partner_core::throttle::{Bucket, ThrottleDecision, Tier, TierStatus};
 
-/// Requests of different callers rarely wait for each other.
+/// Number of shards. Requests of different callers rarely wait for the same shard's lock.
 const SHARDS: usize = 64;
-/// The most buckets of keys kept, and the most buckets of client networks.
+/// Buckets of keys, at most, and also buckets of client networks, at most.
 ///
-/// The shards of the two are separate. Past the limit a shard forgets an arbitrary bucket of its own
-/// kind: a flood of networks may soften the limits of networks, but it cannot take the process's
-/// memory and cannot push out the bucket of a key.
-const MOST_BUCKETS: usize = 1_000_000;
-/// A shard below this size is not worth sweeping for its growth.
-const SMALL: usize = 64;
-/// How often a shard drops what has expired, grown or not.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Keys and networks have separate shards. Above the limit a shard removes an arbitrary bucket of its own kind: a flood of
+/// networks may soften the limits of networks, but it cannot exhaust the memory and cannot evict the bucket of a key.
+const MAX_BUCKETS: usize = 1_000_000;
+/// A shard below this size is not swept because of its growth.
+const MIN_SWEEP_SIZE: usize = 64;
+/// Interval after which a shard drops expired buckets, even if it has not grown.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Counts requests in this process.
 ///
-/// Nothing runs in the background: a shard is swept by the request that finds it has doubled or
-/// has not been swept for a minute, so that sweeping costs each request a constant on average.
+/// There is no background task. A request sweeps its shard if the shard has doubled or was not swept for a minute, so that
+/// sweeping costs each request a constant on average.
 pub struct MemoryThrottle {
     clock: Arc<dyn Clock>,
     hasher: RandomState,
@@ -40,10 +39,10 @@ impl MemoryThrottle {
     /// An empty throttle.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self::with_room(clock, MOST_BUCKETS)
+        Self::with_limit(clock, MAX_BUCKETS)
     }
 
-    fn with_room(clock: Arc<dyn Clock>, most: usize) -> Self {
+    fn with_limit(clock: Arc<dyn Clock>, most: usize) -> Self {
         let now = clock.now();
         let shard = || Mutex::new(Shard::new(now, (most / SHARDS).max(1)));
         let shards = || std::iter::repeat_with(shard).take(SHARDS).collect();
@@ -55,7 +54,7 @@ impl MemoryThrottle {
         }
     }
 
-    /// How many buckets are kept at the moment, expired ones included.
+    /// The number of buckets, including expired ones.
     #[must_use]
     pub fn buckets(&self) -> usize {
         let shards = self.keys.iter().chain(&self.networks);
@@ -94,7 +93,7 @@ impl Throttle for MemoryThrottle {
     }
 }
 
-/// Does a question also count a request?
+/// Whether a decision also counts a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Counts {
     Yes,
@@ -106,11 +105,11 @@ pub(crate) enum Counts {
 pub(crate) struct WindowState {
     /// The requests before this one.
     pub(crate) used: u32,
-    /// Until it closes; the whole window where none is open.
+    /// The time until the window closes, or the whole window if it is not open.
     pub(crate) closes_in: Duration,
 }
 
-/// What is said to a request that finds these windows. Every throttle judges by it.
+/// The decision on a request that finds these windows. Every throttle uses it.
 pub(crate) fn verdict<'t>(
     windows: impl Iterator<Item = (&'t Tier, WindowState)>,
     counts: Counts,
@@ -126,7 +125,7 @@ pub(crate) fn verdict<'t>(
     verdict
 }
 
-/// Where a bucket stands in a tier, before the present request.
+/// The status of a bucket in a tier, before this request.
 fn standing(tier: &Tier, found: WindowState) -> TierStatus {
     let remaining = tier.limit.saturating_sub(found.used);
     TierStatus {
@@ -159,8 +158,8 @@ impl Shard {
         Self {
             windows: HashMap::new(),
             most,
-            sweep_at_size: SMALL,
-            sweep_at: now.plus(SWEEP_EVERY),
+            sweep_at_size: MIN_SWEEP_SIZE,
+            sweep_at: now.plus(SWEEP_INTERVAL),
         }
     }
 
@@ -191,15 +190,15 @@ impl Shard {
         self.windows.insert(bucket.clone(), open);
     }
 
-    /// Before a bucket is added: drops what has expired, when that is due.
+    /// Prepares for a new bucket: drops expired buckets if a sweep is due, and one bucket if the shard is full.
     fn make_room(&mut self, now: Timestamp) {
         if self.windows.len() >= self.sweep_at_size || now >= self.sweep_at {
             self.windows
                 .retain(|_, open| open.iter().any(|window| window.is_open(now)));
             let live = self.windows.len();
             self.windows.shrink_to(live.saturating_mul(2));
-            self.sweep_at_size = live.saturating_mul(2).max(SMALL);
-            self.sweep_at = now.plus(SWEEP_EVERY);
+            self.sweep_at_size = live.saturating_mul(2).max(MIN_SWEEP_SIZE);
+            self.sweep_at = now.plus(SWEEP_INTERVAL);
         }
         if self.windows.len() >= self.most {
             let any = self.windows.keys().next().cloned();
@@ -219,7 +218,7 @@ fn found(tier: &Tier, open: &[Window], now: Timestamp) -> WindowState {
     }
 }
 
-/// Counts a request in a tier's window, opening one where none is open.
+/// Counts a request in a tier's window, and opens a window if none is open.
 fn count_in(open: &mut Vec<Window>, tier: &Tier, now: Timestamp) {
     let fresh = Window {
         tier: tier.name,

@@ -1,4 +1,4 @@
-//! Lanes: how much waits, how much goes at once, how long it takes.
+//! Metrics of batch queues: depth, batch sizes, waiting times and run times.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -7,7 +7,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
 use crate::{Stopwatch, metrics};
 
-/// Batches have 64 commands at most.
+/// A batch has at most 64 commands.
 const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
 #[derive(Debug)]
@@ -66,9 +66,9 @@ impl Metrics {
     }
 }
 
-/// What is recorded of one lane. To be made when the lane starts, after [`crate::install`].
+/// The metrics of one batch queue. Create it when the queue starts, after [`crate::install`].
 #[derive(Debug)]
-pub struct Lane(Option<Recorded>);
+pub struct BatchQueueMetrics(Option<Recorded>);
 
 #[derive(Debug)]
 struct Recorded {
@@ -81,77 +81,78 @@ struct Recorded {
     undone: Counter,
 }
 
-impl Lane {
-    /// The lane of this name.
+impl BatchQueueMetrics {
+    /// The metrics of the queue of this name.
     #[must_use]
-    pub fn named(lane: &'static str) -> Self {
+    pub fn named(name: &'static str) -> Self {
         Self(metrics().map(|metrics| Recorded {
-            depth: metrics.lanes.depth.of([lane]),
-            held: metrics.lanes.held.of([lane]),
-            size: metrics.lanes.size.of([lane]),
-            wait: metrics.lanes.wait.of([lane]),
-            run: metrics.lanes.run.of([lane]),
-            refused: metrics.lanes.refused.of([lane]),
-            undone: metrics.lanes.undone.of([lane]),
+            depth: metrics.batch_queues.depth.of([name]),
+            held: metrics.batch_queues.held.of([name]),
+            size: metrics.batch_queues.size.of([name]),
+            wait: metrics.batch_queues.wait.of([name]),
+            run: metrics.batch_queues.run.of([name]),
+            refused: metrics.batch_queues.refused.of([name]),
+            undone: metrics.batch_queues.undone.of([name]),
         }))
     }
 
-    /// A command has been handed in; the watch tells later how long it waited.
+    /// Records a submitted command. The stopwatch measures its wait.
     #[must_use]
     pub fn queued(&self) -> Stopwatch {
-        if let Some(lane) = &self.0 {
-            lane.depth.inc();
+        if let Some(queue) = &self.0 {
+            queue.depth.inc();
         }
         Stopwatch::start()
     }
 
-    /// The lane did not take the command that was counted as queued.
+    /// Records that the queue refused a command that was counted as queued.
     pub fn refused(&self) {
-        if let Some(lane) = &self.0 {
-            lane.depth.dec();
-            lane.refused.inc();
+        if let Some(queue) = &self.0 {
+            queue.depth.dec();
+            queue.refused.inc();
         }
     }
 
-    /// A command was refused because too many of its partner's wait for the partner's row.
+    /// Records a command that was refused because too many commands of its partner wait for the partner lock.
     pub fn refused_held(&self) {
-        if let Some(lane) = &self.0 {
-            lane.refused.inc();
+        if let Some(queue) = &self.0 {
+            queue.refused.inc();
         }
     }
 
-    /// So many commands wait because their partners' rows are locked.
+    /// Sets the number of commands that wait because their partners' rows are locked.
     pub fn held(&self, count: usize) {
-        if let Some(lane) = &self.0 {
-            lane.held.set(i64::try_from(count).unwrap_or(i64::MAX));
+        if let Some(queue) = &self.0 {
+            queue.held.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
 
-    /// A batch of commands leaves the queue.
+    /// Records a batch of commands that leaves the queue.
     pub fn taken(&self, waited: impl ExactSizeIterator<Item = Stopwatch>) {
-        let Some(lane) = &self.0 else {
+        let Some(queue) = &self.0 else {
             return;
         };
         let count = waited.len();
-        lane.depth.dec_by(i64::try_from(count).unwrap_or(i64::MAX));
-        lane.size
+        queue.depth.dec_by(i64::try_from(count).unwrap_or(i64::MAX));
+        queue
+            .size
             .observe(f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
         for span in waited.filter_map(Stopwatch::read) {
-            lane.wait.observe(span.as_secs_f64());
+            queue.wait.observe(span.as_secs_f64());
         }
     }
 
-    /// A batch has been worked off.
+    /// Records how long a batch ran.
     pub fn ran(&self, since: Stopwatch) {
-        if let (Some(lane), Some(span)) = (&self.0, since.read()) {
-            lane.run.observe(span.as_secs_f64());
+        if let (Some(queue), Some(span)) = (&self.0, since.read()) {
+            queue.run.observe(span.as_secs_f64());
         }
     }
 
-    /// A batch was undone.
+    /// Records a batch that was rolled back.
     pub fn undone(&self) {
-        if let Some(lane) = &self.0 {
-            lane.undone.inc();
+        if let Some(queue) = &self.0 {
+            queue.undone.inc();
         }
     }
 }

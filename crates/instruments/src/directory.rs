@@ -1,4 +1,4 @@
-//! The cache of who may do what.
+//! Metrics of the cache of access rights.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -42,7 +42,7 @@ impl Metrics {
     }
 }
 
-/// A key, the pools or the origins were looked up.
+/// Counts a look-up of a key, the pools or the origins.
 pub fn looked_up(of: &'static str, hit: bool) {
     if let Some(metrics) = metrics() {
         let answer = if hit { "hit" } else { "miss" };
@@ -50,14 +50,14 @@ pub fn looked_up(of: &'static str, hit: bool) {
     }
 }
 
-/// How many keys the cache holds.
+/// Sets the number of cached keys.
 pub fn holds(entries: u64) {
     if let Some(metrics) = metrics() {
         metrics.directory.entries.set(saturated(entries));
     }
 }
 
-/// The cache was emptied.
+/// Counts an invalidation of the cache.
 pub fn invalidated() {
     if let Some(metrics) = metrics() {
         metrics.directory.invalidations.inc();

@@ -1,4 +1,4 @@
-//! What must not happen.
+//! Errors and broken invariants.
 
 use kernel::StoreError;
 
@@ -31,7 +31,7 @@ impl Metrics {
             ]
             .map(|kind| [kind]),
         );
-        // The name is older than the prefix of the others, and relied upon.
+        // The name is older than the other names' prefix, and alerts depend on it.
         let violations = book.counters(
             "invariant_violations_total",
             "Broken invariants; a value other than 0 means a bug or a damaged database",
@@ -51,16 +51,16 @@ impl Metrics {
     }
 }
 
-/// An invariant that was found broken.
+/// A broken invariant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Violation {
-    /// A row holds what no rule writes.
+    /// A row has values that no rule writes.
     Inconsistent,
     /// The schema, or the number of rows a write changed, contradicts what the rules decided.
     Guard,
     /// The engine's report contradicts the settlement of a trade.
     Contradiction,
-    /// A step was decided whose transfer or event could not be made.
+    /// The transfer or event of a decided step could not be created.
     Undoable,
 }
 
@@ -82,7 +82,7 @@ impl Violation {
     }
 }
 
-/// Counts a fault of the store; to be called once, where it is handled.
+/// Counts an error of the store. Call it once, at the place that handles the error.
 pub fn of_store(fault: &StoreError) {
     let Some(metrics) = metrics() else {
         return;
@@ -102,14 +102,14 @@ pub fn of_store(fault: &StoreError) {
     }
 }
 
-/// A task of the background is there from now on.
+/// Registers a background task.
 pub fn supervised(task: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.faults.begun_anew.begin([[task]]);
     }
 }
 
-/// A task of the background has panicked, and begins anew.
+/// Counts a panic of a background task, which restarts.
 pub fn begun_anew(task: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.faults.begun_anew.inc([task]);

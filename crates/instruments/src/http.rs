@@ -1,4 +1,4 @@
-//! Requests, connections and throttles.
+//! Metrics of requests, connections and throttles.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -11,9 +11,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::metrics;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
 
-/// A path that no route serves. Paths are a client's own words and never become labels.
+/// The label of a path that no route serves. A client chooses its paths, so they never become labels.
 const UNMATCHED: &str = "unmatched";
-/// Routes are those of the tables in the code; past this many something else has come in as one.
+/// Routes, at most. The route tables have fewer, so a higher number is an error.
 const MOST_ROUTES: usize = 256;
 
 #[derive(Debug)]
@@ -82,22 +82,22 @@ impl Metrics {
     }
 }
 
-/// An answer that was given.
+/// A response that was sent.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer<'a> {
-    /// The route as the table writes it; `None` where no route serves the path.
+    /// The route's text in the table; `None` if no route serves the path.
     pub route: Option<&'a str>,
-    /// The method; `None` where the request could not be read so far.
+    /// The method; `None` if the request could not be parsed that far.
     pub method: Option<&'a str>,
     /// The status.
     pub status: u16,
     /// The code of the error envelope.
     pub code: Option<&'static str>,
-    /// How long it took; `None` where no route was asked.
+    /// The duration; `None` if no route was called.
     pub took: Option<Duration>,
 }
 
-/// Counts an answer.
+/// Counts a response.
 pub fn answered(answer: &Answer<'_>) {
     let Some(metrics) = metrics().map(|metrics| &metrics.http) else {
         return;
@@ -116,12 +116,12 @@ pub fn answered(answer: &Answer<'_>) {
     }
 }
 
-/// A connection that is open until this is dropped.
+/// An open connection. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Connection(Option<Gauge>);
 
 impl Connection {
-    /// Counts a connection that was accepted.
+    /// Counts an accepted connection.
     #[must_use]
     pub fn accepted(listener: &'static str) -> Self {
         Self(metrics().map(|metrics| {
@@ -141,7 +141,7 @@ impl Drop for Connection {
     }
 }
 
-/// A listener begins to listen.
+/// Registers a listener.
 pub fn listening(listener: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.http.accepted.begin([[listener]]);
@@ -151,21 +151,21 @@ pub fn listening(listener: &'static str) {
     }
 }
 
-/// A connection could not be accepted.
+/// Counts a connection that could not be accepted.
 pub fn unaccepted(listener: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.http.unaccepted.inc([listener]);
     }
 }
 
-/// A connection was over a bound.
+/// Counts a connection above a limit.
 pub fn over_bound(listener: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.http.over_bound.inc([listener]);
     }
 }
 
-/// A limit is in force: its tiers are counted from zero.
+/// Registers a limit: the counters of its tiers start at zero.
 pub fn limited(
     group: &'static str,
     counts: &'static str,
@@ -177,14 +177,14 @@ pub fn limited(
     }
 }
 
-/// A request was refused because this tier was full.
+/// Counts a request that was refused because this tier was full.
 pub fn throttled(group: &'static str, counts: &'static str, tier: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.http.throttled.inc([group, counts, tier]);
     }
 }
 
-/// A write was given its first answer again.
+/// Counts a write whose stored response was replayed.
 pub fn repeated(same_request: bool) {
     if let Some(metrics) = metrics() {
         let request = if same_request { "same" } else { "other" };
@@ -192,15 +192,14 @@ pub fn repeated(same_request: bool) {
     }
 }
 
-/// A panic was caught.
+/// Counts a caught panic.
 pub fn panicked() {
     if let Some(metrics) = metrics() {
         metrics.http.panics.inc();
     }
 }
 
-/// A client may send any word as a method, also one that belongs in no log: the known ones are told
-/// apart, and nothing else is written down.
+/// The label of a method. A client may send any text as a method, so only the known methods have a label of their own.
 #[must_use]
 pub fn method(word: Option<&str>) -> &'static str {
     const KNOWN: [&str; 8] = [
@@ -224,7 +223,7 @@ fn status(code: u16) -> &'static str {
         .map_or("other", String::as_str)
 }
 
-/// The route as a word that lives for ever. There are as many as the route tables have rows.
+/// The route as a static text. There are as many texts as rows in the route tables.
 fn interned(route: &str) -> &'static str {
     static ROUTES: LazyLock<RwLock<HashSet<&'static str>>> = LazyLock::new(RwLock::default);
     if let Some(known) = ROUTES.read().get(route) {
@@ -247,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clients_own_words_are_no_labels() {
+    fn text_of_client_is_no_label() {
         assert_eq!(method(Some("GET")), "GET");
         assert_eq!(method(Some("BREW")), "other");
         assert_eq!(method(None), "unreadable");
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_are_kept_once_and_not_without_end() {
+    fn route_text_is_kept_once_and_bounded() {
         let one = interned("/v1/pools/{id}");
         let again = interned(&String::from("/v1/pools/{id}"));
         assert!(std::ptr::eq(one, again));

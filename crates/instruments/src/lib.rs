@@ -1,10 +1,10 @@
-//! What is measured: every metric with its name, unit and labels, and the spans of a trace.
+//! All metrics with their names, units and labels, and the spans of traces.
 //!
-//! Adapters call the functions of the modules; a core is measured where an adapter calls it. Nothing is
-//! recorded before [`install`]: until then each function costs one load. Labels take words of the code only,
-//! never an id, a partner or anything else a client chooses, so the number of series is bounded.
+//! Adapters call the functions of the modules. A core is measured in the adapter that calls it. Before [`install`] nothing is
+//! recorded, and each function costs one load. Label values are names in the code, never an id, a partner or another text of a
+//! client, so the number of series is bounded.
 //!
-//! The names are what dashboards and alerts rest on. `docs/metrics.md` lists them; a test compares.
+//! Dashboards and alerts depend on the names. `docs/metrics.md` lists them; a test compares the two.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -29,16 +29,16 @@ use registry::MetricRegistry;
 
 static METRICS: OnceLock<Metrics> = OnceLock::new();
 
-/// Everything that is recorded.
+/// All metrics.
 #[derive(Debug)]
 struct Metrics {
     book: MetricRegistry,
     http: http::Metrics,
-    lanes: batch_queues::Metrics,
+    batch_queues: batch_queues::Metrics,
     store: store::Metrics,
     faults: faults::Metrics,
     trading: trading::Metrics,
-    far_end: upstream::Metrics,
+    upstream: upstream::Metrics,
     directory: directory::Metrics,
     shared: shared::Metrics,
     webhooks: webhooks::Metrics,
@@ -49,11 +49,11 @@ impl Metrics {
         let mut book = MetricRegistry::default();
         Self {
             http: http::Metrics::new(&mut book),
-            lanes: batch_queues::Metrics::new(&mut book),
+            batch_queues: batch_queues::Metrics::new(&mut book),
             store: store::Metrics::new(&mut book),
             faults: faults::Metrics::new(&mut book),
             trading: trading::Metrics::new(&mut book),
-            far_end: upstream::Metrics::new(&mut book),
+            upstream: upstream::Metrics::new(&mut book),
             directory: directory::Metrics::new(&mut book),
             shared: shared::Metrics::new(&mut book),
             webhooks: webhooks::Metrics::new(&mut book),
@@ -69,26 +69,26 @@ fn metrics() -> Option<&'static Metrics> {
 /// The program that is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Program {
-    /// Its version.
+    /// The program's version.
     pub version: &'static str,
-    /// The mode it serves.
+    /// The program's mode.
     pub mode: &'static str,
-    /// When it was started, in seconds since 1970.
+    /// The start of the program, in seconds since 1970.
     pub started: i64,
 }
 
-/// Begins to record. A second call changes nothing: a process has one set of metrics, whatever it serves.
+/// Starts recording. A second call changes nothing, because a process has one set of metrics.
 pub fn install(program: &Program) {
     METRICS.get_or_init(|| Metrics::new(program));
 }
 
-/// Every metric in Prometheus' text format; empty where nothing is recorded.
+/// Every metric in Prometheus' text format; empty before [`install`].
 #[must_use]
 pub fn render() -> String {
     metrics().map_or_else(String::new, |metrics| metrics.book.render())
 }
 
-/// Every metric there is, in the order of `/metrics`.
+/// Every metric, in the order of `/metrics`.
 #[must_use]
 pub fn catalogue() -> Vec<MetricDoc> {
     let nobody = Program {
@@ -99,12 +99,12 @@ pub fn catalogue() -> Vec<MetricDoc> {
     Metrics::new(&nobody).book.into_entries()
 }
 
-/// Measures a span. It stands still where nothing is recorded, so that nobody pays for the clock in vain.
+/// Measures a duration. It reads no clock if nothing is recorded.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Option<Instant>);
 
 impl Stopwatch {
-    /// Begins now.
+    /// Starts now.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
@@ -114,7 +114,7 @@ impl Stopwatch {
         Self(metrics().map(|_| Instant::now()))
     }
 
-    /// How long it has run.
+    /// The elapsed time; `None` if nothing is recorded.
     #[must_use]
     pub fn read(self) -> Option<Duration> {
         self.0.map(|begun| begun.elapsed())

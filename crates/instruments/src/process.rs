@@ -1,7 +1,7 @@
-//! The program and its process: version, memory, file descriptors, time.
+//! Metrics of the program and its process: version, memory, file descriptors, time.
 //!
-//! Read from `/proc` when the metrics are asked for, so nothing is paid in between. On other systems than Linux
-//! only the version and the start are known.
+//! They are read from `/proc` for each response, so there is no cost in between. On systems other than Linux only the version
+//! and the start are known.
 
 use std::fmt;
 use std::fs;
@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::Program;
 use crate::registry::{Kind, MetricDoc, MetricRegistry};
 
-/// Linux tells times of processes in hundredths of a second, whatever the kernel's own clock.
+/// Linux reports process times in hundredths of a second, independent of the kernel's clock.
 const TICK: Duration = Duration::from_millis(10);
 
 const CPU: (&str, &str) = ("process_cpu_seconds_total", "Processor time of the process");
@@ -75,7 +75,7 @@ pub(crate) fn register(mut book: MetricRegistry, program: &Program) -> MetricReg
     book
 }
 
-/// Asked for each answer of `/metrics`. What cannot be read is left out.
+/// Reads the values for each response of `/metrics`. Unreadable values are left out.
 #[derive(Debug)]
 struct Process;
 
@@ -102,7 +102,7 @@ impl Collector for Process {
     }
 }
 
-/// `/proc/self/status`: a name and a value on each line.
+/// `/proc/self/status`, with a name and a value on each line.
 struct Status(String);
 
 impl Status {
@@ -120,8 +120,8 @@ impl Status {
     }
 }
 
-/// The 14th and 15th field of `/proc/self/stat`: user and system time. The second is the program's name in
-/// brackets, which may hold anything, so counting begins behind it.
+/// User and system time: the 14th and 15th field of `/proc/self/stat`. The second field is the program's name in brackets,
+/// which may contain any character, so counting starts after it.
 fn processor_time() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let (_, behind) = stat.rsplit_once(')')?;
@@ -132,7 +132,7 @@ fn processor_time() -> Option<Duration> {
 }
 
 fn open_files() -> Option<u64> {
-    // Reading the folder opens it.
+    // Reading the folder opens one more file.
     let listed = fs::read_dir("/proc/self/fd").ok()?.count();
     u64::try_from(listed.saturating_sub(1)).ok()
 }
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_is_found_on_linux() {
+    fn every_value_is_read_on_linux() {
         let book = register(
             MetricRegistry::default(),
             &Program {

@@ -1,5 +1,5 @@
-//! The book of all metrics: each is entered once, with its name, help and labels, and is written into every
-//! answer of `/metrics`.
+//! The registry of all metrics: each is registered once, with its name, help and labels, and is part of every response of
+//! `/metrics`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,25 +14,25 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-/// What a request, a call or a batch may take: from a tenth of a millisecond to ten seconds.
+/// Histogram bounds for requests, calls and batches: from a tenth of a millisecond to ten seconds.
 pub(crate) const SPANS: &[f64] = &[
     0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0,
 ];
 
-/// How a metric behaves.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only grows, from zero when the program starts.
+    /// Only increases, from zero at the program's start.
     Counter,
-    /// Goes up and down.
+    /// Increases and decreases.
     Gauge,
     /// Counts values by size.
     Histogram,
 }
 
 impl Kind {
-    /// The word of the text format.
+    /// The type's name in the text format.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,23 +43,23 @@ impl Kind {
     }
 }
 
-/// A metric, as the documentation lists it.
+/// A metric's row in the documentation.
 #[derive(Debug, Clone)]
 pub struct MetricDoc {
-    /// Its full name.
+    /// The metric's full name.
     pub name: &'static str,
-    /// How it behaves.
+    /// The metric's type.
     pub kind: Kind,
-    /// What it says, as one sentence without its full stop.
+    /// The help text: one sentence without a full stop.
     pub help: &'static str,
-    /// The names of its labels.
+    /// The names of the metric's labels.
     pub labels: Vec<&'static str>,
     /// The upper bounds of a histogram.
     pub bounds: &'static [f64],
 }
 
 impl MetricDoc {
-    /// What a value counts or measures: seconds and bytes by the name's ending, else things.
+    /// The unit of a value: seconds or bytes by the name's suffix, otherwise a count.
     #[must_use]
     pub fn unit(&self) -> &'static str {
         let base = self.name.strip_suffix("_total").unwrap_or(self.name);
@@ -85,7 +85,7 @@ impl MetricRegistry {
     ) -> Counters<N> {
         let family = Family::<Labels<N>, Counter>::default();
         self.enter(name, Kind::Counter, help, &labels, &[]);
-        // The library writes the ending of a counter's samples itself.
+        // The library adds the suffix of a counter's samples itself.
         let base = name.strip_suffix("_total").unwrap_or(name);
         self.registry.register(base, help, family.clone());
         Counters {
@@ -152,7 +152,7 @@ impl MetricRegistry {
         histogram
     }
 
-    /// Metrics that are read when they are asked for.
+    /// Metrics that are read for each response.
     pub(crate) fn collect(&mut self, collector: impl Collector, entries: &[MetricDoc]) {
         self.entries.extend_from_slice(entries);
         self.registry.register_collector(Box::new(collector));
@@ -179,12 +179,12 @@ impl MetricRegistry {
         self.entries
     }
 
-    /// Prometheus' text format 0.0.4. The library writes OpenMetrics, where a counter is described without its
-    /// ending: here its description carries the name of its samples.
+    /// Prometheus' text format 0.0.4. The library writes OpenMetrics, which describes a counter without its suffix. Here the
+    /// description has the name of the counter's samples.
     pub(crate) fn render(&self) -> String {
         let mut written = String::with_capacity(32 * 1024);
         if text::encode_registry(&mut written, &self.registry).is_err() {
-            // Only a metric that refuses to be written could do this, and none of ours does.
+            // Only a metric whose encoding fails could cause this error, and ours do not fail.
             return String::new();
         }
         let counters: BTreeSet<&str> = self
@@ -210,7 +210,7 @@ impl MetricRegistry {
     }
 }
 
-/// A line that describes a metric: what it tells, of which metric, and the rest.
+/// A line that describes a metric: its keyword, the metric's name, and the rest.
 fn described(line: &str) -> Option<(&str, &str, &str)> {
     let (what, rest) = ["# HELP ", "# TYPE "]
         .into_iter()
@@ -219,14 +219,14 @@ fn described(line: &str) -> Option<(&str, &str, &str)> {
     Some((what, name, rest))
 }
 
-/// The values of a metric's labels, in the order of their names. Words of the code, never of a client.
+/// The values of a metric's labels, in the order of the names. They are texts of the code, never of a client.
 #[derive(Debug, Clone)]
 pub(crate) struct Labels<const N: usize> {
     names: [&'static str; N],
     values: [&'static str; N],
 }
 
-/// The names are those of the metric, so that the values alone tell two series apart.
+/// All series of a metric have the same names, so the values alone distinguish them.
 impl<const N: usize> PartialEq for Labels<N> {
     fn eq(&self, other: &Self) -> bool {
         self.values == other.values
@@ -250,7 +250,7 @@ impl<const N: usize> EncodeLabelSet for Labels<N> {
     }
 }
 
-/// Makes the histograms of one metric.
+/// Creates the histograms of one metric.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds(&'static [f64]);
 
@@ -270,13 +270,12 @@ macro_rules! by_labels {
         }
 
         impl<const N: usize> $name<N> {
-            /// The series of these values, to be kept where it is used often.
+            /// The series of these values. Keep it if it is used often.
             pub(crate) fn of(&self, values: [&'static str; N]) -> $metric {
                 self.family.get_or_create_owned(&self.labels(values))
             }
 
-            /// Makes series before anything is recorded in them: a counter that is first seen at 1 looks, to
-            /// whoever asks for its increase, as if nothing had happened.
+            /// Creates series before anything is recorded in them. A counter that is first scraped at 1 shows no increase.
             pub(crate) fn begin(&self, values: impl IntoIterator<Item = [&'static str; N]>) {
                 for values in values {
                     drop(self.family.get_or_create(&self.labels(values)));
@@ -340,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_is_described_under_the_name_of_its_samples() {
+    fn counter_is_described_under_its_sample_name() {
         let mut book = MetricRegistry::default();
         let doors = book.counters("doors_total", "Doors opened", ["colour", "side"]);
         let open = book.gauge("doors_open", "Doors that are open");
@@ -371,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_was_begun_stands_at_zero() {
+    fn started_series_is_zero() {
         let mut book = MetricRegistry::default();
         book.counters("doors_total", "Doors opened", ["colour"])
             .begin([["red"], ["blue"]]);
@@ -381,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn units_stand_in_the_names() {
+    fn name_suffix_is_the_unit() {
         let mut book = MetricRegistry::default();
         book.counter("cpu_seconds_total", "Time");
         book.gauge("heap_bytes", "Memory");

@@ -1,4 +1,4 @@
-//! What the replicas share through Redis.
+//! Metrics of the Redis that replicas share.
 
 use std::time::Duration;
 
@@ -40,16 +40,16 @@ impl Metrics {
     }
 }
 
-/// A question to Redis.
+/// A call to Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// The windows of a request.
+    /// Reads and counts the windows of a request.
     Throttle,
-    /// Is a key in flight? And takes it.
+    /// Claims a key in flight.
     Claim,
-    /// Keys are in flight no more.
+    /// Releases keys in flight.
     Release,
-    /// Does it answer, still or again?
+    /// Probes the connection.
     Probe,
 }
 
@@ -66,14 +66,14 @@ impl Call {
     }
 }
 
-/// Redis is used, and answers or not.
+/// Sets whether Redis is available.
 pub fn up(up: bool) {
     if let Some(metrics) = metrics() {
         metrics.shared.up.set([], u64::from(up));
     }
 }
 
-/// Redis was asked, or was known to be away.
+/// Counts a call to Redis by its result.
 pub fn asked(call: Call, answered: bool, took: Option<Duration>) {
     if let Some(metrics) = metrics() {
         let answer = if answered { "some" } else { "none" };

@@ -1,4 +1,4 @@
-//! Transactions and connections of a store.
+//! Metrics of a store's transactions, connections, disk and clock.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS, saturated};
 use crate::{Stopwatch, metrics};
 
-/// How a transaction can end.
+/// The outcomes of a transaction.
 const OUTCOMES: [&str; 4] = ["committed", "rolled_back", "retried", "unknown"];
 
 #[derive(Debug)]
@@ -69,18 +69,18 @@ impl Metrics {
     }
 }
 
-/// What is recorded of one write transaction. Dropped without a commit, it counts as rolled back.
+/// The metrics of one write transaction. Dropped without a commit, it counts as rolled back.
 #[derive(Debug)]
 pub struct Transaction {
     name: &'static str,
     outcome: &'static str,
-    /// Steps of trades, counted only once they are durable.
+    /// Steps of trades. They are counted after they are durable.
     steps: Vec<(&'static str, &'static str, u64)>,
     span: tracing::Span,
 }
 
 impl Transaction {
-    /// A transaction begins.
+    /// Starts a transaction.
     #[must_use]
     pub fn begin(name: &'static str) -> Self {
         if let Some(metrics) = metrics() {
@@ -100,21 +100,21 @@ impl Transaction {
         }
     }
 
-    /// A guarded write found that somebody else was first.
+    /// Records that a guarded write lost its race.
     pub fn lost(&mut self) {
         self.outcome = "retried";
     }
 
-    /// Some trades take a step, if this is committed.
+    /// Records steps of trades, which count if the transaction is committed.
     pub fn step(&mut self, from: &'static str, to: &'static str, trades: usize) {
         let trades = u64::try_from(trades).unwrap_or(u64::MAX);
         self.steps.push((from, to, trades));
     }
 
-    /// Commits, and counts how that ended.
+    /// Commits, and counts the outcome.
     ///
     /// # Errors
-    /// What the commit returns.
+    /// The error of the commit.
     pub async fn commit(
         mut self,
         committing: impl Future<Output = Result<(), StoreError>>,
@@ -148,7 +148,7 @@ impl Drop for Transaction {
     }
 }
 
-/// Waits for a connection of a pool.
+/// Measures the wait for a connection of a pool.
 pub async fn waiting<T>(pool: &'static str, connection: impl Future<Output = T>) -> T {
     let watch = Stopwatch::start();
     let connection = connection.await;
@@ -158,7 +158,7 @@ pub async fn waiting<T>(pool: &'static str, connection: impl Future<Output = T>)
     connection
 }
 
-/// How the connections of a pool stand.
+/// Sets the numbers of a pool's connections.
 pub fn connections(pool: &'static str, in_use: u64, idle: u64) {
     if let Some(metrics) = metrics() {
         metrics.store.connections.set([pool, "in_use"], in_use);
@@ -166,18 +166,18 @@ pub fn connections(pool: &'static str, in_use: u64, idle: u64) {
     }
 }
 
-/// What a database takes of its disk, and what is left, in bytes.
+/// The disk space of a database, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Disk {
-    /// The database.
+    /// The size of the database.
     pub database: u64,
-    /// What was written and has not been put into its place yet.
+    /// The size of the write-ahead log.
     pub log: u64,
-    /// What a program without privileges may still write.
+    /// The free space for a program without privileges.
     pub free: u64,
 }
 
-/// How the disk stands.
+/// Sets the disk space.
 pub fn disk(disk: Disk) {
     if let Some(metrics) = metrics() {
         metrics.store.size.set(["database"], disk.database);
@@ -186,14 +186,14 @@ pub fn disk(disk: Disk) {
     }
 }
 
-/// How far the store's clock is ahead of the machine's.
+/// Sets how far the store's clock is ahead of the machine's.
 pub fn clock_ahead(by: Duration) {
     if let Some(metrics) = metrics() {
         metrics.store.clock_ahead.set(saturated(by.as_secs()));
     }
 }
 
-/// How far the clock jumped ahead of the time that has passed.
+/// Sets how far the clock jumped ahead of the elapsed time.
 pub fn clock_jump(by: Duration) {
     if let Some(metrics) = metrics() {
         metrics.store.clock_jump.set(saturated(by.as_secs()));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_transaction_counts_as_it_ended() {
+    async fn transaction_is_counted_by_its_outcome() {
         crate::install(&crate::Program {
             version: "0",
             mode: "test",

@@ -1,7 +1,7 @@
-//! Spans: where a trace begins, and whose it continues.
+//! The spans of traces, and their links to a client's trace.
 //!
-//! Spans are `tracing` spans of the target [`TARGET`]. Logs never show them, and where traces are not exported
-//! none is made: they cost a comparison.
+//! Spans are `tracing` spans of the target [`TARGET`]. Logs never show them. If traces are not exported, no span is created and
+//! each call costs a comparison.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -11,22 +11,22 @@ use tracing::Span;
 /// The target of every span that belongs to a trace.
 pub const TARGET: &str = "penstock_trace";
 
-/// The target of the span that gives the lines of a request its id.
+/// The target of the span that adds the request's id to log lines.
 pub const REQUEST_TARGET: &str = "penstock_request";
 
-/// A client's place in a trace of its own: the W3C header `traceparent`, well-formed.
+/// A client's position in its own trace: a well-formed W3C header `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceParent {
-    /// The trace.
+    /// The trace id.
     pub trace_id: u128,
-    /// The client's span in it.
+    /// The id of the client's span.
     pub span_id: u64,
-    /// Whether the client records it.
+    /// Whether the client records the trace.
     pub sampled: bool,
 }
 
 impl TraceParent {
-    /// Reads the header's value. Anything that is not exactly of its form counts as absent.
+    /// Parses the header's value. Any other form counts as absent.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(value).ok()?;
@@ -36,7 +36,7 @@ impl TraceParent {
         let trace_id = lower_hex(parts.next()?, 32)?;
         let span_id = u64::try_from(lower_hex(parts.next()?, 16)?).ok()?;
         let flags = lower_hex(parts.next()?, 2)?;
-        // A later version may add parts; this one has none.
+        // A later version may add parts; version 00 has no further parts.
         let closed = rest.is_empty() || version > 0 && rest.starts_with('-');
         let sound = parts.next().is_none() && closed && version != 0xff;
         (sound && trace_id != 0 && span_id != 0).then_some(Self {
@@ -55,19 +55,19 @@ fn lower_hex(text: &str, length: usize) -> Option<u128> {
     u128::from_str_radix(text, 16).ok()
 }
 
-/// Ties a span to a client's trace.
+/// Links a span to a client's trace.
 pub type Linker = fn(&Span, TraceParent);
 
 static LINKER: OnceLock<Linker> = OnceLock::new();
 
-/// Says how spans are tied to a client's trace; by whoever exports them.
+/// Sets the function that links spans to a client's trace. The exporter calls it.
 pub fn link_with(linker: Linker) {
     LINKER.get_or_init(|| linker);
 }
 
-/// The span of one request; disabled where traces are not exported.
+/// The span of one request; disabled if traces are not exported.
 ///
-/// A client's trace is linked, never continued: whoever sends a header does not decide what is recorded here.
+/// A client's trace is linked, never continued, so that a client's header does not decide what is recorded here.
 #[must_use]
 pub fn request(
     method: &str,
@@ -100,7 +100,7 @@ pub fn request(
     span
 }
 
-/// The request of a span was answered.
+/// Records the response to the request of a span.
 pub fn answered(span: &Span, id: &dyn fmt::Display, status: u16, code: Option<&'static str>) {
     if span.is_disabled() {
         return;
@@ -115,7 +115,7 @@ pub fn answered(span: &Span, id: &dyn fmt::Display, status: u16, code: Option<&'
     }
 }
 
-/// The span of one call to what is outside; disabled where traces are not exported.
+/// The span of one call to an upstream; disabled if traces are not exported.
 #[must_use]
 pub fn call(to: &'static str, operation: &'static str) -> Span {
     let span = tracing::debug_span!(
@@ -132,7 +132,7 @@ pub fn call(to: &'static str, operation: &'static str) -> Span {
     span
 }
 
-/// The span that runs now, for whoever continues its work elsewhere; none where traces are not exported.
+/// The current span, for work that continues in another task; disabled if traces are not exported.
 #[must_use]
 pub fn current() -> Span {
     if tracing::span_enabled!(target: TARGET, tracing::Level::DEBUG) {
@@ -142,14 +142,14 @@ pub fn current() -> Span {
     }
 }
 
-/// The span of a batch, linked to the requests it is run for; disabled where traces are not exported.
+/// The span of a batch, linked to the requests of its commands; disabled if traces are not exported.
 #[must_use]
-pub fn batch<'s>(lane: &'static str, requests: impl ExactSizeIterator<Item = &'s Span>) -> Span {
+pub fn batch<'s>(queue: &'static str, requests: impl ExactSizeIterator<Item = &'s Span>) -> Span {
     let span = tracing::debug_span!(
         target: TARGET,
         parent: None,
         "lane.batch",
-        lane.name = lane,
+        lane.name = queue,
         lane.batch = requests.len()
     );
     if !span.is_disabled() {
@@ -167,7 +167,7 @@ mod tests {
     const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     #[test]
-    fn reads_the_form_of_the_recommendation() {
+    fn traceparent_parses_the_recommended_form() {
         let read = TraceParent::parse(GOOD.as_bytes()).unwrap();
         assert_eq!(read.trace_id, 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
         assert_eq!(read.span_id, 0xb7ad_6b71_6920_3331);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_counts_as_absent() {
+    fn other_traceparent_counts_as_absent() {
         let refused = [
             String::new(),
             GOOD[..54].to_owned(),

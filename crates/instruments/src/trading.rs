@@ -1,4 +1,4 @@
-//! Quotes and transacts, by how they were answered; trades, by where they stand.
+//! Metrics of quotes and transacts by result, and of trades by status.
 
 use std::time::Duration;
 
@@ -68,28 +68,28 @@ impl Metrics {
     }
 }
 
-/// A quote request was answered.
+/// Counts a quote request by its result.
 pub fn quoted(outcome: &'static str, reason: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.trading.quotes.inc([outcome, reason]);
     }
 }
 
-/// A transact was answered.
+/// Counts a transact by its result.
 pub fn transacted(outcome: &'static str, reason: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.trading.transacts.inc([outcome, reason]);
     }
 }
 
-/// How many trades stand in a state.
+/// Sets the number of trades of a status.
 pub fn trades(state: &'static str, count: u64) {
     if let Some(metrics) = metrics() {
         metrics.trading.trades.set([state], count);
     }
 }
 
-/// How old the oldest reserved trade is.
+/// Sets the age of the oldest reserved trade.
 pub fn oldest_reserved(age: Option<Duration>) {
     if let Some(metrics) = metrics() {
         let age = age.map_or(0, |age| age.as_secs());

@@ -1,4 +1,4 @@
-//! Calls to what is outside: the engine and the sources of rates.
+//! Metrics of calls to upstreams: the engine and the sources of rates.
 
 use std::time::Duration;
 
@@ -75,20 +75,20 @@ impl Metrics {
     }
 }
 
-/// What a source of rates answered.
+/// The response of a source of rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceAnswer {
-    /// All the prices it is asked for.
+    /// All prices of the call.
     Prices,
-    /// None in time.
+    /// No response in time.
     Late,
-    /// None at all.
+    /// No response.
     Unreachable,
-    /// Another status than 200.
+    /// A status other than 200.
     Refused,
-    /// Something that has not all the prices.
+    /// A body without all prices.
     Unread,
-    /// Prices that were old, or made in the future.
+    /// Prices that are too old or in the future.
     Old,
 }
 
@@ -128,7 +128,7 @@ pub enum NoRateReason {
 impl NoRateReason {
     const ALL: [Self; 3] = [Self::TooFew, Self::TooFarApart, Self::MovedTooFar];
 
-    /// The word of the metric, and of the log.
+    /// The value in the metric and in the log.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -139,53 +139,53 @@ impl NoRateReason {
     }
 }
 
-/// The engine was called.
+/// Records a call of the engine.
 pub fn engine(operation: &'static str, answer: &'static str, took: Option<Duration>) {
     if let Some(metrics) = metrics() {
-        metrics.far_end.engine.inc([operation, answer]);
+        metrics.upstream.engine.inc([operation, answer]);
         if let Some(took) = took {
-            metrics.far_end.engine_duration.took([operation], took);
+            metrics.upstream.engine_duration.took([operation], took);
         }
     }
 }
 
-/// The source of rates was asked.
+/// Records a read of a rate.
 pub fn rates(answer: &'static str, took: Option<Duration>) {
     if let Some(metrics) = metrics() {
-        metrics.far_end.rates.inc([answer]);
+        metrics.upstream.rates.inc([answer]);
         if let Some(took) = took {
-            metrics.far_end.rates_duration.observe(took.as_secs_f64());
+            metrics.upstream.rates_duration.observe(took.as_secs_f64());
         }
     }
 }
 
-/// There are sources of rates: their counters begin at 0.
+/// Registers the sources of rates: their counters start at zero.
 pub fn rate_sources_begin() {
     if let Some(metrics) = metrics() {
         let answers = SourceAnswer::ALL.map(|answer| [answer.as_str()]);
-        metrics.far_end.source_answers.begin(answers);
+        metrics.upstream.source_answers.begin(answers);
         let reasons = NoRateReason::ALL.map(|reason| [reason.as_str()]);
-        metrics.far_end.withheld.begin(reasons);
+        metrics.upstream.withheld.begin(reasons);
     }
 }
 
-/// How many sources of rates there are, and of how many the last answer was whole.
+/// Sets the number of sources of rates, and the number whose last response was complete.
 pub fn rate_sources(answering: usize, all: usize) {
     if let Some(metrics) = metrics() {
         let failing = all.saturating_sub(answering);
         for (state, count) in [("answering", answering), ("failing", failing)] {
             let count = u64::try_from(count).unwrap_or(u64::MAX);
-            metrics.far_end.sources.set([state], count);
+            metrics.upstream.sources.set([state], count);
         }
     }
 }
 
-/// Sets how many of `all` pairs have a rate, and how many are withheld for each reason.
+/// Sets the number of pairs with a rate, and the number without one for each reason.
 pub fn rate_pairs(all: usize, withheld: &[NoRateReason]) {
     if let Some(metrics) = metrics() {
         let set = |state, count: usize| {
             let count = u64::try_from(count).unwrap_or(u64::MAX);
-            metrics.far_end.pairs.set([state], count);
+            metrics.upstream.pairs.set([state], count);
         };
         set("priced", all.saturating_sub(withheld.len()));
         for reason in NoRateReason::ALL {
@@ -195,16 +195,16 @@ pub fn rate_pairs(all: usize, withheld: &[NoRateReason]) {
     }
 }
 
-/// A source of rates was asked.
+/// Records a call of a source of rates.
 pub fn rate_source(answer: SourceAnswer) {
     if let Some(metrics) = metrics() {
-        metrics.far_end.source_answers.inc([answer.as_str()]);
+        metrics.upstream.source_answers.inc([answer.as_str()]);
     }
 }
 
-/// A pair was given no rate.
+/// Counts a pair that received no rate.
 pub fn rate_withheld(reason: NoRateReason) {
     if let Some(metrics) = metrics() {
-        metrics.far_end.withheld.inc([reason.as_str()]);
+        metrics.upstream.withheld.inc([reason.as_str()]);
     }
 }

@@ -1,15 +1,15 @@
-//! Deliveries of events: what the worker that sends them records.
+//! Metrics of the worker that delivers events.
 
 use std::time::Duration;
 
 use crate::metrics;
 use crate::registry::{Counters, Gauges, Histograms, MetricRegistry};
 
-/// An attempt takes milliseconds to seconds.
+/// Histogram bounds of an attempt: milliseconds to seconds.
 const ATTEMPTS: &[f64] = &[
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
-/// A delivery that is retried may take days.
+/// Histogram bounds of a delivery. With retries it may take days.
 const LAGS: &[f64] = &[
     0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 21_600.0, 86_400.0,
     345_600.0,
@@ -64,20 +64,20 @@ impl Metrics {
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The partner answered 2xx.
+    /// The partner responded with 2xx.
     Delivered,
-    /// The partner answered anything else.
+    /// The partner responded with another status.
     Refused,
-    /// The partner did not answer in time.
+    /// The partner did not respond in time.
     TimedOut,
-    /// No connection, or it broke: name, network, TLS.
+    /// The connection failed or broke: name, network or TLS.
     Unreachable,
-    /// The address is one that webhooks may not reach.
+    /// Webhooks may not reach the address.
     Forbidden,
-    /// It could not be tried: no secret, a body that cannot be opened.
+    /// The attempt was impossible: there is no secret, or the body cannot be opened.
     Untried,
 }
 
@@ -91,7 +91,7 @@ impl Outcome {
         Self::Untried,
     ];
 
-    /// The word of the label.
+    /// The label's value.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ impl Outcome {
     }
 }
 
-/// A worker begins: its counters stand at zero. `service` is `pools` or `gate`, here and below.
+/// Registers a worker, whose counters start at zero. In this module `service` is `pools` or `gate`.
 pub fn working(service: &'static str) {
     if let Some(metrics) = metrics() {
         let metrics = &metrics.webhooks;
@@ -117,7 +117,7 @@ pub fn working(service: &'static str) {
     }
 }
 
-/// The span of one attempt, for the future that makes it: `attempt.instrument(attempt_span(…))`.
+/// The span of one attempt. Use it as `attempt.instrument(attempt_span(…))`.
 #[must_use]
 pub fn attempt_span(service: &'static str, attempt: u32) -> tracing::Span {
     tracing::debug_span!(
@@ -129,7 +129,7 @@ pub fn attempt_span(service: &'static str, attempt: u32) -> tracing::Span {
     )
 }
 
-/// An attempt has ended.
+/// Records the end of an attempt.
 pub fn attempted(service: &'static str, outcome: Outcome, took: Duration) {
     if let Some(metrics) = metrics() {
         metrics.webhooks.attempts.inc([service, outcome.as_str()]);
@@ -137,34 +137,34 @@ pub fn attempted(service: &'static str, outcome: Outcome, took: Duration) {
     }
 }
 
-/// An event was accepted, so long after the change it reports.
+/// Records the time from a change to the acceptance of its event.
 pub fn delivered(service: &'static str, lag: Duration) {
     if let Some(metrics) = metrics() {
         metrics.webhooks.lag.took([service], lag);
     }
 }
 
-/// A delivery was given up.
+/// Counts a dead-lettered delivery.
 pub fn gave_up(service: &'static str) {
     if let Some(metrics) = metrics() {
         metrics.webhooks.dead.inc([service]);
     }
 }
 
-/// How the queue stands.
+/// The stats of the delivery queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Queue {
-    /// Deliveries whose time has come.
+    /// Deliveries that are due.
     pub due: u64,
     /// Deliveries that wait for their next attempt.
     pub scheduled: u64,
-    /// Deliveries that are being attempted.
+    /// Deliveries in flight.
     pub in_flight: u64,
-    /// How long the longest waiting one has been due.
+    /// How long the oldest due delivery has been due.
     pub oldest_due: Option<Duration>,
 }
 
-/// Notes how the queue stands; to be called every 15 seconds or so.
+/// Sets the stats of the delivery queue. Call it about every 15 seconds.
 pub fn queue(service: &'static str, queue: Queue) {
     if let Some(metrics) = metrics() {
         let depth = &metrics.webhooks.queue;

@@ -87,7 +87,7 @@ fn wrapped(text: &str) -> String {
 }
 
 #[test]
-fn the_page_lists_what_is_recorded() {
+fn page_lists_every_metric() {
     let page = page();
     if std::env::var_os("UPDATE_DOCS").is_some_and(|set| set == "1") {
         std::fs::write(PAGE, &page).unwrap();
@@ -100,7 +100,7 @@ fn the_page_lists_what_is_recorded() {
 }
 
 #[test]
-fn names_and_labels_follow_the_rules_of_prometheus() {
+fn names_and_labels_follow_prometheus_rules() {
     let entries = catalogue();
     let names: BTreeSet<&str> = entries.iter().map(|entry| entry.name).collect();
     assert_eq!(names.len(), entries.len(), "every name stands once");

@@ -27,7 +27,7 @@ pub enum AmountError {
     /// Zero.
     #[error("expected an amount greater than zero")]
     Zero,
-    /// More fractional digits than the asset has, counted as written.
+    /// More fractional digits than the asset has. Trailing zeros count.
     #[error("at most {0} fractional digits")]
     TooPrecise(u8),
     /// Above 10^10.
@@ -36,20 +36,19 @@ pub enum AmountError {
 }
 
 impl Amount {
-    /// Nothing of an asset.
+    /// The zero amount of an asset.
     #[must_use]
     pub const fn zero(asset: Asset) -> Self {
         Self { units: 0, asset }
     }
 
-    /// From units of 10^-8; `None` when negative or finer than the asset.
+    /// From units of 10^-8; `None` if negative or finer than the asset.
     #[must_use]
     pub fn from_units(units: i64, asset: Asset) -> Option<Self> {
         (units >= 0 && units % step(asset) == 0).then_some(Self { units, asset })
     }
 
-    /// From units of 10^-8, rounded down to the asset's scale; `None` where what is left exceeds
-    /// 10^10.
+    /// From units of 10^-8, rounded down to the asset's scale; `None` if the result exceeds 10^10.
     #[must_use]
     pub fn floor(units: u128, asset: Asset) -> Option<Self> {
         let units = i64::try_from(units).ok()?;
@@ -58,18 +57,18 @@ impl Amount {
         Self::from_units(kept, asset)
     }
 
-    /// From units of 10^-8, rounded up to the asset's scale; `None` where that exceeds 10^10.
+    /// From units of 10^-8, rounded up to the asset's scale; `None` if the result exceeds 10^10.
     #[must_use]
     pub fn ceil(units: u128, asset: Asset) -> Option<Self> {
         let step = u128::try_from(step(asset)).ok()?;
         Self::floor(units.checked_next_multiple_of(step)?, asset)
     }
 
-    /// Reads a positive amount as partners and operators write it: `0` or digits without
-    /// leading zero, an optional dot and digits, nothing else. Fraction digits count as written.
+    /// Parses the positive amount of a partner or operator: `0` or digits without leading zero, an optional dot and digits.
+    /// Trailing zeros of the fraction count.
     ///
     /// # Errors
-    /// [`AmountError`], judged in the order malformed, zero, too precise, out of range.
+    /// [`AmountError`], checked in the order malformed, zero, too precise, out of range.
     pub fn parse(text: &str, asset: Asset) -> Result<Self, AmountError> {
         let (whole, fraction) = positive(text)?;
         if fraction.len() > usize::from(asset.scale()) {
@@ -82,7 +81,7 @@ impl Amount {
         })
     }
 
-    /// Judges the grammar alone, before the asset is known.
+    /// Checks only the grammar, before the asset is known.
     ///
     /// # Errors
     /// [`AmountError::Malformed`] or [`AmountError::Zero`].
@@ -90,7 +89,7 @@ impl Amount {
         positive(text).map(|_| ())
     }
 
-    /// Units of 10^-8: what a store keeps.
+    /// Units of 10^-8, as a store keeps them.
     #[must_use]
     pub const fn units(&self) -> i64 {
         self.units
@@ -102,20 +101,20 @@ impl Amount {
         self.asset
     }
 
-    /// Is it nothing?
+    /// Whether the amount is zero.
     #[must_use]
     pub const fn is_zero(&self) -> bool {
         self.units == 0
     }
 
-    /// The sum; `None` across assets or past what 64 bits hold.
+    /// The sum; `None` across assets or above 64 bits.
     #[must_use]
     pub fn checked_add(&self, other: &Self) -> Option<Self> {
         let units = self.units.checked_add(other.units)?;
         (self.asset == other.asset).then_some(Self { units, ..*self })
     }
 
-    /// The difference; `None` across assets or where it would be negative.
+    /// The difference; `None` across assets or if it would be negative.
     #[must_use]
     pub fn checked_sub(&self, other: &Self) -> Option<Self> {
         let units = self
@@ -149,7 +148,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     (!whole.is_empty() && led && digits(whole) && digits(fraction)).then_some((whole, fraction))
 }
 
-/// The value in units of 10^-8, or `None` past 64 bits. `fraction` has at most eight digits.
+/// The value in units of 10^-8, or `None` above 64 bits. `fraction` has at most eight digits.
 fn units_of(whole: &str, fraction: &str) -> Option<i64> {
     let padding = usize::from(UNITS_SCALE).checked_sub(fraction.len())?;
     let zeros = std::iter::repeat_n(b'0', padding);
@@ -209,7 +208,7 @@ mod tests {
 
     // rule: money.print-fiat, money.print-crypto
     #[test]
-    fn reads_and_prints() {
+    fn amount_parses_and_prints() {
         let usdt = Asset::crypto("USDT").unwrap();
         let jpy = Asset::fiat("JPY").unwrap();
         for (text, asset, shown) in [
@@ -227,7 +226,7 @@ mod tests {
 
     // rule: money.grammar, money.zero, money.fiat-digits, money.digits-as-written, money.out-of-range
     #[test]
-    fn refuses_with_the_sharpest_reason() {
+    fn amount_parser_reports_most_specific_error() {
         let long = "9".repeat(60_000);
         for (text, fault) in [
             ("", AmountError::Malformed),
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn never_goes_below_zero_or_across_assets() {
+    fn amount_arithmetic_refuses_negative_results_and_mixed_assets() {
         let one = Amount::parse("1", eur()).unwrap();
         let two = Amount::parse("2", eur()).unwrap();
         let coin = Amount::parse("1", Asset::crypto("USDT").unwrap()).unwrap();
@@ -265,7 +264,7 @@ mod tests {
 
     // rule: money.out-of-range
     #[test]
-    fn the_limit_is_judged_on_what_rounding_leaves() {
+    fn amount_limit_applies_after_rounding() {
         let most = u128::from(LARGEST.unsigned_abs());
         let usdt = Asset::crypto("USDT").unwrap();
         let shown = |units| Amount::floor(units, usdt).map(|amount| amount.to_string());
@@ -276,7 +275,7 @@ mod tests {
         assert_eq!(shown(u128::MAX), None);
     }
 
-    /// Three currencies of three scales.
+    /// Assets of different scales.
     fn assets() -> impl Strategy<Value = Asset> {
         let assets = [Asset::fiat("JPY"), Asset::fiat("EUR"), Asset::crypto("BTC")];
         prop::sample::select(assets.map(Option::unwrap).to_vec())
@@ -291,14 +290,14 @@ mod tests {
         #![proptest_config(money_cases())]
 
         #[test]
-        fn what_is_printed_reads_back(amount in assets().prop_flat_map(amounts)) {
+        fn printed_amount_parses_again(amount in assets().prop_flat_map(amounts)) {
             let read = Amount::parse(&amount.to_string(), amount.asset());
             prop_assert_eq!(read, if amount.is_zero() { Err(AmountError::Zero) } else { Ok(amount) });
         }
 
-        /// Against a decimal of somebody else's: what is read has the value that is written, and the grammar is ours alone.
+        /// Compares with another decimal library: the parsed value equals the written one, and the grammar is our own.
         #[test]
-        fn a_text_is_read_exactly_or_refused(text in "[0-9]{1,12}([.][0-9]{1,10})?|[0-9.e+ -]{0,8}", asset in assets()) {
+        fn amount_text_is_parsed_exactly_or_refused(text in "[0-9]{1,12}([.][0-9]{1,10})?|[0-9.e+ -]{0,8}", asset in assets()) {
             let written = Decimal::from_str_exact(&text);
             match Amount::parse(&text, asset) {
                 Ok(amount) => prop_assert_eq!(written.unwrap(), Decimal::new(amount.units(), UNITS_SCALE.into())),
@@ -329,7 +328,7 @@ mod tests {
         }
 
         #[test]
-        fn a_floor_is_the_greatest_amount_below_and_a_ceiling_the_least_above(units in 0..=2 * LARGEST.unsigned_abs(), asset in assets()) {
+        fn floor_and_ceiling_are_the_nearest_amounts(units in 0..=2 * LARGEST.unsigned_abs(), asset in assets()) {
             let floor = Amount::floor(units.into(), asset);
             let kept = units - units % step(asset).unsigned_abs();
             prop_assert_eq!(floor.map(|amount| amount.units().unsigned_abs()), (kept <= LARGEST.unsigned_abs()).then_some(kept));

@@ -14,7 +14,7 @@ pub struct Asset {
     scale: u8,
 }
 
-/// Which of the two an asset is.
+/// The kind of an asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AssetKind {
     /// An active ISO 4217 currency.
@@ -23,13 +23,13 @@ pub enum AssetKind {
     Crypto,
 }
 
-/// The crypto assets every installation knows, with their scale.
+/// The built-in crypto assets with their scale.
 const BUILT_IN: [(&str, u8); 4] = [("USDT", 6), ("USDC", 6), ("BTC", 8), ("ETH", 8)];
 
 impl Asset {
     /// The currency of a code, upper-cased; its scale is the minor unit of ISO 4217.
     ///
-    /// Funds, metals, test codes and superseded currencies are not money here: `None`.
+    /// Returns `None` for funds, metals, test codes and superseded currencies.
     #[must_use]
     pub fn fiat(code: &str) -> Option<Self> {
         let code = Code::upper(code)?;
@@ -47,7 +47,7 @@ impl Asset {
         })
     }
 
-    /// A crypto asset that is built in, by its symbol, upper-cased.
+    /// A built-in crypto asset, by its symbol, upper-cased.
     #[must_use]
     pub fn crypto(symbol: &str) -> Option<Self> {
         let code = Code::upper(symbol)?;
@@ -59,8 +59,8 @@ impl Asset {
         })
     }
 
-    /// A crypto asset as a catalogue lists it, with a scale of at most 8. One that is built in keeps
-    /// its own scale, and no currency is an asset: `None`.
+    /// A crypto asset of a catalogue, with a scale of at most 8. A built-in asset keeps its own scale. Returns `None` for the code
+    /// of a currency.
     #[must_use]
     pub fn listed(symbol: &str, scale: u8) -> Option<Self> {
         let code = Code::upper(symbol)?;
@@ -74,7 +74,7 @@ impl Asset {
         (fits && known.is_none_or(|known| known == asset)).then_some(asset)
     }
 
-    /// Either of the two. No crypto symbol is also a currency code.
+    /// The currency or built-in crypto asset of a code. No crypto symbol is also a currency code.
     #[must_use]
     pub fn parse(code: &str) -> Option<Self> {
         Self::fiat(code).or_else(|| Self::crypto(code))
@@ -86,13 +86,13 @@ impl Asset {
         self.code.as_str()
     }
 
-    /// Currency or crypto asset.
+    /// The kind: currency or crypto asset.
     #[must_use]
     pub const fn kind(&self) -> AssetKind {
         self.kind
     }
 
-    /// Fractional digits an amount of it may have: 0 to 8.
+    /// Fractional digits that an amount of the asset may have: 0 to 8.
     #[must_use]
     pub const fn scale(&self) -> u8 {
         self.scale
@@ -146,7 +146,7 @@ impl Code {
 mod tests {
     use super::*;
 
-    /// Every active currency of ISO 4217 without funds, metals and codes that are no money.
+    /// Every active currency of ISO 4217, without funds, metals and codes without money.
     const ACTIVE: &str = "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL \
         BSD BTN BWP BYN BZD CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB \
         EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD \
@@ -161,7 +161,7 @@ mod tests {
 
     // rule: money.fiat-digits, pools.quote.unknown-currency
     #[test]
-    fn of_all_codes_exactly_the_active_currencies_are_money() {
+    fn only_active_currencies_are_fiat() {
         let letters = || ('A'..='Z').map(String::from);
         let two =
             || letters().flat_map(move |first| letters().map(move |next| first.clone() + &next));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_currencies_with_their_minor_units() {
+    fn fiat_has_minor_units_of_iso_4217() {
         for (code, scale) in [
             ("EUR", 2),
             ("eur", 2),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_codes_that_are_no_money() {
+    fn fiat_refuses_codes_without_money() {
         for code in [
             "XXX", "XTS", "XAU", "XAG", "XDR", "CLF", "CHE", "USN", "BOV", "HRK", "ABC", "EURO",
             "", "€", "EUR ",
@@ -214,7 +214,7 @@ mod tests {
 
     // rule: money.crypto-digits, pools.quote.codes-upper-cased
     #[test]
-    fn knows_the_built_in_crypto_assets() {
+    fn crypto_has_built_in_assets() {
         assert_eq!(Asset::crypto("usdt").unwrap().code(), "USDT");
         for (symbol, scale) in [("USDT", 6), ("USDC", 6), ("BTC", 8), ("ETH", 8)] {
             assert_eq!(Asset::crypto(symbol).unwrap().scale(), scale, "{symbol}");
@@ -226,7 +226,7 @@ mod tests {
 
     // rule: money.crypto-digits
     #[test]
-    fn a_catalogue_adds_assets_and_changes_none() {
+    fn catalogue_adds_assets_without_changing_existing_ones() {
         let sol = Asset::listed("sol", 8).unwrap();
         assert_eq!((sol.code(), sol.scale()), ("SOL", 8));
         assert_eq!(Asset::listed("USDT", 6), Asset::crypto("USDT"));

@@ -1,19 +1,18 @@
-//! Where instants and randomness come from.
+//! The sources of instants and randomness.
 
 use std::time::Duration;
 
 use crate::Timestamp;
 
-/// A source of instants. An embedded store and the tests are given one; a server store
-/// asks its database instead.
+/// A source of instants. An embedded store and the tests receive one; a server store uses its database's clock.
 pub trait Clock: Send + Sync {
-    /// The present instant, cut to whole milliseconds.
+    /// The current instant, cut to whole milliseconds.
     fn now(&self) -> Timestamp;
 
-    /// The time that has passed since a fixed moment, which stays the same while the process runs.
+    /// The time since a fixed instant, which does not change while the process runs.
     ///
-    /// Setting the machine's clock does not change it. By default it follows [`Clock::now`], which suits a clock that
-    /// only a test moves.
+    /// Setting the machine's clock does not change the elapsed time. By default it follows [`Clock::now`], which suits a clock that
+    /// only a test changes.
     fn elapsed(&self) -> Duration {
         Duration::from_millis(self.now().millis().max(0).unsigned_abs())
     }

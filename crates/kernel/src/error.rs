@@ -1,4 +1,4 @@
-//! What a store can report, without naming the database behind it.
+//! The errors and outcomes of a store, without naming its database.
 
 use std::error::Error;
 
@@ -6,22 +6,22 @@ use crate::Timestamp;
 
 type Source = Box<dyn Error + Send + Sync>;
 
-/// A fault of a store. No driver type crosses this line; the driver's error is the source.
+/// An error of a store. It has no driver type; the driver's error is its source.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The transaction lost a race and was rolled back; running it again may succeed.
+    /// The transaction lost a race and was rolled back. A retry may succeed.
     #[error("the transaction lost a race and was rolled back")]
     Retry,
-    /// The store cannot be reached or did not answer in time; nothing was written.
+    /// The store is unreachable or did not respond in time. Nothing was written.
     #[error("the store is unavailable")]
     Unavailable(#[source] Source),
-    /// Too many writes are waiting already; nothing was tried.
+    /// Too many writes are waiting. Nothing was tried.
     #[error("too many writes are waiting")]
     Overloaded,
-    /// The commit was sent and its outcome is unknown: it may or may not have happened.
+    /// The commit was sent, and its outcome is unknown.
     #[error("the outcome of a commit is unknown")]
     CommitUnknown(#[source] Source),
-    /// A row holds a combination of values that no rule of ours writes.
+    /// A row has a combination of values that no rule writes.
     #[error("inconsistent row in {table}, column {column}: {row}")]
     Inconsistent {
         /// The table.
@@ -31,10 +31,10 @@ pub enum StoreError {
         /// The row's key, for the operator.
         row: String,
     },
-    /// A constraint of the schema refused a write that the rules had allowed.
+    /// A constraint of the schema refused a write that the rules allowed.
     #[error("the store's own guard refused a write: {0}")]
     Guard(String),
-    /// Anything else.
+    /// Any other error.
     #[error("unexpected fault of the store")]
     Unexpected(#[source] Source),
 }
@@ -51,8 +51,8 @@ impl StoreError {
     }
 }
 
-/// An error and its causes in one line, outermost first, each once. `Display` does not print the source, but some
-/// libraries repeat it in their own text.
+/// An error and its causes in one line, outermost first, each once. `Display` does not print the source, but some libraries
+/// repeat the source in their own text.
 #[must_use]
 pub fn causes(fault: &dyn Error) -> String {
     let mut line = fault.to_string();
@@ -68,13 +68,13 @@ pub fn causes(fault: &dyn Error) -> String {
     line
 }
 
-/// The outcome of a guarded write: did the precondition still hold?
+/// The outcome of a guarded write.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cas {
-    /// The row was as expected and has been changed.
+    /// The precondition held, and the row was changed.
     Won,
-    /// Somebody else changed the row first; nothing was written.
+    /// Another transaction changed the row first. Nothing was written.
     Lost,
 }
 
@@ -82,7 +82,7 @@ impl Cas {
     /// Turns a lost race into [`StoreError::Retry`].
     ///
     /// # Errors
-    /// [`StoreError::Retry`] when the race was lost.
+    /// [`StoreError::Retry`] if the race was lost.
     pub fn won(self) -> Result<(), StoreError> {
         match self {
             Self::Won => Ok(()),
@@ -90,10 +90,10 @@ impl Cas {
         }
     }
 
-    /// Judges the number of rows a guarded write has changed: one is a win, none is a loss.
+    /// Converts the number of rows that a guarded write has changed: one row is won, zero rows are lost.
     ///
     /// # Errors
-    /// [`StoreError::Guard`] when the write hit several rows, which a key makes impossible.
+    /// [`StoreError::Guard`] if the write changed several rows, which a key makes impossible.
     pub fn from_rows(rows: u64) -> Result<Self, StoreError> {
         match rows {
             0 => Ok(Self::Lost),
@@ -109,7 +109,7 @@ impl Cas {
 /// use one clock.
 #[derive(Debug, Clone)]
 pub struct Seen<T> {
-    /// What was read.
+    /// The value that was read.
     pub value: T,
     /// The store's instant, taken after the read.
     pub at: Timestamp,
@@ -124,7 +124,7 @@ mod tests {
     struct Repeating(#[source] std::io::Error);
 
     #[test]
-    fn causes_names_each_cause_once() {
+    fn causes_prints_each_cause_once() {
         let cause = std::io::Error::other("disk on fire");
         let line = causes(&StoreError::unavailable(Repeating(cause)));
         assert_eq!(

@@ -9,16 +9,15 @@ use ulid::Ulid;
 
 use crate::{Clock, Entropy, Mode, Timestamp};
 
-/// What an id names. Implemented by empty marker types, so that a quote's id and a trade's
-/// id cannot be swapped.
+/// The kind of an id. Empty marker types implement it, so that a quote's id and a trade's id cannot be swapped.
 pub trait IdKind {
-    /// The word before the first underscore, such as `pq`.
+    /// The prefix before the first underscore, such as `pq`.
     const PREFIX: &'static str;
 }
 
 /// `<prefix>_<mode>_<ULID>`, the ULID in canonical upper case.
 ///
-/// Ids order by their ULID, that is by the millisecond they were made in.
+/// Ids are ordered by their ULID, that is by the millisecond of their creation.
 pub struct Id<K> {
     mode: Mode,
     ulid: Ulid,
@@ -26,13 +25,13 @@ pub struct Id<K> {
 }
 
 impl<K: IdKind> Id<K> {
-    /// Makes a new id at an instant.
+    /// Creates an id at an instant.
     #[must_use]
     pub fn new(mode: Mode, at: Timestamp, entropy: &dyn Entropy) -> Self {
         Self::from_parts(mode, new_ulid(at, entropy))
     }
 
-    /// Puts an id together from its parts, as a store does when it reads a row.
+    /// Builds an id from the parts that a store reads from a row.
     #[must_use]
     pub const fn from_parts(mode: Mode, ulid: Ulid) -> Self {
         Self {
@@ -42,7 +41,7 @@ impl<K: IdKind> Id<K> {
         }
     }
 
-    /// Reads the canonical form. Anything else is `None`: in a path that means "not found".
+    /// Parses the canonical form. Returns `None` for other texts: in a path this means "not found".
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix(K::PREFIX)?.strip_prefix('_')?;
@@ -50,19 +49,19 @@ impl<K: IdKind> Id<K> {
         Some(Self::from_parts(Mode::parse(mode)?, parse_ulid(ulid)?))
     }
 
-    /// The mode the id was made in.
+    /// The mode of the id.
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The id, unless it is of the other mode: such an id is well-formed and names nothing here.
+    /// The id, or `None` if it belongs to the other mode: such an id is well-formed but unknown here.
     #[must_use]
     pub fn in_mode(self, mode: Mode) -> Option<Self> {
         (self.mode == mode).then_some(self)
     }
 
-    /// The ULID alone: what a store keeps.
+    /// The ULID, as a store keeps it.
     #[must_use]
     pub const fn ulid(&self) -> Ulid {
         self.ulid
@@ -118,12 +117,12 @@ impl<K: IdKind> fmt::Debug for Id<K> {
     }
 }
 
-/// `req_<ULID>`: names one request in answers and logs. It carries no mode.
+/// `req_<ULID>`: the id of a request in responses and logs. It has no mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestId(Ulid);
 
 impl RequestId {
-    /// Makes a new request id.
+    /// Creates a request id.
     #[must_use]
     pub fn new(clock: &dyn Clock, entropy: &dyn Entropy) -> Self {
         Self(new_ulid(clock.now(), entropy))
@@ -143,7 +142,7 @@ fn new_ulid(at: Timestamp, entropy: &dyn Entropy) -> Ulid {
     Ulid::from_parts(at.millis().unsigned_abs(), u128::from_be_bytes(random))
 }
 
-/// Reads a ULID in canonical form only: 26 characters, upper case, no overflow.
+/// Parses a ULID in canonical form: 26 characters, upper case, no overflow.
 fn parse_ulid(text: &str) -> Option<Ulid> {
     let ulid = Ulid::from_string(text).ok()?;
     let mut buffer = [0; ulid::ULID_LEN];
@@ -170,7 +169,7 @@ mod tests {
 
     // rule: id.shape
     #[test]
-    fn prints_and_reads_the_canonical_form() {
+    fn id_prints_and_parses_canonical_form() {
         let at = Timestamp::from_millis(1_700_000_000_000).unwrap();
         let id = Id::<Quote>::new(Mode::Test, at, &Ones);
         let text = id.to_string();
@@ -180,7 +179,7 @@ mod tests {
 
     // rule: id.shape, id.kinds-differ
     #[test]
-    fn refuses_every_other_form() {
+    fn id_parser_refuses_other_forms() {
         let good = "pq_test_01HF7YAT00408104G208104081";
         assert!(Id::<Quote>::parse(good).is_some());
         for bad in [
@@ -202,7 +201,7 @@ mod tests {
     proptest! {
         // rule: id.shape
         #[test]
-        fn every_id_has_one_text(number in any::<u128>(), live in any::<bool>()) {
+        fn id_has_one_text(number in any::<u128>(), live in any::<bool>()) {
             let mode = if live { Mode::Live } else { Mode::Test };
             let id = Id::<Quote>::from_parts(mode, Ulid(number));
             prop_assert_eq!(Id::<Quote>::parse(&id.to_string()), Some(id));
@@ -210,7 +209,7 @@ mod tests {
 
         // rule: id.shape
         #[test]
-        fn whatever_reads_as_an_id_is_its_own_text(text in "pq_(test|live)_[0-9A-Za-z]{25,27}") {
+        fn parsed_id_prints_the_same_text(text in "pq_(test|live)_[0-9A-Za-z]{25,27}") {
             if let Some(id) = Id::<Quote>::parse(&text) {
                 prop_assert_eq!(id.to_string(), text);
             }

@@ -1,8 +1,7 @@
 //! Values that every core shares: money, ids, instants, modes and the errors of a store.
 //!
-//! Nothing here is asynchronous and nothing does I/O. Instants and randomness come in
-//! through [`Clock`] and [`Entropy`], so every rule built on these values can be tested
-//! at an exact instant with an exact id.
+//! This crate has no async code and no I/O. Instants and randomness are passed in through [`Clock`] and [`Entropy`], so every
+//! rule built on these values can be tested at an exact instant with an exact id.
 
 pub mod address;
 mod amount;
@@ -24,7 +23,7 @@ pub use mode::Mode;
 pub use rate::{Fraction, Mid, Rate};
 pub use time::{Bound, Timestamp, TimestampError};
 
-/// What concerns money is tried fifty times as often as other properties, which `.cargo/config.toml` counts.
+/// Money properties run fifty times as many cases as other properties, whose count is set in `.cargo/config.toml`.
 #[cfg(test)]
 fn money_cases() -> proptest::test_runner::Config {
     let usual = proptest::test_runner::Config::default();

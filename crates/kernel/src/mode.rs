@@ -1,11 +1,10 @@
-//! The mode a process runs in and a row belongs to.
+//! The mode of a process and of a row.
 
 use std::fmt;
 
 /// Sandbox money or real money.
 ///
-/// A process runs in one mode; every row that belongs to a partner carries its mode, and
-/// so does every id and every API key.
+/// A process runs in one mode. Every row that belongs to a partner has a mode, and so does every id and every API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mode {
     /// The sandbox: no real money moves.
@@ -15,7 +14,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The word used in ids, keys, configuration and rows.
+    /// The name of the mode in ids, keys, configuration and rows.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -24,7 +23,7 @@ impl Mode {
         }
     }
 
-    /// Reads the word written by [`Mode::as_str`].
+    /// Parses the name that [`Mode::as_str`] returns.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {

@@ -1,7 +1,7 @@
 //! Rates: exact decimals, multiplied and divided as wide integers.
 //!
-//! A 28-digit decimal rounds silently when a product does not fit, so every product and
-//! quotient here is formed in 512 bits and rounded once, where the rule says so.
+//! A 28-digit decimal rounds silently if a product does not fit. So every product and quotient is formed in 512 bits and
+//! rounded once, at the place that the rule names.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +12,7 @@ use rust_decimal::Decimal;
 use crate::amount::UNITS_SCALE;
 use crate::{Amount, Asset};
 
-/// The largest number of fractional digits a rate can carry.
+/// Fractional digits of a rate, at most.
 const MAX_SCALE: u32 = 28;
 
 /// A mid-market rate of a pair: crypto per fiat, greater than zero.
@@ -20,13 +20,13 @@ const MAX_SCALE: u32 = 28;
 pub struct Mid(Decimal);
 
 impl Mid {
-    /// Takes a decimal greater than zero.
+    /// Converts a decimal greater than zero.
     #[must_use]
     pub fn new(value: Decimal) -> Option<Self> {
         (value > Decimal::ZERO).then(|| Self(value.normalize()))
     }
 
-    /// Reads a decimal greater than zero, digits with or without a point: what [`Mid`] prints.
+    /// Parses a decimal greater than zero, in the form that [`Mid`] prints.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let plain = text
@@ -53,13 +53,12 @@ impl fmt::Display for Mid {
 
 /// An all-in rate: output per unit of input, greater than zero.
 ///
-/// Rounded down to 8 decimals, or to 8 significant digits where that is finer. Printed
-/// without trailing zeros.
+/// Rounded down to 8 decimals, or to 8 significant digits if that is finer. Printed without trailing zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate(Decimal);
 
 impl Rate {
-    /// Rounds an exact fraction down to a rate; `None` when nothing is left or it is too large.
+    /// Rounds an exact fraction down to a rate; `None` if the result is zero or too large.
     #[must_use]
     pub fn floor(exact: &Fraction) -> Option<Self> {
         let eight_digits = U512::from(10_000_000_u64);
@@ -75,7 +74,7 @@ impl Rate {
             })
     }
 
-    /// Reads back what [`Rate`] prints.
+    /// Parses the text that [`Rate`] prints.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::new(Decimal::from_str_exact(text).ok()?)
@@ -85,8 +84,7 @@ impl Rate {
         (value > Decimal::ZERO).then(|| Self(value.normalize()))
     }
 
-    /// The other leg: `amount` × rate, rounded down to the scale of `asset`; the remainder stays
-    /// with the operator. `None` above 10^10.
+    /// The other leg: `amount` × rate, rounded down to the scale of `asset`. The operator keeps the remainder. `None` above 10^10.
     #[must_use]
     pub fn convert(&self, amount: &Amount, asset: Asset) -> Option<Amount> {
         let units = Fraction::of(&self.0).times(amount.units())?.scaled(0)?;
@@ -102,8 +100,8 @@ impl fmt::Display for Rate {
 
 /// An exact, non-negative fraction of 512-bit integers.
 ///
-/// Wide enough for every product the pricing rules form: an amount (60 bits) times two
-/// rates (96 bits each), each with a power of ten up to 28.
+/// Wide enough for every product of the pricing rules: an amount (60 bits) times two rates (96 bits each), each with a power of
+/// ten up to 28.
 #[derive(Debug, Clone, Copy)]
 pub struct Fraction {
     numerator: U512,
@@ -111,7 +109,7 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// A decimal as a fraction; a negative one counts as zero.
+    /// A decimal as a fraction. A negative decimal counts as zero.
     #[must_use]
     pub fn of(value: &Decimal) -> Self {
         let numerator = u128::try_from(value.mantissa()).unwrap_or_default();
@@ -121,7 +119,7 @@ impl Fraction {
         }
     }
 
-    /// This fraction times `numerator` / `denominator`; `None` past 512 bits or over zero.
+    /// This fraction times `numerator` / `denominator`; `None` above 512 bits or if the denominator is zero.
     #[must_use]
     pub fn times_ratio(&self, numerator: u64, denominator: u64) -> Option<Self> {
         let numerator = self.numerator.checked_mul(U512::from(numerator))?;
@@ -138,7 +136,7 @@ impl Fraction {
         self.times_ratio(u64::try_from(units).ok()?, 1)
     }
 
-    /// This fraction divided by another; `None` over zero or past 512 bits.
+    /// This fraction divided by another; `None` if the divisor is zero, or above 512 bits.
     #[must_use]
     pub fn over(&self, other: &Self) -> Option<Self> {
         let numerator = self.numerator.checked_mul(other.denominator)?;
@@ -171,7 +169,7 @@ impl Fraction {
         i64::try_from(u64::try_from(whole).ok()?).ok()
     }
 
-    /// Compares with a decimal, exactly; `None` only past 512 bits.
+    /// Compares exactly with a decimal; `None` only above 512 bits.
     #[must_use]
     pub fn compare(&self, other: &Decimal) -> Option<Ordering> {
         let other = Self::of(other);
@@ -210,7 +208,7 @@ mod tests {
 
     // rule: pools.price.rate-rounding
     #[test]
-    fn rounds_down_to_eight_decimals_or_eight_digits() {
+    fn rate_rounds_down_to_eight_decimals_or_digits() {
         assert_eq!(rate("1.0790325"), "1.0790325");
         assert_eq!(rate("1.123456789"), "1.12345678");
         assert_eq!(rate("60000.123456789"), "60000.12345678");
@@ -221,7 +219,7 @@ mod tests {
 
     // rule: pools.price.other-leg
     #[test]
-    fn converts_downwards() {
+    fn conversion_rounds_down() {
         let eur = Asset::fiat("EUR").unwrap();
         let usdt = Asset::crypto("USDT").unwrap();
         let amount = Amount::parse("99.99", eur).unwrap();
@@ -233,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn compares_and_rounds_exactly() {
+    fn fraction_compares_and_rounds_exactly() {
         let third = Fraction::of(&decimal("1")).times_ratio(1, 3).unwrap();
         assert_eq!(
             third.compare(&decimal("0.3333333333333333333333333333")),
@@ -248,7 +246,7 @@ mod tests {
         #![proptest_config(money_cases())]
 
         #[test]
-        fn the_converted_leg_is_the_exact_product_cut_once(cents in 1_i64..1_000_000_000, micros in 1_i64..100_000_000) {
+        fn converted_leg_is_exact_product_rounded_once(cents in 1_i64..1_000_000_000, micros in 1_i64..100_000_000) {
             let eur = Asset::fiat("EUR").unwrap();
             let usdt = Asset::crypto("USDT").unwrap();
             let amount = Amount::from_units(cents * 1_000_000, eur).unwrap();

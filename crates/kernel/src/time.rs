@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, SecondsFormat, Timelike, Utc};
 
-/// An instant of UTC, cut to whole milliseconds, so that what is stored equals what is shown.
+/// An instant of UTC, cut to whole milliseconds, so that the stored value equals the shown one.
 ///
 /// Printed as RFC 3339 with `Z` and three fractional digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,21 +19,21 @@ pub enum TimestampError {
         "expected an RFC 3339 timestamp such as 2026-05-25T12:00:00Z or a date such as 2026-05-25"
     )]
     Unreadable,
-    /// The text reads well once its space is a plus sign: the `+` of the offset was not encoded.
+    /// The text is valid with a plus sign in place of its space: the `+` of the offset was not encoded.
     #[error("the offset's `+` arrived as a space; encode it as %2B in a query string")]
     PlusAsSpace,
 }
 
-/// How an instant between two milliseconds is cut when it bounds a range.
+/// How an instant between two milliseconds is rounded if it bounds a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// An inclusive lower bound: rounded up, so that nothing earlier is let in.
+    /// An inclusive lower bound: rounded up, so that the range includes no earlier instant.
     Lower,
-    /// An inclusive upper bound: rounded down, so that nothing later is let in.
+    /// An inclusive upper bound: rounded down, so that the range includes no later instant.
     Upper,
 }
 
-/// Years 0000 to 9999: what RFC 3339 can print.
+/// Years 0000 to 9999, the range of RFC 3339.
 const MIN: i64 = -62_167_219_200_000;
 const MAX: i64 = 253_402_300_799_999;
 
@@ -69,30 +69,29 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
-    /// This instant and a span later; stays within the years that can be printed.
+    /// This instant plus a duration, limited to the years that can be printed.
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         Self(self.0.saturating_add(millis_of(span)).min(MAX))
     }
 
-    /// This instant and a span earlier; stays within the years that can be printed.
+    /// This instant minus a duration, limited to the years that can be printed.
     #[must_use]
     pub fn minus(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(millis_of(span)).max(MIN))
     }
 
-    /// The span since an earlier instant; zero if it was not earlier.
+    /// The duration since an earlier instant; zero if that instant is not earlier.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }
 
-    /// Reads RFC 3339 with any offset, or a date alone (the start of that UTC day).
-    /// A leap second counts as the last millisecond before it. What lies between two
-    /// milliseconds is cut as `bound` says.
+    /// Parses RFC 3339 with any offset, or a date alone (the start of that UTC day). A leap second counts as the last millisecond
+    /// before it. An instant between two milliseconds is rounded as `bound` says.
     ///
     /// # Errors
-    /// [`TimestampError`] says what was expected.
+    /// [`TimestampError`] with the expected form.
     pub fn parse(text: &str, bound: Bound) -> Result<Self, TimestampError> {
         if let Some(found) = parse_date(text).or_else(|| parse_rfc3339(text, bound)) {
             return Ok(found);
@@ -124,7 +123,7 @@ fn parse_date(text: &str) -> Option<Timestamp> {
 }
 
 fn parse_rfc3339(text: &str, bound: Bound) -> Option<Timestamp> {
-    // chrono also takes a space for the `T`; RFC 3339 as published here does not.
+    // chrono also accepts a space for the `T`; the published form of RFC 3339 does not.
     if !matches!(text.as_bytes().get(10), Some(b'T' | b't')) {
         return None;
     }
@@ -172,7 +171,7 @@ mod tests {
 
     // rule: time.output, time.input-offset, time.input-date, time.input-leap
     #[test]
-    fn reads_the_examples_of_the_standard() {
+    fn timestamp_parses_examples_of_rfc_3339() {
         assert_eq!(read("1985-04-12T23:20:50.52Z"), "1985-04-12T23:20:50.520Z");
         assert_eq!(
             read("1996-12-19T16:39:57-08:00"),
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_instant() {
+    fn timestamp_parser_refuses_other_texts() {
         for bad in [
             "",
             "yesterday",
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_a_bound_so_that_it_stays_a_bound() {
+    fn bound_between_milliseconds_is_rounded_inwards() {
         let text = "2026-05-25T12:00:00.1234Z";
         let lower = Timestamp::parse(text, Bound::Lower).unwrap();
         let upper = Timestamp::parse(text, Bound::Upper).unwrap();
@@ -221,7 +220,7 @@ mod tests {
     proptest! {
         // rule: time.output
         #[test]
-        fn what_is_printed_reads_back(millis in MIN..=MAX) {
+        fn printed_timestamp_parses_again(millis in MIN..=MAX) {
             let instant = Timestamp::from_millis(millis).unwrap();
             let text = instant.to_string();
             prop_assert_eq!(text.len(), "2026-05-25T12:00:00.000Z".len());
@@ -232,14 +231,14 @@ mod tests {
 
         // rule: time.input-offset
         #[test]
-        fn an_offset_changes_nothing(millis in -2_000_000_000_000..4_000_000_000_000_i64, minutes in -1439..=1439_i32) {
+        fn timestamp_is_independent_of_offset(millis in -2_000_000_000_000..4_000_000_000_000_i64, minutes in -1439..=1439_i32) {
             let offset = FixedOffset::east_opt(minutes * 60).unwrap();
             let text = DateTime::from_timestamp_millis(millis).unwrap().with_timezone(&offset).to_rfc3339();
             prop_assert_eq!(Timestamp::parse(&text, Bound::Lower).map(Timestamp::millis), Ok(millis));
         }
 
         #[test]
-        fn what_lies_between_is_cut_to_the_inside(seconds in 0..4_000_000_000_i64, nanos in 0..1_000_000_000_u32) {
+        fn instant_between_milliseconds_is_rounded_inwards(seconds in 0..4_000_000_000_i64, nanos in 0..1_000_000_000_u32) {
             let text = DateTime::from_timestamp(seconds, nanos).unwrap().to_rfc3339_opts(SecondsFormat::Nanos, true);
             let (exact, units) = (i128::from(seconds) * 1_000_000_000 + i128::from(nanos), 1_000_000);
             let [lower, upper] = [Bound::Lower, Bound::Upper].map(|bound| i128::from(Timestamp::parse(&text, bound).unwrap().millis()) * units);

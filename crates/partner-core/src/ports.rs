@@ -106,6 +106,17 @@ impl fmt::Debug for Ticket {
     }
 }
 
+/// Accepts a write that is run in a batch: writes that queue up share a transaction.
+#[async_trait]
+pub trait Submit<C, R>: Send + Sync {
+    /// Queues a command and waits for its result.
+    ///
+    /// # Errors
+    /// [`StoreError::Overloaded`] immediately if the queue is full, [`StoreError::Unavailable`] after the queue was closed,
+    /// otherwise what the store reports.
+    async fn submit(&self, command: C) -> Result<R, StoreError>;
+}
+
 /// The two things every transaction can do beside its nouns.
 #[async_trait]
 pub trait UnitOfWork: Send {

@@ -1,8 +1,7 @@
-//! The money path: a batch of transacts decided on the books loaded for it.
+//! The money path: decides a batch of transacts on the batch state loaded for it.
 //!
-//! A store locks and loads [`BatchState`], reads its clock, calls [`decide_batch`] and writes what was
-//! [`Opened`], all in one transaction. Each command sees what the earlier ones of the batch did,
-//! so a batch equals its commands one by one.
+//! A store locks and loads [`BatchState`], reads its clock, calls [`decide_batch`] and writes every [`NewTrade`], in one
+//! transaction. Each command sees the effects of the earlier commands, so a batch equals its commands one by one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,10 +20,10 @@ use crate::quote::{Quote, QuoteClosed, QuoteId, Side};
 use crate::trade::{Trade, TradeId, TradeState};
 use crate::velocity::{self, Unfit, Velocity};
 
-/// One transact, with everything that had to be known before its turn.
+/// One transact, with everything that must be known before its batch runs.
 #[derive(Debug, Clone)]
 pub struct TransactCommand {
-    /// The key it came with; judged again inside the transaction.
+    /// The request's API key, which is checked again inside the transaction.
     pub key: KeyId,
     /// Partner, mode, route and idempotency key.
     pub scope: Scope,
@@ -34,29 +33,32 @@ pub struct TransactCommand {
     pub pool: PoolId,
     /// The quote to execute.
     pub quote: QuoteId,
-    /// The id of the trade to be made, under which the engine was asked.
+    /// The id of the new trade, under which the engine was asked.
     pub trade: TradeId,
     /// The id of its ledger entry.
     pub entry: EntryId,
-    /// The engine that is asked, and holds the trade.
+    /// The engine that holds the trade.
     pub engine: EngineName,
-    /// The engine's answer, judged last; `None`: it did not answer, or was not asked.
+    /// The engine's response, which is checked last; `None` if it did not respond or was not asked.
     pub hold: Option<Hold>,
 }
 
-/// What a transact has led to.
+/// The outcome of a transact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransactOutcome {
-    /// It made this trade.
+    /// The transact created this trade.
     Opened(Trade),
     /// The quote had this trade already.
     Existing(Trade),
 }
 
-/// Why a transact made no trade. In the order they are judged.
+/// The decision on one command.
+pub type Decision = Result<TransactOutcome, Refusal>;
+
+/// Why a transact created no trade, in the order of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The key, the organization or the entitlement has changed since the door.
+    /// The key, the organization or the entitlement has changed since the request was admitted.
     #[error(transparent)]
     Denied(#[from] Denial),
     /// The idempotency key was used for another request.
@@ -74,14 +76,14 @@ pub enum Refusal {
     /// The trade would pass the velocity cap.
     #[error("the velocity cap would be passed")]
     VelocityCapExceeded,
-    /// The trade would pass the velocity cap by a running total that has not caught up with the window. The use case
-    /// lets the total catch up and hands the command in again.
+    /// The trade would exceed the velocity cap by a running total that has not caught up with the window. The use case lets
+    /// the total catch up and submits the command again.
     #[error("the running total has not caught up with the velocity window")]
     VelocityBehind,
     /// The balance does not cover the reservation.
     #[error("the balance does not cover the reservation")]
     InsufficientBalance,
-    /// The account could not hold what a return of the sale would credit.
+    /// A return of the sale could exceed the account's balance limit.
     #[error("the account has no room for what a return would credit")]
     NoRoomForReturn,
     /// The engine refused the reservation.
@@ -116,7 +118,7 @@ pub struct BatchState {
     pub window: Duration,
     /// How long new idempotency records count.
     pub idempotency_ttl: Duration,
-    /// What the batch has opened: what the store has to write.
+    /// The trades that the batch has opened, which the store must write.
     pub opened: Vec<NewTrade>,
 }
 
@@ -163,8 +165,7 @@ pub struct IdempotencyRecord {
     pub expires_at: Timestamp,
 }
 
-/// One trade the batch has opened, with all rows that go with it. The accounts and totals after
-/// the batch stand in [`BatchState`].
+/// One trade that the batch has opened, with all its rows. [`BatchState`] has the accounts and totals after the batch.
 #[derive(Debug, Clone)]
 pub struct NewTrade {
     /// The trade; its quote is consumed at the trade's `created_at`.
@@ -240,40 +241,36 @@ impl BatchState {
 /// Decides a batch in order. Pure: `now` is the store's clock, read after the locks.
 #[must_use]
 pub fn decide_batch(
-    books: &mut BatchState,
+    state: &mut BatchState,
     batch: &[TransactCommand],
     now: Timestamp,
-) -> Vec<Result<TransactOutcome, Refusal>> {
+) -> Vec<Decision> {
     batch
         .iter()
-        .map(|command| decide(books, command, now))
+        .map(|command| decide(state, command, now))
         .collect()
 }
 
-/// Judges one command in the order of the contract; nothing changes before the last refusal.
-fn decide(
-    books: &mut BatchState,
-    command: &TransactCommand,
-    now: Timestamp,
-) -> Result<TransactOutcome, Refusal> {
+/// Decides one command in the order of the contract. Nothing changes before the last refusal.
+fn decide(state: &mut BatchState, command: &TransactCommand, now: Timestamp) -> Decision {
     let partner = command.scope.tenant.partner.clone();
     let at = (partner.clone(), command.quote);
-    let existing = books.trades.get(&at);
-    // Ids of trades are random: an earlier run of this command made the trade and was committed.
-    // Whatever has changed since, the trade stands.
+    let existing = state.trades.get(&at);
+    // Ids of trades are random: an earlier run of this command created the trade and was committed. Later changes do not
+    // affect it.
     if let Some(own) = existing.filter(|trade| trade.id == command.trade) {
         return Ok(TransactOutcome::Existing(own.clone()));
     }
-    let access = books
+    let access = state
         .access
         .get(&command.key)
         .cloned()
         .ok_or(Denial::KeyRevoked)?;
     access.may_transact_in(&command.pool, now)?;
-    let record = books.answered.get(&command.scope);
+    let record = state.answered.get(&command.scope);
     key_is_free(record, &command.fingerprint, now)?;
 
-    let quote = books
+    let quote = state
         .quotes
         .get(&at)
         .filter(|quote| quote.terms.pool == command.pool)
@@ -281,13 +278,13 @@ fn decide(
     if let Some(trade) = existing {
         return Ok(TransactOutcome::Existing(trade.clone()));
     }
-    let cutoff = velocity::cutoff(now, books.window);
-    let total = books.velocity.get(&partner).copied();
+    let cutoff = velocity::cutoff(now, state.window);
+    let total = state.velocity.get(&partner).copied();
     let total = total.unwrap_or_else(|| Velocity::new(cutoff));
-    let account = |asset| books.accounts.get(&(partner.clone(), asset)).copied();
+    let account = |asset| state.accounts.get(&(partner.clone(), asset)).copied();
     let velocity = (total, access.pools.velocity_cap, cutoff);
     let draft = draft(&access, command, quote, velocity, account, now)?;
-    let committed = commit_return(books, &partner, &draft.trade)?;
+    let committed = commit_return(state, &partner, &draft.trade)?;
     match command.hold {
         Some(Hold::Held) => {}
         Some(Hold::Refused) => return Err(Refusal::ReservationFailed),
@@ -301,23 +298,23 @@ fn decide(
     } = draft;
     let (entry, account) = posted.unzip();
     if let Some(account) = account {
-        books
+        state
             .accounts
             .insert((partner.clone(), account.asset()), account);
     }
     if let Some(committed) = committed {
         let place = (partner.clone(), trade.terms.fiat.asset());
-        books.commitments.insert(place, committed);
+        state.commitments.insert(place, committed);
     }
-    books.velocity.insert(partner.clone(), total);
-    books.quotes.insert(at.clone(), consumed);
-    books.trades.insert(at, trade.clone());
+    state.velocity.insert(partner.clone(), total);
+    state.quotes.insert(at.clone(), consumed);
+    state.trades.insert(at, trade.clone());
     let answered = IdempotencyRecord {
         fingerprint: command.fingerprint,
-        expires_at: now.plus(books.idempotency_ttl),
+        expires_at: now.plus(state.idempotency_ttl),
     };
-    books.answered.insert(command.scope.clone(), answered);
-    books.opened.push(NewTrade {
+    state.answered.insert(command.scope.clone(), answered);
+    state.opened.push(NewTrade {
         trade: trade.clone(),
         partner,
         entry,
@@ -327,7 +324,7 @@ fn decide(
     Ok(TransactOutcome::Opened(trade))
 }
 
-/// What a command would change.
+/// The changes of a command.
 struct Draft {
     consumed: Quote,
     total: Velocity,
@@ -336,7 +333,7 @@ struct Draft {
     posted: Option<(Entry, Account)>,
 }
 
-/// Judges side, quote, velocity and balance of a command, in this order.
+/// Checks side, quote, velocity and balance of a command, in this order.
 fn draft(
     access: &Access,
     command: &TransactCommand,
@@ -363,11 +360,11 @@ fn draft(
     })
 }
 
-/// What speaks against a command, short of the engine's answer, judged by figures that were read
-/// outside the transaction. Advisory: the transaction decides.
+/// Checks a command on figures that were read outside the transaction, without the engine's response. Advisory: the
+/// transaction decides.
 ///
 /// # Errors
-/// What [`decide_batch`] would refuse the command for on these figures.
+/// The refusal of [`decide_batch`] on these figures.
 pub fn forecast(
     access: &Access,
     command: &TransactCommand,
@@ -377,7 +374,7 @@ pub fn forecast(
 ) -> Result<(), Refusal> {
     access.may_transact_in(&command.pool, now)?;
     let total = funds.velocity.unwrap_or(Velocity::new(now));
-    // Read outside any transaction, the total may lag: a refusal by it sends the command to the lane, which decides.
+    // The total was read outside any transaction and may lag. If it refuses the trade, the batch decides.
     let velocity = (total, access.pools.velocity_cap, total.floor);
     let account = |asset| funds.account(asset);
     draft(access, command, quote, velocity, account, now).map(drop)
@@ -459,10 +456,10 @@ fn post_reserve(
     Ok(Some((entry, account)))
 }
 
-/// A returned sale is credited its fiat, so the account must have room for that from now on: its
-/// commitment with the sale. A purchase gives back no more than it takes.
+/// The contingent credit with a sale. A returned sale is credited its fiat, so the account must have room for that from now
+/// on. A purchase returns no more than it takes.
 fn commit_return(
-    books: &BatchState,
+    state: &BatchState,
     partner: &PartnerId,
     trade: &Trade,
 ) -> Result<Option<i64>, Refusal> {
@@ -471,7 +468,7 @@ fn commit_return(
     }
     let fiat = trade.terms.fiat;
     let place = (partner.clone(), fiat.asset());
-    let committed = books.commitments.get(&place).copied().unwrap_or_default();
+    let committed = state.commitments.get(&place).copied().unwrap_or_default();
     committed
         .checked_add(fiat.units())
         .filter(|total| *total <= BALANCE_LIMIT)

@@ -7,11 +7,9 @@ use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use partner_core::pools::{Network, PoolId};
-use partner_core::ports::{EventTx, UnitOfWork};
+use partner_core::ports::{EventTx, Submit, UnitOfWork};
 
-use crate::batch::{
-    BatchState, Funds, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome,
-};
+use crate::batch::{Decision, Funds, IdempotencyRecord, TransactCommand};
 use crate::contingent_credit::{Amounts, Range, Recount};
 use crate::destination::Destination;
 use crate::engine::EngineName;
@@ -71,17 +69,17 @@ pub trait PoolsReads: Send + Sync {
     ) -> Result<Option<LedgerPage>, StoreError>;
 }
 
-/// The look before the engine is asked.
+/// The read before the engine is asked.
 #[async_trait]
 pub trait TransactPreflight: Send + Sync {
-    /// A quote as it was when it was made here a moment ago, with the partner's funds: each quote once, and only as long
-    /// as it is remembered. What has become of it since is not known.
+    /// A quote that this process has just created, with the partner's funds. Returns each quote once, and only while it is
+    /// remembered. Later changes of the quote are unknown.
     fn quote_recall(&self, _who: &Tenant, _id: QuoteId) -> Option<Recalled> {
         None
     }
 
-    /// What a transact in a pool needs to know before it asks the engine, from one snapshot.
-    async fn transact_look(
+    /// Reads everything that a transact in a pool needs before it asks the engine, from one snapshot.
+    async fn transact_snapshot(
         &self,
         scope: &Scope,
         pool: &PoolId,
@@ -89,7 +87,7 @@ pub trait TransactPreflight: Send + Sync {
     ) -> Result<Seen<TransactSnapshot>, StoreError>;
 }
 
-/// What this process remembers of a quote that it made.
+/// What this process remembers about a quote that it created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recalled {
     /// The quote.
@@ -135,7 +133,7 @@ pub struct LedgerPage {
     pub entries: Vec<Entry>,
 }
 
-/// What is known of a transact before the engine is asked.
+/// The stored state that a transact reads before the engine is asked.
 #[derive(Debug, Clone)]
 pub struct TransactSnapshot {
     /// What the idempotency key was last used for.
@@ -242,41 +240,32 @@ pub struct Forgotten {
 /// still meanwhile, and a quote would live too long.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 
-/// Decides a batch on the books loaded for it: [`crate::books::decide_batch`].
-pub type DecideBatch =
-    fn(&mut BatchState, &[TransactCommand], Timestamp) -> Vec<Result<TransactOutcome, Refusal>>;
-
-/// A store's side of the transact lane.
+/// Runs batches of transacts.
 #[async_trait]
 pub trait TransactStore: Send + Sync {
-    /// One transaction: lock all that the batch touches, then read it with the clock, let
-    /// `decide` work through the batch in order, write all that was opened, commit once.
+    /// Runs a batch in one transaction: locks every row that the batch touches, loads the rows with the clock, calls
+    /// [`decide_batch`](crate::batch::decide_batch), writes the trades it opened and commits once.
     ///
     /// # Errors
-    /// Beside the store's own faults [`StoreError::Unavailable`] where something would be opened
-    /// while its clock is further ahead than [`CLOCK_TOLERANCE`].
-    async fn transact(
-        &self,
-        batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError>;
+    /// The store's own errors, and [`StoreError::Unavailable`] if the batch would open a trade while the store's clock is
+    /// ahead by more than [`CLOCK_TOLERANCE`].
+    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError>;
 
-    /// As [`TransactStore::transact`], but waits for no partner's lock: `None` for each command of a partner whose row
-    /// another transaction holds. A store with one lock for all waits for that one.
+    /// As [`TransactStore::transact`], but waits for no partner's lock. Returns `None` for each command of a partner whose
+    /// row another transaction holds. A store with one lock for all partners waits for that lock.
     async fn transact_unlocked(
         &self,
         batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Option<Result<TransactOutcome, Refusal>>>, StoreError> {
-        let decided = self.transact(batch, decide).await?;
-        Ok(decided.into_iter().map(Some).collect())
+    ) -> Result<Vec<Option<Decision>>, StoreError> {
+        let decisions = self.transact(batch).await?;
+        Ok(decisions.into_iter().map(Some).collect())
     }
 }
 
-/// A store's side of the quote lane.
+/// Runs batches of new quotes.
 #[async_trait]
 pub trait QuoteStore: Send + Sync {
-    /// Stores a batch of quotes in one transaction, all given at the store's instant.
+    /// Stores a batch of quotes in one transaction. All of them are created at the store's instant.
     ///
     /// # Errors
     /// As [`TransactStore::transact`].
@@ -296,22 +285,11 @@ pub struct NewQuote {
     pub ttl: Duration,
 }
 
-/// Where a use case hands in a transact; commands that queue up share a transaction.
-#[async_trait]
-pub trait TransactQueue: Send + Sync {
-    /// Runs one command.
-    async fn transact(
-        &self,
-        command: TransactCommand,
-    ) -> Result<Result<TransactOutcome, Refusal>, StoreError>;
-}
+/// Accepts transacts; commands that queue up share a transaction.
+pub type TransactQueue = dyn Submit<TransactCommand, Decision>;
 
-/// Where a use case hands in a quote; quotes that queue up share a transaction.
-#[async_trait]
-pub trait QuoteQueue: Send + Sync {
-    /// Stores one quote.
-    async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError>;
-}
+/// Accepts new quotes; quotes that queue up share a transaction.
+pub type QuoteQueue = dyn Submit<NewQuote, Quote>;
 
 // Transactions
 
@@ -407,14 +385,14 @@ pub trait LedgerTx: Send {
         entry: &Entry,
     ) -> Result<(), StoreError>;
 
-    /// An account's contingent credits as stored; see [`BatchState::commitments`]. `None` before the first.
+    /// An account's contingent credits as stored; see [`BatchState::commitments`](crate::batch::BatchState::commitments). `None` before the first.
     async fn commitment_get(
         &mut self,
         who: &Tenant,
         asset: Asset,
     ) -> Result<Option<i64>, StoreError>;
 
-    /// Stores an account's contingent credits; see [`BatchState::commitments`].
+    /// Stores an account's contingent credits; see [`BatchState::commitments`](crate::batch::BatchState::commitments).
     async fn commitment_put(
         &mut self,
         who: &Tenant,

@@ -70,14 +70,15 @@ fn parts(runtime: &Runtime) -> Parts {
         quoting: CreateQuote {
             rates: Arc::clone(&runtime.rates),
             engine: Arc::clone(&runtime.engine),
-            desk: runtime.quote_desk.clone(),
+            queue: runtime.quote_queues.clone(),
             clock: Arc::clone(&base.clock),
             entropy: Arc::clone(&base.entropy),
             ttl: base.config.quote_ttl,
         },
         transacting: TransactQuote {
-            looks: runtime.looks.clone(),
-            desk: runtime.transact_desk.clone(),
+            preflight: runtime.preflight.clone(),
+            queue: runtime.transact_queues.clone(),
+            catch_up: runtime.catch_up(),
             engine: Arc::clone(&runtime.engine),
             in_flight: Arc::clone(&runtime.in_flight),
             clock: Arc::clone(&base.clock),

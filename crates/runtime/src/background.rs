@@ -1,4 +1,4 @@
-//! What a service does beside answering: keeping tables bounded and quick, and counts true.
+//! Background tasks of a service: they keep tables bounded and fast, and counts exact.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,31 +29,29 @@ use crate::open::OpenedBase;
 use crate::supervise::supervised;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// How soon a process seals with a new master key.
+/// Interval between two reads of the current master key.
 const MASTER_KEY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the store's clock is compared with the time that has passed.
+/// Interval between two checks of the store's clock.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(1);
-/// A table can grow much in this time.
+/// Interval between two refreshes of table statistics. A table can grow much in this time.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(2);
-/// Records are kept this much longer than they count, so that the sweep never races a look-up.
+/// Records are kept this much longer than they are valid, so that the sweep never races a look-up.
 const MARGIN: Duration = Duration::from_secs(60);
-/// Records deleted in one transaction, and the pause after it: writes of money go first.
+/// Records deleted in one transaction. A pause follows each transaction, because money writes have priority.
 const SWEEP_BATCH: u32 = 500;
 const SWEEP_PAUSE: Duration = Duration::from_millis(10);
-/// How often it is looked whether the rail is to be asked, about how many records a look, and about how
-/// many at once.
+/// Interval between two polls of the rail, records per poll, and concurrent calls.
 const RAIL_INTERVAL: Duration = Duration::from_millis(200);
 const MAX_RAILS_PER_POLL: u32 = 128;
 const MAX_CONCURRENT_RAILS: usize = 16;
-/// Sweeps of idempotency records until one looks at those again that an earlier one has left: they expired later than others
-/// of their age, because the setting was longer then.
+/// Sweeps until one starts from the beginning: earlier sweeps skip records that were stored with a longer expiry.
 const SWEEPS_UNTIL_RESTART: u64 = 60;
-/// How often the uses of keys that are due are stored; each key's are at most once a minute.
+/// Interval between two writes of key uses. A key's use is stored at most once a minute.
 const KEY_USE_INTERVAL: Duration = Duration::from_secs(2);
-/// Transactions in one sweep; what is left waits for the next.
+/// Transactions in one sweep, at most. The next sweep continues.
 const ROUNDS: u32 = 2000;
 
-/// Starts what a service does beside answering, until `stop`.
+/// Starts the background tasks of a service, until `stop`.
 pub(crate) fn spawn_maintenance(
     base: &OpenedBase,
     cache: &Arc<DirectoryCache>,
@@ -111,7 +109,7 @@ pub(crate) fn spawn_maintenance(
     }
 }
 
-/// Starts asking each source of rates, until `stop`.
+/// Starts polling each source of rates, until `stop`.
 pub(crate) fn follow_rates(
     rates: &Arc<HttpRates>,
     background: &TaskTracker,
@@ -126,8 +124,9 @@ pub(crate) fn follow_rates(
     }
 }
 
-/// Seals with the key that the database calls current, as soon as a rotation changes it, and with none that the database has
-/// not confirmed lately.
+/// Follows rotations of the master key, until `stop`.
+///
+/// Seals only with the key that the database has recently confirmed as current.
 async fn follow_master_key(
     store: Arc<dyn PartnerStore>,
     sealer: Arc<Sealer>,
@@ -144,7 +143,7 @@ async fn follow_master_key(
             _ = ticks.tick() => {}
         }
         let asked = clock.elapsed();
-        // A store that is away is reported by the watch of the configuration.
+        // The watch of the configuration reports an unavailable store.
         let Ok(Some(current)) = store.master_key_fingerprint().await else {
             continue;
         };
@@ -160,7 +159,7 @@ async fn follow_master_key(
     }
 }
 
-/// Deletes idempotency records of a mode and service that have expired, each minute, until `stop`.
+/// Deletes expired idempotency records of a mode and service, each minute, until `stop`.
 pub(crate) async fn sweep_idempotency(
     store: Arc<dyn Maintenance>,
     (mode, service): (Mode, Service),
@@ -201,7 +200,7 @@ pub(crate) async fn sweep_idempotency(
     }
 }
 
-/// Deletes quotes that were never executed, some time after they expired, each minute, until `stop`.
+/// Deletes quotes that expired long ago without being executed, each minute, until `stop`.
 pub(crate) async fn forget_quotes(
     store: Arc<dyn QuoteRetention>,
     mode: Mode,
@@ -226,7 +225,7 @@ pub(crate) async fn forget_quotes(
     }
 }
 
-/// Stores when keys were last used, until `stop`, and what is left then.
+/// Stores the last uses of keys until `stop`, and the remaining ones then.
 async fn record_key_uses(
     store: &dyn Maintenance,
     uses: &KeyUses,
@@ -257,7 +256,7 @@ async fn record_key_uses(
     }
 }
 
-/// One round over the partners that have old quotes. It stops between transactions, never in the middle of one.
+/// One round over the partners that have old quotes. It stops only between transactions.
 async fn forget(
     store: &dyn QuoteRetention,
     mode: Mode,
@@ -282,7 +281,7 @@ async fn forget(
     Ok(deleted)
 }
 
-/// Has the store look again at tables that have grown, every few seconds, until `stop`.
+/// Refreshes the statistics of tables that have grown, every few seconds, until `stop`.
 async fn gather_statistics(store: Arc<dyn Maintenance>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(STATISTICS_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -302,7 +301,7 @@ async fn gather_statistics(store: Arc<dyn Maintenance>, stop: CancellationToken)
     }
 }
 
-/// Compares the store's clock with the time that has passed, each second, until `stop`.
+/// Compares the store's clock with the elapsed time, each second, until `stop`.
 async fn watch_clock(store: Arc<dyn ClockGuard>, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(CLOCK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -327,7 +326,7 @@ async fn watch_clock(store: Arc<dyn ClockGuard>, stop: CancellationToken) {
     }
 }
 
-/// Logs that a jump of the clock is refused, or that it no longer is.
+/// Logs that a clock jump is refused, or that it is no longer refused.
 fn log_jump(jump: Option<ClockJump>, was_refused: bool) {
     match jump {
         Some(jump) if !was_refused => tracing::error!(
@@ -370,7 +369,7 @@ async fn recount_commitments(recounting: RecountContingentCredits, stop: Cancell
     }
 }
 
-/// The slices of one account's recount. It stops between two of them, and goes on there later.
+/// Runs the slices of one account's recount. It stops only between slices, and continues there later.
 async fn recount(
     recounting: &RecountContingentCredits,
     who: &Tenant,
@@ -393,7 +392,7 @@ fn uncounted(fault: &StoreError) {
     );
 }
 
-/// Expires gate sessions that nobody has read since they were due, until `stop`.
+/// Expires overdue gate sessions that were not read since they were due, until `stop`.
 pub(crate) async fn sweep_sessions(
     sessions: GateContext,
     mode: Mode,
@@ -420,7 +419,7 @@ pub(crate) async fn sweep_sessions(
     }
 }
 
-/// One sweep. It stops between batches, never in the middle of a transaction.
+/// One sweep. It stops only between batches.
 async fn expire(
     sessions: &GateContext,
     mode: Mode,
@@ -438,7 +437,7 @@ async fn expire(
     Ok(expired)
 }
 
-/// Asks the rail about the records that are under way, until `stop`.
+/// Asks the rail about its open records, until `stop`.
 pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: CancellationToken) {
     let mut ticks = tokio::time::interval(RAIL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -463,7 +462,7 @@ pub(crate) async fn settle_rails(settling: AdvanceRails, mode: Mode, stop: Cance
     }
 }
 
-/// Asks about some records at once. One that cannot be settled holds up no other.
+/// Asks about several records concurrently. A failing record does not delay the others.
 async fn pursue(settling: &AdvanceRails, records: &[(Tenant, RailId)]) {
     let mut under_way = JoinSet::new();
     for (who, id) in records.iter().cloned() {
@@ -490,7 +489,7 @@ fn unsettled(fault: &GateError) {
     );
 }
 
-/// One sweep of idempotency records, from where the last one stopped. It stops between transactions, never in the middle of one.
+/// One sweep of idempotency records, from the end of the previous one. It stops only between transactions.
 async fn sweep_keys(
     store: &dyn Maintenance,
     sweep: &mut KeySweep,
@@ -522,7 +521,7 @@ mod tests {
 
     use super::*;
 
-    /// Holds this many records that are due, and one that expires later.
+    /// A store with this many due records, and one that expires later.
     struct Records(AtomicU64);
 
     const START: i64 = 1_779_710_400_000;

@@ -1,4 +1,4 @@
-//! The gate's catalogue, from the operator's file or as it is built in.
+//! The gate's catalogue, from the operator's file or built in.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use gate_core::catalogue::Catalogue;
 
 use crate::config::ConfigError;
 
-/// Reads the operator's own catalogue; without one, the built-in.
+/// Reads the operator's catalogue, or returns the built-in one.
 ///
 /// # Errors
-/// Every fault of the file, each with its line.
+/// Every error of the file, each with its line.
 pub(crate) fn read(file: Option<&Path>) -> Result<Catalogue, Vec<ConfigError>> {
     let Some(file) = file else {
         let faulty = |fault| vec![named(format!("the built-in catalogue: {fault}"))];
@@ -48,13 +48,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_there_is_the_built_in_one() {
+    fn missing_file_selects_built_in_catalogue() {
         assert!(!read(None).unwrap().assets().is_empty());
     }
 
     // rule: gate.catalogue.faults
     #[test]
-    fn every_fault_of_a_file_is_a_line_that_names_it() {
+    fn every_error_of_catalogue_file_names_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("catalogue.toml");
         std::fs::write(&file, "[[countries]]\ncode = \"XX\"\n[[currencies]\n").unwrap();

@@ -1,6 +1,6 @@
-//! The configuration: every setting, read and judged before anything starts.
+//! The configuration: every setting is read and validated before anything starts.
 //!
-//! Whatever is wrong is said at once, one line a fault; cores receive plain values.
+//! All errors are reported together, one line per error. Cores receive plain values.
 
 mod database;
 mod setting;
@@ -29,44 +29,44 @@ pub use source::{ConfigError, Sources};
 use value::without_credentials;
 pub use value::{EngineChoice, LogFormat, RatesChoice, TraceExport, TraceHeader};
 
-/// Everything an operator can choose that this version acts on.
+/// The effective settings of this version.
 #[derive(Debug)]
 pub struct Config {
     /// Whether money is real.
     pub mode: Mode,
-    /// Where the data is kept.
+    /// The database.
     pub database: Database,
-    /// What `migrate` works on: the owner's connection.
+    /// The database of `migrate`, through the owner's connection.
     pub migrate_database: Database,
     /// Whether a service migrates a server's database when it starts.
     pub auto_migrate: bool,
-    /// Connections to a server.
+    /// Connections to a database server.
     pub database_pool: u32,
-    /// How long each host of a server is waited for.
+    /// Timeout of a connection to each host of a database server.
     pub database_connect_timeout: Duration,
-    /// How long a server may take to answer a statement or a commit.
+    /// Timeout of a statement or a commit on a database server.
     pub database_timeout: Duration,
-    /// What replicas share their limits through; `None`: each process keeps its own.
+    /// The Redis that replicas share their limits through; `None` if each process keeps its own.
     pub redis: Option<RedisUrl>,
-    /// The master key, where it is given.
+    /// The configured master key.
     pub master_keys: Option<Vec<MasterKey>>,
-    /// Where the pools service listens.
+    /// Address of the pools service.
     pub pools_listen: SocketAddr,
-    /// Where the gate service listens.
+    /// Address of the gate service.
     pub gate_listen: SocketAddr,
-    /// Where metrics are served; `None`: nowhere, and none are recorded.
+    /// Address of the metrics; `None` if metrics are neither served nor recorded.
     pub metrics_listen: Option<SocketAddr>,
     /// How long a firm quote is executable.
     pub quote_ttl: Duration,
     /// How long a gate session is open.
     pub session_ttl: Duration,
-    /// How long an embed token is good.
+    /// How long an embed token is valid.
     pub embed_token_ttl: Duration,
     /// How long a signed quote can be redeemed.
     pub signed_quote_ttl: Duration,
     /// How long a locked preview can be used.
     pub preview_ttl: Duration,
-    /// How often overdue gate sessions are swept; `None`: never.
+    /// Interval between sweeps of overdue gate sessions; `None` without sweeps.
     pub session_sweep: Option<Duration>,
     /// How long idempotency keys are kept.
     pub idempotency_ttl: Duration,
@@ -74,45 +74,45 @@ pub struct Config {
     pub quote_retention: Duration,
     /// The rolling window of the notional cap.
     pub velocity_window: Duration,
-    /// Limits of the pools service per credential; `None` where throttles are off.
+    /// Limits of the pools service per credential; `None` if throttles are off.
     pub pools_throttle: Option<Vec<Tier>>,
-    /// Limits of the gate service; `None` where throttles are off.
+    /// Limits of the gate service; `None` if throttles are off.
     pub gate_throttle: Option<GateThrottle>,
-    /// Connections that a public listener serves at once.
+    /// Concurrent connections of a public listener.
     pub connections: usize,
-    /// Connections of one client network that a public listener serves at once.
+    /// Concurrent connections of one client network at a public listener.
     pub connections_per_address: usize,
-    /// Whose `X-Forwarded-For` is believed.
+    /// Proxies whose `X-Forwarded-For` is trusted.
     pub trusted_proxies: Vec<IpNet>,
-    /// Where the hosted widget is served from; `None`: the gate's own origin.
+    /// Origin of the hosted widget; `None` for the gate's own origin.
     pub widget_origin: Option<Origin>,
-    /// The waits between attempts to deliver an event.
+    /// Backoffs between attempts to deliver an event.
     pub webhook_waits: Vec<Duration>,
-    /// How long one attempt may take.
+    /// Timeout of one attempt.
     pub webhook_timeout: Duration,
-    /// Which private addresses webhooks may reach.
+    /// Private addresses that webhooks may reach.
     pub webhook_allow_private: AllowPrivate,
-    /// Where rates come from.
+    /// The source of rates.
     pub rates: RatesChoice,
-    /// Which liquidity engine is asked.
+    /// The liquidity engine.
     pub engine: EngineChoice,
-    /// What an engine over HTTP is shown.
+    /// The secret that authenticates to an engine over HTTP.
     pub engine_secret: Option<EngineSecret>,
-    /// The identity of an engine over HTTP; `None`: its URL's.
+    /// The identity of an engine over HTTP; `None` for the identity of its URL.
     pub engine_name: Option<EngineName>,
     /// Whether the pools service starts while another engine holds reserved trades.
     pub engine_drain: bool,
-    /// The operator's own catalogue of the gate; `None`: the built-in one.
+    /// The operator's catalogue of the gate; `None` for the built-in one.
     pub catalogue: Option<PathBuf>,
-    /// The header in which the edge names a country; `None`: no edge is believed.
+    /// The header in which the edge names a country; `None` if no edge is trusted.
     pub edge_country_header: Option<String>,
-    /// For whom logs are written.
+    /// The format of logs.
     pub log_format: LogFormat,
     /// The destination of traces; with `None`, the program makes no traces.
     pub traces: Option<TraceExport>,
 }
 
-/// The limits of the gate service, each of one tier but the last.
+/// The limits of the gate service. Each has one tier, except the last.
 #[derive(Debug, Clone)]
 pub struct GateThrottle {
     /// `POST /gate_sessions`, per key.
@@ -125,13 +125,13 @@ pub struct GateThrottle {
     pub list_transactions: Vec<Tier>,
     /// `POST /quotes/preview`, per key.
     pub preview: Vec<Tier>,
-    /// `GET /capabilities/*`, per key, all of them together.
+    /// `GET /capabilities/*`, per key, all paths together.
     pub capabilities: Vec<Tier>,
     /// `POST /embed/bootstrap`, per key and client network.
     pub bootstrap: Vec<Tier>,
     /// `POST /embed/bootstrap`, per key from all client networks together.
     pub bootstrap_ceiling: Vec<Tier>,
-    /// Every other route, and every answer of 401, per address.
+    /// Every other route, and every response 401, per address.
     pub global: Vec<Tier>,
 }
 
@@ -151,14 +151,14 @@ impl GateThrottle {
     }
 }
 
-/// A configuration that has been read, with what should be said about it.
+/// A configuration with its warnings.
 #[derive(Debug)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// What works differently than the operator may think; one line each.
+    /// Warnings about settings that work differently than the operator may expect, one line each.
     pub warnings: Vec<String>,
-    /// The same of what only concerns a program that serves.
+    /// Warnings that concern only a program that serves.
     pub serving_warnings: Vec<String>,
     /// The effective configuration as text, secrets masked.
     pub effective: String,
@@ -168,7 +168,7 @@ impl Config {
     /// Reads the configuration.
     ///
     /// # Errors
-    /// Every fault there is, in the order of the settings.
+    /// Every error, in the order of the settings.
     pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
         let (given, warnings) = RawSetting::collect(sources)?;
         let faults = beside_each_other(&given);
@@ -238,12 +238,12 @@ impl Config {
     }
 }
 
-/// Reads the master keys of a variable or of a file.
+/// Reads the master keys from a variable or from a file.
 pub(crate) fn read_master_keys(text: &str) -> Option<Vec<MasterKey>> {
     value::master_keys(text).ok()
 }
 
-/// Pages are served over https, or in test mode by this machine.
+/// Pages must be served over https, or in test mode by this machine.
 fn widget_origin(given: &RawSetting) -> Result<Option<Origin>, ConfigError> {
     let Some(text) = given.text(&setting::WIDGET_ORIGIN) else {
         return Ok(None);
@@ -255,7 +255,7 @@ fn widget_origin(given: &RawSetting) -> Result<Option<Origin>, ConfigError> {
         .ok_or_else(|| given.refuse(&setting::WIDGET_ORIGIN, expected))
 }
 
-/// Faults that show only when settings are seen beside each other.
+/// Errors of combinations of settings.
 fn beside_each_other(given: &RawSetting) -> Vec<ConfigError> {
     let mut faults = Vec::new();
     if given.mode() == Mode::Test {
@@ -287,14 +287,14 @@ fn beside_each_other(given: &RawSetting) -> Vec<ConfigError> {
     faults
 }
 
-/// Is the setting something behind HTTP?
+/// Whether the setting names an upstream over HTTP.
 fn is_http(given: &RawSetting, setting: &dyn setting::AnySetting) -> bool {
     given
         .text(setting)
         .is_some_and(|text| text.starts_with("http:"))
 }
 
-/// Settings that are right and yet do less than they seem to.
+/// Warnings about valid settings that do less than they seem to.
 fn worth_saying(given: &RawSetting) -> Vec<String> {
     let mut said = Vec::new();
     if given.mode() == Mode::Test {
@@ -305,12 +305,15 @@ fn worth_saying(given: &RawSetting) -> Vec<String> {
     }
     let engine = given.text(&setting::ENGINE).unwrap_or_default();
     if engine.starts_with("http:http://") {
-        said.push("PENSTOCK_ENGINE is not https: whoever is between reads its secret".to_owned());
+        said.push(
+            "PENSTOCK_ENGINE is not https: others on the network path can read its secret"
+                .to_owned(),
+        );
     }
     said
 }
 
-/// The effective configuration in the form of the file; what is not set is a comment.
+/// The effective configuration in the form of the file. Unset settings are comments.
 fn effective(given: &RawSetting) -> String {
     let mut text = String::new();
     for setting in setting::ALL {
@@ -328,8 +331,7 @@ fn effective(given: &RawSetting) -> String {
     text
 }
 
-/// Reads a span as settings are written, digits and a unit such as `24h`; `None` for anything
-/// else, and for a span of nothing.
+/// Parses a duration with digits and a unit, such as `24h`. Returns `None` for other texts and for zero.
 #[must_use]
 pub fn span(text: &str) -> Option<Duration> {
     value::span(text).ok()

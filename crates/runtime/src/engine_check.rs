@@ -1,4 +1,4 @@
-//! Whether the configured engine may start beside the engines that hold trades.
+//! Checks the configured engine against the engines that hold trades.
 
 use pools_core::engine::EngineName;
 
@@ -6,9 +6,10 @@ use crate::config::{ConfigError, EngineChoice};
 use crate::open::{OpenError, Runtime};
 
 impl Runtime {
-    /// Refuses an engine beside another one that holds reserved trades, unless the operator drains
-    /// that one. A service without an engine is not refused, because it asks no engine anything. Reserved trades of an
-    /// earlier release, which name no engine, name this one afterwards.
+    /// Refuses to start while another engine holds reserved trades, unless the operator drains that engine.
+    ///
+    /// A service without an engine is not refused, because it asks no engine. Reserved trades of an earlier release, which name no
+    /// engine, name this engine afterwards.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -30,7 +31,7 @@ impl Runtime {
         if !held.is_empty() && !config.engine_drain {
             return Err(OpenError::from(engine_changed(&name, &held)));
         }
-        // An engine that came later does not hold what is from before.
+        // An engine that was configured later does not hold earlier trades.
         if held.is_empty() {
             let claimed = store.trades_claim(config.mode, &name).await?;
             if claimed > 0 {

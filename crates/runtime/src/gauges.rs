@@ -1,4 +1,4 @@
-//! What has to be asked for to be known: how trades, connections, the clock and the disk stand.
+//! Gauges that are read periodically: trades, connections, the clock and the disk.
 
 use std::fs;
 use std::io;
@@ -16,8 +16,7 @@ use crate::store::Store;
 
 const GAUGE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Renews the sampled metrics of the store until `stop`. Where its database lies in a `file`, the
-/// disk is this machine's to measure.
+/// Refreshes the gauges of the store until `stop`. If the database is a `file`, also the gauges of its disk.
 pub(crate) async fn sample(
     store: Arc<dyn Store>,
     mode: Mode,
@@ -51,13 +50,13 @@ pub(crate) async fn sample(
     }
 }
 
-/// Asking a disk may take as long as the disk takes, so it is not asked on a thread that answers.
+/// Reads the disk on a blocking thread, because a disk may be slow.
 async fn measure(file: PathBuf) {
     let disk = tokio::task::spawn_blocking(move || disk(&file)).await;
     match disk {
         Ok(Ok(disk)) => of_store::disk(disk),
         Ok(Err(fault)) => tracing::warn!(error.chain = %fault, "Failed to measure the disk"),
-        // Only a runtime that is going away leaves it unasked.
+        // The read is skipped only if the tokio runtime shuts down.
         Err(_) => {}
     }
 }
@@ -73,7 +72,7 @@ fn disk(file: &Path) -> io::Result<Disk> {
     })
 }
 
-/// The log is gone once the last program has closed the database.
+/// The write-ahead log does not exist after the last program has closed the database.
 fn size(file: &Path) -> io::Result<u64> {
     match fs::metadata(file) {
         Ok(found) => Ok(found.len()),
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_is_measured() {
+    fn disk_space_is_measured() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("some.db");
         assert!(disk(&file).is_err(), "there is nothing yet");

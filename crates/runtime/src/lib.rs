@@ -1,10 +1,9 @@
-//! What a program of Penstock runs on: configuration, logs, the adapters behind the cores' ports,
-//! the tasks in the background, and an orderly end.
+//! Everything that a program of Penstock runs on: configuration, logs, the adapters of the cores' ports, background tasks and
+//! shutdown.
 //!
-//! Only `service` listens: tests and tools run everything else without a listener.
+//! Only `service` opens a listener: tests and tools run everything else without one.
 
 pub mod config;
-pub mod desk;
 pub mod master_key;
 pub mod open;
 pub mod preflight;

@@ -1,5 +1,4 @@
-//! The master key: given by the operator, or made on first start and kept beside an embedded
-//! database.
+//! The master key: configured by the operator, or created on first start and stored next to an embedded database.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -14,21 +13,21 @@ use zeroize::Zeroizing;
 
 use crate::config::{ConfigError, read_master_keys};
 
-/// The key's name beside the database.
+/// The name of the key file next to the database.
 const FILE: &str = "master.key";
-/// Only its owner reads or writes it.
+/// The mode of the key file: only its owner reads or writes it.
 const OWNER_ONLY: u32 = 0o600;
 
-/// Where the key of an embedded database is kept.
+/// The path of the key file of an embedded database.
 #[must_use]
 pub fn file_beside(database: &Path) -> PathBuf {
     database.with_file_name(FILE)
 }
 
-/// The keys kept in a file, one a line; `None` if there is no file.
+/// The keys in a file, one per line; `None` if there is no file.
 ///
 /// # Errors
-/// A fault that names the file, if it cannot be read or holds no key.
+/// An error that names the file, if the file cannot be read or has no key.
 pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigError> {
     let text = match std::fs::read_to_string(file) {
         Err(absent) if absent.kind() == ErrorKind::NotFound => return Ok(None),
@@ -42,16 +41,16 @@ pub fn read(file: &Path) -> Result<Option<Vec<MasterKey>>, ConfigError> {
     }
 }
 
-/// Appends a fresh key to the `held` keys of a file, whose owner and permissions it keeps.
+/// Appends a new key to the `held` keys of a file, and keeps the file's owner and permissions.
 ///
 /// # Errors
-/// A fault that names the file, if it cannot be read or written, or if another program changes it.
+/// An error that names the file, if the file cannot be read or written, or if another program changes it.
 pub fn append(file: &Path, held: usize, entropy: &dyn Entropy) -> Result<MasterKey, ConfigError> {
     let broken = |cause: io::Error| fault(file, &format!("cannot be written ({cause})"));
-    // A link stays one.
+    // A symbolic link stays a symbolic link.
     let file = &std::fs::canonicalize(file).map_err(broken)?;
     let draft = file.with_file_name(format!("{FILE}.draft"));
-    // Made before the file is read: of two programs at once one gets it.
+    // The draft is created before the file is read, so that only one of two concurrent programs succeeds.
     let made = write_new(&draft, b"").map_err(|cause| match cause.kind() {
         ErrorKind::AlreadyExists => fault(
             &draft,
@@ -62,7 +61,7 @@ pub fn append(file: &Path, held: usize, entropy: &dyn Entropy) -> Result<MasterK
     made?;
     let appended = append_by(&draft, file, held, entropy);
     if appended.is_err() {
-        // The fault matters more; a draft that stays is named by the next attempt.
+        // The first error matters more. The next attempt reports a draft that was left.
         drop(std::fs::remove_file(&draft));
     }
     appended
@@ -99,13 +98,13 @@ fn append_by(
     written().map_err(|cause| fault(file, &format!("cannot be written ({cause})")))
 }
 
-/// Makes a key in a file, and returns the keys of the file, which another program may have made first.
+/// Creates a key in a file, and returns the keys of the file, which another program may have created first.
 ///
 /// # Errors
-/// A fault that names the file, where it cannot be made or read.
+/// An error that names the file, if the file cannot be created or read.
 pub fn make(file: &Path, entropy: &dyn Entropy) -> Result<Vec<MasterKey>, ConfigError> {
     write(file, entropy).map_err(|cause| fault(file, &format!("cannot be made ({cause})")))?;
-    read(file)?.ok_or_else(|| fault(file, "was removed as soon as it was made"))
+    read(file)?.ok_or_else(|| fault(file, "was removed immediately after its creation"))
 }
 
 fn fault(file: &Path, what: &str) -> ConfigError {
@@ -115,8 +114,8 @@ fn fault(file: &Path, what: &str) -> ConfigError {
     }
 }
 
-/// Writes a fresh key completely under another name, then gives it its own: two programs may
-/// start at once, and neither may see half a key or replace the other's.
+/// Writes a new key completely under another name, then renames the file: two programs may start at the same time, and
+/// neither may read half a key or replace the other program's key.
 fn write(file: &Path, entropy: &dyn Entropy) -> io::Result<()> {
     let folder = folder_of(file);
     std::fs::create_dir_all(folder)?;
@@ -166,7 +165,7 @@ mod tests {
 
     // rule: base.master-key-file
     #[test]
-    fn makes_a_key_once_for_its_owner_alone() {
+    fn key_file_is_created_once_for_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let file = file_beside(&folder.path().join("data").join("penstock.db"));
         assert!(read(&file).unwrap().is_none());
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_key_is_named_and_its_content_is_not() {
+    fn file_without_key_is_named_without_its_content() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(FILE);
         std::fs::write(&file, "hunter2").unwrap();

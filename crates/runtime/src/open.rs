@@ -1,5 +1,4 @@
-//! Opening everything a program needs, in the order in which it can fail: what is only read
-//! first, then the database and its key, then tasks.
+//! Opens everything that a program needs: first what is only read, then the database and its key, then the tasks.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coordination::DirectoryCache;
+use coordination::{DirectoryCache, PartnerQueues};
 use gate_core::catalogue::Catalogue;
 use gate_core::ports::Rail;
 use gate_core::token::TokenKey;
@@ -20,7 +19,10 @@ use partner_core::ports::{Directory, InFlight, MasterKeyState, RateSource, Readi
 use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
 use partner_core::usecases::master_keys::unlock;
 use partner_core::webhooks::schedule::Schedule;
-use pools_core::ports::Engine;
+use pools_core::batch::{Decision, TransactCommand};
+use pools_core::ports::{Engine, NewQuote};
+use pools_core::quote::Quote;
+use pools_core::usecases::catch_up::CatchUpVelocity;
 use providers::{MeasuredEngine, MeasuredRates};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,23 +33,21 @@ use crate::background::{
 };
 use crate::catalogue;
 use crate::config::{Config, ConfigError, Database};
-use crate::desk::{QuoteLanes, TransactLanes};
 use crate::master_key;
-use crate::preflight::CachedPreflight;
+use crate::preflight::{CachedPreflight, start_quote_queues, start_transact_queues};
 use crate::process::Ports;
 use crate::shared;
 use crate::store::{self, Store};
 use crate::supervise::supervised;
 use crate::upstreams;
 
-/// How long deliveries under way may go on when a service stops: it closes within a few seconds,
-/// and what is broken off is handed back and sent again.
+/// How long deliveries in flight may continue at shutdown. Interrupted deliveries are released and sent again.
 const DELIVERY_GRACE: Duration = Duration::from_secs(3);
 
-/// Why nothing was opened.
+/// Why opening failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The configuration cannot be: exit 2.
+    /// The configuration is invalid: exit 2.
     #[error("the configuration cannot be used")]
     Config(Vec<ConfigError>),
     /// The database cannot be opened: exit 1.
@@ -55,7 +55,7 @@ pub enum OpenError {
     Store(StoreError),
 }
 
-/// The point first: what a store reports about itself needs no introduction.
+/// The cause alone, because the store's own report needs no introduction.
 fn explained(fault: &StoreError) -> String {
     match fault {
         StoreError::Unexpected(point) => kernel::causes(&**point),
@@ -81,16 +81,16 @@ impl From<ConfigError> for OpenError {
     }
 }
 
-/// What the operator's tools need: the store, the key, the sources of time and randomness.
+/// Everything that the operator's tools need: the store, the key, the clock and the randomness.
 #[derive(Clone)]
 pub struct OpenedBase {
-    /// The configuration; the master key has been taken out.
+    /// The configuration without the master key.
     pub config: Arc<Config>,
     /// The store.
     pub store: Arc<dyn Store>,
-    /// Where the master keys are kept; `None` if the configuration gives them.
+    /// The file of the master keys; `None` if the configuration contains them.
     pub key_file: Option<PathBuf>,
-    /// Seals what is encrypted at rest.
+    /// Seals the values that are encrypted at rest.
     pub sealer: Arc<Sealer>,
     /// Signs embed tokens.
     pub embed_tokens: TokenKey,
@@ -103,8 +103,7 @@ pub struct OpenedBase {
 }
 
 impl OpenedBase {
-    /// Opens the database and checks the master key against it. One in a file is made where there
-    /// is none, and its schema brought up to date.
+    /// Opens the database and checks the master key against it. Creates a missing database file and migrates its schema.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -134,7 +133,7 @@ impl OpenedBase {
         })
     }
 
-    /// The same for a database that has to be there: for work that makes no sense on a new one.
+    /// Opens a database that must exist, for work that makes no sense on a new database.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -150,7 +149,7 @@ impl OpenedBase {
 
 fn no_database(file: &Path) -> ConfigError {
     let expected = format!(
-        "expected a database; there is none at {}; `penstock apply` makes one, and so do `serve` and `migrate` of a service",
+        "expected a database; there is no file at {}; `penstock apply` makes one, and so do `serve` and `migrate` of a service",
         file.display()
     );
     ConfigError {
@@ -165,7 +164,7 @@ impl fmt::Debug for OpenedBase {
     }
 }
 
-/// Where a database's master keys come from.
+/// The source of a database's master keys.
 enum KeySource {
     Given(Vec<MasterKey>),
     /// The file beside an embedded database.
@@ -173,8 +172,8 @@ enum KeySource {
 }
 
 impl KeySource {
-    /// The keys that are given, or the file beside the database, which is read before anything is made. A server has no place
-    /// for one.
+    /// The configured keys, or the file next to the database, which is read before anything is created. A database server has no
+    /// such file.
     fn of(config: &mut Config) -> Result<Self, ConfigError> {
         match (config.master_keys.take(), &config.database) {
             (Some(keys), _) => Ok(Self::Given(keys)),
@@ -191,7 +190,7 @@ impl KeySource {
         }
     }
 
-    /// The sealer of a database, which must be one of these keys.
+    /// The sealer of a database. The database's key must be one of these keys.
     async fn unlock(
         self,
         store: &dyn Store,
@@ -237,15 +236,15 @@ impl KeySource {
     }
 }
 
-/// The keys kept beside a database. One is made only for a database that has none: with another key than its own nothing sealed
-/// in it would open.
+/// The keys in the file next to a database. Creates a key only for a database without one, because no other key opens the
+/// values that the database's key has sealed.
 async fn kept_keys(
     store: &dyn Store,
     file: &Path,
     entropy: &dyn Entropy,
 ) -> Result<Vec<MasterKey>, OpenError> {
     let stored = store.master_key_fingerprint().await?;
-    // Read only now: a program that stores a fingerprint has made the file before.
+    // Read the file now: a program that stores a fingerprint creates the file first.
     match (master_key::read(file)?, stored) {
         (Some(keys), _) => Ok(keys),
         (None, None) => Ok(master_key::make(file, entropy)?),
@@ -265,31 +264,31 @@ fn lost_key(file: &Path, fingerprint: &str) -> ConfigError {
     }
 }
 
-/// Everything a service runs on.
+/// Everything that a service runs on.
 pub struct Runtime {
-    /// The store, the key, the sources of time and randomness.
+    /// The store, the key, the clock and the randomness.
     pub base: OpenedBase,
-    /// Who may do what, through a cache.
+    /// The cached access rights.
     pub directory: Arc<dyn Directory>,
     /// Counts requests.
     pub throttle: Arc<dyn Throttle>,
     /// Detects concurrent twins.
     pub in_flight: Arc<dyn InFlight>,
-    /// Where rates come from.
+    /// The source of rates.
     pub rates: Arc<dyn RateSource>,
-    /// What the gate offers where.
+    /// The gate's catalogue.
     pub catalogue: Arc<Catalogue>,
     /// The liquidity engine.
     pub engine: Arc<dyn Engine>,
-    /// What moves fiat; `None`: nothing does.
+    /// The rail that moves fiat, if there is one.
     pub rail: Option<Arc<dyn Rail>>,
-    /// Where transacts are handed in.
-    pub transact_desk: Arc<TransactLanes>,
-    /// Where quotes are handed in.
-    pub quote_desk: Arc<QuoteLanes>,
-    /// Where a transact looks before it asks the engine.
-    pub looks: Arc<CachedPreflight>,
-    /// Cancelled when the service is to stop.
+    /// Accepts transacts.
+    pub transact_queues: Arc<PartnerQueues<TransactCommand, Decision>>,
+    /// Accepts new quotes.
+    pub quote_queues: Arc<PartnerQueues<NewQuote, Quote>>,
+    /// The read of a transact before it asks the engine.
+    pub preflight: Arc<CachedPreflight>,
+    /// Cancelled at shutdown.
     pub shutdown: CancellationToken,
     background: TaskTracker,
 }
@@ -301,7 +300,7 @@ impl Runtime {
     /// # Errors
     /// [`OpenError`]; nothing is left running.
     pub async fn open(config: Config, ports: Ports) -> Result<Self, OpenError> {
-        // First of all, because who is measured looks for its metrics when it is made.
+        // Metrics first, because each adapter looks up its metrics when it is created.
         if config.metrics_listen.is_some() {
             measure(&config, &ports);
         }
@@ -321,14 +320,12 @@ impl Runtime {
         }
         let (throttle, in_flight) = shared::open(&base, &background, &shutdown).await;
         background.close();
-        let quote_desk = Arc::new(QuoteLanes::start(&base.store, &base.entropy));
-        let transact_desk = Arc::new(TransactLanes::start(
-            &base.store,
-            base.store.clone(),
-            base.config.velocity_window,
-            &base.entropy,
-        ));
-        let looks = quote_desk.looks(&transact_desk, base.store.clone(), &base.clock);
+        let preflight = CachedPreflight::new(base.store.clone(), Arc::clone(&base.clock));
+        let preflight = Arc::new(preflight);
+        let quote_queues = start_quote_queues(&base.store, &preflight, &base.entropy);
+        let transacts = base.store.clone();
+        let transact_queues =
+            start_transact_queues(&base.store, transacts, &preflight, &base.entropy);
         Ok(Self {
             directory: cache,
             throttle,
@@ -337,16 +334,25 @@ impl Runtime {
             catalogue,
             engine,
             rail: upstreams::rail(base.config.mode),
-            transact_desk,
-            looks: Arc::new(looks),
-            quote_desk,
+            preflight,
+            quote_queues: Arc::new(quote_queues),
+            transact_queues: Arc::new(transact_queues),
             shutdown,
             background,
             base,
         })
     }
 
-    /// Tells whether the store takes writes and the current master key is held.
+    /// Lets velocity totals catch up with the configured window.
+    #[must_use]
+    pub fn catch_up(&self) -> CatchUpVelocity {
+        CatchUpVelocity {
+            store: self.base.store.clone(),
+            window: self.base.config.velocity_window,
+        }
+    }
+
+    /// Reports whether the store accepts writes and the current master key is available.
     #[must_use]
     pub fn readiness(&self) -> Arc<dyn Readiness> {
         Arc::new(Serving {
@@ -355,7 +361,7 @@ impl Runtime {
         })
     }
 
-    /// Starts delivering the events of a service, until the runtime is told to stop.
+    /// Starts delivering the events of a service, until shutdown.
     pub fn deliver(&self, service: Service) {
         let base = &self.base;
         let config = &base.config;
@@ -381,7 +387,7 @@ impl Runtime {
             }));
     }
 
-    /// Starts deleting expired idempotency records of a service, until the runtime is told to stop.
+    /// Starts deleting expired idempotency records of a service, until shutdown.
     pub fn sweep_keys(&self, service: Service) {
         let (store, config) = (self.base.store.clone(), &self.base.config);
         let (of, ttl) = ((config.mode, service), config.idempotency_ttl);
@@ -393,7 +399,7 @@ impl Runtime {
             }));
     }
 
-    /// Starts deleting old quotes that were never executed, until the runtime is told to stop.
+    /// Starts deleting old quotes that were never executed, until shutdown.
     pub fn forget_quotes(&self) {
         let (store, config) = (self.base.store.clone(), &self.base.config);
         let (mode, retention) = (config.mode, config.quote_retention);
@@ -405,7 +411,7 @@ impl Runtime {
             }));
     }
 
-    /// How gate sessions are moved.
+    /// The context of the use cases on gate sessions.
     #[must_use]
     pub fn sessions(&self) -> GateContext {
         GateContext {
@@ -415,8 +421,7 @@ impl Runtime {
         }
     }
 
-    /// Starts expiring gate sessions that nobody reads, until the runtime is told to stop; not
-    /// where the configuration has turned it off.
+    /// Starts expiring overdue gate sessions, until shutdown, unless the configuration disables it.
     pub fn sweep_sessions(&self) {
         let config = &self.base.config;
         if let Some(every) = config.session_sweep {
@@ -430,8 +435,7 @@ impl Runtime {
         }
     }
 
-    /// Starts asking the rail about what is under way, until the runtime is told to stop; not where
-    /// there is none.
+    /// Starts asking the rail about its open records, until shutdown. Does nothing without a rail.
     pub fn settle_rails(&self) {
         let Some(rail) = self.rail.clone() else {
             return;
@@ -448,13 +452,13 @@ impl Runtime {
         }));
     }
 
-    /// Stops in order: the background, then the lanes with what has queued in them, then the
-    /// store. To be called when no request is in flight any more.
+    /// Stops in order: the background tasks, the batch queues after their queued commands, the store. Call it after the last
+    /// request has ended.
     pub async fn close(&self) {
         self.shutdown.cancel();
         self.background.wait().await;
-        self.quote_desk.shut_down().await;
-        self.transact_desk.shut_down().await;
+        self.quote_queues.shut_down().await;
+        self.transact_queues.shut_down().await;
         self.base.store.close().await;
     }
 }
@@ -467,7 +471,7 @@ impl fmt::Debug for Runtime {
     }
 }
 
-/// A service is ready while the store is and values can be sealed for it.
+/// Ready while the store is ready and values can be sealed for it.
 struct Serving {
     store: Arc<dyn Store>,
     sealer: Arc<Sealer>,

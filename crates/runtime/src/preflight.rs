@@ -1,4 +1,6 @@
-//! The look before the engine is asked, saved where the quote was made here a moment ago.
+//! The preflight of a transact, answered from memory for a quote that this process has just created.
+//!
+//! The queues of quotes and transacts are started here, because each batch they run updates that memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,54 +8,119 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coordination::TakeOnceCache;
-use kernel::{Clock, Seen, StoreError};
+use coordination::{BatchQueueOptions, Locks, PartnerQueues, TakeOnceCache};
+use kernel::{Clock, Entropy, Seen, StoreError};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use partner_core::pools::PoolId;
-use pools_core::batch::{Funds, Refusal, TransactOutcome};
-use pools_core::ports::{Recalled, TransactPreflight, TransactSnapshot};
+use pools_core::batch::{Decision, Funds, Refusal, TransactCommand, TransactOutcome};
+use pools_core::ports::{NewQuote, Recalled, TransactPreflight, TransactSnapshot, TransactStore};
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::Trade;
 use tokio::time::Instant;
 
-/// Quotes remembered at most: some ten megabytes of them.
-const MOST: u64 = 32_768;
-/// A quote that expires sooner, as this process's clock has it, is looked for: the store's clock judges expiry, and may
-/// be ahead.
-const MARGIN: Duration = Duration::from_secs(5);
+use crate::store::Store;
 
-/// The quotes that this process has stored lately, each given out once: to the first attempt to execute it. So a quote that
-/// was just made is executed without reading it first, and whoever comes again is looked for in the store, with the key and
-/// the trade of the first attempt.
-#[derive(Debug)]
-pub(crate) struct RecentQuotes(TakeOnceCache<(Tenant, QuoteId), Quote>);
+/// Quotes remembered, at most: about ten megabytes.
+const MAX_QUOTES: u64 = 32_768;
+/// A quote that expires sooner by this process's clock is read from the store. The store's clock decides expiry, and may
+/// be ahead.
+const EXPIRY_MARGIN: Duration = Duration::from_secs(5);
+
+/// Starts the queues that store quotes. Each stored quote is remembered for its first transact.
+///
+/// Must be called within a tokio runtime.
+pub fn start_quote_queues(
+    store: &Arc<dyn Store>,
+    preflight: &Arc<CachedPreflight>,
+    entropy: &Arc<dyn Entropy>,
+) -> PartnerQueues<NewQuote, Quote> {
+    let (quotes, preflight) = (Arc::clone(store), Arc::clone(preflight));
+    // A quote needs no partner lock, so both kinds of run are the same.
+    let run = move |batch: Arc<Vec<NewQuote>>, _: Locks| {
+        let (quotes, preflight) = (Arc::clone(&quotes), Arc::clone(&preflight));
+        async move {
+            let stored = quotes.quotes_open(&batch).await?;
+            preflight.remember_quotes(&batch, &stored);
+            Ok(stored.into_iter().map(Some).collect())
+        }
+    };
+    PartnerQueues::start(
+        store.batch_queue_count(),
+        BatchQueueOptions::new("quote"),
+        |quote| &quote.who,
+        run,
+        store.clone(),
+        Arc::clone(entropy),
+    )
+}
+
+/// Starts the queues that run transacts on `transacts`. What they spend is subtracted from the remembered funds.
+///
+/// Must be called within a tokio runtime.
+pub fn start_transact_queues(
+    store: &Arc<dyn Store>,
+    transacts: Arc<dyn TransactStore>,
+    preflight: &Arc<CachedPreflight>,
+    entropy: &Arc<dyn Entropy>,
+) -> PartnerQueues<TransactCommand, Decision> {
+    let preflight = Arc::clone(preflight);
+    let run = move |batch: Arc<Vec<TransactCommand>>, locks| {
+        let (transacts, preflight) = (Arc::clone(&transacts), Arc::clone(&preflight));
+        async move {
+            let decisions = match locks {
+                Locks::Skip => transacts.transact_unlocked(&batch).await?,
+                Locks::Wait => {
+                    let decisions = transacts.transact(&batch).await?;
+                    decisions.into_iter().map(Some).collect()
+                }
+            };
+            preflight.remember_decisions(&batch, &decisions);
+            Ok(decisions)
+        }
+    };
+    PartnerQueues::start(
+        store.batch_queue_count(),
+        // A command finds the trade that an earlier run of it has created.
+        BatchQueueOptions::new("transact").repeatable(),
+        |command| &command.scope.tenant,
+        run,
+        store.clone(),
+        Arc::clone(entropy),
+    )
+}
+
+/// Quotes that this process has stored recently. Each is returned once, to the first attempt to execute it.
+///
+/// So a new quote is executed without a read. Later attempts read the store, with the key and the trade of the first
+/// attempt.
+struct RecentQuotes(TakeOnceCache<(Tenant, QuoteId), Quote>);
 
 impl Default for RecentQuotes {
     fn default() -> Self {
-        Self(TakeOnceCache::new(MOST))
+        Self(TakeOnceCache::new(MAX_QUOTES))
     }
 }
 
 impl RecentQuotes {
-    pub(crate) fn put(&self, who: Tenant, quote: &Quote) {
+    fn put(&self, who: Tenant, quote: &Quote) {
         let life = quote.expires_at.since(quote.created_at);
         self.0.put((who, quote.id), quote.clone(), life);
     }
 }
 
-/// Partners whose funds are remembered at most; one more, and all are forgotten.
-const MOST_PARTNERS: usize = 10_000;
+/// Partners whose funds are remembered, at most. One more partner clears the memory.
+const MAX_PARTNERS: usize = 10_000;
 /// Funds that were read longer ago are read again.
 const FUNDS_LIFE: Duration = Duration::from_secs(5);
 
-/// The funds that this process has read lately, less what it has spent of them since. Of each partner
-/// only those of the pool that it traded in last. What other processes and credits have changed is
-/// missing, so funds only ever save a read: they refuse nothing.
-#[derive(Debug, Default)]
-pub(crate) struct RecentFunds(Mutex<HashMap<Tenant, Known>>);
+/// Funds that this process has read recently, minus what it has spent since.
+///
+/// Remembers one pool for each partner: the last one that the partner traded in. Changes by other processes and by credits
+/// are missing, so remembered funds can save a read but never refuse a trade.
+#[derive(Default)]
+struct RecentFunds(Mutex<HashMap<Tenant, Known>>);
 
-#[derive(Debug)]
 struct Known {
     pool: PoolId,
     funds: Funds,
@@ -69,15 +136,15 @@ impl RecentFunds {
 
     fn put(&self, who: Tenant, pool: PoolId, funds: Funds, read: Instant) {
         let mut all = self.lock();
-        if all.len() >= MOST_PARTNERS {
+        if all.len() >= MAX_PARTNERS {
             all.clear();
         }
         all.insert(who, Known { pool, funds, read });
     }
 
-    /// Notes what has become of a command of the partner.
-    pub(crate) fn note(&self, who: &Tenant, decided: &Result<TransactOutcome, Refusal>) {
-        match decided {
+    /// Applies the decision on a command of the partner.
+    fn apply(&self, who: &Tenant, decision: &Decision) {
+        match decision {
             Ok(TransactOutcome::Opened(trade)) => self.spend(who, trade),
             Err(Refusal::VelocityCapExceeded | Refusal::InsufficientBalance) => {
                 self.lock().remove(who);
@@ -103,55 +170,68 @@ impl RecentFunds {
     }
 }
 
-/// Answers from the recent quotes and funds, or from the store.
+/// Answers from the recent quotes and funds, otherwise from the store.
 pub struct CachedPreflight {
-    recent: Arc<RecentQuotes>,
-    funds: Arc<RecentFunds>,
+    quotes: RecentQuotes,
+    funds: RecentFunds,
     store: Arc<dyn TransactPreflight>,
     clock: Arc<dyn Clock>,
 }
 
 impl CachedPreflight {
-    /// The looks of a process; `recent` and `funds` are what its lanes have stored and spent.
-    pub(crate) fn new(
-        recent: &Arc<RecentQuotes>,
-        funds: &Arc<RecentFunds>,
-        store: Arc<dyn TransactPreflight>,
-        clock: &Arc<dyn Clock>,
-    ) -> Self {
+    /// A preflight that remembers nothing yet.
+    #[must_use]
+    pub fn new(store: Arc<dyn TransactPreflight>, clock: Arc<dyn Clock>) -> Self {
         Self {
-            recent: Arc::clone(recent),
-            funds: Arc::clone(funds),
+            quotes: RecentQuotes::default(),
+            funds: RecentFunds::default(),
             store,
-            clock: Arc::clone(clock),
+            clock,
+        }
+    }
+
+    /// Remembers the stored quotes of a batch.
+    fn remember_quotes(&self, batch: &[NewQuote], stored: &[Quote]) {
+        let pairs = batch.iter().zip(stored);
+        for (new, quote) in pairs.filter(|(new, quote)| new.id == quote.id) {
+            self.quotes.put(new.who.clone(), quote);
+        }
+    }
+
+    /// Applies the decisions on a batch to the remembered funds.
+    fn remember_decisions(&self, batch: &[TransactCommand], decisions: &[Option<Decision>]) {
+        for (command, decision) in batch.iter().zip(decisions) {
+            if let Some(decision) = decision {
+                self.funds.apply(&command.scope.tenant, decision);
+            }
         }
     }
 }
 
 impl fmt::Debug for CachedPreflight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Looks")
+        f.write_str("CachedPreflight")
     }
 }
 
 #[async_trait]
 impl TransactPreflight for CachedPreflight {
     fn quote_recall(&self, who: &Tenant, id: QuoteId) -> Option<Recalled> {
-        let quote = self.recent.0.take(&(who.clone(), id))?;
+        let quote = self.quotes.0.take(&(who.clone(), id))?;
         let at = self.clock.now();
-        let in_time = at.plus(MARGIN) < quote.expires_at;
+        let in_time = at.plus(EXPIRY_MARGIN) < quote.expires_at;
         let funds = self.funds.get(who, &quote.terms.pool).filter(|_| in_time)?;
         Some(Recalled { quote, funds, at })
     }
 
-    async fn transact_look(
+    async fn transact_snapshot(
         &self,
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
         let read = Instant::now();
-        let seen = self.store.transact_look(scope, pool, quote).await?;
+        let seen = self.store.transact_snapshot(scope, pool, quote).await?;
         let funds = seen.value.funds.clone();
         self.funds.put(scope.tenant.clone(), *pool, funds, read);
         Ok(seen)
@@ -179,12 +259,12 @@ mod tests {
         }
     }
 
-    /// Is not asked.
+    /// A store that fails every read.
     struct Away;
 
     #[async_trait]
     impl TransactPreflight for Away {
-        async fn transact_look(
+        async fn transact_snapshot(
             &self,
             _: &Scope,
             _: &PoolId,
@@ -194,7 +274,7 @@ mod tests {
         }
     }
 
-    /// A sale of 100 USDT, good for a quarter of a minute.
+    /// A sale of 100 USDT that is executable for 15 seconds.
     fn quote() -> Quote {
         let pool = PoolId::parse("EUR-USDT").unwrap();
         let noon = Stopped(NOON).now();
@@ -237,43 +317,30 @@ mod tests {
         }
     }
 
-    struct Remembered {
-        looks: CachedPreflight,
-        recent: Arc<RecentQuotes>,
-        funds: Arc<RecentFunds>,
+    /// A preflight that remembers a quote of `acme`, this many milliseconds later.
+    fn remembered(after: i64) -> CachedPreflight {
+        let clock = Arc::new(Stopped(NOON + after));
+        let preflight = CachedPreflight::new(Arc::new(Away), clock);
+        preflight.quotes.put(tenant("acme"), &quote());
+        preflight
     }
 
-    /// A quote of `acme`'s was made here so many milliseconds ago.
-    fn remembered(after: i64) -> Remembered {
-        let (recent, funds) = (Arc::<RecentQuotes>::default(), Arc::default());
-        recent.put(tenant("acme"), &quote());
-        let clock: Arc<dyn Clock> = Arc::new(Stopped(NOON + after));
-        let looks = CachedPreflight::new(&recent, &funds, Arc::new(Away), &clock);
-        Remembered {
-            looks,
-            recent,
-            funds,
-        }
-    }
-
-    /// What is recalled, asked for so often so many milliseconds after a quote of `acme`'s was made here.
+    /// Recalls a quote of `acme` this many milliseconds after its creation, this many times.
     fn recalled(partner: &str, after: i64, times: usize) -> Vec<Option<Quote>> {
-        let Remembered { looks, funds, .. } = remembered(after);
-        funds.put(
-            tenant(partner),
-            quote().terms.pool,
-            self::funds(),
-            Instant::now(),
-        );
+        let preflight = remembered(after);
+        let pool = quote().terms.pool;
+        preflight
+            .funds
+            .put(tenant(partner), pool, funds(), Instant::now());
         let recall = || {
-            let recalled = looks.quote_recall(&tenant(partner), quote().id)?;
-            assert_eq!(recalled.funds, self::funds());
+            let recalled = preflight.quote_recall(&tenant(partner), quote().id)?;
+            assert_eq!(recalled.funds, funds());
             Some(recalled.quote)
         };
         std::iter::repeat_with(recall).take(times).collect()
     }
 
-    /// A trade of that quote.
+    /// A trade of the quote.
     fn trade() -> Trade {
         let Quote {
             id,
@@ -294,70 +361,68 @@ mod tests {
         }
     }
 
-    /// The funds recalled with the quote, as balance and velocity total.
-    fn recalled_funds(remembered: &Remembered) -> Option<(String, Option<i128>)> {
-        remembered.recent.put(tenant("acme"), &quote());
-        let recalled = remembered.looks.quote_recall(&tenant("acme"), quote().id)?;
+    /// The balance and the velocity total that are recalled with the quote.
+    fn recalled_funds(preflight: &CachedPreflight) -> Option<(String, Option<i128>)> {
+        preflight.quotes.put(tenant("acme"), &quote());
+        let recalled = preflight.quote_recall(&tenant("acme"), quote().id)?;
         let available = recalled.funds.accounts[0].available.to_string();
         Some((available, recalled.funds.velocity.map(|it| it.total)))
     }
 
     #[test]
-    fn quote_is_not_recalled_without_recent_funds() {
-        let remembered = remembered(0);
-        assert_eq!(recalled_funds(&remembered), None);
+    fn quote_is_read_from_store_without_recent_funds() {
+        let preflight = remembered(0);
+        assert_eq!(recalled_funds(&preflight), None);
         let old = Instant::now().checked_sub(FUNDS_LIFE).unwrap();
         let pool = quote().terms.pool;
-        remembered.funds.put(tenant("acme"), pool, funds(), old);
-        assert_eq!(recalled_funds(&remembered), None);
+        preflight.funds.put(tenant("acme"), pool, funds(), old);
+        assert_eq!(recalled_funds(&preflight), None);
         let elsewhere = PoolId::parse("EUR-USDC").unwrap();
         let now = Instant::now();
-        remembered
-            .funds
-            .put(tenant("acme"), elsewhere, funds(), now);
-        assert_eq!(recalled_funds(&remembered), None);
+        preflight.funds.put(tenant("acme"), elsewhere, funds(), now);
+        assert_eq!(recalled_funds(&preflight), None);
     }
 
     #[test]
-    fn funds_are_less_what_was_spent_of_them() {
-        let remembered = remembered(0);
+    fn recalled_funds_exclude_what_was_spent() {
+        let preflight = remembered(0);
         let put = || {
             let pool = quote().terms.pool;
-            remembered
+            preflight
                 .funds
                 .put(tenant("acme"), pool, funds(), Instant::now());
         };
         put();
         let opened = Ok(TransactOutcome::Opened(trade()));
         for (left, total) in [("200", 10_000_000_000), ("100", 20_000_000_000)] {
-            remembered.funds.note(&tenant("acme"), &opened);
+            preflight.funds.apply(&tenant("acme"), &opened);
             let expected = Some((left.to_owned(), Some(total)));
-            assert_eq!(recalled_funds(&remembered), expected);
+            assert_eq!(recalled_funds(&preflight), expected);
         }
-        remembered
+        preflight
             .funds
-            .note(&tenant("acme"), &Ok(TransactOutcome::Existing(trade())));
-        assert!(recalled_funds(&remembered).is_some());
+            .apply(&tenant("acme"), &Ok(TransactOutcome::Existing(trade())));
+        assert!(recalled_funds(&preflight).is_some());
         for refusal in [Refusal::VelocityCapExceeded, Refusal::InsufficientBalance] {
             put();
-            remembered.funds.note(&tenant("acme"), &Err(refusal));
-            assert_eq!(recalled_funds(&remembered), None, "{refusal}");
+            preflight.funds.apply(&tenant("acme"), &Err(refusal));
+            assert_eq!(recalled_funds(&preflight), None, "{refusal}");
         }
     }
 
     #[test]
-    fn a_quote_that_was_just_made_is_remembered_once() {
+    fn new_quote_is_recalled_once() {
         assert_eq!(recalled("acme", 9_999, 3), [Some(quote()), None, None]);
     }
 
     #[test]
-    fn one_that_may_have_expired_by_the_stores_clock_is_not() {
+    fn quote_near_expiry_is_read_from_store() {
         assert_eq!(recalled("acme", 10_000, 1), [None]);
     }
 
     // rule: tenancy.nothing-crosses
     #[test]
-    fn another_partners_is_not_theirs() {
+    fn quote_of_another_partner_is_not_recalled() {
         assert_eq!(recalled("umbrella", 0, 1), [None]);
     }
 }

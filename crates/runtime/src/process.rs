@@ -1,4 +1,4 @@
-//! Where instants and randomness really come from: the machine's clock and the operating system.
+//! The machine's clock and the operating system's randomness.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,7 +14,7 @@ const STEADY: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const STEADY: ClockId = ClockId::Monotonic;
 
-/// The sources a program runs on; tests bring their own.
+/// The clock and the randomness of a program. Tests pass their own.
 #[derive(Clone)]
 pub struct Ports {
     /// The process's clock.
@@ -40,7 +40,7 @@ impl fmt::Debug for Ports {
     }
 }
 
-/// The machine's clock. A test of replicas whose machines disagree sets it apart.
+/// The machine's clock. A test of replicas with different clocks shifts it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -53,7 +53,7 @@ impl Clock for SystemClock {
         Timestamp::from_utc(instruments::failpoint::by_own_clock(SystemTime::now()).into())
     }
 
-    /// The kernel's clock that counts the time a machine was suspended and that nobody can set.
+    /// The kernel's clock that includes suspended time and cannot be set.
     fn elapsed(&self) -> Duration {
         let read = clock_gettime(STEADY);
         let seconds = u64::try_from(read.tv_sec).unwrap_or_default();
@@ -62,17 +62,16 @@ impl Clock for SystemClock {
     }
 }
 
-/// The operating system's randomness, drawn a block at a time and handed out once.
+/// The operating system's randomness, drawn a block at a time. Each byte is used once.
 ///
-/// Every request takes a few bytes for its ids; a system call for each would be a good part of
-/// what a small answer costs.
+/// Every request needs a few bytes for its ids. A system call for each would be a large part of a small request's cost.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsEntropy;
 
 /// Bytes drawn at once.
 const BLOCK: usize = 1024;
 
-/// A block of randomness of one thread. What has been handed out is wiped.
+/// A block of randomness of one thread. Used bytes are wiped.
 struct Block {
     bytes: [u8; BLOCK],
     used: usize,
@@ -114,8 +113,7 @@ impl Block {
 )]
 fn draw(buffer: &mut [u8]) {
     if let Err(fault) = getrandom::fill(buffer) {
-        // Going on without randomness would repeat ids and nonces: money and secrets hang on
-        // both, so nothing is better than this.
+        // Without randomness, ids and nonces would repeat. Money and secrets depend on both, so the process ends.
         tracing::error!(error.chain = %fault, "The operating system gives no randomness");
         std::process::abort();
     }
@@ -126,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_stands_in_this_century() {
+    fn clock_is_in_this_century() {
         let now = SystemClock.now().to_string();
         assert!(
             now.as_str() > "2026-01-01" && now.as_str() < "2100-01-01",
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn two_draws_differ() {
+    fn random_draws_differ() {
         let (mut one, mut other) = ([0; 16], [0; 16]);
         OsEntropy.fill(&mut one);
         OsEntropy.fill(&mut other);
@@ -143,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_handed_out_twice_and_every_length_is_filled() {
+    fn random_bytes_are_used_once_for_every_length() {
         let mut seen = std::collections::BTreeSet::new();
         for length in (16..64).cycle().take(500).chain([BLOCK, BLOCK + 1, 5000]) {
             let mut drawn = vec![0; length];

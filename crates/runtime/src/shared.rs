@@ -1,4 +1,4 @@
-//! What replicas share, and what each process keeps for itself where they share nothing.
+//! State that replicas share through Redis, or that each process keeps alone.
 
 use std::sync::Arc;
 
@@ -11,8 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::open::OpenedBase;
 
-/// What counts requests, and what knows the keys in flight. A Redis that does not answer is looked
-/// for in the background until `stop`.
+/// Opens the throttle and the keys in flight. A background task connects to an unavailable Redis until `stop`.
 pub(crate) async fn open(
     base: &OpenedBase,
     background: &TaskTracker,

@@ -1,4 +1,4 @@
-//! An orderly end: SIGTERM and SIGINT.
+//! Graceful shutdown on SIGTERM and SIGINT.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 /// Cancels a token on the first SIGTERM or SIGINT.
 ///
 /// # Errors
-/// Where the process may not handle signals.
+/// If the process may not handle signals.
 pub fn on_signal(shutdown: &CancellationToken) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -1,4 +1,4 @@
-//! The store that a configuration names: opening it, and bringing its schema up to date.
+//! Opens and migrates the store that the configuration names.
 
 use std::fmt;
 use std::path::Path;
@@ -23,8 +23,7 @@ use crate::config::{Config, ConfigError, Database};
 use crate::open::OpenError;
 use crate::process::Ports;
 
-/// Every port a store implements, whichever it is. A program asks for the one it needs: `Arc<dyn
-/// Store>` turns into any of them.
+/// Every port that a store implements. `Arc<dyn Store>` converts to each of them.
 #[async_trait]
 pub trait Store:
     PoolsStore
@@ -46,16 +45,16 @@ pub trait Store:
     + MasterKeyStore
     + fmt::Debug
 {
-    /// How many lanes of writes are worth having beside each other.
-    fn lanes(&self) -> usize;
+    /// The number of batch queues that the store can run concurrently.
+    fn batch_queue_count(&self) -> usize;
 
-    /// How many connections of each pool are in use, and how many are idle.
+    /// The connections of each pool that are in use, and those that are idle.
     fn connections(&self) -> Vec<(&'static str, u64, u64)>;
 
-    /// How far the store's clock is ahead of the one it follows; zero unless that was set back.
+    /// How far the store's clock is ahead of its source; zero unless the source was set back.
     fn clock_ahead(&self) -> Duration;
 
-    /// How far the clock that the store follows jumped ahead of the time that has passed; zero unless that is refused.
+    /// How far the source of the store's clock jumped ahead of the elapsed time; zero unless the jump is refused.
     fn clock_jump(&self) -> Duration;
 
     /// Closes every connection, waiting for those in use.
@@ -64,8 +63,8 @@ pub trait Store:
 
 #[async_trait]
 impl Store for SqliteStore {
-    /// There is one writer: more lanes would only queue before it, in smaller batches.
-    fn lanes(&self) -> usize {
+    /// One, because there is one writer: more queues would wait for it with smaller batches.
+    fn batch_queue_count(&self) -> usize {
         1
     }
 
@@ -88,8 +87,8 @@ impl Store for SqliteStore {
 
 #[async_trait]
 impl Store for PostgresStore {
-    fn lanes(&self) -> usize {
-        usize::try_from(store_postgres::LANE_COUNT).unwrap_or(1)
+    fn batch_queue_count(&self) -> usize {
+        usize::try_from(store_postgres::BATCH_QUEUE_COUNT).unwrap_or(1)
     }
 
     fn connections(&self) -> Vec<(&'static str, u64, u64)> {
@@ -109,7 +108,7 @@ impl Store for PostgresStore {
     }
 }
 
-/// Has the database been made yet? Whether one on a server has is said by opening it.
+/// Whether the database exists. A database on a server is checked when it is opened.
 #[must_use]
 pub fn is_there(database: &Database) -> bool {
     match database {
@@ -118,7 +117,7 @@ pub fn is_there(database: &Database) -> bool {
     }
 }
 
-/// Brings a database's schema up to date, and does nothing else.
+/// Migrates a database's schema, and does nothing else.
 ///
 /// # Errors
 /// [`OpenError`].
@@ -136,8 +135,7 @@ pub async fn migrate(config: &Config) -> Result<Migrated, OpenError> {
     })
 }
 
-/// What a service does before it opens its store: the schema of a server is changed only by who
-/// asks for it. A file's is by whoever opens it.
+/// Migrates a database on a server before a service opens it, if the configuration asks for it. Opening migrates a file.
 pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenError> {
     match (&config.database, &config.migrate_database) {
         (Database::Postgres(_), Database::Postgres(_)) if config.auto_migrate => {
@@ -154,8 +152,7 @@ pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenError> {
     }
 }
 
-/// Opens the store. A file is made where there is none; a server's database has to be there, with
-/// this program's schema.
+/// Opens the store. Creates a missing file; a database on a server must exist with this program's schema.
 pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store>, OpenError> {
     Ok(match &config.database {
         Database::Sqlite(file) => Arc::new(
@@ -180,7 +177,7 @@ pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store
     })
 }
 
-/// A file that is no database of Penstock's is a fault of the setting that names it.
+/// Reports a file that is not a Penstock database as an error of the setting that names it.
 fn refused(setting: &str, fault: StoreError) -> OpenError {
     let foreign = match &fault {
         StoreError::Unexpected(cause) => cause.downcast_ref::<ForeignFile>(),

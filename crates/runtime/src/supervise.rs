@@ -1,4 +1,4 @@
-//! Tasks of the background that a service must not be without.
+//! Restarts background tasks that a service needs.
 
 use std::time::Duration;
 
@@ -6,14 +6,13 @@ use instruments::faults;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long a task that has panicked rests before it begins anew: the first time, and at most.
+/// Backoff before a panicked task restarts: the first one and the longest one.
 const FIRST_REST: Duration = Duration::from_millis(200);
 const LONGEST_REST: Duration = Duration::from_secs(10);
-/// A task that has worked for so long has come to its senses.
+/// After a task has run for this long, the backoff restarts at its first value.
 const STEADY: Duration = Duration::from_secs(60);
 
-/// Runs a task until it ends by itself, which it does on `stop`. Whenever it panics it is begun
-/// anew, with nothing left of what it had in its hands.
+/// Runs a task until it ends on `stop`. After a panic it restarts the task with no state of the previous run.
 pub(crate) async fn supervised<F>(
     task: &'static str,
     stop: CancellationToken,
@@ -36,7 +35,7 @@ pub(crate) async fn supervised<F>(
         tracing::error!(
             task,
             rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX),
-            "A task of the background has panicked and begins anew"
+            "A background task panicked; restarting it"
         );
         tokio::select! {
             () = stop.cancelled() => return,
@@ -53,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// Panics so many times, each after so long, and then works until it is told to stop.
+    /// A task that panics this many times, each after this long, and then runs until `stop`.
     fn shaky(times: u32, after: Duration) -> (Arc<AtomicU32>, CancellationToken, impl Future) {
         let begun = Arc::new(AtomicU32::new(0));
         let stop = CancellationToken::new();
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_panics_begins_anew_and_rests_longer_each_time() {
+    async fn panicked_task_restarts_with_longer_backoff() {
         let (begun, stop, task) = shaky(8, Duration::ZERO);
         let began = Instant::now();
         let count = Arc::clone(&begun);
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_has_worked_for_a_while_rests_shortly() {
+    async fn task_that_ran_for_a_while_restarts_with_first_backoff() {
         let (begun, stop, task) = shaky(5, STEADY);
         let began = Instant::now();
         let count = Arc::clone(&begun);

@@ -1,4 +1,4 @@
-//! Logs and traces: one line an event on stderr, for machines or for people; spans to a collector.
+//! Logs and traces: one line per event on stderr, for machines or for people; spans to a collector.
 
 mod export;
 mod lines;
@@ -20,19 +20,19 @@ use export::TraceExporter;
 use lines::Lines;
 use text::TextLines;
 
-/// The variable that chooses levels, as everywhere in Rust.
+/// The variable that chooses log levels, as usual in Rust.
 const LEVELS: &str = "RUST_LOG";
 
 type Printing = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// What was started; to be ended when the program does.
+/// The started telemetry. End it when the program ends.
 #[derive(Debug, Default)]
 pub struct Telemetry {
     exporting: Option<TraceExporter>,
 }
 
 impl Telemetry {
-    /// Sends what has not been sent. Blocks for two seconds at most.
+    /// Sends the remaining spans. Blocks for two seconds at most.
     pub fn finish(self) {
         if let Some(exporting) = self.exporting {
             exporting.finish();
@@ -40,11 +40,11 @@ impl Telemetry {
     }
 }
 
-/// Starts logging, and sending traces where a collector is given. Panics are logged too, in the same form.
-/// Where something logs already, as in tests, nothing changes.
+/// Starts logging, and sending traces if a collector is configured. Panics are logged in the same form. Changes nothing if
+/// a subscriber is installed already, as in tests.
 ///
 /// # Errors
-/// A fault that names the variable that cannot be used.
+/// An error that names the invalid variable.
 pub fn start(format: LogFormat, traces: Option<&TraceExport>) -> Result<Telemetry, ConfigError> {
     let levels = levels()?;
     let printing = printing(format);
@@ -79,8 +79,7 @@ fn printing(format: LogFormat) -> Printing {
     }
 }
 
-/// The levels of `RUST_LOG`. The span that carries a request's id is always on, whatever is asked for, and the
-/// spans of traces never show in logs.
+/// The levels of `RUST_LOG`. The span with a request's id is always enabled, and the spans of traces are never logged.
 fn levels() -> Result<EnvFilter, ConfigError> {
     let given = match std::env::var(LEVELS) {
         Ok(given) if !given.trim().is_empty() => given,
@@ -122,7 +121,7 @@ mod tests {
     use std::io;
     use std::sync::{Arc, Mutex};
 
-    /// Collects what a layer writes.
+    /// Collects the output of a layer.
     #[derive(Clone, Default)]
     pub(super) struct Written(Arc<Mutex<Vec<u8>>>);
 

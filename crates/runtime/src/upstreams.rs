@@ -1,4 +1,4 @@
-//! What prices, what executes and what moves fiat: the far ends, as configuration chooses them.
+//! The upstreams that the configuration chooses: rates, engine and rail.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::config::{Config, ConfigError, EngineChoice, RatesChoice};
 use crate::open::OpenError;
 use crate::process::SystemClock;
 
-/// Where rates come from, and what has to be followed for it.
+/// The source of rates, and the upstream source that must be polled for it.
 pub(crate) type Rates = (Arc<dyn RateSource>, Option<Arc<HttpRates>>);
 
 pub(crate) fn rates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Rates, OpenError> {
@@ -43,10 +43,10 @@ pub(crate) fn rates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Rates, Op
     }
 }
 
-/// Reads the files that serving needs: those of the rates, of the engine's trust, and the catalogue.
+/// Reads the files that serving needs: the rates, the engine's trusted certificates and the catalogue.
 ///
 /// # Errors
-/// Every fault of them.
+/// Every error of the files.
 pub fn check_files(config: &Config) -> Result<(), Vec<ConfigError>> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut faults = Vec::new();
@@ -100,7 +100,7 @@ pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenError> {
     }
 }
 
-/// The sandbox's rail, in mode test alone: there is no other so far.
+/// The sandbox's rail, only in mode test: there is no other rail yet.
 pub(crate) fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
     match mode {
         Mode::Test => Some(Arc::new(SandboxRail)),

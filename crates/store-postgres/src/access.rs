@@ -24,7 +24,7 @@ use crate::partner_lock::PartnerLock;
 use crate::row::{Columns, key};
 use crate::{PostgresStore, config, errors, gate, pools};
 
-/// Accesses kept for the lane; past this many all are dropped.
+/// Accesses cached for batches, at most. Above this number all are dropped.
 const CACHED: usize = 10_000;
 
 /// Accesses as of the versions of their partners' books, none older than [`LONGEST_CACHED`].

@@ -1,10 +1,9 @@
 //! The batched writes: five exchanges with the server, whatever the batch's size.
 //!
-//! A batch of the lane leaves out partners whose books another transaction holds, so that nobody waits for them but they.
+//! A batch leaves out partners whose lock another transaction holds, so that no other partner waits for them.
 //!
-//! Begin; take the books of the batch's partners; read everything with the clock, one row for each
-//! command; decide; write everything that was opened, and count it; commit. Sets travel as arrays,
-//! one for each column.
+//! The exchanges: begin; take the partner locks of the batch; read everything with the clock, one row for each command; write
+//! the opened trades and count the rows; commit. Sets are sent as arrays, one for each column.
 
 pub(crate) mod load;
 pub(crate) mod write;
@@ -16,8 +15,8 @@ use instruments::failpoint::{Step, around};
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
 use partner_core::PartnerId;
-use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
-use pools_core::ports::{CLOCK_TOLERANCE, DecideBatch, NewQuote, QuoteStore, TransactStore};
+use pools_core::batch::{Decision, TransactCommand, decide_batch};
+use pools_core::ports::{CLOCK_TOLERANCE, NewQuote, QuoteStore, TransactStore};
 use pools_core::quote::Quote;
 
 use crate::clock::StoreClock;
@@ -28,7 +27,7 @@ use crate::{PostgresStore, errors, partner_lock, quotes};
 
 #[async_trait]
 impl QuoteStore for PostgresStore {
-    /// Quotes move no money and wait for nobody: one statement, which commits by itself.
+    /// Quotes move no money and need no lock: one statement, which commits by itself.
     async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
         if batch.is_empty() {
             return Ok(Vec::new());
@@ -54,35 +53,30 @@ impl QuoteStore for PostgresStore {
 
 #[async_trait]
 impl TransactStore for PostgresStore {
-    async fn transact(
-        &self,
-        batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError> {
+    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
         let mut tx = self.inner.write().await?;
         let measured = Measured::begin("transact");
         let held = lock(&mut tx, mode, batch, Locks::Wait).await?;
-        self.transact_held(tx, measured, (mode, batch, &held), decide)
+        self.transact_locked(tx, measured, (mode, batch, &held))
             .await
     }
 
     async fn transact_unlocked(
         &self,
         batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Option<Result<TransactOutcome, Refusal>>>, StoreError> {
+    ) -> Result<Vec<Option<Decision>>, StoreError> {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
-        let mut tx = self.inner.lane().await?;
+        let mut tx = self.inner.batch_tx().await?;
         let measured = Measured::begin("transact");
         let held = lock(&mut tx, mode, batch, Locks::Skip).await?;
         let locked = locked(&mut tx, mode, batch, &held).await?;
         if locked.is_empty() {
-            let decided = self.transact_held(tx, measured, (mode, batch, &held), decide);
+            let decided = self.transact_locked(tx, measured, (mode, batch, &held));
             return Ok(decided.await?.into_iter().map(Some).collect());
         }
         let is_locked = |command: &&TransactCommand| locked.contains(&command.scope.tenant.partner);
@@ -95,7 +89,7 @@ impl TransactStore for PostgresStore {
             tx.rollback().await.map_err(errors::statement)?;
             return Ok(batch.iter().map(|_| None).collect());
         }
-        let decided = self.transact_held(tx, measured, (mode, &free, &held), decide);
+        let decided = self.transact_locked(tx, measured, (mode, &free, &held));
         let mut decided = decided.await?.into_iter();
         let each = batch
             .iter()
@@ -105,31 +99,31 @@ impl TransactStore for PostgresStore {
 }
 
 impl PostgresStore {
-    /// The rest of a batch whose partners' books are held.
-    async fn transact_held(
+    /// Runs a batch after its partner locks were taken.
+    async fn transact_locked(
         &self,
         mut tx: Tx,
         mut measured: Measured,
         (mode, batch, held): (Mode, &[TransactCommand], &BTreeMap<PartnerId, PartnerLock>),
-        decide: DecideBatch,
-    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError> {
+    ) -> Result<Vec<Decision>, StoreError> {
         let loading = load::load(&self.inner, &mut tx, mode, batch, held);
         let mut loaded = around(Step::TransactLoad, loading).await?;
-        let lane = Lane {
+        let context = BatchContext {
             mode,
             now: loaded.now,
         };
-        let judging = async { Ok::<_, StoreError>(decide(&mut loaded.books, batch, lane.now)) };
+        let judging =
+            async { Ok::<_, StoreError>(decide_batch(&mut loaded.state, batch, context.now)) };
         let outcomes = around(Step::TransactChecks, judging).await?;
         if loaded.writes_nothing() {
             tx.rollback().await.map_err(errors::statement)?;
             return Ok(outcomes);
         }
-        if !loaded.books.opened.is_empty() {
-            StoreClock::moving(loaded.base, lane.now)?;
+        if !loaded.state.opened.is_empty() {
+            StoreClock::moving(loaded.base, context.now)?;
         }
-        around(Step::TradeInsert, lane.write(&mut tx, &loaded)).await?;
-        measured.step("none", "reserved", loaded.books.opened.len());
+        around(Step::TradeInsert, context.write(&mut tx, &loaded)).await?;
+        measured.step("none", "reserved", loaded.state.opened.len());
         measured.commit(committing(tx)).await?;
         Ok(outcomes)
     }
@@ -146,7 +140,7 @@ async fn lock(
     around(Step::TransactLock, locking).await
 }
 
-/// The partners of a batch whose books another transaction holds. Only a batch that did not get all of its books asks.
+/// The partners of a batch whose lock another transaction holds. Only a batch that did not get all of its locks asks.
 async fn locked(
     tx: &mut Conn,
     mode: Mode,
@@ -167,7 +161,7 @@ async fn committing(tx: Tx) -> Result<(), StoreError> {
     around(Step::TransactCommit, committing).await
 }
 
-/// A process runs in one mode, so a batch has one; the books know partners by their name alone.
+/// The mode of a batch. A process runs in one mode, and the batch state names partners without a mode.
 fn one_mode(batch: &[TransactCommand]) -> Result<Option<Mode>, StoreError> {
     let modes: BTreeSet<Mode> = batch
         .iter()
@@ -180,7 +174,7 @@ fn one_mode(batch: &[TransactCommand]) -> Result<Option<Mode>, StoreError> {
 }
 
 #[derive(Clone, Copy)]
-struct Lane {
+struct BatchContext {
     mode: Mode,
     now: Timestamp,
 }

@@ -58,5 +58,5 @@ mod velocity;
 mod verify;
 
 pub use hosts::{Timeouts, UnreadUrl};
-pub use open::{LANE_COUNT, Options, PostgresStore};
+pub use open::{BATCH_QUEUE_COUNT, Options, PostgresStore};
 pub use store_sql::schema::Migrated;

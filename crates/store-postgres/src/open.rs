@@ -23,10 +23,11 @@ use crate::turns::Turns;
 
 /// The pools' names in metrics.
 const POOL: &str = "server";
-const LANES: &str = "lanes";
-/// As many lanes as are worth having, each with a connection: while one waits for the server, the
+/// The name of the batch queues' connection pool in metrics.
+const BATCH_POOL: &str = "lanes";
+/// As many batch queues as are worth having, each with a connection: while one waits for the server, the
 /// other works; more would make batches smaller.
-pub const LANE_COUNT: u32 = 2;
+pub const BATCH_QUEUE_COUNT: u32 = 2;
 /// Audits and exports are waited for so long: a statement of theirs may read the whole database.
 const LONG_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
@@ -83,9 +84,9 @@ pub struct PostgresStore {
 #[derive(Debug)]
 pub(crate) struct Inner {
     pool: Pool,
-    /// Connections of the lanes' own. On every other one the lanes' statements would have to be planned
+    /// Connections of the batch queues' own. On every other one the batches' statements would have to be planned
     /// first, a tenth of a second while many wait.
-    lanes: Option<Pool>,
+    batch_pool: Option<Pool>,
     hosts: Hosts,
     alarm: Arc<Alarm>,
     prober: AbortHandle,
@@ -119,18 +120,18 @@ impl PostgresStore {
         .await
         .map_err(|fault| hosts.locate(fault))?;
         conn.close().await;
-        let (pool, lanes) = pools(&options, &hosts, &alarm);
+        let (pool, batch_pool) = pools(&options, &hosts, &alarm);
         let turns = Turns::new(pool.size());
         let prober = Prober {
             hosts: hosts.clone(),
             timeouts: options.timeouts,
             alarm: Arc::clone(&alarm),
-            pools: std::iter::once(&pool).chain(&lanes).cloned().collect(),
+            pools: std::iter::once(&pool).chain(&batch_pool).cloned().collect(),
         };
         Ok(Self {
             inner: Arc::new(Inner {
                 pool,
-                lanes,
+                batch_pool,
                 hosts,
                 prober: tokio::spawn(prober.run()).abort_handle(),
                 alarm,
@@ -171,9 +172,11 @@ impl PostgresStore {
     /// How many connections are in use, and how many are idle.
     #[must_use]
     pub fn connections(&self) -> Vec<(&'static str, u64, u64)> {
-        let Inner { pool, lanes, .. } = &*self.inner;
+        let Inner {
+            pool, batch_pool, ..
+        } = &*self.inner;
         std::iter::once(pool)
-            .chain(lanes)
+            .chain(batch_pool)
             .map(Pool::figures)
             .collect()
     }
@@ -194,8 +197,8 @@ impl PostgresStore {
     /// Closes every connection, waiting for those in use.
     pub async fn close(&self) {
         self.inner.prober.abort();
-        if let Some(lanes) = &self.inner.lanes {
-            lanes.close().await;
+        if let Some(batch_pool) = &self.inner.batch_pool {
+            batch_pool.close().await;
         }
         self.inner.pool.close().await;
     }
@@ -225,10 +228,10 @@ impl Inner {
         Tx::begin(&self.pool, WRITING).await
     }
 
-    /// A write transaction of a lane.
-    pub(crate) async fn lane(&self) -> Result<Tx, StoreError> {
+    /// A write transaction of a batch queue.
+    pub(crate) async fn batch_tx(&self) -> Result<Tx, StoreError> {
         self.alarm.admit()?;
-        Tx::begin(self.lanes.as_ref().unwrap_or(&self.pool), WRITING).await
+        Tx::begin(self.batch_pool.as_ref().unwrap_or(&self.pool), WRITING).await
     }
 
     /// Several reads of one snapshot.
@@ -263,12 +266,12 @@ impl Readiness for PostgresStore {
     }
 }
 
-/// Of the connections there may be, each lane gets one for itself where as many are left for all else.
+/// Each batch queue has a connection of its own if at least as many connections remain for everything else.
 fn pools(options: &Options, hosts: &Hosts, alarm: &Arc<Alarm>) -> (Pool, Option<Pool>) {
     let of = |name, size| Pool::new(name, size, hosts, options.timeouts, alarm);
-    let rest = options.connections.saturating_sub(LANE_COUNT);
-    if rest < LANE_COUNT {
+    let rest = options.connections.saturating_sub(BATCH_QUEUE_COUNT);
+    if rest < BATCH_QUEUE_COUNT {
         return (of(POOL, options.connections), None);
     }
-    (of(POOL, rest), Some(of(LANES, LANE_COUNT)))
+    (of(POOL, rest), Some(of(BATCH_POOL, BATCH_QUEUE_COUNT)))
 }

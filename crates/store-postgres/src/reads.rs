@@ -93,20 +93,20 @@ impl PoolsReads for PostgresStore {
 impl TransactPreflight for PostgresStore {
     /// One statement is one snapshot. A quote that is not consumed in it has no trade in it; one
     /// that is has had its trade since, which a second statement finds.
-    async fn transact_look(
+    async fn transact_snapshot(
         &self,
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
         let mut conn = self.inner.conn().await?;
-        let (mut look, mut at) = look(&mut conn, scope, pool, quote).await?;
+        let (mut snapshot, mut at) = read_snapshot(&mut conn, scope, pool, quote).await?;
         let consumed = |quote: &Quote| matches!(quote.fate, QuoteOutcome::Consumed(_));
-        if look.quote.as_ref().is_some_and(consumed) {
-            look.trade = trades::find_by_quote(&mut conn, &scope.tenant, quote).await?;
+        if snapshot.quote.as_ref().is_some_and(consumed) {
+            snapshot.trade = trades::find_by_quote(&mut conn, &scope.tenant, quote).await?;
             at = clock::server(&mut conn).await?;
         }
-        self.seen(look, at)
+        self.seen(snapshot, at)
     }
 }
 
@@ -136,7 +136,7 @@ impl PostgresStore {
 
 /// What the idempotency key was used for, the quote, and the partner's funds in the pool, from one statement; and what the server's
 /// clock said then.
-async fn look(
+async fn read_snapshot(
     conn: &mut Conn,
     scope: &Scope,
     pool: &PoolId,
@@ -168,11 +168,11 @@ async fn look(
     .map_err(errors::statement)?;
     let answered = idempotency::opt_answered(&Columns::new("idempotency_keys", &row))?;
     let quote = quotes::opt_quote(&Columns::new("quotes", &row), scope.tenant.mode)?;
-    let look = TransactSnapshot {
+    let snapshot = TransactSnapshot {
         answered,
         quote,
         trade: None,
         funds: funds(&Columns::new("accounts", &row), pool)?,
     };
-    Ok((look, Columns::new("quotes", &row).integer("clock")?))
+    Ok((snapshot, Columns::new("quotes", &row).integer("clock")?))
 }

@@ -22,7 +22,7 @@ use crate::open::Inner;
 use crate::row::{Columns, json, key};
 use crate::{SqliteStore, config, errors, gate, pools};
 
-/// Accesses kept for the lane; past this many all are dropped.
+/// Accesses cached for batches, at most. Above this number all are dropped.
 const CACHED: usize = 10_000;
 
 /// Accesses as of one version of the configuration, none older than [`LONGEST_CACHED`].

@@ -1,7 +1,7 @@
-//! The batched writes: one transaction, and one statement per table, whatever the batch's size.
+//! The batched writes: one transaction, with one statement per table, independent of the batch's size.
 //!
-//! The sets travel as JSON: an array of rows, each an array of its columns, which `json_each`
-//! takes apart in half the time it takes for objects.
+//! Sets are sent as JSON: an array of rows, each an array of its columns. `json_each` reads arrays in half the time of
+//! objects.
 
 pub(crate) mod load;
 pub(crate) mod write;
@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use instruments::failpoint::{Step, around};
 use instruments::store::Transaction as Measured;
 use kernel::{Mode, StoreError, Timestamp};
-use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
-use pools_core::ports::{DecideBatch, NewQuote, QuoteStore, TransactStore};
+use pools_core::batch::{Decision, TransactCommand, decide_batch};
+use pools_core::ports::{NewQuote, QuoteStore, TransactStore};
 use pools_core::quote::Quote;
 
 use crate::{SqliteStore, clock, errors, quotes};
@@ -38,28 +38,25 @@ impl QuoteStore for SqliteStore {
 
 #[async_trait]
 impl TransactStore for SqliteStore {
-    async fn transact(
-        &self,
-        batch: &[TransactCommand],
-        decide: DecideBatch,
-    ) -> Result<Vec<Result<TransactOutcome, Refusal>>, StoreError> {
+    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
         let Some(mode) = one_mode(batch)? else {
             return Ok(Vec::new());
         };
-        // The writer's lock is everybody's lock: from here on nothing else changes.
+        // The writer's lock is the lock of all partners: from here on no other transaction changes anything.
         let mut tx = around(Step::TransactLock, self.inner.write()).await?;
         let mut measured = Measured::begin("transact");
         let now = self.inner.clock.locked(&mut tx).await?;
-        let lane = Lane { mode, now };
-        let loading = lane.load(&self.inner, &mut tx, batch);
+        let context = BatchContext { mode, now };
+        let loading = context.load(&self.inner, &mut tx, batch);
         let mut loaded = around(Step::TransactLoad, loading).await?;
-        let judging = async { Ok::<_, StoreError>(decide(&mut loaded.books, batch, lane.now)) };
+        let judging =
+            async { Ok::<_, StoreError>(decide_batch(&mut loaded.state, batch, context.now)) };
         let outcomes = around(Step::TransactChecks, judging).await?;
-        if !loaded.books.opened.is_empty() {
+        if !loaded.state.opened.is_empty() {
             self.inner.clock.moving()?;
         }
-        lane.write(&mut tx, &loaded).await?;
-        measured.step("none", "reserved", loaded.books.opened.len());
+        context.write(&mut tx, &loaded).await?;
+        measured.step("none", "reserved", loaded.state.opened.len());
         let committing = async { tx.commit().await.map_err(errors::commit) };
         measured
             .commit(around(Step::TransactCommit, committing))
@@ -68,7 +65,7 @@ impl TransactStore for SqliteStore {
     }
 }
 
-/// A process runs in one mode, so a batch has one; the books know partners by their name alone.
+/// The mode of a batch. A process runs in one mode, and the batch state names partners without a mode.
 fn one_mode(batch: &[TransactCommand]) -> Result<Option<Mode>, StoreError> {
     let modes: BTreeSet<Mode> = batch
         .iter()
@@ -81,7 +78,7 @@ fn one_mode(batch: &[TransactCommand]) -> Result<Option<Mode>, StoreError> {
 }
 
 #[derive(Clone, Copy)]
-struct Lane {
+struct BatchContext {
     mode: Mode,
     now: Timestamp,
 }

@@ -87,27 +87,27 @@ impl PoolsReads for SqliteStore {
 impl TransactPreflight for SqliteStore {
     /// One statement is one snapshot. A quote that is not consumed in it has no trade in it; only
     /// a consumed one pays for a transaction over three reads.
-    async fn transact_look(
+    async fn transact_snapshot(
         &self,
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
         let mut conn = self.inner.reader().await?;
-        let look = look(&mut conn, scope, pool, quote).await?;
+        let found = read_snapshot(&mut conn, scope, pool, quote).await?;
         drop(conn);
-        match &look.quote {
+        match &found.quote {
             Some(Quote {
                 fate: QuoteOutcome::Consumed(_),
                 ..
             }) => {}
-            _ => return Ok(self.seen(look)),
+            _ => return Ok(self.seen(found)),
         }
         let mut snapshot = self.inner.snapshot().await?;
-        let mut look = self::look(&mut snapshot, scope, pool, quote).await?;
-        look.trade = trades::find_by_quote(&mut snapshot, &scope.tenant, quote).await?;
+        let mut found = read_snapshot(&mut snapshot, scope, pool, quote).await?;
+        found.trade = trades::find_by_quote(&mut snapshot, &scope.tenant, quote).await?;
         snapshot.rollback().await.map_err(errors::statement)?;
-        Ok(self.seen(look))
+        Ok(self.seen(found))
     }
 }
 
@@ -122,7 +122,7 @@ impl SqliteStore {
 }
 
 /// What the idempotency key was used for, the quote, and the partner's funds in the pool, from one statement.
-async fn look(
+async fn read_snapshot(
     conn: &mut SqliteConnection,
     scope: &Scope,
     pool: &PoolId,

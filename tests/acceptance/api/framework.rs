@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use acceptance::{ACME, ACME_SECRET, Answer, Call, Contract, DeskFault, World, purchase};
+use acceptance::{ACME, ACME_SECRET, Answer, Call, Contract, QueueFault, World, purchase};
 use serde_json::json;
 
 use crate::routes::{self, Ids};
@@ -453,9 +453,9 @@ async fn what_the_store_cannot_do_is_503() {
     world.operator().credit(ACME, "100.00", "EUR").await;
     let quote = world.acme().buy("EUR-USDT", "10").await;
     for (fault, code) in [
-        (DeskFault::Full, "overloaded"),
-        (DeskFault::Away, "service_unavailable"),
-        (DeskFault::LostUnheard, "outcome_unknown"),
+        (QueueFault::Full, "overloaded"),
+        (QueueFault::Away, "service_unavailable"),
+        (QueueFault::LostUnheard, "outcome_unknown"),
     ] {
         world.fail_next_commit(fault);
         let answer = world

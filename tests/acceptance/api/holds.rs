@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::{ACME, ACME_SECRET, ACME_SECRET_2, Answer, Asked, DeskFault, World};
+use acceptance::{ACME, ACME_SECRET, ACME_SECRET_2, Answer, Asked, QueueFault, World};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -288,7 +288,7 @@ async fn hold_is_confirmed_once_when_the_program_panics_between_commit_and_respo
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100").await;
     world.engine().asked();
-    world.fail_next_commit(DeskFault::CommittedPanicked);
+    world.fail_next_commit(QueueFault::CommittedPanicked);
     let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
     assert_eq!(ack["idempotent"], false);
     let asked = world.engine().asked();
@@ -314,7 +314,7 @@ async fn every_hold_of_a_batch_is_confirmed_once_when_its_run_panics_after_the_c
         quotes.push(acme.buy("EUR-USDT", "10").await);
     }
     world.engine().asked();
-    world.fail_next_commit(DeskFault::CommittedPanicked);
+    world.fail_next_commit(QueueFault::CommittedPanicked);
     let calls = quotes.iter().map(|quote| {
         let (client, quote) = (acme.clone(), quote.clone());
         tokio::spawn(async move { client.transact("EUR-USDT", &quote, &quote).await })

@@ -1,7 +1,7 @@
 //! What is logged of a request, and what never is.
 
 use acceptance::{
-    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, DeskFault, Logs, World,
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, Logs, QueueFault, World,
 };
 use serde_json::json;
 
@@ -119,8 +119,8 @@ async fn the_cause_of_a_fault_is_logged_under_its_request() {
     world.operator().credit(ACME, "100.00", "EUR").await;
     let quote = world.acme().buy("EUR-USDT", "10").await;
     for (fault, words) in [
-        (DeskFault::Away, "the disk is away"),
-        (DeskFault::LostUnheard, "the connection broke"),
+        (QueueFault::Away, "the disk is away"),
+        (QueueFault::LostUnheard, "the connection broke"),
     ] {
         world.fail_next_commit(fault);
         let answer = world.acme().transact("EUR-USDT", &quote, "k").await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use acceptance::{ACME, Asked, DeskFault, Reply, World, money};
+use acceptance::{ACME, Asked, QueueFault, Reply, World, money};
 use parking_lot::Mutex;
 use pools_core::ports::Confirmation;
 use pools_core::trade::{EngineReport, TradeId};
@@ -179,9 +179,9 @@ async fn a_hold_that_lapsed_is_reported_released() {
 #[tokio::test]
 async fn after_an_unknown_commit_the_hold_is_left_alone() {
     for (fault, later) in [
-        (DeskFault::CommittedUnheard, 0),
-        (DeskFault::Away, 1),
-        (DeskFault::Full, 1),
+        (QueueFault::CommittedUnheard, 0),
+        (QueueFault::Away, 1),
+        (QueueFault::Full, 1),
     ] {
         let world = funded().await;
         let quote = world.acme().buy("EUR-USDT", "100").await;

@@ -1,6 +1,6 @@
 //! `Idempotency-Key` on transact.
 
-use acceptance::{ACME, ACME_SECRET_2, Call, DeskFault, RIVAL, Reply, World};
+use acceptance::{ACME, ACME_SECRET_2, Call, QueueFault, RIVAL, Reply, World};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/pools/EUR-USDT/transact";
@@ -223,7 +223,7 @@ async fn every_refusal_leaves_the_key_free() {
         .await
         .refused(503, "engine_unavailable");
     world.engine().hold(Reply::Sandbox);
-    for fault in [DeskFault::Away, DeskFault::Full, DeskFault::LostUnheard] {
+    for fault in [QueueFault::Away, QueueFault::Full, QueueFault::LostUnheard] {
         world.fail_next_commit(fault);
         assert_eq!(acme.transact("EUR-USDT", &quote, "k").await.status, 503);
     }
@@ -336,8 +336,8 @@ async fn bodies_are_compared_by_what_the_route_reads() {
 #[tokio::test]
 async fn an_unknown_commit_is_503_and_the_retry_finds_out() {
     for (fault, committed) in [
-        (DeskFault::CommittedUnheard, true),
-        (DeskFault::LostUnheard, false),
+        (QueueFault::CommittedUnheard, true),
+        (QueueFault::LostUnheard, false),
     ] {
         let world = funded().await;
         let acme = world.acme();

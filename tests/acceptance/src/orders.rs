@@ -304,20 +304,22 @@ impl fmt::Debug for Paced {
 
 impl Paced {
     fn new(world: &World, in_flight: &Arc<MemoryInFlight>, pace: Pace) -> Self {
-        let (operator, desk, sealer) = world.parts();
+        let (operator, queues, sealer) = world.parts();
+        let catch_up = queues.catch_up.clone();
         let entropy: Arc<dyn Entropy> = operator.entropy.clone();
         let clock: Arc<dyn Clock> = operator.clock.clone();
         let ports = Arc::new(Ports {
             store: operator.store.clone(),
-            desk,
+            queues,
             engine: Arc::clone(world.engine()),
             pace: pace.clone(),
         });
         let in_flight: Arc<dyn InFlight> = in_flight.clone();
         Self {
             transacting: TransactQuote {
-                looks: ports.clone(),
-                desk: ports.clone(),
+                preflight: ports.clone(),
+                queue: ports.clone(),
+                catch_up,
                 engine: ports.clone(),
                 in_flight,
                 clock,

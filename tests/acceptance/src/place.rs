@@ -14,7 +14,7 @@ use test_support::test_database::StoreKind;
 use crate::database::Database;
 use crate::setup::Setup;
 
-/// Enough for two lanes and what reads beside them.
+/// Enough connections for two batch queues and the reads.
 const CONNECTIONS: u32 = 6;
 
 /// A database of a world's own, gone with the value.

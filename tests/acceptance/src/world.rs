@@ -31,12 +31,12 @@ use crate::client::{Answer, Call, Client};
 use crate::clock::{ManualClock, Seeded};
 use crate::contract::Contract;
 use crate::database::Database;
-use crate::desk::{Desk, DeskFault};
 use crate::engine::ScriptedEngine;
 use crate::invariants::INVARIANTS;
 use crate::logs::Logs;
 use crate::operator::Operator;
 use crate::place::Place;
+use crate::queues::{QueueFault, Queues};
 use crate::rates::ScriptedRates;
 use crate::setup::{self, Setup};
 
@@ -51,7 +51,7 @@ struct Inner {
     engine: Arc<ScriptedEngine>,
     rates: Arc<ScriptedRates>,
     operator: Operator,
-    desk: Arc<Desk>,
+    queues: Arc<Queues>,
     database: Database,
     sealer: Arc<Sealer>,
     noticed: Mutex<BTreeSet<String>>,
@@ -123,7 +123,8 @@ impl World {
         let entropy: Arc<dyn Entropy> = seeded.clone();
         let (store, operating) = place.open(&setup, clock.clone()).await;
         let sealer = Arc::new(Sealer::new(&MasterKey::new([7; 32])));
-        let desk = Arc::new(Desk::new(&store, setup.velocity_window, &entropy));
+        let queues = Queues::new(&store, clock.clone(), setup.velocity_window, &entropy);
+        let queues = Arc::new(queues);
         let directory = Arc::new(DirectoryCache::new(store.clone()));
         let operator = Operator {
             mode: setup.mode,
@@ -145,7 +146,7 @@ impl World {
             engine: far_end.0,
             rates: far_end.1,
             operator,
-            desk,
+            queues,
             database: place.look().await,
             sealer,
             noticed: Mutex::default(),
@@ -250,11 +251,11 @@ impl World {
     }
 
     /// What the use cases are wired from, beside the far end.
-    pub(crate) fn parts(&self) -> (&Operator, Arc<Desk>, Arc<Sealer>) {
+    pub(crate) fn parts(&self) -> (&Operator, Arc<Queues>, Arc<Sealer>) {
         let inner = &self.0;
         (
             &inner.operator,
-            Arc::clone(&inner.desk),
+            Arc::clone(&inner.queues),
             Arc::clone(&inner.sealer),
         )
     }
@@ -274,8 +275,8 @@ impl World {
     }
 
     /// The next transact meets this fault of its commit.
-    pub fn fail_next_commit(&self, fault: DeskFault) {
-        self.0.desk.fail_next(fault);
+    pub fn fail_next_commit(&self, fault: QueueFault) {
+        self.0.queues.fail_next(fault);
     }
 
     /// A partner's program with this key.
@@ -304,7 +305,7 @@ impl World {
         let inner = &self.0;
         let router = inner.router.get_or_init(|| {
             let far_end = (Arc::clone(&inner.engine), Arc::clone(&inner.rates));
-            router(&inner.setup, &inner.operator, &inner.desk, &far_end)
+            router(&inner.setup, &inner.operator, &inner.queues, &far_end)
         });
         let answer = Answer::of(router.clone(), &call).await;
         let tiers = self.0.setup.tiers.iter().flatten();
@@ -402,7 +403,7 @@ impl World {
     /// Ends a replica, whose events its origin answers for.
     pub async fn close(self) {
         *self.0.finished.lock() = true;
-        self.0.desk.shut_down().await;
+        self.0.queues.shut_down().await;
         self.0.database.close().await;
         self.0.operator.close_store().await;
     }
@@ -450,7 +451,7 @@ type FarEnd = (Arc<ScriptedEngine>, Arc<ScriptedRates>);
 fn router(
     setup: &Setup,
     operator: &Operator,
-    desk: &Arc<Desk>,
+    queues: &Arc<Queues>,
     (engine, rates): &FarEnd,
 ) -> Router {
     let clock: Arc<dyn Clock> = operator.clock.clone();
@@ -462,14 +463,15 @@ fn router(
         quoting: CreateQuote {
             rates: rates.clone(),
             engine: engine.clone(),
-            desk: desk.clone(),
+            queue: queues.clone(),
             clock: Arc::clone(&clock),
             entropy: Arc::clone(&entropy),
             ttl: setup.quote_ttl,
         },
         transacting: TransactQuote {
-            looks: Arc::new(desk.looks(store.clone(), &clock)),
-            desk: desk.clone(),
+            preflight: queues.preflight.clone(),
+            queue: queues.clone(),
+            catch_up: queues.catch_up.clone(),
             engine: engine.clone(),
             in_flight: Arc::new(MemoryInFlight::new()),
             clock: Arc::clone(&clock),

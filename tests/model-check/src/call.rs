@@ -25,7 +25,7 @@ pub(crate) enum Fault {
 pub(crate) enum Call {
     Enter,
     Read,
-    /// A transaction, or the lane's.
+    /// A transaction, or a batch.
     Write,
     Hold,
     Confirm,

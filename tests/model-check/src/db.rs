@@ -112,10 +112,10 @@ impl Db {
         counting.map(|trade| trade.terms.notional).collect()
     }
 
-    // ----- the lane -----
+    // ----- batches -----
 
     /// Loads what a batch may touch, as a store does under its locks.
-    pub(crate) fn books(&self, now: Timestamp) -> BatchState {
+    pub(crate) fn state(&self, now: Timestamp) -> BatchState {
         let partner = self.access.partner.id.clone();
         let of = |quote: &QuoteId| (partner.clone(), *quote);
         let slid = self.velocity.map(|velocity| {
@@ -155,14 +155,14 @@ impl Db {
     /// Writes what a batch has opened; each write repeats its precondition.
     pub(crate) fn write(
         &mut self,
-        books: &BatchState,
+        state: &BatchState,
         batch: &[TransactCommand],
     ) -> Result<(), StoreError> {
         assert!(
-            books.opened.len() <= batch.len(),
+            state.opened.len() <= batch.len(),
             "a command opens one trade at most"
         );
-        for opened in &books.opened {
+        for opened in &state.opened {
             let trade = &opened.trade;
             let quote = self
                 .quotes
@@ -178,10 +178,10 @@ impl Db {
             self.entries.extend(opened.entry.clone());
             self.answered.insert(opened.scope.clone(), opened.answered);
         }
-        for (_, account) in books.touched_accounts() {
+        for (_, account) in state.touched_accounts() {
             self.accounts.insert(account.asset(), *account);
         }
-        for (_, velocity) in books.touched_velocity() {
+        for (_, velocity) in state.touched_velocity() {
             self.velocity = Some(*velocity);
         }
         Ok(())

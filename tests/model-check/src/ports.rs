@@ -18,15 +18,15 @@ use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
 use partner_core::pools::PoolId;
-use partner_core::ports::{EventTx, InFlight, Ticket, UnitOfWork};
-use pools_core::batch::{Funds, Refusal, TransactCommand, TransactOutcome, decide_batch};
+use partner_core::ports::{EventTx, InFlight, Submit, Ticket, UnitOfWork};
+use pools_core::batch::{Decision, Funds, TransactCommand, TransactOutcome, decide_batch};
 use pools_core::contingent_credit::{Amounts, Range, Recount};
 use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
     Confirmation, Deposit, Depth, Engine, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
     PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeReportRequest, TradeTx,
-    TransactPreflight, TransactQueue, TransactSnapshot, VelocityRange, VelocityTx,
+    TransactPreflight, TransactSnapshot, VelocityRange, VelocityTx,
 };
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
@@ -244,17 +244,14 @@ fn no_lists() -> StoreError {
 }
 
 #[async_trait]
-impl TransactQueue for Ports {
-    async fn transact(
-        &self,
-        command: TransactCommand,
-    ) -> Result<Result<TransactOutcome, Refusal>, StoreError> {
+impl Submit<TransactCommand, Decision> for Ports {
+    async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
         let (view, now) = self.0.turn(Call::Write).await;
         let mut db = (*view.db).clone();
-        let mut books = db.books(at(view.tick));
+        let mut state = db.state(at(view.tick));
         let batch = [command];
-        let decided = decide_batch(&mut books, &batch, at(view.tick)).remove(0);
-        let written = db.write(&books, &batch);
+        let decided = decide_batch(&mut state, &batch, at(view.tick)).remove(0);
+        let written = db.write(&state, &batch);
         let answer = commit(&self.0, view, now, db, written);
         let facts = decided.as_ref().map(|outcome| match outcome {
             TransactOutcome::Opened(trade) => (true, trade.id),
@@ -290,7 +287,7 @@ fn commit(
 
 #[async_trait]
 impl TransactPreflight for Ports {
-    async fn transact_look(
+    async fn transact_snapshot(
         &self,
         scope: &Scope,
         pool: &PoolId,
@@ -298,7 +295,7 @@ impl TransactPreflight for Ports {
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
         let (view, _) = self.0.turn(Call::Read).await;
         let answered = view.db.answered.get(scope);
-        let look = TransactSnapshot {
+        let snapshot = TransactSnapshot {
             answered: answered.copied(),
             quote: view.db.quotes.get(&quote).cloned(),
             trade: view.db.trades.get(&quote).cloned(),
@@ -309,23 +306,23 @@ impl TransactPreflight for Ports {
                 velocity: view.db.velocity,
             },
         };
-        let available = look
+        let available = snapshot
             .funds
             .accounts
             .iter()
             .map(|account| account.available.units());
         self.0
-            .told(&(available.collect::<Vec<_>>(), look.funds.velocity));
+            .told(&(available.collect::<Vec<_>>(), snapshot.funds.velocity));
         self.0.told(&(
             answered.map(|record| (record.fingerprint.0, record.expires_at)),
             view.tick,
         ));
         self.0.told(&(
-            look.quote.as_ref().map(|quote| quote.fate),
-            look.trade.as_ref().map(facts),
+            snapshot.quote.as_ref().map(|quote| quote.fate),
+            snapshot.trade.as_ref().map(facts),
         ));
         Ok(Seen {
-            value: look,
+            value: snapshot,
             at: at(view.tick),
         })
     }

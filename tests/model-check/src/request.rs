@@ -12,6 +12,7 @@ use partner_core::sealing::{MasterKey, Sealer};
 use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::quote::{QuoteClosed, QuoteStatus};
 use pools_core::trade::TradeId;
+use pools_core::usecases::catch_up::CatchUpVelocity;
 use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError};
 use pools_core::usecases::poll_trade::{PollError, PollTrade};
 use pools_core::usecases::queries::PoolsQueries;
@@ -23,7 +24,7 @@ use crate::digest::Digest;
 use crate::far::Far;
 use crate::invariants::Breach;
 use crate::ports::{Call, Ports, Run, View};
-use crate::world::{access, eur, key, pool, quote_id, who};
+use crate::world::{WINDOW, access, eur, key, pool, quote_id, who};
 
 /// What is asked for. Quotes and keys go by their number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -254,8 +255,12 @@ async fn transact(ports: Ports, quote: usize, name: u8) -> Answer {
     };
     let ports = Arc::new(ports);
     let transacting = TransactQuote {
-        looks: ports.clone(),
-        desk: ports.clone(),
+        preflight: ports.clone(),
+        queue: ports.clone(),
+        catch_up: CatchUpVelocity {
+            store: ports.clone(),
+            window: WINDOW,
+        },
         engine: ports.clone(),
         in_flight: ports.clone(),
         clock: ports.clone(),

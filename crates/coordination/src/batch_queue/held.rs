@@ -1,8 +1,8 @@
 //! Partners whose commands a batch could not run: their rows are locked, or their commands failed.
 //!
-//! A held partner's commands keep their order and wait apart from the queue. The lane's own batches try them again a few
-//! times, after short waits. Then a run beside the lane waits for the lock, so that a partner whose row is nearly always
-//! locked gets its turn too. A partner that fails there twice is refused everything that waits for it.
+//! A held partner's commands keep their order and wait outside the queue. The queue's own batches retry them a few times,
+//! after short backoffs. After that a separate run waits for the lock, so that a partner whose row is nearly always locked
+//! makes progress too. If two separate runs fail, everything that waits for the partner is refused.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,52 +19,52 @@ use super::{
     caught, refuse, send,
 };
 
-/// How often the lane's own batches try a locked partner again.
-const TRIES_IN_LANE: u32 = 4;
-/// The wait before the first of these tries; each further one waits twice as long.
+/// Retries of a locked partner in the queue's own batches.
+const MAX_BATCH_RETRIES: u32 = 4;
+/// Backoff before the first of these retries. Each further backoff is twice as long.
 const FIRST_BACKOFF: Duration = Duration::from_millis(1);
-/// A partner that has had no success for so long is refused what waits for it.
+/// Everything that waits for a partner is refused after this long without a success.
 const LONGEST_HELD: Duration = Duration::from_secs(5);
 
-/// The held partners of one lane.
+/// The held partners of one queue.
 pub(super) struct HeldPartners<C, R> {
     options: BatchQueueOptions,
     partners: HashMap<Tenant, Held<C, R>>,
-    /// Partners that wait for a run beside the lane, the longest waiting first.
+    /// Partners that wait for a separate run, the longest waiting first.
     line: VecDeque<Tenant>,
-    asides: JoinSet<Aside<C, R>>,
+    separate_runs: JoinSet<SeparateRun<C, R>>,
 }
 
 struct Held<C, R> {
     waiting: VecDeque<Waiting<C, R>>,
     stage: Stage,
     tries: u32,
-    /// Runs beside the lane that found the store unavailable, since the last success.
+    /// Separate runs that found the store unavailable, since the last success.
     failures: u32,
-    /// When the partner was held, or had its last success.
+    /// The instant of the last success, or else of the hold.
     since: Instant,
 }
 
-/// What happens to a held partner next.
+/// The next step of a held partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The lane tries it again at this instant.
+    /// The queue's next batch after this instant retries the partner.
     Backoff(Instant),
-    /// Some of its commands are in the lane's batch.
+    /// Some of the partner's commands are in the queue's batch.
     InBatch,
-    /// It waits for a run beside the lane, or is in one.
-    Aside,
+    /// The partner waits for a separate run, or is in one.
+    SeparateRun,
 }
 
-/// A run beside the lane that has ended.
-pub(super) struct Aside<C, R> {
+/// A separate run that has ended.
+pub(super) struct SeparateRun<C, R> {
     partner: Tenant,
     unanswered: Unanswered<C, R>,
 }
 
 impl<C, R> HeldPartners<C, R>
 where
-    C: Send + Sync + 'static,
+    C: Clone + Send + Sync + 'static,
     R: Send + 'static,
 {
     pub(super) fn new(options: BatchQueueOptions) -> Self {
@@ -72,7 +72,7 @@ where
             options,
             partners: HashMap::new(),
             line: VecDeque::new(),
-            asides: JoinSet::new(),
+            separate_runs: JoinSet::new(),
         }
     }
 
@@ -80,13 +80,13 @@ where
         self.partners.is_empty()
     }
 
-    /// How many commands wait here.
+    /// The number of commands that wait here.
     pub(super) fn len(&self) -> usize {
         self.partners.values().map(|held| held.waiting.len()).sum()
     }
 
-    /// Passes on a command of a partner that is not held. The command of a held partner is kept, behind the partner's
-    /// others, or refused if too many wait.
+    /// Returns a command of a partner that is not held. Keeps a command of a held partner after the partner's other
+    /// commands, or refuses it if too many wait.
     pub(super) fn admit(
         &mut self,
         one: Waiting<C, R>,
@@ -96,38 +96,38 @@ where
             return Some(one);
         }
         let all = self.len();
-        let Some(held) = self.partners.get_mut((executor.whose)(&one.command)) else {
+        let Some(held) = self.partners.get_mut((executor.partner_of)(&one.command)) else {
             return Some(one);
         };
-        if held.waiting.len() < self.options.held && all < self.options.queue {
+        if held.waiting.len() < self.options.max_held && all < self.options.queue {
             held.waiting.push_back(one);
         } else {
-            executor.measured.refused_held();
+            executor.metrics.refused_held();
             send(one.ticket.reply, Err(StoreError::Overloaded));
         }
         None
     }
 
-    /// When the lane is to try a partner again.
+    /// The earliest instant at which a partner is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let due = |held: &Held<C, R>| match held.stage {
             Stage::Backoff(due) => Some(due),
-            Stage::InBatch | Stage::Aside => None,
+            Stage::InBatch | Stage::SeparateRun => None,
         };
         self.partners.values().filter_map(due).min()
     }
 
-    /// The commands that the lane is to try again now, at most so many.
-    pub(super) fn take_due(&mut self, most: usize) -> Batch<C, R> {
+    /// Takes the commands that are due, at most `limit`.
+    pub(super) fn take_due(&mut self, limit: usize) -> Batch<C, R> {
         let mut batch = Vec::new();
         if self.partners.is_empty() {
             return batch;
         }
         let now = Instant::now();
         for held in self.partners.values_mut() {
-            let room = most.saturating_sub(batch.len());
-            if room > 0 && matches!(held.stage, Stage::Backoff(due) if due <= now) {
-                let count = room.min(held.waiting.len());
+            let free = limit.saturating_sub(batch.len());
+            if free > 0 && matches!(held.stage, Stage::Backoff(due) if due <= now) {
+                let count = free.min(held.waiting.len());
                 batch.extend(held.waiting.drain(..count));
                 held.stage = Stage::InBatch;
             }
@@ -135,13 +135,13 @@ where
         batch
     }
 
-    /// Takes in what a batch of the lane left unanswered. The other held partners of the batch had success.
-    pub(super) fn settle(&mut self, unanswered: Unanswered<C, R>, executor: &Executor<C, R>) {
+    /// Takes back the unanswered commands of a batch. The other held partners of the batch succeeded.
+    pub(super) fn absorb_batch(&mut self, unanswered: Unanswered<C, R>, executor: &Executor<C, R>) {
         let Unanswered { locked, failed } = unanswered;
         for (partner, commands) in by_partner(locked, executor) {
             let held = self.put_back(&partner, commands);
             held.tries = held.tries.saturating_add(1);
-            if held.tries <= TRIES_IN_LANE {
+            if held.tries <= MAX_BATCH_RETRIES {
                 let backoff = FIRST_BACKOFF * 2_u32.saturating_pow(held.tries - 1);
                 held.stage = Stage::Backoff(Instant::now() + backoff);
             } else {
@@ -161,9 +161,9 @@ where
         }
     }
 
-    /// Starts runs beside the lane, as many as there may be.
-    pub(super) fn start_asides(&mut self, executor: &Arc<Executor<C, R>>) {
-        while self.asides.len() < self.options.aside.max(1) {
+    /// Starts separate runs, as many as the options allow.
+    pub(super) fn start_separate_runs(&mut self, executor: &Arc<Executor<C, R>>) {
+        while self.separate_runs.len() < self.options.separate_runs.max(1) {
             let Some(partner) = self.line.pop_front() else {
                 return;
             };
@@ -177,10 +177,10 @@ where
             let count = held.waiting.len().min(self.options.max_batch.max(1));
             let batch: Batch<C, R> = held.waiting.drain(..count).collect();
             let executor = Arc::clone(executor);
-            self.asides.spawn(async move {
+            self.separate_runs.spawn(async move {
                 let ran = caught(executor.run_batch(batch, Locks::Wait)).await;
                 let unanswered = ran.unwrap_or_else(|_| Unanswered::locked(Vec::new()));
-                Aside {
+                SeparateRun {
                     partner,
                     unanswered,
                 }
@@ -188,22 +188,22 @@ where
         }
     }
 
-    /// The next run beside the lane that ends; never ends if there is none.
-    pub(super) async fn aside_ended(&mut self) -> Aside<C, R> {
-        match self.asides.join_next().await {
-            Some(Ok(aside)) => aside,
-            // None is running, or the runtime is going away.
+    /// Waits for the next separate run to end, or forever without one.
+    pub(super) async fn separate_run_ended(&mut self) -> SeparateRun<C, R> {
+        match self.separate_runs.join_next().await {
+            Some(Ok(run)) => run,
+            // There is no separate run, or the tokio runtime is shutting down.
             Some(Err(_)) | None => std::future::pending().await,
         }
     }
 
-    /// Takes in a run beside the lane.
-    pub(super) fn absorb(&mut self, aside: Aside<C, R>) {
-        let Aside {
+    /// Takes back the unanswered commands of a separate run.
+    pub(super) fn absorb(&mut self, run: SeparateRun<C, R>) {
+        let SeparateRun {
             partner,
             unanswered,
-        } = aside;
-        let Some((commands, fault)) = unanswered.failed else {
+        } = run;
+        let Some((commands, error)) = unanswered.failed else {
             self.succeeded(&partner);
             return;
         };
@@ -214,18 +214,18 @@ where
             self.line_up(partner);
             return;
         }
-        faults::of_store(&fault);
+        faults::of_store(&error);
         tracing::warn!(
             lane.name = name,
             partner.id = partner.partner.as_str(),
             lane.held = held.waiting.len(),
-            error.chain = causes(&fault),
-            "The commands of one partner are refused, because its row stays locked or its commands fail"
+            error.chain = causes(&error),
+            "Refusing the commands of one partner, because its row stays locked or its commands fail"
         );
         self.refuse(&partner);
     }
 
-    /// Puts commands before those of the partner that wait already.
+    /// Puts commands before the partner's commands that already wait.
     fn put_back(&mut self, partner: &Tenant, commands: Batch<C, R>) -> &mut Held<C, R> {
         let held = self.partners.entry(partner.clone());
         let held = held.or_insert_with(|| Held {
@@ -243,12 +243,12 @@ where
 
     fn line_up(&mut self, partner: Tenant) {
         if let Some(held) = self.partners.get_mut(&partner) {
-            held.stage = Stage::Aside;
+            held.stage = Stage::SeparateRun;
             self.line.push_back(partner);
         }
     }
 
-    /// Some commands of the partner were run: the lane takes the rest, or the partner is held no longer.
+    /// Handles a success of the partner: the queue takes the remaining commands, or the hold ends.
     fn succeeded(&mut self, partner: &Tenant) {
         let Some(held) = self.partners.get_mut(partner) else {
             return;
@@ -269,14 +269,14 @@ where
     }
 }
 
-/// The commands of each partner, in their order.
+/// Groups commands by partner, in their order.
 fn by_partner<C, R>(
     commands: Batch<C, R>,
     executor: &Executor<C, R>,
 ) -> BTreeMap<Tenant, Batch<C, R>> {
     let mut partners: BTreeMap<Tenant, Batch<C, R>> = BTreeMap::new();
     for one in commands {
-        let partner = (executor.whose)(&one.command).clone();
+        let partner = (executor.partner_of)(&one.command).clone();
         partners.entry(partner).or_default().push(one);
     }
     partners

@@ -1,5 +1,5 @@
-//! Keys in flight over all replicas: a twin of a write that another replica works on is found
-//! before it reaches the database, which decides all the same.
+//! Keys in flight over all replicas: detects the twin of a write that another replica works on before it reaches the
+//! database. The database still decides.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{Line, RedisConnection, Unanswered};
 use crate::in_flight::MemoryInFlight;
 
-/// Whoever finds a claim looks again after this long: the answer to the request before may have
-/// reached the client sooner than its release reached Redis.
-const SECOND_LOOK: Duration = Duration::from_millis(25);
-/// Releases kept while Redis is away; those that find no room lapse.
-const MOST_RELEASES: usize = 4_096;
-/// The most freed in one call.
-const MOST_A_CALL: usize = 64;
+/// A request that finds a claim retries after this delay, because the previous response may have reached the client before
+/// its release reached Redis.
+const RETRY_DELAY: Duration = Duration::from_millis(25);
+/// Releases that are kept while Redis is unavailable, at most. The claims of further releases lapse.
+const MAX_RELEASES: usize = 4_096;
+/// Claims that one call releases, at most.
+const MAX_PER_CALL: usize = 64;
 
 pub(super) fn script() -> Script {
     Script::new(include_str!("release.lua"))
 }
 
-/// Claims keys in Redis, after this process has found them free.
+/// Claims keys in Redis after they were free in this process.
 pub struct RedisInFlight {
     shared: Arc<RedisConnection>,
     alone: MemoryInFlight,
@@ -37,10 +37,10 @@ pub struct RedisInFlight {
 }
 
 impl RedisInFlight {
-    /// Nothing in flight. Starts the task that frees claims; it ends with the last ticket.
+    /// No key is in flight. Starts the task that releases claims; the task ends with the last ticket.
     #[must_use]
     pub fn start(shared: Arc<RedisConnection>) -> Self {
-        let (releases, queue) = mpsc::channel(MOST_RELEASES);
+        let (releases, queue) = mpsc::channel(MAX_RELEASES);
         tokio::spawn(release_all(Arc::clone(&shared), queue));
         Self {
             shared,
@@ -49,8 +49,7 @@ impl RedisInFlight {
         }
     }
 
-    /// Did the claim succeed? Tries once more after the second look, and then until `patience` is
-    /// over.
+    /// Whether the claim succeeded. Retries once after a delay, and then until `patience` has passed.
     async fn claim(&self, claim: &Claim, patience: Duration) -> Result<bool, Unanswered> {
         let until = Instant::now() + patience;
         let mut tries = 0_u32;
@@ -62,7 +61,7 @@ impl RedisInFlight {
             if tries > 1 && Instant::now() >= until {
                 return Ok(false);
             }
-            sleep(SECOND_LOOK).await;
+            sleep(RETRY_DELAY).await;
         }
     }
 
@@ -78,7 +77,7 @@ impl RedisInFlight {
         Ok(asked.await?.is_some())
     }
 
-    /// Claims in Redis a scope that this process holds already.
+    /// Claims in Redis a scope that this process already holds.
     async fn share(
         &self,
         scope: &Scope,
@@ -90,7 +89,7 @@ impl RedisInFlight {
         match self.claim(&claim, patience).await {
             Ok(false) => None,
             Err(Unanswered::Away) => Some(alone),
-            // A claim whose answer was lost may stand: it is freed like any other.
+            // A claim whose response was lost may exist: it is released like any other claim.
             Ok(true) | Err(Unanswered::Lost) => Some(Ticket(Box::new(Held {
                 claim: Some(claim),
                 releases: self.releases.clone(),
@@ -114,8 +113,7 @@ impl InFlight for RedisInFlight {
         self.share(scope, alone, life, Duration::ZERO).await
     }
 
-    /// Requests of this process enter in the order in which they came; among replicas, whichever
-    /// asks first after the claim was freed.
+    /// Requests of this process enter in the order of their arrival. Among replicas, the first that asks after the release enters.
     async fn enter_within(&self, scope: &Scope, patience: Duration) -> Option<Ticket> {
         let until = Instant::now() + patience;
         let alone = self.alone.enter_within(scope, patience).await?;
@@ -124,11 +122,11 @@ impl InFlight for RedisInFlight {
     }
 }
 
-/// A key of Redis that only who knows its token frees.
+/// A claim in Redis. Only a caller with its token can release it.
 struct Claim {
     name: String,
     token: String,
-    /// How long it stands if it is never freed.
+    /// Lifetime of the claim if it is never released.
     life: Duration,
 }
 
@@ -149,7 +147,7 @@ fn token(entropy: &dyn Entropy) -> String {
     hex::encode(random)
 }
 
-/// Frees its claim when it is dropped, however the request ended.
+/// Releases its claim when it is dropped, whatever the request's result.
 struct Held {
     claim: Option<Claim>,
     releases: mpsc::Sender<Release>,
@@ -160,23 +158,22 @@ impl Drop for Held {
     fn drop(&mut self) {
         if let Some(claim) = self.claim.take() {
             let lapses = Instant::now() + claim.life;
-            // One that finds no room lapses by itself.
+            // If the queue of releases is full, the claim lapses.
             drop(self.releases.try_send(Release { claim, lapses }));
         }
     }
 }
 
-/// A claim to be freed, while it can still stand.
+/// A claim to release, until its lifetime ends.
 struct Release {
     claim: Claim,
     lapses: Instant,
 }
 
-/// Frees claims in the order they are handed in, as many at once as there are; while Redis is
-/// away they wait, so that none is found standing when it is back.
+/// Releases claims in order, several in one call. While Redis is unavailable they wait, so that none remains after it is back.
 async fn release_all(shared: Arc<RedisConnection>, mut queue: mpsc::Receiver<Release>) {
-    let mut batch = Vec::with_capacity(MOST_A_CALL);
-    while queue.recv_many(&mut batch, MOST_A_CALL).await > 0 {
+    let mut batch = Vec::with_capacity(MAX_PER_CALL);
+    while queue.recv_many(&mut batch, MAX_PER_CALL).await > 0 {
         while let Some(last) = batch.last() {
             let lapses = last.lapses;
             let up = timeout_at(lapses, shared.is_back()).await;
@@ -199,10 +196,10 @@ async fn release(shared: &RedisConnection, batch: &[Release]) -> Result<(), Unan
 }
 
 impl RedisConnection {
-    /// Returns when Redis answers.
+    /// Returns when Redis is available.
     async fn is_back(&self) {
         let mut line = self.line.subscribe();
-        // The sender is our own: it cannot have gone.
+        // The connection owns the sender, so the sender exists.
         drop(line.wait_for(|line| matches!(line, Line::Up(_))).await);
     }
 }

@@ -1,4 +1,4 @@
-//! Replicas over a real Redis, which is emptied, filled, killed, paused and started again.
+//! Replicas over a real Redis, which is emptied, filled, killed, paused and restarted.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -18,14 +18,13 @@ use super::*;
 use crate::throttle::MemoryThrottle;
 use crate::throttle::suite::{self, TestClock, ThrottleFixture, bucket, figures, tier};
 
-/// Enough for a machine that does much else: where a test is about exact counts, Redis is not to
-/// be given up on.
+/// Timeouts for a busy machine: a test of exact counts must not lose Redis.
 const PATIENT: RedisTimeouts = RedisTimeouts {
     answer: Duration::from_secs(20),
     connection: Duration::from_secs(20),
     claim: Duration::from_secs(20),
 };
-/// How long a test waits for what has to happen by itself.
+/// Longest wait of a test for an asynchronous event.
 const BY_ITSELF: Duration = Duration::from_secs(30);
 
 struct Random;
@@ -36,7 +35,7 @@ impl Entropy for Random {
     }
 }
 
-/// A clock that stands still.
+/// A stopped clock.
 struct Still;
 
 impl Clock for Still {
@@ -45,7 +44,7 @@ impl Clock for Still {
     }
 }
 
-/// One replica of a service, with its background.
+/// One replica of a service, with its background tasks.
 struct Replica {
     shared: Arc<RedisConnection>,
     throttle: RedisThrottle,
@@ -75,7 +74,7 @@ impl Replica {
         figures(&self.ask(tier).await)
     }
 
-    /// How many of so many requests are admitted.
+    /// Sends requests, and returns the number of admitted ones.
     async fn admitted(&self, tier: &Tier, requests: u32) -> u32 {
         let mut admitted = 0;
         for _ in 0..requests {
@@ -101,7 +100,7 @@ impl Drop for Replica {
     }
 }
 
-/// Says a command to a server, on a connection of its own.
+/// Sends a command to a server on a new connection.
 fn say<T: redis::FromRedisValue>(server: &Server, words: &[&str]) -> T {
     let client = Client::open(server.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
@@ -123,7 +122,7 @@ fn scope(partner: &str, key: &str) -> Scope {
     }
 }
 
-/// The time of a test's windows stands in a key of its own, and so do its windows.
+/// A throttle whose time and windows are in keys of their own.
 struct Kept {
     url: String,
     key: String,
@@ -164,30 +163,30 @@ async fn rig(server: &Server) -> ThrottleFixture {
 }
 
 #[tokio::test]
-async fn a_full_tier_refuses_and_counts_in_no_other() {
+async fn full_tier_refuses_without_counting_in_other_tiers() {
     let server = Server::start().unwrap();
-    suite::a_full_tier_refuses_and_counts_in_no_other(rig(&server).await).await;
+    suite::full_tier_refuses_without_counting_in_other_tiers(rig(&server).await).await;
 }
 
 #[tokio::test]
-async fn a_look_counts_nothing_and_tells_what_a_request_would_meet() {
+async fn peek_counts_nothing_and_reports_the_next_decision() {
     let server = Server::start().unwrap();
     let rig = rig(&server).await;
-    suite::a_look_counts_nothing_and_tells_what_a_request_would_meet(rig).await;
+    suite::peek_counts_nothing_and_reports_the_next_decision(rig).await;
 }
 
 // rule: throttle.window
 #[tokio::test]
-async fn a_window_opens_with_its_first_request_and_not_by_the_clock() {
+async fn window_opens_with_its_first_request() {
     let server = Server::start().unwrap();
     let rig = rig(&server).await;
-    suite::a_window_opens_with_its_first_request_and_not_by_the_clock(rig).await;
+    suite::window_opens_with_its_first_request(rig).await;
 }
 
 #[tokio::test]
-async fn a_clock_set_back_locks_nobody_out_for_hours() {
+async fn clock_set_back_does_not_extend_window() {
     let server = Server::start().unwrap();
-    suite::a_clock_set_back_locks_nobody_out_for_hours(rig(&server).await).await;
+    suite::clock_set_back_does_not_extend_window(rig(&server).await).await;
 }
 
 // rule: throttle.network
@@ -198,19 +197,19 @@ async fn addresses_of_one_ipv6_network_share_a_bucket() {
 }
 
 #[tokio::test]
-async fn key_with_network_is_counted_apart_from_both() {
+async fn key_with_network_has_its_own_bucket() {
     let server = Server::start().unwrap();
-    suite::key_with_network_is_counted_apart_from_both(rig(&server).await).await;
+    suite::key_with_network_has_its_own_bucket(rig(&server).await).await;
 }
 
 // rule: throttle.network, throttle.shared-secrets
 #[tokio::test]
-async fn names_of_networks_expire_with_their_windows() {
+async fn network_key_expires_with_its_window() {
     let server = Server::start().unwrap();
     let replica = Replica::of(&server, PATIENT).await;
     let tiers = [tier("short", 2, 60)];
     for at in 0..50 {
-        // Ten networks, five addresses each.
+        // Ten networks with five addresses each.
         let bucket = suite::network_bucket(&format!("2001:db8:0:{:x}::{:x}", at / 5, at % 5));
         replica.throttle.take(&bucket, &tiers).await;
     }
@@ -224,21 +223,21 @@ async fn names_of_networks_expire_with_their_windows() {
 
 // rule: throttle.exact
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_at_once_are_counted_exactly() {
+async fn concurrent_requests_are_counted_exactly() {
     let server = Server::start().unwrap();
-    suite::many_at_once_are_counted_exactly(rig(&server).await).await;
+    suite::concurrent_requests_are_counted_exactly(rig(&server).await).await;
 }
 
 // rule: throttle.window, throttle.exact
 #[test]
-fn any_steps_are_answered_as_the_model_answers() {
+fn throttle_equals_model_for_random_steps() {
     let server = Server::start().unwrap();
-    suite::any_steps_are_answered_as_the_model_answers(64, async || rig(&server).await);
+    suite::throttle_equals_model_for_random_steps(64, async || rig(&server).await);
 }
 
 // rule: throttle.shared, throttle.exact
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn replicas_admit_together_what_one_window_holds() {
+async fn replicas_share_one_window() {
     let server = Server::start().unwrap();
     let hundred = tier("short", 100, 60);
     let mut tasks = JoinSet::new();
@@ -254,7 +253,7 @@ async fn replicas_admit_together_what_one_window_holds() {
 
 // rule: throttle.window
 #[tokio::test]
-async fn windows_follow_the_time_of_the_server() {
+async fn window_uses_time_of_redis_server() {
     let server = Server::start().unwrap();
     let (one, other) = (
         Replica::of(&server, PATIENT).await,
@@ -272,7 +271,7 @@ async fn windows_follow_the_time_of_the_server() {
 
 // rule: throttle.shared
 #[tokio::test]
-async fn an_emptied_redis_opens_windows_anew_and_nobody_notices() {
+async fn emptied_redis_reopens_windows_without_errors() {
     let server = Server::start().unwrap();
     let replica = Replica::of(&server, PATIENT).await;
     let minute = tier("short", 2, 60);
@@ -285,7 +284,7 @@ async fn an_emptied_redis_opens_windows_anew_and_nobody_notices() {
 
 // rule: throttle.shared
 #[tokio::test]
-async fn without_redis_each_process_counts_on_from_what_it_admitted() {
+async fn process_keeps_counting_when_redis_is_unavailable() {
     let mut server = Server::start().unwrap();
     let (one, other) = (
         Replica::of(&server, PATIENT).await,
@@ -295,7 +294,7 @@ async fn without_redis_each_process_counts_on_from_what_it_admitted() {
     assert_eq!(one.admitted(&minute, 3).await, 3);
     assert_eq!(other.admitted(&minute, 3).await, 2);
     server.kill().unwrap();
-    // Each knows what it has admitted itself; what was refused before has counted nowhere.
+    // Each replica counts the requests that it admitted itself. Refused requests count nowhere.
     assert_eq!(one.admitted(&minute, 9).await, 2);
     assert_eq!(other.admitted(&minute, 9).await, 3);
     for replica in [&one, &other] {
@@ -310,7 +309,7 @@ async fn without_redis_each_process_counts_on_from_what_it_admitted() {
 
 // rule: throttle.shared
 #[tokio::test]
-async fn a_silent_redis_is_asked_once_and_costs_no_request_more_than_its_deadline() {
+async fn silent_redis_is_called_once_and_delays_requests_by_one_timeout() {
     let mut server = Server::start().unwrap();
     let replica = Replica::of(&server, RedisTimeouts::default()).await;
     replica.until(CountScope::Shared).await;
@@ -318,7 +317,7 @@ async fn a_silent_redis_is_asked_once_and_costs_no_request_more_than_its_deadlin
     server.pause().unwrap();
     let begun = Instant::now();
     assert!(replica.admitted(&minute, 10_000).await <= 5);
-    // All of them together: the first has waited, the others were told at once.
+    // The first request waited for its timeout; the others decided immediately.
     assert!(
         begun.elapsed() < Duration::from_secs(3),
         "{:?}",
@@ -331,7 +330,7 @@ async fn a_silent_redis_is_asked_once_and_costs_no_request_more_than_its_deadlin
 
 // rule: throttle.shared
 #[tokio::test]
-async fn a_redis_that_takes_no_writes_is_away_until_it_does() {
+async fn redis_without_writes_is_unavailable_until_it_accepts_writes() {
     let server = Server::start().unwrap();
     let replica = Replica::of(&server, PATIENT).await;
     let minute = tier("short", 5, 60);
@@ -353,7 +352,7 @@ async fn a_redis_that_takes_no_writes_is_away_until_it_does() {
 }
 
 #[tokio::test]
-async fn a_service_starts_without_redis_and_finds_it_later() {
+async fn service_starts_without_redis_and_connects_later() {
     let mut server = Server::start().unwrap();
     server.kill().unwrap();
     let replica = Replica::of(&server, PATIENT).await;
@@ -364,7 +363,7 @@ async fn a_service_starts_without_redis_and_finds_it_later() {
 }
 
 #[tokio::test]
-async fn a_password_opens_and_a_wrong_one_is_repeated_nowhere() {
+async fn password_connects_and_wrong_password_is_not_logged() {
     let server = Server::start().unwrap();
     let _: () = say(&server, &["CONFIG", "SET", "requirepass", "hunter2"]);
     for (password, up) in [("hunter2", true), ("hunter3", false)] {
@@ -380,7 +379,7 @@ async fn a_password_opens_and_a_wrong_one_is_repeated_nowhere() {
 }
 
 #[tokio::test]
-async fn tls_is_spoken_with_a_server_that_somebody_vouches_for() {
+async fn tls_requires_server_with_trusted_certificate() {
     let server = Server::start().unwrap();
     let (port, certificate) = speak_tls(&server);
     let url = format!("rediss://127.0.0.1:{port}");
@@ -399,10 +398,10 @@ async fn tls_is_spoken_with_a_server_that_somebody_vouches_for() {
     assert!(shared.is_up());
 }
 
-/// Has a server listen for TLS too; the port, and the certificate it shows.
+/// Enables TLS on a server. Returns the port and the server's certificate.
 fn speak_tls(server: &Server) -> (u16, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
-    // The server runs as somebody else.
+    // The server runs as another user.
     std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let certificate = pem("CERTIFICATE", made.cert.der());
@@ -441,7 +440,7 @@ fn pem(kind: &str, bytes: &[u8]) -> String {
 
 // rule: throttle.shared-secrets
 #[tokio::test]
-async fn what_redis_holds_names_nobody_and_lapses() {
+async fn redis_keys_name_no_partner_and_expire() {
     let server = Server::start().unwrap();
     let replica = Replica::of(&server, PATIENT).await;
     let secret = bucket("canary-198.51.100.7");
@@ -467,7 +466,7 @@ async fn what_redis_holds_names_nobody_and_lapses() {
 
 // rule: idempotency.in-flight
 #[tokio::test]
-async fn a_twin_on_another_replica_waits_outside_until_the_ticket_is_dropped() {
+async fn twin_on_another_replica_is_refused_until_ticket_is_dropped() {
     let server = Server::start().unwrap();
     let (one, other) = (
         Replica::of(&server, PATIENT).await,
@@ -485,7 +484,7 @@ async fn a_twin_on_another_replica_waits_outside_until_the_ticket_is_dropped() {
 
 // rule: idempotency.in-flight
 #[tokio::test]
-async fn who_comes_after_the_answer_is_no_twin() {
+async fn request_after_response_is_no_twin() {
     let server = Server::start().unwrap();
     let (one, other) = (
         Replica::of(&server, PATIENT).await,
@@ -500,7 +499,7 @@ async fn who_comes_after_the_answer_is_no_twin() {
 }
 
 #[tokio::test]
-async fn a_claim_that_has_lapsed_is_the_twins() {
+async fn lapsed_claim_is_free_for_twin() {
     let server = Server::start().unwrap();
     let (one, other) = (
         Replica::of(&server, PATIENT).await,
@@ -511,7 +510,7 @@ async fn a_claim_that_has_lapsed_is_the_twins() {
     let _: () = say(&server, &["DEL", &keys[0]]);
     let _twin = other.in_flight.enter(&scope("acme", "k")).await.unwrap();
     drop(late);
-    // What is handed in later is freed later: then the one before has been looked at.
+    // Claims are released in order: after a later claim is free, the earlier one was processed.
     drop(one.in_flight.enter(&scope("acme", "after")).await);
     let freed = async { while one.in_flight.enter(&scope("acme", "after")).await.is_none() {} };
     timeout(BY_ITSELF, freed).await.unwrap();
@@ -519,7 +518,7 @@ async fn a_claim_that_has_lapsed_is_the_twins() {
 }
 
 #[tokio::test]
-async fn the_claim_of_a_killed_replica_lapses() {
+async fn claim_of_killed_replica_lapses() {
     let server = Server::start().unwrap();
     let claim = Duration::from_millis(200);
     let killed = Replica::of(&server, RedisTimeouts { claim, ..PATIENT }).await;
@@ -530,7 +529,7 @@ async fn the_claim_of_a_killed_replica_lapses() {
 }
 
 #[tokio::test]
-async fn without_redis_twins_are_found_in_each_process() {
+async fn twins_are_detected_per_process_when_redis_is_unavailable() {
     let mut server = Server::start().unwrap();
     let (one, other) = (
         Replica::of(&server, PATIENT).await,
@@ -543,10 +542,10 @@ async fn without_redis_twins_are_found_in_each_process() {
 }
 
 #[tokio::test]
-async fn a_ticket_dropped_while_redis_was_silent_is_freed_when_it_is_back() {
+async fn ticket_dropped_while_redis_is_silent_is_released_on_reconnect() {
     let mut server = Server::start().unwrap();
     let replica = Replica::of(&server, PATIENT).await;
-    // Long enough to tell a claim that was freed from one that lapsed.
+    // Long enough to distinguish a released claim from a lapsed one.
     let ticket = replica.in_flight.enter(&scope("acme", "k")).await.unwrap();
     let keys: Vec<String> = say(&server, &["KEYS", "*:in-flight:*"]);
     let _: () = say(&server, &["PERSIST", &keys[0]]);

@@ -1,4 +1,4 @@
-//! Throttles whose windows all replicas count in.
+//! Throttles whose windows all replicas share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use redis::Script;
 use super::{RedisConnection, Unanswered};
 use crate::throttle::{Counts, MemoryThrottle, WindowState, verdict};
 
-/// Tells the script the time: the server's, because it is one for all replicas.
+/// The script's time: the server's, because all replicas share it.
 pub(super) const SERVER_TIME: &str =
     "local at = redis.call('TIME')\nlocal now = at[1] * 1000 + math.floor(at[2] / 1000)\n";
 
@@ -21,23 +21,23 @@ pub(super) fn script(now: &str) -> Script {
     Script::new(&format!("{now}{}", include_str!("throttle.lua")))
 }
 
-/// Counts requests in Redis, and in this process while Redis is away.
+/// Counts requests in Redis, and in this process while Redis is unavailable.
 ///
-/// What is admitted is always counted in this process too: when Redis goes away, the windows here
-/// know what this process has admitted.
+/// Admitted requests are always counted in this process too. So this process's windows are correct when Redis becomes
+/// unavailable.
 pub struct RedisThrottle {
     shared: Arc<RedisConnection>,
     alone: MemoryThrottle,
 }
 
 impl RedisThrottle {
-    /// Counts in `shared` and, while that is away, in `alone`.
+    /// Counts in `shared`, and in `alone` while `shared` is unavailable.
     #[must_use]
     pub fn new(shared: Arc<RedisConnection>, alone: MemoryThrottle) -> Self {
         Self { shared, alone }
     }
 
-    /// Judges a request in all its windows, in one call of the script.
+    /// Decides a request in all its windows, with one call of the script.
     async fn ask(
         &self,
         bucket: &Bucket,
@@ -50,7 +50,7 @@ impl RedisThrottle {
         let mut question = self.shared.windows.key(name);
         question.arg(u8::from(counts == Counts::Yes));
         for tier in tiers {
-            // Where replicas are configured differently, each length has a window of its own.
+            // If replicas have different configurations, each window length has its own window.
             let per = tier.per.as_millis();
             question.arg(format!("{}:{per}", tier.name));
             question.arg(tier.limit);

@@ -1,4 +1,4 @@
-//! Where the shared Redis is.
+//! The address of the shared Redis.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use redis::io::tcp::TcpSettings;
 use redis::io::tcp::socket2::TcpKeepalive;
 use redis::{Client, IntoConnectionInfo};
 
-/// A Redis that has been silent for so long is asked whether it is there, and then every so often.
+/// Idle time before the first keepalive probe; the next constant is the interval between probes.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// Bytes that nobody has acknowledged for so long end the connection.
+/// The connection is closed after bytes have been unacknowledged for this long.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn keepalive() -> TcpKeepalive {
@@ -19,11 +19,11 @@ fn keepalive() -> TcpKeepalive {
         .with_interval(KEEPALIVE_INTERVAL)
 }
 
-/// Where the shared Redis is, with the password to it: `redis://` or, over TLS, `rediss://`.
+/// The address of the shared Redis and its password: `redis://` or, over TLS, `rediss://`.
 #[derive(Clone)]
 pub struct RedisUrl(Client);
 
-/// The text is no address of a Redis.
+/// The text is not a Redis address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected redis:// or rediss:// and a host, then where needed a port and a database number"
@@ -38,7 +38,7 @@ impl RedisUrl {
     pub fn parse(text: &str) -> Result<Self, UnreadUrl> {
         let schemes = ["redis://", "rediss://"];
         let known = schemes.iter().any(|scheme| text.starts_with(scheme));
-        // A fragment could turn the check of certificates off.
+        // A fragment could disable the check of certificates.
         if !known || text.contains('#') {
             return Err(UnreadUrl);
         }
@@ -46,7 +46,7 @@ impl RedisUrl {
         if connection.redis_settings().db() < 0 {
             return Err(UnreadUrl);
         }
-        // A question is one small write that must not wait for the last one's acknowledgement.
+        // A call is one small write that must not wait for the acknowledgement of the previous write.
         let settings = TcpSettings::default()
             .set_nodelay(true)
             .set_keepalive(keepalive());
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_addresses_with_and_without_what_may_be_left_out() {
+    fn url_parses_with_and_without_optional_parts() {
         for (text, address) in [
             ("redis://cache.internal", "cache.internal:6379"),
             (
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_everything_else_and_repeats_no_password() {
+    fn url_rejects_other_forms_without_repeating_password() {
         for text in [
             "",
             "redis",

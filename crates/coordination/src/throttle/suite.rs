@@ -1,4 +1,4 @@
-//! What every throttle does, wherever it counts. Each implementation runs all of it.
+//! Test cases for every throttle. Each implementation runs all of them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,13 +11,13 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::task::JoinSet;
 
-/// A throttle and the hand on its clock.
+/// A throttle and its clock.
 pub(crate) struct ThrottleFixture {
     pub(crate) throttle: Arc<dyn Throttle>,
     pub(crate) clock: Box<dyn TestClock>,
 }
 
-/// Moves a clock that stands still otherwise.
+/// Advances a stopped clock.
 pub(crate) trait TestClock: Send + Sync {
     fn wait(&self, millis: i64);
 }
@@ -48,13 +48,13 @@ pub(crate) fn network_bucket(address: &str) -> Bucket {
     }
 }
 
-/// Remaining, milliseconds to the reset, and whether it refused, of each tier.
+/// For each tier: the remaining requests, the milliseconds to the reset, and whether the tier refused.
 pub(crate) fn figures(verdict: &ThrottleDecision) -> Vec<(u32, u128, bool)> {
     let figure = |one: &TierStatus| (one.remaining, one.reset.as_millis(), one.exhausted);
     verdict.standings.iter().map(figure).collect()
 }
 
-pub(crate) async fn a_full_tier_refuses_and_counts_in_no_other(rig: ThrottleFixture) {
+pub(crate) async fn full_tier_refuses_without_counting_in_other_tiers(rig: ThrottleFixture) {
     let ThrottleFixture { throttle, clock } = rig;
     let first = throttle.take(&bucket("a"), &tiers()).await;
     assert_eq!(figures(&first), [(1, 60_000, false), (2, 3_600_000, false)]);
@@ -88,9 +88,7 @@ pub(crate) async fn a_full_tier_refuses_and_counts_in_no_other(rig: ThrottleFixt
     assert!(throttle.take(&elsewhere, &tiers()).await.admitted());
 }
 
-pub(crate) async fn a_look_counts_nothing_and_tells_what_a_request_would_meet(
-    rig: ThrottleFixture,
-) {
+pub(crate) async fn peek_counts_nothing_and_reports_the_next_decision(rig: ThrottleFixture) {
     let ThrottleFixture { throttle, clock } = rig;
     for _ in 0..5 {
         let seen = throttle.peek(&bucket("a"), &tiers()).await;
@@ -104,9 +102,7 @@ pub(crate) async fn a_look_counts_nothing_and_tells_what_a_request_would_meet(
     assert_eq!(figures(&full), [(0, 60_000, true), (1, 3_600_000, false)]);
 }
 
-pub(crate) async fn a_window_opens_with_its_first_request_and_not_by_the_clock(
-    rig: ThrottleFixture,
-) {
+pub(crate) async fn window_opens_with_its_first_request(rig: ThrottleFixture) {
     let ThrottleFixture { throttle, clock } = rig;
     clock.wait(59_999);
     throttle.take(&bucket("a"), &tiers()).await;
@@ -118,7 +114,7 @@ pub(crate) async fn a_window_opens_with_its_first_request_and_not_by_the_clock(
     assert!(throttle.take(&bucket("a"), &tiers()).await.admitted());
 }
 
-pub(crate) async fn a_clock_set_back_locks_nobody_out_for_hours(rig: ThrottleFixture) {
+pub(crate) async fn clock_set_back_does_not_extend_window(rig: ThrottleFixture) {
     let ThrottleFixture { throttle, clock } = rig;
     let minute = [tier("short", 2, 60)];
     throttle.take(&bucket("a"), &minute).await;
@@ -131,7 +127,7 @@ pub(crate) async fn a_clock_set_back_locks_nobody_out_for_hours(rig: ThrottleFix
     assert_eq!(figures(&refused), [(0, 60_000, true)]);
 }
 
-/// Takes twice, so that the third request of the same caller is refused.
+/// Whether the third request is refused. The first two must be admitted.
 async fn is_full_after_two(throttle: &dyn Throttle, three: [Bucket; 3]) -> bool {
     let tiers = [tier("short", 2, 60)];
     let mut admitted = [false; 3];
@@ -154,7 +150,7 @@ pub(crate) async fn addresses_of_one_ipv6_network_share_a_bucket(rig: ThrottleFi
     assert!(!is_full_after_two(throttle, mixed.map(network_bucket)).await);
 }
 
-pub(crate) async fn key_with_network_is_counted_apart_from_both(rig: ThrottleFixture) {
+pub(crate) async fn key_with_network_has_its_own_bucket(rig: ThrottleFixture) {
     let throttle = &*rig.throttle;
     let key = bucket("a");
     let network = network_bucket("2001:db8::1");
@@ -167,7 +163,7 @@ pub(crate) async fn key_with_network_is_counted_apart_from_both(rig: ThrottleFix
     assert!(!is_full_after_two(throttle, [both("b"), key, network]).await);
 }
 
-pub(crate) async fn many_at_once_are_counted_exactly(rig: ThrottleFixture) {
+pub(crate) async fn concurrent_requests_are_counted_exactly(rig: ThrottleFixture) {
     let hundred = [tier("short", 100, 60)];
     let mut tasks = JoinSet::new();
     for _ in 0..8 {
@@ -184,7 +180,7 @@ pub(crate) async fn many_at_once_are_counted_exactly(rig: ThrottleFixture) {
     assert_eq!(tasks.join_all().await.iter().sum::<u32>(), 100);
 }
 
-/// What may be done to a throttle.
+/// A step of a random test.
 #[derive(Debug, Clone)]
 enum Step {
     Wait(u32),
@@ -204,7 +200,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The rule as it is written: all that was ever admitted, and windows found by going through it.
+/// A literal model of the rule: it keeps every admitted request and derives the windows from them.
 #[derive(Default)]
 struct Model {
     now: u128,
@@ -212,7 +208,7 @@ struct Model {
 }
 
 impl Model {
-    /// How many the open window of a tier holds, and when it closes.
+    /// The requests in the open window of a tier, and the instant at which the window closes.
     fn window(&self, who: usize, tier: &Tier) -> (u32, u128) {
         let per = tier.per.as_millis();
         let mut open = None;
@@ -243,8 +239,8 @@ impl Model {
     }
 }
 
-/// Whatever is done to it, a throttle says what the model says. To be called outside of a runtime.
-pub(crate) fn any_steps_are_answered_as_the_model_answers(
+/// Checks that a throttle decides random steps as the model does. Call it outside of a tokio runtime.
+pub(crate) fn throttle_equals_model_for_random_steps(
     cases: u32,
     rig: impl AsyncFn() -> ThrottleFixture,
 ) {

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::suite::{self, ThrottleFixture, bucket, tiers};
 use super::*;
 
-/// A clock that is moved by hand.
+/// A clock that the test advances.
 #[derive(Clone)]
 struct Clockwork(Arc<AtomicI64>);
 
@@ -32,24 +32,24 @@ fn rig() -> ThrottleFixture {
 }
 
 #[tokio::test]
-async fn a_full_tier_refuses_and_counts_in_no_other() {
-    suite::a_full_tier_refuses_and_counts_in_no_other(rig()).await;
+async fn full_tier_refuses_without_counting_in_other_tiers() {
+    suite::full_tier_refuses_without_counting_in_other_tiers(rig()).await;
 }
 
 #[tokio::test]
-async fn a_look_counts_nothing_and_tells_what_a_request_would_meet() {
-    suite::a_look_counts_nothing_and_tells_what_a_request_would_meet(rig()).await;
+async fn peek_counts_nothing_and_reports_the_next_decision() {
+    suite::peek_counts_nothing_and_reports_the_next_decision(rig()).await;
 }
 
 // rule: throttle.window
 #[tokio::test]
-async fn a_window_opens_with_its_first_request_and_not_by_the_clock() {
-    suite::a_window_opens_with_its_first_request_and_not_by_the_clock(rig()).await;
+async fn window_opens_with_its_first_request() {
+    suite::window_opens_with_its_first_request(rig()).await;
 }
 
 #[tokio::test]
-async fn a_clock_set_back_locks_nobody_out_for_hours() {
-    suite::a_clock_set_back_locks_nobody_out_for_hours(rig()).await;
+async fn clock_set_back_does_not_extend_window() {
+    suite::clock_set_back_does_not_extend_window(rig()).await;
 }
 
 // rule: throttle.network
@@ -59,31 +59,31 @@ async fn addresses_of_one_ipv6_network_share_a_bucket() {
 }
 
 #[tokio::test]
-async fn key_with_network_is_counted_apart_from_both() {
-    suite::key_with_network_is_counted_apart_from_both(rig()).await;
+async fn key_with_network_has_its_own_bucket() {
+    suite::key_with_network_has_its_own_bucket(rig()).await;
 }
 
 // rule: throttle.exact
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn many_at_once_are_counted_exactly() {
-    suite::many_at_once_are_counted_exactly(rig()).await;
+async fn concurrent_requests_are_counted_exactly() {
+    suite::concurrent_requests_are_counted_exactly(rig()).await;
 }
 
 // rule: throttle.window, throttle.exact
 #[test]
-fn any_steps_are_answered_as_the_model_answers() {
-    suite::any_steps_are_answered_as_the_model_answers(512, async || rig());
+fn throttle_equals_model_for_random_steps() {
+    suite::throttle_equals_model_for_random_steps(512, async || rig());
 }
 
 #[tokio::test]
-async fn a_look_takes_no_memory() {
+async fn peek_takes_no_memory() {
     let throttle = MemoryThrottle::new(Arc::new(clock()));
     throttle.peek(&bucket("a"), &tiers()).await;
     assert_eq!(throttle.buckets(), 0);
 }
 
 #[tokio::test]
-async fn memory_follows_the_callers_of_the_last_windows() {
+async fn memory_follows_callers_of_recent_windows() {
     let clock = clock();
     let throttle = MemoryThrottle::new(Arc::new(clock.clone()));
     let second = [suite::tier("short", 2, 1)];
@@ -105,8 +105,8 @@ async fn memory_follows_the_callers_of_the_last_windows() {
 }
 
 #[tokio::test]
-async fn a_flood_of_callers_cannot_take_the_memory() {
-    let throttle = MemoryThrottle::with_room(Arc::new(clock()), 640);
+async fn flood_of_callers_stays_within_memory_limit() {
+    let throttle = MemoryThrottle::with_limit(Arc::new(clock()), 640);
     for caller in 0..100_000 {
         throttle.take(&bucket(&caller.to_string()), &tiers()).await;
     }
@@ -115,8 +115,8 @@ async fn a_flood_of_callers_cannot_take_the_memory() {
 
 // rule: throttle.network
 #[tokio::test]
-async fn flood_of_networks_pushes_out_no_key() {
-    let throttle = MemoryThrottle::with_room(Arc::new(clock()), 640);
+async fn flood_of_networks_evicts_no_key() {
+    let throttle = MemoryThrottle::with_limit(Arc::new(clock()), 640);
     let one = [suite::tier("short", 1, 60)];
     throttle.take(&bucket("key"), &one).await;
     for at in 0..20_000_u32 {

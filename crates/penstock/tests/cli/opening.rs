@@ -35,7 +35,7 @@ fn a_command_that_needs_a_database_makes_none() {
         let words: Vec<&str> = words.split(' ').collect();
         let done = installation.run(&words);
         assert_eq!(done.code, 2, "{words:?}: {done:?}");
-        assert!(done.err.contains("there is none at"), "{done:?}");
+        assert!(done.err.contains("there is no file at"), "{done:?}");
         assert_eq!(files(&installation), [""; 0], "{words:?}");
     }
 }
@@ -179,7 +179,7 @@ fn empty_file_is_as_good_as_none() {
     std::fs::write(&path, "").unwrap();
     let done = installation.run(&["verify"]);
     assert_eq!(done.code, 2, "{done:?}");
-    assert!(done.err.contains("there is none at"), "{done:?}");
+    assert!(done.err.contains("there is no file at"), "{done:?}");
     assert_eq!(installation.apply(POOL, &[]).code, 0);
     assert_eq!(installation.run(&["verify"]).code, 0);
 }

@@ -7,7 +7,7 @@ use kernel::StoreError;
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
-use crate::batch::{Refusal, TransactCommand, TransactOutcome};
+use crate::batch::{Decision, Refusal, TransactCommand};
 use crate::ports::{PoolsStore, PoolsTx, VelocityRange};
 use crate::velocity::{Catch, Crossed, STEP, Velocity, cutoff};
 
@@ -16,8 +16,6 @@ const MAX_STEPS: u32 = 20_000;
 
 /// How often a command may find its running total behind the window before it is refused for that.
 const CATCH_UPS: u32 = 8;
-
-type Decision = Result<TransactOutcome, Refusal>;
 
 /// Moves running totals to the start of the velocity window.
 ///

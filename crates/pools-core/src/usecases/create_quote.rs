@@ -175,8 +175,8 @@ pub struct CreateQuote {
     pub rates: Arc<dyn RateSource>,
     /// The liquidity engine.
     pub engine: Arc<dyn Engine>,
-    /// Where firm quotes are stored.
-    pub desk: Arc<dyn QuoteQueue>,
+    /// Stores firm quotes.
+    pub queue: Arc<QuoteQueue>,
     /// For ids.
     pub clock: Arc<dyn Clock>,
     /// For ids.
@@ -187,7 +187,7 @@ pub struct CreateQuote {
 
 impl std::fmt::Debug for CreateQuote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Quoting")
+        f.write_str("CreateQuote")
     }
 }
 
@@ -263,8 +263,8 @@ impl CreateQuote {
             destination: order.destination.clone(),
         };
         let id = QuoteId::new(access.tenant.mode, self.clock.now(), self.entropy.as_ref());
-        self.desk
-            .quote_open(NewQuote {
+        self.queue
+            .submit(NewQuote {
                 who: access.tenant.clone(),
                 id,
                 terms,

@@ -1,13 +1,12 @@
 //! Executing a firm quote, exactly once.
 //!
-//! One transact at a time works on a quote: others wait for it, so that the engine is asked for one
-//! hold of a quote at a time. Before the engine is asked, access, velocity cap and balance are judged
-//! on figures that were read outside the transaction. If they speak against the trade, the command
-//! enters its lane without a hold: only the transaction refuses.
+//! One transact at a time works on a quote. Others wait for it, so that the engine receives one hold of a quote at a time.
+//! The preflight checks access, velocity cap and balance on figures that were read outside the transaction. If the
+//! figures do not allow the trade, the command is queued without a hold: only the transaction refuses.
 //!
-//! The engine is asked under the trade's id, outside any transaction, before the command enters
-//! its lane; its answer is judged last, so an earlier refusal wins. After the commit the hold is
-//! confirmed; any refusal lets it go. A hold that neither happened to lapses on the engine's side.
+//! The engine is asked under the trade's id, outside any transaction, before the command is queued. The engine's response
+//! is checked last, so an earlier refusal wins. After the commit the hold is confirmed; after a refusal it is released. A
+//! hold that is neither confirmed nor released lapses at the engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,25 +17,27 @@ use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::pools::PoolId;
 use partner_core::ports::{InFlight, Ticket};
 
-use crate::batch::{self, Refusal, TransactCommand, TransactOutcome};
+use crate::batch::{self, Decision, Refusal, TransactCommand, TransactOutcome};
 use crate::ledger::EntryId;
 use crate::ports::{
     Confirmation, Engine, Hold, Order, Recalled, TransactPreflight, TransactQueue, TransactSnapshot,
 };
 use crate::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome};
 use crate::trade::{Trade, TradeId};
+use crate::usecases::catch_up::CatchUpVelocity;
 
-/// How long a transact waits for another one of its quote, beyond the engine's timeout: as long as a
-/// poll's lease lasts beyond it.
+/// How long a transact waits for another one of its quote, beyond the engine's timeout. A poll's lease has the same margin.
 const TURN_MARGIN: Duration = Duration::from_secs(2);
 
 /// Executes quotes.
 #[derive(Clone)]
 pub struct TransactQuote {
-    /// For the look before the engine is asked.
-    pub looks: Arc<dyn TransactPreflight>,
-    /// Where commands are handed in.
-    pub desk: Arc<dyn TransactQueue>,
+    /// Reads before the engine is asked.
+    pub preflight: Arc<dyn TransactPreflight>,
+    /// Runs commands in batches.
+    pub queue: Arc<TransactQueue>,
+    /// Moves a velocity total that has fallen behind its window.
+    pub catch_up: CatchUpVelocity,
     /// The liquidity engine.
     pub engine: Arc<dyn Engine>,
     /// Detects concurrent twins early.
@@ -49,7 +50,7 @@ pub struct TransactQuote {
 
 impl std::fmt::Debug for TransactQuote {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Transacting")
+        f.write_str("TransactQuote")
     }
 }
 
@@ -64,7 +65,7 @@ pub struct Transact {
     pub key: OperationKey,
 }
 
-/// Why a transact made no trade.
+/// Why a transact created no trade.
 #[derive(Debug, thiserror::Error)]
 pub enum TransactError {
     /// A request with the same key is being worked on.
@@ -109,13 +110,12 @@ impl TransactQuote {
         let Some(turn) = self.turn(access, &request).await else {
             return self.overtaken(access, &command).await;
         };
-        match self.find(access, &command).await? {
-            Looked::Existing(trade) => Ok(TransactOutcome::Existing(trade)),
-            Looked::Executable(quote) => self.execute(&quote, command, turn).await,
-            Looked::Refusable(quote) => {
-                let refused = self.desk.transact(command.clone()).await;
-                match refused {
-                    // What spoke against it has changed since.
+        match self.preflight(access, &command).await? {
+            Assessment::Existing(trade) => Ok(TransactOutcome::Existing(trade)),
+            Assessment::Executable(quote) => self.execute(&quote, command, turn).await,
+            Assessment::Refusable(quote) => {
+                match self.submit(command.clone()).await {
+                    // The transaction found no other reason to refuse: the figures have changed since.
                     Ok(Err(Refusal::EngineUnavailable)) => {
                         self.execute(&quote, command, turn).await
                     }
@@ -141,77 +141,59 @@ impl TransactQuote {
         }
     }
 
-    /// Answers a transact that gave up waiting: with the quote's trade, if it has one by now.
+    /// Queues a command, and again after its velocity total has caught up.
+    async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
+        let submit = |command| self.queue.submit(command);
+        self.catch_up.submit(command, submit).await
+    }
+
+    /// The outcome of a transact that gave up waiting: the quote's trade, if it has one by now.
     async fn overtaken(
         &self,
         access: &Access,
         command: &TransactCommand,
     ) -> Result<TransactOutcome, TransactError> {
         let (scope, pool) = (&command.scope, &command.pool);
-        let seen = self.looks.transact_look(scope, pool, command.quote).await?;
-        match self.look(access, command, seen)? {
-            Looked::Existing(trade) => Ok(TransactOutcome::Existing(trade)),
-            Looked::Executable(_) | Looked::Refusable(_) => Err(TransactError::QuoteInProgress),
+        let reading = self.preflight.transact_snapshot(scope, pool, command.quote);
+        match assess(access, command, reading.await?)? {
+            Assessment::Existing(trade) => Ok(TransactOutcome::Existing(trade)),
+            Assessment::Executable(_) | Assessment::Refusable(_) => {
+                Err(TransactError::QuoteInProgress)
+            }
         }
     }
 
     /// Waits until no other transact works on the quote; `None` if that took too long.
     async fn turn(&self, access: &Access, request: &Transact) -> Option<Ticket> {
         let scope = Scope::of_object(access.tenant.clone(), "transact of a quote", request.quote);
-        let patience = self.engine.timeout().saturating_add(TURN_MARGIN);
-        self.in_flight.enter_within(&scope, patience).await
+        let timeout = self.engine.timeout().saturating_add(TURN_MARGIN);
+        self.in_flight.enter_within(&scope, timeout).await
     }
 
-    async fn find(
+    async fn preflight(
         &self,
         access: &Access,
         command: &TransactCommand,
-    ) -> Result<Looked, TransactError> {
+    ) -> Result<Assessment, TransactError> {
         if let Some(quote) = self.recall(access, command) {
-            return Ok(Looked::Executable(quote));
+            return Ok(Assessment::Executable(quote));
         }
         let (scope, pool) = (&command.scope, &command.pool);
-        let looking = self.looks.transact_look(scope, pool, command.quote);
-        Ok(self.look(access, command, looking.await?)?)
+        let reading = self.preflight.transact_snapshot(scope, pool, command.quote);
+        Ok(assess(access, command, reading.await?)?)
     }
 
-    /// A quote that was just made, where only the lane can have anything against it. Refused on what
-    /// is remembered, it might be refused for another reason than the first.
+    /// A quote that was just created, if the remembered figures allow the trade. If they do not, the stored state is read,
+    /// because a refusal from memory could name another reason than the first one.
     fn recall(&self, access: &Access, command: &TransactCommand) -> Option<Quote> {
         let tenant = &access.tenant;
-        let Recalled { quote, funds, at } = self.looks.quote_recall(tenant, command.quote)?;
+        let Recalled { quote, funds, at } = self.preflight.quote_recall(tenant, command.quote)?;
         let fits = quote.terms.pool == command.pool;
         let fits = fits && batch::forecast(access, command, &quote, &funds, at).is_ok();
         fits.then_some(quote)
     }
 
-    /// Answers what needs no engine from what is stored already. Everything found here is final,
-    /// or judged again inside the lane.
-    fn look(
-        &self,
-        access: &Access,
-        command: &TransactCommand,
-        Seen { value: look, at }: Seen<TransactSnapshot>,
-    ) -> Result<Looked, Refusal> {
-        batch::key_is_free(look.answered.as_ref(), &command.fingerprint, at)?;
-        // An id of the other mode equals none that is stored here.
-        let named = |quote: &Quote| quote.id == command.quote && quote.terms.pool == command.pool;
-        let quote = look.quote.filter(named).ok_or(Refusal::QuoteUnknown)?;
-        if let Some(trade) = look.trade {
-            return Ok(Looked::Existing(trade));
-        }
-        batch::side_is_enabled(access, &quote)?;
-        if let QuoteOutcome::Rejected(_) = quote.fate {
-            return Err(QuoteClosed::Rejected.into());
-        }
-        // The look may be a moment older than the lane: the lane decides.
-        match batch::forecast(access, command, &quote, &look.funds, at) {
-            Ok(()) => Ok(Looked::Executable(quote)),
-            Err(_) => Ok(Looked::Refusable(quote)),
-        }
-    }
-
-    /// Asks the engine to hold, has the command decided, and tells the engine how it ended.
+    /// Asks the engine to hold, submits the command, and confirms or releases the hold.
     async fn execute(
         &self,
         quote: &Quote,
@@ -221,8 +203,8 @@ impl TransactQuote {
         let (trade, order) = (command.trade, order_of(quote));
         let hold = self.engine.hold(trade, &order, quote.terms.output()).await;
         command.hold = hold;
-        let mut outcome = self.desk.transact(command).await;
-        // The lane ran the command again after its commit: this request has made the trade.
+        let mut outcome = self.submit(command).await;
+        // The queue ran the command again after its commit: this request has created the trade.
         if let Ok(Ok(TransactOutcome::Existing(own))) = &outcome
             && own.id == trade
         {
@@ -231,19 +213,15 @@ impl TransactQuote {
         // Once the quote has its trade, no other transact of it asks the engine.
         let _turn = (!matches!(outcome, Ok(Ok(_)))).then_some(turn);
         if hold != Some(Hold::Refused) {
-            self.tell_engine(trade, &outcome).await;
+            self.notify_engine(trade, &outcome).await;
         }
         Ok(outcome??)
     }
 
-    /// After the commit a hold is confirmed, so that the engine may deliver; after a refusal it is
-    /// let go, also where the engine did not answer: it may hold all the same. After an unknown
-    /// commit neither: every poll confirms first, and a hold without a trade lapses.
-    async fn tell_engine(
-        &self,
-        trade: TradeId,
-        outcome: &Result<Result<TransactOutcome, Refusal>, StoreError>,
-    ) {
+    /// Confirms the hold after the commit, so that the engine may deliver. Releases it after a refusal, also if the engine did
+    /// not respond, because it may hold anyway. Does neither after an unknown commit: every poll confirms first, and a hold
+    /// without a trade lapses.
+    async fn notify_engine(&self, trade: TradeId, outcome: &Result<Decision, StoreError>) {
         match outcome {
             Ok(Ok(TransactOutcome::Opened(_))) => {
                 if self.engine.confirm(trade).await != Some(Confirmation::Confirmed) {
@@ -258,14 +236,38 @@ impl TransactQuote {
     }
 }
 
-/// What is known before the engine is asked.
-enum Looked {
+/// Assesses a command by the stored state, without the engine. A refusal here is final; everything else is checked again in
+/// the batch.
+fn assess(
+    access: &Access,
+    command: &TransactCommand,
+    Seen { value: stored, at }: Seen<TransactSnapshot>,
+) -> Result<Assessment, Refusal> {
+    batch::key_is_free(stored.answered.as_ref(), &command.fingerprint, at)?;
+    // An id of the other mode equals no stored id.
+    let named = |quote: &Quote| quote.id == command.quote && quote.terms.pool == command.pool;
+    let quote = stored.quote.filter(named).ok_or(Refusal::QuoteUnknown)?;
+    if let Some(trade) = stored.trade {
+        return Ok(Assessment::Existing(trade));
+    }
+    batch::side_is_enabled(access, &quote)?;
+    if let QuoteOutcome::Rejected(_) = quote.fate {
+        return Err(QuoteClosed::Rejected.into());
+    }
+    // The snapshot may be older than the batch: the batch decides.
+    match batch::forecast(access, command, &quote, &stored.funds, at) {
+        Ok(()) => Ok(Assessment::Executable(quote)),
+        Err(_) => Ok(Assessment::Refusable(quote)),
+    }
+}
+
+/// The result of the preflight.
+enum Assessment {
     /// The quote has a trade: no engine is asked.
     Existing(Trade),
-    /// The engine is to be asked.
+    /// Nothing refuses the trade: the engine is asked.
     Executable(Quote),
-    /// It looks expired, or access, cap or balance speak against it: the lane decides, without an
-    /// engine's answer.
+    /// The quote seems expired, or access, cap or balance seem to refuse the trade: the transaction decides, without a hold.
     Refusable(Quote),
 }
 
@@ -275,7 +277,7 @@ pub fn order_of(quote: &Quote) -> Order {
     order_of_terms(&quote.terms)
 }
 
-/// The order behind locked terms.
+/// The order of locked terms.
 #[must_use]
 pub fn order_of_terms(terms: &crate::quote::Terms) -> Order {
     Order {

@@ -28,7 +28,7 @@ type Decided = Result<TransactOutcome, Refusal>;
 /// A partner with an order that goes through, and everything a test may bend.
 struct Scene {
     access: Access,
-    books: BatchState,
+    state: BatchState,
     command: TransactCommand,
     now: Timestamp,
 }
@@ -49,24 +49,24 @@ fn scene(side: Side) -> Scene {
         engine: EngineName::built_in("engine"),
         hold: Some(Hold::Held),
     };
-    let mut books = BatchState {
+    let mut state = BatchState {
         window: DAY,
         idempotency_ttl: DAY,
         ..BatchState::default()
     };
-    books.quotes.insert((who.partner.clone(), quote.id), quote);
+    state.quotes.insert((who.partner.clone(), quote.id), quote);
     for available in [eur("100"), usdt("100")] {
         let account = Account {
             available,
             sequence: 1,
         };
-        books
+        state
             .accounts
             .insert((who.partner.clone(), available.asset()), account);
     }
     Scene {
         access,
-        books,
+        state,
         command,
         now: after(1_000),
     }
@@ -79,7 +79,7 @@ impl Scene {
 
     fn quote(&mut self, bend: impl Fn(&mut Quote)) {
         let at = self.at();
-        if let Some(quote) = self.books.quotes.get_mut(&at) {
+        if let Some(quote) = self.state.quotes.get_mut(&at) {
             bend(quote);
         }
     }
@@ -89,19 +89,19 @@ impl Scene {
             available,
             sequence: 1,
         };
-        self.books
+        self.state
             .accounts
             .insert((self.access.partner.id.clone(), available.asset()), account);
     }
 
     fn committed(&mut self, total: i64) {
         let place = (self.access.partner.id.clone(), eur("100").asset());
-        self.books.commitments.insert(place, total);
+        self.state.commitments.insert(place, total);
     }
 
     fn traded(&mut self, total: i128) {
         let floor = cutoff(self.now, DAY);
-        self.books
+        self.state
             .velocity
             .insert(self.access.partner.id.clone(), Velocity { total, floor });
     }
@@ -114,7 +114,7 @@ impl Scene {
             ..quote(Side::OnRamp)
         };
         let who = self.access.tenant.clone();
-        self.books.quotes.insert((who.partner.clone(), id), quote);
+        self.state.quotes.insert((who.partner.clone(), id), quote);
         TransactCommand {
             scope: scope(&who, pool(), &format!("key-{number}")),
             fingerprint: fingerprint(id),
@@ -126,10 +126,10 @@ impl Scene {
     }
 
     fn decide_all(&mut self, batch: &[TransactCommand]) -> Vec<Decided> {
-        self.books
+        self.state
             .access
             .insert(self.command.key, Arc::new(self.access.clone()));
-        decide_batch(&mut self.books, batch, self.now)
+        decide_batch(&mut self.state, batch, self.now)
     }
 
     fn decide(&mut self) -> Decided {
@@ -189,21 +189,21 @@ fn faults() -> Vec<Fault> {
                     fingerprint: Fingerprint::of(b"another"),
                     expires_at: noon().plus(DAY),
                 };
-                s.books.answered.insert(s.command.scope.clone(), answered);
+                s.state.answered.insert(s.command.scope.clone(), answered);
             },
             Err(R::KeyReused),
         ),
         (
             "quote",
             |s| {
-                s.books.quotes.clear();
+                s.state.quotes.clear();
             },
             Err(R::QuoteUnknown),
         ),
         (
             "existing",
             |s| {
-                s.books.trades.insert(s.at(), trade(Side::OffRamp, None));
+                s.state.trades.insert(s.at(), trade(Side::OffRamp, None));
             },
             Ok(()),
         ),
@@ -269,7 +269,7 @@ fn of_two_faults_the_earlier_one_is_answered() {
             bend_later(&mut scene);
             bend_earlier(&mut scene);
             assert_eq!(plain(scene.decide()), *due, "{earlier}, and {later}");
-            assert!(scene.books.opened.is_empty(), "{earlier}, and {later}");
+            assert!(scene.state.opened.is_empty(), "{earlier}, and {later}");
         }
     }
 }
@@ -299,7 +299,7 @@ fn command_finds_the_trade_of_its_own_earlier_run() {
         let Ok(TransactOutcome::Opened(first)) = scene.decide() else {
             panic!("{name}")
         };
-        scene.books.opened.clear();
+        scene.state.opened.clear();
         // Whatever has changed since, and although the quote is consumed.
         bend(&mut scene);
         let again = scene.decide();
@@ -308,7 +308,7 @@ fn command_finds_the_trade_of_its_own_earlier_run() {
             _ => first,
         };
         assert_eq!(again, Ok(TransactOutcome::Existing(found)), "{name}");
-        assert!(scene.books.opened.is_empty(), "nothing is written again");
+        assert!(scene.state.opened.is_empty(), "nothing is written again");
     }
 }
 
@@ -317,19 +317,19 @@ fn command_finds_the_trade_of_its_own_earlier_run() {
 fn a_sale_may_fill_the_account_it_would_be_returned_to() {
     let mut sold = scene(Side::OffRamp);
     let at = sold.at();
-    let fiat = sold.books.quotes[&at].terms.fiat;
+    let fiat = sold.state.quotes[&at].terms.fiat;
     sold.committed(BALANCE_LIMIT - fiat.units() + 1);
     assert_eq!(plain(sold.decide()), Err(Refusal::NoRoomForReturn));
     sold.committed(BALANCE_LIMIT - fiat.units());
     assert!(matches!(sold.decide(), Ok(TransactOutcome::Opened(_))));
     let full = [(&at.0, fiat.asset(), BALANCE_LIMIT)];
-    assert_eq!(sold.books.touched_commitments(), full);
+    assert_eq!(sold.state.touched_commitments(), full);
 
     // A purchase gives back no more than it takes.
     let mut bought = scene(Side::OnRamp);
     bought.committed(BALANCE_LIMIT);
     assert!(matches!(bought.decide(), Ok(TransactOutcome::Opened(_))));
-    assert_eq!(bought.books.touched_commitments(), []);
+    assert_eq!(bought.state.touched_commitments(), []);
 }
 
 // rule: pools.transact.not-found
@@ -342,13 +342,13 @@ fn a_quote_of_another_pool_or_partner_is_unknown() {
     assert_eq!(plain(wrong_pool.decide()), Err(Refusal::QuoteUnknown));
 
     let mut foreign = scene(Side::OnRamp);
-    let quote = foreign.books.quotes.remove(&foreign.at()).unwrap();
+    let quote = foreign.state.quotes.remove(&foreign.at()).unwrap();
     let owner = tenant("bolt").partner;
     foreign
-        .books
+        .state
         .trades
         .insert((owner.clone(), quote.id), trade(Side::OnRamp, None));
-    foreign.books.quotes.insert((owner, quote.id), quote);
+    foreign.state.quotes.insert((owner, quote.id), quote);
     assert_eq!(plain(foreign.decide()), Err(Refusal::QuoteUnknown));
 }
 
@@ -360,7 +360,7 @@ fn a_quote_is_executable_until_just_before_its_expiry() {
     let trade = opened(&last.decide()).clone();
     assert_eq!(trade.created_at, after(14_999));
     assert_eq!(
-        last.books.quotes[&last.at()].fate,
+        last.state.quotes[&last.at()].fate,
         QuoteOutcome::Consumed(after(14_999))
     );
 
@@ -387,7 +387,7 @@ fn a_key_serves_one_request_until_its_record_is_over() {
             expires_at: noon().plus(DAY),
         };
         scene
-            .books
+            .state
             .answered
             .insert(scene.command.scope.clone(), answered);
         scene.now = after(passed);
@@ -398,7 +398,7 @@ fn a_key_serves_one_request_until_its_record_is_over() {
             fingerprint: scene.command.fingerprint,
             expires_at: scene.now.plus(DAY),
         };
-        let kept = scene.books.answered[&scene.command.scope];
+        let kept = scene.state.answered[&scene.command.scope];
         assert_eq!(
             kept,
             if due.is_ok() { fresh } else { answered },
@@ -430,8 +430,8 @@ fn a_repeat_in_the_same_batch_finds_the_trade_and_leaves_its_key_free() {
     assert_eq!(outcomes[1], Ok(TransactOutcome::Existing(made.clone())));
     assert_eq!(outcomes[2], Ok(TransactOutcome::Existing(made)));
     assert_eq!(outcomes[3], Err(Refusal::KeyReused));
-    assert!(!scene.books.answered.contains_key(&under_another_key.scope));
-    assert_eq!(scene.books.opened.len(), 1);
+    assert!(!scene.state.answered.contains_key(&under_another_key.scope));
+    assert_eq!(scene.state.opened.len(), 1);
 }
 
 // rule: pools.velocity.boundary, pools.velocity.window
@@ -466,7 +466,7 @@ fn without_a_cap_nothing_is_limited_and_everything_is_counted() {
     scene.access.pools.velocity_cap = None;
     scene.traded(i128::from(i64::MAX));
     opened(&scene.decide());
-    let total = scene.books.velocity[&scene.access.partner.id].total;
+    let total = scene.state.velocity[&scene.access.partner.id].total;
     assert_eq!(total, i128::from(i64::MAX) + 10_850_000_000);
 }
 
@@ -479,7 +479,7 @@ fn a_balance_may_be_spent_to_zero_and_not_below() {
     let outcomes = scene.decide_all(&batch);
     opened(&outcomes[0]);
     assert_eq!(outcomes[1], Err(Refusal::InsufficientBalance));
-    let touched: Vec<_> = scene.books.touched_accounts();
+    let touched: Vec<_> = scene.state.touched_accounts();
     assert_eq!(touched.len(), 1);
     assert_eq!(
         touched[0].1,
@@ -503,13 +503,13 @@ fn what_is_reserved_depends_on_side_and_gate() {
         scene.access.pools.balance_gate = gate;
         let outcome = scene.decide();
         assert_eq!(opened(&outcome).reserved, reserved);
-        let written = &scene.books.opened[0];
+        let written = &scene.state.opened[0];
         let entry = written.entry.as_ref();
         assert_eq!(entry.map(|entry| entry.transfer.amount), reserved);
         assert!(entry.is_none_or(|entry| entry.reference == scene.command.quote.to_string()));
         assert_eq!(written.trade, *opened(&outcome));
         assert!(
-            scene.books.velocity.contains_key(&scene.access.partner.id),
+            scene.state.velocity.contains_key(&scene.access.partner.id),
             "velocity counts either way"
         );
     }
@@ -533,7 +533,7 @@ fn a_second_key_of_the_partner_repeats_and_another_partner_never_meets_it() {
         ..scene.command.clone()
     };
     for access in [second, stranger] {
-        scene.books.access.insert(access.key.id, Arc::new(access));
+        scene.state.access.insert(access.key.id, Arc::new(access));
     }
     let outcomes = scene.decide_all(&[own, foreign]);
     assert_eq!(

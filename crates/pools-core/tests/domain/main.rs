@@ -17,4 +17,6 @@ mod quoting;
 #[cfg(test)]
 mod transacting;
 #[cfg(test)]
+mod unused_store;
+#[cfg(test)]
 mod world;

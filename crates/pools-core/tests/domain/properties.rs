@@ -157,13 +157,13 @@ fn change(world: &mut World, key: usize, change: impl Fn(&mut partner_core::Acce
         .for_each(change);
 }
 
-fn copied(books: &BatchState) -> Rows {
+fn copied(state: &BatchState) -> Rows {
     Rows {
-        quotes: books.quotes.clone(),
-        trades: books.trades.clone(),
-        accounts: books.accounts.clone(),
-        velocity: books.velocity.clone(),
-        answered: books.answered.clone(),
+        quotes: state.quotes.clone(),
+        trades: state.trades.clone(),
+        accounts: state.accounts.clone(),
+        velocity: state.velocity.clone(),
+        answered: state.answered.clone(),
         ..Rows::default()
     }
 }
@@ -172,9 +172,9 @@ type Decided = Result<TransactOutcome, pools_core::batch::Refusal>;
 
 /// One command in a transaction of its own. Whatever opens nothing changes nothing.
 fn one_by_one(world: &mut World, command: &TransactCommand) -> Result<Decided, TestCaseError> {
-    let mut books = world.books();
-    let before = copied(&books);
-    let outcome = decide_batch(&mut books, std::slice::from_ref(command), world.now).remove(0);
+    let mut state = world.state();
+    let before = copied(&state);
+    let outcome = decide_batch(&mut state, std::slice::from_ref(command), world.now).remove(0);
     match &outcome {
         Ok(TransactOutcome::Opened(trade)) => {
             let access = &world.access[&command.key];
@@ -183,14 +183,14 @@ fn one_by_one(world: &mut World, command: &TransactCommand) -> Result<Decided, T
             let quote = &before.quotes[&(access.partner.id.clone(), command.quote)];
             prop_assert!(quote.fate == QuoteOutcome::Open && world.now < quote.expires_at);
             prop_assert_eq!(&trade.terms, &quote.terms);
-            prop_assert_eq!(books.opened.len(), 1);
+            prop_assert_eq!(state.opened.len(), 1);
         }
         Ok(TransactOutcome::Existing(_)) | Err(_) => {
-            prop_assert!(books.opened.is_empty());
-            prop_assert_eq!(copied(&books), before);
+            prop_assert!(state.opened.is_empty());
+            prop_assert_eq!(copied(&state), before);
         }
     }
-    world.write(&books);
+    world.write(&state);
     Ok(outcome)
 }
 
@@ -331,7 +331,7 @@ fn quotes_and_trades_agree(world: &World) -> Result<(), TestCaseError> {
 }
 
 fn velocity_is_the_plain_sum(world: &World) -> Result<(), TestCaseError> {
-    let books = world.books();
+    let state = world.state();
     for access in world.access.values() {
         let partner = &access.partner.id;
         let cutoff = cutoff(world.now, DAY);
@@ -339,7 +339,7 @@ fn velocity_is_the_plain_sum(world: &World) -> Result<(), TestCaseError> {
             .counting(partner)
             .filter(|trade| trade.created_at > cutoff);
         let plain: i128 = inside.map(|trade| i128::from(trade.terms.notional)).sum();
-        let total = books
+        let total = state
             .velocity
             .get(partner)
             .map_or(0, |velocity| velocity.total);

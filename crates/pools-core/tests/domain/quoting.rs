@@ -7,6 +7,7 @@ use kernel::rates::SourceRate;
 use kernel::{AmountError, Asset, StoreError};
 use partner_core::Access;
 use partner_core::pools::{Network, Pool, PoolId};
+use partner_core::ports::Submit;
 use pools_core::destination::{AddressError, DestNetwork, EvmNetwork};
 use pools_core::ports::{Depth, NewQuote, QuoteQueue};
 use pools_core::pricing::PriceError;
@@ -21,17 +22,17 @@ use crate::fixtures::{
     ready, stopped, usdt,
 };
 
-/// A lane that stores at noon, or is unavailable.
+/// A queue that stores at noon, or is full.
 #[derive(Debug, Default)]
-struct Desk {
+struct Queue {
     stored: Mutex<Vec<NewQuote>>,
-    away: bool,
+    is_full: bool,
 }
 
 #[async_trait]
-impl QuoteQueue for Desk {
-    async fn quote_open(&self, quote: NewQuote) -> Result<Quote, StoreError> {
-        if self.away {
+impl Submit<NewQuote, Quote> for Queue {
+    async fn submit(&self, quote: NewQuote) -> Result<Quote, StoreError> {
+        if self.is_full {
             return Err(StoreError::Overloaded);
         }
         self.stored.lock().unwrap().push(quote.clone());
@@ -51,7 +52,7 @@ struct Scene {
     pool: Pool,
     rates: MockRates,
     engine: MockFarEngine,
-    desk: Arc<Desk>,
+    queue: Arc<Queue>,
 }
 
 type Answer = Result<QuoteResult, QuoteError>;
@@ -68,7 +69,7 @@ fn scene(id: PoolId) -> Scene {
         pool: open_pool(id),
         rates: MockRates::new(),
         engine: MockFarEngine::new(),
-        desk: Arc::new(Desk::default()),
+        queue: Arc::default(),
     }
 }
 
@@ -95,13 +96,13 @@ impl Scene {
         let quoting = CreateQuote {
             rates: Arc::new(self.rates),
             engine: Arc::new(self.engine),
-            desk: Arc::clone(&self.desk) as Arc<dyn QuoteQueue>,
+            queue: Arc::clone(&self.queue) as Arc<QuoteQueue>,
             clock: stopped(),
             entropy: Arc::new(Counter::from(1)),
             ttl: TTL,
         };
         let answer = ready(quoting.quote(&self.access, &self.pool, ask));
-        let stored = self.desk.stored.lock().unwrap().clone();
+        let stored = self.queue.stored.lock().unwrap().clone();
         (answer, stored)
     }
 }
@@ -573,9 +574,9 @@ fn rates_are_asked_for_the_size_of_the_order() {
 #[test]
 fn a_store_that_is_full_is_a_fault_of_the_store() {
     let far = Scene {
-        desk: Arc::new(Desk {
-            away: true,
-            ..Desk::default()
+        queue: Arc::new(Queue {
+            is_full: true,
+            ..Queue::default()
         }),
         ..plenty()
     };

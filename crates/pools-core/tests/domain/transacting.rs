@@ -6,9 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Amount, Seen, StoreError, Timestamp};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Operation, OperationKey, Scope};
-use partner_core::ports::{InFlight, Ticket};
+use partner_core::ports::{InFlight, Submit, Ticket};
 use partner_core::{Access, Tenant, pools::PoolId};
-use pools_core::batch::{Funds, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome};
+use pools_core::batch::{
+    Decision, Funds, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome,
+};
 use pools_core::engine::EngineName;
 use pools_core::ledger::Account;
 use pools_core::ports::{
@@ -23,8 +25,8 @@ use pools_core::velocity::Velocity;
 use crate::fixtures::{
     Counter, DAY, access, after, eur, key_id, noon, pool, quote, ready, stopped, trade, usdt,
 };
+use crate::unused_store::catch_up;
 
-/// Calls, in order.
 #[derive(Debug, Clone, Default)]
 struct Journal(Arc<Mutex<Vec<String>>>);
 
@@ -43,24 +45,24 @@ struct Scene {
     journal: Journal,
     access: Access,
     recalled: Option<Recalled>,
-    look: TransactSnapshot,
+    seen: TransactSnapshot,
     at: Timestamp,
     twin: bool,
     busy: bool,
     hold: Option<Hold>,
     confirmation: Option<Confirmation>,
-    desk: fn(&TransactCommand) -> Result<Result<TransactOutcome, Refusal>, StoreError>,
+    queue: fn(&TransactCommand) -> Result<Decision, StoreError>,
     asked: Arc<Mutex<Vec<(TradeId, Order)>>>,
     commands: Arc<Mutex<Vec<TransactCommand>>>,
 }
 
-/// An executable quote, an engine that holds, a lane that opens.
+/// An executable quote, an engine that holds, a queue that opens a trade.
 fn scene(side: Side) -> Scene {
     Scene {
         journal: Journal::default(),
         access: access("acme", key_id(1), &[pool()]),
         recalled: None,
-        look: TransactSnapshot {
+        seen: TransactSnapshot {
             answered: None,
             quote: Some(quote(side)),
             trade: None,
@@ -71,13 +73,12 @@ fn scene(side: Side) -> Scene {
         busy: false,
         hold: Some(Hold::Held),
         confirmation: Some(Confirmation::Confirmed),
-        desk: |command| Ok(Ok(TransactOutcome::Opened(made(command)))),
+        queue: |command| Ok(Ok(TransactOutcome::Opened(made(command)))),
         asked: Arc::default(),
         commands: Arc::default(),
     }
 }
 
-/// An account in each currency of the pool.
 fn funds(fiat: &str, crypto: &str) -> Funds {
     let account = |available| Account {
         available,
@@ -110,8 +111,9 @@ impl Scene {
         let (access, journal) = (self.access.clone(), self.journal.clone());
         let all = Arc::new(self);
         let transacting = TransactQuote {
-            looks: Arc::clone(&all) as Arc<dyn TransactPreflight>,
-            desk: Arc::clone(&all) as Arc<dyn TransactQueue>,
+            preflight: Arc::clone(&all) as Arc<dyn TransactPreflight>,
+            queue: Arc::clone(&all) as Arc<TransactQueue>,
+            catch_up: catch_up(),
             engine: Arc::clone(&all) as Arc<dyn Engine>,
             in_flight: all,
             clock: stopped(),
@@ -122,7 +124,6 @@ impl Scene {
     }
 }
 
-/// Notes when a scope is left.
 struct Leave(Journal, &'static str);
 
 impl Drop for Leave {
@@ -155,14 +156,11 @@ impl InFlight for Scene {
 }
 
 #[async_trait]
-impl TransactQueue for Scene {
-    async fn transact(
-        &self,
-        command: TransactCommand,
-    ) -> Result<Result<TransactOutcome, Refusal>, StoreError> {
-        self.journal.note(format!("desk, hold {:?}", command.hold));
+impl Submit<TransactCommand, Decision> for Scene {
+    async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
+        self.journal.note(format!("queue, hold {:?}", command.hold));
         self.commands.lock().unwrap().push(command.clone());
-        (self.desk)(&command)
+        (self.queue)(&command)
     }
 }
 
@@ -210,15 +208,15 @@ impl TransactPreflight for Scene {
         self.recalled.clone()
     }
 
-    async fn transact_look(
+    async fn transact_snapshot(
         &self,
         _: &Scope,
         _: &PoolId,
         _: QuoteId,
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
-        self.journal.note("look");
+        self.journal.note("read");
         Ok(Seen {
-            value: self.look.clone(),
+            value: self.seen.clone(),
             at: self.at,
         })
     }
@@ -229,30 +227,30 @@ const ENTER: &str = "enter POST /v1/pools/EUR-USDT/transact";
 const TURN: &str = "turn";
 const NEXT: &str = "next";
 
-/// The whole journal of a transact that reached its lane and opened no trade.
+/// The whole journal of a transact that reached its queue and opened no trade.
 fn through(hold: Option<Hold>, after: Option<&str>) -> Vec<String> {
-    journal(&["look", "hold"], hold, &[after, Some(NEXT)])
+    journal(&["read", "hold"], hold, &[after, Some(NEXT)])
 }
 
 /// The same of one that has a trade: the quote is free before the engine is told.
 fn opened(after: Option<&str>) -> Vec<String> {
-    journal(&["look", "hold"], Some(Hold::Held), &[Some(NEXT), after])
+    journal(&["read", "hold"], Some(Hold::Held), &[Some(NEXT), after])
 }
 
 fn journal(before: &[&str], hold: Option<Hold>, after: &[Option<&str>]) -> Vec<String> {
-    let desk = format!("desk, hold {hold:?}");
+    let queue = format!("queue, hold {hold:?}");
     let after = after.iter().flatten().copied();
     let lines = [ENTER, TURN].into_iter().chain(before.iter().copied());
-    let lines = lines.chain([&*desk]).chain(after).chain(["leave"]);
+    let lines = lines.chain([&*queue]).chain(after).chain(["leave"]);
     lines.map(str::to_owned).collect()
 }
 
-/// The journal of one that was answered by the look.
-const LOOKED: [&str; 5] = [ENTER, TURN, "look", NEXT, "leave"];
+/// The journal of a transact that the preflight finished.
+const PREFLIGHT_ONLY: [&str; 5] = [ENTER, TURN, "read", NEXT, "leave"];
 
 // rule: pools.engine.one-key, pools.engine.confirm, pools.trade.delivers-to-quote
 #[test]
-fn the_engine_is_asked_under_the_trades_id_before_the_lane_and_confirmed_after_it() {
+fn engine_holds_under_trade_id_before_batch_and_confirms_after_it() {
     let scene = scene(Side::OnRamp);
     let (asked, commands) = (Arc::clone(&scene.asked), Arc::clone(&scene.commands));
     let (outcome, journal) = scene.run();
@@ -271,9 +269,8 @@ fn the_engine_is_asked_under_the_trades_id_before_the_lane_and_confirmed_after_i
 
 // rule: pools.transact.refusal-leaves-nothing
 #[test]
-fn a_hold_is_let_go_whenever_no_trade_was_opened() {
-    type Desk = fn(&TransactCommand) -> Result<Result<TransactOutcome, Refusal>, StoreError>;
-    let desks: [Desk; 7] = [
+fn hold_is_released_when_no_trade_was_opened() {
+    let queues: [fn(&TransactCommand) -> Result<Decision, StoreError>; 7] = [
         |_| Ok(Err(Refusal::VelocityCapExceeded)),
         |_| Ok(Err(Refusal::InsufficientBalance)),
         |_| Err(StoreError::Retry),
@@ -282,16 +279,16 @@ fn a_hold_is_let_go_whenever_no_trade_was_opened() {
         |_| Err(StoreError::Guard("a constraint".to_owned())),
         |_| Err(StoreError::unexpected("a fault")),
     ];
-    for desk in desks {
+    for queue in queues {
         let (_, journal) = Scene {
-            desk,
+            queue,
             ..scene(Side::OnRamp)
         }
         .run();
         assert_eq!(journal, through(Some(Hold::Held), Some("let go")));
     }
     let (_, journal) = Scene {
-        desk: |_| Ok(Ok(TransactOutcome::Existing(trade(Side::OnRamp, None)))),
+        queue: |_| Ok(Ok(TransactOutcome::Existing(trade(Side::OnRamp, None)))),
         ..scene(Side::OnRamp)
     }
     .run();
@@ -300,10 +297,10 @@ fn a_hold_is_let_go_whenever_no_trade_was_opened() {
 
 // rule: idempotency.unknown-commit
 #[test]
-fn after_an_unknown_commit_the_engine_is_told_nothing() {
-    let desk = |_: &TransactCommand| Err(StoreError::CommitUnknown("cut off".into()));
+fn engine_receives_nothing_after_unknown_commit() {
+    let queue = |_: &TransactCommand| Err(StoreError::CommitUnknown("cut off".into()));
     let (outcome, journal) = Scene {
-        desk,
+        queue,
         ..scene(Side::OnRamp)
     }
     .run();
@@ -316,13 +313,13 @@ fn after_an_unknown_commit_the_engine_is_told_nothing() {
 
 // rule: pools.transact.reservation-failed, pools.transact.engine-silent
 #[test]
-fn a_refusing_or_silent_engine_is_judged_in_the_lane() {
-    // A silent engine may hold all the same, so it is told to let go.
+fn refusing_or_silent_engine_is_decided_in_batch() {
+    // A silent engine may hold anyway, so the hold is released.
     for (hold, due, told) in [
         (Some(Hold::Refused), Refusal::ReservationFailed, None),
         (None, Refusal::EngineUnavailable, Some("let go")),
     ] {
-        let desk = |command: &TransactCommand| {
+        let queue = |command: &TransactCommand| {
             Ok(Err(match command.hold {
                 Some(_) => Refusal::ReservationFailed,
                 None => Refusal::EngineUnavailable,
@@ -330,7 +327,7 @@ fn a_refusing_or_silent_engine_is_judged_in_the_lane() {
         };
         let (outcome, journal) = Scene {
             hold,
-            desk,
+            queue,
             ..scene(Side::OnRamp)
         }
         .run();
@@ -357,10 +354,10 @@ fn a_trade_stands_even_where_its_hold_could_not_be_confirmed() {
 #[test]
 fn a_quote_that_has_a_trade_asks_no_engine_and_enters_no_lane() {
     let mut repeat = scene(Side::OnRamp);
-    repeat.look.trade = Some(trade(Side::OnRamp, None));
+    repeat.seen.trade = Some(trade(Side::OnRamp, None));
     repeat.at = after(3_600_000);
     let (outcome, journal) = repeat.run();
-    assert_eq!(journal, LOOKED);
+    assert_eq!(journal, PREFLIGHT_ONLY);
     assert!(
         matches!(outcome, Ok(TransactOutcome::Existing(found)) if found == trade(Side::OnRamp, None))
     );
@@ -368,12 +365,12 @@ fn a_quote_that_has_a_trade_asks_no_engine_and_enters_no_lane() {
 
 // rule: pools.transact.order, idempotency.reused, pools.transact.not-found, pools.transact.side, pools.transact.rejected
 #[test]
-fn what_the_look_refuses_asks_no_engine() {
+fn preflight_refusal_asks_no_engine() {
     type Bend = fn(&mut Scene);
-    let reused: Bend = |s| s.look.answered = Some(of_another(noon().plus(DAY)));
-    let foreign: Bend = |s| s.look.quote = None;
+    let reused: Bend = |s| s.seen.answered = Some(of_another(noon().plus(DAY)));
+    let foreign: Bend = |s| s.seen.quote = None;
     let other_pool: Bend = |s| {
-        let quote = s.look.quote.as_mut().unwrap();
+        let quote = s.seen.quote.as_mut().unwrap();
         quote.terms.pool = PoolId::parse("EUR-USDC").unwrap();
     };
     let side: Bend = |s| {
@@ -383,8 +380,8 @@ fn what_the_look_refuses_asks_no_engine() {
             .values_mut()
             .for_each(|terms| terms.off_ramp = false)
     };
-    let rejected: Bend = |s| s.look.quote.as_mut().unwrap().fate = QuoteOutcome::Rejected(noon());
-    let with_trade: Bend = |s| s.look.trade = Some(trade(Side::OffRamp, None));
+    let rejected: Bend = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Rejected(noon());
+    let with_trade: Bend = |s| s.seen.trade = Some(trade(Side::OffRamp, None));
     for (bends, due) in [
         (vec![reused, foreign, with_trade], Refusal::KeyReused),
         (vec![foreign, with_trade], Refusal::QuoteUnknown),
@@ -395,13 +392,13 @@ fn what_the_look_refuses_asks_no_engine() {
         let mut scene = scene(Side::OffRamp);
         bends.iter().rev().for_each(|bend| bend(&mut scene));
         scene
-            .look
+            .seen
             .quote
             .as_mut()
             .into_iter()
             .for_each(|quote| quote.expires_at = noon());
         let (outcome, journal) = scene.run();
-        assert_eq!(journal, LOOKED);
+        assert_eq!(journal, PREFLIGHT_ONLY);
         assert!(
             matches!(outcome, Err(TransactError::Refused(refusal)) if refusal == due),
             "{outcome:?}"
@@ -409,24 +406,24 @@ fn what_the_look_refuses_asks_no_engine() {
     }
 }
 
-/// What the look would find, which it then does not.
+/// Moves the snapshot's quote into the memory.
 fn recalled(scene: &mut Scene) -> Option<Recalled> {
     Some(Recalled {
-        quote: scene.look.quote.take()?,
-        funds: scene.look.funds.clone(),
+        quote: scene.seen.quote.take()?,
+        funds: scene.seen.funds.clone(),
         at: scene.at,
     })
 }
 
 // rule: pools.engine.one-key
 #[test]
-fn a_quote_that_was_just_made_is_not_looked_for() {
+fn new_quote_is_executed_without_preflight_read() {
     let mut scene = scene(Side::OffRamp);
     scene.recalled = recalled(&mut scene);
     let asked = Arc::clone(&scene.asked);
     let (outcome, journal) = scene.run();
-    let looked_for = opened(Some("confirm"));
-    assert_eq!(journal, [&looked_for[..2], &looked_for[3..]].concat());
+    let with_read = opened(Some("confirm"));
+    assert_eq!(journal, [&with_read[..2], &with_read[3..]].concat());
     assert_eq!(asked.lock().unwrap()[0].1, order_of(&quote(Side::OffRamp)));
     assert!(matches!(outcome, Ok(TransactOutcome::Opened(_))));
 }
@@ -450,23 +447,23 @@ fn what_is_remembered_refuses_nothing() {
     for bend in [other_pool, side, poor] {
         let remembering = || {
             let mut scene = scene(Side::OffRamp);
-            let quote = scene.look.quote.clone();
+            let quote = scene.seen.quote.clone();
             scene.recalled = recalled(&mut scene);
-            scene.look.quote = quote;
+            scene.seen.quote = quote;
             bend(&mut scene);
             scene
         };
         let mut reused = remembering();
-        reused.look.answered = Some(of_another(noon().plus(DAY)));
+        reused.seen.answered = Some(of_another(noon().plus(DAY)));
         let (outcome, journal) = reused.run();
-        assert_eq!(journal, LOOKED);
+        assert_eq!(journal, PREFLIGHT_ONLY);
         let Err(TransactError::Refused(Refusal::KeyReused)) = outcome else {
             panic!("{outcome:?}")
         };
         let mut executed = remembering();
-        executed.look.trade = Some(trade(Side::OffRamp, None));
+        executed.seen.trade = Some(trade(Side::OffRamp, None));
         let (outcome, journal) = executed.run();
-        assert_eq!(journal, LOOKED);
+        assert_eq!(journal, PREFLIGHT_ONLY);
         assert!(
             matches!(outcome, Ok(TransactOutcome::Existing(_))),
             "{outcome:?}"
@@ -474,7 +471,6 @@ fn what_is_remembered_refuses_nothing() {
     }
 }
 
-/// A record of another request.
 fn of_another(expires_at: Timestamp) -> IdempotencyRecord {
     IdempotencyRecord {
         fingerprint: Fingerprint::of(b"another"),
@@ -486,22 +482,22 @@ fn of_another(expires_at: Timestamp) -> IdempotencyRecord {
 #[test]
 fn a_record_that_is_over_does_not_stand_in_the_way() {
     let mut late = scene(Side::OnRamp);
-    late.look.answered = Some(of_another(late.at));
+    late.seen.answered = Some(of_another(late.at));
     assert!(matches!(late.run().0, Ok(TransactOutcome::Opened(_))));
 }
 
 // rule: pools.engine.no-second-ask
 #[test]
-fn what_is_too_late_by_the_look_is_decided_in_the_lane_without_the_engine() {
+fn expired_quote_in_snapshot_is_decided_in_batch_without_engine() {
     type Bend = fn(&mut Scene);
     let expired: Bend = |s| s.at = after(15_000);
-    let consumed: Bend = |s| s.look.quote.as_mut().unwrap().fate = QuoteOutcome::Consumed(noon());
+    let consumed: Bend = |s| s.seen.quote.as_mut().unwrap().fate = QuoteOutcome::Consumed(noon());
     for bend in [expired, consumed] {
         let mut scene = scene(Side::OnRamp);
         bend(&mut scene);
-        scene.desk = |command| Ok(Ok(TransactOutcome::Existing(made(command))));
+        scene.queue = |command| Ok(Ok(TransactOutcome::Existing(made(command))));
         let (_, journal) = scene.run();
-        assert_eq!(journal, self::journal(&["look"], None, &[Some(NEXT)]));
+        assert_eq!(journal, self::journal(&["read"], None, &[Some(NEXT)]));
     }
 }
 
@@ -513,19 +509,19 @@ fn engine_is_asked_for_no_hold_that_access_cap_or_balance_speak_against() {
     let cap: Bend = |s| s.access.pools.velocity_cap = Some(10_850_000_000 - 1);
     let used: Bend = |s| {
         s.access.pools.velocity_cap = Some(10_850_000_000);
-        s.look.funds.velocity = Some(Velocity {
+        s.seen.funds.velocity = Some(Velocity {
             total: 1,
             floor: noon(),
         });
     };
-    let balance: Bend = |s| s.look.funds = funds("99.99", "1000");
-    let no_account: Bend = |s| s.look.funds.accounts.clear();
+    let balance: Bend = |s| s.seen.funds = funds("99.99", "1000");
+    let no_account: Bend = |s| s.seen.funds.accounts.clear();
     for bend in [denied, cap, used, balance, no_account] {
         let mut refused = scene(Side::OnRamp);
         bend(&mut refused);
-        refused.desk = |_| Ok(Err(Refusal::InsufficientBalance));
+        refused.queue = |_| Ok(Err(Refusal::InsufficientBalance));
         let (outcome, journal) = refused.run();
-        assert_eq!(journal, self::journal(&["look"], None, &[Some(NEXT)]));
+        assert_eq!(journal, self::journal(&["read"], None, &[Some(NEXT)]));
         // The transaction says why.
         let Err(TransactError::Refused(Refusal::InsufficientBalance)) = outcome else {
             panic!("{outcome:?}")
@@ -533,11 +529,11 @@ fn engine_is_asked_for_no_hold_that_access_cap_or_balance_speak_against() {
     }
     let mut exact = scene(Side::OnRamp);
     exact.access.pools.velocity_cap = Some(10_850_000_000);
-    exact.look.funds = funds("100", "0");
+    exact.seen.funds = funds("100", "0");
     assert_eq!(exact.run().1, opened(Some("confirm")));
     let mut ungated = scene(Side::OnRamp);
     ungated.access.pools.balance_gate = false;
-    ungated.look.funds = funds("0", "0");
+    ungated.seen.funds = funds("0", "0");
     assert_eq!(ungated.run().1, opened(Some("confirm")));
 }
 
@@ -545,14 +541,14 @@ fn engine_is_asked_for_no_hold_that_access_cap_or_balance_speak_against() {
 #[test]
 fn engine_is_asked_after_all_when_the_transaction_finds_funds() {
     let mut credited = scene(Side::OnRamp);
-    credited.look.funds = funds("0", "0");
-    credited.desk = |command| match command.hold {
+    credited.seen.funds = funds("0", "0");
+    credited.queue = |command| match command.hold {
         None => Ok(Err(Refusal::EngineUnavailable)),
         Some(_) => Ok(Ok(TransactOutcome::Opened(made(command)))),
     };
     let commands = Arc::clone(&credited.commands);
     let (outcome, journal) = credited.run();
-    let found = ["look", "desk, hold None", "hold"];
+    let found = ["read", "queue, hold None", "hold"];
     let after = [Some(NEXT), Some("confirm")];
     assert_eq!(journal, self::journal(&found, Some(Hold::Held), &after));
     let commands = commands.lock().unwrap();
@@ -564,7 +560,7 @@ fn engine_is_asked_after_all_when_the_transaction_finds_funds() {
 #[test]
 fn hold_is_confirmed_when_the_command_finds_its_own_trade() {
     let (outcome, journal) = Scene {
-        desk: |command| Ok(Ok(TransactOutcome::Existing(made(command)))),
+        queue: |command| Ok(Ok(TransactOutcome::Existing(made(command)))),
         ..scene(Side::OnRamp)
     }
     .run();
@@ -574,25 +570,25 @@ fn hold_is_confirmed_when_the_command_finds_its_own_trade() {
 
 // rule: pools.transact.one-hold
 #[test]
-fn transact_only_looks_while_another_one_works_on_its_quote() {
+fn transact_only_reads_while_another_works_on_its_quote() {
     let (outcome, journal) = Scene {
         busy: true,
         ..scene(Side::OnRamp)
     }
     .run();
-    assert_eq!(journal, [ENTER, TURN, "look", "leave"]);
+    assert_eq!(journal, [ENTER, TURN, "read", "leave"]);
     assert!(matches!(outcome, Err(TransactError::QuoteInProgress)));
     let mut finished = scene(Side::OnRamp);
     finished.busy = true;
-    finished.look.trade = Some(trade(Side::OnRamp, None));
+    finished.seen.trade = Some(trade(Side::OnRamp, None));
     let (outcome, journal) = finished.run();
-    assert_eq!(journal, [ENTER, TURN, "look", "leave"]);
+    assert_eq!(journal, [ENTER, TURN, "read", "leave"]);
     assert!(matches!(outcome, Ok(TransactOutcome::Existing(_))));
 }
 
 // rule: idempotency.in-flight
 #[test]
-fn a_twin_in_flight_is_turned_away_before_anything_is_read() {
+fn twin_in_flight_is_refused_before_any_read() {
     let (outcome, journal) = Scene {
         twin: true,
         ..scene(Side::OnRamp)

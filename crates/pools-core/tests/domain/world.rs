@@ -110,7 +110,7 @@ impl World {
     }
 
     /// Loads everything a batch may touch, as a store does under its locks.
-    pub(crate) fn books(&self) -> BatchState {
+    pub(crate) fn state(&self) -> BatchState {
         let cutoff = cutoff(self.now, DAY);
         BatchState {
             access: self
@@ -164,8 +164,8 @@ impl World {
     }
 
     /// Writes what a batch has opened, as a store does before it commits.
-    pub(crate) fn write(&mut self, books: &BatchState) {
-        for opened in &books.opened {
+    pub(crate) fn write(&mut self, state: &BatchState) {
+        for opened in &state.opened {
             let at = (opened.partner.clone(), opened.trade.quote);
             let quote = self.rows.quotes.get_mut(&at).unwrap();
             assert_eq!(quote.fate, QuoteOutcome::Open, "a quote is consumed once");
@@ -183,26 +183,26 @@ impl World {
                     .push((opened.partner.clone(), entry.clone()));
             }
         }
-        for (partner, account) in books.touched_accounts() {
+        for (partner, account) in state.touched_accounts() {
             self.rows
                 .accounts
                 .insert((partner.clone(), account.asset()), *account);
         }
-        for (partner, asset, total) in books.touched_commitments() {
+        for (partner, asset, total) in state.touched_commitments() {
             let at = (partner.clone(), asset);
             self.rows.commitments.insert(at, total);
         }
-        for (partner, total) in books.touched_velocity() {
+        for (partner, total) in state.touched_velocity() {
             self.rows.velocity.insert(partner.clone(), *total);
         }
         assert_eq!(
-            self.rows.quotes, books.quotes,
-            "what is written is what the books say"
+            self.rows.quotes, state.quotes,
+            "the written rows equal the batch state"
         );
-        assert_eq!(self.rows.trades, books.trades);
-        assert_eq!(self.rows.accounts, books.accounts);
-        assert_eq!(self.rows.commitments, books.commitments);
-        assert_eq!(self.rows.answered, books.answered);
+        assert_eq!(self.rows.trades, state.trades);
+        assert_eq!(self.rows.accounts, state.accounts);
+        assert_eq!(self.rows.commitments, state.commitments);
+        assert_eq!(self.rows.answered, state.answered);
     }
 
     /// Runs commands in one transaction.
@@ -210,10 +210,10 @@ impl World {
         &mut self,
         batch: &[TransactCommand],
     ) -> Vec<Result<TransactOutcome, Refusal>> {
-        let mut books = self.books();
-        let outcomes = decide_batch(&mut books, batch, self.now);
+        let mut state = self.state();
+        let outcomes = decide_batch(&mut state, batch, self.now);
         assert_eq!(outcomes.len(), batch.len());
-        self.write(&books);
+        self.write(&state);
         outcomes
     }
 

@@ -1,4 +1,4 @@
-//! Where the data is kept: a file, or a database on a server.
+//! The database setting: a file, or a database on a server.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use store_postgres::{PostgresStore, UnreadUrl};
 
 use super::value::{InvalidSetting, without_credentials};
 
-/// Where the data is kept.
+/// The database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Database {
-    /// An SQLite file; a relative path counts from the working directory.
+    /// An SQLite file. A relative path is relative to the working directory.
     Sqlite(PathBuf),
     /// A database on a Postgres server.
     Postgres(ServerUrl),
@@ -26,12 +26,12 @@ impl fmt::Display for Database {
     }
 }
 
-/// Where a server's database is, as the operator wrote it. It may hold a password.
+/// The URL of a database on a server, unchanged. It may contain a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerUrl(String);
 
 impl ServerUrl {
-    /// The URL with all that is in it.
+    /// The complete URL.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -44,9 +44,9 @@ impl fmt::Debug for ServerUrl {
     }
 }
 
-/// How a server's URL begins.
+/// The schemes of a server's URL.
 const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
-/// What may stand in its query, beside `options[...]`. The driver would pass over anything else.
+/// The allowed query parameters, in addition to `options[...]`. The driver would ignore all others.
 const PARAMETERS: [&str; 13] = [
     "application_name",
     "dbname",
@@ -63,7 +63,7 @@ const PARAMETERS: [&str; 13] = [
     "user",
 ];
 
-/// The longest name of an unknown parameter that is repeated.
+/// Length of an unknown parameter's name that an error repeats, at most.
 const PARAMETER_LENGTH: usize = 32;
 
 pub(crate) fn database(text: &str) -> Result<Database, InvalidSetting> {
@@ -79,9 +79,9 @@ pub(crate) fn database(text: &str) -> Result<Database, InvalidSetting> {
     }
 }
 
-/// A server's URL names its hosts and database, and nothing that would be ignored.
+/// Checks that a server's URL names its hosts and database, and nothing that the driver would ignore.
 fn server(text: &str) -> Result<ServerUrl, InvalidSetting> {
-    // Of several hosts the first stands for all: only the store knows lists.
+    // The first host represents all hosts, because only the store parses lists.
     let (scheme, rest) = text.split_once("://").ok_or(InvalidSetting::Form)?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at_checked(end).ok_or(InvalidSetting::Form)?;
@@ -110,7 +110,7 @@ fn server(text: &str) -> Result<ServerUrl, InvalidSetting> {
         return Err(InvalidSetting::Form);
     }
     if let Some(name) = unknown {
-        // What is no plain word may be a part of a password.
+        // A name that is not a plain word may be part of a password.
         let is_plain = |letter: char| letter.is_ascii_lowercase() || matches!(letter, '_' | '-');
         let is_named =
             !name.is_empty() && name.len() <= PARAMETER_LENGTH && name.chars().all(is_plain);
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_databases() {
+    fn database_setting_parses_files_and_servers() {
         for (url, path) in [
             (
                 "sqlite://penstock-data/penstock.db",
@@ -156,7 +156,7 @@ mod tests {
 
     // rule: config.database-server
     #[test]
-    fn reads_database_servers() {
+    fn database_url_parses_servers() {
         for url in [
             "postgres://u:p@host/db",
             "postgresql://u@host:5433/db?sslmode=verify-full&sslrootcert=/etc/ca.pem",

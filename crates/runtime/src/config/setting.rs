@@ -1,8 +1,8 @@
-//! The table of all settings: name, default, form and meaning, each once.
+//! The table of all settings: name, default, form and meaning.
 //!
 //! A setting `QUOTE_TTL` is the variable `PENSTOCK_QUOTE_TTL` and the key `quote_ttl` of the file.
-//! Settings of the gate are in the table although nothing here reads them yet: one file may
-//! configure both services, and a fault in it is found by whichever starts first.
+//! The table has the settings of both services, because one file may configure both. Each service reports the errors of all
+//! settings.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) struct Setting<T> {
     parse: fn(&str) -> Result<T, InvalidSetting>,
 }
 
-/// What a setting is where nobody sets it.
+/// The default of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Default {
     /// Not set.
@@ -39,22 +39,22 @@ pub(crate) enum Default {
     Is(&'static str),
     /// One text in mode test, another in mode live.
     ByMode(&'static str, &'static str),
-    /// Whatever another setting is.
+    /// The value of another setting.
     SameAs(&'static str),
 }
 
 /// How a setting is shown by `config`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Visibility {
-    /// As it is.
+    /// Unchanged.
     Plainly,
-    /// A URL, without the credentials in it.
+    /// A URL without its credentials.
     WithoutCredentials,
-    /// Not at all.
+    /// Masked.
     Masked,
 }
 
-/// A setting whatever its type.
+/// A setting of any type.
 pub(crate) trait AnySetting: Sync {
     fn name(&self) -> &'static str;
     fn default(&self) -> Default;
@@ -458,7 +458,7 @@ pub(crate) static LOG_FORMAT: Setting<LogFormat> = Setting::new(
     Default::Is("json"),
     value::log_format,
     "json or text",
-    "for whom logs are written: machines or people",
+    "format of logs: for machines or for people",
 );
 
 pub(crate) static OTLP_ENDPOINT: Setting<url::Url> = Setting::new(
@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_stands_once() {
+    fn setting_names_are_unique() {
         let names: BTreeSet<&str> = ALL.iter().map(|setting| setting.name()).collect();
         assert_eq!(names.len(), ALL.len());
     }

@@ -1,5 +1,4 @@
-//! Where settings come from: the command line, the environment, a file, and the table's defaults,
-//! in this order.
+//! The sources of settings: the command line, the environment, a file, and the table's defaults, in this order.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,24 +12,24 @@ use super::setting::{self, AnySetting, Default, Setting};
 use super::value::InvalidSetting;
 
 const PREFIX: &str = "PENSTOCK_";
-/// How alike a name must be to be worth suggesting.
+/// Minimum similarity of a name that is suggested.
 const SUGGESTION_SIMILARITY: f64 = 0.8;
-/// How much of a wrong value is repeated to the operator.
+/// Characters of a wrong value that an error repeats, at most.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// What was given for a run of a program.
+/// The raw settings of a run of a program.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// Settings given on the command line, by the name of their variable without the prefix.
+    /// Settings of the command line, by the name of their variable without the prefix.
     pub flags: Vec<(&'static str, String)>,
     /// The environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// The file given with `--config`.
+    /// The file of `--config`.
     pub file: Option<PathBuf>,
 }
 
 impl Sources {
-    /// The process's environment, and perhaps a file.
+    /// The process's environment and an optional file.
     #[must_use]
     pub fn of_process(file: Option<PathBuf>) -> Self {
         Self {
@@ -41,12 +40,12 @@ impl Sources {
     }
 }
 
-/// A fault of the configuration: which setting, and what was expected. One line.
+/// An error of the configuration: the setting and the expected form, in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The setting as the operator knows it, such as `PENSTOCK_QUOTE_TTL`.
     pub setting: String,
-    /// What was expected.
+    /// The expected form.
     pub expected: String,
 }
 
@@ -58,14 +57,14 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// All that was given, by setting. Every text has the form its setting expects.
+/// The raw texts by setting. Every text has the form that its setting expects.
 #[derive(Debug)]
 pub(super) struct RawSetting {
     texts: BTreeMap<&'static str, (String, Origin)>,
     mode: Mode,
 }
 
-/// Who gave a value.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     Flag,
@@ -74,7 +73,7 @@ enum Origin {
 }
 
 impl RawSetting {
-    /// Collects what was given and judges each value by itself. The second part are warnings.
+    /// Collects the raw texts and validates each of them alone. The second part contains warnings.
     pub(super) fn collect(sources: &Sources) -> Result<(Self, Vec<String>), Vec<ConfigError>> {
         let mut collected = Collected::default();
         if let Some(path) = &sources.file {
@@ -91,7 +90,7 @@ impl RawSetting {
         self.mode
     }
 
-    /// The effective text of a setting; `None` where it is not set.
+    /// The effective text of a setting; `None` if the setting is unset.
     pub(super) fn text(&self, setting: &dyn AnySetting) -> Option<&str> {
         if let Some((text, _)) = self.texts.get(setting.name()) {
             return Some(text);
@@ -120,7 +119,7 @@ impl RawSetting {
         self.get(setting)?.ok_or_else(unset)
     }
 
-    /// A fault of a setting that is seen only beside others.
+    /// An error of a setting in combination with other settings.
     pub(super) fn refuse(&self, setting: &dyn AnySetting, expected: &str) -> ConfigError {
         let given = self.texts.get(setting.name());
         ConfigError {
@@ -138,7 +137,7 @@ impl RawSetting {
     }
 }
 
-/// What has been collected so far, with its faults.
+/// The texts that were collected so far, with their errors.
 #[derive(Default)]
 struct Collected {
     texts: BTreeMap<&'static str, (String, Origin)>,
@@ -151,7 +150,7 @@ impl Collected {
         self.texts.insert(name, (text, origin));
     }
 
-    /// An empty variable counts as absent: that is how container files leave one out.
+    /// An empty variable counts as absent, because container files cannot leave a variable out.
     fn take_environment(&mut self, environment: &[(OsString, OsString)]) {
         for (name, text) in environment {
             let Some(short) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
@@ -246,7 +245,7 @@ impl Collected {
     }
 }
 
-/// A value of the file as it would stand in the environment.
+/// A value of the file in the form of an environment variable.
 fn written(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
@@ -260,7 +259,7 @@ fn written(value: &toml::Value) -> Option<String> {
     }
 }
 
-/// The setting as the operator wrote it.
+/// The setting's name in the form that the operator used.
 fn label(setting: &dyn AnySetting, origin: Option<&Origin>) -> String {
     let name = setting.name();
     match origin {
@@ -272,7 +271,7 @@ fn label(setting: &dyn AnySetting, origin: Option<&Origin>) -> String {
     }
 }
 
-/// What was expected; the value is repeated unless it may hold a secret.
+/// The expected form. Repeats the value unless the value may contain a secret.
 fn explain(setting: &dyn AnySetting, unread: InvalidSetting, text: &str) -> String {
     let expected = match unread {
         InvalidSetting::Unsupported(reason) => return reason.to_owned(),
@@ -294,7 +293,7 @@ fn explain(setting: &dyn AnySetting, unread: InvalidSetting, text: &str) -> Stri
     }
 }
 
-/// The known name most like an unknown one.
+/// The known name that is most similar to an unknown name.
 fn nearest(name: &str) -> Option<&'static str> {
     let likeness = |known: &str| strsim::jaro_winkler(name, known);
     let names = setting::ALL.iter().map(|setting| setting.name());

@@ -28,7 +28,7 @@ fn faults(sources: &Sources) -> Vec<String> {
 
 // rule: webhook.schedule, webhook.timeout
 #[test]
-fn nothing_given_is_a_whole_test_configuration() {
+fn empty_configuration_is_complete_for_test() {
     let loaded = Config::load(&Sources::default()).unwrap();
     assert!(loaded.warnings.is_empty() && loaded.serving_warnings.is_empty());
     let config = loaded.config;
@@ -59,7 +59,7 @@ fn nothing_given_is_a_whole_test_configuration() {
 
 // rule: throttle.gate-numbers
 #[test]
-fn the_gate_has_the_numbers_of_its_document() {
+fn gate_defaults_equal_the_documented_ones() {
     let gate = |pairs: &[(&str, &str)]| {
         let config = Config::load(&environment(pairs)).unwrap().config;
         config.gate_throttle
@@ -93,7 +93,7 @@ fn the_gate_has_the_numbers_of_its_document() {
 
 // rule: gate.session.sweep
 #[test]
-fn a_sweep_of_nothing_is_none_and_a_widget_is_served_over_https() {
+fn zero_sweep_disables_it_and_widget_requires_https() {
     let load = |pairs: &[(&str, &str)]| Config::load(&environment(pairs));
     let off = load(&[("SESSION_SWEEP", "0s")]).unwrap().config;
     assert_eq!(off.session_sweep, None);
@@ -126,7 +126,7 @@ fn a_sweep_of_nothing_is_none_and_a_widget_is_served_over_https() {
 
 // rule: config.live-master-key, config.live-has-no-sandbox
 #[test]
-fn live_starts_with_nothing_that_is_not_real() {
+fn live_mode_refuses_sandbox_upstreams() {
     let loaded = Config::load(&environment(&[("MODE", "live"), ("MASTER_KEY", KEY)])).unwrap();
     assert_eq!(loaded.config.rates, RatesChoice::None);
     assert_eq!(loaded.config.engine, EngineChoice::None);
@@ -147,7 +147,7 @@ fn live_starts_with_nothing_that_is_not_real() {
 
 // rule: config.engine-secret
 #[test]
-fn an_engine_over_http_is_shown_a_secret_in_mode_live() {
+fn engine_over_http_requires_secret_in_live_mode() {
     let load = |engine: &str, secret: &str| {
         Config::load(&environment(&[
             ("MODE", "live"),
@@ -183,7 +183,7 @@ fn an_engine_over_http_is_shown_a_secret_in_mode_live() {
 
 // rule: config.environment-wins
 #[test]
-fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
+fn environment_overrides_file_and_command_line_overrides_both() {
     let text = "quote_ttl = \"7s\"\nvelocity_window = \"1h\"\ndatabase_pool = 4\nmode = \"live\"";
     let pairs = [
         ("QUOTE_TTL", "9s"),
@@ -199,7 +199,7 @@ fn the_environment_wins_over_the_file_and_the_command_line_over_both() {
 }
 
 #[test]
-fn every_fault_is_named_at_once() {
+fn all_errors_are_reported_together() {
     let text = "quote_tll = \"7s\"\npreview_ttl = 1.5\nwebhook_waits = [\"5s\", \"1m\"]\nengine = \"http:http://u:hunter2@e\"";
     let (mut sources, _folder) = with_file(
         text,
@@ -221,7 +221,7 @@ fn every_fault_is_named_at_once() {
         "PENSTOCK_MASTER_KEY: expected 32 bytes in base64".to_owned(),
         "PENSTOCK_POOLS_LISTEN: expected an address and a port such as 127.0.0.1:4010, got \"4010\"".to_owned(),
         "PENSTOCK_QUOTE_TTL: expected a span greater than zero such as 500ms, 15s, 5m or 24h, got \"7 seconds\"".to_owned(),
-        format!("PENSTOCK_ENGINE (engine in {file}): expected http:<url> without credentials and query: what the engine is shown stands in PENSTOCK_ENGINE_SECRET"),
+        format!("PENSTOCK_ENGINE (engine in {file}): expected http:<url> without credentials and query: its secret belongs in PENSTOCK_ENGINE_SECRET"),
     ];
     let mut left = faults.clone();
     for line in &expected {
@@ -233,7 +233,7 @@ fn every_fault_is_named_at_once() {
 
 // rule: config.unknown-variable
 #[test]
-fn an_unknown_variable_warns_and_a_broken_file_is_a_fault() {
+fn unknown_variable_warns_and_broken_file_is_an_error() {
     let loaded = Config::load(&environment(&[("QUOTE_TLL", "7s"), ("ZZ", "")])).unwrap();
     assert_eq!(
         loaded.warnings,
@@ -259,7 +259,7 @@ fn faults_count(sources: &Sources) -> usize {
 
 // rule: program.config-masked
 #[test]
-fn what_is_printed_shows_no_secret_and_reads_back() {
+fn printed_configuration_masks_secrets_and_parses_again() {
     let loaded = Config::load(&environment(&[
         ("MASTER_KEY", KEY),
         (

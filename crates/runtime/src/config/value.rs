@@ -1,4 +1,4 @@
-//! How the values of settings are written, and what they are once read.
+//! Parsers for the values of settings.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -18,18 +18,18 @@ use providers::{EngineSecret, EngineUrl};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-/// Why a text is no value of its setting.
+/// Why a text is not a value of its setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum InvalidSetting {
-    /// It has not the form the setting expects.
+    /// The text does not have the form that the setting expects.
     Form,
-    /// It has a form, but this version cannot serve it; the text says what it can.
+    /// The form is valid, but this version does not support the value. The message names the supported values.
     Unsupported(&'static str),
-    /// The URL has a query parameter of this name, which nothing would read.
+    /// The URL has an unknown query parameter of this name.
     Parameter(String),
 }
 
-/// A URL without the password and the query in it.
+/// A URL without its password and query.
 pub(crate) fn without_credentials(url: &str) -> String {
     let (url, query) = match url.split_once('?') {
         Some((url, _)) => (url, "?***"),
@@ -43,34 +43,34 @@ pub(crate) fn without_credentials(url: &str) -> String {
     masked.unwrap_or_else(|| url.to_owned()) + query
 }
 
-/// Where rates come from.
+/// The source of rates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RatesChoice {
-    /// Nowhere: nothing can be priced.
+    /// No source: no quote can be priced.
     None,
-    /// The sandbox's fixed rates; mode test only.
+    /// The sandbox's fixed rates, only in mode test.
     Sandbox,
-    /// A file of rates the operator writes.
+    /// A file of rates that the operator writes.
     Static(PathBuf),
-    /// Sources over HTTP, described in a file the operator writes.
+    /// Sources over HTTP, which the operator's file describes.
     Http(PathBuf),
 }
 
-/// Which liquidity engine is asked.
+/// The liquidity engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// None: nothing can be held.
+    /// No engine: no trade can be held.
     None,
-    /// The sandbox's; mode test only.
+    /// The sandbox's engine, only in mode test.
     Sandbox,
-    /// One of the operator's, over HTTP.
+    /// The operator's engine over HTTP.
     Http(EngineUrl),
 }
 
 /// The destination of traces, and the share that is recorded.
 #[derive(Debug, Clone)]
 pub struct TraceExport {
-    /// The collector's address; traces go to `/v1/traces` below it.
+    /// The collector's address. Traces are sent to `/v1/traces` below it.
     pub collector: url::Url,
     /// Sent with every request, such as the collector's key.
     pub headers: Vec<TraceHeader>,
@@ -84,7 +84,7 @@ pub type TraceHeader = (String, SecretString);
 /// For whom logs are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For machines: one JSON object a line.
+    /// For machines: one JSON object per line.
     Json,
     /// For people.
     Text,
@@ -148,7 +148,7 @@ pub(crate) fn span(text: &str) -> Result<Duration, InvalidSetting> {
     span_or_zero(text).and_then(|span| form(!span.is_zero(), span))
 }
 
-/// How long something is waited for.
+/// A timeout.
 pub(crate) fn timeout(text: &str) -> Result<Duration, InvalidSetting> {
     let sensible = Duration::from_millis(100)..=Duration::from_secs(60);
     span(text).and_then(|span| form(sensible.contains(&span), span))
@@ -181,7 +181,7 @@ pub(crate) fn limit(text: &str) -> Result<Vec<Tier>, InvalidSetting> {
     form(tiers.len() == 1, tiers)
 }
 
-/// One limit above a route's own: the tier `medium`.
+/// One limit in addition to a route's own limit: the tier `medium`.
 pub(crate) fn ceiling(text: &str) -> Result<Vec<Tier>, InvalidSetting> {
     let tier = Tier::parse(TIERS[1], text).ok_or(InvalidSetting::Form)?;
     Ok(vec![tier])
@@ -210,7 +210,7 @@ pub(crate) fn proxies(text: &str) -> Result<Vec<IpNet>, InvalidSetting> {
     list(text).map(network).collect()
 }
 
-/// An origin: scheme, host, perhaps a port, and nothing behind.
+/// An origin: scheme, host and an optional port.
 pub(crate) fn origin(text: &str) -> Result<(), InvalidSetting> {
     let schemes = ["https://", "http://"];
     let host = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
@@ -239,9 +239,9 @@ pub(crate) fn engine(text: &str) -> Result<EngineChoice, InvalidSetting> {
     match text.split_once(':') {
         None if text == "none" => Ok(EngineChoice::None),
         None if text == "sandbox" => Ok(EngineChoice::Sandbox),
-        // Not repeated to the operator: it may hold a password or a token.
+        // The error does not repeat the URL, which may contain a password or a token.
         _ if text.contains(['@', '?']) => Err(InvalidSetting::Unsupported(
-            "expected http:<url> without credentials and query: what the engine is shown stands in PENSTOCK_ENGINE_SECRET",
+            "expected http:<url> without credentials and query: its secret belongs in PENSTOCK_ENGINE_SECRET",
         )),
         Some(("http", url)) => EngineUrl::parse(url)
             .map(EngineChoice::Http)
@@ -304,7 +304,7 @@ pub(crate) fn file(text: &str) -> Result<PathBuf, InvalidSetting> {
     form(!text.ends_with('/'), PathBuf::from(text))
 }
 
-/// A header's name; `none` is no header.
+/// A header's name, or `none` for no header.
 pub(crate) fn header(text: &str) -> Result<Option<String>, InvalidSetting> {
     let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let fits = !text.is_empty() && text.len() <= 64 && text.bytes().all(letter);
@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_spans() {
+    fn duration_parses_digits_and_unit() {
         for (text, millis) in [
             ("500ms", 500),
             ("15s", 15_000),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_limits() {
+    fn limits_parse_with_their_windows() {
         let tiers = limits("10/10s,60/60s,300/1h").unwrap();
         let shown: Vec<_> = tiers
             .iter()
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_timeouts_from_a_tenth_of_a_second_to_a_minute() {
+    fn timeout_parses_from_tenth_of_second_to_minute() {
         assert_eq!(timeout("100ms"), Ok(Duration::from_millis(100)));
         assert_eq!(timeout("60s"), Ok(Duration::from_secs(60)));
         for bad in ["0s", "99ms", "61s", "1h", "5"] {
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_master_keys_of_32_bytes() {
+    fn master_key_parses_32_bytes() {
         let padded = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
         let key = master_key(padded).unwrap();
         let bare = master_key(padded.trim_end_matches('=')).unwrap();
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_networks_and_origins() {
+    fn networks_and_origins_parse() {
         let read = proxies("10.0.0.0/8, 192.0.2.1,2001:db8::/32").unwrap();
         let shown: Vec<String> = read.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32"]);
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_where_rates_come_from() {
+    fn rates_setting_parses_every_source() {
         assert_eq!(rates("sandbox"), Ok(RatesChoice::Sandbox));
         assert_eq!(
             rates("static:r.toml"),
@@ -509,7 +509,7 @@ mod tests {
 
     // rule: config.engine-http
     #[test]
-    fn reads_which_engine_is_asked() {
+    fn engine_setting_parses_every_engine() {
         let url = EngineUrl::parse("https://engine.example/desk").unwrap();
         let read = engine("http:https://engine.example/desk");
         assert_eq!(read, Ok(EngineChoice::Http(url)));

@@ -21,7 +21,7 @@ fn config(folder: &Path, pairs: &[(&str, &str)]) -> Config {
 }
 
 #[tokio::test]
-async fn opens_twice_and_ends_in_order() {
+async fn runtime_opens_twice_and_closes_in_order() {
     let folder = tempfile::tempdir().unwrap();
     for _ in 0..2 {
         let config = config(folder.path(), &[]);
@@ -47,7 +47,7 @@ impl Entropy for Shaky {
 }
 
 #[tokio::test]
-async fn a_worker_that_panics_begins_anew() {
+async fn panicked_worker_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let entropy = Arc::new(Shaky(AtomicUsize::new(0)));
     let ports = Ports {
@@ -92,7 +92,7 @@ fn refusal<T: fmt::Debug>(refused: Result<T, OpenError>) -> String {
 
 // rule: base.master-key-lost
 #[tokio::test]
-async fn a_lost_master_key_is_asked_for_and_never_replaced() {
+async fn lost_master_key_is_required_and_never_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let again = || OpenedBase::open(config(folder.path(), &[]), Ports::of_machine());
     again().await.unwrap().store.close().await;
@@ -127,7 +127,7 @@ async fn programs_that_start_at_once_open_one_database_with_one_key() {
 }
 
 #[tokio::test]
-async fn a_broken_key_file_stops_before_a_database_is_made() {
+async fn broken_key_file_is_reported_before_database_is_created() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("data")).unwrap();
     std::fs::write(folder.path().join("data/master.key"), "hunter2").unwrap();
@@ -138,11 +138,11 @@ async fn a_broken_key_file_stops_before_a_database_is_made() {
 }
 
 #[tokio::test]
-async fn work_on_an_existing_database_makes_none() {
+async fn open_of_existing_database_creates_none() {
     let folder = tempfile::tempdir().unwrap();
     let existing = || OpenedBase::open_existing(config(folder.path(), &[]), Ports::of_machine());
     let line = refusal(existing().await);
-    assert!(line.contains("there is none at"), "{line}");
+    assert!(line.contains("there is no file at"), "{line}");
     assert!(!folder.path().join("data").exists());
     // What a program leaves that was stopped at its first step is no database either.
     std::fs::create_dir(folder.path().join("data")).unwrap();
@@ -154,7 +154,7 @@ async fn work_on_an_existing_database_makes_none() {
 }
 
 #[tokio::test]
-async fn a_faulty_rate_file_stops_before_anything_is_made() {
+async fn faulty_rate_file_is_reported_before_anything_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rates.toml");
     std::fs::write(
@@ -177,7 +177,7 @@ async fn a_faulty_rate_file_stops_before_anything_is_made() {
 }
 
 #[tokio::test]
-async fn migrating_needs_no_key() {
+async fn migration_needs_no_key() {
     let folder = tempfile::tempdir().unwrap();
     let config = config(folder.path(), &[]);
     store::migrate(&config).await.unwrap();

@@ -1,4 +1,4 @@
-//! A service on its address, with its metrics on a listener of their own.
+//! A service on its address, with its metrics on a separate listener.
 
 use std::fmt;
 use std::io;
@@ -15,10 +15,10 @@ use kernel::Mode;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// What is in flight has this long to finish; the store closes in what is left of 25 seconds.
+/// Time for requests in flight to finish at shutdown. The rest of the 25 seconds is for the store.
 const DRAIN: Duration = Duration::from_secs(20);
 
-/// Who asks for metrics is one or two collectors.
+/// Concurrent connections of the metrics listener, for one or two collectors.
 const METRICS_CONNECTIONS: usize = 16;
 
 /// Why the service does not listen.
@@ -27,35 +27,35 @@ pub enum StartError {
     /// The address cannot be listened on.
     #[error("{setting}: {address} cannot be listened on ({cause})")]
     Listen {
-        /// The variable that names it.
+        /// The variable that sets the address.
         setting: &'static str,
         /// The address of the configuration.
         address: SocketAddr,
-        /// What the system says.
+        /// The operating system's error.
         cause: io::Error,
     },
-    /// What the runtime has opened cannot be served.
+    /// The opened adapters cannot be served.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The published contract does not hold together.
+    /// The published contract is inconsistent.
     #[error("the published contract cannot be made ({0})")]
     Contract(#[from] ContractError),
 }
 
-/// A service that is bound to its address and answers as soon as it is run.
+/// A service that is bound to its address and responds after it is run.
 pub struct BoundService {
     address: SocketAddr,
     serving: Pin<Box<dyn Future<Output = io::Result<()>> + Send>>,
 }
 
 impl BoundService {
-    /// The address, with the real port.
+    /// The address with the actual port.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until the runtime is told to stop, and finishes what is in flight.
+    /// Serves until shutdown, and finishes the requests in flight.
     ///
     /// # Errors
     /// Only if the listener itself is unusable.
@@ -70,8 +70,8 @@ impl fmt::Debug for BoundService {
     }
 }
 
-/// The addresses of a service are its own, and nobody is answered yet: its router is made next,
-/// since only now the site of its answers is known.
+/// A service whose addresses are bound. It does not respond yet: its router is built next, because the router needs the
+/// address.
 #[derive(Debug)]
 pub struct Bound {
     address: SocketAddr,
@@ -99,7 +99,7 @@ impl Bound {
         Ok(bound)
     }
 
-    /// The same beside another service of this process, whose metrics are of both.
+    /// Binds a second service of this process without metrics: the first service's metrics include both.
     ///
     /// # Errors
     /// As [`Bound::bind`].
@@ -165,8 +165,8 @@ async fn bind(
     Ok((listener, address))
 }
 
-/// Serves metrics on a listener of their own, until the service has finished what was in flight: how it ends is
-/// worth seeing too.
+/// Serves metrics on a separate listener until the service has finished the requests in flight, so that the shutdown is
+/// measured too.
 async fn beside_metrics(
     serving: impl Future<Output = io::Result<()>>,
     listener: TcpListener,
@@ -210,8 +210,8 @@ fn site(base: &OpenedBase, address: SocketAddr) -> ServiceInfo {
     )
 }
 
-/// On the developer's own machine the documentation has a whole address. Anywhere else the public
-/// origin is not known here, and a private one must not be shown: the path alone is right.
+/// The documentation's address. It is complete only on the developer's machine. On other machines it is only a path, because
+/// the public origin is unknown here and a private one must not be shown.
 fn docs_base(mode: Mode, address: SocketAddr) -> String {
     match mode {
         Mode::Test if address.ip().is_loopback() => format!("http://{address}/docs"),

@@ -1,4 +1,4 @@
-//! The commands of a service program, and how it ends.
+//! The commands and the exit of a service program.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,32 +11,32 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::listening::{BoundService, StartError};
 
-/// What is left of 25 seconds for the store, once nothing is in flight any more.
+/// Time for the store to close after the requests in flight have ended: the rest of 25 seconds.
 const CLOSE: Duration = Duration::from_secs(4);
 
 /// A service as a program.
 #[derive(Debug)]
 pub struct Program {
-    /// Its name.
+    /// The program's name.
     pub name: &'static str,
-    /// What it is, in a sentence.
+    /// A sentence about the program.
     pub about: &'static str,
-    /// What it publishes, its contract first.
+    /// The published documents, the contract first.
     pub documents: &'static [Document],
-    /// Binds it and starts its work in the background.
+    /// Binds the service and starts its background tasks.
     pub start: for<'r> fn(&'r Runtime) -> Starting<'r>,
 }
 
 /// A document that a service publishes.
 #[derive(Debug)]
 pub struct Document {
-    /// What it is called under `/openapi/`, without an ending.
+    /// The document's name under `/openapi/`, without an extension.
     pub name: &'static str,
-    /// It, as YAML.
+    /// The document as YAML.
     pub yaml: fn() -> Result<String, StartError>,
 }
 
-/// A service on its way to listening.
+/// A service that is being bound.
 pub type Starting<'r> = Pin<Box<dyn Future<Output = Result<BoundService, StartError>> + Send + 'r>>;
 
 #[derive(Debug, Parser)]
@@ -64,17 +64,17 @@ enum Command {
     Config,
 }
 
-/// Why the program ends unhappily.
+/// Why the program fails.
 enum Failure {
     /// Bad configuration: exit 2.
     Config(Vec<ConfigError>),
-    /// A word that means nothing here: exit 2.
+    /// An unknown argument: exit 2.
     Arguments(String),
-    /// Anything else: exit 1.
+    /// Any other error: exit 1.
     Other(String),
 }
 
-/// Does what the command line says, and nothing before it is understood.
+/// Runs the command of the command line after the whole line was parsed.
 #[must_use]
 pub fn run(program: &Program) -> ExitCode {
     let named = Arguments::command().name(program.name).about(program.about);
@@ -138,8 +138,8 @@ fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(),
     ended
 }
 
-/// Runs to the end, and waits for nothing else: the system's look-up of a name cannot be cancelled, and behind name
-/// servers that never answer it goes on for long.
+/// Runs a future to its end, and waits for no other task: the system's look-up of a name cannot be cancelled, and takes long
+/// if the name servers do not respond.
 fn run_on<T>(tokio: tokio::runtime::Runtime, work: impl Future<Output = T>) -> T {
     let ended = tokio.block_on(work);
     tokio.shutdown_background();
@@ -178,7 +178,7 @@ async fn migrate(config: Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Without a name, the contract.
+/// The document of a name, or the contract without a name.
 fn openapi(program: &Program, name: Option<&str>) -> Result<(), Failure> {
     let wanted = |document: &&Document| name.is_none_or(|name| name == document.name);
     let Some(document) = program.documents.iter().find(wanted) else {
@@ -202,7 +202,7 @@ impl From<OpenError> for Failure {
     }
 }
 
-/// Whoever started the program may have stopped reading; that is no reason to stop.
+/// Prints a line. A reader that has gone is not an error.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -219,13 +219,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_waits_for_no_look_up() {
+    fn shutdown_does_not_wait_for_name_look_up() {
         let (answer, answered) = mpsc::channel::<()>();
         let (begin, begun) = tokio::sync::oneshot::channel();
         let look_up = async {
             tokio::task::spawn_blocking(move || {
                 let _ = begin.send(());
-                // Nobody answers before the end.
+                // No response arrives before the end.
                 let _ = answered.recv_timeout(Duration::from_secs(10));
             });
             begun.await

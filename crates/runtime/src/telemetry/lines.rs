@@ -1,4 +1,4 @@
-//! One JSON object a line: the event's fields, and those of the spans it happened in.
+//! Log lines for machines: one JSON object with the event's fields and the fields of its spans.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes flat objects: a search for `request.id` finds every line of a request, whoever wrote it.
+/// Writes flat objects: a search for `request.id` finds every line of a request.
 #[derive(Debug)]
 pub(super) struct Lines;
 
@@ -40,7 +40,7 @@ where
             .flat_map(|scope| scope.from_root())
         {
             if let Some(fields) = span.extensions().get::<FormattedFields<N>>() {
-                // An object each, of which only the inside belongs here.
+                // Each span has an object. Only its fields belong here.
                 let inside = fields.trim().trim_start_matches('{').trim_end_matches('}');
                 if !inside.is_empty() {
                     write!(writer, ",{inside}")?;
@@ -53,7 +53,7 @@ where
     }
 }
 
-/// Writes the fields of an event, each behind a comma.
+/// Writes the fields of an event, each after a comma.
 struct Fields<'w> {
     writer: Writer<'w>,
     written: fmt::Result,
@@ -95,13 +95,13 @@ impl Visit for Fields<'_> {
         self.field(field, |writer| write!(writer, "{value}"));
     }
 
-    /// Whatever has no form of its own in JSON, numbers that are none included, is text.
+    /// Values without a JSON form are text, including numbers such as NaN.
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.field(field, |writer| quoted(writer, &format!("{value:?}")));
     }
 }
 
-/// Writes text between quotes. Nothing in it can end the string or the line.
+/// Writes quoted text. No character of it can end the string or the line.
 fn quoted(writer: &mut Writer<'_>, text: &str) -> fmt::Result {
     writer.write_char('"')?;
     for letter in text.chars() {
@@ -109,7 +109,7 @@ fn quoted(writer: &mut Writer<'_>, text: &str) -> fmt::Result {
             '"' => writer.write_str("\\\"")?,
             '\\' => writer.write_str("\\\\")?,
             '\n' => writer.write_str("\\n")?,
-            // Control characters, and the two that some readers take for the end of a line.
+            // Control characters, and the two characters that some readers treat as line ends.
             letter if letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}') => {
                 write!(writer, "\\u{:04x}", u32::from(letter))?;
             }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::telemetry::tests::Written;
 
-    /// What is written while something runs, without the timestamps.
+    /// The log lines of a call, without their timestamps.
     fn written(run: impl FnOnce()) -> Vec<String> {
         let written = Written::default();
         let writer = written.clone();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_carries_the_fields_of_its_spans() {
+    fn event_has_the_fields_of_its_spans() {
         let lines = written(|| {
             let request = tracing::error_span!(
                 "request",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_ends_a_string_or_a_line_early() {
+    fn special_characters_end_no_string_and_no_line() {
         let hostile = "a\"b\\c\nd\re\u{1b}[31mf\0g\u{85}h\u{2028}i\u{7f}";
         let lines = written(|| {
             let _span = tracing::error_span!("request", name = hostile).entered();

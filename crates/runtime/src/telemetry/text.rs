@@ -1,4 +1,4 @@
-//! One short line an event, for people at a terminal.
+//! Log lines for people: one short line per event.
 
 use std::fmt::{self, Write as _};
 
@@ -145,7 +145,7 @@ impl Visit for Fields {
     }
 }
 
-/// Escapes what could end the line or steer a terminal.
+/// Escapes characters that could end the line or control a terminal.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::telemetry::tests::Written;
 
-    /// What is written while something runs, without the time.
+    /// The log lines of a call, without their times.
     fn written(is_coloured: bool, run: impl FnOnce()) -> Vec<String> {
         let written = Written::default();
         let writer = written.clone();

@@ -1,4 +1,4 @@
-//! Many partners execute many quotes at once; money adds up afterwards.
+//! Many partners execute many quotes concurrently; afterwards every balance is exact.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use test_support::test_database::Database;
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const PARTNERS: usize = 3;
-/// Orders of each partner, and how many of them its balance covers.
+/// Orders of each partner, and the number of orders that its balance covers.
 const ORDERS: usize = 60;
 const COVERED: usize = 40;
 
@@ -44,7 +44,7 @@ async fn open(database: &str) -> Runtime {
     Runtime::open(config, Ports::of_machine()).await.unwrap()
 }
 
-/// Provisions a partner that may buy, with money for some of its orders.
+/// Provisions a partner whose balance covers some of its orders.
 async fn partner(runtime: &Runtime, name: &str) -> Arc<Access> {
     let base = &runtime.base;
     let id = PartnerId::parse(name).unwrap();
@@ -99,14 +99,14 @@ async fn partner(runtime: &Runtime, name: &str) -> Arc<Access> {
     found.unwrap().unwrap()
 }
 
-/// Gets a quote over 10 EUR and executes it three times at once: twice under one idempotency key,
-/// once under another. Tells whether there was money for it; if so, polls until it is settled.
+/// Creates a quote of 10 EUR and executes it three times concurrently: twice under one idempotency key, once under another.
+/// Returns whether the balance covered it. If so, polls until the trade is settled.
 async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool {
     let base = &runtime.base;
     let quoting = CreateQuote {
         rates: runtime.rates.clone(),
         engine: runtime.engine.clone(),
-        desk: runtime.quote_desk.clone(),
+        queue: runtime.quote_queues.clone(),
         clock: base.clock.clone(),
         entropy: base.entropy.clone(),
         ttl: base.config.quote_ttl,
@@ -125,8 +125,9 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
         panic!("no firm quote");
     };
     let transacting = TransactQuote {
-        looks: runtime.looks.clone(),
-        desk: runtime.transact_desk.clone(),
+        preflight: runtime.preflight.clone(),
+        queue: runtime.transact_queues.clone(),
+        catch_up: runtime.catch_up(),
         engine: runtime.engine.clone(),
         in_flight: runtime.in_flight.clone(),
         clock: base.clock.clone(),
@@ -174,19 +175,19 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access>, number: usize) -> bool 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_spend_exactly_what_there_is() {
+async fn concurrent_orders_spend_exact_balance_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let database = format!("sqlite://{}/penstock.db", folder.path().display());
-    spend_what_there_is(open(&database).await).await;
+    spend_exact_balance(open(&database).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_spend_exactly_what_there_is_on_a_server() {
+async fn concurrent_orders_spend_exact_balance_on_postgres() {
     let database = Database::make().await;
-    spend_what_there_is(open(&database.operating()).await).await;
+    spend_exact_balance(open(&database.operating()).await).await;
 }
 
-async fn spend_what_there_is(runtime: Runtime) {
+async fn spend_exact_balance(runtime: Runtime) {
     let runtime = Arc::new(runtime);
     let mut orders = tokio::task::JoinSet::new();
     let mut partners = Vec::new();

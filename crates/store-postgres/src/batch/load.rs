@@ -1,4 +1,4 @@
-//! Loading the books of a batch.
+//! Loads the state of a batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,9 +19,9 @@ use crate::partner_lock::PartnerLock;
 use crate::row::{Columns, key};
 use crate::{errors, idempotency, quotes, trades};
 
-/// The books, and what the writes repeat of the state they were decided on.
+/// The batch state, and the preconditions that the writes repeat.
 pub(super) struct Loaded {
-    pub(super) books: BatchState,
+    pub(super) state: BatchState,
     /// What the clock said, and the instant of the batch: that, or the last one stored.
     pub(super) base: i64,
     pub(super) now: Timestamp,
@@ -33,7 +33,7 @@ pub(super) struct Loaded {
 
 impl Loaded {
     pub(super) fn writes_nothing(&self) -> bool {
-        self.books.opened.is_empty() && self.slid.is_empty()
+        self.state.opened.is_empty() && self.slid.is_empty()
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn load(
     let base = moment.integer("base")?;
     let now = inner.clock.take(base, moment.integer("now")?)?;
     let mut loaded = Loaded {
-        books: BatchState {
+        state: BatchState {
             access,
             window: inner.options.velocity_window,
             idempotency_ttl: inner.options.idempotency_ttl,
@@ -81,7 +81,7 @@ pub(super) async fn load(
     for row in &rows {
         loaded.add(row, mode, batch)?;
     }
-    loaded.books.trades = existing(conn, mode, &loaded.books).await?;
+    loaded.state.trades = existing(conn, mode, &loaded.state).await?;
     Ok(loaded)
 }
 
@@ -153,7 +153,7 @@ impl<'b> Asked<'b> {
 }
 
 impl Loaded {
-    /// Enters what was found for a command into the books.
+    /// Adds the rows of a command to the state.
     fn add(
         &mut self,
         row: &PgRow,
@@ -166,18 +166,18 @@ impl Loaded {
         let command = command.ok_or_else(|| columns.bad("place"))?;
         let partner = &command.scope.tenant.partner;
         if let Some(quote) = quotes::opt_quote(&columns, mode)? {
-            self.books.quotes.insert((partner.clone(), quote.id), quote);
+            self.state.quotes.insert((partner.clone(), quote.id), quote);
         }
         let record = Columns::new("idempotency_keys", row);
         if let Some(answered) = idempotency::opt_answered(&record)? {
-            self.books.answered.insert(command.scope.clone(), answered);
+            self.state.answered.insert(command.scope.clone(), answered);
         }
         self.add_account(row, partner, command.pool.fiat(), FIAT)?;
         self.add_account(row, partner, command.pool.crypto(), CRYPTO)?;
         let commitment = Columns::new("commitments", row);
         if let Some(total) = commitment.opt_integer("committed")? {
             let place = (partner.clone(), command.pool.fiat());
-            self.books.commitments.insert(place, total);
+            self.state.commitments.insert(place, total);
         }
         if columns.flag("first")? {
             self.add_velocity(row, partner)?;
@@ -196,7 +196,7 @@ impl Loaded {
         if let Some(account) = opt_account(&row, asset, columns)? {
             let place = (partner.clone(), asset);
             self.sequences.insert(place.clone(), account.sequence);
-            self.books.accounts.insert(place, account);
+            self.state.accounts.insert(place, account);
         }
         Ok(())
     }
@@ -215,12 +215,12 @@ impl Loaded {
             if crossed != Crossed::default() {
                 self.slid.insert(partner.clone());
             }
-            let cutoff = velocity::cutoff(self.now, self.books.window);
+            let cutoff = velocity::cutoff(self.now, self.state.window);
             total.forgotten(cutoff, &crossed)
         } else {
             total
         };
-        self.books.velocity.insert(partner.clone(), total);
+        self.state.velocity.insert(partner.clone(), total);
         Ok(())
     }
 }
@@ -230,9 +230,9 @@ impl Loaded {
 async fn existing(
     conn: &mut Conn,
     mode: Mode,
-    books: &BatchState,
+    state: &BatchState,
 ) -> Result<BTreeMap<(PartnerId, QuoteId), Trade>, StoreError> {
-    let (partners, ids): (Vec<&str>, Vec<Uuid>) = books
+    let (partners, ids): (Vec<&str>, Vec<Uuid>) = state
         .quotes
         .iter()
         .filter(|(_, quote)| matches!(quote.fate, QuoteOutcome::Consumed(_)))

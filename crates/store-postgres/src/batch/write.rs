@@ -14,21 +14,21 @@ use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 use sqlx::types::Uuid;
 
-use super::Lane;
+use super::BatchContext;
 use super::load::Loaded;
 use crate::errors;
 use crate::row::{Columns, key};
 
 type Statement<'q> = Query<'q, Postgres, PgArguments>;
 
-impl Lane {
+impl BatchContext {
     pub(super) async fn write(self, conn: &mut Conn, loaded: &Loaded) -> Result<(), StoreError> {
-        let trades = Trades::of(&loaded.books.opened);
-        let answers = Answers::of(&loaded.books.opened);
-        let entries = Entries::of(&loaded.books.opened);
-        let accounts = Accounts::of(&loaded.books.touched_accounts(), &loaded.sequences);
+        let trades = Trades::of(&loaded.state.opened);
+        let answers = Answers::of(&loaded.state.opened);
+        let entries = Entries::of(&loaded.state.opened);
+        let accounts = Accounts::of(&loaded.state.touched_accounts(), &loaded.sequences);
         let totals = Totals::of(loaded);
-        let commitments = Commitments::of(&loaded.books.touched_commitments());
+        let commitments = Commitments::of(&loaded.state.touched_commitments());
         let books: BTreeSet<&str> = trades.partners.iter().copied().collect();
         let expected = [
             ("quotes", trades.ids.len()),
@@ -252,11 +252,11 @@ struct Totals<'o> {
 impl<'o> Totals<'o> {
     fn of(loaded: &'o Loaded) -> Self {
         let slid = loaded
-            .books
+            .state
             .velocity
             .iter()
             .filter(|(partner, _)| loaded.slid.contains(*partner));
-        let touched = loaded.books.touched_velocity();
+        let touched = loaded.state.touched_velocity();
         let totals: BTreeMap<&PartnerId, &Velocity> = touched.into_iter().chain(slid).collect();
         let mut columns = Self::default();
         for (partner, velocity) in totals {
@@ -306,7 +306,7 @@ impl<'o> Commitments<'o> {
 /// a trade are copied from the quote that is consumed, inside the database. An idempotency record is
 /// overwritten only where the rules let it pass: it has expired, or it is of the same request.
 ///
-/// The mode is said of each row that is looked for, as in the lane's read.
+/// The mode is stated for each row, as in the batch's read.
 pub(crate) const WRITE: &str = "WITH executed AS MATERIALIZED (
          SELECT $1::text AS mode, n.*
          FROM unnest($4::text[], $5::uuid[], $6::uuid[], $7::bigint[], $37::text[])

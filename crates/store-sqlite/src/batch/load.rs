@@ -1,4 +1,4 @@
-//! Loading the books of a batch.
+//! Loads the state of a batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,23 +12,23 @@ use pools_core::trade::Trade;
 use pools_core::velocity::{self, Crossed, Velocity};
 use sqlx::SqliteConnection;
 
-use super::Lane;
+use super::BatchContext;
 use crate::access::names;
 use crate::open::Inner;
 use crate::row::{Columns, json, key};
 use crate::velocity::velocity_of;
 use crate::{errors, idempotency, ledger, quotes, trades};
 
-/// The books, and what the writes repeat of the state they were decided on.
+/// The batch state, and the preconditions that the writes repeat.
 pub(super) struct Loaded {
-    pub(super) books: BatchState,
+    pub(super) state: BatchState,
     /// The sequence numbers the accounts had.
     pub(super) sequences: BTreeMap<(PartnerId, Asset), i64>,
     /// Partners whose running total has moved with the window.
     pub(super) slid: BTreeSet<PartnerId>,
 }
 
-impl Lane {
+impl BatchContext {
     pub(super) async fn load(
         self,
         inner: &Inner,
@@ -41,7 +41,7 @@ impl Lane {
         let cutoff = velocity::cutoff(self.now, inner.options.velocity_window);
         let capped = capped(&access);
         let (velocity, slid) = self.velocity(conn, batch, cutoff, &capped).await?;
-        let books = BatchState {
+        let state = BatchState {
             access,
             answered: self.answered(conn, batch).await?,
             trades: self.trades(conn, &quotes).await?,
@@ -53,13 +53,13 @@ impl Lane {
             idempotency_ttl: inner.options.idempotency_ttl,
             opened: Vec::new(),
         };
-        let sequences = books
+        let sequences = state
             .accounts
             .iter()
             .map(|(key, account)| (key.clone(), account.sequence))
             .collect();
         Ok(Loaded {
-            books,
+            state,
             sequences,
             slid,
         })

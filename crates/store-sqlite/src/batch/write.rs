@@ -12,18 +12,18 @@ use pools_core::velocity::Velocity;
 use serde::Serialize;
 use sqlx::SqliteConnection;
 
-use super::Lane;
+use super::BatchContext;
 use super::load::Loaded;
 use crate::row::{json, key};
 use crate::{clock, errors};
 
-impl Lane {
+impl BatchContext {
     pub(super) async fn write(
         self,
         conn: &mut SqliteConnection,
         loaded: &Loaded,
     ) -> Result<(), StoreError> {
-        let opened = &loaded.books.opened;
+        let opened = &loaded.state.opened;
         self.write_velocity(conn, loaded).await?;
         if opened.is_empty() {
             return Ok(());
@@ -47,13 +47,13 @@ impl Lane {
         conn: &mut SqliteConnection,
         loaded: &Loaded,
     ) -> Result<(), StoreError> {
-        let entries: Vec<_> = loaded.books.opened.iter().filter_map(entry_row).collect();
+        let entries: Vec<_> = loaded.state.opened.iter().filter_map(entry_row).collect();
         if entries.is_empty() {
             return Ok(());
         }
         let posting = self.exactly(conn, "ledger_entries", POST, &entries);
         around(Step::LedgerInsert, posting).await?;
-        let touched = loaded.books.touched_accounts();
+        let touched = loaded.state.touched_accounts();
         let accounts: Vec<_> = touched
             .iter()
             .map(|(partner, account)| account_row(partner, account, &loaded.sequences))
@@ -67,7 +67,7 @@ impl Lane {
         conn: &mut SqliteConnection,
         loaded: &Loaded,
     ) -> Result<(), StoreError> {
-        let touched = loaded.books.touched_commitments();
+        let touched = loaded.state.touched_commitments();
         if touched.is_empty() {
             return Ok(());
         }
@@ -86,11 +86,11 @@ impl Lane {
         loaded: &Loaded,
     ) -> Result<(), StoreError> {
         let slid = loaded
-            .books
+            .state
             .velocity
             .iter()
             .filter(|(partner, _)| loaded.slid.contains(*partner));
-        let touched = loaded.books.touched_velocity();
+        let touched = loaded.state.touched_velocity();
         let totals: BTreeMap<&PartnerId, &Velocity> = touched.into_iter().chain(slid).collect();
         if totals.is_empty() {
             return Ok(());

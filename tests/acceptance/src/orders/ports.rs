@@ -9,15 +9,15 @@ use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
 use partner_core::pools::PoolId;
-use partner_core::ports::{EventTx, UnitOfWork};
-use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
+use partner_core::ports::{EventTx, Submit, UnitOfWork};
+use pools_core::batch::{Decision, TransactCommand};
 use pools_core::contingent_credit::{Amounts, Range, Recount};
 use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
     Confirmation, Deposit, Depth, Engine, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
     PoolsReads, PoolsStore, PoolsTx, QuoteTx, TradeFilter, TradeReportRequest, TradeTx,
-    TransactPreflight, TransactQueue, TransactSnapshot, VelocityRange, VelocityTx,
+    TransactPreflight, TransactSnapshot, VelocityRange, VelocityTx,
 };
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
@@ -25,12 +25,12 @@ use pools_core::velocity::{Crossed, Velocity};
 use runtime::Store;
 
 use super::Pace;
-use crate::desk::Desk;
 use crate::engine::ScriptedEngine;
+use crate::queues::Queues;
 
 pub(super) struct Ports {
     pub(super) store: Arc<dyn Store>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) queues: Arc<Queues>,
     pub(super) engine: Arc<ScriptedEngine>,
     pub(super) pace: Pace,
 }
@@ -98,25 +98,22 @@ impl PoolsReads for Ports {
 
 #[async_trait]
 impl TransactPreflight for Ports {
-    async fn transact_look(
+    async fn transact_snapshot(
         &self,
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
     ) -> Result<Seen<TransactSnapshot>, StoreError> {
         self.pace.turn(false).await;
-        self.store.transact_look(scope, pool, quote).await
+        self.store.transact_snapshot(scope, pool, quote).await
     }
 }
 
 #[async_trait]
-impl TransactQueue for Ports {
-    async fn transact(
-        &self,
-        command: TransactCommand,
-    ) -> Result<Result<TransactOutcome, Refusal>, StoreError> {
+impl Submit<TransactCommand, Decision> for Ports {
+    async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
         self.pace.turn(true).await;
-        self.desk.transact(command).await
+        self.queues.submit(command).await
     }
 }
 

@@ -7,7 +7,6 @@ use kernel::{Clock as _, Mode, StoreError, Timestamp};
 use partner_core::clock::LARGEST_JUMP;
 use partner_core::events::Service;
 use partner_core::key::KeyUse;
-use pools_core::batch::decide_batch;
 use pools_core::ports::CLOCK_TOLERANCE;
 use pools_core::quote::{Quote, QuoteStatus, Side};
 use pools_core::trade::EngineReport;
@@ -190,7 +189,7 @@ pub async fn nothing_is_traded_on_a_clock_that_stands_still(store: impl Fixture)
     );
     let command = world.command(&member, quote.id);
     let transact = &world.ports().transact;
-    let refused = transact.transact(&[command], decide_batch).await;
+    let refused = transact.transact(&[command]).await;
     assert!(
         matches!(refused, Err(StoreError::Unavailable(_))),
         "{refused:?}"
@@ -229,13 +228,13 @@ impl<F: Fixture> World<F> {
         let transact = &self.ports().transact;
         // A batch that was refused rolls back in the background: until then its partner is left out.
         let unlocked = loop {
-            match transact.transact_unlocked(&batch, decide_batch).await {
+            match transact.transact_unlocked(&batch).await {
                 Ok(left_out) if left_out.iter().all(Option::is_none) => {}
                 other => break other,
             }
         };
         assert_unavailable(unlocked);
-        assert_unavailable(transact.transact(&batch, decide_batch).await);
+        assert_unavailable(transact.transact(&batch).await);
         let mut tx = self.ports().store.begin("refused").await.unwrap();
         assert_unavailable(tx.now().await);
         drop(tx);

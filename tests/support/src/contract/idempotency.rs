@@ -17,7 +17,7 @@ impl<F: Fixture> World<F> {
     async fn look(&self, command: &TransactCommand) -> TransactSnapshot {
         self.ports()
             .store
-            .transact_look(&command.scope, &command.pool, command.quote)
+            .transact_snapshot(&command.scope, &command.pool, command.quote)
             .await
             .unwrap()
             .value
@@ -46,7 +46,7 @@ pub async fn a_look_knows_what_a_transact_left(store: impl Fixture) {
     let seen = world
         .ports()
         .store
-        .transact_look(&command.scope, &command.pool, command.quote)
+        .transact_snapshot(&command.scope, &command.pool, command.quote)
         .await
         .unwrap();
     assert_eq!(seen.at, world.now());

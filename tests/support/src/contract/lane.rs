@@ -101,11 +101,7 @@ pub async fn one_quote_has_one_trade_however_many_ask(store: impl Fixture) {
             .map(|_| {
                 let transact = world.ports().transact.clone();
                 let command = world.command(&member, quote.id);
-                tokio::spawn(async move {
-                    transact
-                        .transact(&[command], pools_core::batch::decide_batch)
-                        .await
-                })
+                tokio::spawn(async move { transact.transact(&[command]).await })
             })
             .collect();
         let mut opened = 0;
@@ -314,11 +310,7 @@ pub async fn a_batch_is_of_one_mode(store: impl Fixture) {
         world.command(&test, world.buy(&test, 1).await.id),
         world.command(&live, world.buy(&live, 1).await.id),
     ];
-    let refused = world
-        .ports()
-        .transact
-        .transact(&batch, pools_core::batch::decide_batch)
-        .await;
+    let refused = world.ports().transact.transact(&batch).await;
     assert!(
         matches!(refused, Err(StoreError::Unexpected(_))),
         "{refused:?}"
@@ -343,11 +335,7 @@ pub async fn a_batch_is_written_wholly_or_not_at_all(store: impl Fixture) {
         ..world.command(&member, two.id)
     };
     let batch = [world.command(&member, one.id), twin];
-    let refused = world
-        .ports()
-        .transact
-        .transact(&batch, pools_core::batch::decide_batch)
-        .await;
+    let refused = world.ports().transact.transact(&batch).await;
     assert!(matches!(refused, Err(StoreError::Guard(_))), "{refused:?}");
     assert_eq!(world.audit().await.figures, before);
     assert_eq!(world.seen(&member.who, one.id).await, one);

@@ -1,7 +1,7 @@
 //! Writes that a store's own tests make while the database is away.
 
 use kernel::StoreError;
-use pools_core::batch::{TransactCommand, decide_batch};
+use pools_core::batch::TransactCommand;
 use pools_core::quote::{Quote, Side};
 
 use crate::contract::fixture::Fixture;
@@ -53,7 +53,7 @@ impl<F: Fixture> Writer<F> {
     pub async fn transact(&self, command: &TransactCommand) -> Result<(), StoreError> {
         let batch = std::slice::from_ref(command);
         let lane = &self.world.ports().transact;
-        let decided = lane.transact(batch, decide_batch).await?;
+        let decided = lane.transact(batch).await?;
         assert!(decided[0].is_ok(), "{decided:?}");
         Ok(())
     }

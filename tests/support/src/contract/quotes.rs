@@ -126,7 +126,7 @@ pub async fn a_foreign_quote_is_absent(store: impl Fixture) {
         let look = world
             .ports()
             .store
-            .transact_look(&command.scope, &command.pool, id)
+            .transact_snapshot(&command.scope, &command.pool, id)
             .await
             .unwrap();
         assert!(look.value.quote.is_none());

@@ -182,7 +182,7 @@ pub async fn readers_see_whole_states(store: impl Fixture) {
             assert_eq!(mark.balance_after, page.account.available);
             let look = world.command(&member, *quote);
             let look = port
-                .transact_look(&look.scope, &look.pool, *quote)
+                .transact_snapshot(&look.scope, &look.pool, *quote)
                 .await
                 .unwrap();
             let consumed = look.value.quote.unwrap().fate != pools_core::quote::QuoteOutcome::Open;

@@ -28,7 +28,7 @@ impl<F: Fixture> World<F> {
         assert_eq!(self.seen(&member.who, command.quote).await, quote);
         let port = &self.ports().store;
         let look = port
-            .transact_look(&command.scope, &command.pool, command.quote)
+            .transact_snapshot(&command.scope, &command.pool, command.quote)
             .await;
         let look = look.unwrap().value;
         assert_eq!((look.answered, look.trade), (None, None));

@@ -3,7 +3,7 @@
 use kernel::Asset;
 use partner_core::Tenant;
 use partner_core::key::{KeyKind, NewKey};
-use pools_core::batch::{TransactCommand, decide_batch};
+use pools_core::batch::TransactCommand;
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{LedgerFilter, TradeFilter};
 use pools_core::trade::Trade;
@@ -64,7 +64,7 @@ impl<F: Fixture> World<F> {
         let mut running = tokio::task::JoinSet::new();
         for batch in batches {
             let port = self.ports().transact.clone();
-            running.spawn(async move { port.transact(&batch, decide_batch).await.unwrap() });
+            running.spawn(async move { port.transact(&batch).await.unwrap() });
         }
         running.join_all().await.into_iter().flatten().collect()
     }

@@ -15,7 +15,7 @@ use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, Po
 use partner_core::ports::{AuditReport, AuditStep, KeySweep, KeysSwept};
 use partner_core::sealing::{MasterKey, Sealed, Sealer};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
-use pools_core::batch::{Refusal, TransactCommand, TransactOutcome, decide_batch};
+use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
 use pools_core::engine::EngineName;
 use pools_core::events::event_id;
@@ -397,11 +397,7 @@ impl<F: Fixture> World<F> {
     }
 
     pub(crate) async fn transact(&self, batch: &[TransactCommand]) -> Vec<Decided> {
-        self.ports()
-            .transact
-            .transact(batch, decide_batch)
-            .await
-            .unwrap()
+        self.ports().transact.transact(batch).await.unwrap()
     }
 
     /// Runs one command, again after its running total has caught up if that was behind.

@@ -1,0 +1,109 @@
+//! A store for use cases that must not open a transaction.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kernel::{Asset, Mode, Seen, StoreError};
+use partner_core::Tenant;
+use partner_core::idempotency::Scope;
+use partner_core::pools::PoolId;
+use pools_core::ports::{
+    LedgerFilter, LedgerPage, PoolsReads, PoolsStore, PoolsTx, TradeFilter, TransactPreflight,
+    TransactSnapshot,
+};
+use pools_core::quote::{Quote, QuoteId};
+use pools_core::trade::{Trade, TradeId};
+use pools_core::usecases::catch_up::CatchUpVelocity;
+
+use crate::fixtures::DAY;
+
+/// A catch-up whose store reports every call as an error.
+pub(crate) fn catch_up() -> CatchUpVelocity {
+    CatchUpVelocity {
+        store: Arc::new(UnusedStore),
+        window: DAY,
+    }
+}
+
+struct UnusedStore;
+
+fn unused<T>() -> Result<T, StoreError> {
+    Err(StoreError::unexpected("the store is not used"))
+}
+
+#[async_trait]
+impl PoolsReads for UnusedStore {
+    async fn quote_get(&self, _: &Tenant, _: QuoteId) -> Result<Option<Seen<Quote>>, StoreError> {
+        unused()
+    }
+
+    async fn quote_get_behind_writes(
+        &self,
+        _: &Tenant,
+        _: QuoteId,
+    ) -> Result<Option<Seen<Quote>>, StoreError> {
+        unused()
+    }
+
+    async fn trade_by_quote(
+        &self,
+        _: &Tenant,
+        _: QuoteId,
+    ) -> Result<Option<Seen<Trade>>, StoreError> {
+        unused()
+    }
+
+    async fn trade_get(&self, _: &Tenant, _: TradeId) -> Result<Option<Trade>, StoreError> {
+        unused()
+    }
+
+    async fn trades_page(
+        &self,
+        _: &Tenant,
+        _: &TradeFilter,
+        _: u32,
+    ) -> Result<Vec<Trade>, StoreError> {
+        unused()
+    }
+
+    async fn account_get(
+        &self,
+        _: &Tenant,
+        _: Asset,
+    ) -> Result<Option<pools_core::ledger::Account>, StoreError> {
+        unused()
+    }
+
+    async fn ledger_page(
+        &self,
+        _: &Tenant,
+        _: Asset,
+        _: &LedgerFilter,
+        _: u32,
+    ) -> Result<Option<LedgerPage>, StoreError> {
+        unused()
+    }
+}
+
+#[async_trait]
+impl TransactPreflight for UnusedStore {
+    async fn transact_snapshot(
+        &self,
+        _: &Scope,
+        _: &PoolId,
+        _: QuoteId,
+    ) -> Result<Seen<TransactSnapshot>, StoreError> {
+        unused()
+    }
+}
+
+#[async_trait]
+impl PoolsStore for UnusedStore {
+    async fn begin(&self, _: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
+        unused()
+    }
+
+    async fn commitments_above(&self, _: Mode, _: i64) -> Result<Vec<(Tenant, Asset)>, StoreError> {
+        unused()
+    }
+}
