@@ -41,14 +41,14 @@ def does(shop, gate_service, programs):
 
 
 # rule: openapi.clients
-def test_it_buys(shop, does):
+def test_client_buys(shop, does):
     said = does("pools")
     trade = shop.record(said["transactId"])
     assert (trade["status"], trade["fiatAmount"]) == ("settled", "100.00")
 
 
 # rule: openapi.clients
-def test_it_opens_a_session_and_moves_money(shop, gate_service, does):
+def test_client_opens_a_session_and_moves_money(shop, gate_service, does):
     said = does("gate")
     gate = type(shop.client)(gate_service, shop.secret)
     assert gate.ok("GET", f"/rails/pay_ins/{said['payIn']}")["session_id"] == said["session"]

@@ -113,7 +113,7 @@ def judge(partner, book):
 
 # rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, idempotency.unknown-commit
 # rule: sandbox.pure, base.clock-forward
-def test_killed_under_load_nothing_acknowledged_is_lost(tmp_path, contract):
+def test_kill_under_load_loses_no_acknowledged_trade(tmp_path, contract):
     installation = Installation(tmp_path / "crash", PENSTOCK_QUOTE_TTL="60s")
     world = World(installation)
     installation.apply(everything())
@@ -161,7 +161,7 @@ def test_killed_under_load_nothing_acknowledged_is_lost(tmp_path, contract):
 
 
 # rule: base.acknowledged-is-kept, pools.quote.retention
-def test_a_second_process_takes_over_where_the_first_was_killed(tmp_path, contract, partner_file):
+def test_second_process_takes_over_after_the_first_is_killed(tmp_path, contract, partner_file):
     installation = Installation(tmp_path / "takeover")
     key = new_key()
     installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))

@@ -22,7 +22,7 @@ def secrets_example():
 
 
 # rule: program.config-masked
-def test_the_example_configuration_is_accepted(installation):
+def test_example_configuration_is_accepted(installation):
     file = deployed("config", "penstock.toml")
     secret = secrets_example()
     password = secret["PENSTOCK_DATABASE_URL"].split("@")[0].rsplit(":", 1)[1]
@@ -40,14 +40,14 @@ def test_the_example_configuration_is_accepted(installation):
         assert in_force[name] == (",".join(value) if isinstance(value, list) else str(value)), name
 
 
-def test_the_example_secrets_are_none(installation):
+def test_example_secrets_are_placeholders(installation):
     """Who forgets to write their own is told so, and nothing starts."""
     done = installation.pools_service("--config", deployed("config", "penstock.toml"), **{**UNSET, **secrets_example()})
     assert done.code == 2
     assert "PENSTOCK_MASTER_KEY" in done.err
 
 
-def test_the_example_partners_and_rates_are_what_they_say(installation):
+def test_example_partners_and_rates_can_be_applied(installation):
     file = deployed("config", "partners.toml")
     first = installation.operator("apply", "-f", file)
     assert [key["kind"] for key in first["created_keys"]] == ["secret", "publishable"]
@@ -57,7 +57,7 @@ def test_the_example_partners_and_rates_are_what_they_say(installation):
         assert service.running()
 
 
-def test_the_units_start_the_programs_with_the_files_the_guide_installs():
+def test_units_start_the_programs_with_the_files_of_the_guide():
     for name, words in (
         ("pools-service.service", "/usr/local/bin/pools-service --config /etc/penstock/penstock.toml"),
         ("penstock-verify.service", "/usr/local/bin/penstock --config /etc/penstock/penstock.toml verify"),

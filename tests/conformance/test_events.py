@@ -172,7 +172,7 @@ def shape(value):
 
 
 # rule: openapi.answers-agree, pools.event.once, gate.event.envelope, gate.event.data
-def test_each_is_what_its_schema_says(delivered):
+def test_each_event_matches_its_schema(delivered):
     for contract in documents().values():
         for name in set(contract.document["webhooks"]) - UNSENT:
             pointer = f"/webhooks/{escape(name)}/post/requestBody/content/application~1json/schema"
@@ -181,7 +181,7 @@ def test_each_is_what_its_schema_says(delivered):
 
 
 # rule: openapi.answers-agree
-def test_the_page_shows_what_is_delivered(delivered):
+def test_page_shows_the_delivered_events(delivered):
     if os.environ.get("UPDATE_DOCS") == "1":
         PAGE.write_text(page(delivered))
     written = examples()

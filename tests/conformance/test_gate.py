@@ -92,7 +92,7 @@ def shop(gate):
 
 
 # rule: gate.session.created, gate.session.retrieve, gate.session.cancel, gate.session.secret-once
-def test_the_package_creates_retrieves_and_cancels(shop):
+def test_package_creates_retrieves_and_cancels(shop):
     client = shop.client()
     made = client.sessions.create(SESSION)
     assert made["client_secret"].startswith(f"gsec_{made['id']}_")
@@ -109,7 +109,7 @@ def test_the_package_creates_retrieves_and_cancels(shop):
 
 
 # rule: idempotency.gate-replay, idempotency.gate-any-body
-def test_its_retries_make_one_session(shop):
+def test_package_retries_make_one_session(shop):
     client, key = shop.client(), secrets.token_hex(16)
     first = client.sessions.create(SESSION, idempotency_key=key)
     assert client.sessions.create(SESSION, idempotency_key=key) == first
@@ -119,7 +119,7 @@ def test_its_retries_make_one_session(shop):
 
 
 # rule: error.six-fields, error.type-of-status, gate.keys.codes
-def test_it_maps_every_refusal(shop):
+def test_package_maps_every_refusal(shop):
     def refused(kind, status, code, call):
         with pytest.raises(kind) as found:
             call()
@@ -146,7 +146,7 @@ def test_it_maps_every_refusal(shop):
 
 
 # rule: gate.bootstrap.origin, gate.bootstrap.session-fields, gate.bootstrap.scopes, gate.bootstrap.secret, gate.bootstrap.not-open
-def test_it_bootstraps_a_widget(shop):
+def test_package_bootstraps_a_widget(shop):
     made = shop.client().sessions.create(SESSION)
     page = shop.page()
     embed = page.embed.bootstrap({"clientSecret": made["client_secret"], "requested_scopes": ["session:read"]})
@@ -179,7 +179,7 @@ def throttled(tmp_path_factory, contract):
 
 
 # rule: throttle.gate-routes, throttle.refusal
-def test_it_backs_off_for_as_long_as_it_is_told(throttled):
+def test_package_backs_off_for_the_requested_time(throttled):
     shop = merchant(*throttled)
     client = shop.client()
     for _ in range(2):
@@ -200,7 +200,7 @@ def receiver():
 
 
 # rule: gate.event.envelope, gate.event.data, gate.event.completed-refid, webhook.signature
-def test_it_verifies_our_events(gate, receiver):
+def test_package_verifies_signed_events(gate, receiver):
     shop = merchant(*gate, hook={"url": receiver.url, "secret": SECRET})
     client = shop.client()
     made = client.sessions.create(SESSION)
@@ -223,7 +223,7 @@ def test_it_verifies_our_events(gate, receiver):
 
 
 # rule: webhook.signature, webhook.standard-headers, webhook.overlap, gate.webhook-tools.test
-def test_stock_libraries_verify_them_with_either_secret(gate, receiver):
+def test_stock_libraries_verify_events_with_either_secret(gate, receiver):
     world, service = gate
     shop = merchant(world, service, hook={"url": receiver.url, "secret": SECRET})
     words = ["--partner", shop.id, "--service", "gate", "--overlap", "1h"]
@@ -245,7 +245,7 @@ def test_stock_libraries_verify_them_with_either_secret(gate, receiver):
 
 
 # rule: gate.webhook-tools.list, gate.webhook-tools.replay, webhook.dead-letter, webhook.replay
-def test_a_dead_letter_is_replayed_under_its_own_id(gate, receiver):
+def test_dead_letter_is_replayed_under_its_own_id(gate, receiver):
     shop = merchant(*gate, hook={"url": receiver.url, "secret": SECRET})
     receiver.status = 500
     sent = shop.post("/webhooks/test")

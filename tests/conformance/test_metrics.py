@@ -76,7 +76,7 @@ def test_every_alert_has_its_section_in_the_operating_guide():
         assert RUNBOOK.fullmatch(notes["runbook"])[1] == name.lower()
 
 
-def test_the_dashboard_can_be_read_by_grafana():
+def test_grafana_reads_the_dashboard():
     board = dashboard()
     assert board["schemaVersion"] >= 39 and board["uid"] == "penstock"
     ids = [panel["id"] for panel in board["panels"]]
@@ -130,7 +130,7 @@ def some_traffic(partner):
 
 
 # rule: config.metrics-listen
-def test_a_real_prometheus_answers_every_panel_and_every_alert(measured, tmp_path):
+def test_prometheus_evaluates_every_panel_and_every_alert(measured, tmp_path):
     receiver = Receiver()
     partner = measured.partner(funds="1000.00", velocity_cap_usdt="900000")
     listen(partner, receiver)

@@ -32,7 +32,7 @@ READ = [*LISTED, "engine-v1"]
 
 # rule: openapi.readers-agree
 @pytest.mark.parametrize("name", READ)
-def test_it_is_valid_for_a_validator(name):
+def test_document_passes_the_validator(name):
     document = Contract(name).document
     assert re.fullmatch(r"3\.1\.\d+", document["openapi"])
     validate(document)
@@ -41,12 +41,12 @@ def test_it_is_valid_for_a_validator(name):
 # rule: openapi.readers-agree
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("linter", [linters.redocly, linters.spectral])
-def test_a_linter_finds_no_fault(name, linter, tmp_path):
+def test_linter_finds_no_fault(name, linter, tmp_path):
     assert linter(name, tmp_path) == []
 
 
 # rule: openapi.operations, openapi.gate-operations, openapi.gate-events
-def test_it_lists_what_the_contract_lists(published):
+def test_document_lists_the_contracts_operations(published):
     _, contract, title, operations, events = published
     assert {name: (method, path) for name, (method, path, _) in contract.operations.items()} == operations
     assert set(contract.document.get("webhooks", {})) == events

@@ -18,7 +18,7 @@ def guide():
 
 
 # rule: program.config-masked
-def test_the_configuration_of_the_guide_is_accepted(installation):
+def test_configuration_of_the_guide_is_accepted(installation):
     written = re.search(r"```toml\n(.*?)```", guide(), re.DOTALL)[1]
     file = installation.write(written, "penstock.toml")
     settings = {"PENSTOCK_MASTER_KEY": MASTER_KEY, "PENSTOCK_DATABASE_URL": "", "PENSTOCK_POOLS_LISTEN": ""}
@@ -90,7 +90,7 @@ def test_backups_taken_under_load_hold_what_was_acknowledged(tmp_path, contract)
     finish(world)
 
 
-def test_a_restored_database_goes_on_from_its_backup(tmp_path, contract):
+def test_restored_database_continues_from_its_backup(tmp_path, contract):
     world = make_world(tmp_path / "live", contract)
     partner = world.partner()
     world.installation.credit(partner.id, "1000.00", ref="before")

@@ -73,7 +73,7 @@ def test_two_hundred_transacts_with_funds_for_a_hundred(world):
 
 
 # rule: pools.reject.or-consume, pools.quote-record.monotone, pools.reject.once
-def test_a_thousand_duels_of_transact_and_reject(world):
+def test_transact_and_reject_have_one_winner_in_a_thousand_races(world):
     partner = world.partner(funds="1000000.00")
     wins, lock = Counter(), threading.Lock()
 
@@ -117,7 +117,7 @@ def test_twenty_rejects_of_one_quote(world):
 
 
 # rule: pools.velocity.exact, pools.velocity.boundary
-def test_the_cap_holds_under_64_clients(world):
+def test_velocity_cap_holds_under_64_clients(world):
     # 10 EUR are 10.85 USDT: the cap holds exactly 40 of them.
     partner = world.partner(funds="100000.00", velocity_cap_usdt="434")
     callers = clients(partner, 64)
@@ -166,7 +166,7 @@ def test_one_key_for_many_quotes_executes_one(world):
 
 
 # rule: money.zero-sum, money.never-negative
-def test_deposits_and_purchases_meet_without_losing_a_cent(world):
+def test_concurrent_deposits_and_purchases_lose_no_cent(world):
     partner = world.partner(funds="1.00")
     callers = clients(partner, 8)
     credits = threading.Thread(target=lambda: [partner.fund("5.00") for _ in range(12)])
@@ -185,7 +185,7 @@ def test_deposits_and_purchases_meet_without_losing_a_cent(world):
 
 
 # rule: pools.transact.expired, time.read-after-lock, pools.quote-record.monotone
-def test_at_the_instant_of_expiry_a_quote_has_one_fate(quick):
+def test_quote_has_one_outcome_at_the_instant_of_expiry(quick):
     partner = quick.partner(funds="100000.00")
     callers = clients(partner, 16)
 
@@ -211,7 +211,7 @@ def test_at_the_instant_of_expiry_a_quote_has_one_fate(quick):
 
 
 # rule: tenancy.nothing-crosses, idempotency.scope
-def test_partners_do_not_meet_in_one_batch(world):
+def test_partners_of_one_batch_are_separate(world):
     partners = [world.partner(funds="50.00") for _ in range(12)]
     jobs = []
     for partner in partners:

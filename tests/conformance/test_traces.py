@@ -98,7 +98,7 @@ def assert_unsaid(found, **places):
 
 # rule: auth.keys-never-logged
 @EMBEDDED
-def test_a_collector_reads_every_trace_and_no_secret(traced, collector):
+def test_collector_reads_every_trace_and_no_secret(traced, collector):
     receiver = Receiver()
     partner = traced.partner(funds="1000.00", iban=IBAN)
     listen(partner, receiver)
@@ -133,7 +133,7 @@ def test_a_collector_reads_every_trace_and_no_secret(traced, collector):
 
 
 # rule: auth.keys-never-logged
-def test_a_fault_of_the_database_tells_no_secret(traced, collector):
+def test_database_failure_logs_no_secret(traced, collector):
     partner = traced.partner(funds="1000.00", iban=IBAN)
     quote = partner.quote("100.00")
     once = secrets.token_hex(16)
@@ -157,7 +157,7 @@ def test_a_fault_of_the_database_tells_no_secret(traced, collector):
 
 # rule: auth.keys-never-logged
 @EMBEDDED
-def test_a_panic_and_a_full_disk_tell_no_secret(tmp_path, contract, collector):
+def test_panic_and_full_disk_log_no_secret(tmp_path, contract, collector):
     broken = "QuoteInsert.before=1*panic;TransactCommit.before=1*return(full)"
     world = make_traced(tmp_path / "broken", contract, collector, FAILPOINTS=broken)
     partner = world.partner(funds="1000.00", iban=IBAN)

@@ -40,7 +40,7 @@ def sign(body, secret=SECRET, age=0):
     }
 
 
-def test_the_page_shows_each_language():
+def test_page_shows_each_language():
     assert set(VERIFIERS) == {
         "python standard",
         "python stripe",
@@ -54,13 +54,13 @@ def test_the_page_shows_each_language():
 # rule: webhook.signature, webhook.standard-headers
 @pytest.mark.parametrize("name", VERIFIERS)
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_every_body_is_taken_as_it_is(name, body):
+def test_every_body_is_verified_byte_for_byte(name, body):
     assert VERIFIERS[name](sign(body), body.encode(), SECRET) == json.loads(body)
 
 
 # rule: webhook.verify
 @pytest.mark.parametrize("name", VERIFIERS)
-def test_what_is_not_ours_is_refused(name):
+def test_invalid_signature_is_refused(name):
     body = BODIES["plain"]
     good = sign(body)
     # A receiver may start slowly: what is early becomes less so while it does.
@@ -97,7 +97,7 @@ class Then(datetime):
 # rule: webhook.overlap, webhook.signature, webhook.standard-headers
 @pytest.mark.parametrize("secret", SIGNED["secrets"])
 @pytest.mark.parametrize("name", [name for name in VERIFIERS if name.startswith("python")])
-def test_the_signed_delivery_verifies_in_python(name, secret):
+def test_signed_delivery_verifies_in_python(name, secret):
     with mock.patch("time.time", lambda: float(SIGNED["time"])), mock.patch("standardwebhooks.webhooks.datetime", Then):
         event = VERIFIERS[name](SIGNED["headers"], SIGNED["body"].encode(), secret)
     assert event == json.loads(SIGNED["body"])
@@ -106,6 +106,6 @@ def test_the_signed_delivery_verifies_in_python(name, secret):
 # rule: webhook.overlap, webhook.signature, webhook.standard-headers
 @pytest.mark.parametrize("secret", SIGNED["secrets"])
 @pytest.mark.parametrize("name", [name for name in VERIFIERS if name.startswith("node")])
-def test_the_signed_delivery_verifies_in_node(name, secret):
+def test_signed_delivery_verifies_in_node(name, secret):
     event = VERIFIERS[name](SIGNED["headers"], SIGNED["body"].encode(), secret, now=SIGNED["time"])
     assert event == json.loads(SIGNED["body"])

@@ -120,7 +120,7 @@ def test_each_end_of_a_trade_arrives_signed(hooked, receiver):
 
 
 # rule: pools.event.none-else
-def test_a_return_is_not_announced(hooked, receiver):
+def test_return_emits_no_event(hooked, receiver):
     partner = hooked.partner(funds="10000.00")
     listen(partner, receiver)
     trade = partner.trade("70.41")
@@ -132,7 +132,7 @@ def test_a_return_is_not_announced(hooked, receiver):
 
 
 # rule: webhook.at-least-once, webhook.fresh
-def test_a_failed_attempt_is_made_again_with_the_same_bytes(hooked, receiver):
+def test_failed_attempt_is_retried_with_the_same_bytes(hooked, receiver):
     partner = hooked.partner(funds="10000.00")
     listen(partner, receiver)
     receiver.status = 500
@@ -149,7 +149,7 @@ def test_a_failed_attempt_is_made_again_with_the_same_bytes(hooked, receiver):
 
 
 # rule: webhook.rotation-seen
-def test_a_new_secret_signs_alone_within_five_seconds(hooked, receiver):
+def test_new_secret_signs_alone_within_five_seconds(hooked, receiver):
     partner = hooked.partner(funds="10000.00")
     listen(partner, receiver)
     partner.poll(partner.trade("100.00")["quoteId"])
@@ -162,7 +162,7 @@ def test_a_new_secret_signs_alone_within_five_seconds(hooked, receiver):
 
 
 # rule: cli.webhook.rotate, webhook.overlap, webhook.rotation-seen
-def test_the_operator_rotates_a_secret(hooked, receiver):
+def test_operator_rotates_a_secret(hooked, receiver):
     partner = hooked.partner(funds="10000.00")
     listen(partner, receiver)
     words = ["webhook", "rotate-secret", "--partner", partner.id, "--service", "pools"]
@@ -186,7 +186,7 @@ def signature(delivery, secret):
 
 
 # rule: webhook.hand-back
-def test_a_stop_hands_back_what_it_has_not_delivered(tmp_path, contract, receiver):
+def test_shutdown_returns_undelivered_events(tmp_path, contract, receiver):
     world = make_world(tmp_path / "stopping", contract)
     partner = world.partner(funds="10000.00")
     listen(partner, receiver)
@@ -204,7 +204,7 @@ def test_a_stop_hands_back_what_it_has_not_delivered(tmp_path, contract, receive
 
 
 # rule: webhook.lease, webhook.at-least-once
-def test_a_kill_after_the_post_loses_nothing(tmp_path, contract, receiver):
+def test_kill_after_the_post_loses_no_event(tmp_path, contract, receiver):
     world = make_world(tmp_path / "killed", contract, PENSTOCK_WEBHOOK_TIMEOUT="500ms")
     partner = world.partner(funds="10000.00")
     listen(partner, receiver)

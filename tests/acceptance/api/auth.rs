@@ -23,7 +23,7 @@ async fn every_route_refuses(world: &World, status: u16, code: &str, dress: impl
 
 // rule: auth.missing, error.default-codes, access.order
 #[tokio::test]
-async fn without_a_key() {
+async fn request_without_key_is_refused() {
     let world = World::new().await;
     every_route_refuses(&world, 401, "unauthorized", |call| call).await;
     every_route_refuses(&world, 401, "unauthorized", |call| {
@@ -36,7 +36,7 @@ async fn without_a_key() {
 
 // rule: auth.unknown
 #[tokio::test]
-async fn with_a_key_that_is_none() {
+async fn malformed_or_unknown_key_is_refused() {
     let world = World::new().await;
     for bad in [
         "",
@@ -67,7 +67,7 @@ async fn with_a_key_that_is_none() {
 
 // rule: auth.unknown, auth.missing, auth.bearer-first
 #[tokio::test]
-async fn in_a_header_that_is_none() {
+async fn malformed_key_headers_are_refused() {
     let world = World::new().await;
     let bearer = format!("Bearer {ACME_SECRET}");
     for value in [
@@ -117,7 +117,7 @@ async fn in_a_header_that_is_none() {
 
 // rule: auth.bearer-first
 #[tokio::test]
-async fn the_headers_that_carry_a_key() {
+async fn key_is_read_from_each_header() {
     let world = World::new().await;
     let path = "/v1/pools/funding";
     let reference = async |call: Call| {
@@ -154,7 +154,7 @@ async fn the_headers_that_carry_a_key() {
 
 // rule: auth.wrong-kind, pools.list.either-key
 #[tokio::test]
-async fn a_publishable_key_discovers_and_does_nothing_else() {
+async fn publishable_key_reads_discovery_only() {
     let world = World::new().await;
     for dress in [
         |call: Call| call.bearer(ACME_PUBLISHABLE),
@@ -174,7 +174,7 @@ async fn a_publishable_key_discovers_and_does_nothing_else() {
 
 // rule: auth.other-mode, access.order
 #[tokio::test]
-async fn a_key_of_the_other_mode_known_or_not() {
+async fn key_of_other_mode_is_refused_known_or_not() {
     let world = World::new().await;
     let live = |key: &str| key.replacen("_test_", "_live_", 1);
     for key in [
@@ -196,7 +196,7 @@ async fn a_key_of_the_other_mode_known_or_not() {
 
 // rule: auth.revoked
 #[tokio::test]
-async fn a_revoked_key_is_told_so_and_the_others_go_on() {
+async fn revoked_key_is_refused_and_other_keys_work() {
     let world = World::new().await;
     world.acme().get("/v1/pools/funding").await.ok();
     world.operator().revoke(ACME_SECRET).await;
@@ -233,7 +233,7 @@ async fn expired_key_is_refused_on_every_route_from_its_instant() {
 
 // rule: access.organisation-suspended, access.order
 #[tokio::test]
-async fn a_suspended_organisation_is_refused_everywhere() {
+async fn suspended_organisation_is_refused_on_every_route() {
     let world = World::new().await;
     world
         .operator()
@@ -271,7 +271,7 @@ async fn a_suspended_organisation_is_refused_everywhere() {
 
 // rule: auth.secret-in-query, auth.keys-never-logged
 #[tokio::test]
-async fn a_secret_key_in_a_query_is_refused_beside_any_header() {
+async fn secret_key_in_query_is_refused_with_any_header() {
     let world = World::new().await;
     let escaped: String = ACME_SECRET
         .bytes()
@@ -310,7 +310,7 @@ async fn a_secret_key_in_a_query_is_refused_beside_any_header() {
 
 // rule: auth.before-body
 #[tokio::test]
-async fn the_key_is_judged_before_the_body() {
+async fn key_is_checked_before_the_body() {
     let world = World::new().await;
     for operation in ["quote", "transact"] {
         let path = format!("/v1/pools/EUR-USDT/{operation}");
@@ -337,7 +337,7 @@ async fn the_key_is_judged_before_the_body() {
 
 // rule: access.not-enabled, access.suspended, access.kyc, access.checked-routes, access.unchecked-routes, access.denial-order
 #[tokio::test]
-async fn denials_stand_on_four_routes_and_nowhere_else() {
+async fn entitlement_is_checked_on_four_routes_only() {
     use partner_core::pools::{Kyc, PoolsAccess, PoolsProfile};
     type Change = (&'static str, fn(&mut PoolsProfile));
     let changes: [Change; 5] = [
@@ -382,7 +382,7 @@ async fn denials_stand_on_four_routes_and_nowhere_else() {
 
 // rule: access.pool-not-allowed, access.unchecked-routes
 #[tokio::test]
-async fn a_pool_taken_away_is_denied_and_what_was_traded_in_it_stays_readable() {
+async fn removed_pool_is_denied_and_its_trades_stay_readable() {
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     let acme = world.acme();
@@ -416,7 +416,7 @@ async fn a_pool_taken_away_is_denied_and_what_was_traded_in_it_stays_readable() 
 
 // rule: access.not-enabled
 #[tokio::test]
-async fn a_partner_without_the_product_is_told_so() {
+async fn partner_without_the_product_is_refused() {
     let world = World::new().await;
     let stranger = "sk_test_StrangerStrangerStrangerStrang01";
     world
@@ -455,7 +455,7 @@ async fn a_partner_without_the_product_is_told_so() {
 
 // rule: access.not-by-api, base.unknown-keys-not-cached
 #[tokio::test]
-async fn a_new_key_works_at_once_although_it_was_unknown_before() {
+async fn new_key_works_at_once_after_a_refusal_as_unknown() {
     let world = World::new().await;
     let client = world.client(UNKNOWN_SECRET);
     client
@@ -472,7 +472,7 @@ async fn a_new_key_works_at_once_although_it_was_unknown_before() {
 
 // rule: auth.key-hash-only, base.sealed
 #[tokio::test]
-async fn the_database_holds_no_key_and_no_secret_in_clear() {
+async fn database_holds_keys_and_secrets_hashed_or_sealed() {
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "10").await;
@@ -502,7 +502,7 @@ async fn the_database_holds_no_key_and_no_secret_in_clear() {
 
 // rule: auth.revocation-reaches-all, base.config-spreads, base.unknown-keys-not-cached
 #[tokio::test]
-async fn another_process_learns_of_every_change_within_five_seconds() {
+async fn every_change_reaches_another_process_within_five_seconds() {
     let world = World::new().await;
     let replica = world.replica().await;
     let watching = replica.operator().watch();

@@ -17,7 +17,7 @@ fn created(ledger: &serde_json::Value) -> Vec<String> {
 /// `penstock balance credit` beside the running service, on a clock that is ahead.
 // rule: base.clock-forward, pools.ledger.order
 #[tokio::test]
-async fn a_credit_of_another_program_is_never_preceded() {
+async fn trade_never_precedes_a_credit_of_another_program() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1000.00", "EUR").await;
@@ -45,7 +45,7 @@ async fn a_credit_of_another_program_is_never_preceded() {
 /// A clock that was ahead and is corrected: until it has caught up, quotes would live too long.
 // rule: base.clock-standing
 #[tokio::test]
-async fn on_a_clock_that_stands_still_nothing_new_is_traded() {
+async fn stopped_clock_refuses_new_quotes_and_trades() {
     let (logs, _caught) = Logs::catch();
     let world = World::new().await;
     let acme = world.acme();

@@ -52,7 +52,7 @@ fn faults() -> Vec<FarFault> {
 
 // rule: engine.http.calls, engine.http.secret, engine.http.contract
 #[tokio::test]
-async fn a_purchase_is_held_confirmed_and_delivered_under_the_trades_id() {
+async fn purchase_is_held_confirmed_and_delivered_under_the_trades_id() {
     let (world, far) = far().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100.00").await;
@@ -84,7 +84,7 @@ async fn a_purchase_is_held_confirmed_and_delivered_under_the_trades_id() {
 
 // rule: engine.http.reports
 #[tokio::test]
-async fn each_report_moves_the_trade_as_it_says() {
+async fn each_report_moves_the_trade_to_its_status() {
     let (world, far) = far().await;
     let acme = world.acme();
     let delivered = json!({ "status": "delivered", "fillTxId": "f" });
@@ -159,7 +159,7 @@ async fn poll_returns_trade_that_came_back_before_any_poll() {
 
 // rule: pools.trade.returned-unseen, pools.trade.converge, engine.http.once
 #[tokio::test]
-async fn engine_ahead_of_polls_ends_trade_as_its_book_says() {
+async fn engine_ahead_of_polls_ends_trade_with_its_final_report() {
     use FarStage::{Delivered, Failed, Released, Returned};
     let (world, far) = far().await;
     let acme = world.acme();
@@ -206,7 +206,7 @@ async fn sold(world: &World) -> (String, String) {
 
 // rule: engine.http.silence
 #[tokio::test]
-async fn what_is_no_answer_neither_prices_nor_holds() {
+async fn invalid_engine_response_neither_prices_nor_holds() {
     let (world, far) = far().await;
     let acme = world.acme();
     let order = purchase("EUR-USDT", "100.00");
@@ -250,7 +250,7 @@ async fn what_is_no_answer_neither_prices_nor_holds() {
 
 // rule: engine.http.silence
 #[tokio::test]
-async fn what_is_no_answer_leaves_a_trade_as_it_was() {
+async fn invalid_engine_response_leaves_the_trade_unchanged() {
     let (world, far) = far().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100.00").await;
@@ -278,7 +278,7 @@ async fn what_is_no_answer_leaves_a_trade_as_it_was() {
 
 // rule: engine.http.once
 #[tokio::test]
-async fn an_answer_that_is_lost_after_the_act_is_asked_for_again_and_acts_once() {
+async fn lost_engine_response_is_requested_again_and_acts_once() {
     let (world, far) = far().await;
     let acme = world.acme();
     let soon = far.impatient(SECRET, Duration::from_millis(300));

@@ -88,7 +88,7 @@ async fn told(world: &World) -> String {
 
 // rule: rates.http.median, rates.http.spread, rates.http.silence
 #[tokio::test]
-async fn the_median_of_those_who_answer_and_agree() {
+async fn rate_is_the_median_of_agreeing_sources() {
     let world = World::new().await;
     // The fee is 30, the sources' spread 25: mid × 0.9945.
     for (bodies, rate) in [
@@ -225,7 +225,7 @@ async fn quotes_stop_while_all_sources_are_a_decimal_point_off() {
 
 // rule: rates.http.age
 #[tokio::test]
-async fn a_price_is_never_older_than_allowed() {
+async fn stale_price_is_refused() {
     let world = World::new().await;
     let mid = r#"{"mid":1.0850}"#;
     let sources = three([mid; 3]).await;
@@ -241,7 +241,7 @@ async fn a_price_is_never_older_than_allowed() {
 
 // rule: rates.http.age
 #[tokio::test]
-async fn the_age_counts_from_when_the_source_made_the_price() {
+async fn price_age_starts_when_the_source_made_the_price() {
     let world = World::new().await;
     let two = three([""; 3]).await;
     for (form, first, second, rate) in [
@@ -297,7 +297,7 @@ async fn the_age_counts_from_when_the_source_made_the_price() {
 
 // rule: rates.http.sources
 #[tokio::test]
-async fn sources_are_asked_as_the_file_says() {
+async fn sources_are_requested_as_configured() {
     let world = World::new().await;
     let sources = three([
         r#"{"result":{"EUR/USDT":{"b":["1.0849","3"],"a":["1.0851","1"]}}}"#,

@@ -326,7 +326,7 @@ async fn transact_and_credit() {
 
 // rule: auth.revocation-beats-money
 #[tokio::test]
-async fn transact_and_the_end_of_its_right() {
+async fn transact_and_revocation() {
     for revoked in [false, true] {
         let mut orders = Orders::default();
         let mut outcomes = BTreeSet::new();
@@ -406,7 +406,7 @@ async fn poll_and_poll() {
 
 // rule: pools.trade.second-poller, pools.event.once
 #[tokio::test]
-async fn a_late_answer_and_the_poll_that_took_over() {
+async fn poll_and_its_successor_after_a_lease_ends() {
     let mut played = Played::new();
     while let Some(world) = played.next("100000.00").await {
         let (quote, _) = world.acme().trade("EUR-USDT", "10.31").await;

@@ -20,7 +20,7 @@ const CENT: i64 = 1_000_000;
 
 // rule: money.reserved-account, money.zero-sum, money.stored-exactly
 #[tokio::test]
-async fn reserved_value_stands_apart_until_it_settles_or_goes_back() {
+async fn reserved_value_is_separate_until_settled_or_returned() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1000.00", "EUR").await;
@@ -137,7 +137,7 @@ async fn is_full(world: &World, amount: &str, reference: &str) {
 /// than what lies between that and the ceiling.
 // rule: money.credit-limit
 #[tokio::test]
-async fn an_account_has_a_ceiling() {
+async fn account_refuses_credits_over_its_limit() {
     let world = full().await;
     let acme = world.acme();
     is_full(&world, "0.01", "one-more").await;
@@ -176,7 +176,7 @@ const DAY: u64 = 24 * 60 * 60 * 1000;
 /// A returned sale is credited its fiat: both of what a sale may give back is counted.
 // rule: money.credit-limit, pools.ledger.sell-returned
 #[tokio::test]
-async fn a_sale_needs_room_for_its_return() {
+async fn sale_is_refused_if_its_return_could_exceed_the_limit() {
     let world = full().await;
     let acme = world.acme();
     world.operator().credit(ACME, "10000000000", "USDT").await;
@@ -210,7 +210,7 @@ async fn a_sale_needs_room_for_its_return() {
 /// What cannot be posted is no trap: nobody holds the trade, and the next poll tries again.
 // rule: pools.trade.lease
 #[tokio::test]
-async fn a_refund_that_cannot_be_posted_waits_for_no_lease() {
+async fn refund_that_cannot_be_posted_holds_no_lease() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1000", "EUR").await;
@@ -232,7 +232,7 @@ async fn a_refund_that_cannot_be_posted_waits_for_no_lease() {
 
 // rule: cli.credit.once, cli.credit.conflict, cli.credit.reason
 #[tokio::test]
-async fn a_reference_credits_once() {
+async fn reference_credits_once() {
     let world = World::new().await;
     let operator = world.operator();
     assert!(try_credit(operator, "100.00", "wire-1").await.unwrap());
@@ -264,7 +264,7 @@ async fn a_reference_credits_once() {
 
 // rule: base.clock-forward, pools.ledger.order, time.one-clock
 #[tokio::test]
-async fn a_clock_set_back_turns_no_ledger_round() {
+async fn clock_set_back_keeps_the_ledger_in_order() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1000.00", "EUR").await;

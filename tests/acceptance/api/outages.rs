@@ -14,7 +14,7 @@ const READ_ONLY: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET defau
 
 // rule: base.database-refuses-writes
 #[tokio::test]
-async fn read_only_server_answers_service_unavailable_and_leaves_nothing_unknown() {
+async fn read_only_server_returns_503_and_leaves_no_commit_unknown() {
     if StoreKind::of_run() != StoreKind::Postgres {
         return;
     }

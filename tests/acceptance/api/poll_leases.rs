@@ -31,7 +31,7 @@ fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
 
 // rule: pools.trade.second-poller, pools.trade.converge
 #[tokio::test]
-async fn a_second_poller_does_not_wait() {
+async fn second_poller_does_not_wait() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
     world.engine().asked();
@@ -57,7 +57,7 @@ async fn a_second_poller_does_not_wait() {
 
 // rule: pools.trade.lease
 #[tokio::test]
-async fn a_dead_poller_blocks_nobody_past_its_lease() {
+async fn dead_poller_blocks_no_other_after_its_lease() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
     let reached = Arc::new(Notify::new());
@@ -99,7 +99,7 @@ async fn a_dead_poller_blocks_nobody_past_its_lease() {
 
 // rule: pools.trade.converge, pools.trade.lease, pools.trade.terminal
 #[tokio::test]
-async fn an_answer_that_comes_after_the_lease_changes_nothing() {
+async fn response_after_the_lease_changes_nothing() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
     world.engine().report(Reply::Then(vec![
@@ -140,7 +140,7 @@ async fn an_answer_that_comes_after_the_lease_changes_nothing() {
 
 // rule: pools.trade.lease, pools.trade.converge
 #[tokio::test]
-async fn an_answer_under_a_lapsed_lease_is_not_applied_while_another_is_asking() {
+async fn response_under_an_expired_lease_is_not_applied_during_another_poll() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
     world.engine().report(Reply::Then(vec![

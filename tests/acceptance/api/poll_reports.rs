@@ -166,7 +166,7 @@ async fn trade_stays_released_when_its_hold_outlives_it() {
 
 // rule: pools.poll.bounded
 #[tokio::test]
-async fn poll_of_settled_trade_asks_nobody_for_a_minute_after_unchanged_report() {
+async fn poll_of_settled_trade_skips_the_engine_for_a_minute_after_unchanged_report() {
     let world = funded().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100").await;

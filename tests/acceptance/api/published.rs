@@ -92,7 +92,7 @@ async fn every_published_route_is_served_and_no_other() {
 
 // rule: openapi.published
 #[tokio::test]
-async fn the_document_is_served_as_it_is_published() {
+async fn document_is_served_unchanged() {
     let world = World::new().await;
     let answer = world.send(Call::get("/openapi/pools-v1.yaml")).await;
     assert_eq!(
@@ -133,7 +133,7 @@ async fn every_document_is_served_as_json_too() {
 
 // rule: docs.entrance
 #[tokio::test]
-async fn browser_finds_the_reference_from_the_root() {
+async fn root_redirects_browsers_to_the_reference() {
     let gate = Gate::new().await;
     let led = |answer: Answer| {
         let target = answer.header("location").map(str::to_owned);
@@ -223,7 +223,7 @@ async fn every_field_and_parameter_has_a_meaning_on_the_page() {
 
 // rule: openapi.operations, response.camel-case
 #[tokio::test]
-async fn what_the_document_says_of_itself_holds() {
+async fn document_statements_about_itself_hold() {
     let document = &Contract::published().document;
     assert_no_discriminator(&document["components"]["schemas"]);
     for operation in &Contract::published().operations {
@@ -295,7 +295,7 @@ async fn probes_need_no_key() {
 
 // rule: error.doc-anchor
 #[tokio::test]
-async fn the_reference_is_a_page_no_script_runs_in() {
+async fn reference_page_runs_no_script() {
     let world = World::new().await;
     let answer = world.send(Call::get("/docs")).await;
     assert_eq!(
@@ -320,7 +320,7 @@ async fn the_reference_is_a_page_no_script_runs_in() {
 
 // rule: openapi.answers-agree, response.no-internals, response.money-as-strings, response.camel-case
 #[tokio::test]
-async fn an_answer_that_is_not_as_published_is_found_out() {
+async fn validator_finds_responses_outside_the_document() {
     let world = World::new().await;
     let call = Call::get("/v1/pools/EUR-USDT/capabilities").bearer(acceptance::ACME_SECRET);
     let good = world.send(call.clone()).await;

@@ -36,7 +36,7 @@ async fn refuse(world: &World, body: &Value, code: &str, words: &str) {
 
 // rule: pools.quote.side, error.names-the-field, error.default-codes
 #[tokio::test]
-async fn shape() {
+async fn malformed_quote_requests_are_refused() {
     let world = World::new().await;
     let before = world.database().digest().await;
     for field in ["side", "fiatCurrency", "cryptoCurrency", "amount"] {
@@ -92,7 +92,7 @@ async fn null_in_a_required_field_is_an_absent_field() {
 
 // rule: money.grammar, money.zero
 #[tokio::test]
-async fn grammar_of_amounts() {
+async fn amounts_follow_their_grammar() {
     let world = World::new().await;
     for bad in [
         "",
@@ -151,7 +151,7 @@ async fn grammar_of_amounts() {
 
 // rule: money.fiat-digits, money.crypto-digits, money.digits-as-written
 #[tokio::test]
-async fn digits_of_amounts() {
+async fn amounts_keep_to_their_scale() {
     let world = World::new().await;
     world.rates().set("EUR-BTC", "0.0000105312345", 25);
     world.rates().set("JPY-USDT", "0.0064123", 25);
@@ -188,7 +188,7 @@ async fn digits_of_amounts() {
 
 // rule: money.out-of-range
 #[tokio::test]
-async fn amounts_past_every_measure() {
+async fn enormous_amounts_are_refused() {
     let world = World::new().await;
     let rival = world.rival();
     let long = "9".repeat(1000);
@@ -522,7 +522,7 @@ async fn each_fault_is_found_before_the_later_ones() {
 
 // rule: pools.quote.order
 #[tokio::test]
-async fn the_shape_of_every_field_comes_before_what_any_of_them_means() {
+async fn every_fields_shape_is_checked_before_any_meaning() {
     let world = World::new().await;
     for changes in [
         [("amount", json!("1e3")), ("fiatCurrency", json!("XYZ"))],

@@ -50,7 +50,7 @@ const ABOVE: Option<&str> = Some("above_maximum");
 
 // rule: pools.quote.below-minimum, pools.quote.above-maximum, pools.quote.limits-inclusive, pools.price.usdt-fiat
 #[tokio::test]
-async fn a_purchase_is_valued_by_its_fiat() {
+async fn purchase_is_valued_by_its_fiat() {
     // 10.00 EUR are 10.85 USDT, 100,000.00 EUR are 108,500 USDT.
     let orders = [
         (true, "10.00", None),
@@ -70,7 +70,7 @@ async fn a_purchase_is_valued_by_its_fiat() {
 
 // rule: pools.quote.limits-inclusive, pools.price.usdt-crypto
 #[tokio::test]
-async fn a_sale_of_usdt_is_valued_by_its_amount() {
+async fn sale_of_usdt_is_valued_by_its_amount() {
     let orders = [
         (false, "10", None),
         (false, "9.999999", BELOW),
@@ -82,7 +82,7 @@ async fn a_sale_of_usdt_is_valued_by_its_amount() {
 
 // rule: pools.price.usdt-crypto, pools.price.usdt-rounding
 #[tokio::test]
-async fn a_sale_of_another_asset_is_valued_through_two_mids() {
+async fn sale_of_another_asset_is_valued_through_two_mids() {
     // One USDC is 1.0850 / 1.0845 USDT; 10.845 USDC are exactly 10.85 USDT.
     let orders = [(false, "9.995391", BELOW), (false, "9.995392", None)];
     limits("EUR-USDC", "10", None, &orders).await;
@@ -97,7 +97,7 @@ async fn a_sale_of_another_asset_is_valued_through_two_mids() {
 
 // rule: pools.price.usdt-fiat
 #[tokio::test]
-async fn a_purchase_of_another_asset_is_valued_by_its_fiat_all_the_same() {
+async fn purchase_of_another_asset_is_valued_by_its_fiat() {
     let orders = [
         (true, "10.00", None),
         (true, "9.99", BELOW),
@@ -109,7 +109,7 @@ async fn a_purchase_of_another_asset_is_valued_by_its_fiat_all_the_same() {
 
 // rule: pools.quote.above-maximum
 #[tokio::test]
-async fn without_a_maximum_there_is_none() {
+async fn orders_of_any_size_pass_without_a_maximum() {
     let orders = [
         (true, "9000000000.00", None),
         (false, "9999999999.999999", None),
@@ -119,7 +119,7 @@ async fn without_a_maximum_there_is_none() {
 
 // rule: pools.quote.order
 #[tokio::test]
-async fn the_size_needs_a_rate_and_depth_first() {
+async fn size_limit_is_checked_after_rate_and_depth() {
     let world = World::new().await;
     let reason = async |amount: &str| {
         let quote = world

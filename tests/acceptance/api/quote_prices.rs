@@ -118,7 +118,7 @@ async fn both_sides_of_every_pool() {
 
 // rule: pools.price.spread, pools.capabilities.spread-cap
 #[tokio::test]
-async fn the_spread_is_the_least_of_three() {
+async fn spread_is_the_smallest_of_three() {
     let world = World::new().await;
     for (source, cap, shown) in [
         (25, 50, 25),
@@ -153,7 +153,7 @@ async fn the_spread_is_the_least_of_three() {
 
 // rule: pools.price.fee-uncapped
 #[tokio::test]
-async fn the_fee_has_no_cap() {
+async fn fee_has_no_cap() {
     let world = World::new().await;
     for (fee, rate, crypto) in [
         (0, "1.0822875", "108.22875"),
@@ -173,7 +173,7 @@ async fn the_fee_has_no_cap() {
 
 // rule: pools.price.rate-rounding
 #[tokio::test]
-async fn a_rate_has_eight_decimals_or_eight_significant_digits() {
+async fn rate_has_eight_decimals_or_eight_significant_digits() {
     let world = World::new().await;
     world
         .operator()
@@ -216,7 +216,7 @@ fn decimal_units(text: &str, scale: usize) -> i128 {
 
 // rule: pools.price.other-leg, pools.price.remainder
 #[tokio::test]
-async fn the_other_leg_is_what_a_client_works_out_itself() {
+async fn other_leg_equals_the_clients_own_computation() {
     let world = World::new().await;
     let seeded = acceptance::Seeded::new(20_260_525);
     for round in 0..200 {
@@ -265,7 +265,7 @@ async fn the_other_leg_is_what_a_client_works_out_itself() {
 
 // rule: sandbox.rates
 #[tokio::test]
-async fn the_sandbox_knows_four_pairs() {
+async fn sandbox_prices_four_pairs() {
     let world = World::new().await;
     let all = |profile: &mut partner_core::pools::PoolsProfile| {
         profile

@@ -320,7 +320,7 @@ async fn watch_ledger(
 
 // rule: pools.velocity.exact, pools.velocity.boundary
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_cap_is_exact_under_64_clients() {
+async fn velocity_cap_is_exact_under_64_clients() {
     let world = rich().await;
     // 100 EUR are 108.5 USDT: room for exactly 20.
     world
@@ -420,7 +420,7 @@ async fn two_processes_on_one_database_agree() {
 
 // rule: money.never-negative, money.zero-sum
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn credits_and_trades_at_once_lose_no_cent() {
+async fn concurrent_credits_and_trades_lose_no_cent() {
     let world = World::new().await;
     world.operator().credit(ACME, "0.01", "EUR").await;
     let acme = world.acme();
@@ -448,7 +448,7 @@ async fn credits_and_trades_at_once_lose_no_cent() {
 
 // rule: pools.reject.once
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_rejects_one_succeeds() {
+async fn one_of_many_concurrent_rejects_succeeds() {
     let world = World::new().await;
     let acme = world.acme();
     for _ in 0..ROUNDS / 10 {
@@ -470,7 +470,7 @@ async fn of_many_rejects_one_succeeds() {
 
 // rule: auth.revocation-beats-money
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_commits_after_the_revocation_has() {
+async fn transact_never_commits_after_the_revocation() {
     for round in 0..20_usize {
         let world = rich().await;
         let (acme, second) = (world.acme(), world.client(ACME_SECRET_2));

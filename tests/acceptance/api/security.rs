@@ -262,7 +262,7 @@ async fn object_of_another_partner_reads_as_missing() {
 
 // rule: error.panic-contained, error.internal-generic, pools.trade.lease, pools.trade.converge
 #[tokio::test]
-async fn a_panic_in_a_poll_is_a_500_and_commits_nothing_by_halves() {
+async fn panic_in_a_poll_is_500_and_commits_nothing_partially() {
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     let acme = world.acme();

@@ -37,7 +37,7 @@ fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
 
 // rule: throttle.headers, throttle.window, throttle.exact
 #[tokio::test]
-async fn every_answer_says_where_the_caller_stands() {
+async fn every_response_shows_the_tier_status() {
     let world = limited(3, 5).await;
     for (remaining, medium) in [(2, 4), (1, 3), (0, 2)] {
         let answer = ask(&world, ACME_SECRET).await;
@@ -57,7 +57,7 @@ async fn every_answer_says_where_the_caller_stands() {
 
 // rule: throttle.refusal, throttle.exact
 #[tokio::test]
-async fn the_short_tier_refuses_and_opens_again() {
+async fn short_tier_refuses_and_opens_again() {
     let world = limited(3, 100).await;
     for _ in 0..3 {
         ask(&world, ACME_SECRET).await.ok();
@@ -91,7 +91,7 @@ async fn the_short_tier_refuses_and_opens_again() {
 
 // rule: throttle.window, throttle.refusal
 #[tokio::test]
-async fn the_medium_tier_refuses_until_its_own_window_closes() {
+async fn medium_tier_refuses_until_its_own_window_closes() {
     let world = limited(10, 4).await;
     for _ in 0..4 {
         ask(&world, ACME_SECRET).await.ok();
@@ -149,7 +149,7 @@ async fn each_key_has_a_window_of_its_own_over_all_routes() {
 
 // rule: throttle.refusal
 #[tokio::test]
-async fn a_refused_request_has_no_effect() {
+async fn throttled_request_has_no_effect() {
     let world = limited(4, 100).await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let acme = world.acme();
@@ -236,7 +236,7 @@ async fn guesses_of_one_ipv6_network_are_counted_together() {
 
 // rule: throttle.spoofed-forwarding
 #[tokio::test]
-async fn a_stranger_cannot_write_its_own_address() {
+async fn untrusted_client_cannot_set_its_own_address() {
     let world = limited(2, 100).await;
     for at in 0..4 {
         let call = Call::get("/v1/pools").header("x-forwarded-for", &format!("198.51.100.{at}"));
@@ -253,7 +253,7 @@ async fn a_stranger_cannot_write_its_own_address() {
 
 // rule: throttle.client-address
 #[tokio::test]
-async fn behind_a_proxy_the_right_most_stranger_is_the_client() {
+async fn rightmost_untrusted_address_is_the_client_behind_a_proxy() {
     let world = World::with(|setup| {
         setup.tiers = Some(vec![tier("short", 1, 1)]);
         setup.proxies = vec!["10.0.0.0/8".to_owned()];
@@ -313,7 +313,7 @@ async fn pages_and_probes_are_never_throttled() {
 
 // rule: throttle.headers, access.order
 #[tokio::test]
-async fn refusals_of_known_keys_show_the_standing_and_count_nothing() {
+async fn refusals_of_known_keys_show_the_tier_status_and_count_nothing() {
     let world = limited(5, 50).await;
     world
         .operator()
@@ -332,7 +332,7 @@ async fn refusals_of_known_keys_show_the_standing_and_count_nothing() {
 
 // rule: throttle.per-credential
 #[tokio::test]
-async fn turned_off_there_is_no_limit_and_no_header() {
+async fn disabled_throttles_send_no_limit_and_no_header() {
     let world = World::with(|setup| setup.tiers = None).await;
     for at in 0..300 {
         let key = if at % 2 == 0 {
@@ -353,7 +353,7 @@ async fn turned_off_there_is_no_limit_and_no_header() {
 
 // rule: throttle.exact, throttle.per-credential
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_storm_is_admitted_to_the_last_request_and_no_further() {
+async fn concurrent_requests_are_admitted_exactly_up_to_the_limit() {
     let world = limited(100, 3_000).await;
     let storm = (0..400).map(|_| {
         let world = world.clone();

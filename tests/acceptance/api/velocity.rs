@@ -32,7 +32,7 @@ async fn buys(client: &Client, amount: &str) -> bool {
 
 // rule: pools.velocity.boundary, throttle.not-velocity
 #[tokio::test]
-async fn the_sum_may_reach_the_cap_and_not_pass_it() {
+async fn sum_may_reach_the_cap_but_not_exceed_it() {
     // 100 EUR are 108.5 USDT.
     let world = capped(217 * UNIT).await;
     assert!(buys(&world.acme(), "100").await && buys(&world.acme(), "100").await);
@@ -47,7 +47,7 @@ async fn the_sum_may_reach_the_cap_and_not_pass_it() {
 
 // rule: pools.velocity.window
 #[tokio::test]
-async fn a_trade_leaves_the_window_at_the_exact_millisecond() {
+async fn trade_leaves_the_window_at_the_exact_millisecond() {
     let world = capped(217 * UNIT).await;
     let acme = world.acme();
     assert!(buys(&acme, "100").await);
@@ -69,7 +69,7 @@ async fn a_trade_leaves_the_window_at_the_exact_millisecond() {
 
 // rule: pools.velocity.window
 #[tokio::test]
-async fn the_configured_window_counts() {
+async fn velocity_uses_the_configured_window() {
     let world = World::with(|setup| setup.velocity_window = Duration::from_secs(3)).await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     world
@@ -111,7 +111,7 @@ async fn released_and_failed_trades_are_not_counted() {
 
 // rule: pools.velocity.given-back, pools.velocity.window
 #[tokio::test]
-async fn what_is_given_back_after_it_has_left_gives_nothing_back_twice() {
+async fn return_after_the_window_lowers_the_total_once() {
     let world = capped(217 * UNIT).await;
     let acme = world.acme();
     let (old, first) = acme.trade("EUR-USDT", "100.31").await;
@@ -126,7 +126,7 @@ async fn what_is_given_back_after_it_has_left_gives_nothing_back_twice() {
 
 // rule: pools.velocity.off
 #[tokio::test]
-async fn without_a_cap_nothing_is_limited() {
+async fn velocity_is_unlimited_without_a_cap() {
     let world = World::new().await;
     world.operator().credit(ACME, "1000000.00", "EUR").await;
     for _ in 0..10 {
@@ -148,7 +148,7 @@ async fn without_a_cap_nothing_is_limited() {
 
 // rule: pools.price.usdt-rounding
 #[tokio::test]
-async fn a_value_that_does_not_come_out_even_counts_rounded_up() {
+async fn fractional_value_counts_rounded_up() {
     // One USDC is 1.000461041... USDT.
     for (cap, bought) in [(100_046_104, false), (100_046_105, true)] {
         let world = capped(cap).await;

@@ -48,7 +48,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 
 // rule: error.six-fields, error.type-of-status, error.names-no-software, openapi.answers-agree, response.no-store, response.nosniff, response.request-id, auth.keys-never-logged, tenancy.nothing-crosses, request.nul, request.utf8, request.depth, request.duplicate-keys
 #[test]
-fn no_request_is_answered_against_the_contract() {
+fn every_response_follows_the_contract() {
     let cases = match StoreKind::of_run() {
         StoreKind::Sqlite => 180_000,
         StoreKind::Postgres => 20_000,

@@ -64,14 +64,14 @@ mod tests {
     use super::{median, percentile, pgbench_rate};
 
     #[test]
-    fn the_median_is_the_middle() {
+    fn median_is_the_middle() {
         assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
         assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
         assert!(median(&[]).is_nan());
     }
 
     #[test]
-    fn a_percentile_is_one_of_the_values() {
+    fn percentile_is_one_of_the_values() {
         let mut spans: Vec<Duration> = (0..100).rev().map(Duration::from_millis).collect();
         assert_eq!(percentile(&mut spans, 50), Duration::from_millis(50));
         assert_eq!(percentile(&mut spans, 99), Duration::from_millis(99));

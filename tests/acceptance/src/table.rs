@@ -137,7 +137,7 @@ mod tests {
     use super::{Figure, Table, Turns, bytes, mebibytes, millis, rate};
 
     #[test]
-    fn numbers_are_written_for_people() {
+    fn numbers_have_thousands_separators() {
         assert_eq!(rate(7.4), "7/s");
         assert_eq!(rate(123_456.0), "123,456/s");
         assert_eq!(bytes(1000.0), "1,000 B");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_markdown_and_shows_medians() {
+    fn table_is_markdown_and_shows_medians() {
         let figure = Figure {
             on: "SQLite",
             what: "a",

@@ -44,7 +44,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 
 // rule: gate.bootstrap.session-fields, gate.bootstrap.token-claims, time.output
 #[tokio::test]
-async fn without_a_client_secret_nothing_of_a_session_is_told() {
+async fn bootstrap_without_client_secret_shows_no_session() {
     let gate = Gate::new().await;
     let answer = ask(&gate, call()).await.ok();
     let expected = json!({
@@ -78,7 +78,7 @@ async fn without_a_client_secret_nothing_of_a_session_is_told() {
 
 // rule: gate.bootstrap.session-fields, gate.bootstrap.token-claims
 #[tokio::test]
-async fn a_client_secret_binds_the_token_to_its_session() {
+async fn client_secret_binds_the_token_to_its_session() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let colour = json!({ "primary_color": "#1A2B3C" });
@@ -113,7 +113,7 @@ async fn a_client_secret_binds_the_token_to_its_session() {
 
 // rule: gate.bootstrap.origin, gate.origin.default-port
 #[tokio::test]
-async fn only_a_page_of_an_allowed_domain_gets_one() {
+async fn only_pages_of_allowed_domains_get_a_token() {
     let gate = Gate::new().await;
     let page = |origin: Option<&str>, referer: Option<&str>| {
         let call = Call::post(PATH);
@@ -160,7 +160,7 @@ async fn only_a_page_of_an_allowed_domain_gets_one() {
 
 // rule: gate.bootstrap.origin
 #[tokio::test]
-async fn a_domain_that_is_taken_away_is_refused() {
+async fn removed_domain_is_refused() {
     let gate = Gate::new().await;
     ask(&gate, call()).await.ok();
     let operator = gate.world().operator();
@@ -172,7 +172,7 @@ async fn a_domain_that_is_taken_away_is_refused() {
 
 // rule: gate.bootstrap.widget-origin
 #[tokio::test]
-async fn the_widgets_own_page_needs_a_client_secret() {
+async fn widget_page_needs_a_client_secret() {
     let gate = Gate::new().await;
     let made = gate.acme().open("k").await;
     let home = || Call::post(PATH).header("origin", WIDGET);
@@ -228,7 +228,7 @@ async fn wrong_client_secret_reads_like_one_of_another_partner() {
 
 // rule: gate.bootstrap.not-open, gate.session.lazy-expiry
 #[tokio::test]
-async fn a_session_that_has_ended_gets_no_token() {
+async fn ended_session_gets_no_token() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for end in ["completed", "cancelled", "expired"] {
@@ -291,7 +291,7 @@ async fn requested_scopes_narrow_the_token() {
 
 // rule: gate.keys.publishable-query, gate.keys.codes, auth.secret-in-query, auth.bearer-first
 #[tokio::test]
-async fn the_key_is_read_from_the_headers_first() {
+async fn bootstrap_reads_the_key_from_the_headers_first() {
     let gate = Gate::new().await;
     let in_query = format!("publishable_key={ACME_PUBLISHABLE}");
     let partner = |answer: Answer| answer.ok()["partner_id"].clone();
@@ -326,7 +326,7 @@ async fn the_key_is_read_from_the_headers_first() {
 
 // rule: gate.keys.entitled
 #[tokio::test]
-async fn a_partner_without_the_gate_gets_no_token() {
+async fn partner_without_the_gate_gets_no_token() {
     let gate = Gate::new().await;
     let operator = gate.world().operator();
     operator
@@ -338,7 +338,7 @@ async fn a_partner_without_the_gate_gets_no_token() {
 
 // rule: gate.bootstrap.unavailable
 #[tokio::test]
-async fn a_used_up_quota_is_a_neutral_answer() {
+async fn exhausted_quota_returns_a_neutral_response() {
     let gate = Gate::with(|setup| setup.mode = Mode::Live).await;
     let operator = gate.world().operator();
     operator
@@ -368,7 +368,7 @@ async fn a_used_up_quota_is_a_neutral_answer() {
 
 // rule: gate.bootstrap.not-offered
 #[tokio::test]
-async fn a_session_that_nobody_can_pay_is_a_neutral_answer() {
+async fn session_without_payment_method_returns_a_neutral_response() {
     let gate = Gate::new().await;
     for (key, changes, reason) in [
         ("plain", json!({}), json!(null)),
@@ -522,7 +522,7 @@ async fn customers_with_addresses_of_their_own_start_up_to_the_ceiling() {
 
 // rule: request.unknown-fields, idempotency.gate-optional
 #[tokio::test]
-async fn the_body_may_be_left_out_and_is_read_strictly() {
+async fn bootstrap_body_is_optional_and_read_strictly() {
     let gate = Gate::new().await;
     for body in [
         json!({}),

@@ -49,7 +49,7 @@ async fn ids(client: &GateClient, query: &str) -> Vec<String> {
 
 // rule: gate.customer.fields, gate.customer.country, gate.customer.created-event, request.unknown-fields
 #[tokio::test]
-async fn a_customer_is_created_and_read() {
+async fn customer_is_created_and_read() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let mut body = ann();
@@ -147,7 +147,7 @@ async fn each_field_has_its_rule() {
 
 // rule: gate.customer.unique, gate.customer.taken-for-good, tenancy.nothing-crosses
 #[tokio::test]
-async fn an_email_and_a_name_are_one_customers_for_good() {
+async fn email_and_external_id_belong_to_one_customer_for_good() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = create(&acme, &ann(), "a").await.created();
@@ -186,7 +186,7 @@ async fn an_email_and_a_name_are_one_customers_for_good() {
 
 // rule: gate.customer.unique, gate.customer.created-event
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_twenty_creates_at_once_with_one_email_one_counts() {
+async fn one_of_twenty_concurrent_creates_with_one_email_succeeds() {
     let gate = Gate::new().await;
     let replica = gate.replica().await;
     let creating: Vec<_> = (0..20)
@@ -224,7 +224,7 @@ async fn of_twenty_creates_at_once_with_one_email_one_counts() {
 
 // rule: idempotency.gate-replay, idempotency.gate-any-body, idempotency.gate-optional
 #[tokio::test]
-async fn a_repeat_under_a_key_gets_the_first_answer() {
+async fn repeated_key_replays_the_first_response() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = create(&acme, &ann(), "k").await;
@@ -265,7 +265,7 @@ async fn a_repeat_under_a_key_gets_the_first_answer() {
 
 // rule: gate.customer.patch, gate.customer.updated-event, gate.customer.patch-strict
 #[tokio::test]
-async fn an_update_changes_what_it_names() {
+async fn update_changes_the_named_fields_only() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let mut expected = create(&acme, &ann(), "k").await.created();
@@ -332,7 +332,7 @@ async fn an_update_changes_what_it_names() {
 
 // rule: gate.customer.delete, gate.customer.deleted-event
 #[tokio::test]
-async fn a_deleted_customer_is_no_more() {
+async fn deleted_customer_is_absent() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let id = made(&acme, "ann@example.com").await;
@@ -365,7 +365,7 @@ async fn a_deleted_customer_is_no_more() {
 
 // rule: gate.customer.no-lost-update
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn updates_and_a_deletion_at_once_lose_nothing() {
+async fn concurrent_updates_and_deletion_lose_nothing() {
     let gate = Gate::new().await;
     for deletes in [false, true] {
         let id = made(&gate.acme(), &format!("{deletes}@example.com")).await;
@@ -497,7 +497,7 @@ fn hex(text: &str) -> String {
 
 // rule: gate.customer.sealed, gate.customer.never-logged
 #[tokio::test]
-async fn nothing_personal_is_in_the_clear_in_the_database_or_in_a_log() {
+async fn personal_data_is_sealed_in_the_database_and_absent_from_logs() {
     let (logs, _caught) = Logs::catch();
     let gate = Gate::new().await;
     let acme = gate.acme();

@@ -53,7 +53,7 @@ async fn stored_response_outlives_sweeps_of_other_processes() {
 
 // rule: idempotency.gate-required, idempotency.malformed, idempotency.any-text
 #[tokio::test]
-async fn the_header_itself() {
+async fn idempotency_header_is_validated() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let call = || Call::post(PATH).json(&session(SHOP));
@@ -83,7 +83,7 @@ async fn the_header_itself() {
 
 // rule: idempotency.gate-replay, idempotency.gate-any-body, idempotency.quoted, idempotency.gate-sealed
 #[tokio::test]
-async fn a_repeat_gets_the_first_answer_whatever_it_asks() {
+async fn repeated_key_replays_the_first_response_to_any_body() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = acme.create(&session(SHOP), "k").await;
@@ -113,7 +113,7 @@ async fn a_repeat_gets_the_first_answer_whatever_it_asks() {
 
 // rule: idempotency.gate-any-body
 #[tokio::test]
-async fn a_repeat_whose_body_cannot_be_read_gets_the_first_answer_too() {
+async fn repeated_key_with_unreadable_body_replays_the_first_response() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let open = acme.open("s").await;
@@ -166,7 +166,7 @@ fn hex(text: &str) -> String {
 
 // rule: idempotency.gate-replay
 #[tokio::test]
-async fn another_process_gives_the_same_answer() {
+async fn another_process_replays_the_same_response() {
     let gate = Gate::new().await;
     let first = gate.acme().create(&session(SHOP), "k").await;
     let replica = gate.replica().await;
@@ -179,7 +179,7 @@ async fn another_process_gives_the_same_answer() {
 
 // rule: idempotency.kept, idempotency.gate-replay
 #[tokio::test]
-async fn a_key_is_kept_for_a_day_and_then_free() {
+async fn key_is_kept_for_a_day_and_then_free() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = acme.open_id("k").await;
@@ -197,7 +197,7 @@ async fn a_key_is_kept_for_a_day_and_then_free() {
 
 // rule: idempotency.scope, tenancy.nothing-crosses
 #[tokio::test]
-async fn a_key_is_of_one_partner_one_mode_and_one_route() {
+async fn key_belongs_to_one_partner_mode_and_route() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     let (acme, rival) = (gate.acme(), gate.rival());
@@ -225,7 +225,7 @@ async fn a_key_is_of_one_partner_one_mode_and_one_route() {
 
 // rule: idempotency.gate-twin
 #[tokio::test]
-async fn a_twin_in_flight_is_told_so() {
+async fn twin_in_flight_is_refused_as_in_progress() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let id = acme.open_id("made").await;
@@ -289,7 +289,7 @@ async fn twenty_creates_under_one_key_make_one_session() {
 
 // rule: idempotency.gate-optional, gate.session.cancel, gate.helper.complete, gate.helper.fail
 #[tokio::test]
-async fn acts_repeat_under_a_key_and_conflict_without() {
+async fn actions_replay_under_a_key_and_conflict_without() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (name, path) in [
@@ -325,7 +325,7 @@ async fn acts_repeat_under_a_key_and_conflict_without() {
 
 // rule: idempotency.only-success, gate.session.not-open
 #[tokio::test]
-async fn a_refusal_leaves_the_key_free() {
+async fn refusal_leaves_the_key_free() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let id = acme.open_id("made").await;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 // rule: auth.keys-never-logged, gate.session.secret-once, idempotency.gate-any-body
 #[tokio::test]
-async fn nothing_of_a_session_but_its_id_is_logged() {
+async fn logs_of_a_session_hold_its_id_only() {
     let (logs, _caught) = Logs::catch();
     let gate = Gate::new().await;
     let acme = gate.acme();

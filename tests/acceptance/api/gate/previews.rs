@@ -56,7 +56,7 @@ fn option(
 
 // rule: gate.preview.answer, gate.preview.options, gate.price.purchase, gate.price.sale, gate.price.fees, gate.preview.id
 #[tokio::test]
-async fn an_order_is_priced_by_each_method() {
+async fn order_is_priced_by_each_method() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let bought = asked(&acme, json!({ "currency": "eur", "asset": "usdt" }))
@@ -137,7 +137,7 @@ async fn an_order_is_priced_by_each_method() {
 
 // rule: gate.preview.unavailable
 #[tokio::test]
-async fn what_is_not_to_be_had_says_why() {
+async fn unavailable_method_shows_its_reason() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (changes, method, reason, methods) in [
@@ -200,7 +200,7 @@ async fn what_is_not_to_be_had_says_why() {
 
 // rule: gate.preview.out-of-range
 #[tokio::test]
-async fn an_amount_that_no_method_can_take_is_refused() {
+async fn amount_outside_every_method_is_refused() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for changes in [
@@ -221,7 +221,7 @@ async fn an_amount_that_no_method_can_take_is_refused() {
 
 // rule: gate.preview.refusals, gate.order.catalogue, gate.order.digits, gate.order.codes, error.names-the-field
 #[tokio::test]
-async fn a_wrong_field_is_named() {
+async fn wrong_field_is_named() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (changes, code, said) in [
@@ -287,7 +287,7 @@ async fn a_wrong_field_is_named() {
 
 // rule: gate.preview.locks, gate.preview.ignores-key
 #[tokio::test]
-async fn without_locks_a_preview_has_no_id_and_writes_nothing() {
+async fn preview_without_locks_has_no_id_and_writes_nothing() {
     let gate = Gate::new().await;
     let operator = gate.world().operator();
     operator
@@ -377,7 +377,7 @@ async fn one_session_that_agrees_uses_a_preview_in_time() {
 
 // rule: gate.preview.match
 #[tokio::test]
-async fn a_sale_is_agreed_in_crypto() {
+async fn sale_preview_binds_the_crypto_amount() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let sold = asked(&acme, json!({ "side": "off_ramp", "amount": "50.5" }))
@@ -393,7 +393,7 @@ async fn a_sale_is_agreed_in_crypto() {
 
 // rule: gate.preview.once
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_twenty_sessions_at_once_one_uses_a_preview() {
+async fn one_of_twenty_concurrent_sessions_uses_a_preview() {
     let gate = Gate::new().await;
     let preview = id(&gate.acme()).await;
     let mut creates = JoinSet::new();

@@ -227,7 +227,7 @@ async fn sees_nothing(client: &GateClient, ids: &[String], page: &str, mode: &st
 
 // rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ, mode.on-every-row
 #[tokio::test]
-async fn a_foreign_id_answers_as_an_unknown_one_does() {
+async fn foreign_id_reads_as_unknown() {
     let (gate, ids) = stocked().await;
     let live = gate.other_mode().await;
     let before = gate.world().database().digest().await;
@@ -247,7 +247,7 @@ async fn a_foreign_id_answers_as_an_unknown_one_does() {
 
 // rule: id.kinds-differ
 #[tokio::test]
-async fn an_id_of_another_kind_is_not_found_by_its_own_partner() {
+async fn id_of_another_kind_is_absent_for_its_partner() {
     let (gate, ids) = stocked().await;
     let before = gate.world().database().digest().await;
     for operation in operations() {
@@ -269,7 +269,7 @@ async fn an_id_of_another_kind_is_not_found_by_its_own_partner() {
 
 // rule: tenancy.nothing-crosses, list.foreign-cursor
 #[tokio::test]
-async fn a_foreign_place_in_a_list_is_an_empty_page() {
+async fn foreign_cursor_returns_an_empty_page() {
     let (gate, ids) = stocked().await;
     let rival = gate.rival();
     stock(&gate, &rival, RIVAL).await;
@@ -297,7 +297,7 @@ async fn a_foreign_place_in_a_list_is_an_empty_page() {
 
 // rule: tenancy.nothing-crosses
 #[tokio::test]
-async fn no_answer_to_one_contains_anything_of_the_other() {
+async fn responses_hold_no_data_of_another_partner() {
     let (gate, ids) = stocked().await;
     let rival = gate.rival();
     let own = stock(&gate, &rival, RIVAL).await;
@@ -328,7 +328,7 @@ async fn no_answer_to_one_contains_anything_of_the_other() {
 
 // rule: access.not-by-api, request.unknown-fields
 #[tokio::test]
-async fn no_request_names_the_partner_it_is_for() {
+async fn requests_cannot_name_their_partner() {
     let (gate, ids) = stocked().await;
     let (rival, browser) = (gate.rival(), gate.client(RIVAL_PUBLISHABLE));
     for operation in operations() {

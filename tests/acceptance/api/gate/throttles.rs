@@ -47,7 +47,7 @@ fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
 
 // rule: throttle.gate-routes, throttle.preview, throttle.headers, throttle.window, throttle.refusal
 #[tokio::test]
-async fn a_route_with_a_limit_of_its_own_counts_each_key_under_it() {
+async fn route_limit_counts_each_key() {
     let gate = Gate::with(documented).await;
     let cancel = format!("/v1/gate_sessions/{UNKNOWN}/cancel");
     for (method, path, limit) in [
@@ -190,7 +190,7 @@ async fn every_other_route_is_under_three_tiers_by_address() {
 
 // rule: throttle.gate-global
 #[tokio::test]
-async fn the_medium_and_the_long_tier_refuse_too() {
+async fn medium_and_long_tiers_refuse() {
     let gate = Gate::with(documented).await;
     let ask = || gate.send(Call::get("/v1/branding").bearer(ACME_SECRET));
     let mut sent = 0;
@@ -218,7 +218,7 @@ async fn the_medium_and_the_long_tier_refuse_too() {
 
 // rule: auth.failures-counted, throttle.gate-global
 #[tokio::test]
-async fn a_guess_counts_against_its_address_on_every_route() {
+async fn guessed_key_counts_against_its_address_on_every_route() {
     let gate = Gate::with(documented).await;
     let one = [203, 0, 113, 1];
     let guess = |at: usize| {
@@ -251,7 +251,7 @@ async fn a_guess_counts_against_its_address_on_every_route() {
 
 // rule: throttle.refusal, idempotency.gate-replay
 #[tokio::test]
-async fn a_refused_create_has_no_effect_and_a_repeat_counts() {
+async fn refused_create_has_no_effect_and_a_repeat_counts() {
     let gate = Gate::with(documented).await;
     let acme = gate.acme();
     let id = acme.open_id("k").await;
@@ -323,7 +323,7 @@ async fn forwarded_addresses_of_one_ipv6_network_share_the_tiers() {
 
 // rule: throttle.client-address, throttle.spoofed-forwarding
 #[tokio::test]
-async fn behind_a_proxy_the_right_most_stranger_is_the_client() {
+async fn rightmost_untrusted_address_is_the_client_behind_a_proxy() {
     let gate = Gate::with(|setup| {
         documented(setup);
         setup.proxies = vec!["10.0.0.0/8".to_owned()];
@@ -373,7 +373,7 @@ async fn pages_and_probes_are_never_throttled() {
 
 // rule: throttle.gate-routes, throttle.gate-global
 #[tokio::test]
-async fn turned_off_there_is_no_limit_and_no_header() {
+async fn disabled_throttles_send_no_limit_and_no_header() {
     let gate = Gate::with(|setup| setup.gate_tiers = None).await;
     for at in 0..40 {
         let path = ["/v1/branding", "/v1/gate_sessions"][at % 2];

@@ -14,7 +14,7 @@ fn refids(list: &Value) -> Vec<&str> {
 
 // rule: gate.helper.complete, gate.transaction.refid, gate.transaction.completed-at, gate.event.completed-refid
 #[tokio::test]
-async fn a_session_is_completed_by_hand() {
+async fn session_is_completed_manually() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let mut body = session(SHOP);
@@ -61,7 +61,7 @@ async fn a_session_is_completed_by_hand() {
 
 // rule: gate.helper.fail, gate.helper.fail-defaults, gate.transaction.action
 #[tokio::test]
-async fn a_payment_fails_and_the_session_stays_open() {
+async fn failed_payment_leaves_the_session_open() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let id = acme.open_id("k").await;
