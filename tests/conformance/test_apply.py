@@ -9,7 +9,7 @@ from provisioning import ADDRESS, new_key, partner_toml, pool_toml, profile, ter
 
 
 def digest(installation):
-    """Everything stored but the store's clock, which goes on; but for the sealed bytes' nonces nothing is random in it."""
+    """All stored data except the store's clock; only the nonces of sealed bytes are random."""
     with sqlite3.connect(installation.database) as database:
         text = list(database.iterdump())
     database.close()
@@ -110,7 +110,7 @@ def test_revoked_key_stays_revoked(installation, partner_file):
     installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))
     with installation.start() as service:
         Client(service, key).refused(403, "key_revoked", "GET", "/pools")
-        assert Client(service, other).get("/pools").status == 200, "leaving a key out revokes nothing"
+        assert Client(service, other).get("/pools").status == 200, "omitting a key revokes nothing"
 
 
 # rule: apply.key-generated-once
@@ -140,13 +140,13 @@ def test_written_table_replaces_and_missing_table_stays(installation, partner_fi
     assert (before["minOrderUsdt"], before["maxOrderUsdt"]) == (10, 500)
     installation.apply(partner_toml("acme", name="Renamed"))
     with installation.start() as service:
-        assert change_of(installation, service, key)[0] == before, "a table left out changes nothing"
+        assert change_of(installation, service, key)[0] == before, "an omitted table changes nothing"
     bare = {"enabled": True, "access": "active", "kyc": "approved", "allowed": ["EUR-USDT"]}
     bare |= {"balance_gate": False, "velocity_cap_usdt": "none"}
     installation.apply(partner_toml("acme", pools=bare), "--allow-loosening")
     with installation.start() as service:
         after, balance = change_of(installation, service, key)
-        assert after == {**before, "tier": "standard"}, "the terms are a table of their own"
+        assert after == {**before, "tier": "standard"}, "the terms are a separate table"
         assert balance["balance"] is None, "the balance gate is off"
         Client(service, key).refused(404, "funding_not_enabled", "GET", "/pools/funding")
     terms = [{"pool": "EUR-USDT", "draw_fee_bps": 7}]
@@ -199,7 +199,7 @@ def test_apply_refuses_loosening(installation, name, pools, terms):
         assert digest(installation) == before
     text = installation.apply_refused(loose)
     assert text.out.startswith("loosens: partner acme: ") and name in text.out.splitlines()[0]
-    assert installation.apply(file(pools, terms, "beta"))["changed"], "a new partner is no loosening"
+    assert installation.apply(file(pools, terms, "beta"))["changed"], "a new partner is not a loosening"
     assert installation.apply(loose, "--allow-loosening", "--dry-run")["changed"] == report["changed"]
     assert installation.apply(loose, "--allow-loosening")["changed"] == report["changed"]
     tight = installation.apply(file({"tier": "old"}, {}))

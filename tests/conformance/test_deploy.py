@@ -1,4 +1,4 @@
-"""The examples an operator starts from: the real programs take them as they are."""
+"""The example files for operators: the real programs accept them unchanged."""
 
 import configparser
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 from programs import program
 
 MASTER_KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-# What the installation of a test would set beside the file.
+# Settings of a test installation that would override the file.
 UNSET = {"PENSTOCK_DATABASE_URL": "", "PENSTOCK_POOLS_LISTEN": "", "PENSTOCK_THROTTLE": ""}
 
 
@@ -26,7 +26,7 @@ def test_example_configuration_is_accepted(installation):
     file = deployed("config", "penstock.toml")
     secret = secrets_example()
     password = secret["PENSTOCK_DATABASE_URL"].split("@")[0].rsplit(":", 1)[1]
-    # The example names the rates where the guide installs them; `config` reads that file.
+    # The example names the installed rates file, which `config` reads.
     rates = f"static:{deployed('config', 'rates.toml')}"
     settings = {**UNSET, **secret, "PENSTOCK_MASTER_KEY": MASTER_KEY, "PENSTOCK_RATES": rates}
     shown = installation.pools_service("--config", file, "config", **settings)
@@ -41,7 +41,7 @@ def test_example_configuration_is_accepted(installation):
 
 
 def test_example_secrets_are_placeholders(installation):
-    """Who forgets to write their own is told so, and nothing starts."""
+    """The unchanged placeholders are refused, and no service starts."""
     done = installation.pools_service("--config", deployed("config", "penstock.toml"), **{**UNSET, **secrets_example()})
     assert done.code == 2
     assert "PENSTOCK_MASTER_KEY" in done.err
@@ -68,7 +68,7 @@ def test_units_start_the_programs_with_the_files_of_the_guide():
         service = unit["Service"]
         assert service["ExecStart"] == words
         assert (service["User"], service["EnvironmentFile"]) == ("penstock", "/etc/penstock/secrets.env")
-        # It ends within 25 s of being told; whoever waits less kills it.
+        # Shutdown takes up to 25 s; a shorter timeout would kill it.
         assert "TimeoutStopSec" not in service or service["TimeoutStopSec"] == "30s"
 
 

@@ -1,4 +1,4 @@
-"""Credentials, access, headers, bodies and errors: what holds on every route."""
+"""Credentials, access, headers, bodies and errors: the rules of every route."""
 
 import secrets
 
@@ -10,7 +10,7 @@ from provisioning import ADDRESS, new_key, terms_for
 UNKNOWN_QUOTE = "pq_test_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 UNKNOWN_TRADE = "txn_test_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-# The twelve operations, with a path that exists and the kind of check they run.
+# The twelve operations, with an existing path and their kind of access check.
 ROUTES = [
     ("GET", "/pools", "any"),
     ("GET", "/pools/EUR-USDT/capabilities", "entitled"),
@@ -175,7 +175,7 @@ def test_routes_send_no_cors_headers(shopper):
     for method, path, _ in ROUTES:
         shopper.client.call(method, path, headers=origin)
         answer = shopper.client.call("OPTIONS", path, headers=origin)
-        assert answer.status == 405, "a preflight is just a wrong method"
+        assert answer.status == 405, "a preflight is a wrong method"
 
 
 # rule: response.request-id-own, response.request-id

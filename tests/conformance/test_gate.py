@@ -1,4 +1,4 @@
-"""The gate as the published Python client of this API shape meets it, and stock webhook libraries meet its events."""
+"""The gate with a published Python client of this API shape, and its events with stock webhook libraries."""
 
 import re
 import secrets
@@ -47,7 +47,7 @@ class Merchant:
         return GateClient(api_key=key or self.secret, base_url=self.service.address, **more)
 
     def page(self, origin=SHOP, **more):
-        """The package as a page of the partner would call it."""
+        """The package, called as by a page of the partner."""
         browser = requests.Session()
         if origin:
             browser.headers["Origin"] = origin
@@ -70,7 +70,7 @@ def merchant(world, service, hook=None):
 
 
 def serving(tmp_path_factory, contract, name, **settings):
-    """The gate beside the pools, on one database; both end well, with clean books."""
+    """The gate and the pools on one database; both shut down in order, with a clean audit."""
     world = make_world(tmp_path_factory.mktemp(name), contract)
     service = world.installation.start_gate(**settings)
     yield world, service
@@ -232,7 +232,7 @@ def test_stock_libraries_verify_events_with_either_secret(gate, receiver):
     [delivery] = receiver.expect(1)
     assert delivery.headers["webhook-id"] == sent["event_id"]
     assert delivery.event["type"] == "webhook.test"
-    # The page's functions are written for the pools, whose header has another name.
+    # The page's functions are for the pools, whose header has another name.
     headers = {**delivery.headers, "pools-signature": delivery.headers["gate-signature"]}
     for name, event_of in verifiers().items():
         for secret in (SECRET, newer):
@@ -241,7 +241,7 @@ def test_stock_libraries_verify_events_with_either_secret(gate, receiver):
             event_of(headers, delivery.body, NEWER)
     client = shop.client()
     event = client.webhooks.construct_event(delivery.body, delivery.headers["gate-signature"], SECRET)
-    assert event == delivery.event, "a client that looks at the last `v1` alone goes on with the old secret"
+    assert event == delivery.event, "a client that reads only the last `v1` still verifies with the old secret"
 
 
 # rule: gate.webhook-tools.list, gate.webhook-tools.replay, webhook.dead-letter, webhook.replay
@@ -254,7 +254,7 @@ def test_dead_letter_is_replayed_under_its_own_id(gate, receiver):
     key = {"Authorization": f"Bearer {shop.secret}"}
     end = time.monotonic() + 15
     while not (found := requests.get(listing, headers=key, timeout=30).json()["data"]):
-        assert time.monotonic() < end, "it is given up after its last attempt"
+        assert time.monotonic() < end, "the delivery is a dead letter after its last attempt"
         time.sleep(0.05)
     assert [(one["id"], one["attempts"], one["last_response_status"]) for one in found] == [(sent["id"], 3, 500)]
     receiver.status = 200

@@ -1,4 +1,4 @@
-"""Clients that mean harm, or are merely broken: raw bytes over sockets."""
+"""Malicious or broken clients: raw bytes over sockets."""
 
 import json
 import secrets
@@ -22,7 +22,7 @@ def connect(service, timeout=20.0):
 
 
 def read_all(connection):
-    """Everything until the other side closes; a reset is an end too."""
+    """All bytes until the peer closes or resets the connection."""
     data = b""
     try:
         while chunk := connection.recv(65536):
@@ -43,7 +43,7 @@ def say(service, data, timeout=20.0):
 
 
 def parse(data):
-    """(status, headers, body) of the first answer in `data`."""
+    """(status, headers, body) of the first response in `data`."""
     head, _, rest = data.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
     assert lines[0].startswith(b"HTTP/1.1 "), data[:200]
@@ -148,11 +148,11 @@ def test_request_with_two_lengths_is_refused_and_cut_off(world, service, shopper
     data = say(service, get("/v1/pools/EUR-USDT/quote", auth + fields, method=b"POST") + b"0\r\n\r\n" + smuggled)
     status, _, _ = parse(data)
     assert status == 400, data[:300]
-    assert data.count(b"HTTP/1.1 ") == 1, "what follows is never read as a request"
+    assert data.count(b"HTTP/1.1 ") == 1, "the rest is never read as a request"
 
 
 def chunked(body, sizes, trailers=b""):
-    """`body` in chunks, each size written in another of the ways that HTTP allows."""
+    """`body` in chunks, with the sizes in all spellings that HTTP allows."""
     forms = (b"%x", b"%X", b"000%x", b"%x;a=b", b'%X ; a ; b="c;d"')
     data = b""
     for n, size in enumerate([*sizes, len(body)]):
@@ -195,7 +195,7 @@ def test_endless_chunked_body_is_cut_off(service, shopper):
                 sent += 65536
         except OSError:
             pass
-        assert sent < 20_000_000, "the service does not read for ever"
+        assert sent < 20_000_000, "the service stops reading"
         data = read_all(connection)
     if data:
         assert_refusal(data, 413, "body_too_large")
@@ -293,7 +293,7 @@ def test_old_and_odd_clients(service, shopper):
     assert b" 200 " in old.split(b"\r\n")[0]
     head = say(service, get("/v1/pools", auth, method=b"HEAD"))
     status, _, _ = parse(head)
-    assert status in (200, 405) and head.endswith(b"\r\n\r\n"), "an answer to HEAD has no body"
+    assert status in (200, 405) and head.endswith(b"\r\n\r\n"), "a response to HEAD has no body"
     absolute = say(service, get("http://pools/v1/pools", auth))
     assert parse(absolute)[0] in (200, 404)
     assert parse(say(service, get("*", method=b"OPTIONS")))[0] in (400, 404, 405)
@@ -302,7 +302,7 @@ def test_old_and_odd_clients(service, shopper):
 
 # rule: base.deadlines, error.request-timeout
 def test_slow_clients_are_disconnected_and_delay_no_other(world, service, shopper):
-    """A head may take 10 seconds, a body 15. All kinds wait side by side; the others are served meanwhile."""
+    """A head may take 10 seconds, a body 15. All slow clients run concurrently; other clients are served meanwhile."""
     auth = f"Authorization: Bearer {shopper.secret}\r\nContent-Type: application/json\r\n".encode()
     body = get("/v1/pools/EUR-USDT/quote", auth + b"Content-Length: 1000\r\n", method=b"POST")
     chunks = get("/v1/pools/EUR-USDT/quote", auth + b"Transfer-Encoding: chunked\r\n", method=b"POST")
@@ -378,7 +378,7 @@ def test_disconnected_client_finds_its_outcome_by_retrying(world, service):
         whole += cut == len(data)
         connection = connect(service)
         connection.sendall(data[:cut])
-        # Some leave at once, some with a reset, some in the middle of the answer.
+        # Some disconnect at once, some with a reset, some during the response.
         if n % 2:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
         connection.close()
@@ -388,7 +388,7 @@ def test_disconnected_client_finds_its_outcome_by_retrying(world, service):
         executed += partner.client.ok("GET", f"/pools/quotes/{quote}")["status"] == "consumed"
         answer = partner.transact(quote, idempotency=f"hang-up-{n}")
         assert answer.status == 200, answer
-    assert executed >= whole * 0.5, "what has been read whole is done, whoever waits for it"
+    assert executed >= whole * 0.5, "a completely received request is executed even if its client is gone"
     assert partner.balance() == "940.00"
     assert len(partner.ledger()) == 61
 
@@ -443,7 +443,7 @@ def test_large_input_does_not_grow_the_service(world, service, shopper):
 # rule: auth.key-hash-only
 @EMBEDDED
 def test_files_of_a_running_service_hold_no_key(world):
-    """Not the database, nor the log that its last writes are still in."""
+    """Neither the database nor its write-ahead log."""
     partner = world.partner(funds="100.00")
     ack = partner.trade("10.00")
     assert partner.poll(ack["quoteId"])["status"] == "settled"

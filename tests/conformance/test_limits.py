@@ -41,7 +41,7 @@ def test_credential_has_its_own_window(throttled):
     wait = int(refused.headers["retry-after-short"])
     assert refused.headers["retry-after"] == str(wait) and 0 < wait <= 2
     assert "retry-after-medium" not in refused.headers
-    assert other.client.get("/pools").status == 200, "another credential has another window"
+    assert other.client.get("/pools").status == 200, "another credential has its own window"
     second = throttled.installation.operator("key", "create", "--partner", partner.id, "--kind", "secret")["key"]
     assert partner.client.get("/pools", key=second).status == 200
     time.sleep(wait)
@@ -103,7 +103,7 @@ def test_guessing_keys_is_limited_by_address(tmp_path, contract):
         headers = {"X-Forwarded-For": f"203.0.113.{n}"}
         path = ["/pools", "/pools/trades", "/pools/EUR-USDT/balance"][n % 3]
         seen.append(world.client().call("GET", path, key=new_key(), headers=headers).status)
-    assert seen == [401] * 5 + [429] * 7, "whatever the route and whatever the client says of its address"
+    assert seen == [401] * 5 + [429] * 7, "for every route and every claimed address"
     assert partner.client.get("/pools").status in (200, 429)
     finish(world)
 
@@ -118,7 +118,7 @@ def test_forwarded_address_counts_behind_a_configured_proxy(tmp_path, contract):
 
     assert [guess("203.0.113.1") for _ in range(5)] == [401] * 3 + [429] * 2
     assert guess("203.0.113.2") == 401
-    assert guess("198.51.100.9, 203.0.113.1, 127.0.0.1") == 429, "the right-most that is no proxy"
+    assert guess("198.51.100.9, 203.0.113.1, 127.0.0.1") == 429, "the rightmost address that is not a proxy"
     assert guess("203.0.113.1, 203.0.113.3") == 401
     finish(world)
 
@@ -161,7 +161,7 @@ def test_returned_trade_still_counts(world):
 
 # rule: pools.price.usdt-rounding, pools.velocity.boundary
 def test_notional_is_rounded_up(world):
-    # 0.000001 USDC is 1.00046...e-6 USDT: a cap that holds the exact sum of two does not hold the rounded one.
+    # 0.000001 USDC is 1.00046...e-6 USDT: a cap that covers the exact sum of two does not cover the rounded sum.
     partner = world.partner(receipts=None, velocity_cap_usdt="100.04610420", terms=terms_for(["EUR-USDC"], off_ramp=True))
     partner.receive("1000", "USDC")
     exactly = partner.quote("100", "EUR-USDC", side="off_ramp", cryptoNetwork="ethereum")["quoteId"]

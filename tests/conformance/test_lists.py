@@ -1,4 +1,4 @@
-"""The two lists: trades and ledger. Pages, filters, cursors, and pages while others write."""
+"""The two lists: trades and ledger. Pages, filters, cursors, and pages during concurrent writes."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ LEDGER = {"currency", "available", "entries", "nextCursor", "hasMore"}
 
 @pytest.fixture(scope="module")
 def history(world):
-    """A partner with 12 trades of every fate and side."""
+    """A partner with 12 trades of every outcome and side."""
     partner = world.partner(funds="10000.00", receipts="10000", name="history")
     partner.trades = []
     for n in range(12):
@@ -49,8 +49,8 @@ def walk(client, query="", limit=5):
 @pytest.mark.parametrize("limit", [1, 4, 5, 11, 12, 13, 100])
 def test_list_is_complete_and_newest_first(history, limit):
     items, pages = walk(history.client, limit=limit)
-    assert items == history.trades, "each item is the trade as read alone"
-    assert pages == max(1, -(-12 // limit)), "a last page that is full knows that it is the last"
+    assert items == history.trades, "each item equals the trade read by id"
+    assert pages == max(1, -(-12 // limit)), "a full last page reports that it is the last"
 
 
 # rule: pools.trades.limit
@@ -115,7 +115,7 @@ def test_dates_are_read_as_rfc_3339(history):
         assert len(found) == count, text
     plus = shifted.replace("+", " ").replace(" ", "%20")
     answer = history.client.refused(400, "invalid_request", "GET", f"/pools/trades?created_after={plus}")
-    assert "%2B" in answer.json["message"], "the hint says how to write it"
+    assert "%2B" in answer.json["message"], "the hint shows the encoding"
     raw = history.client.refused(400, "invalid_request", "GET", f"/pools/trades?created_after={shifted}")
     assert "created_after" in raw.json["message"]
 
@@ -183,7 +183,7 @@ def test_paging_under_concurrent_writes_loses_and_repeats_nothing(world):
 
 
 def check_chain(partner, currency="EUR"):
-    """Every entry continues where the one before it stopped, and the newest is the balance."""
+    """Every entry continues the previous balance, and the newest equals the balance."""
     page = partner.client.ok("GET", f"/pools/ledger?currency={currency}&limit=200")
     assert set(page) == LEDGER
     entries = partner.ledger(currency, limit=200)

@@ -1,4 +1,4 @@
-"""`penstock`: keys, credits, webhook secrets, verify and export, against running services too."""
+"""`penstock`: keys, credits, webhook secrets, verify and export, also with running services."""
 
 import csv
 import io
@@ -80,11 +80,11 @@ def test_revoked_key_stops_within_five_seconds(world):
     within_five_seconds(lambda: partner.client.get("/pools/trades", key=made["key"]).status == 403)
     partner.client.refused(403, "key_revoked", "GET", "/pools/trades", key=made["key"])
     partner.client.refused(403, "key_revoked", "GET", "/pools", key=made["key"])
-    assert partner.client.get("/pools/trades").status == 200, "the partner's other key goes on working"
+    assert partner.client.get("/pools/trades").status == 200, "the partner's other key still works"
     again = world.installation.penstock("key", "revoke", "--key-id", made["id"], "--output", "json")
     assert again.code in (0, 1)
     if again.code == 0:
-        assert again.json["revoked_at"] == revoked["revoked_at"], "the first instant stands"
+        assert again.json["revoked_at"] == revoked["revoked_at"], "the first instant is kept"
 
 
 # rule: auth.revocation-beats-money
@@ -119,7 +119,7 @@ def test_exit_codes(installation, words, code):
     assert installation.pools_service("migrate").code == 0
     done = installation.penstock(*words)
     assert done.code == code, done
-    assert done.err.strip(), "a refusal says why"
+    assert done.err.strip(), "a refusal names its reason"
 
 
 # rule: cli.credit.once, cli.json, cli.credit.reason
@@ -149,7 +149,7 @@ def test_ref_means_one_deposit(world):
     words = ["--partner", partner.id, "--asset", "USDT", "--network", "tron", "--amount", "10", "--ref", ref]
     assert world.installation.penstock("crypto", "credit", *words).code == 1
     assert partner.balance() == "10.00"
-    assert world.installation.credit(other.id, "10.01", ref=ref)["applied"] is True, "refs are each partner's own"
+    assert world.installation.credit(other.id, "10.01", ref=ref)["applied"] is True, "refs are per partner"
 
 
 # rule: cli.credit.reason
@@ -297,7 +297,7 @@ def test_exported_trade_equals_the_api_resource(world):
         mid, quoted = Decimal(row["midRate"]), Decimal(trade["quotedRate"])
         if trade["side"] == "off_ramp":
             quoted = 1 / quoted
-        assert abs(quoted - mid) / mid < Decimal("0.01"), "the quoted rate lies about the mid rate"
+        assert abs(quoted - mid) / mid < Decimal("0.01"), "the quoted rate is near the mid rate"
         assert (row["engine"], as_json["midRate"]) == ("sandbox", row["midRate"])
 
 
@@ -329,13 +329,13 @@ def test_ledger_is_exported_completely(world):
         for row in account:
             balance += Decimal(row["delta"])
             assert Decimal(row["balanceAfter"]) == balance
-    assert sum(row["reason"] == "settlement" for row in rows) == 2, "what the operator was given"
+    assert sum(row["reason"] == "settlement" for row in rows) == 2, "settlements to the operator"
     assert {row["network"] for row in rows} == {"", "tron"}
 
 
 # rule: cli.export
 def test_many_pages_are_exported_in_little_memory(installation, partner_file):
-    """Forty times the rows of a page cost no more memory than one page."""
+    """Forty pages need no more memory than one page."""
     installation.apply(partner_file())
     installation.credit("acme", "1.00")
     with sqlite3.connect(installation.database) as database:
@@ -396,7 +396,7 @@ def on_a_terminal(installation, words):
         while True:
             try:
                 chunk = os.read(ours, 65536)
-            except OSError:  # the terminal is gone with its last user
+            except OSError:  # the terminal closes with its last user
                 break
             if not chunk:
                 break

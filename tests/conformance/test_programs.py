@@ -1,4 +1,4 @@
-"""`pools-service` as its operator meets it: subcommands, configuration, logs, start and stop."""
+"""`pools-service` for its operator: subcommands, configuration, logs, start and stop."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ def test_serve_prints_one_line_with_its_real_port(installation):
     rest = []
     while (line := service.lines.get(timeout=5)) is not None:
         rest.append(line)
-    assert rest == [], "stdout carries the listening line alone"
+    assert rest == [], "stdout holds only the listening line"
 
 
 # rule: program.serve-default
@@ -173,7 +173,7 @@ def test_environment_overrides_the_file(installation):
     shown = installation.pools_service("config", "--config", path, PENSTOCK_QUOTE_TTL="9s")
     assert shown.code == 0, shown.err
     assert "9s" in shown.out and "7s" not in shown.out
-    assert "23h" in shown.out, "what the environment leaves open comes from the file"
+    assert "23h" in shown.out, "settings missing in the environment come from the file"
 
 
 # rule: pools.quote.ttl, config.environment-wins
@@ -273,7 +273,7 @@ def test_logs_are_json_and_hold_no_secret(installation, partner_file):
             assert form not in text, form[:12]
     assert "planted-body-secret" not in text
     requests = [line for line in lines if "order-17.a_b" in json.dumps(line)]
-    assert requests, "a harmless request id of the client's is logged"
+    assert requests, "a harmless client request id is logged"
     assert not any("planted" in json.dumps(line) for line in lines)
 
 
@@ -298,7 +298,7 @@ def test_logs_are_text_if_configured(installation):
 
 
 def hanging_request(service, key):
-    """A quote whose body is still on its way."""
+    """A quote request whose body is incomplete."""
     body = json.dumps({"side": "on_ramp", "fiatCurrency": "EUR", "cryptoCurrency": "USDT", "amount": "10.00",
                        "destAddress": ADDRESS}).encode()
     head = (f"POST /v1/pools/EUR-USDT/quote HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
@@ -322,7 +322,7 @@ def test_shutdown_finishes_requests_in_flight(installation, partner_file, how):
     waiter = threading.Thread(target=lambda: codes.append(service.stop(how)))
     waiter.start()
     time.sleep(0.7)
-    assert service.running(), "a request in flight holds the service"
+    assert service.running(), "a request in flight delays shutdown"
     with pytest.raises(OSError):
         socket.create_connection((service.host, service.port), timeout=2).close()
     connection.sendall(rest)

@@ -67,7 +67,7 @@ def test_capabilities_show_the_terms(world):
         "drawFeeBps": 123, "spreadCapBps": 17, "minOrderUsdt": Decimal("2.5"), "maxOrderUsdt": Decimal("100000.1"),
         "cryptoDepositAddress": DEPOSIT_ADDRESS,
     }
-    assert re.search(r'"maxOrderUsdt":\s*100000\.10?[,}]', answer.text), "printed from a decimal"
+    assert re.search(r'"maxOrderUsdt":\s*100000\.10?[,}]', answer.text), "printed as a decimal"
     plain = partner.client.ok("GET", "/pools/GBP-USDT/capabilities")
     assert (plain["drawFeeBps"], plain["spreadCapBps"], plain["minOrderUsdt"]) == (0, 50, 1)
     assert plain["maxOrderUsdt"] is None and plain["cryptoDepositAddress"] is None
@@ -113,7 +113,7 @@ def test_prices_are_exact_to_the_last_digit(world):
             pool, side = chance.choice(pools), chance.choice(["on_ramp", "off_ramp"])
             fiat, crypto = pool.split("-")
             whole, digits = chance.randrange(2, 10 ** chance.randrange(1, 7) + 2), 2 if side == "on_ramp" else chance.choice([2, 6])
-            # A fraction that asks the sandbox for nothing special.
+            # A fraction without a special meaning in the sandbox.
             amount = f"{whole}.{chance.choice(['00', '07', '10', '99', '50'])}" + "".join(
                 chance.choice("123456789") for _ in range(digits - 2)
             )
@@ -136,7 +136,7 @@ STATIC_SPREADS = {"EUR-USDT": 75, "EUR-BTC": 33, "JPY-USDT": 0, "JPY-BTC": 50}
 
 @pytest.fixture(scope="module")
 def exotic(tmp_path_factory, contract):
-    """A service with rates from a file: small ones, long ones, and currencies without cents."""
+    """A service with rates from a file: small and long rates, and currencies without cents."""
     installation = Installation(tmp_path_factory.mktemp("exotic"))
     rows = "".join(
         f'[[rates]]\npair = "{pair}"\nmid = "{mid}"\nspread_bps = {STATIC_SPREADS.get(pair, 25)}\n'
@@ -192,7 +192,7 @@ def test_sandbox_plays_every_reason_for_unavailability(shopper, amount, reason):
             answer = shopper.client.ok("POST", "/pools/EUR-USDT/quote", shopper.ask(text, side=side, type=kind))
             assert answer == {"available": False, "unavailableReason": reason}
     answer = shopper.quote(amount + "1", side="off_ramp")
-    assert answer["available"] is True, "something behind the two digits is another value"
+    assert answer["available"] is True, "further digits make another value"
 
 
 AMOUNTS = {
@@ -218,7 +218,7 @@ def test_amount_is_read_strictly(shopper, amount):
 def test_crypto_amounts_have_their_assets_digits(shopper, exotic):
     body = shopper.ask("1.0000001", side="off_ramp")
     shopper.client.refused(400, "amount_precision", "POST", "/pools/EUR-USDT/quote", body)
-    # One unit of 10^-6 USDT buys no cent.
+    # 10^-6 USDT are worth less than a cent.
     body = shopper.ask("0.000001", side="off_ramp")
     shopper.client.refused(400, "amount_out_of_range", "POST", "/pools/EUR-USDT/quote", body)
     partner = exotic.partner(allowed=["JPY-USDT"], terms=terms_for(["JPY-USDT"], min_order_usdt=0))
@@ -228,7 +228,7 @@ def test_crypto_amounts_have_their_assets_digits(shopper, exotic):
 
 # rule: money.out-of-range
 def test_other_leg_is_bounded(shopper):
-    # 9.9 x 10^9 EUR is fine as an amount; its USDT is more than 10^10.
+    # 9.9 x 10^9 EUR is a valid amount; its value in USDT exceeds 10^10.
     body = shopper.ask("9900000000.00")
     shopper.client.refused(400, "amount_out_of_range", "POST", "/pools/EUR-USDT/quote", body)
 
@@ -316,7 +316,7 @@ def test_quote_checks_run_in_their_order(shopper):
         for _, change in wrongs[first:]:
             body.update(change)
         shopper.client.refused(400, wrongs[first][0], "POST", "/pools/EUR-USDT/quote", body)
-    # Availability comes before order size: .11 is dry although it is too small.
+    # Availability comes before order size: .11 has insufficient depth although it is too small.
     answer = shopper.client.ok("POST", "/pools/EUR-USDT/quote", shopper.ask("0.11"))
     assert answer["unavailableReason"] == "pool_dry"
 

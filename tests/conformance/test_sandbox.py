@@ -15,7 +15,7 @@ PATIENCE = 60
 
 
 def sandbox(folder, *words, **settings):
-    # The ports are the documented ones unless set: two runs on one machine must not meet.
+    # Free ports instead of the documented ones, so that runs on one machine do not conflict.
     ports = {"PENSTOCK_POOLS_LISTEN": "127.0.0.1:0", "PENSTOCK_GATE_LISTEN": "127.0.0.1:0"}
     command = [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data", *words]
     return run(command, {**ports, **settings}, timeout=PATIENCE, cwd=folder)
@@ -63,7 +63,7 @@ def test_concurrent_checks_receive_their_own_events(tmp_path):
 
 
 def started(folder, **settings):
-    """Starts a sandbox and reads what it prints until it is quiet."""
+    """Starts a sandbox and reads its output until it pauses."""
     ports = {"PENSTOCK_POOLS_LISTEN": "127.0.0.1:0", "PENSTOCK_GATE_LISTEN": "127.0.0.1:0"}
     process = subprocess.Popen(
         [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data"],

@@ -1,4 +1,4 @@
-"""Trades: transact, the keys of idempotency, the status poll, and what each sandbox amount does."""
+"""Trades: transact, idempotency keys, the status poll, and the outcome of each sandbox amount."""
 
 import re
 import secrets
@@ -66,7 +66,7 @@ def test_main_flow_succeeds(world):
     assert credit["balanceAfter"] == "1000.00"
 
 
-# Amount's fraction, side, statuses of the first three polls, balance given back by the end.
+# Fraction of the amount, side, statuses of the first three polls, whether the balance is returned.
 OUTCOMES = [
     (".00", ["settled", "settled", "settled"], False),
     (".10", ["settled", "settled", "settled"], False),
@@ -125,7 +125,7 @@ def test_sale_ends_in_the_outcome_of_its_amount(world, fraction, statuses, crypt
     amount = f"50{fraction}"
     quote = partner.quote(amount, side="off_ramp")["quoteId"]
     answer = partner.transact(quote)
-    assert (answer.status, answer.code) == (402, "insufficient_balance"), "nothing was received yet"
+    assert (answer.status, answer.code) == (402, "insufficient_balance"), "no crypto was received yet"
     partner.receive("80")
     ack = partner.transact(quote).json
     assert ack["status"] == "reserved" and ack["idempotent"] is False
@@ -213,7 +213,7 @@ def test_key_belongs_to_partner_and_path_across_api_keys(world):
     assert other.transact(other.quote("5.00")["quoteId"], idempotency=key).json["idempotent"] is False
     elsewhere = partner.quote("5.00", "EUR-USDC", cryptoNetwork="ethereum")["quoteId"]
     answer = partner.transact(elsewhere, "EUR-USDC", idempotency=key)
-    assert answer.status == 200 and answer.json["idempotent"] is False, "another path is another scope"
+    assert answer.status == 200 and answer.json["idempotent"] is False, "another path has its own scope"
 
 
 # rule: idempotency.canonical, pools.transact.body-ignored
@@ -246,7 +246,7 @@ def test_key_is_free_again_after_its_time(quick):
     ack = partner.transact(first, idempotency=key).json
     assert partner.transact(partner.quote("5.00")["quoteId"], idempotency=key).code == "idempotency_key_reused"
     time.sleep(1.7)
-    assert partner.transact(first, idempotency=key).json == {**ack, "idempotent": True}, "the quote remembers for ever"
+    assert partner.transact(first, idempotency=key).json == {**ack, "idempotent": True}, "the quote keeps its trade for ever"
     answer = partner.transact(partner.quote("5.00")["quoteId"], idempotency=key)
     assert answer.status == 200 and answer.json["idempotent"] is False
 
@@ -293,7 +293,7 @@ def test_transact_checks_run_in_their_order(world):
     client.refused(400, "invalid_json", "POST", path, raw=b"{")
     client.refused(400, "idempotency_key_required", "POST", path, {"quoteId": "x"})
     client.refused(400, "invalid_request", "POST", path, {"quoteId": "x"}, headers=key)
-    # A sale that is rejected and too large: the side speaks first, then the rejection, the cap, the balance, the engine.
+    # A sale that is rejected and too large: the side is checked first, then the rejection, the cap, the balance, the engine.
     sale = partner.quote("70.51", side="off_ramp")["quoteId"]
     client.ok("POST", f"/pools/quotes/{sale}/reject")
     assert partner.transact(sale).code == "side_not_enabled"

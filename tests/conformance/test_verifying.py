@@ -1,4 +1,4 @@
-"""The functions on `docs/verifying-webhooks.md`: they take what is ours, whatever it contains, and nothing else."""
+"""The functions on `docs/verifying-webhooks.md`: they accept every authentic delivery and nothing else."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ BODIES = {
 
 
 def sign(body, secret=SECRET, age=0):
-    """Both schemes, written down from their documents."""
+    """Both signature schemes, implemented from their documents."""
     sent = int(time.time()) - age
     plain = hmac.new(secret.encode(), f"{sent}.{body}".encode(), hashlib.sha256).hexdigest()
     key = base64.b64decode(secret.removeprefix("whsec_"))
@@ -63,7 +63,7 @@ def test_every_body_is_verified_byte_for_byte(name, body):
 def test_invalid_signature_is_refused(name):
     body = BODIES["plain"]
     good = sign(body)
-    # A receiver may start slowly: what is early becomes less so while it does.
+    # The margin allows for a receiver that starts slowly.
     late, early = sign(body, age=310), sign(body, age=-400)
     swapped = {**good, "pools-signature": sign(body, OTHER)["pools-signature"]}
     swapped["webhook-signature"] = sign(body, OTHER)["webhook-signature"]
@@ -87,7 +87,7 @@ SIGNED = json.loads((Path(__file__).parent / "signed_delivery.json").read_text()
 
 
 class Then(datetime):
-    """The moment the delivery in `signed_delivery.json` was signed."""
+    """The signing time of the delivery in `signed_delivery.json`."""
 
     @classmethod
     def now(cls, tz=None):

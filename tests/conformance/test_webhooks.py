@@ -1,4 +1,4 @@
-"""Events as a partner receives them: signed so that stock libraries verify them, in full, and again after a failure."""
+"""Events received by a partner: verifiable by stock libraries, complete, and retried after a failure."""
 
 import hashlib
 import hmac
@@ -30,7 +30,7 @@ class Delivery:
 
 
 class Receiver:
-    """A partner's server. It answers with `status`, after `wait` seconds."""
+    """A partner's server. It responds with `status` after `wait` seconds."""
 
     def __init__(self):
         self.deliveries = []
@@ -43,7 +43,7 @@ class Receiver:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                # Chosen before anybody sees the delivery: who waits for it may then choose the next answer.
+                # Chosen before the delivery is visible, because the waiting test then sets the next response.
                 status = receiver.status
                 receiver.deliveries.append(Delivery(headers, body))
                 time.sleep(receiver.wait)
@@ -79,7 +79,7 @@ def receiver():
 
 @pytest.fixture(scope="module")
 def hooked(tmp_path_factory, contract):
-    """A service that tries again after a second or so."""
+    """A service that retries after about a second."""
     world = make_world(tmp_path_factory.mktemp("hooked"), contract, PENSTOCK_WEBHOOK_WAITS="1200ms,1200ms,1200ms")
     yield world
     finish(world)
@@ -92,7 +92,7 @@ def listen(partner, receiver, secret=SECRET):
 
 
 def verify(delivery, *secrets):
-    """Every function of the page takes the delivery, unchanged, with each of the secrets; the event."""
+    """Expects every function of the page to accept the unchanged delivery with each secret; returns the event."""
     assert re.fullmatch(r"t=\d+(,v1=[0-9a-f]{64})+", delivery.headers["pools-signature"])
     for name, event_of in verifiers().items():
         for secret in secrets:
@@ -171,7 +171,7 @@ def test_operator_rotates_a_secret(hooked, receiver):
     first = receiver.expect(1)[0]
     verify(first, newer, SECRET)
     newest, oldest = re.findall("v1=([0-9a-f]{64})", first.headers["pools-signature"])
-    assert (newest, oldest) == (signature(first, newer), signature(first, SECRET)), "the newest first, the oldest last"
+    assert (newest, oldest) == (signature(first, newer), signature(first, SECRET)), "newest secret first"
     alone = hooked.installation.operator(*words)["secret"]
     partner.poll(partner.trade("110.00")["quoteId"])
     second = receiver.expect(2)[1]
@@ -215,7 +215,7 @@ def test_kill_after_the_post_loses_no_event(tmp_path, contract, receiver):
     receiver.wait = 0.0
     world.service = world.installation.start()
     time.sleep(1.0)
-    assert len(receiver.deliveries) == 1, "the claim is still the dead one's"
+    assert len(receiver.deliveries) == 1, "the dead worker still holds the claim"
     # The lease outlasts the attempt by twenty seconds.
     first, second = receiver.expect(2, patience=60.0)
     assert first.body == second.body

@@ -220,7 +220,7 @@ async fn currencies() {
     world.finish().await;
 }
 
-/// A ledger of 120 entries: a deposit, then buying and being refunded.
+/// A ledger of 120 entries: a deposit, then purchases that are returned.
 async fn busy() -> World {
     let world = World::new().await;
     world.operator().credit(ACME, "100000.00", "EUR").await;

@@ -1,4 +1,4 @@
-//! Who is calling: keys, where they stand, and which ones a route takes.
+//! Authentication: keys, where requests carry them, and which keys a route accepts.
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, RIVAL, RIVAL_PUBLISHABLE,
@@ -14,7 +14,7 @@ use crate::routes::{self, Class, Ids};
 const UNKNOWN_SECRET: &str = "sk_test_NobodyNobodyNobodyNobodyNobody99";
 const UNKNOWN_PUBLISHABLE: &str = "pk_test_NobodyNobodyNobodyNobodyNobody99";
 
-/// Sends every operation with what `dress` adds, and expects the same refusal of each.
+/// Sends every operation with the additions of `dress` and expects the same refusal from each.
 async fn every_route_refuses(world: &World, status: u16, code: &str, dress: impl Fn(Call) -> Call) {
     for (_, call) in routes::all(&Ids::unknown()) {
         world.send(dress(call)).await.refused(status, code);
@@ -99,7 +99,7 @@ async fn malformed_key_headers_are_refused() {
         })
         .await;
     }
-    // A key of the other kind in a named header, and a bad bearer beside a good header.
+    // A key of the other kind in a named header, and a bad bearer with a good header.
     every_route_refuses(&world, 401, "unauthorized", |call| {
         call.header("x-publishable-key", ACME_SECRET)
     })
@@ -247,7 +247,7 @@ async fn suspended_organisation_is_refused_on_every_route() {
         call.bearer(ACME_SECRET)
     })
     .await;
-    // The kind of key comes first, the organisation after it.
+    // The key's kind is checked first, then the organisation.
     for (operation, call) in routes::all(&Ids::unknown()) {
         let any = routes::class(operation) == Class::AnyKey;
         let code = if any {
@@ -301,7 +301,7 @@ async fn secret_key_in_query_is_refused_with_any_header() {
             }
         }
     }
-    // A publishable key there is not a secret, and no key either.
+    // A publishable key in the query is not refused as a secret, but does not authenticate either.
     let call = Call::get("/v1/pools").query(&format!("publishable_key={ACME_PUBLISHABLE}"));
     world.send(call.clone()).await.refused(401, "unauthorized");
     world.send(call.bearer(ACME_SECRET)).await.ok();
@@ -370,7 +370,7 @@ async fn entitlement_is_checked_on_four_routes_only() {
             }
         }
     }
-    // The partner next door is untouched.
+    // The other partner is unaffected.
     world
         .rival()
         .get("/v1/pools/EUR-USDT/capabilities")
@@ -433,7 +433,7 @@ async fn partner_without_the_product_is_refused() {
         .get("/v1/pools/EUR-USDT/capabilities")
         .await
         .refused(403, "pools_not_enabled");
-    // Also where the pool does not exist: nothing is told to who is not entitled.
+    // The same for an unknown pool: a partner without entitlement learns nothing about pools.
     client
         .get("/v1/pools/CHF-USDT/capabilities")
         .await
@@ -489,12 +489,12 @@ async fn database_holds_keys_and_secrets_hashed_or_sealed() {
         .into_values()
         .collect::<Vec<_>>()
         .join("\n");
-    // One store shows bytes in upper case, the other in lower case.
+    // One store prints bytes in upper case, the other in lower case.
     let has_bytes = |text: &str| whole.to_uppercase().contains(&hex(text));
     for secret in [&ACME_SECRET[20..], &ACME_PUBLISHABLE[20..], &"A".repeat(20)] {
         assert!(!whole.contains(secret) && !has_bytes(secret), "{secret}");
     }
-    // The event's body is sealed; the trade's own row is not.
+    // The event's body is sealed; the trade's row is not.
     assert!(!has_bytes("pool.transaction.settled\",\"transactId"));
     world.notice(ACME, &trade).await;
     world.finish().await;
@@ -527,7 +527,7 @@ async fn every_change_reaches_another_process_within_five_seconds() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     });
-    five_seconds.await.expect("both are seen in time");
+    five_seconds.await.expect("both changes arrive in time");
     replica
         .client(ACME_SECRET_2)
         .get(path)

@@ -25,7 +25,11 @@ async fn both_kinds_of_key_see_the_allowed_pools_and_no_other() {
     let world = World::new().await;
     let list = world.client(ACME_PUBLISHABLE).get("/v1/pools").await.ok();
     assert_eq!(keys(&list), ["pools"]);
-    assert_eq!(ids(&list), SEEN, "USD-USDT exists and is nobody's");
+    assert_eq!(
+        ids(&list),
+        SEEN,
+        "USD-USDT exists but no partner is allowed in it"
+    );
     assert_eq!(
         list["pools"][2],
         json!({
@@ -37,7 +41,7 @@ async fn both_kinds_of_key_see_the_allowed_pools_and_no_other() {
     assert_eq!(
         world.acme().get("/v1/pools?limit=0&x=%00").await.ok(),
         list,
-        "it reads no query"
+        "the route ignores its query"
     );
     world.finish().await;
 }

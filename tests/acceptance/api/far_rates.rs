@@ -1,5 +1,5 @@
-//! Sources of rates over HTTP: the median of what they say, and no price where they say nothing, say
-//! it too late, or disagree.
+//! Rate sources over HTTP: the median of their prices, and no price if they are silent,
+//! late, or disagree.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use providers::http_rates::{HttpRates, RatesUnopened};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What all files here begin with. Sources rest long: a test asks them anew when it wants to.
+/// The common beginning of all files. The refresh interval is long: tests refresh explicitly.
 const TERMS: &str = r#"
 max_age_ms = 60000
 max_spread_bps = 50
@@ -44,7 +44,7 @@ fn source(name: &str, url: &str, price: &str) -> String {
     )
 }
 
-/// The service's source of rates is made anew from this file and asks everybody once.
+/// Rebuilds the service's rate source from this file and requests each source once.
 async fn opens(world: &World, file: &str) {
     let (_folder, path) = written(file);
     let rates = HttpRates::read(&path, &variable, world.ticking()).unwrap();
@@ -73,7 +73,7 @@ fn all_of(sources: &[FarRates]) -> String {
     file
 }
 
-/// What an indicative quote says: its rate, or why there is none.
+/// The result of an indicative quote: its rate, or the reason for its absence.
 async fn told(world: &World) -> String {
     let mut body = purchase("EUR-USDT", "100.00");
     body["type"] = json!("indicative");
@@ -185,7 +185,7 @@ async fn rate_is_the_median_of_agreeing_sources() {
     world.finish().await;
 }
 
-/// Asks for quotes until one tells this, for a few seconds at most.
+/// Requests quotes until one has this result; gives up after 20 seconds.
 async fn tells_soon(world: &World, expected: &str) {
     let until = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
@@ -231,7 +231,7 @@ async fn stale_price_is_refused() {
     let sources = three([mid; 3]).await;
     opens(&world, &all_of(&sources)).await;
     assert_eq!(told(&world).await, "1.0790325");
-    // Not a second more than a minute, though the sources have not been asked again.
+    // The price expires after exactly one minute, even without a refresh.
     world.after(50_000);
     assert_eq!(told(&world).await, "1.0790325");
     world.after(10_001);
@@ -334,7 +334,7 @@ async fn sources_are_requested_as_configured() {
         .await
         .ok();
     assert_eq!(sold["rate"], "0.7956");
-    // A bid above the ask is no price.
+    // A bid above the ask is invalid.
     let crossed = pointers
         .replace("b/0", "x")
         .replace("a/0", "b/0")
@@ -345,7 +345,7 @@ async fn sources_are_requested_as_configured() {
     )
     .await;
     assert_eq!(told(&world).await, "rate_unavailable");
-    // What is not in the file has no price.
+    // A pair outside the file has no price.
     let mut other = purchase("EUR-USDC", "100.00");
     other["destAddress"] = json!(ADDRESS);
     opens(

@@ -1,4 +1,4 @@
-//! What every route shares: the envelope, strict bodies, ids of requests, headers of answers.
+//! Behaviour of every route: the envelope, strict bodies, request ids, response headers.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::routes::{self, Ids};
 
-/// Both routes that read a body, with a body that is good but for what a test adds.
+/// Both routes that read a body, with a valid body that a test extends.
 async fn bodies(world: &World) -> [(String, String, String); 2] {
     let quote = world.acme().buy("EUR-USDT", "10").await;
     let order = purchase("EUR-USDT", "10").to_string();
@@ -384,7 +384,7 @@ async fn request_id_is_made_by_the_server() {
             let answer = world.send(call).await;
             let id = answer.header("x-request-id").unwrap().to_owned();
             assert!(id.starts_with("req_") && Some(&*id) != given, "{id}");
-            assert!(seen.insert(id), "an id names one request");
+            assert!(seen.insert(id), "request ids are unique");
         }
     }
     world.finish().await;
@@ -394,8 +394,8 @@ async fn request_id_is_made_by_the_server() {
 #[tokio::test]
 async fn routes_send_no_cors_headers() {
     let world = World::new().await;
-    // That no answer carries a CORS header, and each one is not to be stored, is part of what
-    // every answer is held against.
+    // Every response of these tests is also checked for absent CORS headers and for
+    // `no-store`.
     for (operation, call) in routes::all(&Ids::unknown()) {
         let preflight = Call::new("OPTIONS", call.path()).header("origin", "https://shop.example");
         let preflight =
@@ -438,7 +438,7 @@ async fn panic_is_500_and_other_requests_succeed() {
     acme.get("/v1/pools").await.ok();
     assert_eq!(world.database().digest().await, before);
     world.engine().in_peace();
-    // The key in flight was given back, and the same one goes through.
+    // The key is no longer in flight, and the same key succeeds.
     assert_eq!(
         acme.transact("EUR-USDT", &quote, "k").await.ok()["idempotent"],
         false

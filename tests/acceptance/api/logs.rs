@@ -1,4 +1,4 @@
-//! What is logged of a request, and what never is.
+//! What is logged about a request, and what is never logged.
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, DeskFault, Logs, World,

@@ -1,4 +1,4 @@
-//! The status poll: the one call that moves a trade.
+//! The status poll: the only call that moves a trade.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(crate) async fn funded() -> World {
     world
 }
 
-/// The attempts the engine was asked with, and what was known at each.
+/// The engine's report requests: attempt number and known state of each.
 pub(crate) fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
     let asked = world.engine().asked().into_iter();
     asked
@@ -97,7 +97,10 @@ async fn path(fraction: &str, buying: bool, statuses: [&str; 3]) {
             (settled, settled)
         );
         if settled_at.is_string() {
-            assert_eq!(read["settledAt"], settled_at, "it never changes");
+            assert_eq!(
+                read["settledAt"], settled_at,
+                "the final status never changes"
+            );
         }
         settled_at = read["settledAt"].clone();
     }
@@ -213,7 +216,7 @@ async fn event_body_equals_the_trade_resource() {
     assert_eq!(
         (events, deliveries),
         (4, 3),
-        "rival has no endpoint and its event is written all the same"
+        "rival has no endpoint, but its event is still written"
     );
     world.finish().await;
 }

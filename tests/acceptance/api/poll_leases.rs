@@ -1,4 +1,4 @@
-//! Several polls of one trade: leases, and answers that come late.
+//! Concurrent polls of one trade: leases and late responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ fn fill(reference: &str) -> Option<EngineReport> {
     Some(EngineReport::Delivered(reference.into()))
 }
 
-/// The attempts the engine was asked with, and what was known at each.
+/// The engine's report requests: attempt number and known state of each.
 fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
     let asked = world.engine().asked().into_iter();
     asked
@@ -49,7 +49,7 @@ async fn second_poller_does_not_wait() {
     assert_eq!(
         enquiries(&world),
         [(1, TradeStatus::Reserved)],
-        "the second asked nobody"
+        "the second poll made no engine request"
     );
     world.notice(ACME, &trade).await;
     world.finish().await;
@@ -78,7 +78,7 @@ async fn dead_poller_blocks_no_other_after_its_lease() {
     assert!(dead.await.is_err());
     world.engine().in_peace();
     world.engine().asked();
-    // The engine's timeout of one second, and two more.
+    // The engine's timeout of one second, plus two.
     for _ in 0..2 {
         assert_eq!(world.acme().status(&quote).await, "reserved");
         world.after(1_499);
@@ -114,7 +114,7 @@ async fn response_after_the_lease_changes_nothing() {
         async move {
             if first {
                 meddler.after(3_000);
-                // The second poll gets the first answer of the script.
+                // The second poll gets the first response of the script.
                 assert_eq!(Box::pin(meddler.acme().status(&id)).await, "settled");
             }
         }
@@ -147,8 +147,8 @@ async fn response_under_an_expired_lease_is_not_applied_during_another_poll() {
         Some(EngineReport::CannotComplete),
         fill("second"),
     ]));
-    // The first poll asks; its lease lapses; the second asks too, and is kept waiting until the
-    // first has its answer.
+    // The first poll asks; its lease expires; the second asks too, and waits until the
+    // first has its response.
     let (second_asks, first_is_done) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let asked = Arc::new(AtomicBool::new(false));
     let (meddler, id) = (world.clone(), quote.clone());
@@ -181,7 +181,7 @@ async fn response_under_an_expired_lease_is_not_applied_during_another_poll() {
     assert_eq!(
         world.acme().status(&quote).await,
         "reserved",
-        "its `failed` came too late"
+        "the late `failed` is not applied"
     );
     assert_eq!(world.acme().balance("EUR-USDT").await, "900.00");
     first_is_done.notify_one();

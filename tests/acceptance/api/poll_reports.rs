@@ -1,4 +1,4 @@
-//! What a poll makes of the engine's reports: an engine that is ahead of the polls or contradicts itself, and how often it is asked.
+//! Effects of engine reports: an engine ahead of the polls, contradictions, and the interval of report requests.
 
 use acceptance::{ACME, Logs, Reply};
 use pools_core::ports::Confirmation;
@@ -21,7 +21,7 @@ async fn settled_trade_counts_and_logs_each_contradiction() {
         (EngineReport::CannotComplete, "failed"),
         (EngineReport::LetGo, "released"),
         (another, "delivered under another fill id"),
-        // The same again is another contradiction.
+        // A repeated contradiction counts again.
         (EngineReport::CannotComplete, "failed"),
     ] {
         world.engine().report(Reply::Says(report));
@@ -42,7 +42,7 @@ async fn settled_trade_counts_and_logs_each_contradiction() {
     world.finish().await;
 }
 
-/// The errors logged that name a trade.
+/// The logged errors that name a trade.
 fn errors(logs: &Logs, trade: &str) -> usize {
     let lines = logs.of(trade).into_iter();
     let errors = lines.filter(|line| line["level"] == "ERROR" && line["trade.id"] == trade);
@@ -74,7 +74,7 @@ async fn poll_settles_and_returns_trade_whose_delivery_was_never_seen() {
             let read = acme.read(&trade).await.ok();
             let shown = fill.map_or(format!("unknown:{trade}"), str::to_owned);
             assert_eq!(read["engineFillTxId"], shown);
-            // The event shows the trade as it settled, before it returned.
+            // The event shows the settled trade, before its return.
             let events = world.events(ACME, &trade).await;
             let [(kind, body)] = &events[..] else {
                 panic!("{events:?}")
@@ -100,7 +100,7 @@ async fn poll_settles_and_returns_trade_whose_delivery_was_never_seen() {
             };
             assert_eq!(deltas, wanted);
             assert_eq!(world.engine().contradictions(), []);
-            // Nothing moves any more, and the engine is not asked.
+            // The trade is final, and the engine is not asked again.
             world.engine().asked();
             let before = world.database().digest().await;
             assert_eq!(acme.status(&quote).await, "returned");
@@ -171,7 +171,7 @@ async fn poll_of_settled_trade_skips_the_engine_for_a_minute_after_unchanged_rep
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100").await;
     assert_eq!(acme.status(&quote).await, "settled");
-    // The settlement was a change, so the next poll asks.
+    // The settlement was a change, so the next poll asks the engine.
     world.engine().asked();
     assert_eq!(acme.status(&quote).await, "settled");
     assert_eq!(enquiries(&world), [(2, TradeStatus::Settled)]);

@@ -1,11 +1,11 @@
-//! The published contract, and the pages and probes beside the API.
+//! The published contract, and the pages and probes that are not part of the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use acceptance::{Answer, Call, Contract, Gate, World};
 use serde_json::Value;
 
-/// The twelve operations as the contract's table has them.
+/// The twelve operations of the contract's table.
 const TABLE: [(&str, &str, &str); 12] = [
     ("listPools", "GET", "/v1/pools"),
     ("getCapabilities", "GET", "/v1/pools/{id}/capabilities"),
@@ -79,7 +79,7 @@ async fn every_published_route_is_served_and_no_other() {
             .replace("{transactId}", "x");
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
             let answer = world.send(Call::new(method, &path)).await;
-            // A route answers without a key by asking for one.
+            // A served route refuses a request without a key instead of returning 404.
             assert_eq!(
                 answer.status,
                 if known.contains(method) { 401 } else { 405 },
@@ -242,7 +242,7 @@ async fn document_statements_about_itself_hold() {
         let security = &document["paths"][&operation.template][&method]["security"];
         assert!(
             security.as_array().is_some_and(|ways| !ways.is_empty()),
-            "{id} says which key it takes"
+            "{id} names its kind of key"
         );
     }
 }
@@ -283,7 +283,7 @@ async fn probes_need_no_key() {
         (503, Some("not_ready"))
     );
     assert_eq!(replica.send(Call::get("/health")).await.status, 200);
-    // And what needs the database says so, in the envelope, without its name.
+    // The readiness probe reports the missing database in the envelope, without naming it.
     let answer = replica.acme().get("/v1/pools").await;
     assert_eq!(
         (answer.status, answer["type"].as_str()),
@@ -310,7 +310,7 @@ async fn reference_page_runs_no_script() {
     let page = String::from_utf8(answer.bytes.to_vec()).unwrap();
     assert!(
         !page.contains("<script") && !page.contains("http://"),
-        "no script, nothing fetched in clear"
+        "no script and no plain HTTP resource"
     );
     for (id, _, path) in TABLE {
         assert!(page.contains(id) && page.contains(path), "{id}");

@@ -1,4 +1,4 @@
-//! The size of an order against the partner's limits, to the last unit.
+//! Order size and the partner's limits, exact to the last unit.
 
 use acceptance::{ACME, World, purchase, sale};
 use rust_decimal::Decimal;
@@ -22,11 +22,14 @@ async fn judged(world: &World, buying: bool, pool: &str, amount: &str) -> Option
         assert!(answer.status == 200 || answer.status == 400);
         codes.push(answer["code"].as_str().map(str::to_owned));
     }
-    assert_eq!(codes[0], codes[1], "firm and indicative are judged alike");
+    assert_eq!(
+        codes[0], codes[1],
+        "firm and indicative quotes are validated alike"
+    );
     codes.remove(0)
 }
 
-/// Sets limits, then says for each order whether it is below, above or within.
+/// Sets limits, then checks for each order whether it is below, above or within them.
 async fn limits(pool: &str, min: &str, max: Option<&str>, orders: &[(bool, &str, Option<&str>)]) {
     let world = World::new().await;
     let terms = |terms: &mut partner_core::pools::PoolTerms| {
@@ -129,7 +132,7 @@ async fn size_limit_is_checked_after_rate_and_depth() {
             .ok();
         quote["unavailableReason"].clone()
     };
-    // All of these are below the minimum of 10 USDT or above the maximum of 100,000.
+    // Every order is below the minimum of 10 USDT or above the maximum of 100,000.
     for (amount, wanted) in [
         ("1.11", "pool_dry"),
         ("1.12", "engine_unavailable"),

@@ -1,9 +1,9 @@
-//! Rates, legs, spreads and fees, against figures worked out apart from the service.
+//! Rates, legs, spreads and fees, compared with independently computed values.
 
 use acceptance::{ACME, World, purchase, sale};
 use serde_json::{Value, json};
 
-/// Quotes, reads the quote back: rate, fiat leg, crypto leg, spread, fee.
+/// Quotes and reads the quote back: rate, fiat leg, crypto leg, spread, fee.
 async fn priced(world: &World, buying: bool, pool: &str, amount: &str) -> Value {
     let body = if buying {
         purchase(pool, amount)
@@ -205,7 +205,7 @@ async fn rate_has_eight_decimals_or_eight_significant_digits() {
     world.finish().await;
 }
 
-/// A decimal as an integer of 10^-scale; panics where it is finer.
+/// A decimal as an integer of 10^-scale; panics if the decimal is finer.
 fn decimal_units(text: &str, scale: usize) -> i128 {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     assert!(fraction.len() <= scale, "{text}");
@@ -230,7 +230,7 @@ async fn other_leg_equals_the_clients_own_computation() {
                 2,
             )
         };
-        // The fractions that choose an outcome are for other tests.
+        // Other tests cover the fractions that choose an outcome.
         if buying && matches!(cents % 100, 11..=13) {
             continue;
         }
@@ -251,7 +251,7 @@ async fn other_leg_equals_the_clients_own_computation() {
         // input (10^-6) × rate (10^-8), rounded down to the output's digits.
         let step = 10_i128.pow(14 - u32::try_from(scale).unwrap());
         assert_eq!(output, input * rate / step, "{amount}");
-        // Against the exact rate the operator keeps less than two units: one for each rounding.
+        // The operator gains less than two units over the exact rate: one per rounding.
         let exact = if buying {
             input * 10_850 * 9_945
         } else {

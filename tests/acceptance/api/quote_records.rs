@@ -197,7 +197,7 @@ async fn only_an_active_quote_can_be_rejected() {
     let expired = acme.buy("EUR-USDT", "100").await;
     world.after(15_000);
     acme.reject(&expired).await.refused(409, "quote_expired");
-    // Past the expiry each refusal still names the fate.
+    // After the expiry each refusal still names the quote's outcome.
     acme.reject(&quote).await.refused(409, "quote_rejected");
     acme.reject(&consumed).await.refused(409, "quote_consumed");
     assert_eq!(acme.quote(&quote).await.ok()["rejectedAt"], at);

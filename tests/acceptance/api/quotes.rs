@@ -1,4 +1,4 @@
-//! What a quote request answers: firm, indicative, unavailable.
+//! Responses to quote requests: firm, indicative, unavailable.
 
 use acceptance::{ACME, ADDRESS, Asked, Reply, World, keys, purchase, sale};
 use pools_core::ports::Depth;
@@ -179,7 +179,7 @@ async fn engine_is_not_asked_without_a_rate() {
     world.rates().lose("EUR-USDT");
     world.engine().depth(Reply::Silent);
     let unavailable = json!({ "available": false, "unavailableReason": "rate_unavailable" });
-    // EUR-USDC has a rate of its own, and none to value the order in USDT.
+    // EUR-USDC has its own rate, but no rate values the order in USDT.
     for pool in ["EUR-USDT", "EUR-USDC", "EUR-BTC"] {
         for body in [purchase(pool, "100"), sale(pool, "100")] {
             assert_eq!(
@@ -286,7 +286,7 @@ async fn sale_is_quoted_although_selling_is_disabled() {
         .await
         .ok();
     assert_eq!(keys(&quote), FIRM);
-    // A destination that is given anyway is looked at, and means nothing.
+    // A destination is validated but has no effect on a sale.
     let body = with(sale("EUR-USDT", "100"), "destAddress", json!(ADDRESS));
     world.acme().ask("EUR-USDT", &body).await.ok();
     world.finish().await;

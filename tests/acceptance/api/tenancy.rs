@@ -1,4 +1,4 @@
-//! Two partners: whatever is one's does not exist for the other.
+//! Two partners: objects of one are absent for the other.
 
 use acceptance::{ACME, Call, RIVAL, RIVAL_SECRET, World};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ async fn foreign_id_reads_as_unknown() {
     assert_eq!(
         world.database().digest().await,
         before,
-        "and nothing of it has any effect"
+        "the refusals change no row"
     );
     world.finish().await;
 }
@@ -105,7 +105,7 @@ async fn lists_show_no_objects_of_another_partner() {
             empty
         );
     }
-    // A foreign place in the ledger gives an empty page, although rival too has an entry of that
+    // A foreign cursor gives an empty page of the ledger, although rival has an entry of that
     // number.
     let acme = world.acme().get("/v1/pools/ledger?limit=2").await.ok();
     let cursor = acme["nextCursor"].as_str().unwrap();
@@ -160,7 +160,7 @@ async fn responses_hold_no_data_of_another_partner() {
 async fn idempotency_keys_of_two_partners_are_separate() {
     let (world, foreign) = two_partners().await;
     let mine = world.rival().buy("EUR-USDT", "100").await;
-    // Acme used these keys; to rival they are free.
+    // Acme used these keys; they are free for rival.
     let key = format!("trade-{}", foreign[2].quote);
     assert_eq!(
         world.rival().transact("EUR-USDT", &mine, &key).await.ok()["idempotent"],

@@ -1,4 +1,4 @@
-//! Limits on requests: what is counted, against whom, and what an answer says of it.
+//! Request limits: what is counted, per key or address, and the response headers.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn short_tier_refuses_and_opens_again() {
         assert_eq!(
             standing(&answer, "medium"),
             (100, 97, 60),
-            "a refusal counts in no tier"
+            "refusals do not count in any tier"
         );
         assert_eq!(
             (
@@ -110,7 +110,7 @@ async fn medium_tier_refuses_until_its_own_window_closes() {
         (56, 56)
     );
     assert_eq!(answer.header("retry-after-short"), None);
-    // Fixed from the first request on: it closes a minute after it, not after the last one.
+    // A fixed window: it closes a minute after its first request, not after its last.
     world.after(55_999);
     ask(&world, ACME_SECRET).await.refused(429, "rate_limited");
     world.after(1);
@@ -134,7 +134,7 @@ async fn each_key_has_a_window_of_its_own_over_all_routes() {
             .await
             .refused(429, "rate_limited");
     }
-    // Neither another key of the partner nor another partner, nor the address, is full.
+    // The partner's other key, other partners and the address are still below their limits.
     for key in [ACME_SECRET_2, ACME_PUBLISHABLE, RIVAL_SECRET] {
         ask(&world, key).await.ok();
     }
@@ -206,7 +206,7 @@ async fn guesses_are_counted_against_the_address() {
         assert_eq!(answer.number("retry-after"), 1);
     }
     assert_eq!(world.send(guess(other, 0)).await.status, 401);
-    // A good key from there is served: it is counted by itself.
+    // A good key from the same address is served, because it is counted separately.
     world
         .send(Call::get("/v1/pools").bearer(ACME_SECRET).from(one))
         .await
@@ -267,7 +267,7 @@ async fn rightmost_untrusted_address_is_the_client_behind_a_proxy() {
     };
     assert_eq!(status("198.51.100.1").await, 401);
     assert_eq!(status("198.51.100.2, 10.9.9.9").await, 401);
-    // What the client itself wrote on the left counts for nothing.
+    // The client's own entries on the left are ignored.
     assert_eq!(status("198.51.100.77, 198.51.100.1").await, 429);
     assert_eq!(
         status("198.51.100.78, 198.51.100.2, 10.9.9.9, 10.1.1.1").await,

@@ -41,7 +41,7 @@ fn ids(page: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Every page from the first to the last.
+/// All pages from first to last.
 async fn walk(client: &Client, query: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut cursor = String::new();
@@ -115,7 +115,7 @@ async fn pages_neither_lose_nor_repeat_although_instants_are_equal() {
     let mut made = Vec::new();
     for round in 0..53_u64 {
         made.push(acme.trade("EUR-USDT", "10").await.1);
-        // Runs of trades at one instant, and of trades a millisecond apart.
+        // Groups of trades at one instant, and of trades a millisecond apart.
         world.after(u64::from(round % 9 == 0));
     }
     let first = page(&acme, "").await;
@@ -332,7 +332,7 @@ async fn bounds_include_their_instant_in_every_form() {
     let acme = world.acme();
     world.after(1_500);
     let (_, trade) = acme.trade("EUR-USDT", "10").await;
-    // The trade was made at 2026-05-25T12:00:01.500Z.
+    // The trade was created at 2026-05-25T12:00:01.500Z.
     for (query, found) in [
         ("created_after=2026-05-25T12:00:01.500Z", true),
         ("created_after=2026-05-25T12:00:01.501Z", false),

@@ -1,4 +1,4 @@
-//! Executing a quote: what it does, what it refuses, and that a refusal leaves nothing.
+//! Execution of a quote: its effects, its refusals, and that a refusal leaves no change.
 
 use acceptance::{ACME, Answer, Call, RIVAL, World, keys};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn funded(amount: &str) -> World {
     world
 }
 
-/// Sends a transact with whatever body, under a fresh key.
+/// Sends a transact with any body under a new key.
 async fn send(world: &World, body: &Value) -> Answer {
     world
         .acme()
@@ -166,7 +166,7 @@ async fn transact_of_unknown_or_foreign_quote_is_absent() {
             unknown
         );
     }
-    // Of another pool, before it is executed and after.
+    // In another pool's path, before and after execution.
     assert_eq!(
         acme.transact("EUR-USDC", &quote, "k").await.anonymous(),
         unknown
@@ -258,7 +258,7 @@ async fn each_currency_has_an_account_of_its_own() {
         .refused(402, "insufficient_balance");
     world.operator().credit(ACME, "100.00", "GBP").await;
     acme.transact("GBP-USDT", &pounds, "k").await.ok();
-    // Both pools of euros draw on the same account.
+    // Both EUR pools use the same account.
     acme.trade("EUR-USDC", "400.00").await;
     assert_eq!(
         (

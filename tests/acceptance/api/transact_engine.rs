@@ -1,4 +1,4 @@
-//! What the engine hears of a transact, and when.
+//! Engine calls of a transact, and their order.
 
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ async fn lost_confirmation_is_repeated_by_the_poll() {
     let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
     let trade = ack["transactId"].as_str().unwrap();
     world.engine().asked();
-    // Not confirmed still: nothing is asked and nothing is decided.
+    // Still unconfirmed: no report is requested and the trade does not move.
     assert_eq!(acme.status(&quote).await, "reserved");
     assert_eq!(world.engine().asked(), [Asked::Confirm(id(trade))]);
     assert_eq!(acme.status(&quote).await, "settled");
@@ -231,7 +231,7 @@ async fn dropped_request_has_done_all_or_nothing() {
         for table in ["trades", "idempotency_keys"] {
             assert_eq!(world.database().count(table).await, made, "{table}");
         }
-        // The key is not in flight any more, and the retry finds out.
+        // The key is no longer in flight, and the retry finds the outcome.
         let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
         assert_eq!(ack["idempotent"], made == 1);
         assert_eq!(acme.balance("EUR-USDT").await, "900.00");

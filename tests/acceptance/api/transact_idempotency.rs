@@ -12,7 +12,7 @@ async fn funded() -> World {
     world
 }
 
-/// The trade of an answer, and whether it is a repeat.
+/// The trade of a response, and whether it is a repeat.
 fn trade(ack: &Value) -> (String, bool) {
     (
         ack["transactId"].as_str().unwrap().to_owned(),
@@ -120,7 +120,7 @@ async fn same_body_is_replayed_and_another_body_conflicts() {
     assert_eq!(
         world.database().digest().await,
         before,
-        "no repeat has any effect"
+        "repeats change no row"
     );
     assert_eq!(acme.quote(&second).await.ok()["status"], "active");
     world.finish().await;
@@ -246,7 +246,7 @@ async fn key_is_kept_for_exactly_a_day() {
     world.after(1);
     let (other, repeat) = trade(&acme.transact("EUR-USDT", &second, "k").await.ok());
     assert!(!repeat && other != id);
-    // The quote keeps its trade for ever, and its old key is another's by now.
+    // The quote keeps its trade for ever; its old key now belongs to another trade.
     acme.transact("EUR-USDT", &first, "k")
         .await
         .refused(409, "idempotency_key_reused");

@@ -1,4 +1,4 @@
-//! The order in which a transact is judged: of two reasons to refuse, the earlier one speaks.
+//! The order of a transact's checks: of two errors, the earlier check is reported.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ async fn entitlement_and_throttle_are_checked_before_the_body() {
             profile.allowed.clear();
         })
         .await;
-    // The window is full by now, the body is not JSON and there is no key.
+    // The window is full, the body is not JSON and there is no key.
     post(&world, "{", None)
         .await
         .refused(403, "pools_not_enabled");
@@ -138,7 +138,7 @@ async fn key_in_use_is_checked_before_the_quote() {
         }
     });
     acme.transact("EUR-USDT", &second, "busy").await.ok();
-    // Twice: while it was held and while it was confirmed.
+    // Twice: during the hold and during the confirmation.
     assert_eq!(*met.lock(), 4);
     world.engine().in_peace();
     world.finish().await;
@@ -455,7 +455,7 @@ async fn concurrent_duplicate_is_replayed_before_quote_checks() {
             }
         }
     });
-    // By now the quote is past its expiry, the cap is zero, and the balance too.
+    // The quote is now expired, and the cap and the balance are zero.
     let ack = world.acme().transact("EUR-USDT", &quote, "k").await.ok();
     assert_eq!(
         (&ack["idempotent"], &ack["status"]),
@@ -467,7 +467,7 @@ async fn concurrent_duplicate_is_replayed_before_quote_checks() {
     assert_eq!(
         world.database().count("idempotency_keys").await,
         1,
-        "its own key stays free"
+        "the duplicate's own key stays free"
     );
     world.finish().await;
 }

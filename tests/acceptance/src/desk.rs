@@ -1,4 +1,4 @@
-//! The real lanes before the store, with faults of a commit to be played.
+//! The real batch queues with injected commit faults.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,19 +19,19 @@ type Decided = Result<TransactOutcome, Refusal>;
 /// A fault of the next transact's commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeskFault {
-    /// It commits, and nobody hears of it.
+    /// Commits, but the outcome of the commit is unknown to the caller.
     CommittedUnheard,
-    /// It does not commit, and nobody can tell.
+    /// Does not commit; the outcome of the commit is unknown to the caller.
     LostUnheard,
-    /// The store is away.
+    /// The store is unavailable.
     Away,
     /// The queue is full.
     Full,
-    /// Its batch commits, and then the program panics before anyone hears of it.
+    /// The batch commits, then the program panics before it responds.
     CommittedPanicked,
 }
 
-/// Both lanes.
+/// Both batch queues.
 #[derive(Debug)]
 pub(crate) struct Desk {
     transacts: TransactLanes,
@@ -40,7 +40,7 @@ pub(crate) struct Desk {
     panics: Arc<AtomicBool>,
 }
 
-/// The store's books, whose next batch panics after its commit if it is told to.
+/// The store's batches. The next one panics after its commit if the test requests it.
 struct Panicking {
     books: Arc<dyn TransactStore>,
     panics: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! `POST /v1/embed/bootstrap`: who gets a token, and what it says.
+//! `POST /v1/embed/bootstrap`: which pages get a token, and the token's claims.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/v1/embed/bootstrap";
 
-/// A call of a page of acme's.
+/// A call from acme's page.
 fn call() -> Call {
     Call::post(PATH).header("origin", SHOP)
 }
@@ -30,7 +30,7 @@ async fn with(gate: &Gate, body: &Value) -> Answer {
     ask(gate, call().json(body)).await
 }
 
-/// What a token says now, to who has the installation's key.
+/// Decrypts a token with the installation's key.
 fn claims(gate: &Gate, answer: &Value) -> Option<Claims> {
     let key = TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32])));
     let token = answer["embed_token"].as_str().unwrap();
@@ -72,7 +72,7 @@ async fn bootstrap_without_client_secret_shows_no_session() {
     assert_eq!((said.tenant.partner.as_str(), said.session), (ACME, None));
     assert!(Scope::ALL.iter().all(|scope| said.scopes.allow(*scope)));
     gate.world().after(60 * 60 * 1000);
-    assert_eq!(claims(&gate, &answer), None, "it is over");
+    assert_eq!(claims(&gate, &answer), None, "the session has ended");
     gate.finish().await;
 }
 
@@ -213,8 +213,8 @@ async fn wrong_client_secret_reads_like_one_of_another_partner() {
         seen.push(answer.anonymous());
     }
     seen.dedup();
-    assert_eq!(seen.len(), 1, "they tell nothing apart");
-    // And rival's key with acme's secret, from rival's page.
+    assert_eq!(seen.len(), 1, "the refusals are equal");
+    // Rival's key with acme's secret, from rival's page.
     let call = Call::post(PATH)
         .header("origin", RIVAL_SHOP)
         .json(&json!({ "clientSecret": secret }))
@@ -299,7 +299,7 @@ async fn bootstrap_reads_the_key_from_the_headers_first() {
     assert_eq!(partner(answer), ACME);
     let header = call().header("x-publishable-key", ACME_PUBLISHABLE);
     assert_eq!(partner(gate.send(header).await), ACME);
-    // Rival's key counts, and rival does not know the page.
+    // Rival's key is used, and rival does not allow the page.
     for over in [
         call().query(&in_query).bearer(RIVAL_PUBLISHABLE),
         call()
@@ -355,7 +355,7 @@ async fn exhausted_quota_returns_a_neutral_response() {
     assert_eq!(state().await, (json!(true), json!(null)));
     let made = gate.acme().open("k").await;
     assert_eq!(state().await, (json!(false), json!("quota_exhausted")));
-    // The session that used it up was counted already.
+    // The session that used the last of the quota was already counted.
     let body = json!({ "clientSecret": made["client_secret"] });
     let answer = with(&gate, &body).await.ok();
     assert_eq!(
@@ -389,7 +389,7 @@ async fn session_without_payment_method_returns_a_neutral_response() {
             json!({ "target_token": "DOGE" }),
             json!("asset_not_supported"),
         ),
-        // Listed, and without a method.
+        // Listed, but without a payment method.
         (
             "yen",
             json!({ "currency": "JPY" }),
@@ -416,7 +416,7 @@ fn tier(name: &'static str, limit: u32) -> Tier {
     Tier { name, limit, per }
 }
 
-/// A gate with these limits of a key from one network, and of a key altogether.
+/// A gate with these limits per key and network, and per key.
 async fn limited(own: u32, ceiling: u32) -> Gate {
     Gate::with(|setup| {
         let tiers = setup.gate_tiers.as_mut().unwrap();
@@ -440,7 +440,7 @@ async fn bootstrap_counts_key_and_client_network() {
     let first = ask(&gate, from("203.0.113.1")).await;
     assert_eq!(standing(&first, "short"), (2, 1, 60));
     assert_eq!(standing(&first, "medium"), (100, 99, 60));
-    // A refusal for another reason than the page's origin counts like a success.
+    // A refusal for a reason other than the page's origin counts like a success.
     let wrong = from("::ffff:203.0.113.1").json(&json!({ "clientSecret": "nonsense" }));
     ask(&gate, wrong)
         .await
@@ -450,7 +450,7 @@ async fn bootstrap_counts_key_and_client_network() {
     assert_eq!(full.number("retry-after-short"), 60);
     assert_eq!(full.header("retry-after-medium"), None);
     assert_eq!(standing(&full, "medium"), (100, 98, 60));
-    // Another key from this address, and this key from another address, have their own budget.
+    // Another key from this address, and this key from another address, have their own limits.
     let other = Call::post(PATH).header("origin", RIVAL_SHOP);
     let other = other.from([203, 0, 113, 1]).bearer(RIVAL_PUBLISHABLE);
     gate.send(other).await.ok();
@@ -470,7 +470,7 @@ async fn bootstrap_counts_key_and_client_network() {
 async fn foreign_pages_use_up_nothing_of_the_shop() {
     let gate = limited(30, 40).await;
     for at in 0..200_u8 {
-        // From many addresses, and again and again from that of the shop's own customer.
+        // From many addresses, and repeatedly from the address of the shop's customer.
         let address = if at % 2 == 0 { 1 } else { at };
         let foreign = match at % 3 {
             0 => Call::post(PATH).header("origin", "https://attacker.example"),
@@ -486,7 +486,7 @@ async fn foreign_pages_use_up_nothing_of_the_shop() {
         );
         assert_eq!(standing(&answer, "medium"), (40, 40, 60));
     }
-    // A foreign page is limited too, for itself.
+    // A foreign page has its own limit.
     let foreign = Call::post(PATH).header("origin", "https://attacker.example");
     let refused = ask(&gate, foreign.from([203, 0, 113, 1])).await;
     refused.refused(429, "rate_limited");
@@ -547,7 +547,7 @@ async fn bootstrap_body_is_optional_and_read_strictly() {
     }
     let answer = ask(&gate, call().body("{}")).await;
     answer.refused(415, "unsupported_media_type");
-    // Not a write: the header is not even read.
+    // Bootstrap is not a write, so the idempotency header is ignored.
     let keyed = call().header("idempotency-key", "a b");
     ask(&gate, keyed).await.ok();
     gate.finish().await;

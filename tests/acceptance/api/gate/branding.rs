@@ -36,7 +36,7 @@ async fn update_changes_the_named_fields_only() {
     assert_eq!(update(&acme, second).await, expected);
     assert_eq!(acme.get(PATH).await.ok(), expected);
     assert_eq!(keys(&expected).len(), 6);
-    // Rival's and the other mode's are their own.
+    // Rival's branding and the other mode's are separate.
     assert_eq!(gate.rival().get(PATH).await.ok(), none);
     let live = gate.other_mode().await;
     assert_eq!(live.acme().get(PATH).await.ok(), none);

@@ -1,4 +1,4 @@
-//! What browsers are told: preflights, and whose pages may read an answer.
+//! CORS: preflights, and which pages may read a response.
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, Answer, Call, Gate, RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP, WIDGET,
@@ -98,14 +98,14 @@ async fn response_is_readable_by_pages_of_its_partner_only() {
         seen.contains("x-request-id") && seen.contains("retry-after-short"),
         "{seen}"
     );
-    // Rival's page is known, but not to acme.
+    // Rival's page is known, but acme does not allow it.
     let foreign = ask(RIVAL_SHOP, ACME_PUBLISHABLE).await;
     assert_eq!((foreign.status, admitted(&foreign)), (403, None));
     let rivals = ask(RIVAL_SHOP, RIVAL_PUBLISHABLE).await;
     assert_eq!((rivals.status, admitted(&rivals)), (200, Some(RIVAL_SHOP)));
     let stranger = ask(SHOP, "pk_test_NobodyNobodyNobodyNobodyNobody99").await;
     assert_eq!((stranger.status, admitted(&stranger)), (401, None));
-    // The widget's own page reads why it got nothing.
+    // The widget's own page can read the refusal.
     let home = ask(WIDGET, ACME_PUBLISHABLE).await;
     assert_eq!((home.status, admitted(&home)), (403, Some(WIDGET)));
     let none = gate.send(Call::post(PATH).bearer(ACME_PUBLISHABLE)).await;
@@ -149,7 +149,7 @@ async fn other_routes_send_no_cors_headers() {
     }
     let answer = gate.send(preflight("/v1/embed/other", SHOP)).await;
     answer.refused(404, "route_not_found");
-    // That no answer of theirs carries such a header is held against every one of these tests.
+    // Every response of these tests is also checked for absent CORS headers.
     let read = Call::get("/v1/branding").header("origin", SHOP);
     gate.acme().send(read).await.ok();
     gate.finish().await;

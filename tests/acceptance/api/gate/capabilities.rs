@@ -1,4 +1,4 @@
-//! Capabilities: what can be offered to whom, by the built-in catalogue.
+//! Capabilities: what the built-in catalogue offers each caller.
 
 use acceptance::{ACME_SECRET, Answer, Call, Gate, GateClient, keys};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const PAYMENT: &str = "/v1/capabilities/payment-methods";
 const PAYOUT: &str = "/v1/capabilities/payout-methods";
 const ELIGIBILITY: &str = "/v1/capabilities/eligibility";
 
-/// What a list names, in its order, and that the rest of its envelope is right.
+/// The items of a list, in order; checks the rest of its envelope.
 fn names(answer: Answer, url: &str, field: &str) -> String {
     let list = answer.ok();
     let envelope = (&list["object"], &list["has_more"], &list["url"]);
@@ -21,7 +21,7 @@ fn names(answer: Answer, url: &str, field: &str) -> String {
     names.join(" ")
 }
 
-/// The same of a request that the edge says comes from a country.
+/// The same for a request whose country the edge reports.
 async fn from(acme: &GateClient, edge: &str, path: &str, query: &str, field: &str) -> String {
     let mut call = Call::get(path);
     if !query.is_empty() {

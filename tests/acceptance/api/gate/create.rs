@@ -1,11 +1,11 @@
-//! `POST /v1/gate_sessions`: what a session is bound to, and what is refused.
+//! `POST /v1/gate_sessions`: the terms of a session, and refusals.
 
 use acceptance::{ACME, Call, Gate, RIVAL, SHOP, session};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/gate_sessions";
 
-/// A plain body with some fields changed; null takes one out.
+/// A plain body with some fields changed; null removes a field.
 fn with(fields: &Value) -> Value {
     let mut body = session(SHOP);
     for (name, value) in fields.as_object().unwrap() {
@@ -217,7 +217,7 @@ async fn invalid_field_is_refused_with_its_reason() {
         let answer = answer.refused(400, code).saying(words);
         answer.saying(&format!("`{field}`"));
     }
-    // The key stayed free, and nothing was written.
+    // The key stayed free, and no row was written.
     assert_eq!(gate.world().database().count("sessions").await, 0);
     assert_eq!(gate.world().database().count("answers").await, 0);
     let id = acme.open_id("k").await;
@@ -274,7 +274,7 @@ async fn quota_counts_live_sessions_of_the_month() {
     let body = session(SHOP);
     let refused = live.acme().create(&body, "k2").await;
     refused.refused(403, "quota_exhausted");
-    // A repeat makes none, so it is none too many.
+    // A repeat creates no session, so it does not count.
     live.acme().create(&body, "k1").await.created();
     // 2026-06-01
     live.world()

@@ -1,4 +1,4 @@
-//! `Idempotency-Key` in the gate: the first answer again, to the byte.
+//! `Idempotency-Key` in the gate: replays are equal to the byte.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 const PATH: &str = "/v1/gate_sessions";
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// All of an answer that a repeat gives again: throttle headers are those of the moment.
+/// All parts of a response that a replay repeats: throttle headers are current instead.
 fn whole(answer: &Answer) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let mut headers: Vec<(String, String)> = answer
         .headers
@@ -71,7 +71,7 @@ async fn idempotency_header_is_validated() {
         let id = acme.open_id(&good.replace(' ', "")).await;
         gate.notice(ACME, &id).await;
     }
-    // A body that is none is told of before the key.
+    // A malformed body is refused before the key is checked.
     let broken = acme.send(
         Call::post(PATH)
             .body("{")
@@ -99,11 +99,11 @@ async fn repeated_key_replays_the_first_response_to_any_body() {
         let named = |answer: &Answer| answer.header("x-request-id").unwrap().to_owned();
         assert_eq!(named(&again), named(&first));
     }
-    // The key belongs to the partner, not to the API key that carried it.
+    // The key belongs to the partner, not to the API key of the request.
     let again = gate.client(ACME_SECRET_2).create(&session(SHOP), "k").await;
     assert_eq!(whole(&again), whole(&first));
     assert_eq!(gate.world().database().digest().await, before);
-    // What became of the session since does not show.
+    // The replay does not show later changes of the session.
     acme.cancel(&id).await.created();
     let again = acme.create(&session(SHOP), "k").await;
     assert_eq!(whole(&again), whole(&first));
@@ -145,7 +145,7 @@ async fn repeated_key_with_unreadable_body_replays_the_first_response() {
         for body in ["{", "[]", "{\"amount\":1,\"email\":1,\"foo\":1,\"code\":1}"] {
             let bent = call.clone().body(body).key("k");
             assert_eq!(whole(&acme.send(bent).await), whole(&first), "{body}");
-            // The key is another operation's nowhere else, and without it nothing is given.
+            // Another key is not replayed, so the body is validated.
             let other = call.clone().body(body).key("another");
             assert_eq!(acme.send(other).await.status, 400, "{body}");
         }
@@ -159,7 +159,7 @@ async fn repeated_key_with_unreadable_body_replays_the_first_response() {
     gate.finish().await;
 }
 
-/// A text as a database shows bytes.
+/// A text as databases print bytes.
 fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02X}")).collect()
 }
@@ -246,7 +246,7 @@ async fn twin_in_flight_is_refused_as_in_progress() {
     acme.send(patch())
         .await
         .refused(409, "idempotency_in_progress");
-    // A body of another shape is refused before the twin is looked for.
+    // A body of another shape is refused before the search for a twin.
     let strange = Call::new("PATCH", "/v1/branding").json(&json!({ "color": 1 }));
     acme.send(strange.key("k"))
         .await
@@ -318,7 +318,7 @@ async fn actions_replay_under_a_key_and_conflict_without() {
         }
         gate.notice(ACME, &id).await;
     }
-    // One transaction for the payment and one for the attempt, however often they were asked for.
+    // One transaction for the payment and one for the attempt, however often they were requested.
     assert_eq!(gate.world().database().count("transactions").await, 2);
     gate.finish().await;
 }

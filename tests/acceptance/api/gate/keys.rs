@@ -1,4 +1,4 @@
-//! Who may call the gate, and in which order that is judged.
+//! Authentication of the gate, and the order of its checks.
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, Call, Contract, Gate, Operation, RIVAL_SECRET, SHOP,
@@ -9,7 +9,7 @@ use serde_json::json;
 
 const UNKNOWN: &str = "gs_test_01HF7YAT00408104G208104081";
 
-/// A well-formed request for every operation that takes a secret key.
+/// A well-formed request for every operation that accepts a secret key.
 fn calls() -> Vec<(&'static Operation, Call)> {
     let secret = Contract::gate()
         .operations
@@ -95,7 +95,7 @@ async fn live_process_accepts_live_keys_and_refuses_test_helpers() {
         }
         let publishable = live.client(ACME_PUBLISHABLE).send(call.clone()).await;
         publishable.refused(403, "key_kind_not_allowed");
-        // Before anything of the request is read.
+        // Refused before the request is read.
         let broken = call.body("{").key("");
         let helper = live.acme().send(broken).await;
         helper.refused(403, "live_keys_not_allowed");

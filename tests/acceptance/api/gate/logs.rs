@@ -1,4 +1,4 @@
-//! What is logged of a session, and what never is.
+//! What is logged about a session, and what is never logged.
 
 use acceptance::{ACME, Call, Gate, Logs, SHOP, session};
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn logs_of_a_session_hold_its_id_only() {
     let made = acme.create(&body, "canary-idempotency").await.created();
     let id = made["id"].as_str().unwrap();
     let secret = made["client_secret"].as_str().unwrap();
-    // A repeat that asks for something else is worth a line.
+    // A repeat with another body is logged.
     body["amount"] = json!("7777.77");
     acme.create(&body, "canary-idempotency").await.created();
     acme.create(&json!({ "amount": "canary-amount" }), "k")

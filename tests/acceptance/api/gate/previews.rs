@@ -1,4 +1,4 @@
-//! Quote previews: the arithmetic of each method, what is refused, and the lock that one session uses.
+//! Quote previews: the arithmetic of each method, refusals, and the lock that one session uses.
 
 use acceptance::{ACME, Answer, Call, Gate, GateClient, RIVAL_SHOP, SHOP, keys};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn order() -> Value {
     json!({ "currency": "EUR", "asset": "USDT", "amount": "100.00", "side": "on_ramp" })
 }
 
-/// The order with some fields changed; null takes one away.
+/// The order with some fields changed; null removes a field.
 fn with(changes: Value) -> Value {
     let mut body = order();
     for (field, value) in changes.as_object().unwrap() {
@@ -32,7 +32,7 @@ async fn id(client: &GateClient) -> String {
     preview["quote_preview_id"].as_str().unwrap().to_owned()
 }
 
-/// A session that agrees with the order.
+/// A session that matches the order.
 fn session(preview: &str) -> Value {
     json!({
         "amount": "100.0", "currency": "EUR", "return_url": format!("{SHOP}/done"), "flow": "on_ramp",
@@ -185,7 +185,7 @@ async fn unavailable_method_shows_its_reason() {
         });
         assert_eq!(option, &expected, "{changes}");
     }
-    // By one method it is to be had, by another not: a card costs fifty cents at least.
+    // Available by one method only: a card payment is fifty cents at least.
     let cheap = asked(&acme, json!({ "amount": "1.20", "network": "tron" }))
         .await
         .ok();
@@ -299,7 +299,7 @@ async fn preview_without_locks_has_no_id_and_writes_nothing() {
     assert_eq!(preview["quote_preview_id"], json!(null));
     assert_eq!(preview["expires_at"], "2026-05-25T12:05:05.000Z");
     assert_eq!(gate.world().database().digest().await, before);
-    // An Idempotency-Key means nothing here.
+    // The route ignores an Idempotency-Key.
     let rival = gate.rival();
     let call = || Call::post(PREVIEW).json(&order()).key("same");
     let [one, two] = [rival.send(call()).await.ok(), rival.send(call()).await.ok()];
@@ -332,7 +332,7 @@ async fn one_session_that_agrees_uses_a_preview_in_time() {
         refused.refused(400, "quote_preview_mismatch");
     }
     let foreign = gate.rival().create(&session(&preview), "key").await;
-    // Rival's pages are elsewhere: its own, and the preview is nobody's.
+    // Rival has other pages and does not own the preview.
     foreign
         .refused(400, "invalid_request")
         .saying("`return_url`");
@@ -351,7 +351,7 @@ async fn one_session_that_agrees_uses_a_preview_in_time() {
         let refused = acme.create(&session(&missing), "key").await;
         refused.refused(400, "quote_preview_missing");
     }
-    // No refusal has used it up, and a repeat under the key that has is answered as the first was.
+    // No refusal used the preview, and a repeat under the winning key is replayed.
     let created = acme.create(&session(&preview), "key").await;
     let first = created.clone().created();
     assert_eq!(

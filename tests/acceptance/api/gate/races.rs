@@ -1,4 +1,4 @@
-//! Requests about one thing at the same moment, through two processes on one database.
+//! Concurrent requests about one object, through two processes on one database.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use partner_core::webhooks::delivery::AttemptOutcome;
 const PATH: &str = "/v1/gate_sessions";
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// Sends everything at once, to one process and the other by turns; the answers in order.
+/// Sends all requests concurrently, alternating between the processes; returns the responses in order.
 async fn at_once(gates: [&Gate; 2], calls: impl IntoIterator<Item = Call>) -> Vec<Answer> {
     let both = gates.map(Gate::acme);
     let clients = both.iter().cycle();
@@ -30,7 +30,7 @@ async fn at_once(gates: [&Gate; 2], calls: impl IntoIterator<Item = Call>) -> Ve
     answers
 }
 
-/// How often each status and code was answered.
+/// Number of responses by status and code.
 fn tally(answers: &[Answer]) -> BTreeMap<(u16, String), usize> {
     let mut tally = BTreeMap::new();
     for answer in answers {

@@ -64,7 +64,7 @@ pub(super) async fn read(client: &GateClient, path: &str, id: &str) -> Value {
     client.get(&format!("{path}/{id}")).await.ok()
 }
 
-/// A pay-in of an amount, redeemed; the session and the record.
+/// Creates and redeems a pay-in of an amount; returns the session and the record.
 pub(super) async fn paying(client: &GateClient, name: &str, amount: &str) -> (String, Value) {
     let quote = purchase(client, &format!("{name}-q"), amount).await;
     let session = session(client, &format!("{name}-s"), amount, json!({})).await;
@@ -85,7 +85,7 @@ async fn quote_locks_the_rate_and_is_created_once() {
     let first = lock(&acme, "q", json!({})).await;
     let bytes = first.bytes.clone();
     let quote = first.created();
-    // 1.0850 x 0.9975; service 0.5 %, the network what the catalogue says of TRON in EUR.
+    // 1.0850 x 0.9975; service 0.5 %, network fee of TRON in EUR from the catalogue.
     assert_eq!(quote["exchange_rate"], "1.0822875");
     assert_eq!(quote["fees"]["service"], "0.50");
     assert_eq!(
@@ -119,7 +119,7 @@ async fn quote_locks_the_rate_and_is_created_once() {
     );
     assert_eq!(quote["created_at"], "2026-05-25T12:00:00.000Z");
     assert_eq!(quote["expires_at"], "2026-05-25T12:01:00.000Z");
-    // Whatever the repeat says, it gets the first answer.
+    // A repeat with another body is replayed.
     gate.world().rates().lose("EUR-USDT");
     let repeated = lock(&acme, "q", json!({ "amount": "7" })).await;
     assert_eq!(repeated.bytes, bytes);
@@ -352,7 +352,7 @@ async fn pay_out_settles_without_instructions() {
     );
     let fiat = quote["fiat_amount"].as_str().unwrap();
     let flow = json!({ "flow": "off_ramp", "target_token": "usdt", "target_network": "tron" });
-    // A sale's session may be bound to either leg.
+    // A session of a sale may be bound to either leg.
     let session = session(&acme, "s", fiat, flow).await;
     let made = redeem(&acme, PAY_OUTS, "p", &id(&quote), &session)
         .await
@@ -456,7 +456,7 @@ async fn session_is_checked_before_the_quote() {
     gate.world().after(60_000);
     let late = redeem(&acme, PAY_INS, "p", &quote, &open).await;
     late.refused(409, "quote_expired");
-    // An expiry of the session that is met is applied.
+    // The request applies an overdue expiry of the session.
     gate.world().after(24 * 60 * 60 * 1000);
     let late = redeem(&acme, PAY_INS, "p", &quote, &open).await;
     late.refused(409, "session_not_open");

@@ -1,4 +1,4 @@
-//! Sessions after their create: read, listed, cancelled, and over when their time is.
+//! Sessions after their creation: read, list, cancel and expiry.
 
 use acceptance::{ACME, Call, Gate, RIVAL, SHOP, session};
 use kernel::Mode;
@@ -184,7 +184,7 @@ async fn list_is_newest_first_and_pages_without_loss() {
     let acme = gate.acme();
     let mut made = Vec::new();
     for at in 0..5 {
-        // Two of one instant each.
+        // Two pairs of sessions, each pair at one instant.
         gate.world().after(at % 2);
         made.push(acme.open_id(&format!("k{at}")).await);
     }
@@ -365,7 +365,7 @@ async fn expired_key_creates_no_session() {
 async fn key_revoked_by_another_process_creates_nothing() {
     let gate = Gate::new().await;
     let replica = gate.replica().await;
-    // The replica's cache knows the key as good.
+    // The replica's cache still holds the key as valid.
     let id = replica.acme().open_id("k").await;
     gate.world()
         .operator()

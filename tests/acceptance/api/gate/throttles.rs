@@ -1,4 +1,4 @@
-//! The gate's limits: its documented routes per key, everything else and refused keys per address.
+//! The gate's limits: documented routes per key, all other requests and refused keys per address.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn tier(name: &'static str, limit: u32, seconds: u64) -> Tier {
     }
 }
 
-/// The numbers of the document.
+/// The documented limits.
 fn documented(setup: &mut Setup) {
     let own = |limit| vec![tier("short", limit, 60)];
     setup.gate_tiers = Some(Tiers {
@@ -74,7 +74,7 @@ async fn route_limit_counts_each_key() {
             refused.number("retry-after-short"),
         );
         assert_eq!(waits, (59, 59));
-        // Another key is another's, of the same partner too.
+        // Another key, also of the same partner, has its own limit.
         for key in [ACME_SECRET_2, RIVAL_SECRET] {
             assert_eq!(standing(&gate.send(call(key)).await, "short").1, limit - 1);
         }
@@ -107,7 +107,7 @@ async fn partner_has_its_own_limit_of_creates() {
     assert_eq!(standing(&other_key, "short"), (12, 11, 90));
     let rival = gate.send(call(RIVAL_SECRET)).await;
     assert_eq!(standing(&rival, "short"), (10, 9, 60));
-    // Other routes are as they were.
+    // Other routes are unaffected.
     let list = Call::get("/v1/gate_sessions").bearer(ACME_SECRET);
     assert_eq!(standing(&gate.send(list).await, "short"), (60, 59, 60));
     gate.finish().await;
@@ -167,13 +167,13 @@ async fn every_other_route_is_under_three_tiers_by_address() {
         assert_eq!(
             standing(&refused, "medium").1,
             50,
-            "a refusal counts in no tier"
+            "refusals do not count in any tier"
         );
     }
-    // It comes before the key: nobody is told whether that is good.
+    // The limit is checked before the key, so a guess learns nothing about the key.
     let strange = Call::get("/v1/branding").bearer("nonsense").from(one);
     gate.send(strange).await.refused(429, "rate_limited");
-    // Another address is another bucket, and a route of its own limit is not under the tiers.
+    // Another address is counted separately, and a route with its own limit is not under the tiers.
     let other = Call::get("/v1/branding")
         .bearer(ACME_SECRET)
         .from([203, 0, 113, 2]);
@@ -241,7 +241,7 @@ async fn guessed_key_counts_against_its_address_on_every_route() {
         let answer = gate.send(guess(at)).await.refused(429, "rate_limited");
         assert_eq!(answer.number("retry-after-short"), 10);
     }
-    // A good key from there is served where it is counted by itself.
+    // A good key from the same address is served on routes that count each key.
     let good = Call::get("/v1/gate_sessions").bearer(ACME_SECRET).from(one);
     gate.send(good).await.ok();
     let global = Call::get("/v1/branding").bearer(ACME_SECRET).from(one);
@@ -265,7 +265,7 @@ async fn refused_create_has_no_effect_and_a_repeat_counts() {
         .refused(429, "rate_limited");
     assert_eq!(gate.world().database().count("sessions").await, 1);
     gate.world().after(60_000);
-    // The first answer, with the throttle's headers of this moment.
+    // The first response, with current throttle headers.
     let again = acme.create(&session(SHOP), "k").await;
     assert_eq!(standing(&again, "short"), (10, 9, 60));
     assert_eq!(again.created()["id"], id);
@@ -294,7 +294,7 @@ async fn addresses_of_one_ipv6_network_share_the_tiers() {
     let refused = ask("2001:db8:0:1:ffff::1", None).await;
     refused.refused(429, "rate_limited");
     assert_eq!(ask("2001:db8:0:2::1", None).await.status, 401);
-    // IPv4 in IPv6 is IPv4.
+    // An IPv4-mapped IPv6 address counts as IPv4.
     assert_eq!(standing(&ask("203.0.113.1", None).await, "short").1, 9);
     let mapped = ask("::ffff:203.0.113.1", None).await;
     assert_eq!(standing(&mapped, "short").1, 8);

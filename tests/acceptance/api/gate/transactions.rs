@@ -1,4 +1,4 @@
-//! The sandbox's helpers, and the transactions they leave.
+//! The sandbox's test helpers and the transactions they create.
 
 use acceptance::{ACME, Call, Gate, SHOP, keys, session};
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ async fn failed_payment_leaves_the_session_open() {
     }
     let strange = acme.send(Call::post(&path).body("{}")).await;
     strange.refused(415, "unsupported_media_type");
-    // No event, and it can be completed all the same.
+    // No event was emitted, and the session can still be completed.
     acme.complete(&id).await.ok();
     let kinds = gate.notice(ACME, &id).await;
     assert_eq!(kinds, ["gate_session.created", "gate_session.completed"]);

@@ -61,7 +61,7 @@ async fn test_event_is_queued_and_listed() {
         data,
         json!({ "object": "webhook_test", "partner_id": "acme", "mode": "test" })
     );
-    // Each is an event of its own; the header is not read.
+    // Each event is new, because the header is ignored.
     let call = Call::post("/v1/webhooks/test").key("k");
     let (second, third) = (
         acme.send(call.clone()).await.ok(),
