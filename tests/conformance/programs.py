@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 # A debug build on a busy machine starts slowly; no test measures the start.
-PATIENCE = 30.0
+PROGRAM_TIMEOUT = 30.0
 
 LISTENING = re.compile(r"^(?:pools|gate)-service listening on http://(127\.0\.0\.1):(\d+)$")
 
@@ -49,7 +49,7 @@ class Done:
         return json.loads(self.out)
 
 
-def run(command, settings, timeout=PATIENCE, cwd=None):
+def run(command, settings, timeout=PROGRAM_TIMEOUT, cwd=None):
     done = subprocess.run(
         [str(word) for word in command],
         env=environment(settings),
@@ -182,7 +182,7 @@ class Service:
         self.lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         try:
-            first = self.lines.get(timeout=PATIENCE)
+            first = self.lines.get(timeout=PROGRAM_TIMEOUT)
         except queue.Empty:
             first = None
         found = LISTENING.match(first or "")
@@ -221,7 +221,7 @@ class Service:
     def kill(self):
         """Kills the process, as a power cut would."""
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.wait(PROGRAM_TIMEOUT)
 
     def memory(self):
         """The resident memory in bytes."""

@@ -10,7 +10,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from programs import PATIENCE, environment, program
+from programs import PROGRAM_TIMEOUT, environment, program
 
 # The shipped interval, and the shorter one of the tests.
 TARGET, INTERVAL = "127.0.0.1:9464", "15s"
@@ -20,7 +20,7 @@ SCRAPED_EVERY = "500ms"
 def promtool(*words, cwd):
     """Expects Prometheus' own checker to find nothing."""
     command = [program("PROMTOOL_BIN"), *map(str, words)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=PROGRAM_TIMEOUT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -76,21 +76,21 @@ class Prometheus:
     def end(self):
         self.process.terminate()
         try:
-            self.process.wait(PATIENCE)
+            self.process.wait(PROGRAM_TIMEOUT)
         finally:
             self.process.kill()
 
     def eventually(self, ask, what):
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + PROGRAM_TIMEOUT
         while not (answer := ask()):
-            assert time.monotonic() < end, f"{what}: not within {PATIENCE:.0f} s\n{self.log.read_text()}"
+            assert time.monotonic() < end, f"{what}: not within {PROGRAM_TIMEOUT:.0f} s\n{self.log.read_text()}"
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.1)
         return answer
 
     def ready(self):
         try:
-            with urllib.request.urlopen(f"{self.address}/-/ready", timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(f"{self.address}/-/ready", timeout=PROGRAM_TIMEOUT) as answer:
                 return answer.status == 200
         except (urllib.error.URLError, ConnectionError):
             return False
@@ -99,7 +99,7 @@ class Prometheus:
         """One call of its API; a refused expression fails the test with the error."""
         url = f"{self.address}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(url, timeout=PROGRAM_TIMEOUT) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as refused:
             raise AssertionError(f"{query}: {refused.read().decode()}") from None

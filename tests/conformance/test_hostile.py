@@ -314,12 +314,12 @@ def test_slow_clients_are_disconnected_and_delay_no_other(world, service, shoppe
     }
 
     def drip(kind):
-        first, piece, patience, status = kinds[kind]
-        with connect(service, timeout=patience + 10) as connection:
+        first, piece, phase_limit, status = kinds[kind]
+        with connect(service, timeout=phase_limit + 10) as connection:
             connection.sendall(first)
             began = time.monotonic()
             data = b""
-            while time.monotonic() - began < patience + 8:
+            while time.monotonic() - began < phase_limit + 8:
                 try:
                     connection.sendall(piece)
                 except OSError:
@@ -335,7 +335,7 @@ def test_slow_clients_are_disconnected_and_delay_no_other(world, service, shoppe
                     break
                 data += chunk
             took = time.monotonic() - began
-        assert patience - 1 < took < patience + 6, (kind, took)
+        assert phase_limit - 1 < took < phase_limit + 6, (kind, took)
         assert_refusal(data, status, "request_timeout")
 
     crowd = []

@@ -11,14 +11,14 @@ import time
 
 from programs import environment, program, run
 
-PATIENCE = 60
+SANDBOX_TIMEOUT = 60
 
 
 def sandbox(folder, *words, **settings):
     # Free ports instead of the documented ones, so that runs on one machine do not conflict.
     ports = {"PENSTOCK_POOLS_LISTEN": "127.0.0.1:0", "PENSTOCK_GATE_LISTEN": "127.0.0.1:0"}
     command = [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data", *words]
-    return run(command, {**ports, **settings}, timeout=PATIENCE, cwd=folder)
+    return run(command, {**ports, **settings}, timeout=SANDBOX_TIMEOUT, cwd=folder)
 
 
 # rule: cli.sandbox.check
@@ -72,7 +72,7 @@ def started(folder, **settings):
         stderr=subprocess.DEVNULL,
         cwd=folder,
     )
-    printed, deadline = b"", time.monotonic() + PATIENCE
+    printed, deadline = b"", time.monotonic() + SANDBOX_TIMEOUT
     while time.monotonic() < deadline:
         ready, _, _ = select.select([process.stdout], [], [], 1.5 if b"listening" in printed else 10)
         if not ready:

@@ -62,8 +62,8 @@ class Receiver:
     def url(self):
         return f"http://127.0.0.1:{self.server.server_port}/hooks"
 
-    def expect(self, count, patience=15.0):
-        end = time.monotonic() + patience
+    def expect(self, count, timeout=15.0):
+        end = time.monotonic() + timeout
         while len(self.deliveries) < count:
             assert time.monotonic() < end, f"{count} deliveries expected, got {len(self.deliveries)}"
             time.sleep(0.02)
@@ -217,7 +217,7 @@ def test_kill_after_the_post_loses_no_event(tmp_path, contract, receiver):
     time.sleep(1.0)
     assert len(receiver.deliveries) == 1, "the dead worker still holds the claim"
     # The lease outlasts the attempt by twenty seconds.
-    first, second = receiver.expect(2, patience=60.0)
+    first, second = receiver.expect(2, timeout=60.0)
     assert first.body == second.body
     assert verify(second, SECRET) == first.event
     finish(world)

@@ -74,7 +74,7 @@ fn all_of(sources: &[FarRates]) -> String {
 }
 
 /// The result of an indicative quote: its rate, or the reason for its absence.
-async fn told(world: &World) -> String {
+async fn quote_result(world: &World) -> String {
     let mut body = purchase("EUR-USDT", "100.00");
     body["type"] = json!("indicative");
     let quote = world.acme().ask("EUR-USDT", &body).await.ok();
@@ -164,32 +164,32 @@ async fn rate_is_the_median_of_agreeing_sources() {
     ] {
         let sources = three(bodies).await;
         opens(&world, &all_of(&sources)).await;
-        assert_eq!(told(&world).await, rate, "{bodies:?}");
+        assert_eq!(quote_result(&world).await, rate, "{bodies:?}");
     }
     let sources = three([r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, r#"{"mid":9}"#]).await;
     for status in [200, 500, 302, 404, 204] {
         sources[2].says(status, r#"{"mid":9}"#);
         opens(&world, &all_of(&sources)).await;
-        assert_eq!(told(&world).await, "1.0790325", "{status}");
+        assert_eq!(quote_result(&world).await, "1.0790325", "{status}");
     }
     sources[2].is_mute();
-    let impatient = all_of(&sources).replace("20000", "300");
-    opens(&world, &impatient).await;
-    assert_eq!(told(&world).await, "1.0790325");
+    let short_timeout = all_of(&sources).replace("20000", "300");
+    opens(&world, &short_timeout).await;
+    assert_eq!(quote_result(&world).await, "1.0790325");
     sources[1].says(
         200,
         &format!("{{\"mid\":1.0851,\"pad\":\"{}\"}}", "x".repeat(1_100_000)),
     );
-    opens(&world, &impatient).await;
-    assert_eq!(told(&world).await, "rate_unavailable");
+    opens(&world, &short_timeout).await;
+    assert_eq!(quote_result(&world).await, "rate_unavailable");
     world.finish().await;
 }
 
 /// Requests quotes until one has this result; gives up after 20 seconds.
-async fn tells_soon(world: &World, expected: &str) {
+async fn wait_for_quote(world: &World, expected: &str) {
     let until = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
-        let found = told(world).await;
+        let found = quote_result(world).await;
         if found == expected {
             return;
         }
@@ -208,7 +208,7 @@ async fn quotes_stop_while_all_sources_are_a_decimal_point_off() {
         .replace("40000", "50")
         .replace("20000", "5000");
     opens(&world, &bounded).await;
-    assert_eq!(told(&world).await, "1.0790325");
+    assert_eq!(quote_result(&world).await, "1.0790325");
     for (mid, rate) in [
         ("10.850", "rate_unavailable"),
         ("1.0950", "1.0889775"),
@@ -218,7 +218,7 @@ async fn quotes_stop_while_all_sources_are_a_decimal_point_off() {
         for source in &sources {
             source.says(200, &format!("{{\"mid\":{mid}}}"));
         }
-        tells_soon(&world, rate).await;
+        wait_for_quote(&world, rate).await;
     }
     world.finish().await;
 }
@@ -230,12 +230,12 @@ async fn stale_price_is_refused() {
     let mid = r#"{"mid":1.0850}"#;
     let sources = three([mid; 3]).await;
     opens(&world, &all_of(&sources)).await;
-    assert_eq!(told(&world).await, "1.0790325");
+    assert_eq!(quote_result(&world).await, "1.0790325");
     // The price expires after exactly one minute, even without a refresh.
     world.after(50_000);
-    assert_eq!(told(&world).await, "1.0790325");
+    assert_eq!(quote_result(&world).await, "1.0790325");
     world.after(10_001);
-    assert_eq!(told(&world).await, "rate_unavailable");
+    assert_eq!(quote_result(&world).await, "rate_unavailable");
     world.finish().await;
 }
 
@@ -290,7 +290,7 @@ async fn price_age_starts_when_the_source_made_the_price() {
             file.push_str(&source(far.url(), far.url(), &price));
         }
         opens(&world, &file).await;
-        assert_eq!(told(&world).await, rate, "{form} {first} {second}");
+        assert_eq!(quote_result(&world).await, rate, "{form} {first} {second}");
     }
     world.finish().await;
 }
@@ -312,7 +312,7 @@ async fn sources_are_requested_as_configured() {
     let one = TERMS.replace("min_sources = 2", "min_sources = 1");
     let asked = source("book", &url, pointers).replacen("[[sources.prices]]", headers, 1);
     opens(&world, &format!("{one}{asked}")).await;
-    assert_eq!(told(&world).await, "1.0790325");
+    assert_eq!(quote_result(&world).await, "1.0790325");
     let bearer = (
         "/v1/book?pair=EURUSDT".to_owned(),
         "Bearer t0ken".to_owned(),
@@ -327,7 +327,7 @@ async fn sources_are_requested_as_configured() {
         ),
     )
     .await;
-    assert_eq!(told(&world).await, "1.243125");
+    assert_eq!(quote_result(&world).await, "1.243125");
     let sold = world
         .acme()
         .ask("EUR-USDT", &sale("EUR-USDT", "100"))
@@ -344,7 +344,7 @@ async fn sources_are_requested_as_configured() {
         &format!("{one}{}", source("crossed", &url, &crossed)),
     )
     .await;
-    assert_eq!(told(&world).await, "rate_unavailable");
+    assert_eq!(quote_result(&world).await, "rate_unavailable");
     // A pair outside the file has no price.
     let mut other = purchase("EUR-USDC", "100.00");
     other["destAddress"] = json!(ADDRESS);
@@ -380,7 +380,7 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         }
     };
     assert_eq!(faults(&good), Vec::<String>::new());
-    for (from, to, told) in [
+    for (from, to, message) in [
         ("max_age_ms = 60000\n", "", "1: max_age_ms: missing"),
         (
             "max_age_ms = 60000",
@@ -481,11 +481,11 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
     ] {
         let broken = good.replacen(from, to, 1);
         assert_ne!(broken, good, "{from}");
-        let told_all = faults(&broken);
+        let messages = faults(&broken);
         assert!(
-            told_all.iter().any(|line| line.starts_with(told)),
-            "{told}: {told_all:#?}"
+            messages.iter().any(|line| line.starts_with(message)),
+            "{message}: {messages:#?}"
         );
-        assert!(!told_all.concat().contains("hunter2"), "{told_all:?}");
+        assert!(!messages.concat().contains("hunter2"), "{messages:?}");
     }
 }

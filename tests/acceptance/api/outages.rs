@@ -6,7 +6,7 @@ use acceptance::{World, purchase};
 use test_support::test_database::StoreKind;
 
 /// Longer than the idle time after which a connection is tested.
-const REST: Duration = Duration::from_millis(1_200);
+const IDLE_TIME: Duration = Duration::from_millis(1_200);
 
 /// Makes new sessions read-only and closes all others.
 const READ_ONLY: &str = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$;
@@ -22,7 +22,7 @@ async fn read_only_server_returns_503_and_leaves_no_commit_unknown() {
     let (acme, pool) = (world.acme(), "EUR-USDT");
     let quote = acme.buy(pool, "100.00").await;
     world.damage(READ_ONLY).await;
-    tokio::time::sleep(REST).await;
+    tokio::time::sleep(IDLE_TIME).await;
     for _ in 0..3 {
         let quoted = acme.ask(pool, &purchase(pool, "100.00")).await;
         quoted.refused(503, "service_unavailable");

@@ -16,7 +16,7 @@ pub(crate) async fn funded() -> World {
 }
 
 /// The engine's report requests: attempt number and known state of each.
-pub(crate) fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
+pub(crate) fn report_requests(world: &World) -> Vec<(u32, TradeStatus)> {
     let asked = world.engine().asked().into_iter();
     asked
         .filter_map(|asked| match asked {
@@ -325,12 +325,12 @@ async fn attempts_are_counted_across_processes() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100.33").await;
     assert_eq!(world.acme().status(&quote).await, "reserved");
-    assert_eq!(enquiries(&world), [(1, TradeStatus::Reserved)]);
+    assert_eq!(report_requests(&world), [(1, TradeStatus::Reserved)]);
     let replica = world.replica().await;
     assert_eq!(replica.acme().status(&quote).await, "settled");
     assert_eq!(replica.acme().status(&quote).await, "settled");
     assert_eq!(
-        enquiries(&replica),
+        report_requests(&replica),
         [(2, TradeStatus::Reserved), (3, TradeStatus::Settled)]
     );
     replica.close().await;
@@ -356,7 +356,7 @@ async fn settled_trade_is_polled_for_thirty_days() {
             acme.status(&quote).await,
             if returned { "returned" } else { "settled" }
         );
-        assert_eq!(enquiries(&world).len(), usize::from(returned));
+        assert_eq!(report_requests(&world).len(), usize::from(returned));
         world.notice(ACME, &trade).await;
         world.finish().await;
     }
@@ -443,7 +443,7 @@ async fn each_poll_counts_even_at_one_instant() {
         ("reserved".into(), "settled".into())
     );
     assert_eq!(
-        enquiries(&world),
+        report_requests(&world),
         [(1, TradeStatus::Reserved), (2, TradeStatus::Reserved)]
     );
     world.notice(ACME, &trade).await;

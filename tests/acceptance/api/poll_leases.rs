@@ -19,7 +19,7 @@ fn fill(reference: &str) -> Option<EngineReport> {
 }
 
 /// The engine's report requests: attempt number and known state of each.
-fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
+fn report_requests(world: &World) -> Vec<(u32, TradeStatus)> {
     let asked = world.engine().asked().into_iter();
     asked
         .filter_map(|asked| match asked {
@@ -47,7 +47,7 @@ async fn second_poller_does_not_wait() {
     assert_eq!(world.acme().status(&quote).await, "settled");
     world.engine().in_peace();
     assert_eq!(
-        enquiries(&world),
+        report_requests(&world),
         [(1, TradeStatus::Reserved)],
         "the second poll made no engine request"
     );
@@ -89,10 +89,10 @@ async fn dead_poller_blocks_no_other_after_its_lease() {
         "reserved",
         "one millisecond to go"
     );
-    assert_eq!(enquiries(&world), []);
+    assert_eq!(report_requests(&world), []);
     world.after(1);
     assert_eq!(world.acme().status(&quote).await, "settled");
-    assert_eq!(enquiries(&world), [(2, TradeStatus::Reserved)]);
+    assert_eq!(report_requests(&world), [(2, TradeStatus::Reserved)]);
     world.notice(ACME, &trade).await;
     world.finish().await;
 }

@@ -5,7 +5,7 @@ use pools_core::ports::Confirmation;
 use pools_core::trade::{EngineReport, TradeStatus};
 use serde_json::json;
 
-use crate::poll::{enquiries, funded};
+use crate::poll::{funded, report_requests};
 
 // rule: pools.trade.contradiction
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn poll_of_settled_trade_skips_the_engine_for_a_minute_after_unchanged_rep
     // The settlement was a change, so the next poll asks the engine.
     world.engine().asked();
     assert_eq!(acme.status(&quote).await, "settled");
-    assert_eq!(enquiries(&world), [(2, TradeStatus::Settled)]);
+    assert_eq!(report_requests(&world), [(2, TradeStatus::Settled)]);
     let replica = world.replica().await;
     let before = world.database().digest().await;
     for wait in [0, 1, 58_000, 1_998] {
@@ -186,7 +186,7 @@ async fn poll_of_settled_trade_skips_the_engine_for_a_minute_after_unchanged_rep
         (world.database().digest().await, world.engine().asked()),
         (before, vec![])
     );
-    assert_eq!(enquiries(&replica), []);
+    assert_eq!(report_requests(&replica), []);
     world.after(1);
     world
         .engine()
@@ -194,7 +194,7 @@ async fn poll_of_settled_trade_skips_the_engine_for_a_minute_after_unchanged_rep
     assert_eq!(acme.status(&quote).await, "settled", "silence is no report");
     assert_eq!(acme.status(&quote).await, "returned");
     assert_eq!(
-        enquiries(&world),
+        report_requests(&world),
         [(3, TradeStatus::Settled), (4, TradeStatus::Settled)]
     );
     replica.close().await;
@@ -220,8 +220,8 @@ async fn poll_of_reserved_trade_asks_each_time_and_writes_its_attempt_only() {
         assert_eq!(replica.acme().status(&quote).await, "reserved");
     }
     let reserved = TradeStatus::Reserved;
-    assert_eq!(enquiries(&world), [(1, reserved), (3, reserved)]);
-    assert_eq!(enquiries(&replica), [(2, reserved), (4, reserved)]);
+    assert_eq!(report_requests(&world), [(1, reserved), (3, reserved)]);
+    assert_eq!(report_requests(&replica), [(2, reserved), (4, reserved)]);
     assert_eq!(world.database().number(sql).await, before);
     assert_eq!(
         world

@@ -324,14 +324,14 @@ async fn validator_finds_responses_outside_the_document() {
     let world = World::new().await;
     let call = Call::get("/v1/pools/EUR-USDT/capabilities").bearer(acceptance::ACME_SECRET);
     let good = world.send(call.clone()).await;
-    let judge = |change: fn(&mut acceptance::Answer)| {
+    let passes = |change: fn(&mut acceptance::Answer)| {
         let (call, mut answer) = (call.clone(), good.clone());
         change(&mut answer);
-        let judged =
-            std::panic::AssertUnwindSafe(|| Contract::published().judge(&call, &answer, &[]));
-        std::panic::catch_unwind(judged).is_ok()
+        let check =
+            std::panic::AssertUnwindSafe(|| Contract::published().check(&call, &answer, &[]));
+        std::panic::catch_unwind(check).is_ok()
     };
-    assert!(judge(|_| {}));
+    assert!(passes(|_| {}));
     let broken: [fn(&mut acceptance::Answer); 10] = [
         |answer| answer.body["provider"] = "venue-7".into(),
         |answer| drop(answer.body.as_object_mut().unwrap().remove("tier")),
@@ -357,7 +357,7 @@ async fn validator_finds_responses_outside_the_document() {
         },
     ];
     for change in broken {
-        assert!(!judge(change));
+        assert!(!passes(change));
     }
     world.finish().await;
 }

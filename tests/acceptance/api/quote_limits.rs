@@ -8,7 +8,7 @@ fn decimal(text: &str) -> Decimal {
     Decimal::from_str_exact(text).unwrap()
 }
 
-async fn judged(world: &World, buying: bool, pool: &str, amount: &str) -> Option<String> {
+async fn size_refusal(world: &World, buying: bool, pool: &str, amount: &str) -> Option<String> {
     let body = if buying {
         purchase(pool, amount)
     } else {
@@ -40,7 +40,7 @@ async fn limits(pool: &str, min: &str, max: Option<&str>, orders: &[(bool, &str,
     for (buying, amount, wanted) in orders {
         let wanted = wanted.map(|word| format!("amount_{word}"));
         assert_eq!(
-            judged(&world, *buying, pool, amount).await,
+            size_refusal(&world, *buying, pool, amount).await,
             wanted,
             "{amount}"
         );

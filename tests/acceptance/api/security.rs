@@ -13,7 +13,7 @@ use crate::routes::{self, Class, Ids};
 
 const SHUT: &str = "sk_test_ShutShutShutShutShutShutShut0001";
 const BARE: &str = "sk_test_BareBareBareBareBareBareBare0001";
-const NOBODY: &str = "sk_test_NobodyNobodyNobodyNobodyNobody99";
+const UNKNOWN_SECRET: &str = "sk_test_NobodyNobodyNobodyNobodyNobody99";
 const LIVE: &str = "sk_live_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
 /// The status and code of a refusal; `None` if the caller is authorized.
@@ -56,11 +56,11 @@ const TABLE: [(&str, Dress, [Verdict; 3]); 20] = [
         [IN, WRONG, WRONG],
     ),
     ("nothing", |c| c, [STRANGER; 3]),
-    ("nobody's", |c| c.bearer(NOBODY), [STRANGER; 3]),
+    ("unknown", |c| c.bearer(UNKNOWN_SECRET), [STRANGER; 3]),
     ("no key", |c| c.bearer("sk_test_x"), [STRANGER; 3]),
     (
         "unknown key with a good one",
-        |c| c.bearer(NOBODY).header("x-secret-key", ACME_SECRET),
+        |c| c.bearer(UNKNOWN_SECRET).header("x-secret-key", ACME_SECRET),
         [STRANGER; 3],
     ),
     (
@@ -174,7 +174,7 @@ fn naming(operation: &Operation, place: &Place, id: &str) -> Call {
 }
 
 /// The same id with another last letter: the same kind and mode, but unknown.
-fn nobodys(id: &str) -> String {
+fn unknown_id(id: &str) -> String {
     let (rest, last) = id.split_at(id.len() - 1);
     format!("{rest}{}", if last == "Z" { "Y" } else { "Z" })
 }
@@ -227,7 +227,7 @@ async fn object_of_another_partner_reads_as_missing() {
                     others.flat_map(|owner| owner.ids.iter().map(move |id| (owner, id)))
                 {
                     let found = caller.client.send(naming(operation, &place, id)).await;
-                    let reference = naming(operation, &place, &nobodys(id));
+                    let reference = naming(operation, &place, &unknown_id(id));
                     let wanted = caller.client.send(reference).await;
                     let what = format!(
                         "{}: {} names {id} of {} in {place:?}",

@@ -30,7 +30,7 @@ async fn ask(world: &World, key: &str) -> Answer {
 }
 
 /// Limit, remaining and reset of a tier.
-fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
+fn tier_status(answer: &Answer, tier: &str) -> (u64, u64, u64) {
     let number = |part: &str| answer.number(&format!("x-ratelimit-{part}-{tier}"));
     (number("limit"), number("remaining"), number("reset"))
 }
@@ -41,8 +41,8 @@ async fn every_response_shows_the_tier_status() {
     let world = limited(3, 5).await;
     for (remaining, medium) in [(2, 4), (1, 3), (0, 2)] {
         let answer = ask(&world, ACME_SECRET).await;
-        assert_eq!(standing(&answer, "short"), (3, remaining, 1));
-        assert_eq!(standing(&answer, "medium"), (5, medium, 60));
+        assert_eq!(tier_status(&answer, "short"), (3, remaining, 1));
+        assert_eq!(tier_status(&answer, "medium"), (5, medium, 60));
         assert_eq!(
             (
                 answer.header("retry-after"),
@@ -65,9 +65,9 @@ async fn short_tier_refuses_and_opens_again() {
     world.after(400);
     for _ in 0..5 {
         let answer = ask(&world, ACME_SECRET).await.refused(429, "rate_limited");
-        assert_eq!(standing(&answer, "short"), (3, 0, 1));
+        assert_eq!(tier_status(&answer, "short"), (3, 0, 1));
         assert_eq!(
-            standing(&answer, "medium"),
+            tier_status(&answer, "medium"),
             (100, 97, 60),
             "refusals do not count in any tier"
         );
@@ -84,7 +84,7 @@ async fn short_tier_refuses_and_opens_again() {
     ask(&world, ACME_SECRET).await.refused(429, "rate_limited");
     world.after(1);
     let answer = ask(&world, ACME_SECRET).await;
-    assert_eq!(standing(&answer, "short"), (3, 2, 1));
+    assert_eq!(tier_status(&answer, "short"), (3, 2, 1));
     answer.ok();
     world.finish().await;
 }
@@ -99,7 +99,10 @@ async fn medium_tier_refuses_until_its_own_window_closes() {
     }
     let answer = ask(&world, ACME_SECRET).await.refused(429, "rate_limited");
     assert_eq!(
-        (standing(&answer, "medium"), standing(&answer, "short")),
+        (
+            tier_status(&answer, "medium"),
+            tier_status(&answer, "short")
+        ),
         ((4, 0, 56), (10, 10, 1))
     );
     assert_eq!(
@@ -194,7 +197,7 @@ async fn guesses_are_counted_against_the_address() {
     for at in 0..5_usize {
         let answer = world.send(guess(one, at)).await;
         assert_eq!(
-            (answer.status, standing(&answer, "short").1),
+            (answer.status, tier_status(&answer, "short").1),
             (401, 4 - at as u64)
         );
     }
@@ -226,7 +229,10 @@ async fn guesses_of_one_ipv6_network_are_counted_together() {
     };
     for at in 0..5 {
         let answer = guess(format!("2001:db8:0:1::{at:x}")).await;
-        assert_eq!((answer.status, standing(&answer, "short").1), (401, 4 - at));
+        assert_eq!(
+            (answer.status, tier_status(&answer, "short").1),
+            (401, 4 - at)
+        );
     }
     let refused = guess("2001:db8:0:1:1:2:3:4".to_owned()).await;
     refused.refused(429, "rate_limited");
@@ -325,7 +331,7 @@ async fn refusals_of_known_keys_show_the_tier_status_and_count_nothing() {
             .get("/v1/pools/EUR-USDT/balance")
             .await
             .refused(403, "pools_not_enabled");
-        assert_eq!(standing(&answer, "medium"), (50, 50, 60));
+        assert_eq!(tier_status(&answer, "medium"), (50, 50, 60));
     }
     world.finish().await;
 }

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::programs::{Server, command, run};
 
 /// Number of concurrent programs that make deposits.
-const TELLERS: usize = 2;
+const CONCURRENT_DEPOSITS: usize = 2;
 
 /// Initial funds of every partner, in euros.
 pub(crate) const FUNDS: &str = "1000000000";
@@ -79,13 +79,15 @@ impl Installation {
         std::fs::write(&file, text)?;
         run(self.command("penstock").arg("apply").arg("-f").arg(file))?;
         thread::scope(|scope| {
-            let tellers: Vec<_> = (0..TELLERS)
-                .map(|teller| {
-                    scope.spawn(move || self.deposit((teller..partners).step_by(TELLERS)))
+            let workers: Vec<_> = (0..CONCURRENT_DEPOSITS)
+                .map(|worker| {
+                    scope.spawn(move || {
+                        self.deposit((worker..partners).step_by(CONCURRENT_DEPOSITS))
+                    })
                 })
                 .collect();
-            for teller in tellers {
-                teller.join().map_err(|_| "a deposit panicked")??;
+            for worker in workers {
+                worker.join().map_err(|_| "a deposit panicked")??;
             }
             Ok(())
         })

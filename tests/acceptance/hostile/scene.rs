@@ -55,7 +55,7 @@ pub(crate) async fn play(seed: u64, cases: u64) -> Tally {
             request: &request,
         };
         let answer = scene.send(service, call.clone()).await;
-        let operation = scene.judge(service, &request, sound, &answer);
+        let operation = scene.check(service, &request, sound, &answer);
         drop(witness);
         let id = operation.map_or(NOWHERE, |operation| operation.id.as_str());
         tally.count(
@@ -188,7 +188,7 @@ impl Scene {
     }
 
     /// Checks that apply to every response of this suite, in addition to the contract.
-    fn judge(
+    fn check(
         &self,
         service: Service,
         request: &Request,

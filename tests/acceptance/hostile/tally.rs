@@ -35,7 +35,7 @@ impl Tally {
     }
 
     /// Panics unless every operation was reached and refused.
-    pub(crate) fn is_worth_its_name(&self) {
+    pub(crate) fn assert_covers_operations(&self) {
         for Operation { id, .. } in operations() {
             let (done, refused) = (self.of(&id, 200..300), self.of(&id, 400..500));
             assert!(

@@ -146,7 +146,7 @@ impl Contract {
     }
 
     /// Checks a response against the contract; panics with a list of all deviations.
-    pub fn judge(&self, call: &Call, answer: &Answer, tiers: &[&str]) {
+    pub fn check(&self, call: &Call, answer: &Answer, tiers: &[&str]) {
         let mut faults = Vec::new();
         let operation = self.operation(&call.method, &call.path);
         if call.method == Method::OPTIONS && answer.status == 204 {

@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 /// Generous timeout for a busy machine.
-const PATIENT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One call the engine has received.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,12 +157,12 @@ impl FarEngine {
     /// The adapter that calls it, as a service builds it.
     #[must_use]
     pub fn adapter(&self, secret: &str) -> Arc<HttpEngine> {
-        self.impatient(secret, PATIENT)
+        self.adapter_with_timeout(secret, TIMEOUT)
     }
 
     /// The same adapter with a shorter timeout.
     #[must_use]
-    pub fn impatient(&self, secret: &str, timeout: Duration) -> Arc<HttpEngine> {
+    pub fn adapter_with_timeout(&self, secret: &str, timeout: Duration) -> Arc<HttpEngine> {
         adapter(&self.url, EngineSecret::parse(secret).as_ref(), timeout)
     }
 
@@ -171,7 +171,7 @@ impl FarEngine {
         let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", taken.local_addr().expect("an address"));
         drop(taken);
-        adapter(&url, None, PATIENT)
+        adapter(&url, None, TIMEOUT)
     }
 
     /// Sets whether it has depth.
@@ -273,7 +273,7 @@ async fn answer(State((book, contract)): State<Shared>, request: Request) -> Res
     let method = head.method.as_str().to_lowercase();
     let documented = &contract["paths"][template][method];
     assert!(documented.is_object(), "{} {template}", head.method);
-    judge(&contract, &documented["requestBody"], &body);
+    check_body(&contract, &documented["requestBody"], &body);
     let shown = head.headers.get(header::AUTHORIZATION);
     let call = FarCall {
         operation: operation.to_owned(),
@@ -297,7 +297,7 @@ async fn answer(State((book, contract)): State<Shared>, request: Request) -> Res
         return (status, elsewhere, text).into_response();
     }
     let answer = book.lock().answer(operation, trade, fault.as_ref());
-    judge(&contract, &documented["responses"]["200"], &answer);
+    check_body(&contract, &documented["responses"]["200"], &answer);
     match fault {
         Some(FarFault::Late) => std::future::pending().await,
         Some(FarFault::Broken) => broken(),
@@ -397,7 +397,7 @@ fn broken() -> Response {
 }
 
 /// Checks a body against the contract.
-fn judge(contract: &Value, documented: &Value, body: &Value) {
+fn check_body(contract: &Value, documented: &Value, body: &Value) {
     let schema = &documented["content"]["application/json"]["schema"];
     if schema.is_null() {
         assert_eq!(body, &Value::Null, "a body without a documented schema");

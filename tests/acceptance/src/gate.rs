@@ -173,7 +173,7 @@ impl Gate {
             Some(_) if has_its_own_limit(&call) => &["short"],
             Some(_) => &["short", "medium", "long"],
         };
-        Contract::gate().judge(&call, &answer, tiers);
+        Contract::gate().check(&call, &answer, tiers);
         answer
     }
 

@@ -309,7 +309,7 @@ impl World {
         let answer = Answer::of(router.clone(), &call).await;
         let tiers = self.0.setup.tiers.iter().flatten();
         let tiers: Vec<&str> = tiers.map(|tier| tier.name).collect();
-        Contract::published().judge(&call, &answer, &tiers);
+        Contract::published().check(&call, &answer, &tiers);
         answer
     }
 

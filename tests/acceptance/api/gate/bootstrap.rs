@@ -427,7 +427,7 @@ async fn limited(own: u32, ceiling: u32) -> Gate {
 }
 
 /// Limit, remaining and reset of a tier.
-fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
+fn tier_status(answer: &Answer, tier: &str) -> (u64, u64, u64) {
     let number = |part: &str| answer.number(&format!("x-ratelimit-{part}-{tier}"));
     (number("limit"), number("remaining"), number("reset"))
 }
@@ -438,8 +438,8 @@ async fn bootstrap_counts_key_and_client_network() {
     let gate = limited(2, 100).await;
     let from = |address: &str| call().from(address.parse::<IpAddr>().unwrap());
     let first = ask(&gate, from("203.0.113.1")).await;
-    assert_eq!(standing(&first, "short"), (2, 1, 60));
-    assert_eq!(standing(&first, "medium"), (100, 99, 60));
+    assert_eq!(tier_status(&first, "short"), (2, 1, 60));
+    assert_eq!(tier_status(&first, "medium"), (100, 99, 60));
     // A refusal for a reason other than the page's origin counts like a success.
     let wrong = from("::ffff:203.0.113.1").json(&json!({ "clientSecret": "nonsense" }));
     ask(&gate, wrong)
@@ -449,7 +449,7 @@ async fn bootstrap_counts_key_and_client_network() {
     let full = full.refused(429, "rate_limited");
     assert_eq!(full.number("retry-after-short"), 60);
     assert_eq!(full.header("retry-after-medium"), None);
-    assert_eq!(standing(&full, "medium"), (100, 98, 60));
+    assert_eq!(tier_status(&full, "medium"), (100, 98, 60));
     // Another key from this address, and this key from another address, have their own limits.
     let other = Call::post(PATH).header("origin", RIVAL_SHOP);
     let other = other.from([203, 0, 113, 1]).bearer(RIVAL_PUBLISHABLE);
@@ -484,14 +484,14 @@ async fn foreign_pages_use_up_nothing_of_the_shop() {
             matches!(found, (403, "origin_not_allowed") | (429, "rate_limited")),
             "{found:?}"
         );
-        assert_eq!(standing(&answer, "medium"), (40, 40, 60));
+        assert_eq!(tier_status(&answer, "medium"), (40, 40, 60));
     }
     // A foreign page has its own limit.
     let foreign = Call::post(PATH).header("origin", "https://attacker.example");
     let refused = ask(&gate, foreign.from([203, 0, 113, 1])).await;
     refused.refused(429, "rate_limited");
     let answer = ask(&gate, call().from([203, 0, 113, 1])).await;
-    assert_eq!(standing(&answer, "short"), (30, 29, 60));
+    assert_eq!(tier_status(&answer, "short"), (30, 29, 60));
     answer.ok();
     gate.finish().await;
 }
@@ -502,8 +502,8 @@ async fn customers_with_addresses_of_their_own_start_up_to_the_ceiling() {
     let gate = limited(30, 40).await;
     for customer in 1..=40 {
         let answer = ask(&gate, call().from([203, 0, 113, customer])).await;
-        assert_eq!(standing(&answer, "short"), (30, 29, 60));
-        assert_eq!(standing(&answer, "medium").1, 40 - u64::from(customer));
+        assert_eq!(tier_status(&answer, "short"), (30, 29, 60));
+        assert_eq!(tier_status(&answer, "medium").1, 40 - u64::from(customer));
         answer.ok();
     }
     for _ in 0..3 {
@@ -511,11 +511,11 @@ async fn customers_with_addresses_of_their_own_start_up_to_the_ceiling() {
         let refused = answer.refused(429, "rate_limited");
         assert_eq!(refused.number("retry-after-medium"), 60);
         assert_eq!(refused.header("retry-after-short"), None);
-        assert_eq!(standing(&refused, "short"), (30, 30, 60));
+        assert_eq!(tier_status(&refused, "short"), (30, 30, 60));
     }
     gate.world().after(60_000);
     let answer = ask(&gate, call().from([203, 0, 113, 99])).await;
-    assert_eq!(standing(&answer, "short"), (30, 29, 60));
+    assert_eq!(tier_status(&answer, "short"), (30, 29, 60));
     answer.ok();
     gate.finish().await;
 }

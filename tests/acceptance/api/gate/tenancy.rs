@@ -200,7 +200,7 @@ fn names(answer: &Answer) -> Vec<String> {
 }
 
 /// Expects every read of these ids by `client` to return the same as for unknown ids.
-async fn sees_nothing(client: &GateClient, ids: &[String], page: &str, mode: &str) {
+async fn expect_absent(client: &GateClient, ids: &[String], page: &str, mode: &str) {
     for operation in operations() {
         let Some(unknown) = unknown(operation) else {
             continue;
@@ -234,11 +234,11 @@ async fn foreign_id_reads_as_unknown() {
     let own: Vec<String> = ids.all().into_iter().map(str::to_owned).collect();
     let swapped: Vec<String> = own.iter().map(|id| other_mode(id)).collect();
     let all = [own, swapped.clone()].concat();
-    sees_nothing(&gate.rival(), &all, RIVAL_SHOP, "test").await;
-    sees_nothing(&live.acme(), &all, SHOP, "live").await;
-    sees_nothing(&live.rival(), &all, RIVAL_SHOP, "live").await;
+    expect_absent(&gate.rival(), &all, RIVAL_SHOP, "test").await;
+    expect_absent(&live.acme(), &all, SHOP, "live").await;
+    expect_absent(&live.rival(), &all, RIVAL_SHOP, "live").await;
     // In the other mode they are absent even for their owner.
-    sees_nothing(&gate.acme(), &swapped, SHOP, "test").await;
+    expect_absent(&gate.acme(), &swapped, SHOP, "test").await;
     let after = gate.world().database().digest().await;
     assert_eq!(after, before, "the refusals change no row");
     live.close().await;
