@@ -1,4 +1,4 @@
-"""A partner's client: one kept-alive connection, and every answer held to what all answers promise."""
+"""A partner's client: one keep-alive connection, and every response is checked against the rules of all responses."""
 
 import http.client
 import json
@@ -22,7 +22,7 @@ class Answer:
 
     @property
     def json(self):
-        """The body; its numbers keep every digit."""
+        """The body; numbers keep every digit."""
         return json.loads(self.raw, parse_float=Decimal)
 
     @property
@@ -42,7 +42,7 @@ class Client:
         self.seen_request_ids = set()
 
     def fork(self, key=None):
-        """The same caller over a connection of its own, for another thread."""
+        """The same caller on a separate connection, for another thread."""
         return Client(self.service, key or self.key, self.contract)
 
     def call(self, method, path, body=None, headers=None, key=None, raw=None):
@@ -64,7 +64,7 @@ class Client:
         return answer
 
     def root(self, method, path, headers=None):
-        """A route beside `/v1`, without a key."""
+        """A route outside `/v1`, without a key."""
         return self._exchange(method, path, None, headers or {})
 
     def get(self, path, **more):
@@ -102,7 +102,7 @@ class Client:
             self.close()
             if not reused:
                 raise
-            # A kept connection that the service has closed in the meantime.
+            # The service has closed the idle connection.
             return self._exchange(method, path, raw, headers)
         except BaseException:
             self.close()
@@ -115,7 +115,7 @@ class Client:
     def _promises(self, method, path, answer):
         request_id = answer.headers.get("x-request-id", "")
         assert REQUEST_ID.fullmatch(request_id), f"X-Request-Id: {request_id!r}"
-        assert request_id not in self.seen_request_ids, "a request id was given twice"
+        assert request_id not in self.seen_request_ids, "a request id was used twice"
         self.seen_request_ids.add(request_id)
         assert answer.headers.get("cache-control") == "no-store", answer.headers
         assert answer.headers.get("x-content-type-options") == "nosniff", answer.headers

@@ -1,4 +1,4 @@
-"""What the suites share: one provisioned service, and partners made to measure."""
+"""Fixtures of all suites: one provisioned service, and partners created per test."""
 
 import secrets
 
@@ -22,7 +22,7 @@ class World:
         return Client(self.service, key, self.contract)
 
     def partner(self, funds=None, top=None, terms=None, receipts=None, name=None, gate=None, gate_webhook=None, **pools):
-        """A fresh partner. What a test does to it, no other test sees."""
+        """A new partner for one test."""
         who = f"{name or 'p'}-{secrets.token_hex(5)}"
         values = profile(**pools)
         rows = terms_for(values.get("allowed", [])) if terms is None else terms
@@ -43,7 +43,7 @@ def contract():
 
 
 def everything():
-    """The pools every shared service serves, and one that nobody is allowed."""
+    """The pools of every shared service, and one that no partner is allowed in."""
     return "".join(pool_toml(pool) for pool in POOLS) + pool_toml("USD-USDC", ["ethereum"], available=False)
 
 
@@ -54,7 +54,7 @@ def make_world(folder, contract, **settings):
 
 
 def finish(world):
-    """Every service ends in order, with readable logs, without a failure of its own and with clean books."""
+    """Expects an orderly shutdown, readable logs, no 5xx and a clean audit."""
     assert world.service.stop() == 0
     refused = {"side_not_enabled"}  # 501 is a documented refusal, not a failure
     failures = [line for line in world.service.log_lines() if line.get("level") == "ERROR"]
@@ -73,7 +73,7 @@ def world(tmp_path_factory, contract):
 
 @pytest.fixture(scope="session")
 def gate_service(world):
-    """The gate beside the pools of `world`, on its database; without throttles too."""
+    """The gate on the database of `world`, without throttles."""
     service = world.installation.start_gate()
     yield service
     assert service.stop() == 0
@@ -96,13 +96,13 @@ def quick(tmp_path_factory, contract):
 
 @pytest.fixture
 def installation(tmp_path):
-    """A folder of this test alone, with nothing in it."""
+    """An empty folder for this test."""
     return Installation(tmp_path / "penstock")
 
 
 @pytest.fixture(scope="module")
 def shopper(world):
-    """A partner with funds for tests that only look at single answers."""
+    """A funded partner for tests of single responses."""
     return world.partner(funds="1000000.00", name="shopper")
 
 

@@ -1,4 +1,4 @@
-"""The published contract, read by a validator that is not the service's own."""
+"""Checks responses against the published contract with an independent validator."""
 
 import json
 import os
@@ -15,7 +15,7 @@ FORMATS = FormatChecker(formats=())
 
 @FORMATS.checks("date-time")
 def _instant(value):
-    # Sharper than RFC 3339: the contract writes UTC with `Z` and milliseconds, always.
+    # Stricter than RFC 3339: the contract always writes UTC with `Z` and milliseconds.
     return not isinstance(value, str) or INSTANT.fullmatch(value) is not None
 
 
@@ -46,7 +46,7 @@ class Contract:
     def __init__(self, name="pools-v1"):
         self.urn = f"urn:{name}"
         self.text = published(name).read_text()
-        # Through JSON, so that YAML's own types (dates) cannot creep in.
+        # Through JSON, which removes YAML's own types such as dates.
         self.document = json.loads(json.dumps(yaml.safe_load(self.text), default=str))
         resource = Resource(contents=self.document, specification=DRAFT202012)
         self.registry = Registry().with_resource(self.urn, resource)
@@ -56,7 +56,7 @@ class Contract:
             for method, operation in item.items():
                 if method in ("get", "post", "put", "patch", "delete"):
                     self.operations[operation["operationId"]] = (method.upper(), path, operation)
-        # A literal segment is tried before a parameter, as routers do.
+        # A literal segment takes precedence over a parameter, as in routers.
         ordered = sorted(self.operations.values(), key=lambda entry: entry[1].count("{"))
         self.patterns = [
             (method, path, re.compile(re.sub(r"\{[^/]+\}", "[^/]+", path))) for method, path, _ in ordered
@@ -70,14 +70,14 @@ class Contract:
         return None
 
     def check(self, method, target, answer):
-        """Whatever is answered must be one of the documented answers, in the documented form."""
+        """Every response must be documented and have the documented form."""
         template = self.find(method, target)
         if template is None:
             return
         responses = self.document["paths"][template][method.lower()]["responses"]
         status = str(answer.status)
         key = next((k for k in (status, f"{status[0]}XX", "default") if k in responses), None)
-        assert key, f"{method} {template} answered {status}, which is not documented: {answer.text}"
+        assert key, f"{method} {template} returned {status}, which is not documented: {answer.text}"
         response, pointer = self._resolve(responses[key], f"/paths/{escape(template)}/{method.lower()}/responses/{key}")
         if "application/json" not in response.get("content", {}):
             return

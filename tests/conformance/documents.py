@@ -1,4 +1,4 @@
-"""What the published documents list, as the contract has it: operations by their ids, and events."""
+"""The contract's list of operation ids and events per published document."""
 
 POOLS = {
     "listPools": ("GET", "/v1/pools"),
@@ -62,7 +62,7 @@ HELPERS = {
     "failTestSession": ("POST", "/v1/test_helpers/sessions/{id}/fail"),
 }
 
-# Each document: its title in part, its operations, its events.
+# Each document: part of its title, its operations, its events.
 LISTED = {
     "pools-v1": ("partner api", POOLS, POOLS_EVENTS),
     "gate-v1": ("hosted ramp session api", GATE, GATE_EVENTS),

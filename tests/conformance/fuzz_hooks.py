@@ -1,4 +1,4 @@
-"""What Schemathesis loads beside its configuration: what a schema cannot say about a good request."""
+"""Hooks of Schemathesis for properties of a valid request that a schema cannot express."""
 
 import json
 import os
@@ -7,14 +7,14 @@ from collections import Counter
 
 import schemathesis
 
-# By operation, the value of its path parameter that exists.
+# Existing value of the path parameter, by operation.
 KNOWN = json.loads(os.environ["FUZZ_KNOWN"])
 turns = Counter()
 
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """A key is used for one operation, as the contract asks for; and every other good read is of something that exists."""
+    """Uses each idempotency key for one operation, and an existing object in every other valid read."""
     if not case.meta.generation.mode.is_positive:
         return
     if (case.headers or {}).get("Idempotency-Key"):

@@ -1,5 +1,5 @@
-"""Schemathesis over a service: every check it has is on everywhere, except where the contract itself says what a check takes
-for a violation.
+"""Schemathesis over a service: all its checks are enabled, except where the contract requires what a check reports as
+a violation.
 """
 
 import json
@@ -16,14 +16,14 @@ SHOP = "https://shop.example"
 
 POOLS = """
 [[operations]]
-# `limit` is clamped, whatever the integer: one that no machine word holds is accepted as well.
+# `limit` is clamped for every integer, also beyond 64 bits.
 include-operation-id = "listLedgerEntries"
 checks.negative_data_rejection.enabled = false
-# A generated cursor is not one that was given out, and an account in a generated currency does not exist: 400.
+# A generated cursor was never issued, and an account in a generated currency does not exist: 400.
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
-# A generated cursor has not the form of a trade id: 400.
+# A generated cursor does not have the form of a trade id: 400.
 include-operation-id = "listTrades"
 checks.positive_data_acceptance.enabled = false
 
@@ -33,39 +33,39 @@ include-operation-id = "getFundingInstructions"
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
-# Checksum, precision and order size cannot be said in a schema: 400.
+# A schema cannot express checksum, precision and order size: 400.
 include-operation-id = "createQuote"
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
-# An order can be larger than the balance: 402. A generated quote id has not the form of one: 400.
+# An order can be larger than the balance: 402. A generated quote id is malformed: 400.
 include-operation-id = "transact"
 checks.positive_data_acceptance.enabled = false
 """
 
 GATE = """
 [[operations]]
-# The origins of its URLs, the currency and what a preview locked cannot be said in a schema: 400.
+# A schema cannot express the allowed origins, the currency and the terms of a preview: 400.
 include-operation-id = "createSession"
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
-# What the catalogue offers, and with how many digits, cannot be said in a schema: 400.
+# A schema cannot express the catalogue and its number of digits: 400.
 include-operation-id = ["previewQuotes", "lockQuote"]
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
-# What is an email address, an https URL or a country cannot be said in a schema: 400.
+# A schema cannot express email addresses, https URLs and countries: 400.
 include-operation-id = ["createCustomer", "updateCustomer", "listCustomers", "updateBranding"]
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
-# Only what was given up is sent again: 400.
+# Only dead letters can be replayed: 400.
 include-operation-id = "replayWebhookDelivery"
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
-# A page of the partner's own sends it.
+# Sent by a page of the partner.
 include-operation-id = "createEmbedToken"
 headers = { Origin = "https://shop.example" }
 """
@@ -73,7 +73,7 @@ headers = { Origin = "https://shop.example" }
 
 @dataclass
 class Found:
-    """What a run has to say."""
+    """The result of a run."""
 
     clean: bool
     cases: int
@@ -81,7 +81,7 @@ class Found:
 
 
 def fuzz(name, address, partner, known, folder, examples, seed):
-    """Runs every phase over a document, so many examples an operation; `known` are things that exist, by who reads them."""
+    """Runs every phase over a document with this many examples per operation; `known` maps operations to existing values."""
     config = folder / "schemathesis.toml"
     config.write_text('hooks = "fuzz_hooks"\n' + keys(partner) + {"pools-v1": POOLS, "gate-v1": GATE}[name])
     command = [
@@ -94,7 +94,7 @@ def fuzz(name, address, partner, known, folder, examples, seed):
         "--generation-database", "none",
         "--suppress-health-check", "all",
         "--seed", str(seed),
-        # Two at a time race within Python 3.11's `ast.parse` (cpython issue 106905) and one may fail.
+        # Two workers race within Python 3.11's `ast.parse` (cpython issue 106905) and one may fail.
         "--workers", "1",
         "--continue-on-failure",
         "--no-color",
@@ -106,7 +106,7 @@ def fuzz(name, address, partner, known, folder, examples, seed):
 
 
 def keys(partner):
-    """Each operation is called with the kind of key that the document says it takes."""
+    """Calls each operation with its documented kind of key."""
     return f"""
 [auth.openapi.secretKey]
 bearer = "{partner.secret}"

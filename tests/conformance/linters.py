@@ -1,4 +1,4 @@
-"""Readers of a published document that are not ours: two linters, with every rule they recommend."""
+"""Two independent linters of the published documents, with all their recommended rules."""
 
 import json
 import os
@@ -7,32 +7,32 @@ from pathlib import Path
 
 from contract import published
 
-# What a linter would have otherwise, and why it is so.
+# Exceptions to the linters' rules, with reasons.
 REDOCLY = {
-    # Each installation has an address of its own, so the documents need not name one.
+    # Each installation has its own address, so the documents name none.
     "no-empty-servers": "off",
 }
 SPECTRAL = {
-    # Each installation is run by somebody else: whom to ask is not the document's to say.
+    # Each installation has another operator, so the documents name no contact.
     "info-contact": "off",
-    # Tags stand in the order of reading.
+    # Tags are in reading order.
     "openapi-tags-alphabetical": "off",
     # OpenAPI 3.1 has a licence's `url` or its `identifier`, never both.
     "license-url": "off",
 }
 OF_ONE = {
-    # `/pools/quotes/{quoteId}` and `/pools/{id}/quote` differ in their last part alone; the contract has them so, and
-    # a literal part is tried first.
+    # `/pools/quotes/{quoteId}` and `/pools/{id}/quote` differ in their last segment only; the contract requires this, and
+    # a literal segment takes precedence.
     "pools-v1": ({"no-ambiguous-paths": "off"}, {}),
-    # It says how a widget's calls are authenticated before there are any: nothing has a tag.
+    # It describes authentication of the widget before any operation exists, so nothing has a tag.
     "gate-embed-v1": ({}, {"openapi-tags": "off"}),
-    # Whatever an engine answers but 200 is no answer, and so few operations need no tags to be found.
+    # Every engine response other than 200 is invalid, and the few operations need no tags.
     "engine-v1": ({"operation-4xx-response": "off"}, {"openapi-tags": "off", "operation-tags": "off"}),
 }
 
 
 def redocly(name, folder):
-    """What Redocly finds wrong with a document."""
+    """Redocly's findings about a document."""
     rules = {**REDOCLY, **OF_ONE.get(name, ({}, {}))[0]}
     config = folder / "redocly.yaml"
     config.write_text(json.dumps({"extends": ["recommended-strict"], "rules": rules}))
@@ -44,7 +44,7 @@ def redocly(name, folder):
 
 
 def spectral(name, folder):
-    """What Spectral finds wrong with a document."""
+    """Spectral's findings about a document."""
     rules = {**SPECTRAL, **OF_ONE.get(name, ({}, {}))[1]}
     config = folder / "spectral.json"
     config.write_text(json.dumps({"extends": [["spectral:oas", "all"]], "rules": rules}))
@@ -64,5 +64,5 @@ def node(program, *words, cwd, **settings):
 
 
 def node_environment(**settings):
-    """The environment of a program of Node, which finds the installed npm packages."""
+    """The environment of a Node program, including the path of the installed npm packages."""
     return {**os.environ, **settings}

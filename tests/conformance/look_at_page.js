@@ -1,8 +1,8 @@
-// Opens a page in Chromium, light and dark, wide and narrow, and prints what is wrong with it as JSON.
+// Opens a page in Chromium, light and dark, wide and narrow, and prints the findings as JSON.
 //
 //     node look_at_page.js URL CHROMIUM [FOLDER]
 //
-// With a folder it leaves a picture of each view there.
+// With a folder it saves a picture of each view there.
 
 const fs = require("node:fs");
 const path = require("node:path");
@@ -14,14 +14,14 @@ const WIDTHS = [390, 1440];
 const SCHEMES = ["light", "dark"];
 const QUIET = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run"];
 
-// Codes of the error table that stand on more than one line.
+// Codes of the error table that wrap to more than one line.
 function brokenCodes() {
   const codes = [...document.querySelectorAll(".codes td code")];
   if (codes.length === 0) return ["no code was found"];
   return codes.filter((code) => code.getClientRects().length !== 1).map((code) => code.textContent);
 }
 
-// Ids that occur more than once, and links within the page that lead nowhere.
+// Ids that occur more than once, and links within the page that have no target.
 function looseLinks() {
   const ids = [...document.querySelectorAll("[id]")].map((element) => element.id);
   const twice = ids.filter((id, at) => ids.indexOf(id) !== at);
@@ -29,7 +29,7 @@ function looseLinks() {
   return [...twice, ...targets.filter((target) => !ids.includes(target))];
 }
 
-// Regions that hide a part of their table at a side.
+// Regions that cut off a part of their table.
 function cutTables() {
   const regions = [...document.querySelectorAll(".scroll")];
   return regions.filter((region) => region.scrollWidth > region.clientWidth + 1).length;

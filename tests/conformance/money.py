@@ -1,4 +1,4 @@
-"""The contract's arithmetic, once more and with exact fractions only."""
+"""An independent implementation of the contract's arithmetic in exact fractions."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +18,7 @@ def floor_to(value, digits):
 
 
 def rate(mid, side, bps):
-    """Output per input, rounded down once: to 8 decimals, or 8 significant digits where that is finer."""
+    """Output per input, rounded down once: to 8 decimals, or 8 significant digits if that is finer."""
     kept = Fraction(10_000 - bps, 10_000)
     exact = mid * kept if side == "on_ramp" else kept / mid
     digits = 8
@@ -38,7 +38,7 @@ def legs(pool, side, amount, mid, bps):
 
 
 def usdt_value(pool, side, amount, mids):
-    """What limits and the velocity cap compare."""
+    """The value that limits and the velocity cap compare."""
     fiat, crypto = pool.split("-")
     usdt_mid = mids[f"{fiat}-USDT"]
     amount = Fraction(amount)
@@ -50,7 +50,7 @@ def usdt_value(pool, side, amount, mids):
 
 
 def written(value, asset=None):
-    """As the API prints it: fiat with all minor units, crypto and rates without trailing zeros."""
+    """The API's format: fiat with all minor units, crypto and rates without trailing zeros."""
     decimal = Decimal(value.numerator) / Decimal(value.denominator)
     assert Fraction(decimal) == value, "not a finite decimal"
     if asset and asset in DIGITS and asset not in ("USDT", "USDC", "BTC", "ETH"):

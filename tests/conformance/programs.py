@@ -1,4 +1,4 @@
-"""The real programs, as their operator runs them: started, spoken to and stopped."""
+"""Starts, calls and stops the real programs, as their operator does."""
 
 import contextlib
 import json
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-# A debug build on a busy machine is slow to start; nothing here measures how fast it is.
-PATIENCE = 30.0
+# A debug build on a busy machine starts slowly; no test measures the start.
+PROGRAM_TIMEOUT = 30.0
 
 LISTENING = re.compile(r"^(?:pools|gate)-service listening on http://(127\.0\.0\.1):(\d+)$")
 
@@ -29,7 +29,7 @@ def program(variable):
 
 
 def environment(settings):
-    """A clean environment: what the machine happens to set must not decide a test."""
+    """A clean environment, so that settings of the machine cannot affect a test."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     kept.pop("RUST_LOG", None)
     kept.update({name: str(value) for name, value in settings.items()})
@@ -49,7 +49,7 @@ class Done:
         return json.loads(self.out)
 
 
-def run(command, settings, timeout=PATIENCE, cwd=None):
+def run(command, settings, timeout=PROGRAM_TIMEOUT, cwd=None):
     done = subprocess.run(
         [str(word) for word in command],
         env=environment(settings),
@@ -63,17 +63,17 @@ def run(command, settings, timeout=PATIENCE, cwd=None):
     return Done(done.returncode, done.stdout, done.stderr)
 
 
-# No secret: the databases of these suites hold nothing.
+# Not a secret: the databases of these suites hold test data only.
 MASTER_KEY = "Y29uZm9ybWFuY2UtY29uZm9ybWFuY2UtMDEyMzQ1Njc="
 
-# A server on which every installation gets a database of its own, instead of an embedded one.
+# A server on which every installation gets its own database, instead of an embedded one.
 SERVER = os.environ.get("CONFORMANCE_SERVER", "").rstrip("/")
 
 EMBEDDED = pytest.mark.skipif(bool(SERVER), reason="this looks at the files of an embedded database, or at the key beside it")
 
 
 def on_server():
-    """The settings of a new database, brought up to date by its owner."""
+    """The settings of a new database, migrated by its owner."""
     name = f"conformance_{secrets.token_hex(8)}"
     subprocess.run(["psql", "-qX", f"{SERVER}/postgres", "-c", f"CREATE DATABASE {name}"], check=True)
     url = f"{SERVER}/{name}"
@@ -84,7 +84,7 @@ def on_server():
 
 
 class Installation:
-    """A folder with one database, embedded unless `CONFORMANCE_SERVER` says where else, and the settings that point at it."""
+    """A folder with one database, embedded unless `CONFORMANCE_SERVER` is set, and the settings that name it."""
 
     def __init__(self, folder, **settings):
         self.folder = Path(folder)
@@ -101,7 +101,7 @@ class Installation:
     def database(self):
         """The embedded database's file."""
         if SERVER:
-            pytest.skip("this looks into the file of an embedded database")
+            pytest.skip("this test reads the file of an embedded database")
         return self.folder / "penstock.db"
 
     def change(self, sql):
@@ -114,7 +114,7 @@ class Installation:
             database.executescript(sql)
 
     def penstock(self, *words, **settings):
-        """Runs the operator's program; the caller judges how it ended."""
+        """Runs the operator's program; the caller checks the exit code."""
         return run([program("PENSTOCK_BIN"), *words], {**self.settings, **settings}, cwd=self.folder)
 
     def operator(self, *words, **settings):
@@ -164,7 +164,7 @@ class Installation:
 
 
 class Service:
-    """A running service; one with crash points where `FAILPOINTS` asks for any."""
+    """A running service, with crash points if `FAILPOINTS` is set."""
 
     def __init__(self, installation, binary, words, settings):
         self.installation = installation
@@ -182,7 +182,7 @@ class Service:
         self.lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         try:
-            first = self.lines.get(timeout=PATIENCE)
+            first = self.lines.get(timeout=PROGRAM_TIMEOUT)
         except queue.Empty:
             first = None
         found = LISTENING.match(first or "")
@@ -213,15 +213,15 @@ class Service:
         return self.process.poll() is None
 
     def stop(self, how=signal.SIGTERM, timeout=25.0):
-        """Asks the service to stop and answers its exit code."""
+        """Asks the service to stop and returns its exit code."""
         if self.running():
             self.process.send_signal(how)
         return self.process.wait(timeout)
 
     def kill(self):
-        """Ends the process as a power cut would."""
+        """Kills the process, as a power cut would."""
         self.process.kill()
-        self.process.wait(PATIENCE)
+        self.process.wait(PROGRAM_TIMEOUT)
 
     def memory(self):
         """The resident memory in bytes."""

@@ -1,4 +1,4 @@
-"""A real Prometheus of one test: the configuration and rules that are shipped, looking at one service."""
+"""A real Prometheus for one test: the shipped configuration and rules, scraping one service."""
 
 import json
 import shutil
@@ -10,17 +10,17 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
-from programs import PATIENCE, environment, program
+from programs import PROGRAM_TIMEOUT, environment, program
 
-# What the shipped configuration says, and what a test that waits for it can bear.
+# The shipped interval, and the shorter one of the tests.
 TARGET, INTERVAL = "127.0.0.1:9464", "15s"
 SCRAPED_EVERY = "500ms"
 
 
 def promtool(*words, cwd):
-    """Prometheus' own checker; it must find nothing."""
+    """Expects Prometheus' own checker to find nothing."""
     command = [program("PROMTOOL_BIN"), *map(str, words)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=PROGRAM_TIMEOUT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -32,7 +32,7 @@ def free_port():
 
 
 class Prometheus:
-    """Runs until it is left; `target` is where a service serves its metrics."""
+    """Runs until the block ends; `target` is the metrics address of a service."""
 
     def __init__(self, deploy, folder, target):
         self.folder = Path(folder)
@@ -76,41 +76,41 @@ class Prometheus:
     def end(self):
         self.process.terminate()
         try:
-            self.process.wait(PATIENCE)
+            self.process.wait(PROGRAM_TIMEOUT)
         finally:
             self.process.kill()
 
     def eventually(self, ask, what):
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + PROGRAM_TIMEOUT
         while not (answer := ask()):
-            assert time.monotonic() < end, f"{what}: not within {PATIENCE:.0f} s\n{self.log.read_text()}"
+            assert time.monotonic() < end, f"{what}: not within {PROGRAM_TIMEOUT:.0f} s\n{self.log.read_text()}"
             assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.1)
         return answer
 
     def ready(self):
         try:
-            with urllib.request.urlopen(f"{self.address}/-/ready", timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(f"{self.address}/-/ready", timeout=PROGRAM_TIMEOUT) as answer:
                 return answer.status == 200
         except (urllib.error.URLError, ConnectionError):
             return False
 
     def ask(self, path, **query):
-        """One call of its API; an expression that it refuses fails the test with what it says."""
+        """One call of its API; a refused expression fails the test with the error."""
         url = f"{self.address}/api/v1/{path}?{urllib.parse.urlencode(query)}"
         try:
-            with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(url, timeout=PROGRAM_TIMEOUT) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as refused:
             raise AssertionError(f"{query}: {refused.read().decode()}") from None
 
     def values(self, expression):
-        """The present values of an expression, those that are not a number left out."""
+        """The current values of an expression, without NaN."""
         found = self.ask("query", query=expression)["result"]
         values = [float(series["value"][1]) for series in found]
         return [value for value in values if value == value]
 
     def alerts(self):
-        """Every alert's rule as Prometheus sees it, by name."""
+        """The state of every alert rule, by name."""
         groups = self.ask("rules", type="alert")["groups"]
         return {rule["name"]: rule for group in groups for rule in group["rules"]}

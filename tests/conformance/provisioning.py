@@ -47,7 +47,7 @@ def partner_toml(
 
 
 def profile(**changes):
-    """A partner that may do everything, changed where a test says so; `None` leaves a value out."""
+    """A partner with full access and the given changes; `None` omits a value."""
     values = {
         "enabled": True,
         "access": "active",
@@ -62,7 +62,7 @@ def profile(**changes):
 
 
 def gate_profile(*origins):
-    """A partner of the gate who may do everything."""
+    """A gate partner with full access."""
     rights = ("enabled", "flow_sessions", "kyc_trusted", "rails", "preview_locks")
     return {**dict.fromkeys(rights, True), "allowed_domains": list(origins)}
 
@@ -129,7 +129,7 @@ class Partner:
         return (client or self.client).post(f"/pools/{pool}/transact", {"quoteId": quote_id}, headers=headers, **more)
 
     def trade(self, amount="100.00", pool="EUR-USDT", **changes):
-        """A quote, executed; answers the acknowledgement."""
+        """Creates and executes a quote; returns the acknowledgement."""
         quote = self.quote(amount, pool, **changes)
         answer = self.transact(quote["quoteId"], pool)
         assert answer.status == 200, answer

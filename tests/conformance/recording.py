@@ -13,7 +13,7 @@ LINE = 20
 LEFT, TOP, BOTTOM = 24, 64, 26
 CHARACTER = 8.43
 PROMPT = "$ penstock sandbox --check"
-# The slowest step takes a fraction of a second; a reader needs longer.
+# The slowest step takes a fraction of a second; readers need more time.
 SLOWER = 4
 STYLE = """
     text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; fill: #d7dde5; white-space: pre }

@@ -9,7 +9,7 @@ from provisioning import ADDRESS, new_key, partner_toml, pool_toml, profile, ter
 
 
 def digest(installation):
-    """Everything stored but the store's clock, which goes on; but for the sealed bytes' nonces nothing is random in it."""
+    """All stored data except the store's clock; only the nonces of sealed bytes are random."""
     with sqlite3.connect(installation.database) as database:
         text = list(database.iterdump())
     database.close()
@@ -17,7 +17,7 @@ def digest(installation):
 
 
 # rule: apply.idempotent, apply.reports, cli.json
-def test_the_second_time_nothing_changes(installation, partner_file):
+def test_second_apply_changes_nothing(installation, partner_file):
     text = partner_file(keys=[{"kind": "secret"}, {"kind": "publishable"}], webhook={"url": "http://127.0.0.1:9/p"})
     first = installation.apply(text)
     assert set(first) == {"changed", "created_keys", "created_secrets"}
@@ -33,7 +33,7 @@ def test_the_second_time_nothing_changes(installation, partner_file):
 
 
 # rule: apply.dry-run
-def test_a_dry_run_writes_nothing(installation, partner_file):
+def test_dry_run_writes_nothing(installation, partner_file):
     installation.apply(pool_toml("EUR-USDT"))
     before = digest(installation)
     key = new_key()
@@ -60,7 +60,7 @@ def test_a_dry_run_writes_nothing(installation, partner_file):
         ),
     ],
 )
-def test_an_unknown_key_is_named_with_its_nearest(installation, line, wrong, nearest):
+def test_unknown_key_is_named_with_its_nearest(installation, line, wrong, nearest):
     installation.apply(pool_toml("EUR-USDT"))
     before = digest(installation)
     done = installation.apply_refused(pool_toml("EUR-USDC") + line if "[[pools]]" not in line else line)
@@ -71,7 +71,7 @@ def test_an_unknown_key_is_named_with_its_nearest(installation, line, wrong, nea
 
 
 # rule: apply.key-conflict, apply.atomic
-def test_a_key_of_another_partner_is_refused(installation, partner_file):
+def test_key_of_another_partner_is_refused(installation, partner_file):
     key = new_key()
     installation.apply(partner_file("acme", keys=[{"kind": "secret", "key": key}]))
     before = digest(installation)
@@ -93,7 +93,7 @@ def test_a_key_of_another_partner_is_refused(installation, partner_file):
         {"kind": "golden"},
     ],
 )
-def test_a_literal_key_has_its_exact_form(installation, partner_file, row):
+def test_literal_key_has_its_exact_form(installation, partner_file, row):
     done = installation.apply_refused(partner_file(keys=[row]))
     assert done.code == 2, done
     if len(row.get("key", "")) > 20:
@@ -101,7 +101,7 @@ def test_a_literal_key_has_its_exact_form(installation, partner_file, row):
 
 
 # rule: apply.key-stays-revoked, apply.keys-not-removed
-def test_a_revoked_key_stays_revoked(installation, partner_file):
+def test_revoked_key_stays_revoked(installation, partner_file):
     key, other = new_key(), new_key()
     installation.apply(partner_file(keys=[{"kind": "secret", "key": key}, {"kind": "secret", "key": other}]))
     rows = installation.operator("key", "list", "--partner", "acme")
@@ -110,11 +110,11 @@ def test_a_revoked_key_stays_revoked(installation, partner_file):
     installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))
     with installation.start() as service:
         Client(service, key).refused(403, "key_revoked", "GET", "/pools")
-        assert Client(service, other).get("/pools").status == 200, "leaving a key out revokes nothing"
+        assert Client(service, other).get("/pools").status == 200, "omitting a key revokes nothing"
 
 
 # rule: apply.key-generated-once
-def test_a_generated_key_is_generated_once_ever(installation, partner_file):
+def test_generated_key_is_generated_once(installation, partner_file):
     text = partner_file(keys=[{"kind": "secret"}])
     [made] = installation.apply(text)["created_keys"]
     installation.operator("key", "revoke", "--key-id", made["id"])
@@ -128,7 +128,7 @@ def change_of(installation, service, key):
 
 
 # rule: apply.table-replaces, apply.defaults, apply.terms-defaults, apply.absence-changes-nothing
-def test_a_written_table_replaces_and_a_missing_one_stays(installation, partner_file):
+def test_written_table_replaces_and_missing_table_stays(installation, partner_file):
     key = new_key()
     keys = [{"kind": "secret", "key": key}]
     full = profile(allowed=["EUR-USDT"], tier="gold", velocity_cap_usdt="5", iban="DE89370400440532013000")
@@ -140,13 +140,13 @@ def test_a_written_table_replaces_and_a_missing_one_stays(installation, partner_
     assert (before["minOrderUsdt"], before["maxOrderUsdt"]) == (10, 500)
     installation.apply(partner_toml("acme", name="Renamed"))
     with installation.start() as service:
-        assert change_of(installation, service, key)[0] == before, "a table left out changes nothing"
+        assert change_of(installation, service, key)[0] == before, "an omitted table changes nothing"
     bare = {"enabled": True, "access": "active", "kyc": "approved", "allowed": ["EUR-USDT"]}
     bare |= {"balance_gate": False, "velocity_cap_usdt": "none"}
     installation.apply(partner_toml("acme", pools=bare), "--allow-loosening")
     with installation.start() as service:
         after, balance = change_of(installation, service, key)
-        assert after == {**before, "tier": "standard"}, "the terms are a table of their own"
+        assert after == {**before, "tier": "standard"}, "the terms are a separate table"
         assert balance["balance"] is None, "the balance gate is off"
         Client(service, key).refused(404, "funding_not_enabled", "GET", "/pools/funding")
     terms = [{"pool": "EUR-USDT", "draw_fee_bps": 7}]
@@ -199,7 +199,7 @@ def test_apply_refuses_loosening(installation, name, pools, terms):
         assert digest(installation) == before
     text = installation.apply_refused(loose)
     assert text.out.startswith("loosens: partner acme: ") and name in text.out.splitlines()[0]
-    assert installation.apply(file(pools, terms, "beta"))["changed"], "a new partner is no loosening"
+    assert installation.apply(file(pools, terms, "beta"))["changed"], "a new partner is not a loosening"
     assert installation.apply(loose, "--allow-loosening", "--dry-run")["changed"] == report["changed"]
     assert installation.apply(loose, "--allow-loosening")["changed"] == report["changed"]
     tight = installation.apply(file({"tier": "old"}, {}))
@@ -207,7 +207,7 @@ def test_apply_refuses_loosening(installation, name, pools, terms):
 
 
 # rule: apply.defaults
-def test_the_funding_reference_defaults_to_the_partner(installation, partner_file):
+def test_funding_reference_defaults_to_the_partner(installation, partner_file):
     key = new_key()
     installation.apply(partner_file("acme-2", keys=[{"kind": "secret", "key": key}]))
     with installation.start() as service:
@@ -217,12 +217,12 @@ def test_the_funding_reference_defaults_to_the_partner(installation, partner_fil
 
 # rule: apply.partner-id
 @pytest.mark.parametrize("who", ["", "Acme", "a b", "a" * 65, "é", "a.b"])
-def test_a_partner_id_is_checked(installation, partner_file, who):
+def test_partner_id_is_validated(installation, partner_file, who):
     assert installation.apply_refused(partner_file(who)).code == 2
 
 
 # rule: apply.partner-id
-def test_the_longest_partner_id_is_taken(installation, partner_file):
+def test_longest_partner_id_is_accepted(installation, partner_file):
     assert installation.apply(partner_file("a-_9" * 16))["changed"]
 
 
@@ -247,7 +247,7 @@ def test_terms_stay_in_their_ranges(installation, values):
 
 
 # rule: apply.term-ranges
-def test_the_ends_of_the_ranges_are_taken(installation):
+def test_ends_of_the_ranges_are_accepted(installation):
     for fee, cap in ((0, 0), (5000, 50)):
         terms = terms_for(["EUR-USDT"], draw_fee_bps=fee, spread_cap_bps=cap)
         text = pool_toml("EUR-USDT") + partner_toml("acme", pools=profile(allowed=["EUR-USDT"]), terms=terms)
@@ -260,13 +260,13 @@ def test_the_ends_of_the_ranges_are_taken(installation):
     ["ftp://example.com/x", "not a url", "http://10.0.0.1/x", "http://169.254.169.254/x", "https://[fd00::1]/x",
      "http://0x0a000001/x", "http://167772161/x", "https://user:pass@10.1.2.3/", "file:///etc/passwd"],
 )
-def test_a_webhook_address_is_checked(installation, partner_file, url):
+def test_webhook_address_is_validated(installation, partner_file, url):
     done = installation.apply_refused(partner_file(webhook={"url": url}))
     assert done.code in (1, 2), done
 
 
 # rule: apply.webhook-url
-def test_loopback_is_taken_in_test_mode_unless_forbidden(installation, partner_file):
+def test_loopback_is_accepted_in_test_mode_unless_forbidden(installation, partner_file):
     text = partner_file(webhook={"url": "http://127.0.0.1:9999/pools"})
     path = installation.write(text)
     assert installation.penstock("apply", "-f", path, PENSTOCK_WEBHOOK_ALLOW_PRIVATE="none").code in (1, 2)
@@ -288,7 +288,7 @@ def test_loopback_is_taken_in_test_mode_unless_forbidden(installation, partner_f
         "not toml at all",
     ],
 )
-def test_any_fault_changes_nothing(installation, partner_file, fault):
+def test_document_with_any_error_changes_nothing(installation, partner_file, fault):
     assert installation.pools_service("migrate").code == 0
     before = digest(installation)
     done = installation.apply_refused(partner_file() + fault)
@@ -298,7 +298,7 @@ def test_any_fault_changes_nothing(installation, partner_file, fault):
 
 
 # rule: apply.reports
-def test_what_is_generated_works(installation, partner_file):
+def test_generated_credentials_work(installation, partner_file):
     made = installation.apply(partner_file(keys=[{"kind": "secret"}, {"kind": "publishable"}]))
     keys = {row["kind"]: row["key"] for row in made["created_keys"]}
     body = {"side": "on_ramp", "fiatCurrency": "EUR", "cryptoCurrency": "USDT", "amount": "10.00"}

@@ -1,4 +1,4 @@
-"""Clients that others' generators make of the published documents: they compile, and do the main job against the services."""
+"""Clients from independent generators: they compile and complete the main flow against the services."""
 
 import json
 import os
@@ -17,13 +17,13 @@ def shop(world):
 
 @pytest.fixture(scope="module", params=LANGUAGES)
 def programs(request, tmp_path_factory):
-    """One language's client of each service: generated, compiled, and called by our program."""
+    """One language's client of each service: generated, compiled and run."""
     return LANGUAGES[request.param](tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture
 def does(shop, gate_service, programs):
-    """Runs the program of a service, which ends well or says what it did not expect."""
+    """Runs the program of a service and expects success."""
     settings = {
         "POOLS_URL": shop.world.service.address,
         "GATE_URL": gate_service.address,
@@ -41,14 +41,14 @@ def does(shop, gate_service, programs):
 
 
 # rule: openapi.clients
-def test_it_buys(shop, does):
+def test_client_buys(shop, does):
     said = does("pools")
     trade = shop.record(said["transactId"])
     assert (trade["status"], trade["fiatAmount"]) == ("settled", "100.00")
 
 
 # rule: openapi.clients
-def test_it_opens_a_session_and_moves_money(shop, gate_service, does):
+def test_client_opens_a_session_and_moves_money(shop, gate_service, does):
     said = does("gate")
     gate = type(shop.client)(gate_service, shop.secret)
     assert gate.ok("GET", f"/rails/pay_ins/{said['payIn']}")["session_id"] == said["session"]

@@ -1,4 +1,4 @@
-"""A jump of the clock that a service has noted: nothing is stored until an operator accepts it."""
+"""After a noted clock jump a service stores nothing until an operator accepts the jump."""
 
 import time
 
@@ -41,7 +41,7 @@ def test_service_stores_nothing_until_the_noted_jump_is_accepted(installation):
         assert accepted["accepted"] and accepted["jump"]["seconds"] == 3600
         deadline = time.monotonic() + 10
         while quote(service, key).status != 200:
-            assert time.monotonic() < deadline, "the service goes on within a second"
+            assert time.monotonic() < deadline, "the service resumes within a second"
             time.sleep(0.2)
         assert "The clock jumped ahead" in service.log()
         assert installation.penstock(*credit).code == 0

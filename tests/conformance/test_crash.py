@@ -1,4 +1,4 @@
-"""The process is killed under load, again and again. What was acknowledged is there; what was not is found by retrying."""
+"""Kills the process under load repeatedly. Acknowledged work persists; retries find the outcome of the rest."""
 
 import http.client
 import os
@@ -20,7 +20,7 @@ LOST = (OSError, http.client.HTTPException)
 
 
 class World:
-    """As the shared one, but its service dies and comes back."""
+    """Like the shared world, but its service is killed and restarted."""
 
     def __init__(self, installation):
         self.installation = installation
@@ -28,14 +28,14 @@ class World:
 
 
 class Book:
-    """What one partner's clients were told, and what they still have to find out."""
+    """Acknowledged results of one partner's clients, and calls whose outcome is unknown."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.acknowledged = {}  # quote -> acknowledgement
         self.rejected = set()
         self.in_doubt = []  # (quote, key)
-        self.seen = {}  # transactId -> the furthest status seen
+        self.seen = {}  # transactId -> the latest status seen
         self.broken = []
 
 
@@ -48,7 +48,7 @@ def work(partner, book, stop, seed):
     while not stop.is_set():
         quote = None
         try:
-            # Every fate of the sandbox takes part.
+            # Covers every outcome of the sandbox.
             amount = f"{chance.randrange(1, 9)}{chance.choice(['.00', '.00', '.31', '.32', '.41', '.21'])}"
             quote = partner.quote(amount, client=client)["quoteId"]
             if chance.random() < 0.15:
@@ -78,7 +78,7 @@ def work(partner, book, stop, seed):
 
 
 def settle_doubts(partner, book):
-    """Retries whatever has no answer, under its own key, until it has one."""
+    """Retries every call without a response, under its own key, until it succeeds."""
     for quote, key in list(book.in_doubt):
         answer = partner.transact(quote, idempotency=key)
         assert answer.status == 200 or answer.code == "quote_expired", answer
@@ -92,7 +92,7 @@ def settle_doubts(partner, book):
 
 
 def judge(partner, book):
-    """Every promise made before the crash, held against what is there after it."""
+    """Compares every acknowledgement before the crash with the state after it."""
     trades = {trade["quoteId"]: trade for trade in walk(partner.client, limit=100)[0]}
     assert set(book.acknowledged) <= set(trades), "an acknowledged trade is lost"
     for quote, ack in book.acknowledged.items():
@@ -113,7 +113,7 @@ def judge(partner, book):
 
 # rule: base.acknowledged-is-kept, pools.transact.atomic, idempotency.same-transaction, idempotency.unknown-commit
 # rule: sandbox.pure, base.clock-forward
-def test_killed_under_load_nothing_acknowledged_is_lost(tmp_path, contract):
+def test_kill_under_load_loses_no_acknowledged_trade(tmp_path, contract):
     installation = Installation(tmp_path / "crash", PENSTOCK_QUOTE_TTL="60s")
     world = World(installation)
     installation.apply(everything())
@@ -161,7 +161,7 @@ def test_killed_under_load_nothing_acknowledged_is_lost(tmp_path, contract):
 
 
 # rule: base.acknowledged-is-kept, pools.quote.retention
-def test_a_second_process_takes_over_where_the_first_was_killed(tmp_path, contract, partner_file):
+def test_second_process_takes_over_after_the_first_is_killed(tmp_path, contract, partner_file):
     installation = Installation(tmp_path / "takeover")
     key = new_key()
     installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))

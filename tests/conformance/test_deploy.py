@@ -1,4 +1,4 @@
-"""The examples an operator starts from: the real programs take them as they are."""
+"""The example files for operators: the real programs accept them unchanged."""
 
 import configparser
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 from programs import program
 
 MASTER_KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-# What the installation of a test would set beside the file.
+# Settings of a test installation that would override the file.
 UNSET = {"PENSTOCK_DATABASE_URL": "", "PENSTOCK_POOLS_LISTEN": "", "PENSTOCK_THROTTLE": ""}
 
 
@@ -22,11 +22,11 @@ def secrets_example():
 
 
 # rule: program.config-masked
-def test_the_example_configuration_is_accepted(installation):
+def test_example_configuration_is_accepted(installation):
     file = deployed("config", "penstock.toml")
     secret = secrets_example()
     password = secret["PENSTOCK_DATABASE_URL"].split("@")[0].rsplit(":", 1)[1]
-    # The example names the rates where the guide installs them; `config` reads that file.
+    # The example names the installed rates file, which `config` reads.
     rates = f"static:{deployed('config', 'rates.toml')}"
     settings = {**UNSET, **secret, "PENSTOCK_MASTER_KEY": MASTER_KEY, "PENSTOCK_RATES": rates}
     shown = installation.pools_service("--config", file, "config", **settings)
@@ -40,14 +40,14 @@ def test_the_example_configuration_is_accepted(installation):
         assert in_force[name] == (",".join(value) if isinstance(value, list) else str(value)), name
 
 
-def test_the_example_secrets_are_none(installation):
-    """Who forgets to write their own is told so, and nothing starts."""
+def test_example_secrets_are_placeholders(installation):
+    """The unchanged placeholders are refused, and no service starts."""
     done = installation.pools_service("--config", deployed("config", "penstock.toml"), **{**UNSET, **secrets_example()})
     assert done.code == 2
     assert "PENSTOCK_MASTER_KEY" in done.err
 
 
-def test_the_example_partners_and_rates_are_what_they_say(installation):
+def test_example_partners_and_rates_can_be_applied(installation):
     file = deployed("config", "partners.toml")
     first = installation.operator("apply", "-f", file)
     assert [key["kind"] for key in first["created_keys"]] == ["secret", "publishable"]
@@ -57,7 +57,7 @@ def test_the_example_partners_and_rates_are_what_they_say(installation):
         assert service.running()
 
 
-def test_the_units_start_the_programs_with_the_files_the_guide_installs():
+def test_units_start_the_programs_with_the_files_of_the_guide():
     for name, words in (
         ("pools-service.service", "/usr/local/bin/pools-service --config /etc/penstock/penstock.toml"),
         ("penstock-verify.service", "/usr/local/bin/penstock --config /etc/penstock/penstock.toml verify"),
@@ -68,7 +68,7 @@ def test_the_units_start_the_programs_with_the_files_the_guide_installs():
         service = unit["Service"]
         assert service["ExecStart"] == words
         assert (service["User"], service["EnvironmentFile"]) == ("penstock", "/etc/penstock/secrets.env")
-        # It ends within 25 s of being told; whoever waits less kills it.
+        # Shutdown takes up to 25 s; a shorter timeout would kill it.
         assert "TimeoutStopSec" not in service or service["TimeoutStopSec"] == "30s"
 
 

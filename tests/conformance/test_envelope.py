@@ -1,4 +1,4 @@
-"""Credentials, access, headers, bodies and errors: what holds on every route."""
+"""Credentials, access, headers, bodies and errors: the rules of every route."""
 
 import secrets
 
@@ -10,7 +10,7 @@ from provisioning import ADDRESS, new_key, terms_for
 UNKNOWN_QUOTE = "pq_test_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 UNKNOWN_TRADE = "txn_test_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 
-# The twelve operations, with a path that exists and the kind of check they run.
+# The twelve operations, with an existing path and their kind of access check.
 ROUTES = [
     ("GET", "/pools", "any"),
     ("GET", "/pools/EUR-USDT/capabilities", "entitled"),
@@ -31,7 +31,7 @@ JSON = {"Content-Type": "application/json"}
 
 # rule: auth.missing, auth.unknown, auth.before-body, response.request-id, error.six-fields, error.default-codes
 @pytest.mark.parametrize(("method", "path", "kind"), EVERY)
-def test_without_a_good_key_nothing_is_read(world, method, path, kind):
+def test_bad_key_is_refused_before_the_body_is_read(world, method, path, kind):
     client = world.client()
     for headers in (
         {},
@@ -51,14 +51,14 @@ def test_without_a_good_key_nothing_is_read(world, method, path, kind):
 
 # rule: auth.other-mode
 @pytest.mark.parametrize(("method", "path", "kind"), EVERY)
-def test_a_key_of_the_other_mode(world, method, path, kind):
+def test_key_of_other_mode_is_refused(world, method, path, kind):
     for key in (new_key("secret", "live"), new_key("publishable", "live")):
         world.client().refused(403, "key_mode_mismatch", method, path, key=key)
 
 
 # rule: auth.wrong-kind, pools.list.either-key
 @pytest.mark.parametrize(("method", "path", "kind"), EVERY)
-def test_a_publishable_key_only_discovers(shopper, method, path, kind):
+def test_publishable_key_reads_discovery_only(shopper, method, path, kind):
     answer = shopper.client.call(method, path, key=shopper.publishable)
     if kind == "any":
         assert answer.status == 200
@@ -67,7 +67,7 @@ def test_a_publishable_key_only_discovers(shopper, method, path, kind):
 
 
 # rule: auth.bearer-first
-def test_the_bearer_is_read_before_the_other_headers(shopper):
+def test_bearer_is_read_before_the_other_headers(shopper):
     good, bad = shopper.secret, new_key()
     client = shopper.client
     assert client.call("GET", "/pools", headers={"X-Secret-Key": bad}).status == 200
@@ -82,7 +82,7 @@ def test_the_bearer_is_read_before_the_other_headers(shopper):
     "query",
     ["key={}", "publishable_key={}", "a=1&x={}&b=2", "{}", "x=pre{}post", "{}=1", "x=%73{}"],
 )
-def test_a_secret_key_in_the_query_is_refused_everywhere(shopper, query):
+def test_secret_key_in_query_is_refused_everywhere(shopper, query):
     key = new_key()
     text = query.format(key[1:] if "%73" in query else key)
     for path in ("/pools", "/pools/trades", "/pools/EUR-USDT/capabilities"):
@@ -102,7 +102,7 @@ def test_a_secret_key_in_the_query_is_refused_everywhere(shopper, query):
         ({"kyc": "revoked"}, "kyc_not_approved"),
     ],
 )
-def test_entitlement_is_asked_on_four_routes_only(world, change, code):
+def test_entitlement_is_checked_on_four_routes_only(world, change, code):
     partner = world.partner(**change)
     for method, path, kind in ROUTES:
         answer = partner.client.call(method, path)
@@ -130,7 +130,7 @@ def test_denials_come_in_their_order(world):
 
 
 # rule: access.pool-not-allowed, pools.quote.pool-hidden, pools.capabilities.not-found, pools.balance.not-found
-def test_a_pool_that_is_not_allowed_and_one_that_is_not(shopper):
+def test_disallowed_pool_is_denied_and_unknown_pool_is_absent(shopper):
     client, body = shopper.client, {"quoteId": UNKNOWN_QUOTE}
     for path in ("capabilities", "balance"):
         client.refused(403, "pool_not_allowed", "GET", f"/pools/USD-USDT/{path}")
@@ -142,7 +142,7 @@ def test_a_pool_that_is_not_allowed_and_one_that_is_not(shopper):
 
 
 # rule: access.not-by-api
-def test_no_field_of_a_request_grants_anything(world):
+def test_request_fields_grant_nothing(world):
     partner = world.partner(allowed=["EUR-USDC"])
     extra = {"tier": "gold", "kyc": "approved", "allowedPools": ["EUR-USDT"], "partner_id": "x", "mode": "live"}
     before = partner.client.ok("GET", "/pools/EUR-USDC/balance")
@@ -154,7 +154,7 @@ def test_no_field_of_a_request_grants_anything(world):
 @pytest.mark.parametrize(
     "path", ["/nowhere", "/pools/", "/Pools", "/pools/quotes/x/y/z", "/pools/EUR-USDT", "//pools", "/pools/../pools/x"]
 )
-def test_an_unknown_route_is_answered_without_looking_at_the_key(world, path):
+def test_unknown_route_is_404_without_a_key_check(world, path):
     for key in (None, new_key(), new_key("secret", "live")):
         answer = world.client().refused(404, "route_not_found", "GET", path, key=key)
         assert answer.json["type"] == "invalid_request"
@@ -162,7 +162,7 @@ def test_an_unknown_route_is_answered_without_looking_at_the_key(world, path):
 
 # rule: error.method-not-allowed, auth.unknown-route-first
 @pytest.mark.parametrize(("method", "path", "kind"), EVERY)
-def test_a_wrong_method_names_the_right_ones(world, method, path, kind):
+def test_wrong_method_names_the_allowed_ones(world, method, path, kind):
     for wrong in ("PUT", "PATCH", "DELETE", "POST" if method == "GET" else "GET", "TRACE", "PURGE"):
         answer = world.client().call(wrong, path, key=new_key())
         assert (answer.status, answer.code) == (405, "method_not_allowed"), answer
@@ -170,17 +170,17 @@ def test_a_wrong_method_names_the_right_ones(world, method, path, kind):
 
 
 # rule: response.no-cors
-def test_no_route_answers_a_browser(shopper):
+def test_routes_send_no_cors_headers(shopper):
     origin = {"Origin": "https://shop.example", "Access-Control-Request-Method": "GET"}
     for method, path, _ in ROUTES:
         shopper.client.call(method, path, headers=origin)
         answer = shopper.client.call("OPTIONS", path, headers=origin)
-        assert answer.status == 405, "a preflight is just a wrong method"
+        assert answer.status == 405, "a preflight is a wrong method"
 
 
 # rule: response.request-id-own, response.request-id
 @pytest.mark.parametrize("sent", ["mine", "req_01ARZ3NDEKTSV4RRFFQ69G5FAV", "x" * 4000, "a b", '"}'])
-def test_a_clients_request_id_is_never_taken_over(shopper, sent):
+def test_client_request_id_is_never_adopted(shopper, sent):
     for path in ("/pools", "/nowhere", "/pools/quotes/x"):
         answer = shopper.client.call("GET", path, headers={"X-Request-Id": sent})
         assert answer.headers["x-request-id"] != sent
@@ -216,7 +216,7 @@ MALFORMED = {
 
 # rule: error.invalid-json, request.duplicate-keys, request.nul, request.utf8, request.depth
 @pytest.mark.parametrize("name", sorted(MALFORMED))
-def test_a_malformed_body_is_400(shopper, name):
+def test_malformed_body_is_400(shopper, name):
     for path, headers in ((QUOTE, {}), ("/pools/EUR-USDT/transact", {"Idempotency-Key": "k"})):
         answer = shopper.client.call("POST", path, raw=MALFORMED[name], headers=headers)
         assert answer.status == 400, answer
@@ -225,12 +225,12 @@ def test_a_malformed_body_is_400(shopper, name):
 
 # rule: error.invalid-json
 @pytest.mark.parametrize("raw", [b"null", b"[]", b"7", b'"text"', b"true"])
-def test_a_body_that_is_no_object_is_400(shopper, raw):
+def test_body_other_than_an_object_is_400(shopper, raw):
     assert shopper.client.call("POST", QUOTE, raw=raw).status == 400
 
 
 # rule: request.depth
-def test_the_deepest_allowed_nesting_passes(shopper):
+def test_deepest_allowed_nesting_passes(shopper):
     deep = b'{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"10.00","destAddress":"%s","x":%s}'
     raw = deep % (ADDRESS.encode(), b"[" * 31 + b"]" * 31)
     assert shopper.client.call("POST", QUOTE, raw=raw).status == 200
@@ -249,7 +249,7 @@ def test_unknown_fields_are_ignored_and_null_is_absent(shopper):
 
 # rule: error.names-the-field, error.names-no-software
 @pytest.mark.parametrize("field", ["side", "amount", "fiatCurrency", "cryptoCurrency", "destAddress", "type", "cryptoNetwork"])
-def test_a_field_of_the_wrong_type_is_named(shopper, field):
+def test_field_of_wrong_type_is_named(shopper, field):
     for value in (7, True, [], {}, ["on_ramp"], 1.5):
         answer = shopper.client.post(QUOTE, {**shopper.ask(), field: value})
         assert answer.status == 400 and field in answer.json["message"], (value, answer)
@@ -272,7 +272,7 @@ def test_json_is_json_in_any_case(shopper, kind):
 
 
 # rule: error.body-too-large
-def test_a_body_may_have_64_kib_and_no_byte_more(shopper):
+def test_body_may_have_64_kib_and_no_byte_more(shopper):
     whole = b'{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"10.00","destAddress":"%s","x":"%s"}'
     empty = whole % (ADDRESS.encode(), b"")
     fits = whole % (ADDRESS.encode(), b"x" * (65536 - len(empty)))
@@ -299,7 +299,7 @@ ODD_IDS = ["x", "%00", "pq_test_", "pq_test_01arz3ndektsv4rrffq69g5fav", "pq_tes
 
 # rule: id.malformed-path, id.other-mode, pools.trades.not-found, pools.status.not-found
 @pytest.mark.parametrize("odd", ODD_IDS)
-def test_an_impossible_id_in_a_path_is_simply_not_found(shopper, odd):
+def test_malformed_id_in_a_path_is_404(shopper, odd):
     for method, path in (
         ("GET", f"/pools/quotes/{odd}"),
         ("POST", f"/pools/quotes/{odd}/reject"),
@@ -312,7 +312,7 @@ def test_an_impossible_id_in_a_path_is_simply_not_found(shopper, odd):
 
 
 # rule: id.kinds-differ
-def test_an_id_of_one_kind_finds_nothing_of_another(shopper):
+def test_id_of_one_kind_finds_no_object_of_another(shopper):
     trade = shopper.trade()
     ulid = trade["transactId"].rsplit("_", 1)[1]
     for odd in (trade["transactId"], f"pq_test_{ulid}"):
@@ -322,7 +322,7 @@ def test_an_id_of_one_kind_finds_nothing_of_another(shopper):
 
 
 # rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, list.foreign-cursor
-def test_what_belongs_to_another_reads_as_unknown(world, shopper):
+def test_foreign_objects_read_as_unknown(world, shopper):
     other = world.partner(funds="100.00")
     mine = shopper.trade()
     open_quote = shopper.quote()["quoteId"]
@@ -348,7 +348,7 @@ def test_what_belongs_to_another_reads_as_unknown(world, shopper):
 
 
 # rule: throttle.exempt, throttle.headers
-def test_without_throttles_no_header_speaks_of_them(shopper):
+def test_disabled_throttles_send_no_headers(shopper):
     answer = shopper.client.get("/pools")
     assert not [name for name in answer.headers if name.startswith(("x-ratelimit", "retry-after"))]
 
@@ -368,7 +368,7 @@ def test_other_routes_ignore_the_idempotency_key(shopper):
 
 # rule: error.names-no-software, error.internal-generic
 @EMBEDDED
-def test_a_broken_database_is_a_generic_5xx(tmp_path, contract, partner_file):
+def test_broken_database_is_a_generic_5xx(tmp_path, contract, partner_file):
     installation = Installation(tmp_path / "broken")
     key = new_key()
     installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))

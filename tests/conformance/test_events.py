@@ -17,7 +17,7 @@ from test_webhooks import SECRET, Receiver
 
 PAGE = Path(os.environ["DOCS_DIR"]) / "events.md"
 SHOP = "https://shop.example"
-# The hosted flow's own, which no part of this version sends.
+# Events of the hosted flow, which this version never sends.
 UNSENT = {"gate_session.processing", "gate_session.failed", "kyc.required"}
 
 INTRODUCTION = """# Events
@@ -33,7 +33,7 @@ own `GET` returns it.
 
 
 class Shop:
-    """A partner of both services, whose events come to one receiver."""
+    """A partner of both services with one receiver of events."""
 
     def __init__(self, world, gate, receiver):
         self.partner = world.partner(funds="10000.00", gate=gate_profile(SHOP))
@@ -56,7 +56,7 @@ class Shop:
         return self.ask("POST", "/gate_sessions", body, gate)["id"]
 
     def rail(self, path, side, amount):
-        """Redeems a signed quote of so many euros, or of the tokens that make them."""
+        """Redeems a signed quote of this many euros, or of the equivalent tokens."""
         order = {"currency": "EUR", "asset": "USDT", "amount": amount, "side": side, "payment_method": "sepa"}
         quote = self.ask("POST", "/quotes", order)
         session = self.session(quote["fiat_amount"])
@@ -70,7 +70,7 @@ def trades(shop):
 
 
 def sessions(shop, brief):
-    """`brief` is a replica whose sessions are over as soon as they have begun."""
+    """`brief` is a replica whose sessions expire at once."""
     metadata = {"order": "A-1"}
     done = shop.session(user_reference="user-7", metadata=metadata, flow="on_ramp", target_token="USDT")
     shop.ask("POST", f"/test_helpers/sessions/{done}/complete")
@@ -98,7 +98,7 @@ def rails(shop):
 
 
 def tokens_for(shop, fraction):
-    """So many tokens that they are worth euros of this fraction."""
+    """A number of tokens whose value in euros has this fraction."""
     order = {"currency": "EUR", "asset": "USDT", "side": "off_ramp", "payment_method": "sepa"}
     for cents in range(10_000, 10_400):
         amount = f"{cents // 100}.{cents % 100:02}"
@@ -163,7 +163,7 @@ def examples():
 
 
 def shape(value):
-    """The fields of a value and their types, whatever they hold."""
+    """The fields of a value and their types, without the values."""
     if isinstance(value, dict):
         return {name: shape(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -172,7 +172,7 @@ def shape(value):
 
 
 # rule: openapi.answers-agree, pools.event.once, gate.event.envelope, gate.event.data
-def test_each_is_what_its_schema_says(delivered):
+def test_each_event_matches_its_schema(delivered):
     for contract in documents().values():
         for name in set(contract.document["webhooks"]) - UNSENT:
             pointer = f"/webhooks/{escape(name)}/post/requestBody/content/application~1json/schema"
@@ -181,7 +181,7 @@ def test_each_is_what_its_schema_says(delivered):
 
 
 # rule: openapi.answers-agree
-def test_the_page_shows_what_is_delivered(delivered):
+def test_page_shows_the_delivered_events(delivered):
     if os.environ.get("UPDATE_DOCS") == "1":
         PAGE.write_text(page(delivered))
     written = examples()

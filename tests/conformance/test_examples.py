@@ -1,4 +1,4 @@
-"""Examples in the documents and in the published contracts: an address fits the network that it stands beside."""
+"""Examples in the documents and in the published contracts: each address fits its network."""
 
 import json
 import os
@@ -14,7 +14,7 @@ EVM = re.compile(r"0x[0-9a-fA-F]{40}")
 TRON = re.compile(r"T[1-9A-HJ-NP-Za-km-z]{33}")
 SOLANA = re.compile(r"[1-9A-HJ-NP-Za-km-z]{32,44}")
 FORMS = {"tron": TRON, "solana": SOLANA, **dict.fromkeys(("ethereum", "bsc", "polygon", "arbitrum", "optimism"), EVM)}
-# The field of an address with the fields that may name its network, the one that counts first.
+# An address field and the fields that may name its network, by precedence.
 PAIRS = {
     "destAddress": ("destNetwork", "cryptoNetwork"),
     "address": ("network",),

@@ -1,4 +1,4 @@
-"""The published contract is true under fuzzing."""
+"""The services follow the published contract under fuzzing."""
 
 import os
 import secrets
@@ -7,14 +7,14 @@ import pytest
 from fuzzing import SHOP, fuzz
 from provisioning import gate_profile
 
-# About how many examples schemathesis makes for each operation; a campaign sets more.
+# Approximate number of examples per operation; a long run sets more.
 EXAMPLES = int(os.environ.get("CONFORMANCE_EXAMPLES", "75"))
 SEED = int(os.environ.get("CONFORMANCE_SEED", "20260525"))
 
 
 @pytest.fixture(scope="module")
 def partner(world):
-    """Of both services."""
+    """A partner of both services."""
     hook = {"url": "http://127.0.0.1:9/gate"}
     return world.partner(
         funds="1000000.00", receipts="1000000", name="fuzz", gate=gate_profile(SHOP), gate_webhook=hook
@@ -23,7 +23,7 @@ def partner(world):
 
 @pytest.fixture
 def of_pools(world, partner):
-    """The pools, and trades that reads have something to show of."""
+    """The pools service with trades for the reads."""
     acks = [partner.trade(amount) for amount in ("20.00", "20.31", "20.41")]
     for ack in acks:
         partner.poll(ack["quoteId"])
@@ -33,7 +33,7 @@ def of_pools(world, partner):
 
 @pytest.fixture
 def of_gate(gate_service, partner):
-    """The gate, and one of each thing that it reads."""
+    """The gate with one object of each kind."""
     client = type(partner.client)(gate_service, partner.secret)
     return gate_service, one_of_each(client, SHOP)
 
@@ -44,14 +44,14 @@ def test_fuzzing_finds_no_contradiction(name, request, partner, tmp_path):
     service, known = request.getfixturevalue(f"of_{name}")
     found = fuzz(f"{name}-v1", service.address, partner, known, tmp_path, EXAMPLES, SEED)
     assert found.clean, found.report
-    # So many the documents alone give; examples come on top.
+    # The documents alone give this many; examples add more.
     assert found.cases >= {"pools": 400, "gate": 1500}[name], found.report
     print(found.report)
     assert service.running()
 
 
 def one_of_each(client, shop):
-    """A session, a signed quote, a pay-in, a transaction, a customer and a delivery, by the operations that take their ids."""
+    """A session, a signed quote, a pay-in, a transaction, a customer and a delivery, by the operations that take the ids."""
 
     def create(path, body):
         answer = client.post(path, body, headers={"Idempotency-Key": secrets.token_hex(16)})

@@ -1,4 +1,4 @@
-"""The gate as the published Python client of this API shape meets it, and stock webhook libraries meet its events."""
+"""The gate with a published Python client of this API shape, and its events with stock webhook libraries."""
 
 import re
 import secrets
@@ -47,7 +47,7 @@ class Merchant:
         return GateClient(api_key=key or self.secret, base_url=self.service.address, **more)
 
     def page(self, origin=SHOP, **more):
-        """The package as a page of the partner would call it."""
+        """The package, called as by a page of the partner."""
         browser = requests.Session()
         if origin:
             browser.headers["Origin"] = origin
@@ -70,7 +70,7 @@ def merchant(world, service, hook=None):
 
 
 def serving(tmp_path_factory, contract, name, **settings):
-    """The gate beside the pools, on one database; both end well, with clean books."""
+    """The gate and the pools on one database; both shut down in order, with a clean audit."""
     world = make_world(tmp_path_factory.mktemp(name), contract)
     service = world.installation.start_gate(**settings)
     yield world, service
@@ -92,7 +92,7 @@ def shop(gate):
 
 
 # rule: gate.session.created, gate.session.retrieve, gate.session.cancel, gate.session.secret-once
-def test_the_package_creates_retrieves_and_cancels(shop):
+def test_package_creates_retrieves_and_cancels(shop):
     client = shop.client()
     made = client.sessions.create(SESSION)
     assert made["client_secret"].startswith(f"gsec_{made['id']}_")
@@ -109,7 +109,7 @@ def test_the_package_creates_retrieves_and_cancels(shop):
 
 
 # rule: idempotency.gate-replay, idempotency.gate-any-body
-def test_its_retries_make_one_session(shop):
+def test_package_retries_make_one_session(shop):
     client, key = shop.client(), secrets.token_hex(16)
     first = client.sessions.create(SESSION, idempotency_key=key)
     assert client.sessions.create(SESSION, idempotency_key=key) == first
@@ -119,7 +119,7 @@ def test_its_retries_make_one_session(shop):
 
 
 # rule: error.six-fields, error.type-of-status, gate.keys.codes
-def test_it_maps_every_refusal(shop):
+def test_package_maps_every_refusal(shop):
     def refused(kind, status, code, call):
         with pytest.raises(kind) as found:
             call()
@@ -146,7 +146,7 @@ def test_it_maps_every_refusal(shop):
 
 
 # rule: gate.bootstrap.origin, gate.bootstrap.session-fields, gate.bootstrap.scopes, gate.bootstrap.secret, gate.bootstrap.not-open
-def test_it_bootstraps_a_widget(shop):
+def test_package_bootstraps_a_widget(shop):
     made = shop.client().sessions.create(SESSION)
     page = shop.page()
     embed = page.embed.bootstrap({"clientSecret": made["client_secret"], "requested_scopes": ["session:read"]})
@@ -179,7 +179,7 @@ def throttled(tmp_path_factory, contract):
 
 
 # rule: throttle.gate-routes, throttle.refusal
-def test_it_backs_off_for_as_long_as_it_is_told(throttled):
+def test_package_backs_off_for_the_requested_time(throttled):
     shop = merchant(*throttled)
     client = shop.client()
     for _ in range(2):
@@ -200,7 +200,7 @@ def receiver():
 
 
 # rule: gate.event.envelope, gate.event.data, gate.event.completed-refid, webhook.signature
-def test_it_verifies_our_events(gate, receiver):
+def test_package_verifies_signed_events(gate, receiver):
     shop = merchant(*gate, hook={"url": receiver.url, "secret": SECRET})
     client = shop.client()
     made = client.sessions.create(SESSION)
@@ -223,7 +223,7 @@ def test_it_verifies_our_events(gate, receiver):
 
 
 # rule: webhook.signature, webhook.standard-headers, webhook.overlap, gate.webhook-tools.test
-def test_stock_libraries_verify_them_with_either_secret(gate, receiver):
+def test_stock_libraries_verify_events_with_either_secret(gate, receiver):
     world, service = gate
     shop = merchant(world, service, hook={"url": receiver.url, "secret": SECRET})
     words = ["--partner", shop.id, "--service", "gate", "--overlap", "1h"]
@@ -232,7 +232,7 @@ def test_stock_libraries_verify_them_with_either_secret(gate, receiver):
     [delivery] = receiver.expect(1)
     assert delivery.headers["webhook-id"] == sent["event_id"]
     assert delivery.event["type"] == "webhook.test"
-    # The page's functions are written for the pools, whose header has another name.
+    # The page's functions are for the pools, whose header has another name.
     headers = {**delivery.headers, "pools-signature": delivery.headers["gate-signature"]}
     for name, event_of in verifiers().items():
         for secret in (SECRET, newer):
@@ -241,11 +241,11 @@ def test_stock_libraries_verify_them_with_either_secret(gate, receiver):
             event_of(headers, delivery.body, NEWER)
     client = shop.client()
     event = client.webhooks.construct_event(delivery.body, delivery.headers["gate-signature"], SECRET)
-    assert event == delivery.event, "a client that looks at the last `v1` alone goes on with the old secret"
+    assert event == delivery.event, "a client that reads only the last `v1` still verifies with the old secret"
 
 
 # rule: gate.webhook-tools.list, gate.webhook-tools.replay, webhook.dead-letter, webhook.replay
-def test_a_dead_letter_is_replayed_under_its_own_id(gate, receiver):
+def test_dead_letter_is_replayed_under_its_own_id(gate, receiver):
     shop = merchant(*gate, hook={"url": receiver.url, "secret": SECRET})
     receiver.status = 500
     sent = shop.post("/webhooks/test")
@@ -254,7 +254,7 @@ def test_a_dead_letter_is_replayed_under_its_own_id(gate, receiver):
     key = {"Authorization": f"Bearer {shop.secret}"}
     end = time.monotonic() + 15
     while not (found := requests.get(listing, headers=key, timeout=30).json()["data"]):
-        assert time.monotonic() < end, "it is given up after its last attempt"
+        assert time.monotonic() < end, "the delivery is a dead letter after its last attempt"
         time.sleep(0.05)
     assert [(one["id"], one["attempts"], one["last_response_status"]) for one in found] == [(sent["id"], 3, 500)]
     receiver.status = 200

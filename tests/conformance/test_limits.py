@@ -28,7 +28,7 @@ def standings(answer):
 
 
 # rule: throttle.headers, throttle.per-credential, throttle.refusal, throttle.window, throttle.exact
-def test_a_credential_has_its_own_window(throttled):
+def test_credential_has_its_own_window(throttled):
     partner, other = throttled.partner(), throttled.partner()
     for n in range(6):
         answer = partner.client.get("/pools" if n % 2 else "/pools/trades")
@@ -41,7 +41,7 @@ def test_a_credential_has_its_own_window(throttled):
     wait = int(refused.headers["retry-after-short"])
     assert refused.headers["retry-after"] == str(wait) and 0 < wait <= 2
     assert "retry-after-medium" not in refused.headers
-    assert other.client.get("/pools").status == 200, "another credential has another window"
+    assert other.client.get("/pools").status == 200, "another credential has its own window"
     second = throttled.installation.operator("key", "create", "--partner", partner.id, "--kind", "secret")["key"]
     assert partner.client.get("/pools", key=second).status == 200
     time.sleep(wait)
@@ -49,7 +49,7 @@ def test_a_credential_has_its_own_window(throttled):
 
 
 # rule: throttle.refusal, throttle.not-velocity
-def test_a_refused_transact_has_no_effect(throttled):
+def test_throttled_transact_has_no_effect(throttled):
     partner = throttled.partner(funds="100.00")
     quote, key = partner.quote("10.00")["quoteId"], secrets.token_hex(8)
     while partner.client.get("/pools").status == 200:
@@ -62,7 +62,7 @@ def test_a_refused_transact_has_no_effect(throttled):
 
 
 # rule: throttle.exact
-def test_no_window_admits_more_than_its_limit_however_many_ask(throttled):
+def test_window_admits_at_most_its_limit_under_concurrency(throttled):
     partner = throttled.partner()
     partner.client.get("/pools")
     seen, lock = [], threading.Lock()
@@ -103,13 +103,13 @@ def test_guessing_keys_is_limited_by_address(tmp_path, contract):
         headers = {"X-Forwarded-For": f"203.0.113.{n}"}
         path = ["/pools", "/pools/trades", "/pools/EUR-USDT/balance"][n % 3]
         seen.append(world.client().call("GET", path, key=new_key(), headers=headers).status)
-    assert seen == [401] * 5 + [429] * 7, "whatever the route and whatever the client says of its address"
+    assert seen == [401] * 5 + [429] * 7, "for every route and every claimed address"
     assert partner.client.get("/pools").status in (200, 429)
     finish(world)
 
 
 # rule: throttle.client-address
-def test_behind_a_configured_proxy_the_forwarded_address_counts(tmp_path, contract):
+def test_forwarded_address_counts_behind_a_configured_proxy(tmp_path, contract):
     settings = {"PENSTOCK_THROTTLE": "on", "PENSTOCK_THROTTLE_POOLS": "3/60s", "PENSTOCK_TRUSTED_PROXIES": "127.0.0.0/8"}
     world = make_world(tmp_path / "proxied", contract, **settings)
 
@@ -118,13 +118,13 @@ def test_behind_a_configured_proxy_the_forwarded_address_counts(tmp_path, contra
 
     assert [guess("203.0.113.1") for _ in range(5)] == [401] * 3 + [429] * 2
     assert guess("203.0.113.2") == 401
-    assert guess("198.51.100.9, 203.0.113.1, 127.0.0.1") == 429, "the right-most that is no proxy"
+    assert guess("198.51.100.9, 203.0.113.1, 127.0.0.1") == 429, "the rightmost address that is not a proxy"
     assert guess("203.0.113.1, 203.0.113.3") == 401
     finish(world)
 
 
 # rule: throttle.per-credential
-def test_the_default_numbers(tmp_path, contract):
+def test_default_limits_hold(tmp_path, contract):
     world = make_world(tmp_path / "default", contract, PENSTOCK_THROTTLE="on")
     seen = standings(world.partner().client.get("/pools"))
     assert (seen["short"][0], seen["medium"][0]) == (100, 3000)
@@ -133,7 +133,7 @@ def test_the_default_numbers(tmp_path, contract):
 
 
 # rule: pools.velocity.boundary, pools.velocity.given-back, throttle.not-velocity
-def test_the_cap_may_be_reached_and_not_passed(world):
+def test_cap_may_be_reached_but_not_exceeded(world):
     # 100 EUR are worth 108.5 USDT.
     partner = world.partner(funds="10000.00", velocity_cap_usdt="217")
     partner.trade("100.00")
@@ -152,7 +152,7 @@ def test_the_cap_may_be_reached_and_not_passed(world):
 
 
 # rule: pools.velocity.given-back
-def test_what_was_returned_still_counts(world):
+def test_returned_trade_still_counts(world):
     partner = world.partner(funds="10000.00", velocity_cap_usdt="109")
     ack = partner.trade("50.41")
     assert [partner.poll(ack["quoteId"])["status"] for _ in range(2)] == ["settled", "returned"]
@@ -160,8 +160,8 @@ def test_what_was_returned_still_counts(world):
 
 
 # rule: pools.price.usdt-rounding, pools.velocity.boundary
-def test_the_notional_is_rounded_up(world):
-    # 0.000001 USDC is 1.00046...e-6 USDT: a cap that holds the exact sum of two does not hold the rounded one.
+def test_notional_is_rounded_up(world):
+    # 0.000001 USDC is 1.00046...e-6 USDT: a cap that covers the exact sum of two does not cover the rounded sum.
     partner = world.partner(receipts=None, velocity_cap_usdt="100.04610420", terms=terms_for(["EUR-USDC"], off_ramp=True))
     partner.receive("1000", "USDC")
     exactly = partner.quote("100", "EUR-USDC", side="off_ramp", cryptoNetwork="ethereum")["quoteId"]
@@ -174,14 +174,14 @@ def test_the_notional_is_rounded_up(world):
 
 
 # rule: pools.velocity.off
-def test_without_a_cap_nothing_is_limited(world):
+def test_velocity_is_unlimited_without_a_cap(world):
     partner = world.partner(funds="10000000.00")
     for _ in range(3):
         partner.trade("3000000.00")
 
 
 # rule: pools.velocity.window
-def test_what_has_left_the_window_no_longer_counts(quick):
+def test_trade_outside_the_window_no_longer_counts(quick):
     partner = quick.partner(funds="10000.00", velocity_cap_usdt="110")
     partner.trade("100.00")
     assert partner.transact(partner.quote("100.00")["quoteId"]).code == "velocity_cap_exceeded"
@@ -191,6 +191,6 @@ def test_what_has_left_the_window_no_longer_counts(quick):
 
 
 # rule: pools.velocity.off
-def test_a_cap_of_zero_lets_nothing_through(world):
+def test_cap_of_zero_refuses_every_trade(world):
     partner = world.partner(funds="100.00", velocity_cap_usdt="0")
     assert partner.transact(partner.quote("10.00")["quoteId"]).code == "velocity_cap_exceeded"

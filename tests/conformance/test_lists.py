@@ -1,4 +1,4 @@
-"""The two lists: trades and ledger. Pages, filters, cursors, and pages while others write."""
+"""The two lists: trades and ledger. Pages, filters, cursors, and pages during concurrent writes."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ LEDGER = {"currency", "available", "entries", "nextCursor", "hasMore"}
 
 @pytest.fixture(scope="module")
 def history(world):
-    """A partner with 12 trades of every fate and side."""
+    """A partner with 12 trades of every outcome and side."""
     partner = world.partner(funds="10000.00", receipts="10000", name="history")
     partner.trades = []
     for n in range(12):
@@ -47,14 +47,14 @@ def walk(client, query="", limit=5):
 
 # rule: pools.trades.page, list.order, pools.trades.shape
 @pytest.mark.parametrize("limit", [1, 4, 5, 11, 12, 13, 100])
-def test_the_list_is_whole_and_newest_first(history, limit):
+def test_list_is_complete_and_newest_first(history, limit):
     items, pages = walk(history.client, limit=limit)
-    assert items == history.trades, "each item is the trade as read alone"
-    assert pages == max(1, -(-12 // limit)), "a last page that is full knows that it is the last"
+    assert items == history.trades, "each item equals the trade read by id"
+    assert pages == max(1, -(-12 // limit)), "a full last page reports that it is the last"
 
 
 # rule: pools.trades.limit
-def test_the_limit_is_50_unless_given_and_1_to_100(world):
+def test_limit_is_50_by_default_and_1_to_100(world):
     partner = world.partner(funds="1000.00")
     for _ in range(51):
         partner.trade("1.00")
@@ -78,7 +78,7 @@ def test_filters_combine(history):
 
 
 # rule: pools.trades.bounds, pools.trades.filters
-def test_the_dates_include_their_instant(history):
+def test_date_bounds_include_their_instant(history):
     instants = sorted({trade["createdAt"] for trade in history.trades})
     low, high = instants[2], instants[-3]
     for query, kept in (
@@ -115,7 +115,7 @@ def test_dates_are_read_as_rfc_3339(history):
         assert len(found) == count, text
     plus = shifted.replace("+", " ").replace(" ", "%20")
     answer = history.client.refused(400, "invalid_request", "GET", f"/pools/trades?created_after={plus}")
-    assert "%2B" in answer.json["message"], "the hint says how to write it"
+    assert "%2B" in answer.json["message"], "the hint shows the encoding"
     raw = history.client.refused(400, "invalid_request", "GET", f"/pools/trades?created_after={shifted}")
     assert "created_after" in raw.json["message"]
 
@@ -123,7 +123,7 @@ def test_dates_are_read_as_rfc_3339(history):
 # rule: pools.trades.unknown-filter
 @pytest.mark.parametrize("text", ["yesterday", "", "2026", "2026-13-01", "2026-02-30", "2026-05-25T00:00", "1748131200",
                                   "2026-05-25T25:00:00Z", "2026-05-25T00:00:00", "2026-05-25 00:00:00Z%00"])
-def test_an_unreadable_date_is_400(history, text):
+def test_unreadable_date_is_400(history, text):
     for name in ("created_after", "created_before"):
         answer = history.client.refused(400, "invalid_request", "GET", f"/pools/trades?{name}={escaped(text, safe='%')}")
         assert name in answer.json["message"]
@@ -146,7 +146,7 @@ def test_cursors(history):
 
 
 # rule: list.no-loss, list.order
-def test_a_walk_while_others_write_loses_and_repeats_nothing(world):
+def test_paging_under_concurrent_writes_loses_and_repeats_nothing(world):
     partner = world.partner(funds="100000.00")
     before = {partner.trade("1.00")["transactId"] for _ in range(60)}
     stop, made, broken = threading.Event(), [], []
@@ -183,7 +183,7 @@ def test_a_walk_while_others_write_loses_and_repeats_nothing(world):
 
 
 def check_chain(partner, currency="EUR"):
-    """Every entry continues where the one before it stopped, and the newest is the balance."""
+    """Every entry continues the previous balance, and the newest equals the balance."""
     page = partner.client.ok("GET", f"/pools/ledger?currency={currency}&limit=200")
     assert set(page) == LEDGER
     entries = partner.ledger(currency, limit=200)
@@ -199,7 +199,7 @@ def check_chain(partner, currency="EUR"):
 
 
 # rule: pools.ledger.answer, pools.ledger.chain, pools.ledger.order
-def test_the_ledger_chains(history):
+def test_ledger_balances_chain(history):
     for currency in ("EUR", "USDT"):
         entries = check_chain(history, currency)
         for limit in (1, 3, len(entries), 200):
@@ -209,7 +209,7 @@ def test_the_ledger_chains(history):
 
 
 # rule: pools.ledger.limit
-def test_the_ledgers_limit_is_clamped(world):
+def test_ledger_limit_is_clamped(world):
     partner = world.partner(funds="1000.00")
     for _ in range(55):
         partner.trade("1.00")
@@ -221,7 +221,7 @@ def test_the_ledgers_limit_is_clamped(world):
 
 
 # rule: pools.ledger.default-currency, pools.ledger.other-currency
-def test_the_ledger_of_an_empty_partner(world):
+def test_ledger_of_an_unfunded_partner_is_empty(world):
     partner = world.partner()
     empty = {"currency": "EUR", "available": "0.00", "entries": [], "nextCursor": None, "hasMore": False}
     assert partner.client.ok("GET", "/pools/ledger") == empty
@@ -233,7 +233,7 @@ def test_the_ledger_of_an_empty_partner(world):
 
 
 # rule: pools.ledger.filters
-def test_the_ledgers_dates(history):
+def test_ledger_dates_narrow_the_entries(history):
     entries = history.ledger()
     low, high = entries[-3]["createdAt"], entries[2]["createdAt"]
     query = {"created_after": low, "created_before": high, "limit": 2}

@@ -1,4 +1,4 @@
-"""Metrics as their operator meets them: scraped by a real Prometheus, shown by the dashboard, watched by the alerts."""
+"""Metrics, scraped by a real Prometheus and used by the dashboard and the alerts."""
 
 import contextlib
 import json
@@ -15,10 +15,10 @@ from prometheus import Prometheus, promtool
 from test_webhooks import Receiver, listen
 
 RUNBOOK = re.compile(r"docs/operating\.md#(\w+)")
-# Exported with sources of rates alone; this service has none.
+# Exported only with rate sources, which this service does not have.
 OF_HTTP_RATES = {"penstock_rate_pairs"}
 METRIC = re.compile(r"\b(?:penstock|process|invariant)_[a-z_]+\b")
-# What Grafana puts in for its variables.
+# Grafana's values of its variables.
 VARIABLES = {"$__rate_interval": "30s", "$instance": ".*"}
 
 
@@ -38,12 +38,12 @@ def dashboard():
 def filled(expression):
     for name, value in VARIABLES.items():
         expression = expression.replace(name, value)
-    assert "$" not in expression, f"a variable that nobody fills in: {expression}"
+    assert "$" not in expression, f"a variable without a value: {expression}"
     return expression
 
 
 def panels():
-    """Title and expression of everything the dashboard shows."""
+    """Title and expression of every panel."""
     shown = [panel for panel in dashboard()["panels"] if panel["type"] != "row"]
     return [(panel["title"], filled(target["expr"])) for panel in shown for target in panel["targets"]]
 
@@ -76,7 +76,7 @@ def test_every_alert_has_its_section_in_the_operating_guide():
         assert RUNBOOK.fullmatch(notes["runbook"])[1] == name.lower()
 
 
-def test_the_dashboard_can_be_read_by_grafana():
+def test_grafana_reads_the_dashboard():
     board = dashboard()
     assert board["schemaVersion"] >= 39 and board["uid"] == "penstock"
     ids = [panel["id"] for panel in board["panels"]]
@@ -87,13 +87,13 @@ def test_the_dashboard_can_be_read_by_grafana():
         assert place["x"] + place["w"] <= 24, panel["title"]
         across, down = range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])
         taken = {(x, y) for x in across for y in down}
-        assert not taken & cells, f"{panel['title']} lies on another panel"
+        assert not taken & cells, f"{panel['title']} overlaps another panel"
         cells |= taken
 
 
 @pytest.fixture
 def measured(tmp_path, contract):
-    """A service that serves metrics, and whose limit is reached soon."""
+    """A service that serves metrics and has a low limit."""
     settings = {
         "PENSTOCK_METRICS_LISTEN": "127.0.0.1:0",
         "PENSTOCK_THROTTLE": "on",
@@ -106,7 +106,7 @@ def measured(tmp_path, contract):
 
 @contextlib.contextmanager
 def scraped(service, folder):
-    """The shipped Prometheus, once it has looked at the service."""
+    """The shipped Prometheus after its first scrape of the service."""
     address = [line["metrics.address"] for line in service.log_lines() if line["message"] == "Serving metrics"]
     assert len(address) == 1
     with Prometheus(deployed("prometheus"), folder / "prometheus", address[0]) as prometheus:
@@ -115,7 +115,7 @@ def scraped(service, folder):
 
 
 def some_traffic(partner):
-    """A little of everything that a partner can meet."""
+    """Causes some of every metric that a partner can cause."""
     bought = partner.quote("100.00")
     for _ in range(2):
         assert partner.transact(bought["quoteId"], idempotency=f"once-{bought['quoteId']}").status == 200
@@ -130,7 +130,7 @@ def some_traffic(partner):
 
 
 # rule: config.metrics-listen
-def test_a_real_prometheus_answers_every_panel_and_every_alert(measured, tmp_path):
+def test_prometheus_evaluates_every_panel_and_every_alert(measured, tmp_path):
     receiver = Receiver()
     partner = measured.partner(funds="1000.00", velocity_cap_usdt="900000")
     listen(partner, receiver)
@@ -141,13 +141,13 @@ def test_a_real_prometheus_answers_every_panel_and_every_alert(measured, tmp_pat
         while partner.client.get("/pools").status != 429:
             pass
         receiver.expect(4)
-        # What was counted last has been scraped twice.
+        # The last counts have been scraped twice.
         throttled = "changes(penstock_throttle_refusals_total[30s]) > 0"
         prometheus.eventually(lambda: prometheus.values(throttled), "the last of the traffic is scraped")
         time.sleep(1.2)
 
         empty = [panel for panel in panels() if not prometheus.values(panel[1])]
-        assert not empty, "panels that show nothing"
+        assert not empty, "panels without data"
         alerts = prometheus.alerts()
         assert set(alerts) == set(rules())
         known = set(prometheus.ask("label/__name__/values"))
@@ -155,7 +155,7 @@ def test_a_real_prometheus_answers_every_panel_and_every_alert(measured, tmp_pat
             prometheus.ask("query", query=rule["query"])
             assert rule["health"] == "ok", f"{name}: {rule.get('lastError')}"
             missing = set(METRIC.findall(rule["query"])) - known - OF_HTTP_RATES
-            assert not missing, f"{name} watches what nobody exports: {missing}"
+            assert not missing, f"{name} uses metrics that no service exports: {missing}"
         firing = {name for name, rule in alerts.items() if rule["state"] == "firing"}
         assert not firing, "nothing is wrong here"
         prometheus.ask("query", query=filled(dashboard()["annotations"]["list"][0]["expr"]))

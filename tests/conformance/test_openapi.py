@@ -1,4 +1,4 @@
-"""The published documents: valid and without a fault for independent readers, complete, and served."""
+"""The published documents: valid for independent validators, complete, and served."""
 
 import re
 
@@ -9,14 +9,14 @@ from documents import GATE, HELPERS, LISTED, POOLS
 from openapi_spec_validator import validate
 from provisioning import gate_profile
 
-# Each operation refuses these; one that reads a body also what a body can be wrong in; one that finds a thing, its absence.
+# Refusals of each operation; more for operations with a body, and for those that look up an object.
 ALWAYS = {"401", "403", "429", "500", "503", "default"}
 OF_A_BODY = {"400", "408", "413", "415"}
 
 
 @pytest.fixture(scope="module", params=LISTED)
 def published(request):
-    """Each document by its name, and what it is to list."""
+    """Each document by name, and its expected content."""
     return request.param, Contract(request.param), *LISTED[request.param]
 
 
@@ -26,13 +26,13 @@ def provisioned(world):
     return world.partner(gate=gate_profile("https://shop.example"))
 
 
-# What the services answer, and what they expect of an operator's engine.
+# The documents of the services and of the operator's engine.
 READ = [*LISTED, "engine-v1"]
 
 
 # rule: openapi.readers-agree
 @pytest.mark.parametrize("name", READ)
-def test_it_is_valid_for_a_validator(name):
+def test_document_passes_the_validator(name):
     document = Contract(name).document
     assert re.fullmatch(r"3\.1\.\d+", document["openapi"])
     validate(document)
@@ -41,12 +41,12 @@ def test_it_is_valid_for_a_validator(name):
 # rule: openapi.readers-agree
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("linter", [linters.redocly, linters.spectral])
-def test_a_linter_finds_no_fault(name, linter, tmp_path):
+def test_linter_finds_no_fault(name, linter, tmp_path):
     assert linter(name, tmp_path) == []
 
 
 # rule: openapi.operations, openapi.gate-operations, openapi.gate-events
-def test_it_lists_what_the_contract_lists(published):
+def test_document_lists_the_contracts_operations(published):
     _, contract, title, operations, events = published
     assert {name: (method, path) for name, (method, path, _) in contract.operations.items()} == operations
     assert set(contract.document.get("webhooks", {})) == events

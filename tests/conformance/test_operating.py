@@ -1,4 +1,4 @@
-"""The operating guide, tried: its configuration, and backups taken under load that are restored."""
+"""Follows the operating guide: its configuration, and restored backups that were taken under load."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ def guide():
 
 
 # rule: program.config-masked
-def test_the_configuration_of_the_guide_is_accepted(installation):
+def test_configuration_of_the_guide_is_accepted(installation):
     written = re.search(r"```toml\n(.*?)```", guide(), re.DOTALL)[1]
     file = installation.write(written, "penstock.toml")
     settings = {"PENSTOCK_MASTER_KEY": MASTER_KEY, "PENSTOCK_DATABASE_URL": "", "PENSTOCK_POOLS_LISTEN": ""}
@@ -30,7 +30,7 @@ def test_the_configuration_of_the_guide_is_accepted(installation):
 
 
 def trading(partner, stop, settled):
-    """Buys and polls until told to stop; what was acknowledged is written down, as rows have it: without kind and mode."""
+    """Buys and polls until the stop signal; records acknowledged ids as rows have them: without kind and mode."""
     client = partner.client.fork()
     while not stop.is_set():
         quote = partner.quote("10.00", client=client)
@@ -55,7 +55,7 @@ def trades_in(copy):
 
 
 def restore(world, copy):
-    """As the guide says: all three files aside, the backup in their place, verified before it serves."""
+    """Follows the guide: moves all three files away, puts the backup in their place and verifies it before serving."""
     database = world.installation.database
     for file in database.parent.glob(f"{database.name}*"):
         file.rename(file.with_name(f"lost-{file.name}"))
@@ -90,7 +90,7 @@ def test_backups_taken_under_load_hold_what_was_acknowledged(tmp_path, contract)
     finish(world)
 
 
-def test_a_restored_database_goes_on_from_its_backup(tmp_path, contract):
+def test_restored_database_continues_from_its_backup(tmp_path, contract):
     world = make_world(tmp_path / "live", contract)
     partner = world.partner()
     world.installation.credit(partner.id, "1000.00", ref="before")
@@ -104,7 +104,7 @@ def test_a_restored_database_goes_on_from_its_backup(tmp_path, contract):
 
     restore(world, copy)
     partner.client = world.client(partner.secret)
-    assert partner.balance() == "900.00", "the later deposit and the later trade are not known"
+    assert partner.balance() == "900.00", "the later deposit and the later trade are unknown"
     partner.client.refused(404, "resource_not_found", "GET", f"/pools/transactions/{lost['quoteId']}")
     assert world.installation.credit(partner.id, "1000.00", ref="before")["applied"] is False
     assert world.installation.credit(partner.id, "500.00", ref="after")["applied"] is True

@@ -1,4 +1,4 @@
-"""`penstock`: keys, credits, webhook secrets, verify and export, against running services too."""
+"""`penstock`: keys, credits, webhook secrets, verify and export, also with running services."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ def within_five_seconds(predicate):
 
 
 # rule: cli.key.create, auth.key-form, cli.json, id.shape, base.unknown-keys-not-cached
-def test_a_new_key_works_at_once(world):
+def test_new_key_works_at_once(world):
     partner = world.partner()
     for kind, prefix in (("secret", "sk"), ("publishable", "pk")):
         made = world.installation.operator("key", "create", "--partner", partner.id, "--kind", kind)
@@ -42,7 +42,7 @@ def test_a_new_key_works_at_once(world):
 
 
 # rule: base.unknown-keys-not-cached
-def test_a_key_that_was_unknown_is_not_remembered_as_unknown(world):
+def test_unknown_key_works_at_once_after_it_is_created(world):
     partner = world.partner()
     key = new_key()
     partner.client.refused(401, "unauthorized", "GET", "/pools", key=key)
@@ -70,7 +70,7 @@ def test_keys_are_listed_without_themselves(world):
 
 
 # rule: cli.key.revoke, auth.revoked, auth.revocation-reaches-all, base.config-spreads, cli.json
-def test_a_revoked_key_stops_within_five_seconds(world):
+def test_revoked_key_stops_within_five_seconds(world):
     partner = world.partner()
     made = world.installation.operator("key", "create", "--partner", partner.id, "--kind", "secret")
     assert partner.client.get("/pools/trades", key=made["key"]).status == 200
@@ -80,15 +80,15 @@ def test_a_revoked_key_stops_within_five_seconds(world):
     within_five_seconds(lambda: partner.client.get("/pools/trades", key=made["key"]).status == 403)
     partner.client.refused(403, "key_revoked", "GET", "/pools/trades", key=made["key"])
     partner.client.refused(403, "key_revoked", "GET", "/pools", key=made["key"])
-    assert partner.client.get("/pools/trades").status == 200, "the partner's other key goes on working"
+    assert partner.client.get("/pools/trades").status == 200, "the partner's other key still works"
     again = world.installation.penstock("key", "revoke", "--key-id", made["id"], "--output", "json")
     assert again.code in (0, 1)
     if again.code == 0:
-        assert again.json["revoked_at"] == revoked["revoked_at"], "the first instant stands"
+        assert again.json["revoked_at"] == revoked["revoked_at"], "the first instant is kept"
 
 
 # rule: auth.revocation-beats-money
-def test_no_money_moves_after_the_revocation(world):
+def test_revocation_stops_all_money_movement(world):
     partner = world.partner(funds="1000.00")
     made = world.installation.operator("key", "create", "--partner", partner.id, "--kind", "secret")
     quotes = [partner.quote("1.00")["quoteId"] for _ in range(6)]
@@ -119,11 +119,11 @@ def test_exit_codes(installation, words, code):
     assert installation.pools_service("migrate").code == 0
     done = installation.penstock(*words)
     assert done.code == code, done
-    assert done.err.strip(), "a refusal says why"
+    assert done.err.strip(), "a refusal names its reason"
 
 
 # rule: cli.credit.once, cli.json, cli.credit.reason
-def test_a_deposit_counts_once_per_ref(world):
+def test_deposit_counts_once_per_ref(world):
     partner = world.partner()
     ref = secrets.token_hex(6)
     first = world.installation.credit(partner.id, "1000.00", ref=ref)
@@ -138,7 +138,7 @@ def test_a_deposit_counts_once_per_ref(world):
 
 
 # rule: cli.credit.conflict, cli.credit.scope
-def test_a_ref_means_one_deposit(world):
+def test_ref_means_one_deposit(world):
     partner, other = world.partner(), world.partner()
     ref = secrets.token_hex(6)
     world.installation.credit(partner.id, "10.00", ref=ref)
@@ -149,11 +149,11 @@ def test_a_ref_means_one_deposit(world):
     words = ["--partner", partner.id, "--asset", "USDT", "--network", "tron", "--amount", "10", "--ref", ref]
     assert world.installation.penstock("crypto", "credit", *words).code == 1
     assert partner.balance() == "10.00"
-    assert world.installation.credit(other.id, "10.01", ref=ref)["applied"] is True, "refs are each partner's own"
+    assert world.installation.credit(other.id, "10.01", ref=ref)["applied"] is True, "refs are per partner"
 
 
 # rule: cli.credit.reason
-def test_a_crypto_receipt_lands_on_the_crypto_account(world):
+def test_crypto_receipt_credits_the_crypto_account(world):
     partner = world.partner()
     done = world.installation.receive(partner.id, "500")
     assert done == {"applied": True, "balance": "500"}
@@ -173,7 +173,7 @@ def test_impossible_deposits_are_refused(world, amount, code):
 
 
 # rule: money.credit-limit
-def test_an_account_holds_at_most_nine_times_ten_to_the_ten(world):
+def test_account_holds_at_most_nine_times_ten_to_the_ten(world):
     partner = world.partner()
     for _ in range(9):
         partner.fund("10000000000")
@@ -183,7 +183,7 @@ def test_an_account_holds_at_most_nine_times_ten_to_the_ten(world):
 
 
 # rule: cli.webhook.rotate, cli.json
-def test_a_webhook_secret_is_rotated(installation, partner_file):
+def test_webhook_secret_is_rotated(installation, partner_file):
     made = installation.apply(partner_file(webhook={"url": "http://127.0.0.1:9/pools"}))
     [first] = made["created_secrets"]
     assert set(first) == {"partner", "service", "secret"}
@@ -201,7 +201,7 @@ def test_a_webhook_secret_is_rotated(installation, partner_file):
 
 
 # rule: cli.webhook.rotate-twice
-def test_a_third_secret_is_refused_and_named(installation, partner_file):
+def test_third_secret_is_refused_and_named(installation, partner_file):
     installation.apply(partner_file(webhook={"url": "http://127.0.0.1:9/pools"}))
     words = ["webhook", "rotate-secret", "--partner", "acme", "--service", "pools"]
     until = installation.operator(*words, "--overlap", "1h")["overlap_until"]
@@ -248,7 +248,7 @@ def test_verify_names_what_was_tampered_with(installation, partner_file):
 
 
 # rule: cli.export
-def test_an_export_is_reproducible_and_half_open(world):
+def test_export_is_reproducible_and_half_open(world):
     partner = world.partner(funds="1000.00")
     acks = [partner.trade(f"{n}.00") for n in (10, 20, 30)]
     trades = [partner.record(ack["transactId"]) for ack in acks]
@@ -270,7 +270,7 @@ def test_an_export_is_reproducible_and_half_open(world):
 
 
 # rule: cli.export
-def test_a_trade_is_exported_as_the_api_shows_it(world):
+def test_exported_trade_equals_the_api_resource(world):
     partner = world.partner(funds="1000.00", receipts="1000")
     trades = []
     for amount, side in [("10.00", "on_ramp"), ("11.31", "on_ramp"), ("12.41", "on_ramp"), ("13.00", "off_ramp")]:
@@ -297,7 +297,7 @@ def test_a_trade_is_exported_as_the_api_shows_it(world):
         mid, quoted = Decimal(row["midRate"]), Decimal(trade["quotedRate"])
         if trade["side"] == "off_ramp":
             quoted = 1 / quoted
-        assert abs(quoted - mid) / mid < Decimal("0.01"), "the quoted rate lies about the mid rate"
+        assert abs(quoted - mid) / mid < Decimal("0.01"), "the quoted rate is near the mid rate"
         assert (row["engine"], as_json["midRate"]) == ("sandbox", row["midRate"])
 
 
@@ -306,7 +306,7 @@ def as_json_text(value):
 
 
 # rule: cli.export
-def test_the_ledger_is_exported_whole(world):
+def test_ledger_is_exported_completely(world):
     partner = world.partner(funds="1000.00", receipts="7")
     for amount in ("10.00", "20.31", "30.41"):
         ack = partner.trade(amount)
@@ -329,13 +329,13 @@ def test_the_ledger_is_exported_whole(world):
         for row in account:
             balance += Decimal(row["delta"])
             assert Decimal(row["balanceAfter"]) == balance
-    assert sum(row["reason"] == "settlement" for row in rows) == 2, "what the operator was given"
+    assert sum(row["reason"] == "settlement" for row in rows) == 2, "settlements to the operator"
     assert {row["network"] for row in rows} == {"", "tron"}
 
 
 # rule: cli.export
 def test_many_pages_are_exported_in_little_memory(installation, partner_file):
-    """Forty times the rows of a page cost no more memory than one page."""
+    """Forty pages need no more memory than one page."""
     installation.apply(partner_file())
     installation.credit("acme", "1.00")
     with sqlite3.connect(installation.database) as database:
@@ -364,7 +364,7 @@ def test_many_pages_are_exported_in_little_memory(installation, partner_file):
 
 # rule: cli.progress
 @pytest.mark.parametrize("terminal", [True, False])
-def test_long_work_tells_a_terminal_how_far_it_is(installation, partner_file, terminal):
+def test_long_work_prints_progress_to_a_terminal(installation, partner_file, terminal):
     installation.apply(partner_file())
     installation.credit("acme", "1.00")
     for words in (["verify"], ["export", "ledger", "--partner", "acme", "--from", "2020-01-01", "--to", "2100-01-01"]):
@@ -396,7 +396,7 @@ def on_a_terminal(installation, words):
         while True:
             try:
                 chunk = os.read(ours, 65536)
-            except OSError:  # the terminal is gone with its last user
+            except OSError:  # the terminal closes with its last user
                 break
             if not chunk:
                 break
@@ -408,7 +408,7 @@ def on_a_terminal(installation, words):
 
 
 # rule: auth.keys-never-logged
-def test_a_pasted_key_is_not_repeated(installation, partner_file):
+def test_pasted_key_is_not_repeated(installation, partner_file):
     installation.apply(partner_file())
     for key in (new_key(), new_key("publishable", "live"), "whsec_" + "q7" * 20):
         for words in (
@@ -437,7 +437,7 @@ def test_a_pasted_key_is_not_repeated(installation, partner_file):
         ({"allowed": ["EUR-USDC"]}, "pool_not_allowed"),
     ],
 )
-def test_a_change_reaches_a_running_service_within_five_seconds(world, change, code):
+def test_change_reaches_a_running_service_within_five_seconds(world, change, code):
     partner = world.partner(funds="10.00")
     quote = partner.quote("1.00")["quoteId"]
     assert partner.client.get("/pools/EUR-USDT/balance").status == 200
@@ -459,7 +459,7 @@ def test_terms_reach_a_running_service(world):
 
 # rule: config.embedded-migrates
 @EMBEDDED
-def test_the_command_line_makes_an_embedded_database_where_it_is_asked_to(installation):
+def test_command_line_creates_an_embedded_database_at_the_given_path(installation):
     nothing = installation.penstock("verify")
     assert (nothing.code, nothing.out) == (2, "") and "there is none" in nothing.err
     assert not installation.database.exists()

@@ -1,4 +1,4 @@
-"""The reference pages as a browser shows them: an accessibility checker finds nothing, and nothing is broken apart."""
+"""The reference pages in a browser: no accessibility findings and no broken layout."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ VIEWS = {f"{scheme} at {width} px" for scheme in ("light", "dark") for width in 
 
 
 def looked_at(address):
-    """What is wrong with a page, in each view."""
+    """The findings about a page in each view."""
     script = Path(__file__).parent / "look_at_page.js"
     command = ["node", str(script), address, program("CHROMIUM_BIN")]
     done = subprocess.run(command, env=node_environment(), capture_output=True, text=True, timeout=300, check=False)

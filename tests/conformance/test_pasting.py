@@ -1,4 +1,4 @@
-"""Shell blocks of the documentation, pasted into bash and into the zsh of a Mac."""
+"""Shell blocks of the documentation, pasted into bash and into a zsh with macOS defaults."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def readme():
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder in which the commands of the README run the programs that are built already."""
+    """A folder in which the README's commands run the programs built before."""
     penstock = program("PENSTOCK_BIN")
     commands = tmp_path / "bin"
     commands.mkdir()
@@ -46,7 +46,7 @@ def folder(tmp_path):
 
 
 def shell(name, folder, text, **settings):
-    """Pastes text into an interactive shell, where a comment is no comment to zsh, and returns what it shows."""
+    """Pastes text into an interactive shell, where zsh does not recognise comments, and returns the output."""
     path = f"{folder / 'bin'}:{environment({})['PATH']}"
     run = subprocess.run(
         SHELLS[name],
@@ -107,7 +107,7 @@ def shape(value):
         return {key: shape(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [shape(inner) for inner in value[:1]]
-    # Ids, instants and amounts differ; that a text has the form of one does not.
+    # Ids, instants and amounts differ between runs, but keep their form.
     if isinstance(value, str):
         return re.sub(r"[0-9A-HJKMNP-TV-Z]{26}", "<ulid>", re.sub(r"^\d{4}-\d\d-.*Z$", "<instant>", value)) \
             if re.search(r"[0-9A-HJKMNP-TV-Z]{26}|Z$", value) else "text"
@@ -190,7 +190,7 @@ def test_file_of_the_provisioning_page_is_taken_by_the_database_of_the_sandbox(f
 def test_shell_blocks_have_no_comments_and_parse_in_both_shells(path):
     for block in blocks(path):
         quoted = re.sub(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", "''", block)
-        assert not re.search(r"(^|\s)#", quoted), f"a comment is pasted too, and zsh runs it:\n{block}"
+        assert not re.search(r"(^|\s)#", quoted), f"zsh runs a pasted comment as a command:\n{block}"
         for words in (["bash", "-n"], ["zsh", "-f", "-n"]):
             parsed = subprocess.run(words, input=block, capture_output=True, text=True, check=False)
             assert parsed.returncode == 0, f"{words[0]}: {parsed.stderr}\n{block}"

@@ -1,4 +1,4 @@
-"""`pools-service` as its operator meets it: subcommands, configuration, logs, start and stop."""
+"""`pools-service` for its operator: subcommands, configuration, logs, start and stop."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ def test_serve_prints_one_line_with_its_real_port(installation):
     rest = []
     while (line := service.lines.get(timeout=5)) is not None:
         rest.append(line)
-    assert rest == [], "stdout carries the listening line alone"
+    assert rest == [], "stdout holds only the listening line"
 
 
 # rule: program.serve-default
@@ -73,7 +73,7 @@ def test_openapi_is_served_at_the_root(world):
 
 
 # rule: error.doc-anchor
-def test_the_docs_page_explains_every_code_it_is_asked_about(shopper, world):
+def test_docs_page_explains_every_code(shopper, world):
     page = world.client().root("GET", "/docs")
     assert page.status == 200
     assert page.headers["content-type"].startswith("text/html")
@@ -126,7 +126,7 @@ BAD_SETTINGS = {
 
 # rule: program.bad-configuration, cli.exit-codes
 @pytest.mark.parametrize("variable", sorted(BAD_SETTINGS))
-def test_a_bad_setting_is_one_line_and_exit_2(installation, variable):
+def test_bad_setting_is_one_line_and_exit_2(installation, variable):
     done = installation.pools_service(**{variable: BAD_SETTINGS[variable]})
     assert done.code == 2, done
     assert len(faults(done)) == 1, done.err
@@ -147,7 +147,7 @@ def test_each_fault_has_its_own_line(installation):
 
 
 # rule: config.unknown-file-key
-def test_an_unknown_key_in_the_file_is_refused(installation):
+def test_unknown_key_in_the_file_is_refused(installation):
     path = installation.write('quote_tll = "7s"\n')
     done = installation.pools_service("config", "--config", path)
     assert done.code == 2, done
@@ -155,29 +155,29 @@ def test_an_unknown_key_in_the_file_is_refused(installation):
 
 
 # rule: config.unknown-file-key
-def test_a_missing_or_broken_file_is_refused(installation):
+def test_missing_or_broken_file_is_refused(installation):
     assert installation.pools_service("config", "--config", installation.folder / "absent.toml").code == 2
     assert installation.pools_service("config", "--config", installation.write("quote_ttl = = 1")).code == 2
 
 
 # rule: config.unknown-variable
-def test_an_unknown_variable_only_warns(installation):
+def test_unknown_variable_only_warns(installation):
     with installation.start(PENSTOCK_QUOTE_TLL="7s") as service:
         assert Client(service).root("GET", "/health").status == 200
         assert any("PENSTOCK_QUOTE_TLL" in json.dumps(line) for line in service.log_lines())
 
 
 # rule: config.environment-wins
-def test_the_environment_beats_the_file(installation):
+def test_environment_overrides_the_file(installation):
     path = installation.write('quote_ttl = "7s"\nidempotency_ttl = "23h"\n')
     shown = installation.pools_service("config", "--config", path, PENSTOCK_QUOTE_TTL="9s")
     assert shown.code == 0, shown.err
     assert "9s" in shown.out and "7s" not in shown.out
-    assert "23h" in shown.out, "what the environment leaves open comes from the file"
+    assert "23h" in shown.out, "settings missing in the environment come from the file"
 
 
 # rule: pools.quote.ttl, config.environment-wins
-def test_a_setting_of_the_file_is_in_force(installation, partner_file):
+def test_setting_of_the_file_is_in_force(installation, partner_file):
     key = new_key()
     installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))
     path = installation.write('quote_ttl = "5m"\n')
@@ -225,7 +225,7 @@ def test_live_mode_without_sources_prices_nothing(installation):
 
 # rule: base.master-key-file
 @EMBEDDED
-def test_the_master_key_is_made_once_and_private(installation):
+def test_master_key_is_created_once_and_private(installation):
     first, second = installation.start(), installation.start()
     with first, second:
         path = installation.folder / "master.key"
@@ -236,7 +236,7 @@ def test_the_master_key_is_made_once_and_private(installation):
 
 
 # rule: base.master-key-mismatch
-def test_a_master_key_that_does_not_fit_is_exit_2(installation):
+def test_wrong_master_key_is_exit_2(installation):
     assert installation.pools_service("migrate").code == 0
     with installation.start():
         pass
@@ -273,12 +273,12 @@ def test_logs_are_json_and_hold_no_secret(installation, partner_file):
             assert form not in text, form[:12]
     assert "planted-body-secret" not in text
     requests = [line for line in lines if "order-17.a_b" in json.dumps(line)]
-    assert requests, "a harmless request id of the client's is logged"
+    assert requests, "a harmless client request id is logged"
     assert not any("planted" in json.dumps(line) for line in lines)
 
 
 # rule: response.client-request-id
-def test_the_clients_request_id_is_logged_by_its_name(installation, partner_file):
+def test_client_request_id_is_logged_under_its_own_field(installation, partner_file):
     secret = new_key()
     installation.apply(partner_file(keys=[{"kind": "secret", "key": secret}]))
     with installation.start() as service:
@@ -289,7 +289,7 @@ def test_the_clients_request_id_is_logged_by_its_name(installation, partner_file
 
 
 # rule: program.logs
-def test_logs_are_text_for_people_where_asked(installation):
+def test_logs_are_text_if_configured(installation):
     with installation.start(PENSTOCK_LOG_FORMAT="text", RUST_LOG="info") as service:
         Client(service).root("GET", "/health")
         service.stop()
@@ -298,7 +298,7 @@ def test_logs_are_text_for_people_where_asked(installation):
 
 
 def hanging_request(service, key):
-    """A quote whose body is still on its way."""
+    """A quote request whose body is incomplete."""
     body = json.dumps({"side": "on_ramp", "fiatCurrency": "EUR", "cryptoCurrency": "USDT", "amount": "10.00",
                        "destAddress": ADDRESS}).encode()
     head = (f"POST /v1/pools/EUR-USDT/quote HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
@@ -310,7 +310,7 @@ def hanging_request(service, key):
 
 # rule: program.shutdown
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_finishes_what_is_in_flight(installation, partner_file, how):
+def test_shutdown_finishes_requests_in_flight(installation, partner_file, how):
     key = new_key()
     installation.apply(partner_file(keys=[{"kind": "secret", "key": key}]))
     service = installation.start()
@@ -322,7 +322,7 @@ def test_a_stop_finishes_what_is_in_flight(installation, partner_file, how):
     waiter = threading.Thread(target=lambda: codes.append(service.stop(how)))
     waiter.start()
     time.sleep(0.7)
-    assert service.running(), "a request in flight holds the service"
+    assert service.running(), "a request in flight delays shutdown"
     with pytest.raises(OSError):
         socket.create_connection((service.host, service.port), timeout=2).close()
     connection.sendall(rest)
@@ -337,7 +337,7 @@ def test_a_stop_finishes_what_is_in_flight(installation, partner_file, how):
 
 
 # rule: program.shutdown
-def test_an_idle_connection_does_not_hold_the_service(installation):
+def test_idle_connection_does_not_delay_shutdown(installation):
     service = installation.start()
     client = Client(service)
     client.root("GET", "/health")
@@ -347,7 +347,7 @@ def test_an_idle_connection_does_not_hold_the_service(installation):
 
 
 # rule: program.bad-configuration
-def test_an_address_in_use_is_a_clear_failure(installation):
+def test_address_in_use_is_a_clear_failure(installation):
     with installation.start() as service:
         done = installation.pools_service(PENSTOCK_POOLS_LISTEN=f"127.0.0.1:{service.port}")
         assert done.code in (1, 2)
@@ -356,7 +356,7 @@ def test_an_address_in_use_is_a_clear_failure(installation):
 
 
 # rule: auth.key-hash-only, base.sealed
-def test_the_database_file_holds_no_secret_in_clear(installation, partner_file):
+def test_database_file_holds_no_secret_in_clear(installation, partner_file):
     secret, raw = new_key(), secrets.token_bytes(32)
     hook = "whsec_" + base64.b64encode(raw).decode()
     webhook = {"url": "http://127.0.0.1:9/pools", "secret": hook}

@@ -67,14 +67,14 @@ def test_capabilities_show_the_terms(world):
         "drawFeeBps": 123, "spreadCapBps": 17, "minOrderUsdt": Decimal("2.5"), "maxOrderUsdt": Decimal("100000.1"),
         "cryptoDepositAddress": DEPOSIT_ADDRESS,
     }
-    assert re.search(r'"maxOrderUsdt":\s*100000\.10?[,}]', answer.text), "printed from a decimal"
+    assert re.search(r'"maxOrderUsdt":\s*100000\.10?[,}]', answer.text), "printed as a decimal"
     plain = partner.client.ok("GET", "/pools/GBP-USDT/capabilities")
     assert (plain["drawFeeBps"], plain["spreadCapBps"], plain["minOrderUsdt"]) == (0, 50, 1)
     assert plain["maxOrderUsdt"] is None and plain["cryptoDepositAddress"] is None
 
 
 # rule: pools.quote.firm, pools.quote.firm-is-default, pools.quote.status, pools.quote.ttl, response.money-as-strings
-def test_a_firm_quote_has_exactly_its_fields(shopper):
+def test_firm_quote_has_exactly_its_fields(shopper):
     quote = shopper.quote("100.00")
     assert set(quote) == FIRM
     assert quote["type"] == "firm" and quote["executable"] is True
@@ -92,7 +92,7 @@ def test_a_firm_quote_has_exactly_its_fields(shopper):
 
 
 # rule: pools.quote.indicative
-def test_an_indicative_quote_has_exactly_its_fields_and_leaves_no_trace(shopper):
+def test_indicative_quote_has_exactly_its_fields_and_leaves_no_trace(shopper):
     quote = shopper.quote("100.00", type="indicative")
     assert set(quote) == INDICATIVE
     assert quote["type"] == "indicative" and quote["executable"] is False
@@ -113,7 +113,7 @@ def test_prices_are_exact_to_the_last_digit(world):
             pool, side = chance.choice(pools), chance.choice(["on_ramp", "off_ramp"])
             fiat, crypto = pool.split("-")
             whole, digits = chance.randrange(2, 10 ** chance.randrange(1, 7) + 2), 2 if side == "on_ramp" else chance.choice([2, 6])
-            # A fraction that asks the sandbox for nothing special.
+            # A fraction without a special meaning in the sandbox.
             amount = f"{whole}.{chance.choice(['00', '07', '10', '99', '50'])}" + "".join(
                 chance.choice("123456789") for _ in range(digits - 2)
             )
@@ -136,7 +136,7 @@ STATIC_SPREADS = {"EUR-USDT": 75, "EUR-BTC": 33, "JPY-USDT": 0, "JPY-BTC": 50}
 
 @pytest.fixture(scope="module")
 def exotic(tmp_path_factory, contract):
-    """A service with rates from a file: small ones, long ones, and currencies without cents."""
+    """A service with rates from a file: small and long rates, and currencies without cents."""
     installation = Installation(tmp_path_factory.mktemp("exotic"))
     rows = "".join(
         f'[[rates]]\npair = "{pair}"\nmid = "{mid}"\nspread_bps = {STATIC_SPREADS.get(pair, 25)}\n'
@@ -170,7 +170,7 @@ def test_small_and_long_rates_are_exact(exotic, pool, side):
 
 
 # rule: pools.quote.rate-unavailable, pools.quote.unavailable, pools.quote.pool-dry
-def test_what_cannot_be_priced_says_why_with_200(exotic, shopper):
+def test_unavailable_quote_shows_its_reason_with_200(exotic, shopper):
     partner = exotic.partner(allowed=["GBP-USDT", "GBP-BTC", "BHD-USDT"])
     for pool, reason in (("GBP-USDT", "rate_unavailable"), ("GBP-BTC", "rate_unavailable"), ("BHD-USDT", "pool_dry")):
         for kind in ("firm", "indicative"):
@@ -186,13 +186,13 @@ def test_what_cannot_be_priced_says_why_with_200(exotic, shopper):
     ("amount", "reason"),
     [("100.11", "pool_dry"), ("100.12", "engine_unavailable"), ("100.13", "rate_unavailable"), ("7.11", "pool_dry")],
 )
-def test_the_sandbox_plays_every_way_of_being_unavailable(shopper, amount, reason):
+def test_sandbox_plays_every_reason_for_unavailability(shopper, amount, reason):
     for side, text in (("on_ramp", amount), ("off_ramp", amount), ("off_ramp", amount + "0000")):
         for kind in ("firm", "indicative"):
             answer = shopper.client.ok("POST", "/pools/EUR-USDT/quote", shopper.ask(text, side=side, type=kind))
             assert answer == {"available": False, "unavailableReason": reason}
     answer = shopper.quote(amount + "1", side="off_ramp")
-    assert answer["available"] is True, "something behind the two digits is another value"
+    assert answer["available"] is True, "further digits make another value"
 
 
 AMOUNTS = {
@@ -208,7 +208,7 @@ AMOUNTS = {
 
 # rule: money.grammar, money.zero, money.fiat-digits, money.digits-as-written, money.out-of-range
 @pytest.mark.parametrize("amount", sorted(AMOUNTS), ids=lambda amount: amount[:24] or "empty")
-def test_an_amount_is_read_strictly(shopper, amount):
+def test_amount_is_read_strictly(shopper, amount):
     for kind in ("firm", "indicative"):
         body = shopper.ask(amount, type=kind)
         shopper.client.refused(400, AMOUNTS[amount], "POST", "/pools/EUR-USDT/quote", body)
@@ -218,7 +218,7 @@ def test_an_amount_is_read_strictly(shopper, amount):
 def test_crypto_amounts_have_their_assets_digits(shopper, exotic):
     body = shopper.ask("1.0000001", side="off_ramp")
     shopper.client.refused(400, "amount_precision", "POST", "/pools/EUR-USDT/quote", body)
-    # One unit of 10^-6 USDT buys no cent.
+    # 10^-6 USDT are worth less than a cent.
     body = shopper.ask("0.000001", side="off_ramp")
     shopper.client.refused(400, "amount_out_of_range", "POST", "/pools/EUR-USDT/quote", body)
     partner = exotic.partner(allowed=["JPY-USDT"], terms=terms_for(["JPY-USDT"], min_order_usdt=0))
@@ -227,8 +227,8 @@ def test_crypto_amounts_have_their_assets_digits(shopper, exotic):
 
 
 # rule: money.out-of-range
-def test_the_other_leg_is_bounded_too(shopper):
-    # 9.9 x 10^9 EUR is fine as an amount; its USDT is more than 10^10.
+def test_other_leg_is_bounded(shopper):
+    # 9.9 x 10^9 EUR is a valid amount; its value in USDT exceeds 10^10.
     body = shopper.ask("9900000000.00")
     shopper.client.refused(400, "amount_out_of_range", "POST", "/pools/EUR-USDT/quote", body)
 
@@ -272,7 +272,7 @@ WRONG = [
 # rule: pools.quote.dest-network, pools.quote.address-required, pools.quote.address-form, pools.quote.address-zero
 # rule: pools.quote.address-checksum
 @pytest.mark.parametrize(("change", "code"), WRONG, ids=[str(change)[:50] for change, _ in WRONG])
-def test_a_wrong_field_has_its_code(shopper, change, code):
+def test_wrong_field_has_its_code(shopper, change, code):
     for kind in ("firm", "indicative"):
         body = {"type": kind, **shopper.ask(**change)}
         answer = shopper.client.refused(400, code, "POST", "/pools/EUR-USDT/quote", {**body, **({} if "type" not in change else change)})
@@ -289,7 +289,7 @@ VECTORS = [
 
 # rule: pools.quote.address-checksum
 @pytest.mark.parametrize("address", VECTORS)
-def test_the_checksums_of_the_standard_hold(shopper, address):
+def test_address_checksums_of_the_standard_hold(shopper, address):
     assert shopper.quote(destAddress=address)["available"] is True
     for form in ("0x" + address[2:].lower(), "0x" + address[2:].upper()):
         assert shopper.quote(destAddress=form)["available"] is True
@@ -303,7 +303,7 @@ def test_the_checksums_of_the_standard_hold(shopper, address):
 
 
 # rule: pools.quote.order
-def test_the_checks_come_in_their_order(shopper):
+def test_quote_checks_run_in_their_order(shopper):
     wrongs = [
         ("invalid_request", {"side": "sideways"}),
         ("currency_mismatch", {"fiatCurrency": "GBP"}),
@@ -316,7 +316,7 @@ def test_the_checks_come_in_their_order(shopper):
         for _, change in wrongs[first:]:
             body.update(change)
         shopper.client.refused(400, wrongs[first][0], "POST", "/pools/EUR-USDT/quote", body)
-    # Availability comes before order size: .11 is dry although it is too small.
+    # Availability comes before order size: .11 has insufficient depth although it is too small.
     answer = shopper.client.ok("POST", "/pools/EUR-USDT/quote", shopper.ask("0.11"))
     assert answer["unavailableReason"] == "pool_dry"
 
@@ -338,7 +338,7 @@ def test_every_network_of_the_pool_can_be_quoted(shopper, network):
 
 
 # rule: pools.quote.off-ramp-open
-def test_a_sale_can_be_quoted_where_it_is_not_enabled(world):
+def test_sale_is_quoted_although_selling_is_disabled(world):
     partner = world.partner(terms=terms_for(["EUR-USDT"], off_ramp=False))
     assert partner.quote("50", side="off_ramp")["executable"] is True
 
@@ -380,7 +380,7 @@ def test_reading_a_quote_changes_nothing(shopper):
 
 
 # rule: pools.reject.effect, pools.reject.rejected, pools.quote-record.derived
-def test_a_quote_is_rejected_once(shopper):
+def test_quote_is_rejected_once(shopper):
     before = shopper.balance()
     quote = shopper.quote()["quoteId"]
     record = shopper.client.ok("POST", f"/pools/quotes/{quote}/reject")
@@ -395,7 +395,7 @@ def test_a_quote_is_rejected_once(shopper):
 
 
 # rule: pools.reject.consumed, pools.quote-record.shape
-def test_an_executed_quote_reads_as_consumed(shopper):
+def test_executed_quote_reads_as_consumed(shopper):
     trade = shopper.trade()
     record = shopper.client.ok("GET", f"/pools/quotes/{trade['quoteId']}")
     assert record["status"] == "consumed" and record["rejectedAt"] is None and "executable" not in record
@@ -405,7 +405,7 @@ def test_an_executed_quote_reads_as_consumed(shopper):
 
 # rule: pools.reject.expired, pools.transact.expired, pools.quote-record.derived, pools.quote.retention
 # rule: time.deadline-exclusive, pools.transact.idempotent, pools.quote.ttl
-def test_an_expired_quote_stays_expired_and_what_was_decided_stays_decided(quick):
+def test_expired_quote_stays_expired_and_outcomes_stay(quick):
     partner = quick.partner(funds="1000.00")
     left, rejected, done = (partner.quote()["quoteId"] for _ in range(3))
     partner.client.ok("POST", f"/pools/quotes/{rejected}/reject")
@@ -425,7 +425,7 @@ def test_an_expired_quote_stays_expired_and_what_was_decided_stays_decided(quick
 
 
 # rule: pools.quote.pool-hidden, apply.absence-changes-nothing
-def test_a_pool_added_later_can_be_traded(world):
+def test_pool_added_later_can_be_traded(world):
     text = pool_toml("GBP-USDC", ["ethereum"])
     world.installation.apply(text)
     partner = world.partner(allowed=["GBP-USDC"])
@@ -440,7 +440,7 @@ def test_a_pool_added_later_can_be_traded(world):
 
 
 # rule: apply.partner-id
-def test_a_partner_without_products_sees_nothing(world):
+def test_partner_without_products_sees_no_pools(world):
     key = world.partner().publishable
     assert world.client(key).ok("GET", "/pools")["pools"]
     world.installation.apply(partner_toml("bare-partner", pools=profile(enabled=False)))

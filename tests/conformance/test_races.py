@@ -1,4 +1,4 @@
-"""Many clients at once: exactly one winner, never a cent more or less."""
+"""Concurrent clients: exactly one winner, exact balances."""
 
 import random
 import secrets
@@ -13,7 +13,7 @@ from test_lists import check_chain, walk
 
 
 def at_once(jobs):
-    """Runs all jobs together, each in a thread of its own, and answers their results in order."""
+    """Runs all jobs concurrently, each in its own thread; returns the results in order."""
     barrier = threading.Barrier(len(jobs))
 
     def run(job):
@@ -46,7 +46,7 @@ def test_fifty_transacts_of_one_quote_make_one_trade(world):
         done = [answer.json for answer in answers if answer.status == 200]
         others = {answer.code for answer in answers if answer.status != 200}
         assert done and others <= {"idempotency_in_progress"}, others
-        assert not others or same_key, "different keys never meet"
+        assert not others or same_key, "different keys never conflict"
         assert len({ack["transactId"] for ack in done}) == 1
         assert [ack["idempotent"] for ack in done].count(False) == 1
     assert partner.balance() == "960.00"
@@ -73,7 +73,7 @@ def test_two_hundred_transacts_with_funds_for_a_hundred(world):
 
 
 # rule: pools.reject.or-consume, pools.quote-record.monotone, pools.reject.once
-def test_a_thousand_duels_of_transact_and_reject(world):
+def test_transact_and_reject_have_one_winner_in_a_thousand_races(world):
     partner = world.partner(funds="1000000.00")
     wins, lock = Counter(), threading.Lock()
 
@@ -100,7 +100,7 @@ def test_a_thousand_duels_of_transact_and_reject(world):
 
     at_once([lambda seed=seed: duels(seed) for seed in range(8)])
     assert sum(wins.values()) == 1000
-    assert min(wins["consumed"], wins["rejected"]) >= 20, f"the race was none: {wins}"
+    assert min(wins["consumed"], wins["rejected"]) >= 20, f"the race was one-sided: {wins}"
     assert partner.balance() == f"{1000000 - 10 * wins['consumed']}.00"
     check_chain(partner)
 
@@ -117,8 +117,8 @@ def test_twenty_rejects_of_one_quote(world):
 
 
 # rule: pools.velocity.exact, pools.velocity.boundary
-def test_the_cap_holds_under_64_clients(world):
-    # 10 EUR are 10.85 USDT: the cap holds exactly 40 of them.
+def test_velocity_cap_holds_under_64_clients(world):
+    # 10 EUR are 10.85 USDT: the cap admits exactly 40 of them.
     partner = world.partner(funds="100000.00", velocity_cap_usdt="434")
     callers = clients(partner, 64)
     quotes = [partner.quote("10.00", client=caller)["quoteId"] for caller in callers for _ in range(2)]
@@ -166,7 +166,7 @@ def test_one_key_for_many_quotes_executes_one(world):
 
 
 # rule: money.zero-sum, money.never-negative
-def test_deposits_and_purchases_meet_without_losing_a_cent(world):
+def test_concurrent_deposits_and_purchases_lose_no_cent(world):
     partner = world.partner(funds="1.00")
     callers = clients(partner, 8)
     credits = threading.Thread(target=lambda: [partner.fund("5.00") for _ in range(12)])
@@ -185,7 +185,7 @@ def test_deposits_and_purchases_meet_without_losing_a_cent(world):
 
 
 # rule: pools.transact.expired, time.read-after-lock, pools.quote-record.monotone
-def test_at_the_instant_of_expiry_a_quote_has_one_fate(quick):
+def test_quote_has_one_outcome_at_the_instant_of_expiry(quick):
     partner = quick.partner(funds="100000.00")
     callers = clients(partner, 16)
 
@@ -211,7 +211,7 @@ def test_at_the_instant_of_expiry_a_quote_has_one_fate(quick):
 
 
 # rule: tenancy.nothing-crosses, idempotency.scope
-def test_partners_do_not_meet_in_one_batch(world):
+def test_partners_of_one_batch_are_separate(world):
     partners = [world.partner(funds="50.00") for _ in range(12)]
     jobs = []
     for partner in partners:

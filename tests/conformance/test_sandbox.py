@@ -11,18 +11,18 @@ import time
 
 from programs import environment, program, run
 
-PATIENCE = 60
+SANDBOX_TIMEOUT = 60
 
 
 def sandbox(folder, *words, **settings):
-    # The ports are the documented ones unless set: two runs on one machine must not meet.
+    # Free ports instead of the documented ones, so that runs on one machine do not conflict.
     ports = {"PENSTOCK_POOLS_LISTEN": "127.0.0.1:0", "PENSTOCK_GATE_LISTEN": "127.0.0.1:0"}
     command = [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data", *words]
-    return run(command, {**ports, **settings}, timeout=PATIENCE, cwd=folder)
+    return run(command, {**ports, **settings}, timeout=SANDBOX_TIMEOUT, cwd=folder)
 
 
 # rule: cli.sandbox.check
-def test_the_check_does_the_main_job(tmp_path):
+def test_check_does_the_main_job(tmp_path):
     done = sandbox(tmp_path, "--check")
     assert done.code == 0, done.out + done.err
     text = done.out.lower()
@@ -31,7 +31,7 @@ def test_the_check_does_the_main_job(tmp_path):
 
 
 # rule: cli.sandbox.check, cli.sandbox.demo-kept
-def test_the_check_can_be_repeated(tmp_path):
+def test_check_can_be_repeated(tmp_path):
     assert sandbox(tmp_path, "--check").code == 0
     first = (tmp_path / "data" / "demo.json").read_bytes()
     done = sandbox(tmp_path, "--check")
@@ -40,7 +40,7 @@ def test_the_check_can_be_repeated(tmp_path):
 
 
 # rule: cli.sandbox.check-event
-def test_the_check_receives_and_verifies_an_event(tmp_path):
+def test_check_receives_and_verifies_an_event(tmp_path):
     done = sandbox(tmp_path, "--check")
     assert done.code == 0, done.out + done.err
     [event] = [line for line in done.out.splitlines() if line.startswith("✓ event")]
@@ -48,14 +48,14 @@ def test_the_check_receives_and_verifies_an_event(tmp_path):
 
 
 # rule: cli.sandbox.check-event
-def test_the_check_fails_where_no_event_arrives(tmp_path):
+def test_check_fails_if_no_event_arrives(tmp_path):
     done = sandbox(tmp_path, "--check", PENSTOCK_WEBHOOK_ALLOW_PRIVATE="none")
     assert done.code == 1, done.out + done.err
     assert "✗ event" in done.out and "no event arrived" in done.out
 
 
 # rule: cli.sandbox.check-event
-def test_checks_beside_each_other_hear_their_own_events(tmp_path):
+def test_concurrent_checks_receive_their_own_events(tmp_path):
     assert sandbox(tmp_path, "--check").code == 0
     with concurrent.futures.ThreadPoolExecutor() as pool:
         both = list(pool.map(lambda _: sandbox(tmp_path, "--check"), range(2)))
@@ -63,7 +63,7 @@ def test_checks_beside_each_other_hear_their_own_events(tmp_path):
 
 
 def started(folder, **settings):
-    """Starts a sandbox and reads what it prints until it is quiet."""
+    """Starts a sandbox and reads its output until it pauses."""
     ports = {"PENSTOCK_POOLS_LISTEN": "127.0.0.1:0", "PENSTOCK_GATE_LISTEN": "127.0.0.1:0"}
     process = subprocess.Popen(
         [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data"],
@@ -72,7 +72,7 @@ def started(folder, **settings):
         stderr=subprocess.DEVNULL,
         cwd=folder,
     )
-    printed, deadline = b"", time.monotonic() + PATIENCE
+    printed, deadline = b"", time.monotonic() + SANDBOX_TIMEOUT
     while time.monotonic() < deadline:
         ready, _, _ = select.select([process.stdout], [], [], 1.5 if b"listening" in printed else 10)
         if not ready:
@@ -85,7 +85,7 @@ def started(folder, **settings):
 
 
 # rule: cli.sandbox.start, cli.sandbox.demo-kept
-def test_the_demo_partner_is_printed_kept_and_used_again(tmp_path):
+def test_demo_partner_is_printed_kept_and_reused(tmp_path):
     process, printed = started(tmp_path)
     try:
         [secret] = set(re.findall(r"sk_test_[0-9A-Za-z]{32}", printed))
@@ -116,7 +116,7 @@ def test_the_demo_partner_is_printed_kept_and_used_again(tmp_path):
 
 
 # rule: cli.sandbox.refuses
-def test_the_sandbox_is_for_tests_only(tmp_path):
+def test_sandbox_is_for_tests_only(tmp_path):
     live = {"PENSTOCK_MODE": "live", "PENSTOCK_MASTER_KEY": base64.b64encode(bytes(range(32))).decode()}
     done = sandbox(tmp_path, "--check", **live)
     assert done.code in (1, 2) and done.err.strip(), done
@@ -124,7 +124,7 @@ def test_the_sandbox_is_for_tests_only(tmp_path):
 
 
 # rule: cli.sandbox.refuses
-def test_the_sandbox_refuses_a_server_database(tmp_path):
+def test_sandbox_refuses_a_server_database(tmp_path):
     done = sandbox(tmp_path, "--check", PENSTOCK_DATABASE_URL="postgres://nobody@127.0.0.1:1/none")
     assert done.code in (1, 2) and done.err.strip(), done
     assert not (tmp_path / "data" / "demo.json").exists()

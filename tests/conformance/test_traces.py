@@ -1,4 +1,4 @@
-"""Traces as a collector receives them, read with OpenTelemetry's own messages; and what a fault of the database tells."""
+"""Traces received by a collector and decoded with OpenTelemetry's own messages; secrets in logs of failures."""
 
 import http.server
 import secrets
@@ -23,7 +23,7 @@ IBAN = "DE89370400440532013000"
 
 
 class Collector:
-    """Takes OTLP over HTTP, and refuses what is none."""
+    """Accepts OTLP over HTTP and refuses other requests."""
 
     def __init__(self, tls=None):
         self.requests = []
@@ -60,7 +60,7 @@ class Collector:
         return [span for resource in self.resources() for scope in resource.scope_spans for span in scope.spans]
 
     def said(self):
-        """Everything that arrived, as bytes and as a person reads it."""
+        """All received data, as bytes and as text."""
         return "\n".join(f"{head}{body!r}{request}" for head, body, request in self.requests)
 
 
@@ -72,7 +72,7 @@ def collector():
 
 
 def make_traced(folder, contract, collector, **settings):
-    """A service that says all it can: every level, and every trace."""
+    """A service with logs of every level and every trace."""
     return make_world(folder, contract, PENSTOCK_OTLP_ENDPOINT=collector.address, RUST_LOG="trace", **settings)
 
 
@@ -93,12 +93,12 @@ def secrets_of(world, partner, *more):
 def assert_unsaid(found, **places):
     for name, said in places.items():
         told = [secret for secret in found if secret.lower() in said.lower()]
-        assert not told, f"{name} tells {told}"
+        assert not told, f"{name} contains {told}"
 
 
 # rule: auth.keys-never-logged
 @EMBEDDED
-def test_a_collector_reads_every_trace_and_no_secret(traced, collector):
+def test_collector_reads_every_trace_and_no_secret(traced, collector):
     receiver = Receiver()
     partner = traced.partner(funds="1000.00", iban=IBAN)
     listen(partner, receiver)
@@ -129,11 +129,11 @@ def test_a_collector_reads_every_trace_and_no_secret(traced, collector):
     log = traced.service.log()
     assert '"level":"TRACE"' in log
     assert_unsaid(secrets_of(traced, partner, once), traces=collector.said(), log=log)
-    assert "123.45" not in log and "123.45" not in collector.said(), "amounts are nobody's but the partner's"
+    assert "123.45" not in log and "123.45" not in collector.said(), "amounts are never logged or traced"
 
 
 # rule: auth.keys-never-logged
-def test_a_fault_of_the_database_tells_no_secret(traced, collector):
+def test_database_failure_logs_no_secret(traced, collector):
     partner = traced.partner(funds="1000.00", iban=IBAN)
     quote = partner.quote("100.00")
     once = secrets.token_hex(16)
@@ -157,7 +157,7 @@ def test_a_fault_of_the_database_tells_no_secret(traced, collector):
 
 # rule: auth.keys-never-logged
 @EMBEDDED
-def test_a_panic_and_a_full_disk_tell_no_secret(tmp_path, contract, collector):
+def test_panic_and_full_disk_log_no_secret(tmp_path, contract, collector):
     broken = "QuoteInsert.before=1*panic;TransactCommit.before=1*return(full)"
     world = make_traced(tmp_path / "broken", contract, collector, FAILPOINTS=broken)
     partner = world.partner(funds="1000.00", iban=IBAN)

@@ -1,4 +1,4 @@
-"""Trades: transact, the keys of idempotency, the status poll, and what each sandbox amount does."""
+"""Trades: transact, idempotency keys, the status poll, and the outcome of each sandbox amount."""
 
 import re
 import secrets
@@ -27,7 +27,7 @@ def trader(world):
 
 # rule: pools.transact.effect, pools.ledger.buy, pools.balance.account, pools.trades.shape, pools.trades.equals-quote
 # rule: pools.trade.settle, pools.status.shape, pools.trade.settled-at, pools.ledger.entry, sandbox.settles
-def test_the_main_flow(world):
+def test_main_flow_succeeds(world):
     partner = world.partner(funds="1000.00")
     quote = partner.quote("100.00", cryptoNetwork="ethereum")
     ack = partner.transact(quote["quoteId"]).json
@@ -66,7 +66,7 @@ def test_the_main_flow(world):
     assert credit["balanceAfter"] == "1000.00"
 
 
-# Amount's fraction, side, statuses of the first three polls, balance given back by the end.
+# Fraction of the amount, side, statuses of the first three polls, whether the balance is returned.
 OUTCOMES = [
     (".00", ["settled", "settled", "settled"], False),
     (".10", ["settled", "settled", "settled"], False),
@@ -83,7 +83,7 @@ OUTCOMES = [
 # rule: pools.trade.fail, pools.trade.release, pools.trade.return, pools.trade.terminal, pools.trade.silent-engine
 # rule: pools.ledger.buy-refund, pools.trade.settled-at
 @pytest.mark.parametrize(("fraction", "statuses", "back"), OUTCOMES)
-def test_a_purchase_ends_as_its_amount_says(world, fraction, statuses, back):
+def test_purchase_ends_in_the_outcome_of_its_amount(world, fraction, statuses, back):
     partner = world.partner(funds="500.00")
     amount = f"20{fraction}"
     ack = partner.trade(amount)
@@ -120,12 +120,12 @@ def test_a_purchase_ends_as_its_amount_says(world, fraction, statuses, back):
         (".4101", ["settled", "settled"], False, False),
     ],
 )
-def test_a_sale_ends_as_its_amount_says(world, fraction, statuses, crypto_back, fiat_credit):
+def test_sale_ends_in_the_outcome_of_its_amount(world, fraction, statuses, crypto_back, fiat_credit):
     partner = world.partner()
     amount = f"50{fraction}"
     quote = partner.quote(amount, side="off_ramp")["quoteId"]
     answer = partner.transact(quote)
-    assert (answer.status, answer.code) == (402, "insufficient_balance"), "nothing was received yet"
+    assert (answer.status, answer.code) == (402, "insufficient_balance"), "no crypto was received yet"
     partner.receive("80")
     ack = partner.transact(quote).json
     assert ack["status"] == "reserved" and ack["idempotent"] is False
@@ -143,7 +143,7 @@ def test_a_sale_ends_as_its_amount_says(world, fraction, statuses, crypto_back, 
 
 
 # rule: sandbox.reservation, pools.transact.reservation-failed, pools.transact.refusal-leaves-nothing
-def test_a_refused_reservation_leaves_everything_as_it_was(world):
+def test_refused_reservation_leaves_everything_unchanged(world):
     partner = world.partner(funds="100.00")
     quote, key = partner.quote("50.51")["quoteId"], secrets.token_hex(8)
     for _ in range(2):
@@ -157,7 +157,7 @@ def test_a_refused_reservation_leaves_everything_as_it_was(world):
 
 
 # rule: pools.transact.balance, idempotency.only-success, pools.transact.refusal-leaves-nothing
-def test_the_same_key_works_after_funding(world):
+def test_same_key_works_after_funding(world):
     partner = world.partner(funds="99.99")
     quote, key = partner.quote("100.00")["quoteId"], secrets.token_hex(8)
     for _ in range(2):
@@ -171,7 +171,7 @@ def test_the_same_key_works_after_funding(world):
 
 
 # rule: idempotency.required, idempotency.malformed, idempotency.any-text, idempotency.quoted
-def test_the_form_of_the_key(trader):
+def test_idempotency_key_is_validated(trader):
     path, client = "/pools/EUR-USDT/transact", trader.client
     body = {"quoteId": trader.quote()["quoteId"]}
     client.refused(400, "idempotency_key_required", "POST", path, body)
@@ -200,7 +200,7 @@ def test_one_key_is_one_trade(trader):
 
 
 # rule: idempotency.scope
-def test_a_key_belongs_to_partner_and_path_not_to_the_api_key(world):
+def test_key_belongs_to_partner_and_path_across_api_keys(world):
     partner, other = world.partner(funds="100.00"), world.partner(funds="100.00")
     key = secrets.token_hex(8)
     quote = partner.quote("5.00")["quoteId"]
@@ -213,7 +213,7 @@ def test_a_key_belongs_to_partner_and_path_not_to_the_api_key(world):
     assert other.transact(other.quote("5.00")["quoteId"], idempotency=key).json["idempotent"] is False
     elsewhere = partner.quote("5.00", "EUR-USDC", cryptoNetwork="ethereum")["quoteId"]
     answer = partner.transact(elsewhere, "EUR-USDC", idempotency=key)
-    assert answer.status == 200 and answer.json["idempotent"] is False, "another path is another scope"
+    assert answer.status == 200 and answer.json["idempotent"] is False, "another path has its own scope"
 
 
 # rule: idempotency.canonical, pools.transact.body-ignored
@@ -240,13 +240,13 @@ def test_only_the_quote_id_is_read_from_the_body(trader):
 
 
 # rule: idempotency.kept, pools.transact.idempotent
-def test_after_its_time_a_key_is_free_again(quick):
+def test_key_is_free_again_after_its_time(quick):
     partner = quick.partner(funds="100.00")
     key, first = secrets.token_hex(8), partner.quote("5.00")["quoteId"]
     ack = partner.transact(first, idempotency=key).json
     assert partner.transact(partner.quote("5.00")["quoteId"], idempotency=key).code == "idempotency_key_reused"
     time.sleep(1.7)
-    assert partner.transact(first, idempotency=key).json == {**ack, "idempotent": True}, "the quote remembers for ever"
+    assert partner.transact(first, idempotency=key).json == {**ack, "idempotent": True}, "the quote keeps its trade for ever"
     answer = partner.transact(partner.quote("5.00")["quoteId"], idempotency=key)
     assert answer.status == 200 and answer.json["idempotent"] is False
 
@@ -258,13 +258,13 @@ def test_after_its_time_a_key_is_free_again(quick):
     {"quoteId": "pq_test_01ARZ3NDEKTSV4RRFFQ69G5FAU"}, {"quoteId": "pq_test_01ARZ3NDEKTSV4RRFFQ69G5FAV "},
     {"quoteid": "pq_test_01ARZ3NDEKTSV4RRFFQ69G5FAV"}, {"quoteId": "x" * 10000},
 ])
-def test_a_missing_or_malformed_quote_id_is_400(trader, body):
+def test_missing_or_malformed_quote_id_is_400(trader, body):
     answer = trader.client.post("/pools/EUR-USDT/transact", body, headers={"Idempotency-Key": "k"})
     assert answer.status == 400 and answer.code == "invalid_request" and "quoteId" in answer.json["message"], answer
 
 
 # rule: pools.transact.not-found, id.other-mode
-def test_a_quote_that_is_not_there(trader):
+def test_unknown_and_foreign_quotes_are_absent(trader):
     for quote in ("pq_test_01ARZ3NDEKTSV4RRFFQ69G5FAV", "pq_live_01ARZ3NDEKTSV4RRFFQ69G5FAV"):
         answer = trader.transact(quote)
         assert (answer.status, answer.code) == (404, "resource_not_found"), quote
@@ -284,7 +284,7 @@ def test_selling_is_closed_unless_opened(world):
 
 
 # rule: pools.transact.order, idempotency.shape-first
-def test_the_checks_of_transact_come_in_their_order(world):
+def test_transact_checks_run_in_their_order(world):
     partner = world.partner(
         terms=terms_for(["EUR-USDT"], off_ramp=False), velocity_cap_usdt="60", receipts="1"
     )
@@ -293,7 +293,7 @@ def test_the_checks_of_transact_come_in_their_order(world):
     client.refused(400, "invalid_json", "POST", path, raw=b"{")
     client.refused(400, "idempotency_key_required", "POST", path, {"quoteId": "x"})
     client.refused(400, "invalid_request", "POST", path, {"quoteId": "x"}, headers=key)
-    # A sale that is rejected and too large: the side speaks first, then the rejection, the cap, the balance, the engine.
+    # A sale that is rejected and too large: the side is checked first, then the rejection, the cap, the balance, the engine.
     sale = partner.quote("70.51", side="off_ramp")["quoteId"]
     client.ok("POST", f"/pools/quotes/{sale}/reject")
     assert partner.transact(sale).code == "side_not_enabled"
@@ -307,7 +307,7 @@ def test_the_checks_of_transact_come_in_their_order(world):
 
 
 # rule: pools.trade.only-polls, pools.trades.pure, pools.ledger.pure
-def test_nothing_but_a_poll_moves_a_trade(trader):
+def test_trade_moves_only_by_a_poll(trader):
     ack = trader.trade("20.00")
     for _ in range(3):
         for path in (f"/pools/trades/{ack['transactId']}", "/pools/trades?limit=5", "/pools/ledger?limit=5",
@@ -318,13 +318,13 @@ def test_nothing_but_a_poll_moves_a_trade(trader):
 
 
 # rule: pools.status.not-found
-def test_a_quote_without_a_trade_has_no_status(trader):
+def test_quote_without_trade_has_no_status(trader):
     quote = trader.quote()["quoteId"]
     trader.client.refused(404, "resource_not_found", "GET", f"/pools/transactions/{quote}")
 
 
 # rule: pools.balance.gate-off, pools.gate-off.reserves-nothing, pools.funding.gate-off, pools.gate-off.sale
-def test_with_the_gate_off_a_purchase_moves_no_fiat(world):
+def test_purchase_moves_no_fiat_without_the_balance_gate(world):
     partner = world.partner(balance_gate=False, receipts="200")
     assert partner.balance() is None
     partner.client.refused(404, "funding_not_enabled", "GET", "/pools/funding")
@@ -342,7 +342,7 @@ def test_with_the_gate_off_a_purchase_moves_no_fiat(world):
 
 
 # rule: pools.refund.mirrors
-def test_a_refund_gives_back_what_the_trade_itself_reserved(world):
+def test_refund_returns_the_trades_own_reservation(world):
     partner = world.partner(funds="100.00")
     gated, opened = partner.trade("20.31"), None
     partner.change(balance_gate=False)
@@ -377,7 +377,7 @@ def test_funding_instructions(world):
 
 
 # rule: pools.balance.shape
-def test_the_balance_view_has_exactly_its_fields(world):
+def test_balance_has_exactly_its_fields(world):
     partner = world.partner(funds="12.30", tier="gold", allowed=["EUR-USDT", "GBP-USDT"])
     view = partner.client.ok("GET", "/pools/EUR-USDT/balance")
     assert sorted(view.pop("allowedPools")) == ["EUR-USDT", "GBP-USDT"]

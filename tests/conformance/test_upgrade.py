@@ -1,9 +1,9 @@
 """A rolling upgrade: an old replica restarts after the next release has migrated the database.
 
-No program of an older release exists here, so the present one plays it, and SQL of the test plays the next release's migration: it
-adds a table and an optional column and records itself as a migrator does. That shows what a program does on a schema that is
-ahead of its own. It does not show that the migrations of a real next release suit this program; `upgrade.py` shows that, by hand, with the
-programs of two releases.
+No program of an older release exists here, so the current one takes its part, and the test's SQL replaces the next release's
+migration: the SQL adds a table and an optional column and records itself as a migrator does. That shows how a program behaves on
+a schema that is ahead of its own. It does not show that the migrations of a real next release suit this program; `upgrade.py` shows
+that, by hand, with the programs of two releases.
 """
 
 import pytest
@@ -18,7 +18,7 @@ ADDED = "CREATE TABLE labels (id integer PRIMARY KEY); ALTER TABLE partners ADD 
 
 
 def migrate(installation, version, description, sql=""):
-    """What the migrator of a next release does."""
+    """The effect of the next release's migrator."""
     checksum = "'\\x00'" if SERVER else "x'00'"
     record = f"""INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
         VALUES ({version}, '{description}', TRUE, {checksum}, 0);"""

@@ -1,4 +1,4 @@
-"""The functions on `docs/verifying-webhooks.md`: they take what is ours, whatever it contains, and nothing else."""
+"""The functions on `docs/verifying-webhooks.md`: they accept every authentic delivery and nothing else."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ BODIES = {
 
 
 def sign(body, secret=SECRET, age=0):
-    """Both schemes, written down from their documents."""
+    """Both signature schemes, implemented from their documents."""
     sent = int(time.time()) - age
     plain = hmac.new(secret.encode(), f"{sent}.{body}".encode(), hashlib.sha256).hexdigest()
     key = base64.b64decode(secret.removeprefix("whsec_"))
@@ -40,7 +40,7 @@ def sign(body, secret=SECRET, age=0):
     }
 
 
-def test_the_page_shows_each_language():
+def test_page_shows_each_language():
     assert set(VERIFIERS) == {
         "python standard",
         "python stripe",
@@ -54,16 +54,16 @@ def test_the_page_shows_each_language():
 # rule: webhook.signature, webhook.standard-headers
 @pytest.mark.parametrize("name", VERIFIERS)
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_every_body_is_taken_as_it_is(name, body):
+def test_every_body_is_verified_byte_for_byte(name, body):
     assert VERIFIERS[name](sign(body), body.encode(), SECRET) == json.loads(body)
 
 
 # rule: webhook.verify
 @pytest.mark.parametrize("name", VERIFIERS)
-def test_what_is_not_ours_is_refused(name):
+def test_invalid_signature_is_refused(name):
     body = BODIES["plain"]
     good = sign(body)
-    # A receiver may start slowly: what is early becomes less so while it does.
+    # The margin allows for a receiver that starts slowly.
     late, early = sign(body, age=310), sign(body, age=-400)
     swapped = {**good, "pools-signature": sign(body, OTHER)["pools-signature"]}
     swapped["webhook-signature"] = sign(body, OTHER)["webhook-signature"]
@@ -87,7 +87,7 @@ SIGNED = json.loads((Path(__file__).parent / "signed_delivery.json").read_text()
 
 
 class Then(datetime):
-    """The moment the delivery in `signed_delivery.json` was signed."""
+    """The signing time of the delivery in `signed_delivery.json`."""
 
     @classmethod
     def now(cls, tz=None):
@@ -97,7 +97,7 @@ class Then(datetime):
 # rule: webhook.overlap, webhook.signature, webhook.standard-headers
 @pytest.mark.parametrize("secret", SIGNED["secrets"])
 @pytest.mark.parametrize("name", [name for name in VERIFIERS if name.startswith("python")])
-def test_the_signed_delivery_verifies_in_python(name, secret):
+def test_signed_delivery_verifies_in_python(name, secret):
     with mock.patch("time.time", lambda: float(SIGNED["time"])), mock.patch("standardwebhooks.webhooks.datetime", Then):
         event = VERIFIERS[name](SIGNED["headers"], SIGNED["body"].encode(), secret)
     assert event == json.loads(SIGNED["body"])
@@ -106,6 +106,6 @@ def test_the_signed_delivery_verifies_in_python(name, secret):
 # rule: webhook.overlap, webhook.signature, webhook.standard-headers
 @pytest.mark.parametrize("secret", SIGNED["secrets"])
 @pytest.mark.parametrize("name", [name for name in VERIFIERS if name.startswith("node")])
-def test_the_signed_delivery_verifies_in_node(name, secret):
+def test_signed_delivery_verifies_in_node(name, secret):
     event = VERIFIERS[name](SIGNED["headers"], SIGNED["body"].encode(), secret, now=SIGNED["time"])
     assert event == json.loads(SIGNED["body"])

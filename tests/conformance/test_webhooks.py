@@ -1,4 +1,4 @@
-"""Events as a partner receives them: signed so that stock libraries verify them, in full, and again after a failure."""
+"""Events received by a partner: verifiable by stock libraries, complete, and retried after a failure."""
 
 import hashlib
 import hmac
@@ -30,7 +30,7 @@ class Delivery:
 
 
 class Receiver:
-    """A partner's server. It answers with `status`, after `wait` seconds."""
+    """A partner's server. It responds with `status` after `wait` seconds."""
 
     def __init__(self):
         self.deliveries = []
@@ -43,7 +43,7 @@ class Receiver:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                # Chosen before anybody sees the delivery: who waits for it may then choose the next answer.
+                # Chosen before the delivery is visible, because the waiting test then sets the next response.
                 status = receiver.status
                 receiver.deliveries.append(Delivery(headers, body))
                 time.sleep(receiver.wait)
@@ -62,8 +62,8 @@ class Receiver:
     def url(self):
         return f"http://127.0.0.1:{self.server.server_port}/hooks"
 
-    def expect(self, count, patience=15.0):
-        end = time.monotonic() + patience
+    def expect(self, count, timeout=15.0):
+        end = time.monotonic() + timeout
         while len(self.deliveries) < count:
             assert time.monotonic() < end, f"{count} deliveries expected, got {len(self.deliveries)}"
             time.sleep(0.02)
@@ -79,7 +79,7 @@ def receiver():
 
 @pytest.fixture(scope="module")
 def hooked(tmp_path_factory, contract):
-    """A service that tries again after a second or so."""
+    """A service that retries after about a second."""
     world = make_world(tmp_path_factory.mktemp("hooked"), contract, PENSTOCK_WEBHOOK_WAITS="1200ms,1200ms,1200ms")
     yield world
     finish(world)
@@ -92,7 +92,7 @@ def listen(partner, receiver, secret=SECRET):
 
 
 def verify(delivery, *secrets):
-    """Every function of the page takes the delivery, unchanged, with each of the secrets; the event."""
+    """Expects every function of the page to accept the unchanged delivery with each secret; returns the event."""
     assert re.fullmatch(r"t=\d+(,v1=[0-9a-f]{64})+", delivery.headers["pools-signature"])
     for name, event_of in verifiers().items():
         for secret in secrets:
@@ -120,7 +120,7 @@ def test_each_end_of_a_trade_arrives_signed(hooked, receiver):
 
 
 # rule: pools.event.none-else
-def test_a_return_is_not_announced(hooked, receiver):
+def test_return_emits_no_event(hooked, receiver):
     partner = hooked.partner(funds="10000.00")
     listen(partner, receiver)
     trade = partner.trade("70.41")
@@ -132,7 +132,7 @@ def test_a_return_is_not_announced(hooked, receiver):
 
 
 # rule: webhook.at-least-once, webhook.fresh
-def test_a_failed_attempt_is_made_again_with_the_same_bytes(hooked, receiver):
+def test_failed_attempt_is_retried_with_the_same_bytes(hooked, receiver):
     partner = hooked.partner(funds="10000.00")
     listen(partner, receiver)
     receiver.status = 500
@@ -149,7 +149,7 @@ def test_a_failed_attempt_is_made_again_with_the_same_bytes(hooked, receiver):
 
 
 # rule: webhook.rotation-seen
-def test_a_new_secret_signs_alone_within_five_seconds(hooked, receiver):
+def test_new_secret_signs_alone_within_five_seconds(hooked, receiver):
     partner = hooked.partner(funds="10000.00")
     listen(partner, receiver)
     partner.poll(partner.trade("100.00")["quoteId"])
@@ -162,7 +162,7 @@ def test_a_new_secret_signs_alone_within_five_seconds(hooked, receiver):
 
 
 # rule: cli.webhook.rotate, webhook.overlap, webhook.rotation-seen
-def test_the_operator_rotates_a_secret(hooked, receiver):
+def test_operator_rotates_a_secret(hooked, receiver):
     partner = hooked.partner(funds="10000.00")
     listen(partner, receiver)
     words = ["webhook", "rotate-secret", "--partner", partner.id, "--service", "pools"]
@@ -171,7 +171,7 @@ def test_the_operator_rotates_a_secret(hooked, receiver):
     first = receiver.expect(1)[0]
     verify(first, newer, SECRET)
     newest, oldest = re.findall("v1=([0-9a-f]{64})", first.headers["pools-signature"])
-    assert (newest, oldest) == (signature(first, newer), signature(first, SECRET)), "the newest first, the oldest last"
+    assert (newest, oldest) == (signature(first, newer), signature(first, SECRET)), "newest secret first"
     alone = hooked.installation.operator(*words)["secret"]
     partner.poll(partner.trade("110.00")["quoteId"])
     second = receiver.expect(2)[1]
@@ -186,7 +186,7 @@ def signature(delivery, secret):
 
 
 # rule: webhook.hand-back
-def test_a_stop_hands_back_what_it_has_not_delivered(tmp_path, contract, receiver):
+def test_shutdown_returns_undelivered_events(tmp_path, contract, receiver):
     world = make_world(tmp_path / "stopping", contract)
     partner = world.partner(funds="10000.00")
     listen(partner, receiver)
@@ -204,7 +204,7 @@ def test_a_stop_hands_back_what_it_has_not_delivered(tmp_path, contract, receive
 
 
 # rule: webhook.lease, webhook.at-least-once
-def test_a_kill_after_the_post_loses_nothing(tmp_path, contract, receiver):
+def test_kill_after_the_post_loses_no_event(tmp_path, contract, receiver):
     world = make_world(tmp_path / "killed", contract, PENSTOCK_WEBHOOK_TIMEOUT="500ms")
     partner = world.partner(funds="10000.00")
     listen(partner, receiver)
@@ -215,9 +215,9 @@ def test_a_kill_after_the_post_loses_nothing(tmp_path, contract, receiver):
     receiver.wait = 0.0
     world.service = world.installation.start()
     time.sleep(1.0)
-    assert len(receiver.deliveries) == 1, "the claim is still the dead one's"
+    assert len(receiver.deliveries) == 1, "the dead worker still holds the claim"
     # The lease outlasts the attempt by twenty seconds.
-    first, second = receiver.expect(2, patience=60.0)
+    first, second = receiver.expect(2, timeout=60.0)
     assert first.body == second.body
     assert verify(second, SECRET) == first.event
     finish(world)

@@ -1,4 +1,4 @@
-"""The workflows of those who clone the project give nothing away: no unpinned action, no secret in reach of a pull request."""
+"""The CI workflows are safe to copy: every action is pinned, and no pull request can read a secret."""
 
 import subprocess
 import sys

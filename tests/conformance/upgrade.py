@@ -1,12 +1,12 @@
-"""A server's database is migrated while the programs before it serve.
+"""Migrates a server's database while the programs of the previous version serve.
 
-It needs programs of two versions, so CI runs `test_upgrade.py` instead, in which the present programs play the old ones. By hand, with
-the programs of each in a folder and an empty database on a PostgreSQL server:
+It needs programs of two versions, so CI runs `test_upgrade.py` instead, in which the current programs take the part of the old
+ones. By hand, with the programs of each version in a folder and an empty database on a PostgreSQL server:
 
     python upgrade.py --old DIR --new DIR postgres://…
 
-Clients trade and hold sessions through the old programs; meanwhile the new ones' `migrate` runs; no request may be answered with
-5xx. Then the old programs stop and the new ones go on; `verify` of the new version has the last word.
+Clients trade and hold sessions through the old programs; meanwhile the new ones' `migrate` runs; no response may be
+5xx. Then the old programs stop and the new ones continue; `verify` of the new version runs last.
 """
 
 import argparse
@@ -58,11 +58,11 @@ def shop(client, saw):
 
 
 class Refused(Exception):
-    """An answer that should have been another; its client begins again."""
+    """An unexpected response; its client starts again."""
 
 
 class Load:
-    """Clients that go on until they are told to stop; what they were answered."""
+    """Clients that run until the stop signal, and their responses."""
 
     def __init__(self, key, ways):
         self.answers = collections.Counter()

@@ -1,4 +1,4 @@
-"""The functions that `docs/verifying-webhooks.md` shows to partners, taken from the page and run as they stand there."""
+"""The functions that `docs/verifying-webhooks.md` shows to partners, extracted from the page and run unchanged."""
 
 import json
 import os
@@ -12,7 +12,7 @@ RUST = HERE.parent / "crates" / "webhooks" / "examples" / "verify_delivery.rs"
 
 
 class Refused(Exception):
-    """The delivery was not taken for one of ours."""
+    """The delivery was refused."""
 
 
 def blocks():
@@ -24,7 +24,7 @@ def blocks():
 
 def in_python(code):
     names = {}
-    exec(code, names)  # noqa: S102 - our own documentation
+    exec(code, names)  # noqa: S102 - the project's own documentation
 
     def verify(headers, body, secret):
         try:
@@ -36,7 +36,7 @@ def in_python(code):
 
 
 def in_process(command, **fixed):
-    """Another program reads what arrived and prints the event."""
+    """Another program reads the delivery and prints the event."""
 
     def verify(headers, body, secret, **more):
         given = json.dumps({"headers": headers, "body": body.decode(), "secret": secret, **fixed, **more})

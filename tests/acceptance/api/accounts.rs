@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 // rule: pools.balance.shape, pools.balance.account
 #[tokio::test]
-async fn the_balance_view() {
+async fn balance_shows_its_fields() {
     let world = World::new().await;
     let acme = world.acme();
     let view = |pool: &str, balance: &str| {
@@ -44,7 +44,7 @@ async fn the_balance_view() {
 
 // rule: pools.balance.gate-off, pools.balance.not-found, access.pool-not-allowed
 #[tokio::test]
-async fn no_balance_and_no_pool() {
+async fn balance_of_unfunded_partner_and_unknown_pool() {
     let world = World::new().await;
     world.operator().credit(ACME, "10.00", "EUR").await;
     world
@@ -220,7 +220,7 @@ async fn currencies() {
     world.finish().await;
 }
 
-/// A ledger of 120 entries: a deposit, then buying and being refunded.
+/// A ledger of 120 entries: a deposit, then purchases that are returned.
 async fn busy() -> World {
     let world = World::new().await;
     world.operator().credit(ACME, "100000.00", "EUR").await;
@@ -340,7 +340,7 @@ async fn dates_narrow_the_entries() {
 
 // rule: pools.ledger.limit, list.malformed-cursor, request.repeated-query, time.input-plus
 #[tokio::test]
-async fn queries_that_are_none() {
+async fn malformed_ledger_queries_are_refused() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1", "EUR").await;
@@ -396,7 +396,7 @@ async fn each_partner_sees_its_own_account() {
 
 // rule: list.foreign-cursor, list.malformed-cursor, id.other-mode
 #[tokio::test]
-async fn a_cursor_holds_in_its_own_account_only() {
+async fn cursor_is_valid_in_its_own_account_only() {
     let world = World::new().await;
     let acme = world.acme();
     for asset in ["EUR", "USDT"] {

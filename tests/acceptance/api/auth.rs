@@ -1,4 +1,4 @@
-//! Who is calling: keys, where they stand, and which ones a route takes.
+//! Authentication: keys, where requests carry them, and which keys a route accepts.
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, RIVAL, RIVAL_PUBLISHABLE,
@@ -14,7 +14,7 @@ use crate::routes::{self, Class, Ids};
 const UNKNOWN_SECRET: &str = "sk_test_NobodyNobodyNobodyNobodyNobody99";
 const UNKNOWN_PUBLISHABLE: &str = "pk_test_NobodyNobodyNobodyNobodyNobody99";
 
-/// Sends every operation with what `dress` adds, and expects the same refusal of each.
+/// Sends every operation with the additions of `dress` and expects the same refusal from each.
 async fn every_route_refuses(world: &World, status: u16, code: &str, dress: impl Fn(Call) -> Call) {
     for (_, call) in routes::all(&Ids::unknown()) {
         world.send(dress(call)).await.refused(status, code);
@@ -23,7 +23,7 @@ async fn every_route_refuses(world: &World, status: u16, code: &str, dress: impl
 
 // rule: auth.missing, error.default-codes, access.order
 #[tokio::test]
-async fn without_a_key() {
+async fn request_without_key_is_refused() {
     let world = World::new().await;
     every_route_refuses(&world, 401, "unauthorized", |call| call).await;
     every_route_refuses(&world, 401, "unauthorized", |call| {
@@ -36,7 +36,7 @@ async fn without_a_key() {
 
 // rule: auth.unknown
 #[tokio::test]
-async fn with_a_key_that_is_none() {
+async fn malformed_or_unknown_key_is_refused() {
     let world = World::new().await;
     for bad in [
         "",
@@ -67,7 +67,7 @@ async fn with_a_key_that_is_none() {
 
 // rule: auth.unknown, auth.missing, auth.bearer-first
 #[tokio::test]
-async fn in_a_header_that_is_none() {
+async fn malformed_key_headers_are_refused() {
     let world = World::new().await;
     let bearer = format!("Bearer {ACME_SECRET}");
     for value in [
@@ -99,7 +99,7 @@ async fn in_a_header_that_is_none() {
         })
         .await;
     }
-    // A key of the other kind in a named header, and a bad bearer beside a good header.
+    // A key of the other kind in a named header, and a bad bearer with a good header.
     every_route_refuses(&world, 401, "unauthorized", |call| {
         call.header("x-publishable-key", ACME_SECRET)
     })
@@ -117,7 +117,7 @@ async fn in_a_header_that_is_none() {
 
 // rule: auth.bearer-first
 #[tokio::test]
-async fn the_headers_that_carry_a_key() {
+async fn key_is_read_from_each_header() {
     let world = World::new().await;
     let path = "/v1/pools/funding";
     let reference = async |call: Call| {
@@ -154,7 +154,7 @@ async fn the_headers_that_carry_a_key() {
 
 // rule: auth.wrong-kind, pools.list.either-key
 #[tokio::test]
-async fn a_publishable_key_discovers_and_does_nothing_else() {
+async fn publishable_key_reads_discovery_only() {
     let world = World::new().await;
     for dress in [
         |call: Call| call.bearer(ACME_PUBLISHABLE),
@@ -174,7 +174,7 @@ async fn a_publishable_key_discovers_and_does_nothing_else() {
 
 // rule: auth.other-mode, access.order
 #[tokio::test]
-async fn a_key_of_the_other_mode_known_or_not() {
+async fn key_of_other_mode_is_refused_known_or_not() {
     let world = World::new().await;
     let live = |key: &str| key.replacen("_test_", "_live_", 1);
     for key in [
@@ -196,7 +196,7 @@ async fn a_key_of_the_other_mode_known_or_not() {
 
 // rule: auth.revoked
 #[tokio::test]
-async fn a_revoked_key_is_told_so_and_the_others_go_on() {
+async fn revoked_key_is_refused_and_other_keys_work() {
     let world = World::new().await;
     world.acme().get("/v1/pools/funding").await.ok();
     world.operator().revoke(ACME_SECRET).await;
@@ -233,7 +233,7 @@ async fn expired_key_is_refused_on_every_route_from_its_instant() {
 
 // rule: access.organisation-suspended, access.order
 #[tokio::test]
-async fn a_suspended_organisation_is_refused_everywhere() {
+async fn suspended_organisation_is_refused_on_every_route() {
     let world = World::new().await;
     world
         .operator()
@@ -247,7 +247,7 @@ async fn a_suspended_organisation_is_refused_everywhere() {
         call.bearer(ACME_SECRET)
     })
     .await;
-    // The kind of key comes first, the organisation after it.
+    // The key's kind is checked first, then the organisation.
     for (operation, call) in routes::all(&Ids::unknown()) {
         let any = routes::class(operation) == Class::AnyKey;
         let code = if any {
@@ -271,7 +271,7 @@ async fn a_suspended_organisation_is_refused_everywhere() {
 
 // rule: auth.secret-in-query, auth.keys-never-logged
 #[tokio::test]
-async fn a_secret_key_in_a_query_is_refused_beside_any_header() {
+async fn secret_key_in_query_is_refused_with_any_header() {
     let world = World::new().await;
     let escaped: String = ACME_SECRET
         .bytes()
@@ -301,7 +301,7 @@ async fn a_secret_key_in_a_query_is_refused_beside_any_header() {
             }
         }
     }
-    // A publishable key there is not a secret, and no key either.
+    // A publishable key in the query is not refused as a secret, but does not authenticate either.
     let call = Call::get("/v1/pools").query(&format!("publishable_key={ACME_PUBLISHABLE}"));
     world.send(call.clone()).await.refused(401, "unauthorized");
     world.send(call.bearer(ACME_SECRET)).await.ok();
@@ -310,7 +310,7 @@ async fn a_secret_key_in_a_query_is_refused_beside_any_header() {
 
 // rule: auth.before-body
 #[tokio::test]
-async fn the_key_is_judged_before_the_body() {
+async fn key_is_checked_before_the_body() {
     let world = World::new().await;
     for operation in ["quote", "transact"] {
         let path = format!("/v1/pools/EUR-USDT/{operation}");
@@ -337,7 +337,7 @@ async fn the_key_is_judged_before_the_body() {
 
 // rule: access.not-enabled, access.suspended, access.kyc, access.checked-routes, access.unchecked-routes, access.denial-order
 #[tokio::test]
-async fn denials_stand_on_four_routes_and_nowhere_else() {
+async fn entitlement_is_checked_on_four_routes_only() {
     use partner_core::pools::{Kyc, PoolsAccess, PoolsProfile};
     type Change = (&'static str, fn(&mut PoolsProfile));
     let changes: [Change; 5] = [
@@ -370,7 +370,7 @@ async fn denials_stand_on_four_routes_and_nowhere_else() {
             }
         }
     }
-    // The partner next door is untouched.
+    // The other partner is unaffected.
     world
         .rival()
         .get("/v1/pools/EUR-USDT/capabilities")
@@ -382,7 +382,7 @@ async fn denials_stand_on_four_routes_and_nowhere_else() {
 
 // rule: access.pool-not-allowed, access.unchecked-routes
 #[tokio::test]
-async fn a_pool_taken_away_is_denied_and_what_was_traded_in_it_stays_readable() {
+async fn removed_pool_is_denied_and_its_trades_stay_readable() {
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     let acme = world.acme();
@@ -416,7 +416,7 @@ async fn a_pool_taken_away_is_denied_and_what_was_traded_in_it_stays_readable() 
 
 // rule: access.not-enabled
 #[tokio::test]
-async fn a_partner_without_the_product_is_told_so() {
+async fn partner_without_the_product_is_refused() {
     let world = World::new().await;
     let stranger = "sk_test_StrangerStrangerStrangerStrang01";
     world
@@ -433,7 +433,7 @@ async fn a_partner_without_the_product_is_told_so() {
         .get("/v1/pools/EUR-USDT/capabilities")
         .await
         .refused(403, "pools_not_enabled");
-    // Also where the pool does not exist: nothing is told to who is not entitled.
+    // The same for an unknown pool: a partner without entitlement learns nothing about pools.
     client
         .get("/v1/pools/CHF-USDT/capabilities")
         .await
@@ -455,7 +455,7 @@ async fn a_partner_without_the_product_is_told_so() {
 
 // rule: access.not-by-api, base.unknown-keys-not-cached
 #[tokio::test]
-async fn a_new_key_works_at_once_although_it_was_unknown_before() {
+async fn new_key_works_at_once_after_a_refusal_as_unknown() {
     let world = World::new().await;
     let client = world.client(UNKNOWN_SECRET);
     client
@@ -472,7 +472,7 @@ async fn a_new_key_works_at_once_although_it_was_unknown_before() {
 
 // rule: auth.key-hash-only, base.sealed
 #[tokio::test]
-async fn the_database_holds_no_key_and_no_secret_in_clear() {
+async fn database_holds_keys_and_secrets_hashed_or_sealed() {
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "10").await;
@@ -489,12 +489,12 @@ async fn the_database_holds_no_key_and_no_secret_in_clear() {
         .into_values()
         .collect::<Vec<_>>()
         .join("\n");
-    // One store shows bytes in upper case, the other in lower case.
+    // One store prints bytes in upper case, the other in lower case.
     let has_bytes = |text: &str| whole.to_uppercase().contains(&hex(text));
     for secret in [&ACME_SECRET[20..], &ACME_PUBLISHABLE[20..], &"A".repeat(20)] {
         assert!(!whole.contains(secret) && !has_bytes(secret), "{secret}");
     }
-    // The event's body is sealed; the trade's own row is not.
+    // The event's body is sealed; the trade's row is not.
     assert!(!has_bytes("pool.transaction.settled\",\"transactId"));
     world.notice(ACME, &trade).await;
     world.finish().await;
@@ -502,7 +502,7 @@ async fn the_database_holds_no_key_and_no_secret_in_clear() {
 
 // rule: auth.revocation-reaches-all, base.config-spreads, base.unknown-keys-not-cached
 #[tokio::test]
-async fn another_process_learns_of_every_change_within_five_seconds() {
+async fn every_change_reaches_another_process_within_five_seconds() {
     let world = World::new().await;
     let replica = world.replica().await;
     let watching = replica.operator().watch();
@@ -527,7 +527,7 @@ async fn another_process_learns_of_every_change_within_five_seconds() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     });
-    five_seconds.await.expect("both are seen in time");
+    five_seconds.await.expect("both changes arrive in time");
     replica
         .client(ACME_SECRET_2)
         .get(path)

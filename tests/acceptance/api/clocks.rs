@@ -1,11 +1,11 @@
-//! Clocks that are set: the machine's, and another program's.
+//! Clock changes: on this machine, and in another program.
 
 use std::time::Duration;
 
 use acceptance::{ACME, Logs, World};
 use kernel::{Clock as _, Timestamp};
 
-/// As far as the store's clock may be ahead of the machine's.
+/// Maximum by which the store's clock may be ahead of the machine's.
 const TOLERANCE: Duration = Duration::from_secs(2);
 
 fn created(ledger: &serde_json::Value) -> Vec<String> {
@@ -14,10 +14,10 @@ fn created(ledger: &serde_json::Value) -> Vec<String> {
     instants.collect()
 }
 
-/// `penstock balance credit` beside the running service, on a clock that is ahead.
+/// `penstock balance credit` runs with the service on a clock that is ahead.
 // rule: base.clock-forward, pools.ledger.order
 #[tokio::test]
-async fn a_credit_of_another_program_is_never_preceded() {
+async fn trade_never_precedes_a_credit_of_another_program() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1000.00", "EUR").await;
@@ -42,10 +42,10 @@ async fn a_credit_of_another_program_is_never_preceded() {
     world.finish().await;
 }
 
-/// A clock that was ahead and is corrected: until it has caught up, quotes would live too long.
+/// A clock that was ahead is corrected: until it has caught up, quotes would live too long.
 // rule: base.clock-standing
 #[tokio::test]
-async fn on_a_clock_that_stands_still_nothing_new_is_traded() {
+async fn stopped_clock_refuses_new_quotes_and_trades() {
     let (logs, _caught) = Logs::catch();
     let world = World::new().await;
     let acme = world.acme();
@@ -65,7 +65,7 @@ async fn on_a_clock_that_stands_still_nothing_new_is_traded() {
     assert!(chain.contains("3599000 ms behind"), "{chain}");
     let refused = acme.transact("EUR-USDT", &quote, "held").await;
     refused.refused(503, "service_unavailable");
-    // A quote that is not stored binds nobody; what was begun is brought to its end.
+    // An indicative quote is not stored, and existing trades still reach their end.
     let mut indicative = firm;
     indicative["type"] = "indicative".into();
     acme.ask("EUR-USDT", &indicative).await.ok();

@@ -25,7 +25,11 @@ async fn both_kinds_of_key_see_the_allowed_pools_and_no_other() {
     let world = World::new().await;
     let list = world.client(ACME_PUBLISHABLE).get("/v1/pools").await.ok();
     assert_eq!(keys(&list), ["pools"]);
-    assert_eq!(ids(&list), SEEN, "USD-USDT exists and is nobody's");
+    assert_eq!(
+        ids(&list),
+        SEEN,
+        "USD-USDT exists but no partner is allowed in it"
+    );
     assert_eq!(
         list["pools"][2],
         json!({
@@ -37,14 +41,14 @@ async fn both_kinds_of_key_see_the_allowed_pools_and_no_other() {
     assert_eq!(
         world.acme().get("/v1/pools?limit=0&x=%00").await.ok(),
         list,
-        "it reads no query"
+        "the route ignores its query"
     );
     world.finish().await;
 }
 
 // rule: pools.list.empty
 #[tokio::test]
-async fn nothing_provisioned_is_an_empty_list() {
+async fn discovery_is_empty_without_provisioned_pools() {
     let world = World::new().await;
     let acme = world.acme();
     let operator = world.operator();
@@ -94,7 +98,7 @@ async fn kyc_neither_hides_a_pool_nor_changes_it() {
 
 // rule: pools.list.shape
 #[tokio::test]
-async fn availability_is_the_pools_own_and_of_the_moment() {
+async fn availability_is_per_pool_and_current() {
     let world = World::new().await;
     for available in [false, true, false] {
         world.operator().set_available("EUR-USDC", available).await;
@@ -109,7 +113,7 @@ async fn availability_is_the_pools_own_and_of_the_moment() {
 
 // rule: pools.capabilities.shape, pools.capabilities.sides, pools.capabilities.spread-cap
 #[tokio::test]
-async fn capabilities_are_the_partners_terms() {
+async fn capabilities_show_the_partners_terms() {
     let world = World::new().await;
     let found = world
         .acme()
@@ -156,7 +160,7 @@ async fn capabilities_are_the_partners_terms() {
 
 // rule: pools.capabilities.maximum, pools.capabilities.deposit-address, apply.terms-defaults
 #[tokio::test]
-async fn without_terms_the_defaults_show() {
+async fn capabilities_show_defaults_without_terms() {
     let world = World::new().await;
     let found = world
         .rival()
@@ -182,7 +186,7 @@ async fn without_terms_the_defaults_show() {
 
 // rule: money.no-floats, response.money-as-strings
 #[tokio::test]
-async fn the_two_numbers_keep_every_digit() {
+async fn decimal_fields_keep_every_digit() {
     let world = World::new().await;
     let terms = |terms: &mut partner_core::pools::PoolTerms| {
         terms.min_order_usdt = Decimal::from_str_exact("0.10").unwrap();
@@ -228,7 +232,7 @@ async fn networks_show_in_the_operators_order() {
 
 // rule: pools.capabilities.not-found, access.pool-not-allowed, id.malformed-path
 #[tokio::test]
-async fn an_unknown_pool_is_absent_and_a_foreign_one_denied() {
+async fn unknown_pool_is_absent_and_disallowed_pool_is_denied() {
     let world = World::new().await;
     let acme = world.acme();
     let path = |pool: &str| format!("/v1/pools/{pool}/capabilities");
@@ -262,7 +266,7 @@ async fn an_unknown_pool_is_absent_and_a_foreign_one_denied() {
 
 // rule: mode.one-per-process, mode.on-every-row, id.shape
 #[tokio::test]
-async fn a_live_process_serves_the_same_under_live_ids() {
+async fn live_process_serves_live_ids() {
     let world = World::with(|setup| setup.mode = Mode::Live).await;
     let acme = world.acme();
     world.operator().credit(ACME, "500.00", "EUR").await;

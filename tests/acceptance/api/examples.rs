@@ -1,6 +1,6 @@
-//! The examples of the documents: exchanges with the services, recorded and compared.
+//! The examples of the documents: recorded exchanges with the services.
 //!
-//! With `PENSTOCK_RECORD_EXAMPLES=1` the files are written; `cargo xtask openapi` then takes them
+//! With `PENSTOCK_RECORD_EXAMPLES=1` the test writes the files; `cargo xtask openapi` then copies them
 //! into the documents.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use acceptance::{
 use partner_core::webhooks::delivery::AttemptOutcome;
 use serde_json::{Value, json};
 
-/// How many members of a list an example shows.
+/// Maximum number of list members in an example.
 const SHOWN: usize = 2;
 
 /// Recorded exchanges by operation id.
@@ -39,11 +39,11 @@ impl Recorded {
         shorten(&mut shown);
         exchange.insert("response".to_owned(), shown);
         let before = self.0.insert(operation.id.clone(), Value::Object(exchange));
-        assert!(before.is_none(), "{} is recorded twice", operation.id);
+        assert!(before.is_none(), "{} was recorded twice", operation.id);
         answer.body
     }
 
-    /// Holds the records against the file of a crate.
+    /// Compares the records with the file of a crate.
     fn compare(&self, name: &str) {
         let file = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join(format!("../../crates/{name}/src/examples.json"));
@@ -66,7 +66,7 @@ impl Recorded {
     }
 }
 
-/// Long lists are cut; what is left is as it was.
+/// Truncates long lists.
 fn shorten(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.values_mut().for_each(shorten),
@@ -84,7 +84,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
         .unwrap_or_else(|| panic!("no {field}: {value}"))
 }
 
-/// Acme's program, whose calls are recorded.
+/// Acme's client, whose calls are recorded.
 struct Pools<'r> {
     acme: Client,
     recorded: &'r mut Recorded,
@@ -158,7 +158,7 @@ async fn examples_of_the_pools_are_what_the_service_answers() {
     world.finish().await;
 }
 
-/// Acme's program in the gate, whose calls are recorded.
+/// Acme's gate client, whose calls are recorded.
 struct Ramp<'r> {
     acme: GateClient,
     recorded: &'r mut Recorded,
@@ -215,7 +215,7 @@ async fn customers(ramp: &mut Ramp<'_>) {
     ramp.send("DELETE", &path, None, "customer-3").await;
 }
 
-/// A signed quote and a session for each rail, redeemed.
+/// Redeems one signed quote and session on each rail.
 async fn rails(gate: &Gate, ramp: &mut Ramp<'_>) {
     let order = |side: &str| {
         json!({
@@ -321,7 +321,7 @@ async fn webhooks(gate: &Gate, ramp: &mut Ramp<'_>) {
 #[tokio::test]
 async fn examples_of_the_gate_are_what_the_service_answers() {
     let gate = Gate::new().await;
-    // Signatures cover the installation, whose name is drawn with each database.
+    // Signatures cover the installation's name, which is random per database.
     let named = "UPDATE installation_identity SET identity = '0123456789abcdef0123456789abcdef'";
     gate.world().damage(named).await;
     let mut recorded = Recorded::default();

@@ -1,5 +1,5 @@
-//! An engine of the operator's, over HTTP: what it is sent, what its answers do, and that nothing is
-//! decided where it gives none.
+//! The operator's engine over HTTP: the requests it receives, the effect of its responses, and that
+//! a missing response decides nothing.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn far() -> (World, FarEngine) {
     (world, far)
 }
 
-/// Everything that is no answer of the contract to an operation.
+/// Responses that violate the contract of an operation.
 fn faults() -> Vec<FarFault> {
     let mut faults = vec![FarFault::Broken];
     for (status, body) in [
@@ -52,7 +52,7 @@ fn faults() -> Vec<FarFault> {
 
 // rule: engine.http.calls, engine.http.secret, engine.http.contract
 #[tokio::test]
-async fn a_purchase_is_held_confirmed_and_delivered_under_the_trades_id() {
+async fn purchase_is_held_confirmed_and_delivered_under_the_trades_id() {
     let (world, far) = far().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100.00").await;
@@ -84,7 +84,7 @@ async fn a_purchase_is_held_confirmed_and_delivered_under_the_trades_id() {
 
 // rule: engine.http.reports
 #[tokio::test]
-async fn each_report_moves_the_trade_as_it_says() {
+async fn each_report_moves_the_trade_to_its_status() {
     let (world, far) = far().await;
     let acme = world.acme();
     let delivered = json!({ "status": "delivered", "fillTxId": "f" });
@@ -120,7 +120,7 @@ async fn each_report_moves_the_trade_as_it_says() {
         }
     }
     far.reports(None);
-    // What was confirmed by nobody lapses on the engine's side, and the partner has the money back.
+    // The engine lets unconfirmed holds expire, and the partner gets the money back.
     far.fails("confirm", FarFault::Says(503, String::new()));
     let (quote, _) = acme.trade("EUR-USDT", "10.00").await;
     far.lapse();
@@ -159,7 +159,7 @@ async fn poll_returns_trade_that_came_back_before_any_poll() {
 
 // rule: pools.trade.returned-unseen, pools.trade.converge, engine.http.once
 #[tokio::test]
-async fn engine_ahead_of_polls_ends_trade_as_its_book_says() {
+async fn engine_ahead_of_polls_ends_trade_with_its_final_report() {
     use FarStage::{Delivered, Failed, Released, Returned};
     let (world, far) = far().await;
     let acme = world.acme();
@@ -176,7 +176,7 @@ async fn engine_ahead_of_polls_ends_trade_as_its_book_says() {
             let debited = acme.balance("EUR-USDT").await;
             assert_eq!(acme.status(&quote).await, "reserved");
             far.goes(&trade, &steps);
-            // The engine is as far as it goes, and its responses are lost or are those of earlier calls.
+            // The engine has finished the trade, but its responses are lost or repeat earlier ones.
             for operation in ["confirm", "report"] {
                 far.fails(operation, FarFault::Broken);
                 assert_eq!(acme.status(&quote).await, "reserved");
@@ -206,7 +206,7 @@ async fn sold(world: &World) -> (String, String) {
 
 // rule: engine.http.silence
 #[tokio::test]
-async fn what_is_no_answer_neither_prices_nor_holds() {
+async fn invalid_engine_response_neither_prices_nor_holds() {
     let (world, far) = far().await;
     let acme = world.acme();
     let order = purchase("EUR-USDT", "100.00");
@@ -229,7 +229,7 @@ async fn what_is_no_answer_neither_prices_nor_holds() {
         .await
         .refused(503, "engine_unavailable");
     assert_eq!(world.database().count("trades").await, 0);
-    // Whatever it may hold all the same was given back, and the same key serves once it answers.
+    // Any hold was released, and the same key works once the engine responds.
     assert!(far.book().values().all(Option::is_none), "{:?}", far.book());
     far.mended();
     world.engine().becomes(far.adapter(SECRET));
@@ -250,7 +250,7 @@ async fn what_is_no_answer_neither_prices_nor_holds() {
 
 // rule: engine.http.silence
 #[tokio::test]
-async fn what_is_no_answer_leaves_a_trade_as_it_was() {
+async fn invalid_engine_response_leaves_the_trade_unchanged() {
     let (world, far) = far().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100.00").await;
@@ -278,11 +278,11 @@ async fn what_is_no_answer_leaves_a_trade_as_it_was() {
 
 // rule: engine.http.once
 #[tokio::test]
-async fn an_answer_that_is_lost_after_the_act_is_asked_for_again_and_acts_once() {
+async fn lost_engine_response_is_requested_again_and_acts_once() {
     let (world, far) = far().await;
     let acme = world.acme();
-    let soon = far.impatient(SECRET, Duration::from_millis(300));
-    // Carried out at the first confirmation, of which nobody hears.
+    let soon = far.adapter_with_timeout(SECRET, Duration::from_millis(300));
+    // The first confirmation delivers, but its response is lost.
     for (operation, fault) in [
         ("confirm", FarFault::Broken),
         ("confirm", FarFault::Late),
@@ -303,7 +303,7 @@ async fn an_answer_that_is_lost_after_the_act_is_asked_for_again_and_acts_once()
         assert_eq!(far.book().get(trade), Some(&Some(1)), "{operation}");
         world.notice(ACME, trade).await;
     }
-    // Held, and nobody heard: the quote stays free, and what is held is given back.
+    // The hold succeeds, but its response is lost: the quote stays open and the hold is released.
     let quote = acme.buy("EUR-USDT", "10.00").await;
     let debited = acme.balance("EUR-USDT").await;
     far.calls();
@@ -385,7 +385,7 @@ async fn delivered_report_may_carry_a_fill_rate_and_never_a_bad_one() {
         ));
         assert_eq!(acme.status(&quote).await, "settled", "{rate}");
         assert_eq!(rates(&world, &trade).await, stored, "{rate}");
-        // A return keeps it.
+        // A return keeps the fill rate.
         far.reports(Some(json!({ "status": "returned" })));
         assert_eq!(acme.status(&quote).await, "returned");
         assert_eq!(rates(&world, &trade).await, stored, "{rate}");

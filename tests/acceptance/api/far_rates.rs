@@ -1,5 +1,5 @@
-//! Sources of rates over HTTP: the median of what they say, and no price where they say nothing, say
-//! it too late, or disagree.
+//! Rate sources over HTTP: the median of their prices, and no price if they are silent,
+//! late, or disagree.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use providers::http_rates::{HttpRates, RatesUnopened};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What all files here begin with. Sources rest long: a test asks them anew when it wants to.
+/// The common beginning of all files. The refresh interval is long: tests refresh explicitly.
 const TERMS: &str = r#"
 max_age_ms = 60000
 max_spread_bps = 50
@@ -44,7 +44,7 @@ fn source(name: &str, url: &str, price: &str) -> String {
     )
 }
 
-/// The service's source of rates is made anew from this file and asks everybody once.
+/// Rebuilds the service's rate source from this file and requests each source once.
 async fn opens(world: &World, file: &str) {
     let (_folder, path) = written(file);
     let rates = HttpRates::read(&path, &variable, world.ticking()).unwrap();
@@ -73,8 +73,8 @@ fn all_of(sources: &[FarRates]) -> String {
     file
 }
 
-/// What an indicative quote says: its rate, or why there is none.
-async fn told(world: &World) -> String {
+/// The result of an indicative quote: its rate, or the reason for its absence.
+async fn quote_result(world: &World) -> String {
     let mut body = purchase("EUR-USDT", "100.00");
     body["type"] = json!("indicative");
     let quote = world.acme().ask("EUR-USDT", &body).await.ok();
@@ -88,7 +88,7 @@ async fn told(world: &World) -> String {
 
 // rule: rates.http.median, rates.http.spread, rates.http.silence
 #[tokio::test]
-async fn the_median_of_those_who_answer_and_agree() {
+async fn rate_is_the_median_of_agreeing_sources() {
     let world = World::new().await;
     // The fee is 30, the sources' spread 25: mid × 0.9945.
     for (bodies, rate) in [
@@ -164,32 +164,32 @@ async fn the_median_of_those_who_answer_and_agree() {
     ] {
         let sources = three(bodies).await;
         opens(&world, &all_of(&sources)).await;
-        assert_eq!(told(&world).await, rate, "{bodies:?}");
+        assert_eq!(quote_result(&world).await, rate, "{bodies:?}");
     }
     let sources = three([r#"{"mid":1.0849}"#, r#"{"mid":1.0851}"#, r#"{"mid":9}"#]).await;
     for status in [200, 500, 302, 404, 204] {
         sources[2].says(status, r#"{"mid":9}"#);
         opens(&world, &all_of(&sources)).await;
-        assert_eq!(told(&world).await, "1.0790325", "{status}");
+        assert_eq!(quote_result(&world).await, "1.0790325", "{status}");
     }
     sources[2].is_mute();
-    let impatient = all_of(&sources).replace("20000", "300");
-    opens(&world, &impatient).await;
-    assert_eq!(told(&world).await, "1.0790325");
+    let short_timeout = all_of(&sources).replace("20000", "300");
+    opens(&world, &short_timeout).await;
+    assert_eq!(quote_result(&world).await, "1.0790325");
     sources[1].says(
         200,
         &format!("{{\"mid\":1.0851,\"pad\":\"{}\"}}", "x".repeat(1_100_000)),
     );
-    opens(&world, &impatient).await;
-    assert_eq!(told(&world).await, "rate_unavailable");
+    opens(&world, &short_timeout).await;
+    assert_eq!(quote_result(&world).await, "rate_unavailable");
     world.finish().await;
 }
 
-/// Asks for quotes until one tells this, for a few seconds at most.
-async fn tells_soon(world: &World, expected: &str) {
+/// Requests quotes until one has this result; gives up after 20 seconds.
+async fn wait_for_quote(world: &World, expected: &str) {
     let until = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
-        let found = told(world).await;
+        let found = quote_result(world).await;
         if found == expected {
             return;
         }
@@ -208,7 +208,7 @@ async fn quotes_stop_while_all_sources_are_a_decimal_point_off() {
         .replace("40000", "50")
         .replace("20000", "5000");
     opens(&world, &bounded).await;
-    assert_eq!(told(&world).await, "1.0790325");
+    assert_eq!(quote_result(&world).await, "1.0790325");
     for (mid, rate) in [
         ("10.850", "rate_unavailable"),
         ("1.0950", "1.0889775"),
@@ -218,30 +218,30 @@ async fn quotes_stop_while_all_sources_are_a_decimal_point_off() {
         for source in &sources {
             source.says(200, &format!("{{\"mid\":{mid}}}"));
         }
-        tells_soon(&world, rate).await;
+        wait_for_quote(&world, rate).await;
     }
     world.finish().await;
 }
 
 // rule: rates.http.age
 #[tokio::test]
-async fn a_price_is_never_older_than_allowed() {
+async fn stale_price_is_refused() {
     let world = World::new().await;
     let mid = r#"{"mid":1.0850}"#;
     let sources = three([mid; 3]).await;
     opens(&world, &all_of(&sources)).await;
-    assert_eq!(told(&world).await, "1.0790325");
-    // Not a second more than a minute, though the sources have not been asked again.
+    assert_eq!(quote_result(&world).await, "1.0790325");
+    // The price expires after exactly one minute, even without a refresh.
     world.after(50_000);
-    assert_eq!(told(&world).await, "1.0790325");
+    assert_eq!(quote_result(&world).await, "1.0790325");
     world.after(10_001);
-    assert_eq!(told(&world).await, "rate_unavailable");
+    assert_eq!(quote_result(&world).await, "rate_unavailable");
     world.finish().await;
 }
 
 // rule: rates.http.age
 #[tokio::test]
-async fn the_age_counts_from_when_the_source_made_the_price() {
+async fn price_age_starts_when_the_source_made_the_price() {
     let world = World::new().await;
     let two = three([""; 3]).await;
     for (form, first, second, rate) in [
@@ -290,14 +290,14 @@ async fn the_age_counts_from_when_the_source_made_the_price() {
             file.push_str(&source(far.url(), far.url(), &price));
         }
         opens(&world, &file).await;
-        assert_eq!(told(&world).await, rate, "{form} {first} {second}");
+        assert_eq!(quote_result(&world).await, rate, "{form} {first} {second}");
     }
     world.finish().await;
 }
 
 // rule: rates.http.sources
 #[tokio::test]
-async fn sources_are_asked_as_the_file_says() {
+async fn sources_are_requested_as_configured() {
     let world = World::new().await;
     let sources = three([
         r#"{"result":{"EUR/USDT":{"b":["1.0849","3"],"a":["1.0851","1"]}}}"#,
@@ -312,7 +312,7 @@ async fn sources_are_asked_as_the_file_says() {
     let one = TERMS.replace("min_sources = 2", "min_sources = 1");
     let asked = source("book", &url, pointers).replacen("[[sources.prices]]", headers, 1);
     opens(&world, &format!("{one}{asked}")).await;
-    assert_eq!(told(&world).await, "1.0790325");
+    assert_eq!(quote_result(&world).await, "1.0790325");
     let bearer = (
         "/v1/book?pair=EURUSDT".to_owned(),
         "Bearer t0ken".to_owned(),
@@ -327,14 +327,14 @@ async fn sources_are_asked_as_the_file_says() {
         ),
     )
     .await;
-    assert_eq!(told(&world).await, "1.243125");
+    assert_eq!(quote_result(&world).await, "1.243125");
     let sold = world
         .acme()
         .ask("EUR-USDT", &sale("EUR-USDT", "100"))
         .await
         .ok();
     assert_eq!(sold["rate"], "0.7956");
-    // A bid above the ask is no price.
+    // A bid above the ask is invalid.
     let crossed = pointers
         .replace("b/0", "x")
         .replace("a/0", "b/0")
@@ -344,8 +344,8 @@ async fn sources_are_asked_as_the_file_says() {
         &format!("{one}{}", source("crossed", &url, &crossed)),
     )
     .await;
-    assert_eq!(told(&world).await, "rate_unavailable");
-    // What is not in the file has no price.
+    assert_eq!(quote_result(&world).await, "rate_unavailable");
+    // A pair outside the file has no price.
     let mut other = purchase("EUR-USDC", "100.00");
     other["destAddress"] = json!(ADDRESS);
     opens(
@@ -380,7 +380,7 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
         }
     };
     assert_eq!(faults(&good), Vec::<String>::new());
-    for (from, to, told) in [
+    for (from, to, message) in [
         ("max_age_ms = 60000\n", "", "1: max_age_ms: missing"),
         (
             "max_age_ms = 60000",
@@ -481,11 +481,11 @@ async fn every_fault_of_a_file_is_named_with_its_line() {
     ] {
         let broken = good.replacen(from, to, 1);
         assert_ne!(broken, good, "{from}");
-        let told_all = faults(&broken);
+        let messages = faults(&broken);
         assert!(
-            told_all.iter().any(|line| line.starts_with(told)),
-            "{told}: {told_all:#?}"
+            messages.iter().any(|line| line.starts_with(message)),
+            "{message}: {messages:#?}"
         );
-        assert!(!told_all.concat().contains("hunter2"), "{told_all:?}");
+        assert!(!messages.concat().contains("hunter2"), "{messages:?}");
     }
 }

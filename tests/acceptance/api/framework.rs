@@ -1,4 +1,4 @@
-//! What every route shares: the envelope, strict bodies, ids of requests, headers of answers.
+//! Behaviour of every route: the envelope, strict bodies, request ids, response headers.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::routes::{self, Ids};
 
-/// Both routes that read a body, with a body that is good but for what a test adds.
+/// Both routes that read a body, with a valid body that a test extends.
 async fn bodies(world: &World) -> [(String, String, String); 2] {
     let quote = world.acme().buy("EUR-USDT", "10").await;
     let order = purchase("EUR-USDT", "10").to_string();
@@ -34,7 +34,7 @@ async fn send(world: &World, path: &str, body: impl Into<Vec<u8>>) -> Answer {
 
 // rule: error.route-not-found, auth.unknown-route-first
 #[tokio::test]
-async fn unknown_routes() {
+async fn unknown_routes_are_not_found() {
     let world = World::new().await;
     for path in [
         "/v1",
@@ -76,7 +76,7 @@ async fn unknown_routes() {
 
 // rule: error.method-not-allowed, auth.unknown-route-first
 #[tokio::test]
-async fn wrong_methods() {
+async fn wrong_methods_are_refused() {
     let world = World::new().await;
     for (operation, call) in routes::all(&Ids::unknown()) {
         for method in [
@@ -111,7 +111,7 @@ async fn wrong_methods() {
 
 // rule: error.media-type
 #[tokio::test]
-async fn other_content_types() {
+async fn other_content_types_are_refused() {
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     for (path, body, _) in bodies(&world).await {
@@ -166,7 +166,7 @@ async fn other_content_types() {
 
 // rule: error.body-too-large
 #[tokio::test]
-async fn large_bodies() {
+async fn large_bodies_are_refused() {
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     for (path, body, _) in bodies(&world).await {
@@ -185,7 +185,7 @@ async fn large_bodies() {
 
 // rule: error.invalid-json, request.utf8, error.names-no-software
 #[tokio::test]
-async fn bodies_that_are_no_json_object() {
+async fn bodies_other_than_json_objects_are_refused() {
     let world = World::new().await;
     for (path, body, _) in bodies(&world).await {
         for bad in [
@@ -241,7 +241,7 @@ async fn bodies_that_are_no_json_object() {
 
 // rule: request.duplicate-keys
 #[tokio::test]
-async fn repeated_keys_at_any_depth() {
+async fn repeated_json_keys_are_refused_at_any_depth() {
     let world = World::new().await;
     for (path, body, field) in bodies(&world).await {
         let inner = &body[1..body.len() - 1];
@@ -267,7 +267,7 @@ async fn repeated_keys_at_any_depth() {
 
 // rule: request.nul
 #[tokio::test]
-async fn nul_in_any_string() {
+async fn nul_is_refused_in_any_string() {
     let world = World::new().await;
     for (path, body, _) in bodies(&world).await {
         let inner = &body[1..body.len() - 1];
@@ -294,7 +294,7 @@ async fn nul_in_any_string() {
 
 // rule: request.depth
 #[tokio::test]
-async fn nesting_deeper_than_32() {
+async fn nesting_deeper_than_32_is_refused() {
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     for (path, body, _) in bodies(&world).await {
@@ -327,7 +327,7 @@ async fn nesting_deeper_than_32() {
 
 // rule: request.unknown-fields
 #[tokio::test]
-async fn what_nobody_reads_may_hold_anything() {
+async fn unread_fields_may_hold_any_value() {
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let digits = "9".repeat(20_000);
@@ -359,7 +359,7 @@ async fn what_nobody_reads_may_hold_anything() {
 
 // rule: response.request-id, response.request-id-own, id.request
 #[tokio::test]
-async fn the_request_id_is_the_servers_own() {
+async fn request_id_is_made_by_the_server() {
     let world = World::new().await;
     let mut seen = BTreeSet::new();
     for given in [
@@ -384,7 +384,7 @@ async fn the_request_id_is_the_servers_own() {
             let answer = world.send(call).await;
             let id = answer.header("x-request-id").unwrap().to_owned();
             assert!(id.starts_with("req_") && Some(&*id) != given, "{id}");
-            assert!(seen.insert(id), "an id names one request");
+            assert!(seen.insert(id), "request ids are unique");
         }
     }
     world.finish().await;
@@ -392,10 +392,10 @@ async fn the_request_id_is_the_servers_own() {
 
 // rule: response.no-cors, response.no-store, response.nosniff
 #[tokio::test]
-async fn no_route_answers_a_browser_from_elsewhere() {
+async fn routes_send_no_cors_headers() {
     let world = World::new().await;
-    // That no answer carries a CORS header, and each one is not to be stored, is part of what
-    // every answer is held against.
+    // Every response of these tests is also checked for absent CORS headers and for
+    // `no-store`.
     for (operation, call) in routes::all(&Ids::unknown()) {
         let preflight = Call::new("OPTIONS", call.path()).header("origin", "https://shop.example");
         let preflight =
@@ -418,7 +418,7 @@ async fn no_route_answers_a_browser_from_elsewhere() {
 
 // rule: error.panic-contained, error.internal-generic, error.default-codes
 #[tokio::test]
-async fn a_panic_is_a_500_and_harms_nobody_else() {
+async fn panic_is_500_and_other_requests_succeed() {
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let acme = world.acme();
@@ -438,7 +438,7 @@ async fn a_panic_is_a_500_and_harms_nobody_else() {
     acme.get("/v1/pools").await.ok();
     assert_eq!(world.database().digest().await, before);
     world.engine().in_peace();
-    // The key in flight was given back, and the same one goes through.
+    // The key is no longer in flight, and the same key succeeds.
     assert_eq!(
         acme.transact("EUR-USDT", &quote, "k").await.ok()["idempotent"],
         false
@@ -448,7 +448,7 @@ async fn a_panic_is_a_500_and_harms_nobody_else() {
 
 // rule: error.overloaded, error.internal-generic
 #[tokio::test]
-async fn what_the_store_cannot_do_is_503() {
+async fn store_failure_is_503() {
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let quote = world.acme().buy("EUR-USDT", "10").await;
@@ -474,7 +474,7 @@ async fn what_the_store_cannot_do_is_503() {
 
 // rule: request.repeated-query, request.unknown-query
 #[tokio::test]
-async fn queries_that_cannot_be_read() {
+async fn malformed_queries_are_refused() {
     let world = World::new().await;
     for path in ["/v1/pools/trades", "/v1/pools/ledger", "/v1/pools/funding"] {
         for bad in ["%", "%4", "%zz", "x=%ff", "x=%c0%80", "%ed%a0%80=1"] {

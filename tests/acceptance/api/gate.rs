@@ -1,4 +1,4 @@
-//! Each sentence of the gate's contract, seen from outside.
+//! The rules of the gate's contract, tested over HTTP.
 
 mod bootstrap;
 mod branding;

@@ -1,4 +1,4 @@
-//! When the engine is asked to hold: only for what a partner can have, and once at a time for a quote.
+//! Engine holds: only for affordable trades, and one at a time for a quote.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ async fn funded(amount: &str) -> World {
     world
 }
 
-/// Twenty transacts of a quote at once, each under a key of its own.
+/// Twenty concurrent transacts of a quote, each with its own key.
 async fn twenty_at_once(world: &World, quote: &str) -> Vec<Answer> {
     let clients = [world.client(ACME_SECRET), world.client(ACME_SECRET_2)];
     let calls = (0..20).map(|at| {
@@ -32,7 +32,7 @@ async fn twenty_at_once(world: &World, quote: &str) -> Vec<Answer> {
     answers
 }
 
-/// What the engine was asked for trades: holds, confirmations, releases.
+/// The number of holds, confirmations and releases that the engine received.
 fn counted(asked: &[Asked]) -> (usize, usize, usize) {
     let count = |of: fn(&Asked) -> bool| asked.iter().filter(|asked| of(asked)).count();
     (
@@ -42,7 +42,7 @@ fn counted(asked: &[Asked]) -> (usize, usize, usize) {
     )
 }
 
-/// Holds of the engine that were open at once, at most.
+/// Maximum number of holds that were open at the same time.
 fn most_open(asked: &[Asked]) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for asked in asked {
@@ -113,7 +113,7 @@ async fn refused_holds_of_a_quote_follow_each_other() {
     let spender = world.acme().buy("EUR-USDT", "9900.00").await;
     let quote = world.acme().buy("EUR-USDT", "100.00").await;
     world.engine().asked();
-    // The funds are gone by the time the first hold is answered.
+    // The funds are spent before the first hold is answered.
     let (meddler, once) = (world.clone(), Arc::new(Mutex::new(true)));
     world.engine().meanwhile(move |asked| {
         let first = matches!(asked, Asked::Hold(..)) && std::mem::take(&mut *once.lock());
@@ -130,7 +130,7 @@ async fn refused_holds_of_a_quote_follow_each_other() {
     }
     world.engine().in_peace();
     let asked = world.engine().asked();
-    // The spender's own hold and its confirmation, and the one that was let go.
+    // The spender's hold and confirmation, and the released hold.
     assert_eq!(counted(&asked), (2, 1, 1), "{asked:?}");
     assert!(most_open(&asked) <= 2, "{asked:?}");
     assert_eq!(world.acme().balance("EUR-USDT").await, "0.00");
@@ -260,13 +260,13 @@ async fn second_transact_of_a_quote_waits_for_the_first_and_names_its_trade() {
     let first = transact("first");
     reached.notified().await;
     let since = Instant::now();
-    // The engine's timeout is one second here, and two are added.
+    // The engine's timeout is one second; the test adds two.
     let waited = transact("second").await.unwrap();
     waited.refused(409, "quote_in_progress");
     assert!(since.elapsed() >= Duration::from_secs(3));
     let third = transact("third");
     tokio::time::sleep(Duration::from_millis(50)).await;
-    // Another quote is not held up, nor is a reader.
+    // Another quote and reads are not delayed.
     assert_eq!(acme.quote(&quote).await.ok()["status"], "active");
     go_on.notify_one();
     let (first, third) = (first.await.unwrap().ok(), third.await.unwrap().ok());
@@ -275,7 +275,7 @@ async fn second_transact_of_a_quote_waits_for_the_first_and_names_its_trade() {
         (&false.into(), &true.into())
     );
     assert_eq!(first["transactId"], third["transactId"]);
-    // The key of the transact that gave up is free.
+    // The key of the abandoned transact is free.
     assert_eq!(transact("second").await.unwrap().ok()["idempotent"], true);
     world.engine().in_peace();
     world.finish().await;
@@ -355,13 +355,13 @@ async fn engine_is_never_asked_about_a_trade_of_another_engine() {
         acme.transact("EUR-USDT", quote, "again").await.ok();
     }
     assert_eq!(asked_about_trades(&world), 0);
-    // New trades are the second engine's, which is asked about them.
+    // New trades belong to the second engine, which is asked about them.
     let (newer, newest) = acme.trade("EUR-USDT", "20.00").await;
     assert_eq!(acme.status(&newer).await, "settled");
     let engines = "SELECT engine FROM trades ORDER BY created_at, id";
     let engines = world.database().texts(engines).await;
     assert_eq!(engines, ["first", "first", "second"]);
-    // The first engine, when it is back, goes on where it was.
+    // After its return the first engine continues its own trades.
     world.engine().named("first");
     assert_eq!(acme.status(&settled).await, "returned");
     assert_eq!(acme.status(&reserved).await, "settled");

@@ -1,5 +1,5 @@
-//! Pairs of requests in every order of their steps, on the real store. Each order ends with every invariant checked; each
-//! scene ends with the outcomes it must have had, all of them and no others.
+//! Pairs of requests in every order of their steps, on the real store. Every invariant is checked after each order; the
+//! test of each pair expects exactly its list of outcomes.
 #![expect(
     clippy::print_stdout,
     reason = "how many orders there were is shown where asked for"
@@ -18,10 +18,10 @@ use pools_core::usecases::credit_account::Credit;
 use pools_core::usecases::reject_quote::RejectError;
 use pools_core::usecases::transact_quote::{Transact, TransactError};
 
-/// So many orders share a database: invariants are checked over all of it after each.
+/// Number of orders that share a database: the invariants cover the whole database after each order.
 const PER_WORLD: usize = 25;
 
-/// Plays a scene in every order, on a new database now and then; how often each outcome came about.
+/// Plays a scene in every order, with a new database at intervals; counts the outcomes.
 struct Played {
     orders: Orders,
     world: Option<World>,
@@ -62,8 +62,8 @@ impl Played {
         self.orders.play(cast).await
     }
 
-    /// An order has ended like this, and the database is sound. To see that takes a server longer than the order itself; what is
-    /// broken stays so, and there it is found when the database is left.
+    /// Records the outcome of an order and checks the invariants. On a server the check is slower than the order itself, so it
+    /// runs once, when the database is closed: a breach persists until then.
     async fn ended(&mut self, world: &World, outcome: &str) {
         if StoreKind::of_run() == StoreKind::Sqlite {
             world.check().await;
@@ -72,7 +72,7 @@ impl Played {
         *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
     }
 
-    /// Exactly these outcomes came about.
+    /// Expects exactly these outcomes.
     fn had(&self, name: &str, outcomes: &[&str]) {
         println!(
             "{name}: {} orders, {} waits for a lock, {:?}",
@@ -84,7 +84,7 @@ impl Played {
         assert_eq!(
             found,
             outcomes.iter().copied().collect(),
-            "the outcomes of {name}"
+            "outcomes of {name}"
         );
     }
 }
@@ -93,7 +93,7 @@ fn id(quote: &str) -> QuoteId {
     QuoteId::parse(quote).unwrap()
 }
 
-/// Executes a quote; `opened` or `existing` with the trade's id, or why not.
+/// Executes a quote; returns `opened` or `existing` with the trade's id, or the refusal.
 async fn transact(
     paced: Paced,
     world: World,
@@ -136,7 +136,7 @@ fn refused(refusal: Refusal) -> &'static str {
     }
 }
 
-/// Polls a trade; its status then.
+/// Polls a trade; returns its status.
 async fn poll(paced: Paced, world: World, quote: String) -> String {
     let who = world.operator().tenant(ACME);
     let trade = paced.polling.poll(&who, id(&quote)).await.unwrap();
@@ -158,7 +158,7 @@ async fn read(paced: &Paced, world: &World, quote: &str) -> &'static str {
     found.unwrap().1.as_str()
 }
 
-/// How the trades of a quote and the account stand, from the database.
+/// The number of stored trades and of reservations, from the database.
 async fn debits(world: &World) -> (i64, i64) {
     let debits = "SELECT count(*) FROM ledger_entries WHERE part = 'reserve'";
     (
@@ -170,7 +170,7 @@ async fn debits(world: &World) -> (i64, i64) {
 // rule: pools.transact.once, idempotency.same-transaction
 #[tokio::test]
 async fn transact_and_transact_of_one_quote() {
-    // On two processes, which know of each other by the database alone.
+    // Two processes that share only the database.
     for keys in [["k", "k"], ["k", "l"]] {
         let mut played = Played::new();
         while let Some(world) = played.next("100000.00").await {
@@ -222,7 +222,7 @@ async fn transact_and_transact_of_two_quotes() {
             world.finish().await;
         }
         println!("two quotes, {refusal}: {} orders", orders.played());
-        assert_eq!(first, [0, 1].into(), "either has won some");
+        assert_eq!(first, [0, 1].into(), "each side has won at least once");
     }
 }
 
@@ -281,7 +281,7 @@ async fn transact_behind_a_lock_held_over_the_instant_of_expiry() {
         let status = world.acme().quote(&quote).await.ok()["status"].clone();
         let status = status.as_str().unwrap();
         let in_time = usize::from(answers[0] == "opened");
-        // Stored before the instant, or not at all; and what was seen of it stays.
+        // Stored before the instant or not at all; and an observed result persists.
         assert_eq!(answers[2], format!("{in_time} {status}"));
         played
             .ended(&world, &format!("{}: {status}", answers[0]))
@@ -329,7 +329,7 @@ async fn transact_and_credit() {
 
 // rule: auth.revocation-beats-money
 #[tokio::test]
-async fn transact_and_the_end_of_its_right() {
+async fn transact_and_revocation() {
     for revoked in [false, true] {
         let mut orders = Orders::default();
         let mut outcomes = BTreeSet::new();
@@ -359,16 +359,13 @@ async fn transact_and_the_end_of_its_right() {
             assert_eq!(
                 answers[1],
                 made.to_string(),
-                "nothing was made once the right had ended"
+                "no write after the revocation"
             );
             assert_eq!(answers[0] == "opened", made == 1);
             outcomes.insert(answers[0].clone());
             world.finish().await;
         }
-        println!(
-            "transact and the end of its right: {} orders",
-            orders.played()
-        );
+        println!("transact and revocation: {} orders", orders.played());
         assert_eq!(outcomes, ["denied".to_owned(), "opened".to_owned()].into());
     }
 }
@@ -376,7 +373,7 @@ async fn transact_and_the_end_of_its_right() {
 // rule: pools.trade.converge, pools.event.once, pools.trade.second-poller, pools.trade.return
 #[tokio::test]
 async fn poll_and_poll() {
-    // Both find it settled, failed, or released; or one settles it and both hear of the return.
+    // Both polls see settled, failed or released; or one settles the trade and both see the return.
     for (amount, polled, ends) in [
         ("10", 0, &["settled"][..]),
         ("10.31", 0, &["failed"]),
@@ -409,7 +406,7 @@ async fn poll_and_poll() {
 
 // rule: pools.trade.second-poller, pools.event.once
 #[tokio::test]
-async fn a_late_answer_and_the_poll_that_took_over() {
+async fn poll_and_its_successor_after_a_lease_ends() {
     let mut played = Played::new();
     while let Some(world) = played.next("100000.00").await {
         let (quote, _) = world.acme().trade("EUR-USDT", "10.31").await;
@@ -429,7 +426,7 @@ async fn a_late_answer_and_the_poll_that_took_over() {
         let status = world.acme().trade_of(&quote).await;
         played.ended(&world, &status).await;
     }
-    played.had("a late answer", &["failed"]);
+    played.had("a late response", &["failed"]);
 }
 
 // rule: pools.ledger.chain, pools.ledger.pure
@@ -460,7 +457,7 @@ async fn poll_and_reads() {
                 let newest = page.page.items[0].mark.unwrap();
                 assert_eq!(
                     newest.balance_after, page.account.available,
-                    "a page is of one moment"
+                    "a page is a consistent snapshot"
                 );
                 let refunded = page.page.items.iter().any(|entry| {
                     entry.trade == Some((id, pools_core::ledger::TransferRole::Close))
@@ -470,7 +467,7 @@ async fn poll_and_reads() {
         let answers = played.play(cast).await;
         played.ended(&world, &answers[1]).await;
     }
-    // The trade is read first, the ledger later: the refund is there whenever the status says so.
+    // The trade is read before the ledger: a status `returned` implies that the refund is visible.
     played.had(
         "poll and reads",
         &["reserved, false", "reserved, true", "failed, true"],

@@ -1,4 +1,4 @@
-//! What happens to one partner delays no other. On a server only: an embedded database has one lock for everybody.
+//! One partner's trouble delays no other partner. On a server only: an embedded database has one lock for all partners.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use partner_core::PartnerStatus;
 use sqlx::Connection as _;
 use tokio::task::JoinHandle;
 
-/// More partners than there are lanes: several share one with the locked partner.
+/// More partners than batch queues: several share a queue with the locked partner.
 const OTHERS: u32 = 8;
 
-/// A world whose partners all have money; a client of each partner that is not locked.
+/// A world whose partners all have money; returns a client for each partner that is not locked.
 async fn crowded() -> (World, Vec<Client>) {
     let world = World::new().await;
     world.operator().credit(ACME, "10000.00", "EUR").await;
@@ -71,7 +71,7 @@ async fn other_partners_trade_while_one_partners_row_is_locked() {
     world.finish().await;
 }
 
-/// A partner whose row stays locked is refused; it trades again as soon as the lock is gone.
+/// A partner whose row stays locked is refused; it trades again after the lock is released.
 // rule: pools.transact.isolated
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn partner_whose_row_stays_locked_is_refused_alone() {
@@ -90,7 +90,7 @@ async fn partner_whose_row_stays_locked_is_refused_alone() {
         }
     });
     held.await.unwrap().refused(503, "service_unavailable");
-    assert!(!trading.is_finished(), "nobody else was refused");
+    assert!(!trading.is_finished(), "no other partner was refused");
     trading.abort();
     lock.close().await.unwrap();
     acme.transact("EUR-USDT", &quote, &quote).await.ok();
@@ -98,8 +98,8 @@ async fn partner_whose_row_stays_locked_is_refused_alone() {
     world.finish().await;
 }
 
-/// Clients that poll a locked partner's trade again and again, more of them than there are connections, leave enough
-/// connections to everybody else.
+/// Clients that poll a locked partner's trade continuously, more of them than connections, leave enough
+/// connections to other partners.
 // rule: pools.transact.isolated
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn polls_of_a_locked_partner_leave_connections_to_others() {

@@ -1,4 +1,4 @@
-//! What is logged of a request, and what never is.
+//! What is logged about a request, and what is never logged.
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, Logs, QueueFault, World,
@@ -9,7 +9,7 @@ use crate::routes::{self, Ids};
 
 // rule: auth.keys-never-logged, program.logs
 #[tokio::test]
-async fn no_key_is_logged_wherever_it_stands() {
+async fn keys_are_never_logged() {
     let (logs, _caught) = Logs::catch();
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
@@ -78,7 +78,7 @@ async fn no_key_is_logged_wherever_it_stands() {
 
 // rule: response.client-request-id
 #[tokio::test]
-async fn a_clients_own_id_is_logged_where_it_is_harmless() {
+async fn harmless_client_request_id_is_logged() {
     let (logs, _caught) = Logs::catch();
     let world = World::new().await;
     let (long, longer) = ("a".repeat(64), "a".repeat(65));
@@ -113,7 +113,7 @@ async fn a_clients_own_id_is_logged_where_it_is_harmless() {
 
 // rule: error.internal-generic, error.panic-contained
 #[tokio::test]
-async fn the_cause_of_a_fault_is_logged_under_its_request() {
+async fn cause_of_a_failure_is_logged_under_its_request() {
     let (logs, _caught) = Logs::catch();
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;

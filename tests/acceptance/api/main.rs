@@ -1,9 +1,9 @@
-//! Each sentence of the contract, seen from outside.
+//! The rules of the pools contract, tested over HTTP.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "a fault here is a failed test, and says where"
+    reason = "a panic fails the test and names the line"
 )]
 
 mod accounts;

@@ -1,4 +1,4 @@
-//! The flow of the contract from discovery to reconciliation, once through.
+//! The main flow of the contract, from discovery to reconciliation.
 
 use acceptance::{ACME, World};
 use serde_json::json;

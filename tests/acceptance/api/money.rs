@@ -1,4 +1,4 @@
-//! Where value stands at every moment, read from the books themselves.
+//! Account balances at every step, read from the ledger tables.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use partner_core::pools::{Network, PoolTerms};
 use pools_core::usecases::credit_account::{Credit, CreditError};
 use serde_json::json;
 
-/// What an account of the books holds, in units of 10^-8: credits less debits.
+/// The balance of an account, in units of 10^-8: credits less debits.
 async fn held(world: &World, account: &str, asset: &str) -> i64 {
     let sql = format!(
         "SELECT coalesce(sum(CASE WHEN credit = '{account}' THEN amount ELSE -amount END), 0) FROM ledger_entries
@@ -20,12 +20,12 @@ const CENT: i64 = 1_000_000;
 
 // rule: money.reserved-account, money.zero-sum, money.stored-exactly
 #[tokio::test]
-async fn reserved_value_stands_apart_until_it_settles_or_goes_back() {
+async fn reserved_value_is_separate_until_settled_or_returned() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1000.00", "EUR").await;
     world.operator().credit(ACME, "500.000001", "USDT").await;
-    // Partner, reserved and operator in cents; what came in from outside is their sum.
+    // Partner, reserved and operator in cents; their sum equals the deposits.
     let books = async || {
         let mut found = Vec::new();
         for account in ["partner", "reserved", "operator", "outside"] {
@@ -115,7 +115,7 @@ async fn try_credit(
         .map(|credited| credited.applied)
 }
 
-/// A world in which orders of any size are taken, with an account as full as credits can make it.
+/// A world without order limits, with an account filled to its limit.
 async fn full() -> World {
     let world = World::new().await;
     for at in 0..9 {
@@ -133,11 +133,11 @@ async fn is_full(world: &World, amount: &str, reference: &str) {
     assert!(matches!(refused, Err(CreditError::TooLarge)), "{refused:?}");
 }
 
-/// Past 92233720368 an account could not hold what is credited to it: each order here is larger
-/// than what lies between that and the ceiling.
+/// Above 92233720368 an account would overflow: each order here is larger
+/// than the difference between that value and the account's limit.
 // rule: money.credit-limit
 #[tokio::test]
-async fn an_account_has_a_ceiling() {
+async fn account_refuses_credits_over_its_limit() {
     let world = full().await;
     let acme = world.acme();
     is_full(&world, "0.01", "one-more").await;
@@ -149,20 +149,20 @@ async fn an_account_has_a_ceiling() {
     ] {
         let (quote, trade) = acme.trade("EUR-USDT", amount).await;
         assert_eq!(acme.balance("EUR-USDT").await, left);
-        is_full(&world, "0.01", "while it is reserved").await;
+        is_full(&world, "0.01", "the reserved trade still counts").await;
         for end in ends {
-            is_full(&world, amount, "while it may come back").await;
+            is_full(&world, amount, "the settled trade may still be returned").await;
             assert_eq!(acme.status(&quote).await, *end, "{amount}");
         }
         assert_eq!(acme.balance("EUR-USDT").await, "90000000000.00");
         world.notice(ACME, &trade).await;
     }
-    // What settled for good makes room once it can no longer come back.
+    // A settled trade frees capacity once it can no longer be returned.
     let (quote, trade) = acme.trade("EUR-USDT", "9000000000.00").await;
     assert_eq!(acme.status(&quote).await, "settled");
     world.notice(ACME, &trade).await;
     world.after(30 * DAY);
-    is_full(&world, "0.01", "a poll may be under way").await;
+    is_full(&world, "0.01", "a poll may be in flight").await;
     world.after(DAY);
     is_full(&world, "9000000000.01", "too much").await;
     let applied = try_credit(world.operator(), "9000000000", "room").await;
@@ -173,14 +173,14 @@ async fn an_account_has_a_ceiling() {
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// A returned sale is credited its fiat: both of what a sale may give back is counted.
+/// A returned sale is credited its fiat, so both possible credits of a sale count.
 // rule: money.credit-limit, pools.ledger.sell-returned
 #[tokio::test]
-async fn a_sale_needs_room_for_its_return() {
+async fn sale_is_refused_if_its_return_could_exceed_the_limit() {
     let world = full().await;
     let acme = world.acme();
     world.operator().credit(ACME, "10000000000", "USDT").await;
-    // There is room for 5000000000 EUR once a purchase of as much can no longer come back.
+    // 5000000000 EUR are free once a purchase of that amount can no longer be returned.
     let (quote, bought) = acme.trade("EUR-USDT", "5000000000").await;
     acme.poll(&quote).await.ok();
     world.notice(ACME, &bought).await;
@@ -198,25 +198,25 @@ async fn a_sale_needs_room_for_its_return() {
     let refused = acme.transact("EUR-USDT", &next, "next").await;
     refused.refused(409, "reservation_failed");
     for status in ["settled", "returned"] {
-        is_full(&world, "500000000", "while it may be returned").await;
+        is_full(&world, "500000000", "the sale may still be returned").await;
         assert_eq!(acme.status(&large).await, status);
     }
-    is_full(&world, "500000000", "now that it is returned").await;
+    is_full(&world, "500000000", "after the sale was returned").await;
     assert!(try_credit(world.operator(), "1", "little").await.unwrap());
     world.notice(ACME, &trade).await;
     world.finish().await;
 }
 
-/// What cannot be posted is no trap: nobody holds the trade, and the next poll tries again.
+/// A failed posting keeps no lease: the next poll tries again.
 // rule: pools.trade.lease
 #[tokio::test]
-async fn a_refund_that_cannot_be_posted_waits_for_no_lease() {
+async fn refund_that_cannot_be_posted_holds_no_lease() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1000", "EUR").await;
     let (quote, trade) = acme.trade("EUR-USDT", "100.31").await;
     let available = "UPDATE accounts SET available";
-    // An account as no rule of ours leaves it.
+    // An account state that the service itself never writes.
     let broken = format!("{available} = 9223372036854000000 WHERE asset = 'EUR'");
     world.damage(&broken).await;
     acme.poll(&quote).await.refused(500, "internal_error");
@@ -232,7 +232,7 @@ async fn a_refund_that_cannot_be_posted_waits_for_no_lease() {
 
 // rule: cli.credit.once, cli.credit.conflict, cli.credit.reason
 #[tokio::test]
-async fn a_reference_credits_once() {
+async fn reference_credits_once() {
     let world = World::new().await;
     let operator = world.operator();
     assert!(try_credit(operator, "100.00", "wire-1").await.unwrap());
@@ -248,10 +248,7 @@ async fn a_reference_credits_once() {
     let theirs = operator
         .try_credit(acceptance::RIVAL, &credit("7", "EUR", "wire-1"))
         .await;
-    assert!(
-        theirs.unwrap().applied,
-        "another partner's reference is another"
-    );
+    assert!(theirs.unwrap().applied, "references are per partner");
     let entries = world.acme().ledger("EUR").await["entries"].clone();
     let entry = &entries[0];
     assert_eq!(entries.as_array().unwrap().len(), 1);
@@ -264,7 +261,7 @@ async fn a_reference_credits_once() {
 
 // rule: base.clock-forward, pools.ledger.order, time.one-clock
 #[tokio::test]
-async fn a_clock_set_back_turns_no_ledger_round() {
+async fn clock_set_back_keeps_the_ledger_in_order() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1000.00", "EUR").await;
@@ -274,7 +271,7 @@ async fn a_clock_set_back_turns_no_ledger_round() {
     let behind = kernel::Timestamp::from_millis(behind).unwrap();
     world.clock().set(behind);
     let (quote, newest) = acme.trade("EUR-USDT", "200").await;
-    // A later process begins where the store has come to, not where its own clock stands.
+    // A later process continues from the store's clock, not from its own.
     let replica = world.replica().await;
     replica.operator().credit(ACME, "1.00", "EUR").await;
     replica.close().await;

@@ -1,4 +1,4 @@
-//! The status poll: the one call that moves a trade.
+//! The status poll: the only call that moves a trade.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ pub(crate) async fn funded() -> World {
     world
 }
 
-/// The attempts the engine was asked with, and what was known at each.
-pub(crate) fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
+/// The engine's report requests: attempt number and known state of each.
+pub(crate) fn report_requests(world: &World) -> Vec<(u32, TradeStatus)> {
     let asked = world.engine().asked().into_iter();
     asked
         .filter_map(|asked| match asked {
@@ -28,7 +28,7 @@ pub(crate) fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
 
 // rule: pools.status.shape
 #[tokio::test]
-async fn the_view_has_seven_fields_and_no_money() {
+async fn poll_view_has_seven_fields_and_no_amounts() {
     let world = funded().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100.21").await;
@@ -49,7 +49,7 @@ async fn the_view_has_seven_fields_and_no_money() {
 
 // rule: sandbox.settles, sandbox.second-poll, sandbox.failed, sandbox.released, sandbox.silent, sandbox.returned, sandbox.by-value, pools.trade.settle, pools.trade.fail, pools.trade.release, pools.trade.return, pools.event.once, pools.event.none-else, pools.ledger.buy-refund, pools.ledger.sell-refund, pools.ledger.sell-returned
 #[tokio::test]
-async fn the_whole_sandbox_table_on_both_sides() {
+async fn sandbox_table_holds_on_both_sides() {
     for (fraction, statuses) in [
         (".00", ["settled", "settled", "settled"]),
         (".99", ["settled", "settled", "settled"]),
@@ -97,7 +97,10 @@ async fn path(fraction: &str, buying: bool, statuses: [&str; 3]) {
             (settled, settled)
         );
         if settled_at.is_string() {
-            assert_eq!(read["settledAt"], settled_at, "it never changes");
+            assert_eq!(
+                read["settledAt"], settled_at,
+                "the final status never changes"
+            );
         }
         settled_at = read["settledAt"].clone();
     }
@@ -154,7 +157,7 @@ async fn path(fraction: &str, buying: bool, statuses: [&str; 3]) {
 
 // rule: pools.trade.only-polls, pools.trades.pure
 #[tokio::test]
-async fn without_a_poll_nothing_moves() {
+async fn trade_moves_only_by_a_poll() {
     let world = funded().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100").await;
@@ -181,7 +184,7 @@ async fn without_a_poll_nothing_moves() {
 
 // rule: pools.event.once, pools.event.same-transaction, pools.trades.equals-quote
 #[tokio::test]
-async fn an_event_is_the_trade_as_it_reads() {
+async fn event_body_equals_the_trade_resource() {
     let world = funded().await;
     world.operator().credit(RIVAL, "100.00", "EUR").await;
     for (client, partner, amount) in [
@@ -213,14 +216,14 @@ async fn an_event_is_the_trade_as_it_reads() {
     assert_eq!(
         (events, deliveries),
         (4, 3),
-        "rival has no endpoint and its event is written all the same"
+        "rival has no endpoint, but its event is still written"
     );
     world.finish().await;
 }
 
 // rule: pools.trade.terminal, pools.event.once
 #[tokio::test]
-async fn what_is_over_stays_over_whatever_the_engine_says() {
+async fn ended_trade_ignores_later_reports() {
     for (amount, end) in [
         ("100.31", "failed"),
         ("100.32", "released"),
@@ -252,7 +255,7 @@ async fn what_is_over_stays_over_whatever_the_engine_says() {
 
 // rule: pools.trade.terminal, pools.trade.settled-at, pools.trade.contradiction
 #[tokio::test]
-async fn a_settled_trade_only_ever_returns() {
+async fn settled_trade_can_only_be_returned() {
     let world = funded().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100").await;
@@ -288,7 +291,7 @@ async fn a_settled_trade_only_ever_returns() {
 
 // rule: pools.trade.silent-engine, pools.trade.no-timeout-decides, pools.engine.one-key
 #[tokio::test]
-async fn silence_decides_nothing_however_long_it_lasts() {
+async fn engine_silence_never_ends_a_trade() {
     let world = funded().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100").await;
@@ -322,12 +325,12 @@ async fn attempts_are_counted_across_processes() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100.33").await;
     assert_eq!(world.acme().status(&quote).await, "reserved");
-    assert_eq!(enquiries(&world), [(1, TradeStatus::Reserved)]);
+    assert_eq!(report_requests(&world), [(1, TradeStatus::Reserved)]);
     let replica = world.replica().await;
     assert_eq!(replica.acme().status(&quote).await, "settled");
     assert_eq!(replica.acme().status(&quote).await, "settled");
     assert_eq!(
-        enquiries(&replica),
+        report_requests(&replica),
         [(2, TradeStatus::Reserved), (3, TradeStatus::Settled)]
     );
     replica.close().await;
@@ -337,7 +340,7 @@ async fn attempts_are_counted_across_processes() {
 
 // rule: pools.trade.return-window
 #[tokio::test]
-async fn a_settled_trade_is_asked_about_for_thirty_days() {
+async fn settled_trade_is_polled_for_thirty_days() {
     for (wait, returned) in [(30 * DAY - 1, true), (30 * DAY, false)] {
         let world = funded().await;
         let acme = world.acme();
@@ -353,7 +356,7 @@ async fn a_settled_trade_is_asked_about_for_thirty_days() {
             acme.status(&quote).await,
             if returned { "returned" } else { "settled" }
         );
-        assert_eq!(enquiries(&world).len(), usize::from(returned));
+        assert_eq!(report_requests(&world).len(), usize::from(returned));
         world.notice(ACME, &trade).await;
         world.finish().await;
     }
@@ -361,7 +364,7 @@ async fn a_settled_trade_is_asked_about_for_thirty_days() {
 
 // rule: pools.trade.delivers-to-quote, pools.engine.confirm
 #[tokio::test]
-async fn the_engine_is_told_the_order_of_the_quote() {
+async fn engine_receives_the_order_of_the_quote() {
     let world = funded().await;
     let acme = world.acme();
     let mut body = acceptance::purchase("EUR-USDT", "100.21");
@@ -395,7 +398,7 @@ async fn the_engine_is_told_the_order_of_the_quote() {
 
 // rule: pools.status.not-found
 #[tokio::test]
-async fn a_quote_without_a_trade_has_no_status() {
+async fn quote_without_trade_has_no_status() {
     let world = funded().await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100").await;
@@ -413,7 +416,7 @@ async fn a_quote_without_a_trade_has_no_status() {
 
 // rule: access.unchecked-routes, pools.trade.settle
 #[tokio::test]
-async fn a_trade_is_brought_to_its_end_although_access_is_suspended() {
+async fn trade_of_a_suspended_partner_reaches_its_end() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
     world
@@ -440,7 +443,7 @@ async fn each_poll_counts_even_at_one_instant() {
         ("reserved".into(), "settled".into())
     );
     assert_eq!(
-        enquiries(&world),
+        report_requests(&world),
         [(1, TradeStatus::Reserved), (2, TradeStatus::Reserved)]
     );
     world.notice(ACME, &trade).await;

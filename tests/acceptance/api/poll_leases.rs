@@ -1,4 +1,4 @@
-//! Several polls of one trade: leases, and answers that come late.
+//! Concurrent polls of one trade: leases and late responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +18,8 @@ fn fill(reference: &str) -> Option<EngineReport> {
     Some(EngineReport::Delivered(reference.into()))
 }
 
-/// The attempts the engine was asked with, and what was known at each.
-fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
+/// The engine's report requests: attempt number and known state of each.
+fn report_requests(world: &World) -> Vec<(u32, TradeStatus)> {
     let asked = world.engine().asked().into_iter();
     asked
         .filter_map(|asked| match asked {
@@ -31,7 +31,7 @@ fn enquiries(world: &World) -> Vec<(u32, TradeStatus)> {
 
 // rule: pools.trade.second-poller, pools.trade.converge
 #[tokio::test]
-async fn a_second_poller_does_not_wait() {
+async fn second_poller_does_not_wait() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
     world.engine().asked();
@@ -47,9 +47,9 @@ async fn a_second_poller_does_not_wait() {
     assert_eq!(world.acme().status(&quote).await, "settled");
     world.engine().in_peace();
     assert_eq!(
-        enquiries(&world),
+        report_requests(&world),
         [(1, TradeStatus::Reserved)],
-        "the second asked nobody"
+        "the second poll made no engine request"
     );
     world.notice(ACME, &trade).await;
     world.finish().await;
@@ -57,7 +57,7 @@ async fn a_second_poller_does_not_wait() {
 
 // rule: pools.trade.lease
 #[tokio::test]
-async fn a_dead_poller_blocks_nobody_past_its_lease() {
+async fn dead_poller_blocks_no_other_after_its_lease() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
     let reached = Arc::new(Notify::new());
@@ -78,7 +78,7 @@ async fn a_dead_poller_blocks_nobody_past_its_lease() {
     assert!(dead.await.is_err());
     world.engine().in_peace();
     world.engine().asked();
-    // The engine's timeout of one second, and two more.
+    // The engine's timeout of one second, plus two.
     for _ in 0..2 {
         assert_eq!(world.acme().status(&quote).await, "reserved");
         world.after(1_499);
@@ -89,17 +89,17 @@ async fn a_dead_poller_blocks_nobody_past_its_lease() {
         "reserved",
         "one millisecond to go"
     );
-    assert_eq!(enquiries(&world), []);
+    assert_eq!(report_requests(&world), []);
     world.after(1);
     assert_eq!(world.acme().status(&quote).await, "settled");
-    assert_eq!(enquiries(&world), [(2, TradeStatus::Reserved)]);
+    assert_eq!(report_requests(&world), [(2, TradeStatus::Reserved)]);
     world.notice(ACME, &trade).await;
     world.finish().await;
 }
 
 // rule: pools.trade.converge, pools.trade.lease, pools.trade.terminal
 #[tokio::test]
-async fn an_answer_that_comes_after_the_lease_changes_nothing() {
+async fn response_after_the_lease_changes_nothing() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
     world.engine().report(Reply::Then(vec![
@@ -114,7 +114,7 @@ async fn an_answer_that_comes_after_the_lease_changes_nothing() {
         async move {
             if first {
                 meddler.after(3_000);
-                // The second poll gets the first answer of the script.
+                // The second poll gets the first response of the script.
                 assert_eq!(Box::pin(meddler.acme().status(&id)).await, "settled");
             }
         }
@@ -140,15 +140,15 @@ async fn an_answer_that_comes_after_the_lease_changes_nothing() {
 
 // rule: pools.trade.lease, pools.trade.converge
 #[tokio::test]
-async fn an_answer_under_a_lapsed_lease_is_not_applied_while_another_is_asking() {
+async fn response_under_an_expired_lease_is_not_applied_during_another_poll() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
     world.engine().report(Reply::Then(vec![
         Some(EngineReport::CannotComplete),
         fill("second"),
     ]));
-    // The first poll asks; its lease lapses; the second asks too, and is kept waiting until the
-    // first has its answer.
+    // The first poll asks; its lease expires; the second asks too, and waits until the
+    // first has its response.
     let (second_asks, first_is_done) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let asked = Arc::new(AtomicBool::new(false));
     let (meddler, id) = (world.clone(), quote.clone());
@@ -181,7 +181,7 @@ async fn an_answer_under_a_lapsed_lease_is_not_applied_while_another_is_asking()
     assert_eq!(
         world.acme().status(&quote).await,
         "reserved",
-        "its `failed` came too late"
+        "the late `failed` is not applied"
     );
     assert_eq!(world.acme().balance("EUR-USDT").await, "900.00");
     first_is_done.notify_one();

@@ -1,11 +1,11 @@
-//! What a poll makes of the engine's reports: an engine that is ahead of the polls or contradicts itself, and how often it is asked.
+//! Effects of engine reports: an engine ahead of the polls, contradictions, and the interval of report requests.
 
 use acceptance::{ACME, Logs, Reply};
 use pools_core::ports::Confirmation;
 use pools_core::trade::{EngineReport, TradeStatus};
 use serde_json::json;
 
-use crate::poll::{enquiries, funded};
+use crate::poll::{funded, report_requests};
 
 // rule: pools.trade.contradiction
 #[tokio::test]
@@ -21,7 +21,7 @@ async fn settled_trade_counts_and_logs_each_contradiction() {
         (EngineReport::CannotComplete, "failed"),
         (EngineReport::LetGo, "released"),
         (another, "delivered under another fill id"),
-        // The same again is another contradiction.
+        // A repeated contradiction counts again.
         (EngineReport::CannotComplete, "failed"),
     ] {
         world.engine().report(Reply::Says(report));
@@ -42,7 +42,7 @@ async fn settled_trade_counts_and_logs_each_contradiction() {
     world.finish().await;
 }
 
-/// The errors logged that name a trade.
+/// The logged errors that name a trade.
 fn errors(logs: &Logs, trade: &str) -> usize {
     let lines = logs.of(trade).into_iter();
     let errors = lines.filter(|line| line["level"] == "ERROR" && line["trade.id"] == trade);
@@ -74,7 +74,7 @@ async fn poll_settles_and_returns_trade_whose_delivery_was_never_seen() {
             let read = acme.read(&trade).await.ok();
             let shown = fill.map_or(format!("unknown:{trade}"), str::to_owned);
             assert_eq!(read["engineFillTxId"], shown);
-            // The event shows the trade as it settled, before it returned.
+            // The event shows the settled trade, before its return.
             let events = world.events(ACME, &trade).await;
             let [(kind, body)] = &events[..] else {
                 panic!("{events:?}")
@@ -100,7 +100,7 @@ async fn poll_settles_and_returns_trade_whose_delivery_was_never_seen() {
             };
             assert_eq!(deltas, wanted);
             assert_eq!(world.engine().contradictions(), []);
-            // Nothing moves any more, and the engine is not asked.
+            // The trade is final, and the engine is not asked again.
             world.engine().asked();
             let before = world.database().digest().await;
             assert_eq!(acme.status(&quote).await, "returned");
@@ -166,15 +166,15 @@ async fn trade_stays_released_when_its_hold_outlives_it() {
 
 // rule: pools.poll.bounded
 #[tokio::test]
-async fn poll_of_settled_trade_asks_nobody_for_a_minute_after_unchanged_report() {
+async fn poll_of_settled_trade_skips_the_engine_for_a_minute_after_unchanged_report() {
     let world = funded().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100").await;
     assert_eq!(acme.status(&quote).await, "settled");
-    // The settlement was a change, so the next poll asks.
+    // The settlement was a change, so the next poll asks the engine.
     world.engine().asked();
     assert_eq!(acme.status(&quote).await, "settled");
-    assert_eq!(enquiries(&world), [(2, TradeStatus::Settled)]);
+    assert_eq!(report_requests(&world), [(2, TradeStatus::Settled)]);
     let replica = world.replica().await;
     let before = world.database().digest().await;
     for wait in [0, 1, 58_000, 1_998] {
@@ -186,7 +186,7 @@ async fn poll_of_settled_trade_asks_nobody_for_a_minute_after_unchanged_report()
         (world.database().digest().await, world.engine().asked()),
         (before, vec![])
     );
-    assert_eq!(enquiries(&replica), []);
+    assert_eq!(report_requests(&replica), []);
     world.after(1);
     world
         .engine()
@@ -194,7 +194,7 @@ async fn poll_of_settled_trade_asks_nobody_for_a_minute_after_unchanged_report()
     assert_eq!(acme.status(&quote).await, "settled", "silence is no report");
     assert_eq!(acme.status(&quote).await, "returned");
     assert_eq!(
-        enquiries(&world),
+        report_requests(&world),
         [(3, TradeStatus::Settled), (4, TradeStatus::Settled)]
     );
     replica.close().await;
@@ -220,8 +220,8 @@ async fn poll_of_reserved_trade_asks_each_time_and_writes_its_attempt_only() {
         assert_eq!(replica.acme().status(&quote).await, "reserved");
     }
     let reserved = TradeStatus::Reserved;
-    assert_eq!(enquiries(&world), [(1, reserved), (3, reserved)]);
-    assert_eq!(enquiries(&replica), [(2, reserved), (4, reserved)]);
+    assert_eq!(report_requests(&world), [(1, reserved), (3, reserved)]);
+    assert_eq!(report_requests(&replica), [(2, reserved), (4, reserved)]);
     assert_eq!(world.database().number(sql).await, before);
     assert_eq!(
         world

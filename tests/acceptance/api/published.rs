@@ -1,11 +1,11 @@
-//! The published contract, and the pages and probes beside the API.
+//! The published contract, and the pages and probes that are not part of the API.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use acceptance::{Answer, Call, Contract, Gate, World};
 use serde_json::Value;
 
-/// The twelve operations as the contract's table has them.
+/// The twelve operations of the contract's table.
 const TABLE: [(&str, &str, &str); 12] = [
     ("listPools", "GET", "/v1/pools"),
     ("getCapabilities", "GET", "/v1/pools/{id}/capabilities"),
@@ -79,7 +79,7 @@ async fn every_published_route_is_served_and_no_other() {
             .replace("{transactId}", "x");
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
             let answer = world.send(Call::new(method, &path)).await;
-            // A route answers without a key by asking for one.
+            // A served route refuses a request without a key instead of returning 404.
             assert_eq!(
                 answer.status,
                 if known.contains(method) { 401 } else { 405 },
@@ -92,7 +92,7 @@ async fn every_published_route_is_served_and_no_other() {
 
 // rule: openapi.published
 #[tokio::test]
-async fn the_document_is_served_as_it_is_published() {
+async fn document_is_served_unchanged() {
     let world = World::new().await;
     let answer = world.send(Call::get("/openapi/pools-v1.yaml")).await;
     assert_eq!(
@@ -133,7 +133,7 @@ async fn every_document_is_served_as_json_too() {
 
 // rule: docs.entrance
 #[tokio::test]
-async fn browser_finds_the_reference_from_the_root() {
+async fn root_redirects_browsers_to_the_reference() {
     let gate = Gate::new().await;
     let led = |answer: Answer| {
         let target = answer.header("location").map(str::to_owned);
@@ -223,7 +223,7 @@ async fn every_field_and_parameter_has_a_meaning_on_the_page() {
 
 // rule: openapi.operations, response.camel-case
 #[tokio::test]
-async fn what_the_document_says_of_itself_holds() {
+async fn document_statements_about_itself_hold() {
     let document = &Contract::published().document;
     assert_no_discriminator(&document["components"]["schemas"]);
     for operation in &Contract::published().operations {
@@ -242,7 +242,7 @@ async fn what_the_document_says_of_itself_holds() {
         let security = &document["paths"][&operation.template][&method]["security"];
         assert!(
             security.as_array().is_some_and(|ways| !ways.is_empty()),
-            "{id} says which key it takes"
+            "{id} names its kind of key"
         );
     }
 }
@@ -283,7 +283,7 @@ async fn probes_need_no_key() {
         (503, Some("not_ready"))
     );
     assert_eq!(replica.send(Call::get("/health")).await.status, 200);
-    // And what needs the database says so, in the envelope, without its name.
+    // The readiness probe reports the missing database in the envelope, without naming it.
     let answer = replica.acme().get("/v1/pools").await;
     assert_eq!(
         (answer.status, answer["type"].as_str()),
@@ -295,7 +295,7 @@ async fn probes_need_no_key() {
 
 // rule: error.doc-anchor
 #[tokio::test]
-async fn the_reference_is_a_page_no_script_runs_in() {
+async fn reference_page_runs_no_script() {
     let world = World::new().await;
     let answer = world.send(Call::get("/docs")).await;
     assert_eq!(
@@ -310,7 +310,7 @@ async fn the_reference_is_a_page_no_script_runs_in() {
     let page = String::from_utf8(answer.bytes.to_vec()).unwrap();
     assert!(
         !page.contains("<script") && !page.contains("http://"),
-        "no script, nothing fetched in clear"
+        "no script and no plain HTTP resource"
     );
     for (id, _, path) in TABLE {
         assert!(page.contains(id) && page.contains(path), "{id}");
@@ -320,18 +320,18 @@ async fn the_reference_is_a_page_no_script_runs_in() {
 
 // rule: openapi.answers-agree, response.no-internals, response.money-as-strings, response.camel-case
 #[tokio::test]
-async fn an_answer_that_is_not_as_published_is_found_out() {
+async fn validator_finds_responses_outside_the_document() {
     let world = World::new().await;
     let call = Call::get("/v1/pools/EUR-USDT/capabilities").bearer(acceptance::ACME_SECRET);
     let good = world.send(call.clone()).await;
-    let judge = |change: fn(&mut acceptance::Answer)| {
+    let passes = |change: fn(&mut acceptance::Answer)| {
         let (call, mut answer) = (call.clone(), good.clone());
         change(&mut answer);
-        let judged =
-            std::panic::AssertUnwindSafe(|| Contract::published().judge(&call, &answer, &[]));
-        std::panic::catch_unwind(judged).is_ok()
+        let check =
+            std::panic::AssertUnwindSafe(|| Contract::published().check(&call, &answer, &[]));
+        std::panic::catch_unwind(check).is_ok()
     };
-    assert!(judge(|_| {}));
+    assert!(passes(|_| {}));
     let broken: [fn(&mut acceptance::Answer); 10] = [
         |answer| answer.body["provider"] = "venue-7".into(),
         |answer| drop(answer.body.as_object_mut().unwrap().remove("tier")),
@@ -357,7 +357,7 @@ async fn an_answer_that_is_not_as_published_is_found_out() {
         },
     ];
     for change in broken {
-        assert!(!judge(change));
+        assert!(!passes(change));
     }
     world.finish().await;
 }

@@ -2,7 +2,7 @@
 
 use acceptance::{ACME, ACME_PUBLISHABLE, World};
 
-/// Acme with something in every table.
+/// Acme with a row in every table.
 async fn full() -> (World, Vec<String>) {
     let world = World::new().await;
     let acme = world.acme();
@@ -50,7 +50,7 @@ async fn reads_change_no_row_and_ask_no_engine() {
     world.engine().asked();
     world.rates().asked();
     let before = world.database().digest().await;
-    // Now, past every expiry, and past everything that could be cleaned up.
+    // After every expiry and every cleanup deadline.
     for wait in [0, 20_000, 3 * 86_400_000, 365 * 86_400_000] {
         world.after(wait);
         for path in &paths {

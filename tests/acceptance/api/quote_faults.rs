@@ -1,9 +1,9 @@
-//! Every fault of a quote request, its code, and the order in which faults are found.
+//! Every error of a quote request, its code, and the order of the checks.
 
 use acceptance::{ACME, ADDRESS, Answer, World, purchase, sale};
 use serde_json::{Value, json};
 
-/// A purchase with some fields replaced, or taken out where the value is null.
+/// A purchase with some fields replaced, or removed if the value is null.
 fn body(changes: &[(&str, Value)]) -> Value {
     changed(purchase("EUR-USDT", "100.00"), changes)
 }
@@ -36,7 +36,7 @@ async fn refuse(world: &World, body: &Value, code: &str, words: &str) {
 
 // rule: pools.quote.side, error.names-the-field, error.default-codes
 #[tokio::test]
-async fn shape() {
+async fn malformed_quote_requests_are_refused() {
     let world = World::new().await;
     let before = world.database().digest().await;
     for field in ["side", "fiatCurrency", "cryptoCurrency", "amount"] {
@@ -72,9 +72,9 @@ async fn shape() {
     assert_eq!(
         world.database().digest().await,
         before,
-        "a refusal leaves nothing"
+        "a refusal changes no row"
     );
-    assert_eq!(world.engine().asked(), [], "and asks nobody");
+    assert_eq!(world.engine().asked(), [], "no engine call");
     world.finish().await;
 }
 
@@ -92,7 +92,7 @@ async fn null_in_a_required_field_is_an_absent_field() {
 
 // rule: money.grammar, money.zero
 #[tokio::test]
-async fn grammar_of_amounts() {
+async fn amounts_follow_their_grammar() {
     let world = World::new().await;
     for bad in [
         "",
@@ -151,7 +151,7 @@ async fn grammar_of_amounts() {
 
 // rule: money.fiat-digits, money.crypto-digits, money.digits-as-written
 #[tokio::test]
-async fn digits_of_amounts() {
+async fn amounts_keep_to_their_scale() {
     let world = World::new().await;
     world.rates().set("EUR-BTC", "0.0000105312345", 25);
     world.rates().set("JPY-USDT", "0.0064123", 25);
@@ -188,7 +188,7 @@ async fn digits_of_amounts() {
 
 // rule: money.out-of-range
 #[tokio::test]
-async fn amounts_past_every_measure() {
+async fn enormous_amounts_are_refused() {
     let world = World::new().await;
     let rival = world.rival();
     let long = "9".repeat(1000);
@@ -203,13 +203,13 @@ async fn amounts_past_every_measure() {
             purchase("EUR-USDT", &format!("{long}.99")),
             "amount_out_of_range",
         ),
-        // This leg is not too large, the other one is.
+        // This leg is within the limit, the other leg is too large.
         (purchase("EUR-USDT", "10000000000"), "amount_out_of_range"),
         (
             sale("EUR-USDT", "10000000000.000001"),
             "amount_out_of_range",
         ),
-        // The other leg rounds to nothing.
+        // The other leg rounds to zero.
         (sale("EUR-USDT", "0.000001"), "amount_out_of_range"),
         (sale("EUR-USDT", "0.010878"), "amount_below_minimum"),
     ] {
@@ -219,7 +219,7 @@ async fn amounts_past_every_measure() {
             .refused(400, code)
             .saying("amount");
     }
-    // 0.01 EUR is the smallest that a sale can pay; it is under the minimum of 1 USDT.
+    // 0.01 EUR is the smallest payout of a sale; it is below the minimum of 1 USDT.
     world
         .operator()
         .terms(acceptance::RIVAL, "EUR-USDT", |terms| {
@@ -381,7 +381,7 @@ async fn native_pool_delivers_to_addresses_of_the_network_only() {
         let told = format!("SELECT dest_address || ' ' || dest_network FROM {table}");
         let mut told = world.database().texts(&told).await;
         told.sort();
-        assert_eq!(told, expected, "{table}: as they were written");
+        assert_eq!(told, expected, "{table}: in their original spelling");
     }
     let mut held: Vec<String> = Vec::new();
     for asked in world.engine().asked() {
@@ -391,7 +391,7 @@ async fn native_pool_delivers_to_addresses_of_the_network_only() {
         }
     }
     held.sort();
-    assert_eq!(held, expected, "the engine is told the same");
+    assert_eq!(held, expected, "the engine receives the same");
     let allowed =
         "`destNetwork` must be one of arbitrum, ethereum, bsc, optimism, polygon, tron, solana";
     let unknown = body(&[("destNetwork", json!("avalanche"))]);
@@ -450,7 +450,7 @@ async fn addresses() {
         )
         .await;
     }
-    // The vectors of EIP-55, and both spellings that carry no checksum.
+    // The vectors of EIP-55, and both spellings without a checksum.
     for good in [
         ADDRESS,
         "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359",
@@ -480,7 +480,7 @@ async fn each_fault_is_found_before_the_later_ones() {
         "side": "sideways", "type": "firm", "fiatCurrency": "XYZ", "cryptoCurrency": "USDC", "amount": "0.001",
         "cryptoNetwork": "bitcoin", "destNetwork": "tron", "destAddress": "0x1",
     });
-    // What is found first, and the change that mends it.
+    // The expected refusal, and the change that corrects it.
     for (code, field, mended) in [
         ("invalid_request", "side", "on_ramp"),
         ("unknown_currency", "fiatCurrency", "EUR"),
@@ -522,7 +522,7 @@ async fn each_fault_is_found_before_the_later_ones() {
 
 // rule: pools.quote.order
 #[tokio::test]
-async fn the_shape_of_every_field_comes_before_what_any_of_them_means() {
+async fn every_fields_shape_is_checked_before_any_meaning() {
     let world = World::new().await;
     for changes in [
         [("amount", json!("1e3")), ("fiatCurrency", json!("XYZ"))],

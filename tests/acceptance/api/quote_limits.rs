@@ -1,4 +1,4 @@
-//! The size of an order against the partner's limits, to the last unit.
+//! Order size and the partner's limits, exact to the last unit.
 
 use acceptance::{ACME, World, purchase, sale};
 use rust_decimal::Decimal;
@@ -8,7 +8,7 @@ fn decimal(text: &str) -> Decimal {
     Decimal::from_str_exact(text).unwrap()
 }
 
-async fn judged(world: &World, buying: bool, pool: &str, amount: &str) -> Option<String> {
+async fn size_refusal(world: &World, buying: bool, pool: &str, amount: &str) -> Option<String> {
     let body = if buying {
         purchase(pool, amount)
     } else {
@@ -22,11 +22,14 @@ async fn judged(world: &World, buying: bool, pool: &str, amount: &str) -> Option
         assert!(answer.status == 200 || answer.status == 400);
         codes.push(answer["code"].as_str().map(str::to_owned));
     }
-    assert_eq!(codes[0], codes[1], "firm and indicative are judged alike");
+    assert_eq!(
+        codes[0], codes[1],
+        "firm and indicative quotes are validated alike"
+    );
     codes.remove(0)
 }
 
-/// Sets limits, then says for each order whether it is below, above or within.
+/// Sets limits, then checks for each order whether it is below, above or within them.
 async fn limits(pool: &str, min: &str, max: Option<&str>, orders: &[(bool, &str, Option<&str>)]) {
     let world = World::new().await;
     let terms = |terms: &mut partner_core::pools::PoolTerms| {
@@ -37,7 +40,7 @@ async fn limits(pool: &str, min: &str, max: Option<&str>, orders: &[(bool, &str,
     for (buying, amount, wanted) in orders {
         let wanted = wanted.map(|word| format!("amount_{word}"));
         assert_eq!(
-            judged(&world, *buying, pool, amount).await,
+            size_refusal(&world, *buying, pool, amount).await,
             wanted,
             "{amount}"
         );
@@ -50,7 +53,7 @@ const ABOVE: Option<&str> = Some("above_maximum");
 
 // rule: pools.quote.below-minimum, pools.quote.above-maximum, pools.quote.limits-inclusive, pools.price.usdt-fiat
 #[tokio::test]
-async fn a_purchase_is_valued_by_its_fiat() {
+async fn purchase_is_valued_by_its_fiat() {
     // 10.00 EUR are 10.85 USDT, 100,000.00 EUR are 108,500 USDT.
     let orders = [
         (true, "10.00", None),
@@ -70,7 +73,7 @@ async fn a_purchase_is_valued_by_its_fiat() {
 
 // rule: pools.quote.limits-inclusive, pools.price.usdt-crypto
 #[tokio::test]
-async fn a_sale_of_usdt_is_valued_by_its_amount() {
+async fn sale_of_usdt_is_valued_by_its_amount() {
     let orders = [
         (false, "10", None),
         (false, "9.999999", BELOW),
@@ -82,7 +85,7 @@ async fn a_sale_of_usdt_is_valued_by_its_amount() {
 
 // rule: pools.price.usdt-crypto, pools.price.usdt-rounding
 #[tokio::test]
-async fn a_sale_of_another_asset_is_valued_through_two_mids() {
+async fn sale_of_another_asset_is_valued_through_two_mids() {
     // One USDC is 1.0850 / 1.0845 USDT; 10.845 USDC are exactly 10.85 USDT.
     let orders = [(false, "9.995391", BELOW), (false, "9.995392", None)];
     limits("EUR-USDC", "10", None, &orders).await;
@@ -97,7 +100,7 @@ async fn a_sale_of_another_asset_is_valued_through_two_mids() {
 
 // rule: pools.price.usdt-fiat
 #[tokio::test]
-async fn a_purchase_of_another_asset_is_valued_by_its_fiat_all_the_same() {
+async fn purchase_of_another_asset_is_valued_by_its_fiat() {
     let orders = [
         (true, "10.00", None),
         (true, "9.99", BELOW),
@@ -109,7 +112,7 @@ async fn a_purchase_of_another_asset_is_valued_by_its_fiat_all_the_same() {
 
 // rule: pools.quote.above-maximum
 #[tokio::test]
-async fn without_a_maximum_there_is_none() {
+async fn orders_of_any_size_pass_without_a_maximum() {
     let orders = [
         (true, "9000000000.00", None),
         (false, "9999999999.999999", None),
@@ -119,7 +122,7 @@ async fn without_a_maximum_there_is_none() {
 
 // rule: pools.quote.order
 #[tokio::test]
-async fn the_size_needs_a_rate_and_depth_first() {
+async fn size_limit_is_checked_after_rate_and_depth() {
     let world = World::new().await;
     let reason = async |amount: &str| {
         let quote = world
@@ -129,7 +132,7 @@ async fn the_size_needs_a_rate_and_depth_first() {
             .ok();
         quote["unavailableReason"].clone()
     };
-    // All of these are below the minimum of 10 USDT or above the maximum of 100,000.
+    // Every order is below the minimum of 10 USDT or above the maximum of 100,000.
     for (amount, wanted) in [
         ("1.11", "pool_dry"),
         ("1.12", "engine_unavailable"),

@@ -1,9 +1,9 @@
-//! Rates, legs, spreads and fees, against figures worked out apart from the service.
+//! Rates, legs, spreads and fees, compared with independently computed values.
 
 use acceptance::{ACME, World, purchase, sale};
 use serde_json::{Value, json};
 
-/// Quotes, reads the quote back: rate, fiat leg, crypto leg, spread, fee.
+/// Quotes and reads the quote back: rate, fiat leg, crypto leg, spread, fee.
 async fn priced(world: &World, buying: bool, pool: &str, amount: &str) -> Value {
     let body = if buying {
         purchase(pool, amount)
@@ -118,7 +118,7 @@ async fn both_sides_of_every_pool() {
 
 // rule: pools.price.spread, pools.capabilities.spread-cap
 #[tokio::test]
-async fn the_spread_is_the_least_of_three() {
+async fn spread_is_the_smallest_of_three() {
     let world = World::new().await;
     for (source, cap, shown) in [
         (25, 50, 25),
@@ -153,7 +153,7 @@ async fn the_spread_is_the_least_of_three() {
 
 // rule: pools.price.fee-uncapped
 #[tokio::test]
-async fn the_fee_has_no_cap() {
+async fn fee_has_no_cap() {
     let world = World::new().await;
     for (fee, rate, crypto) in [
         (0, "1.0822875", "108.22875"),
@@ -173,7 +173,7 @@ async fn the_fee_has_no_cap() {
 
 // rule: pools.price.rate-rounding
 #[tokio::test]
-async fn a_rate_has_eight_decimals_or_eight_significant_digits() {
+async fn rate_has_eight_decimals_or_eight_significant_digits() {
     let world = World::new().await;
     world
         .operator()
@@ -205,7 +205,7 @@ async fn a_rate_has_eight_decimals_or_eight_significant_digits() {
     world.finish().await;
 }
 
-/// A decimal as an integer of 10^-scale; panics where it is finer.
+/// A decimal as an integer of 10^-scale; panics if the decimal is finer.
 fn decimal_units(text: &str, scale: usize) -> i128 {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     assert!(fraction.len() <= scale, "{text}");
@@ -216,7 +216,7 @@ fn decimal_units(text: &str, scale: usize) -> i128 {
 
 // rule: pools.price.other-leg, pools.price.remainder
 #[tokio::test]
-async fn the_other_leg_is_what_a_client_works_out_itself() {
+async fn other_leg_equals_the_clients_own_computation() {
     let world = World::new().await;
     let seeded = acceptance::Seeded::new(20_260_525);
     for round in 0..200 {
@@ -230,7 +230,7 @@ async fn the_other_leg_is_what_a_client_works_out_itself() {
                 2,
             )
         };
-        // The fractions that choose an outcome are for other tests.
+        // Other tests cover the fractions that choose an outcome.
         if buying && matches!(cents % 100, 11..=13) {
             continue;
         }
@@ -251,7 +251,7 @@ async fn the_other_leg_is_what_a_client_works_out_itself() {
         // input (10^-6) × rate (10^-8), rounded down to the output's digits.
         let step = 10_i128.pow(14 - u32::try_from(scale).unwrap());
         assert_eq!(output, input * rate / step, "{amount}");
-        // Against the exact rate the operator keeps less than two units: one for each rounding.
+        // The operator gains less than two units over the exact rate: one per rounding.
         let exact = if buying {
             input * 10_850 * 9_945
         } else {
@@ -265,7 +265,7 @@ async fn the_other_leg_is_what_a_client_works_out_itself() {
 
 // rule: sandbox.rates
 #[tokio::test]
-async fn the_sandbox_knows_four_pairs() {
+async fn sandbox_prices_four_pairs() {
     let world = World::new().await;
     let all = |profile: &mut partner_core::pools::PoolsProfile| {
         profile

@@ -27,7 +27,7 @@ async fn status(world: &World, quote: &str) -> Value {
 
 // rule: pools.quote-record.shape, time.output
 #[tokio::test]
-async fn a_record_has_its_fifteen_fields() {
+async fn quote_record_has_fifteen_fields() {
     let world = World::new().await;
     let mut body = purchase("EUR-USDT", "100");
     body["cryptoNetwork"] = json!("ethereum");
@@ -49,7 +49,7 @@ async fn a_record_has_its_fifteen_fields() {
 
 // rule: pools.quote-record.derived, time.deadline-exclusive
 #[tokio::test]
-async fn a_quote_is_active_until_the_last_millisecond_before_it_expires() {
+async fn quote_is_active_until_the_last_millisecond_before_it_expires() {
     let world = World::new().await;
     let quote = world.acme().buy("EUR-USDT", "100").await;
     for (millis, wanted) in [
@@ -67,7 +67,7 @@ async fn a_quote_is_active_until_the_last_millisecond_before_it_expires() {
 
 // rule: pools.quote-record.derived, pools.quote.retention
 #[tokio::test]
-async fn a_fate_outlives_the_expiry() {
+async fn quote_outcome_outlives_the_expiry() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "100.00", "EUR").await;
@@ -90,7 +90,7 @@ async fn a_fate_outlives_the_expiry() {
 
 // rule: pools.quote-record.pure, pools.quote-record.locked
 #[tokio::test]
-async fn reading_neither_extends_nor_reprices() {
+async fn read_neither_extends_nor_reprices_a_quote() {
     let world = World::new().await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100").await;
@@ -115,7 +115,7 @@ async fn reading_neither_extends_nor_reprices() {
 
 // rule: id.malformed-path, id.kinds-differ, id.other-mode
 #[tokio::test]
-async fn what_is_no_quote_is_absent() {
+async fn malformed_quote_id_is_absent() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "100.00", "EUR").await;
@@ -149,7 +149,7 @@ async fn what_is_no_quote_is_absent() {
 
 // rule: pools.reject.effect, pools.event.none-else
 #[tokio::test]
-async fn rejecting_answers_the_whole_record_and_moves_no_money() {
+async fn reject_returns_the_whole_record_and_moves_no_money() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "100.00", "EUR").await;
@@ -197,7 +197,7 @@ async fn only_an_active_quote_can_be_rejected() {
     let expired = acme.buy("EUR-USDT", "100").await;
     world.after(15_000);
     acme.reject(&expired).await.refused(409, "quote_expired");
-    // Past the expiry each refusal still names the fate.
+    // After the expiry each refusal still names the quote's outcome.
     acme.reject(&quote).await.refused(409, "quote_rejected");
     acme.reject(&consumed).await.refused(409, "quote_consumed");
     assert_eq!(acme.quote(&quote).await.ok()["rejectedAt"], at);
@@ -207,7 +207,7 @@ async fn only_an_active_quote_can_be_rejected() {
 
 // rule: pools.reject.expired, time.deadline-exclusive
 #[tokio::test]
-async fn the_last_millisecond_to_reject() {
+async fn quote_can_be_rejected_until_its_last_millisecond() {
     let world = World::new().await;
     let (early, late) = (
         world.acme().buy("EUR-USDT", "100").await,
@@ -226,7 +226,7 @@ async fn the_last_millisecond_to_reject() {
 
 // rule: idempotency.ignored-elsewhere, pools.reject.effect
 #[tokio::test]
-async fn rejecting_reads_neither_a_body_nor_a_key() {
+async fn reject_reads_neither_a_body_nor_an_idempotency_key() {
     let world = World::new().await;
     for call in [
         |call: Call| call.key("same"),
@@ -247,7 +247,7 @@ async fn rejecting_reads_neither_a_body_nor_a_key() {
 
 // rule: pools.quote.indicative
 #[tokio::test]
-async fn an_indicative_quote_cannot_be_found_again() {
+async fn indicative_quote_is_not_stored() {
     let world = World::new().await;
     let mut body = purchase("EUR-USDT", "100");
     body["type"] = json!("indicative");
@@ -259,7 +259,7 @@ async fn an_indicative_quote_cannot_be_found_again() {
 
 // rule: base.clock-forward, pools.quote-record.monotone
 #[tokio::test]
-async fn a_clock_set_back_revives_nothing() {
+async fn clock_set_back_revives_no_quote() {
     let world = World::new().await;
     let quote = world.acme().buy("EUR-USDT", "100").await;
     world.after(15_000);

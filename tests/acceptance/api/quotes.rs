@@ -1,4 +1,4 @@
-//! What a quote request answers: firm, indicative, unavailable.
+//! Responses to quote requests: firm, indicative, unavailable.
 
 use acceptance::{ACME, ADDRESS, Asked, Reply, World, keys, purchase, sale};
 use pools_core::ports::Depth;
@@ -35,7 +35,7 @@ fn with(mut body: Value, field: &str, value: Value) -> Value {
 
 // rule: pools.quote.firm, pools.quote.status, pools.quote.ttl, id.shape
 #[tokio::test]
-async fn a_firm_quote_has_its_ten_fields() {
+async fn firm_quote_has_ten_fields() {
     let world = World::new().await;
     let body = with(purchase("EUR-USDT", "100.00"), "type", json!("firm"));
     let quote = world.acme().ask("EUR-USDT", &body).await.ok();
@@ -83,7 +83,7 @@ async fn absent_and_null_fields_take_their_defaults() {
 
 // rule: pools.quote.indicative
 #[tokio::test]
-async fn an_indicative_quote_is_a_price_and_leaves_no_trace() {
+async fn indicative_quote_is_a_price_and_leaves_no_trace() {
     let world = World::new().await;
     let before = world.database().digest().await;
     for (body, rate) in [
@@ -114,7 +114,7 @@ async fn an_indicative_quote_is_a_price_and_leaves_no_trace() {
 
 // rule: pools.quote.firm, pools.capabilities.maximum
 #[tokio::test]
-async fn without_a_maximum_the_field_is_null_and_there() {
+async fn maximum_field_is_null_without_a_maximum() {
     let world = World::new().await;
     let firm = world
         .rival()
@@ -131,7 +131,7 @@ async fn without_a_maximum_the_field_is_null_and_there() {
 
 // rule: pools.quote.ttl
 #[tokio::test]
-async fn the_configured_lifetime_counts() {
+async fn quote_lives_for_the_configured_time() {
     let world = World::with(|setup| setup.quote_ttl = Duration::from_millis(500)).await;
     let quote = world
         .acme()
@@ -149,7 +149,7 @@ async fn the_configured_lifetime_counts() {
 
 // rule: pools.quote.unavailable, pools.quote.status, pools.quote.rate-unavailable, pools.quote.engine-unavailable, pools.quote.pool-dry, sandbox.dry, sandbox.engine-away, sandbox.rate-away
 #[tokio::test]
-async fn what_cannot_be_priced_says_why_and_nothing_else() {
+async fn unavailable_quote_shows_its_reason_only() {
     let world = World::new().await;
     let before = world.database().digest().await;
     for kind in ["firm", "indicative"] {
@@ -174,12 +174,12 @@ async fn what_cannot_be_priced_says_why_and_nothing_else() {
 
 // rule: pools.quote.rate-unavailable
 #[tokio::test]
-async fn the_engine_is_not_asked_where_there_is_no_rate() {
+async fn engine_is_not_asked_without_a_rate() {
     let world = World::new().await;
     world.rates().lose("EUR-USDT");
     world.engine().depth(Reply::Silent);
     let unavailable = json!({ "available": false, "unavailableReason": "rate_unavailable" });
-    // EUR-USDC has a rate of its own, and none to value the order in USDT.
+    // EUR-USDC has its own rate, but no rate values the order in USDT.
     for pool in ["EUR-USDT", "EUR-USDC", "EUR-BTC"] {
         for body in [purchase(pool, "100"), sale(pool, "100")] {
             assert_eq!(
@@ -202,7 +202,7 @@ async fn the_engine_is_not_asked_where_there_is_no_rate() {
 
 // rule: pools.quote.pool-dry
 #[tokio::test]
-async fn a_pool_marked_unavailable_or_without_depth_is_dry() {
+async fn unavailable_or_shallow_pool_has_insufficient_depth() {
     let world = World::new().await;
     let dry = json!({ "available": false, "unavailableReason": "pool_dry" });
     world.operator().set_available("EUR-USDT", false).await;
@@ -231,7 +231,7 @@ async fn a_pool_marked_unavailable_or_without_depth_is_dry() {
 
 // rule: pools.quote.amount-side, pools.trade.delivers-to-quote, pools.quote.dest-network, pools.quote.dest-network-default
 #[tokio::test]
-async fn the_engine_is_asked_about_exactly_this_order() {
+async fn engine_depth_request_names_the_exact_order() {
     let world = World::new().await;
     for (network, named, delivered) in [
         (None, None, "tron"),
@@ -274,7 +274,7 @@ async fn the_engine_is_asked_about_exactly_this_order() {
 
 // rule: pools.quote.off-ramp-open
 #[tokio::test]
-async fn a_sale_is_quoted_where_selling_is_not_enabled() {
+async fn sale_is_quoted_although_selling_is_disabled() {
     let world = World::new().await;
     world
         .operator()
@@ -286,7 +286,7 @@ async fn a_sale_is_quoted_where_selling_is_not_enabled() {
         .await
         .ok();
     assert_eq!(keys(&quote), FIRM);
-    // A destination that is given anyway is looked at, and means nothing.
+    // A destination is validated but has no effect on a sale.
     let body = with(sale("EUR-USDT", "100"), "destAddress", json!(ADDRESS));
     world.acme().ask("EUR-USDT", &body).await.ok();
     world.finish().await;
@@ -327,7 +327,7 @@ async fn codes_are_read_in_any_case() {
 
 // rule: request.unknown-fields, access.not-by-api
 #[tokio::test]
-async fn fields_that_are_nobodys_are_ignored() {
+async fn unknown_fields_are_ignored() {
     let world = World::new().await;
     let mut body = purchase("EUR-USDT", "100.00");
     for (field, value) in [
@@ -382,7 +382,7 @@ async fn quoting_ignores_an_idempotency_key() {
 
 // rule: pools.quote.pool-hidden
 #[tokio::test]
-async fn a_pool_that_is_not_allowed_is_absent_here() {
+async fn disallowed_pool_is_absent_from_quotes() {
     let world = World::new().await;
     let hidden = world
         .acme()

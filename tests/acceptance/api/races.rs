@@ -1,4 +1,4 @@
-//! Requests at the same moment, through the real lanes on several threads.
+//! Concurrent requests through the real batch queues on several threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 const ROUNDS: usize = 1_000;
 
-/// Runs everything at once on the runtime's threads; the answers in order.
+/// Runs all futures concurrently on the runtime's threads; returns the results in order.
 async fn at_once<F>(calls: impl IntoIterator<Item = F>) -> Vec<F::Output>
 where
     F: Future + Send + 'static,
@@ -62,7 +62,7 @@ async fn transact_and_reject_have_one_winner() {
             let (client, quote) = (acme.clone(), quote.clone());
             tokio::spawn(async move { client.reject(&quote).await })
         };
-        // Mostly at once; now and then one of them is given the whole way, so that both win some
+        // Mostly concurrent; sometimes one request gets a head start, so that both win sometimes
         // on any machine.
         let (executed, rejected) = match round % 50 {
             0 => {
@@ -91,7 +91,7 @@ async fn transact_and_reject_have_one_winner() {
         world.database().count("trades").await,
         i64::try_from(consumed).unwrap()
     );
-    assert!(wins.len() == 2, "both have won some: {wins:?}");
+    assert!(wins.len() == 2, "each side has won at least once: {wins:?}");
     world.notice_all().await;
     world.finish().await;
 }
@@ -102,7 +102,7 @@ async fn transact_and_the_instant_of_expiry_have_one_winner() {
     let world = rich().await;
     let acme = world.acme();
     let (mut consumed, mut expired) = (0, 0);
-    // How long the clock waits before it moves: less after a transact that won, more after one that
+    // Delay before the clock moves: shorter after a transact that won, longer after one that
     // lost, so that the race stays close on any machine.
     let mut head_start = 0_usize;
     for round in 0..ROUNDS {
@@ -113,7 +113,7 @@ async fn transact_and_the_instant_of_expiry_have_one_winner() {
             tokio::task::yield_now().await;
         }
         world.after(1);
-        // Whoever reads from now on may find it expired, but not while it can still be consumed.
+        // From now on the quote may read as expired, but only if it can no longer be consumed.
         let mut seen = acme.quote(&quote).await.ok()["status"].clone();
         if round % 2 == 0 {
             seen = acme.quote(&quote).await.ok()["status"].clone();
@@ -124,7 +124,7 @@ async fn transact_and_the_instant_of_expiry_have_one_winner() {
             "ok" => {
                 assert_eq!(last["status"], "consumed");
                 assert!(last["consumedAt"].as_str() < last["expiresAt"].as_str());
-                assert_ne!(seen, "expired", "nobody saw it expired");
+                assert_ne!(seen, "expired", "no reader saw the quote expired");
                 consumed += 1;
                 head_start -= head_start.div_ceil(8);
             }
@@ -143,7 +143,7 @@ async fn transact_and_the_instant_of_expiry_have_one_winner() {
     let often = i64::try_from(ROUNDS / 20).unwrap();
     assert!(
         consumed > often && expired > often,
-        "both have won some: {consumed} consumed, {expired} expired"
+        "each side has won at least once: {consumed} consumed, {expired} expired"
     );
     world.finish().await;
 }
@@ -283,8 +283,8 @@ async fn two_hundred_trades_with_funds_for_one_hundred() {
     world.finish().await;
 }
 
-/// Reads the ledger again and again, and once more when it is to stop: each page's balances add up, and none is negative.
-/// The balances it has seen, in cents.
+/// Reads the ledger repeatedly, and once more after the stop signal: each page's balances add up, and none is negative.
+/// Returns the observed balances in cents.
 async fn watch_ledger(
     client: Client,
     stopped: watch::Receiver<bool>,
@@ -320,9 +320,9 @@ async fn watch_ledger(
 
 // rule: pools.velocity.exact, pools.velocity.boundary
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_cap_is_exact_under_64_clients() {
+async fn velocity_cap_is_exact_under_64_clients() {
     let world = rich().await;
-    // 100 EUR are 108.5 USDT: room for exactly 20.
+    // 100 EUR are 108.5 USDT: the cap admits exactly 20 trades.
     world
         .operator()
         .change(ACME, |profile| {
@@ -420,7 +420,7 @@ async fn two_processes_on_one_database_agree() {
 
 // rule: money.never-negative, money.zero-sum
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn credits_and_trades_at_once_lose_no_cent() {
+async fn concurrent_credits_and_trades_lose_no_cent() {
     let world = World::new().await;
     world.operator().credit(ACME, "0.01", "EUR").await;
     let acme = world.acme();
@@ -448,7 +448,7 @@ async fn credits_and_trades_at_once_lose_no_cent() {
 
 // rule: pools.reject.once
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_rejects_one_succeeds() {
+async fn one_of_many_concurrent_rejects_succeeds() {
     let world = World::new().await;
     let acme = world.acme();
     for _ in 0..ROUNDS / 10 {
@@ -470,7 +470,7 @@ async fn of_many_rejects_one_succeeds() {
 
 // rule: auth.revocation-beats-money
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_commits_after_the_revocation_has() {
+async fn transact_never_commits_after_the_revocation() {
     for round in 0..20_usize {
         let world = rich().await;
         let (acme, second) = (world.acme(), world.client(ACME_SECRET_2));

@@ -1,9 +1,9 @@
-//! Every published operation with a request that would do something, for what all routes share.
+//! A valid request for every published operation, for tests of behaviour that all routes share.
 
 use acceptance::{Call, Contract, Operation, purchase};
 use serde_json::json;
 
-/// Ids to be put into paths and bodies.
+/// Ids for paths and bodies.
 #[derive(Clone)]
 pub(crate) struct Ids {
     pub(crate) pool: String,
@@ -21,7 +21,7 @@ impl Ids {
     }
 }
 
-/// Which key an operation takes, and whether it asks for the entitlement: the contract's table.
+/// The key that an operation accepts, and whether it checks the entitlement: the contract's table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     AnyKey,
@@ -40,7 +40,7 @@ pub(crate) fn class(operation: &Operation) -> Class {
         | "getTrade"
         | "getFundingInstructions"
         | "listLedgerEntries" => Class::Secret,
-        other => panic!("{other} is in no class"),
+        other => panic!("{other} has no class"),
     }
 }
 

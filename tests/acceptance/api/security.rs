@@ -1,4 +1,4 @@
-//! Who may do what with which credential and whose ids: whole tables, over every published
+//! Authorization by credential and object, as tables over every published
 //! operation.
 
 use acceptance::{
@@ -13,10 +13,10 @@ use crate::routes::{self, Class, Ids};
 
 const SHUT: &str = "sk_test_ShutShutShutShutShutShutShut0001";
 const BARE: &str = "sk_test_BareBareBareBareBareBareBare0001";
-const NOBODY: &str = "sk_test_NobodyNobodyNobodyNobodyNobody99";
+const UNKNOWN_SECRET: &str = "sk_test_NobodyNobodyNobodyNobodyNobody99";
 const LIVE: &str = "sk_live_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
 
-/// The status and code of a refusal; `None` where the caller gets past the door.
+/// The status and code of a refusal; `None` if the caller is authorized.
 type Verdict = Option<(u16, &'static str)>;
 const IN: Verdict = None;
 const STRANGER: Verdict = Some((401, "unauthorized"));
@@ -28,7 +28,7 @@ const NOT_ENABLED: Verdict = Some((403, "pools_not_enabled"));
 
 type Dress = fn(Call) -> Call;
 
-/// How a request is dressed, and what comes of it on routes for any key, for secret keys, and for
+/// Credential of a request, and its result on routes for any key, for secret keys, and for
 /// secret keys of entitled partners.
 const TABLE: [(&str, Dress, [Verdict; 3]); 20] = [
     ("secret", |c| c.bearer(ACME_SECRET), [IN, IN, IN]),
@@ -56,11 +56,11 @@ const TABLE: [(&str, Dress, [Verdict; 3]); 20] = [
         [IN, WRONG, WRONG],
     ),
     ("nothing", |c| c, [STRANGER; 3]),
-    ("nobody's", |c| c.bearer(NOBODY), [STRANGER; 3]),
+    ("unknown", |c| c.bearer(UNKNOWN_SECRET), [STRANGER; 3]),
     ("no key", |c| c.bearer("sk_test_x"), [STRANGER; 3]),
     (
-        "nobody's beside a good one",
-        |c| c.bearer(NOBODY).header("x-secret-key", ACME_SECRET),
+        "unknown key with a good one",
+        |c| c.bearer(UNKNOWN_SECRET).header("x-secret-key", ACME_SECRET),
         [STRANGER; 3],
     ),
     (
@@ -130,7 +130,7 @@ async fn every_credential_on_every_route() {
     world.finish().await;
 }
 
-/// Where a request can name an object.
+/// Position of an object id in a request.
 #[derive(Debug)]
 enum Place {
     Path(String),
@@ -138,7 +138,7 @@ enum Place {
     Body(String),
 }
 
-/// Every place of a published operation that takes an id or a cursor.
+/// Every position of a published operation that takes an id or a cursor.
 fn places(operation: &Operation) -> Vec<Place> {
     let document = &Contract::published().document;
     let method = operation.method.as_str().to_lowercase();
@@ -162,7 +162,7 @@ fn places(operation: &Operation) -> Vec<Place> {
     places
 }
 
-/// A request that names this object in this place.
+/// A request with this id in this position.
 fn naming(operation: &Operation, place: &Place, id: &str) -> Call {
     let path = operation.template.replace("{id}", "EUR-USDT");
     let call = |path: &str| Call::new(operation.method.as_str(), path);
@@ -173,13 +173,13 @@ fn naming(operation: &Operation, place: &Place, id: &str) -> Call {
     }
 }
 
-/// The same id but for its last letter: of the same kind and mode, and nobody's.
-fn nobodys(id: &str) -> String {
+/// The same id with another last letter: the same kind and mode, but unknown.
+fn unknown_id(id: &str) -> String {
     let (rest, last) = id.split_at(id.len() - 1);
     format!("{rest}{}", if last == "Z" { "Y" } else { "Z" })
 }
 
-/// Somebody with one object of each kind.
+/// A partner's client with one object of each kind.
 struct Tenant {
     name: String,
     client: Client,
@@ -227,7 +227,7 @@ async fn object_of_another_partner_reads_as_missing() {
                     others.flat_map(|owner| owner.ids.iter().map(move |id| (owner, id)))
                 {
                     let found = caller.client.send(naming(operation, &place, id)).await;
-                    let reference = naming(operation, &place, &nobodys(id));
+                    let reference = naming(operation, &place, &unknown_id(id));
                     let wanted = caller.client.send(reference).await;
                     let what = format!(
                         "{}: {} names {id} of {} in {place:?}",
@@ -254,7 +254,7 @@ async fn object_of_another_partner_reads_as_missing() {
     assert_eq!(
         world.database().digest().await,
         before,
-        "and changes nothing"
+        "refusals change no row"
     );
     live.close().await;
     world.finish().await;
@@ -262,7 +262,7 @@ async fn object_of_another_partner_reads_as_missing() {
 
 // rule: error.panic-contained, error.internal-generic, pools.trade.lease, pools.trade.converge
 #[tokio::test]
-async fn a_panic_in_a_poll_is_a_500_and_commits_nothing_by_halves() {
+async fn panic_in_a_poll_is_500_and_commits_nothing_partially() {
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     let acme = world.acme();
@@ -276,7 +276,7 @@ async fn a_panic_in_a_poll_is_a_500_and_commits_nothing_by_halves() {
     assert_eq!(acme.balance("EUR-USDT").await, "900.00");
     world.check().await;
     world.engine().in_peace();
-    // The dead poll's lease runs out, and the next one ends the trade.
+    // The dead poll's lease expires, and the next poll ends the trade.
     world.after(60_000);
     assert_eq!(acme.status(&quote).await, "settled");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Two partners: whatever is one's does not exist for the other.
+//! Two partners: objects of one are absent for the other.
 
 use acceptance::{ACME, Call, RIVAL, RIVAL_SECRET, World};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn two_partners() -> (World, Vec<Ids>) {
 
 // rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ
 #[tokio::test]
-async fn a_foreign_id_answers_as_an_unknown_one_does() {
+async fn foreign_id_reads_as_unknown() {
     let (world, foreign) = two_partners().await;
     let before = world.database().digest().await;
     let unknown = routes::all(&Ids::unknown());
@@ -84,14 +84,14 @@ async fn a_foreign_id_answers_as_an_unknown_one_does() {
     assert_eq!(
         world.database().digest().await,
         before,
-        "and nothing of it has any effect"
+        "the refusals change no row"
     );
     world.finish().await;
 }
 
 // rule: tenancy.nothing-crosses, list.foreign-cursor
 #[tokio::test]
-async fn lists_show_nothing_of_the_other() {
+async fn lists_show_no_objects_of_another_partner() {
     let (world, foreign) = two_partners().await;
     let rival = world.rival();
     let empty = json!({ "data": [], "nextCursor": null, "hasMore": false });
@@ -105,7 +105,7 @@ async fn lists_show_nothing_of_the_other() {
             empty
         );
     }
-    // A foreign place in the ledger gives an empty page, although rival too has an entry of that
+    // A foreign cursor gives an empty page of the ledger, although rival has an entry of that
     // number.
     let acme = world.acme().get("/v1/pools/ledger?limit=2").await.ok();
     let cursor = acme["nextCursor"].as_str().unwrap();
@@ -126,7 +126,7 @@ async fn lists_show_nothing_of_the_other() {
 
 // rule: tenancy.nothing-crosses
 #[tokio::test]
-async fn no_answer_to_one_contains_anything_of_the_other() {
+async fn responses_hold_no_data_of_another_partner() {
     let (world, foreign) = two_partners().await;
     let mut words: Vec<String> = vec!["ACME-7F3K".to_owned(), "acme".to_owned()];
     words.extend(
@@ -157,10 +157,10 @@ async fn no_answer_to_one_contains_anything_of_the_other() {
 
 // rule: idempotency.scope, tenancy.nothing-crosses
 #[tokio::test]
-async fn idempotency_keys_of_two_partners_never_meet() {
+async fn idempotency_keys_of_two_partners_are_separate() {
     let (world, foreign) = two_partners().await;
     let mine = world.rival().buy("EUR-USDT", "100").await;
-    // Acme used these keys; to rival they are free.
+    // Acme used these keys; they are free for rival.
     let key = format!("trade-{}", foreign[2].quote);
     assert_eq!(
         world.rival().transact("EUR-USDT", &mine, &key).await.ok()["idempotent"],
@@ -172,7 +172,7 @@ async fn idempotency_keys_of_two_partners_never_meet() {
 
 // rule: mode.on-every-row, tenancy.nothing-crosses
 #[tokio::test]
-async fn the_modes_of_one_database_do_not_meet() {
+async fn modes_of_one_database_are_separate() {
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "100").await;
@@ -194,7 +194,7 @@ async fn the_modes_of_one_database_do_not_meet() {
 
 // rule: access.not-by-api, request.unknown-fields
 #[tokio::test]
-async fn no_request_names_the_partner_it_is_for() {
+async fn requests_cannot_name_their_partner() {
     let (world, _) = two_partners().await;
     let before = world.acme().ledger("EUR").await;
     for (operation, call) in routes::all(&Ids::unknown()) {

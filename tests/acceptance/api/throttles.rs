@@ -1,4 +1,4 @@
-//! Limits on requests: what is counted, against whom, and what an answer says of it.
+//! Request limits: what is counted, per key or address, and the response headers.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -30,19 +30,19 @@ async fn ask(world: &World, key: &str) -> Answer {
 }
 
 /// Limit, remaining and reset of a tier.
-fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
+fn tier_status(answer: &Answer, tier: &str) -> (u64, u64, u64) {
     let number = |part: &str| answer.number(&format!("x-ratelimit-{part}-{tier}"));
     (number("limit"), number("remaining"), number("reset"))
 }
 
 // rule: throttle.headers, throttle.window, throttle.exact
 #[tokio::test]
-async fn every_answer_says_where_the_caller_stands() {
+async fn every_response_shows_the_tier_status() {
     let world = limited(3, 5).await;
     for (remaining, medium) in [(2, 4), (1, 3), (0, 2)] {
         let answer = ask(&world, ACME_SECRET).await;
-        assert_eq!(standing(&answer, "short"), (3, remaining, 1));
-        assert_eq!(standing(&answer, "medium"), (5, medium, 60));
+        assert_eq!(tier_status(&answer, "short"), (3, remaining, 1));
+        assert_eq!(tier_status(&answer, "medium"), (5, medium, 60));
         assert_eq!(
             (
                 answer.header("retry-after"),
@@ -57,7 +57,7 @@ async fn every_answer_says_where_the_caller_stands() {
 
 // rule: throttle.refusal, throttle.exact
 #[tokio::test]
-async fn the_short_tier_refuses_and_opens_again() {
+async fn short_tier_refuses_and_opens_again() {
     let world = limited(3, 100).await;
     for _ in 0..3 {
         ask(&world, ACME_SECRET).await.ok();
@@ -65,11 +65,11 @@ async fn the_short_tier_refuses_and_opens_again() {
     world.after(400);
     for _ in 0..5 {
         let answer = ask(&world, ACME_SECRET).await.refused(429, "rate_limited");
-        assert_eq!(standing(&answer, "short"), (3, 0, 1));
+        assert_eq!(tier_status(&answer, "short"), (3, 0, 1));
         assert_eq!(
-            standing(&answer, "medium"),
+            tier_status(&answer, "medium"),
             (100, 97, 60),
-            "a refusal counts in no tier"
+            "refusals do not count in any tier"
         );
         assert_eq!(
             (
@@ -84,14 +84,14 @@ async fn the_short_tier_refuses_and_opens_again() {
     ask(&world, ACME_SECRET).await.refused(429, "rate_limited");
     world.after(1);
     let answer = ask(&world, ACME_SECRET).await;
-    assert_eq!(standing(&answer, "short"), (3, 2, 1));
+    assert_eq!(tier_status(&answer, "short"), (3, 2, 1));
     answer.ok();
     world.finish().await;
 }
 
 // rule: throttle.window, throttle.refusal
 #[tokio::test]
-async fn the_medium_tier_refuses_until_its_own_window_closes() {
+async fn medium_tier_refuses_until_its_own_window_closes() {
     let world = limited(10, 4).await;
     for _ in 0..4 {
         ask(&world, ACME_SECRET).await.ok();
@@ -99,7 +99,10 @@ async fn the_medium_tier_refuses_until_its_own_window_closes() {
     }
     let answer = ask(&world, ACME_SECRET).await.refused(429, "rate_limited");
     assert_eq!(
-        (standing(&answer, "medium"), standing(&answer, "short")),
+        (
+            tier_status(&answer, "medium"),
+            tier_status(&answer, "short")
+        ),
         ((4, 0, 56), (10, 10, 1))
     );
     assert_eq!(
@@ -110,7 +113,7 @@ async fn the_medium_tier_refuses_until_its_own_window_closes() {
         (56, 56)
     );
     assert_eq!(answer.header("retry-after-short"), None);
-    // Fixed from the first request on: it closes a minute after it, not after the last one.
+    // A fixed window: it closes a minute after its first request, not after its last.
     world.after(55_999);
     ask(&world, ACME_SECRET).await.refused(429, "rate_limited");
     world.after(1);
@@ -134,7 +137,7 @@ async fn each_key_has_a_window_of_its_own_over_all_routes() {
             .await
             .refused(429, "rate_limited");
     }
-    // Neither another key of the partner nor another partner, nor the address, is full.
+    // The partner's other key, other partners and the address are still below their limits.
     for key in [ACME_SECRET_2, ACME_PUBLISHABLE, RIVAL_SECRET] {
         ask(&world, key).await.ok();
     }
@@ -149,7 +152,7 @@ async fn each_key_has_a_window_of_its_own_over_all_routes() {
 
 // rule: throttle.refusal
 #[tokio::test]
-async fn a_refused_request_has_no_effect() {
+async fn throttled_request_has_no_effect() {
     let world = limited(4, 100).await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let acme = world.acme();
@@ -194,7 +197,7 @@ async fn guesses_are_counted_against_the_address() {
     for at in 0..5_usize {
         let answer = world.send(guess(one, at)).await;
         assert_eq!(
-            (answer.status, standing(&answer, "short").1),
+            (answer.status, tier_status(&answer, "short").1),
             (401, 4 - at as u64)
         );
     }
@@ -206,7 +209,7 @@ async fn guesses_are_counted_against_the_address() {
         assert_eq!(answer.number("retry-after"), 1);
     }
     assert_eq!(world.send(guess(other, 0)).await.status, 401);
-    // A good key from there is served: it is counted by itself.
+    // A good key from the same address is served, because it is counted separately.
     world
         .send(Call::get("/v1/pools").bearer(ACME_SECRET).from(one))
         .await
@@ -226,7 +229,10 @@ async fn guesses_of_one_ipv6_network_are_counted_together() {
     };
     for at in 0..5 {
         let answer = guess(format!("2001:db8:0:1::{at:x}")).await;
-        assert_eq!((answer.status, standing(&answer, "short").1), (401, 4 - at));
+        assert_eq!(
+            (answer.status, tier_status(&answer, "short").1),
+            (401, 4 - at)
+        );
     }
     let refused = guess("2001:db8:0:1:1:2:3:4".to_owned()).await;
     refused.refused(429, "rate_limited");
@@ -236,7 +242,7 @@ async fn guesses_of_one_ipv6_network_are_counted_together() {
 
 // rule: throttle.spoofed-forwarding
 #[tokio::test]
-async fn a_stranger_cannot_write_its_own_address() {
+async fn untrusted_client_cannot_set_its_own_address() {
     let world = limited(2, 100).await;
     for at in 0..4 {
         let call = Call::get("/v1/pools").header("x-forwarded-for", &format!("198.51.100.{at}"));
@@ -253,7 +259,7 @@ async fn a_stranger_cannot_write_its_own_address() {
 
 // rule: throttle.client-address
 #[tokio::test]
-async fn behind_a_proxy_the_right_most_stranger_is_the_client() {
+async fn rightmost_untrusted_address_is_the_client_behind_a_proxy() {
     let world = World::with(|setup| {
         setup.tiers = Some(vec![tier("short", 1, 1)]);
         setup.proxies = vec!["10.0.0.0/8".to_owned()];
@@ -267,7 +273,7 @@ async fn behind_a_proxy_the_right_most_stranger_is_the_client() {
     };
     assert_eq!(status("198.51.100.1").await, 401);
     assert_eq!(status("198.51.100.2, 10.9.9.9").await, 401);
-    // What the client itself wrote on the left counts for nothing.
+    // The client's own entries on the left are ignored.
     assert_eq!(status("198.51.100.77, 198.51.100.1").await, 429);
     assert_eq!(
         status("198.51.100.78, 198.51.100.2, 10.9.9.9, 10.1.1.1").await,
@@ -313,7 +319,7 @@ async fn pages_and_probes_are_never_throttled() {
 
 // rule: throttle.headers, access.order
 #[tokio::test]
-async fn refusals_of_known_keys_show_the_standing_and_count_nothing() {
+async fn refusals_of_known_keys_show_the_tier_status_and_count_nothing() {
     let world = limited(5, 50).await;
     world
         .operator()
@@ -325,14 +331,14 @@ async fn refusals_of_known_keys_show_the_standing_and_count_nothing() {
             .get("/v1/pools/EUR-USDT/balance")
             .await
             .refused(403, "pools_not_enabled");
-        assert_eq!(standing(&answer, "medium"), (50, 50, 60));
+        assert_eq!(tier_status(&answer, "medium"), (50, 50, 60));
     }
     world.finish().await;
 }
 
 // rule: throttle.per-credential
 #[tokio::test]
-async fn turned_off_there_is_no_limit_and_no_header() {
+async fn disabled_throttles_send_no_limit_and_no_header() {
     let world = World::with(|setup| setup.tiers = None).await;
     for at in 0..300 {
         let key = if at % 2 == 0 {
@@ -353,7 +359,7 @@ async fn turned_off_there_is_no_limit_and_no_header() {
 
 // rule: throttle.exact, throttle.per-credential
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_storm_is_admitted_to_the_last_request_and_no_further() {
+async fn concurrent_requests_are_admitted_exactly_up_to_the_limit() {
     let world = limited(100, 3_000).await;
     let storm = (0..400).map(|_| {
         let world = world.clone();

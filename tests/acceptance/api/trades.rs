@@ -41,7 +41,7 @@ fn ids(page: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Every page from the first to the last.
+/// All pages from first to last.
 async fn walk(client: &Client, query: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut cursor = String::new();
@@ -67,7 +67,7 @@ async fn walk(client: &Client, query: &str) -> Vec<String> {
 
 // rule: pools.trades.shape, pools.trades.equals-quote
 #[tokio::test]
-async fn a_trade_has_its_eighteen_fields() {
+async fn trade_has_eighteen_fields() {
     let world = funded().await;
     let acme = world.acme();
     let (quote, trade) = acme.trade("EUR-USDT", "100").await;
@@ -96,7 +96,7 @@ async fn a_trade_has_its_eighteen_fields() {
 
 // rule: pools.trades.page
 #[tokio::test]
-async fn no_trades_are_an_empty_page() {
+async fn list_without_trades_is_an_empty_page() {
     let world = World::new().await;
     let empty = json!({ "data": [], "nextCursor": null, "hasMore": false });
     assert_eq!(page(&world.acme(), "").await, empty);
@@ -115,7 +115,7 @@ async fn pages_neither_lose_nor_repeat_although_instants_are_equal() {
     let mut made = Vec::new();
     for round in 0..53_u64 {
         made.push(acme.trade("EUR-USDT", "10").await.1);
-        // Runs of trades at one instant, and of trades a millisecond apart.
+        // Groups of trades at one instant, and of trades a millisecond apart.
         world.after(u64::from(round % 9 == 0));
     }
     let first = page(&acme, "").await;
@@ -156,7 +156,7 @@ async fn pages_neither_lose_nor_repeat_although_instants_are_equal() {
 
 // rule: list.no-loss
 #[tokio::test]
-async fn what_is_made_meanwhile_disturbs_no_page() {
+async fn trades_created_while_paging_disturb_no_page() {
     let world = funded().await;
     let acme = world.acme();
     for _ in 0..6 {
@@ -182,7 +182,7 @@ async fn what_is_made_meanwhile_disturbs_no_page() {
 
 // rule: pools.trades.limit, request.repeated-query
 #[tokio::test]
-async fn limits() {
+async fn list_limit_is_validated() {
     let world = World::new().await;
     let acme = world.acme();
     for bad in [
@@ -332,7 +332,7 @@ async fn bounds_include_their_instant_in_every_form() {
     let acme = world.acme();
     world.after(1_500);
     let (_, trade) = acme.trade("EUR-USDT", "10").await;
-    // The trade was made at 2026-05-25T12:00:01.500Z.
+    // The trade was created at 2026-05-25T12:00:01.500Z.
     for (query, found) in [
         ("created_after=2026-05-25T12:00:01.500Z", true),
         ("created_after=2026-05-25T12:00:01.501Z", false),
@@ -367,7 +367,7 @@ async fn bounds_include_their_instant_in_every_form() {
 
 // rule: time.input-leap
 #[tokio::test]
-async fn a_leap_second_is_the_last_millisecond_before_it() {
+async fn leap_second_reads_as_the_last_millisecond_before_it() {
     let world = funded().await;
     // 2026-06-30T23:59:59.999Z
     world
@@ -389,7 +389,7 @@ async fn a_leap_second_is_the_last_millisecond_before_it() {
 
 // rule: pools.trades.unknown-filter, time.input-plus
 #[tokio::test]
-async fn dates_that_are_none() {
+async fn malformed_dates_are_refused() {
     let world = World::new().await;
     for name in ["created_after", "created_before"] {
         for bad in [
@@ -429,7 +429,7 @@ async fn dates_that_are_none() {
 
 // rule: list.foreign-cursor, list.malformed-cursor, id.other-mode
 #[tokio::test]
-async fn cursors_that_are_not_mine() {
+async fn foreign_and_unknown_cursors_return_an_empty_page() {
     let world = funded().await;
     let acme = world.acme();
     world
@@ -478,7 +478,7 @@ async fn cursors_that_are_not_mine() {
 
 // rule: pools.trades.not-found, id.malformed-path, id.kinds-differ
 #[tokio::test]
-async fn a_trade_that_is_not_here() {
+async fn unknown_and_foreign_trades_are_absent() {
     let world = funded().await;
     let (quote, trade) = world.acme().trade("EUR-USDT", "10").await;
     let (live, lower) = (trade.replace("_test_", "_live_"), trade.to_lowercase());

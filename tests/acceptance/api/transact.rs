@@ -1,4 +1,4 @@
-//! Executing a quote: what it does, what it refuses, and that a refusal leaves nothing.
+//! Execution of a quote: its effects, its refusals, and that a refusal leaves no change.
 
 use acceptance::{ACME, Answer, Call, RIVAL, World, keys};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ async fn funded(amount: &str) -> World {
     world
 }
 
-/// Sends a transact with whatever body, under a fresh key.
+/// Sends a transact with any body under a new key.
 async fn send(world: &World, body: &Value) -> Answer {
     world
         .acme()
@@ -21,7 +21,7 @@ async fn send(world: &World, body: &Value) -> Answer {
 
 // rule: pools.transact.effect, pools.ledger.buy, pools.quote-record.derived
 #[tokio::test]
-async fn a_first_execution_reserves_and_says_so() {
+async fn first_transact_reserves_and_returns_201() {
     let world = funded("100.00").await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100.00").await;
@@ -79,7 +79,7 @@ async fn a_first_execution_reserves_and_says_so() {
 
 // rule: pools.transact.body-ignored, pools.trades.equals-quote, pools.trade.delivers-to-quote, request.unknown-fields
 #[tokio::test]
-async fn everything_comes_from_the_quote() {
+async fn trade_terms_come_from_the_quote() {
     let world = funded("100.00").await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100.00").await;
@@ -122,7 +122,7 @@ async fn everything_comes_from_the_quote() {
 
 // rule: pools.transact.quote-id
 #[tokio::test]
-async fn a_quote_id_that_is_none() {
+async fn transact_rejects_malformed_quote_id() {
     let world = funded("100.00").await;
     let quote = world.acme().buy("EUR-USDT", "100.00").await;
     for body in [
@@ -151,7 +151,7 @@ async fn a_quote_id_that_is_none() {
 
 // rule: pools.transact.not-found, id.other-mode, tenancy.foreign-is-absent
 #[tokio::test]
-async fn a_quote_that_is_not_here() {
+async fn transact_of_unknown_or_foreign_quote_is_absent() {
     let world = funded("100.00").await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100.00").await;
@@ -166,7 +166,7 @@ async fn a_quote_that_is_not_here() {
             unknown
         );
     }
-    // Of another pool, before it is executed and after.
+    // In another pool's path, before and after execution.
     assert_eq!(
         acme.transact("EUR-USDC", &quote, "k").await.anonymous(),
         unknown
@@ -187,7 +187,7 @@ async fn a_quote_that_is_not_here() {
 
 // rule: pools.transact.expired, time.deadline-exclusive
 #[tokio::test]
-async fn the_last_millisecond_to_execute() {
+async fn quote_can_be_executed_until_its_last_millisecond() {
     let world = funded("300.00").await;
     let acme = world.acme();
     let (early, late) = (
@@ -210,7 +210,7 @@ async fn the_last_millisecond_to_execute() {
 
 // rule: pools.transact.rejected
 #[tokio::test]
-async fn a_rejected_quote_stays_rejected() {
+async fn rejected_quote_cannot_be_executed() {
     let world = funded("100.00").await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100.00").await;
@@ -228,7 +228,7 @@ async fn a_rejected_quote_stays_rejected() {
 
 // rule: pools.transact.balance, money.never-negative
 #[tokio::test]
-async fn the_balance_covers_to_the_last_cent() {
+async fn balance_covers_to_the_last_cent() {
     let world = funded("199.99").await;
     let acme = world.acme();
     let (first, second) = (
@@ -258,7 +258,7 @@ async fn each_currency_has_an_account_of_its_own() {
         .refused(402, "insufficient_balance");
     world.operator().credit(ACME, "100.00", "GBP").await;
     acme.transact("GBP-USDT", &pounds, "k").await.ok();
-    // Both pools of euros draw on the same account.
+    // Both EUR pools use the same account.
     acme.trade("EUR-USDC", "400.00").await;
     assert_eq!(
         (
@@ -293,7 +293,7 @@ async fn selling_needs_to_be_enabled_for_partner_and_pool() {
 
 // rule: pools.transact.sale-needs-receipt, pools.ledger.sell
 #[tokio::test]
-async fn a_sale_debits_the_crypto_that_came_in() {
+async fn sale_debits_the_credited_crypto() {
     let world = funded("1000.00").await;
     let acme = world.acme();
     let quote = acme.sell("EUR-USDT", "100.000001").await;
@@ -319,7 +319,7 @@ async fn a_sale_debits_the_crypto_that_came_in() {
 
 // rule: pools.transact.refusal-leaves-nothing, pools.transact.reservation-failed, idempotency.only-success, sandbox.reservation
 #[tokio::test]
-async fn a_refusal_leaves_quote_balance_and_key_as_they_were() {
+async fn refusal_leaves_quote_balance_and_key_unchanged() {
     let world = funded("50.00").await;
     let acme = world.acme();
     let dear = acme.buy("EUR-USDT", "100.00").await;
@@ -347,7 +347,7 @@ async fn a_refusal_leaves_quote_balance_and_key_as_they_were() {
 
 // rule: pools.gate-off.reserves-nothing, pools.balance.gate-off
 #[tokio::test]
-async fn without_the_balance_gate_buying_reserves_nothing() {
+async fn purchase_without_the_balance_gate_reserves_nothing() {
     let world = World::new().await;
     let acme = world.acme();
     world
@@ -377,7 +377,7 @@ async fn without_the_balance_gate_buying_reserves_nothing() {
 
 // rule: pools.gate-off.sale, pools.ledger.sell-returned
 #[tokio::test]
-async fn without_the_balance_gate_selling_still_moves_both_accounts() {
+async fn sale_without_the_balance_gate_still_moves_both_accounts() {
     let world = World::new().await;
     let acme = world.acme();
     world
@@ -410,7 +410,7 @@ async fn without_the_balance_gate_selling_still_moves_both_accounts() {
 
 // rule: pools.refund.mirrors
 #[tokio::test]
-async fn a_refund_mirrors_what_was_reserved_whatever_the_gate_says_by_then() {
+async fn refund_mirrors_the_reservation_after_the_balance_gate_changes() {
     let world = funded("1000.00").await;
     let acme = world.acme();
     let gate = async |on: bool| {

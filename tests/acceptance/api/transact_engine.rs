@@ -1,4 +1,4 @@
-//! What the engine hears of a transact, and when.
+//! Engine calls of a transact, and their order.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn id(text: &str) -> TradeId {
 
 // rule: pools.engine.one-key, pools.engine.confirm
 #[tokio::test]
-async fn a_hold_under_the_trades_id_is_confirmed_after_the_commit() {
+async fn hold_under_the_trades_id_is_confirmed_after_the_commit() {
     let world = funded().await;
     let quote = world.acme().buy("EUR-USDT", "100").await;
     world.engine().asked();
@@ -51,7 +51,7 @@ async fn a_hold_under_the_trades_id_is_confirmed_after_the_commit() {
 
 // rule: pools.engine.no-second-ask
 #[tokio::test]
-async fn a_repeat_asks_nothing() {
+async fn repeat_makes_no_engine_request() {
     let world = funded().await;
     let (quote, _) = world.acme().trade("EUR-USDT", "100").await;
     world.engine().asked();
@@ -64,7 +64,7 @@ async fn a_repeat_asks_nothing() {
 
 // rule: pools.transact.refusal-leaves-nothing, pools.transact.expired, time.read-after-lock
 #[tokio::test]
-async fn a_quote_that_ends_while_the_engine_is_asked_is_not_executed() {
+async fn quote_that_ends_during_the_engine_request_is_not_executed() {
     for reject in [true, false] {
         let world = funded().await;
         let acme = world.acme();
@@ -108,7 +108,7 @@ async fn a_quote_that_ends_while_the_engine_is_asked_is_not_executed() {
 
 // rule: pools.transact.engine-silent
 #[tokio::test]
-async fn silence_is_503_and_the_same_key_may_try_again() {
+async fn engine_silence_is_503_and_the_same_key_may_retry() {
     let world = funded().await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100").await;
@@ -131,7 +131,7 @@ async fn silence_is_503_and_the_same_key_may_try_again() {
 
 // rule: pools.engine.confirm, pools.engine.one-key
 #[tokio::test]
-async fn an_unheard_confirmation_is_repeated_by_the_poll() {
+async fn lost_confirmation_is_repeated_by_the_poll() {
     let world = funded().await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100").await;
@@ -141,7 +141,7 @@ async fn an_unheard_confirmation_is_repeated_by_the_poll() {
     let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
     let trade = ack["transactId"].as_str().unwrap();
     world.engine().asked();
-    // Not confirmed still: nothing is asked and nothing is decided.
+    // Still unconfirmed: no report is requested and the trade does not move.
     assert_eq!(acme.status(&quote).await, "reserved");
     assert_eq!(world.engine().asked(), [Asked::Confirm(id(trade))]);
     assert_eq!(acme.status(&quote).await, "settled");
@@ -156,7 +156,7 @@ async fn an_unheard_confirmation_is_repeated_by_the_poll() {
 
 // rule: pools.engine.lapse, pools.ledger.buy-refund
 #[tokio::test]
-async fn a_hold_that_lapsed_is_reported_released() {
+async fn lapsed_hold_is_reported_released() {
     let world = funded().await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "100").await;
@@ -177,7 +177,7 @@ async fn a_hold_that_lapsed_is_reported_released() {
 
 // rule: pools.engine.confirm, idempotency.unknown-commit
 #[tokio::test]
-async fn after_an_unknown_commit_the_hold_is_left_alone() {
+async fn unknown_commit_leaves_the_hold_unreleased() {
     for (fault, later) in [
         (QueueFault::CommittedUnheard, 0),
         (QueueFault::Away, 1),
@@ -203,7 +203,7 @@ async fn after_an_unknown_commit_the_hold_is_left_alone() {
 
 // rule: pools.transact.atomic, pools.engine.confirm
 #[tokio::test]
-async fn a_request_dropped_half_way_has_done_all_or_nothing() {
+async fn dropped_request_has_done_all_or_nothing() {
     for (during_hold, made) in [(true, 0), (false, 1)] {
         let world = funded().await;
         let acme = world.acme();
@@ -231,7 +231,7 @@ async fn a_request_dropped_half_way_has_done_all_or_nothing() {
         for table in ["trades", "idempotency_keys"] {
             assert_eq!(world.database().count(table).await, made, "{table}");
         }
-        // The key is not in flight any more, and the retry finds out.
+        // The key is no longer in flight, and the retry finds the outcome.
         let ack = acme.transact("EUR-USDT", &quote, "k").await.ok();
         assert_eq!(ack["idempotent"], made == 1);
         assert_eq!(acme.balance("EUR-USDT").await, "900.00");

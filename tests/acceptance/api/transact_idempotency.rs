@@ -12,7 +12,7 @@ async fn funded() -> World {
     world
 }
 
-/// The trade of an answer, and whether it is a repeat.
+/// The trade of a response, and whether it is a repeat.
 fn trade(ack: &Value) -> (String, bool) {
     (
         ack["transactId"].as_str().unwrap().to_owned(),
@@ -22,7 +22,7 @@ fn trade(ack: &Value) -> (String, bool) {
 
 // rule: idempotency.required, idempotency.malformed, idempotency.any-text
 #[tokio::test]
-async fn the_header_itself() {
+async fn idempotency_header_is_validated() {
     let world = funded().await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "10").await;
@@ -78,7 +78,7 @@ async fn the_header_itself() {
 
 // rule: idempotency.quoted
 #[tokio::test]
-async fn a_quoted_string_spells_the_same_key() {
+async fn quoted_string_spells_the_same_key() {
     let world = funded().await;
     let acme = world.acme();
     let (first, second) = (
@@ -98,7 +98,7 @@ async fn a_quoted_string_spells_the_same_key() {
 
 // rule: pools.transact.idempotent, idempotency.reused, pools.transact.once
 #[tokio::test]
-async fn the_same_again_and_another_under_the_same_key() {
+async fn same_body_is_replayed_and_another_body_conflicts() {
     let world = funded().await;
     let acme = world.acme();
     let (first, second) = (
@@ -120,7 +120,7 @@ async fn the_same_again_and_another_under_the_same_key() {
     assert_eq!(
         world.database().digest().await,
         before,
-        "no repeat has any effect"
+        "repeats change no row"
     );
     assert_eq!(acme.quote(&second).await.ok()["status"], "active");
     world.finish().await;
@@ -128,7 +128,7 @@ async fn the_same_again_and_another_under_the_same_key() {
 
 // rule: pools.transact.idempotent, idempotency.transact-stores-no-answer
 #[tokio::test]
-async fn a_repeat_shows_the_trades_present_status() {
+async fn repeat_shows_the_trades_current_status() {
     for (amount, statuses) in [
         ("10.31", &["failed"][..]),
         ("10.32", &["released"]),
@@ -155,7 +155,7 @@ async fn a_repeat_shows_the_trades_present_status() {
 
 // rule: pools.transact.repeat-leaves-key
 #[tokio::test]
-async fn the_key_of_a_repeat_stays_free() {
+async fn key_of_a_repeat_stays_free() {
     let world = funded().await;
     let acme = world.acme();
     let (first, second) = (
@@ -233,7 +233,7 @@ async fn every_refusal_leaves_the_key_free() {
 
 // rule: idempotency.kept
 #[tokio::test]
-async fn a_key_is_kept_a_day_and_not_a_moment_longer() {
+async fn key_is_kept_for_exactly_a_day() {
     let world = funded().await;
     let acme = world.acme();
     let first = acme.buy("EUR-USDT", "10").await;
@@ -246,7 +246,7 @@ async fn a_key_is_kept_a_day_and_not_a_moment_longer() {
     world.after(1);
     let (other, repeat) = trade(&acme.transact("EUR-USDT", &second, "k").await.ok());
     assert!(!repeat && other != id);
-    // The quote keeps its trade for ever, and its old key is another's by now.
+    // The quote keeps its trade for ever; its old key now belongs to another trade.
     acme.transact("EUR-USDT", &first, "k")
         .await
         .refused(409, "idempotency_key_reused");
@@ -264,7 +264,7 @@ async fn a_key_is_kept_a_day_and_not_a_moment_longer() {
 
 // rule: idempotency.kept
 #[tokio::test]
-async fn the_configured_time_counts() {
+async fn key_is_kept_for_the_configured_time() {
     let world =
         World::with(|setup| setup.idempotency_ttl = std::time::Duration::from_secs(2)).await;
     world.operator().credit(ACME, "100.00", "EUR").await;
@@ -285,7 +285,7 @@ async fn the_configured_time_counts() {
 
 // rule: idempotency.scope
 #[tokio::test]
-async fn a_key_belongs_to_partner_and_path_and_not_to_an_api_key() {
+async fn key_belongs_to_partner_and_path_across_api_keys() {
     let world = funded().await;
     world.operator().credit(RIVAL, "100.00", "EUR").await;
     let acme = world.acme();
@@ -312,7 +312,7 @@ async fn a_key_belongs_to_partner_and_path_and_not_to_an_api_key() {
 
 // rule: idempotency.canonical
 #[tokio::test]
-async fn bodies_are_compared_by_what_the_route_reads() {
+async fn bodies_are_compared_by_the_fields_of_the_route() {
     let world = funded().await;
     let acme = world.acme();
     let quote = acme.buy("EUR-USDT", "10").await;
@@ -334,7 +334,7 @@ async fn bodies_are_compared_by_what_the_route_reads() {
 
 // rule: idempotency.unknown-commit, pools.transact.atomic
 #[tokio::test]
-async fn an_unknown_commit_is_503_and_the_retry_finds_out() {
+async fn unknown_commit_is_503_and_the_retry_finds_the_outcome() {
     for (fault, committed) in [
         (QueueFault::CommittedUnheard, true),
         (QueueFault::LostUnheard, false),
@@ -361,7 +361,7 @@ async fn an_unknown_commit_is_503_and_the_retry_finds_out() {
 
 // rule: idempotency.cache-decides-nothing, idempotency.same-transaction
 #[tokio::test]
-async fn another_process_with_an_empty_memory_answers_the_same() {
+async fn another_process_with_empty_caches_returns_the_same_response() {
     let world = funded().await;
     let (first, second) = (
         world.acme().buy("EUR-USDT", "10").await,

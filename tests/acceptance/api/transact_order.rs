@@ -1,4 +1,4 @@
-//! The order in which a transact is judged: of two reasons to refuse, the earlier one speaks.
+//! The order of a transact's checks: of two errors, the earlier check is reported.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn post(world: &World, body: &str, key: Option<&str>) -> Answer {
 
 // rule: pools.transact.order, access.order, access.denial-order, throttle.not-velocity
 #[tokio::test]
-async fn entitlement_then_throttle_then_the_body() {
+async fn entitlement_and_throttle_are_checked_before_the_body() {
     let tier = Tier {
         name: "short",
         limit: 1,
@@ -41,7 +41,7 @@ async fn entitlement_then_throttle_then_the_body() {
             profile.allowed.clear();
         })
         .await;
-    // The window is full by now, the body is not JSON and there is no key.
+    // The window is full, the body is not JSON and there is no key.
     post(&world, "{", None)
         .await
         .refused(403, "pools_not_enabled");
@@ -79,7 +79,7 @@ async fn entitlement_then_throttle_then_the_body() {
 
 // rule: pools.transact.order, idempotency.required, idempotency.malformed
 #[tokio::test]
-async fn json_then_key_then_quote_id() {
+async fn json_is_checked_before_key_and_quote_id() {
     let world = World::new().await;
     for key in [None, Some("two words")] {
         post(&world, "{", key).await.refused(400, "invalid_json");
@@ -110,7 +110,7 @@ async fn json_then_key_then_quote_id() {
 
 // rule: pools.transact.order, idempotency.reused, idempotency.in-flight
 #[tokio::test]
-async fn the_key_in_use_then_the_quote() {
+async fn key_in_use_is_checked_before_the_quote() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "1000.00", "EUR").await;
@@ -138,7 +138,7 @@ async fn the_key_in_use_then_the_quote() {
         }
     });
     acme.transact("EUR-USDT", &second, "busy").await.ok();
-    // Twice: while it was held and while it was confirmed.
+    // Twice: during the hold and during the confirmation.
     assert_eq!(*met.lock(), 4);
     world.engine().in_peace();
     world.finish().await;
@@ -146,7 +146,7 @@ async fn the_key_in_use_then_the_quote() {
 
 // rule: pools.transact.order, pools.transact.idempotent
 #[tokio::test]
-async fn the_existing_trade_then_everything_about_the_quote() {
+async fn existing_trade_is_checked_before_the_quote() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "100", "USDT").await;
@@ -172,7 +172,7 @@ async fn the_existing_trade_then_everything_about_the_quote() {
 
 // rule: pools.transact.order, idempotency.reused
 #[tokio::test]
-async fn the_key_in_use_then_pool_and_side_of_a_quote_that_was_just_made() {
+async fn key_in_use_is_checked_before_pool_and_side_of_a_new_quote() {
     let world = World::new().await;
     let acme = world.acme();
     world.operator().credit(ACME, "100.00", "EUR").await;
@@ -190,7 +190,7 @@ async fn the_key_in_use_then_pool_and_side_of_a_quote_that_was_just_made() {
 
 // rule: pools.transact.order, pools.transact.idempotent
 #[tokio::test]
-async fn the_trade_that_another_process_made_then_the_side() {
+async fn trade_of_another_process_is_checked_before_the_side() {
     let world = World::new().await;
     world.operator().credit(ACME, "100", "USDT").await;
     let quote = world.acme().sell("EUR-USDT", "100").await;
@@ -211,7 +211,7 @@ async fn the_trade_that_another_process_made_then_the_side() {
 
 // rule: pools.transact.order, pools.transact.side
 #[tokio::test]
-async fn the_side_then_rejected_then_expired() {
+async fn side_is_checked_before_rejected_and_expired() {
     let world = World::new().await;
     let acme = world.acme();
     world
@@ -246,7 +246,7 @@ async fn the_side_then_rejected_then_expired() {
 
 // rule: pools.transact.order, pools.transact.refusal-leaves-nothing
 #[tokio::test]
-async fn rejected_or_expired_then_velocity_then_balance_then_engine() {
+async fn quote_outcome_is_checked_before_velocity_balance_and_engine() {
     for reply in [Reply::Silent, Reply::Says(Hold::Refused)] {
         let world = World::new().await;
         let acme = world.acme();
@@ -297,7 +297,7 @@ async fn rejected_or_expired_then_velocity_then_balance_then_engine() {
 
 // rule: auth.revocation-beats-money, access.order
 #[tokio::test]
-async fn what_is_lost_while_the_engine_is_asked_is_seen_before_anything_is_written() {
+async fn access_lost_during_the_engine_request_is_checked_before_any_write() {
     type Change = (&'static str, fn(&mut partner_core::pools::PoolsProfile));
     let changes: [Change; 4] = [
         ("pools_not_enabled", |profile| profile.enabled = false),
@@ -360,7 +360,7 @@ async fn key_that_expires_before_the_commit_commits_nothing() {
 
 // rule: auth.revocation-beats-money, auth.revoked
 #[tokio::test]
-async fn a_key_revoked_or_a_partner_suspended_meanwhile_commits_nothing() {
+async fn concurrent_revocation_or_suspension_commits_nothing() {
     for revoke in [true, false] {
         let world = World::new().await;
         world.operator().credit(ACME, "100.00", "EUR").await;
@@ -406,7 +406,7 @@ async fn a_key_revoked_or_a_partner_suspended_meanwhile_commits_nothing() {
 
 // rule: pools.transact.order, pools.transact.side
 #[tokio::test]
-async fn selling_switched_off_meanwhile_is_seen_before_the_expiry_that_came_too() {
+async fn selling_disabled_concurrently_is_refused_before_the_expiry() {
     for late in [false, true] {
         let world = World::new().await;
         world.operator().credit(ACME, "100", "USDT").await;
@@ -432,7 +432,7 @@ async fn selling_switched_off_meanwhile_is_seen_before_the_expiry_that_came_too(
 
 // rule: pools.transact.order, pools.transact.idempotent
 #[tokio::test]
-async fn a_twin_that_finishes_meanwhile_is_found_before_everything_about_the_quote() {
+async fn concurrent_duplicate_is_replayed_before_quote_checks() {
     let world = World::new().await;
     world.operator().credit(ACME, "100.00", "EUR").await;
     let quote = world.acme().buy("EUR-USDT", "100").await;
@@ -455,7 +455,7 @@ async fn a_twin_that_finishes_meanwhile_is_found_before_everything_about_the_quo
             }
         }
     });
-    // By now the quote is past its expiry, the cap is zero, and the balance too.
+    // The quote is now expired, and the cap and the balance are zero.
     let ack = world.acme().transact("EUR-USDT", &quote, "k").await.ok();
     assert_eq!(
         (&ack["idempotent"], &ack["status"]),
@@ -467,7 +467,7 @@ async fn a_twin_that_finishes_meanwhile_is_found_before_everything_about_the_quo
     assert_eq!(
         world.database().count("idempotency_keys").await,
         1,
-        "its own key stays free"
+        "the duplicate's own key stays free"
     );
     world.finish().await;
 }

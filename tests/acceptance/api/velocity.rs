@@ -1,4 +1,4 @@
-//! The rolling cap on what a partner trades.
+//! The rolling cap on a partner's trades.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use partner_core::pools::PoolsProfile;
 const UNIT: i64 = 100_000_000;
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// A world with plenty of money and a cap in units of 10^-8 USDT.
+/// A world with ample funds and a cap in units of 10^-8 USDT.
 async fn capped(cap: i64) -> World {
     let world = World::new().await;
     world.operator().credit(ACME, "100000.00", "EUR").await;
@@ -19,7 +19,7 @@ async fn capped(cap: i64) -> World {
     world
 }
 
-/// Buys, or is told that the cap would be passed.
+/// Buys; returns whether the cap allowed it.
 async fn buys(client: &Client, amount: &str) -> bool {
     let quote = client.buy("EUR-USDT", amount).await;
     let answer = client.transact("EUR-USDT", &quote, &quote).await;
@@ -32,7 +32,7 @@ async fn buys(client: &Client, amount: &str) -> bool {
 
 // rule: pools.velocity.boundary, throttle.not-velocity
 #[tokio::test]
-async fn the_sum_may_reach_the_cap_and_not_pass_it() {
+async fn sum_may_reach_the_cap_but_not_exceed_it() {
     // 100 EUR are 108.5 USDT.
     let world = capped(217 * UNIT).await;
     assert!(buys(&world.acme(), "100").await && buys(&world.acme(), "100").await);
@@ -47,7 +47,7 @@ async fn the_sum_may_reach_the_cap_and_not_pass_it() {
 
 // rule: pools.velocity.window
 #[tokio::test]
-async fn a_trade_leaves_the_window_at_the_exact_millisecond() {
+async fn trade_leaves_the_window_at_the_exact_millisecond() {
     let world = capped(217 * UNIT).await;
     let acme = world.acme();
     assert!(buys(&acme, "100").await);
@@ -56,11 +56,17 @@ async fn a_trade_leaves_the_window_at_the_exact_millisecond() {
     world.after(DAY - 2);
     assert!(
         !buys(&acme, "100").await,
-        "the first counts for one more millisecond"
+        "the first trade counts for one more millisecond"
     );
     world.after(1);
-    assert!(buys(&acme, "100").await, "the first has left");
-    assert!(!buys(&acme, "100").await, "the second has not");
+    assert!(
+        buys(&acme, "100").await,
+        "the first trade has left the window"
+    );
+    assert!(
+        !buys(&acme, "100").await,
+        "the second trade has not left the window"
+    );
     world.after(1);
     assert!(buys(&acme, "100").await);
     assert!(!buys(&acme, "10").await);
@@ -69,7 +75,7 @@ async fn a_trade_leaves_the_window_at_the_exact_millisecond() {
 
 // rule: pools.velocity.window
 #[tokio::test]
-async fn the_configured_window_counts() {
+async fn velocity_uses_the_configured_window() {
     let world = World::with(|setup| setup.velocity_window = Duration::from_secs(3)).await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     world
@@ -93,7 +99,7 @@ async fn released_and_failed_trades_are_not_counted() {
     for (amount, status) in [("100.31", "failed"), ("100.32", "released")] {
         for _ in 0..3 {
             let (quote, trade) = acme.trade("EUR-USDT", amount).await;
-            assert!(!buys(&acme, "150").await, "it counts while it is reserved");
+            assert!(!buys(&acme, "150").await, "a reserved trade counts");
             assert_eq!(acme.status(&quote).await, status);
             world.notice(ACME, &trade).await;
         }
@@ -111,14 +117,14 @@ async fn released_and_failed_trades_are_not_counted() {
 
 // rule: pools.velocity.given-back, pools.velocity.window
 #[tokio::test]
-async fn what_is_given_back_after_it_has_left_gives_nothing_back_twice() {
+async fn return_after_the_window_lowers_the_total_once() {
     let world = capped(217 * UNIT).await;
     let acme = world.acme();
     let (old, first) = acme.trade("EUR-USDT", "100.31").await;
     world.after(DAY);
     assert!(buys(&acme, "100").await && !buys(&acme, "150").await);
     assert_eq!(acme.status(&old).await, "failed");
-    assert!(!buys(&acme, "150").await, "the window is as full as before");
+    assert!(!buys(&acme, "150").await, "the window is unchanged");
     assert!(buys(&acme, "100").await);
     world.notice(ACME, &first).await;
     world.finish().await;
@@ -126,13 +132,13 @@ async fn what_is_given_back_after_it_has_left_gives_nothing_back_twice() {
 
 // rule: pools.velocity.off
 #[tokio::test]
-async fn without_a_cap_nothing_is_limited() {
+async fn velocity_is_unlimited_without_a_cap() {
     let world = World::new().await;
     world.operator().credit(ACME, "1000000.00", "EUR").await;
     for _ in 0..10 {
         assert!(buys(&world.acme(), "90000").await);
     }
-    // A cap that comes later counts what came before it.
+    // A cap set later counts earlier trades.
     world
         .operator()
         .change(ACME, |profile| profile.velocity_cap = Some(976_500 * UNIT))
@@ -148,7 +154,7 @@ async fn without_a_cap_nothing_is_limited() {
 
 // rule: pools.price.usdt-rounding
 #[tokio::test]
-async fn a_value_that_does_not_come_out_even_counts_rounded_up() {
+async fn fractional_value_counts_rounded_up() {
     // One USDC is 1.000461041... USDT.
     for (cap, bought) in [(100_046_104, false), (100_046_105, true)] {
         let world = capped(cap).await;
@@ -183,7 +189,7 @@ async fn sides_pools_and_trades_without_the_gate_count_together() {
     // 108.5 + 54.25 + 100 of 300.
     assert!(!buys(&acme, "34.34").await);
     assert!(buys(&acme, "34.33").await);
-    // It is the partner's cap: another one has none.
+    // The cap is per partner: another partner has no cap.
     world
         .operator()
         .credit(acceptance::RIVAL, "1000.00", "EUR")
@@ -192,7 +198,7 @@ async fn sides_pools_and_trades_without_the_gate_count_together() {
     world.finish().await;
 }
 
-/// A restore gives back the version under which the process remembers another cap.
+/// A restore returns to a version under which the process cached another cap.
 // rule: base.caches-five-seconds
 #[tokio::test]
 async fn changed_cap_counts_after_five_seconds_though_its_version_returns() {
@@ -217,7 +223,7 @@ async fn changed_cap_counts_after_five_seconds_though_its_version_returns() {
     world.finish().await;
 }
 
-/// The total of a partner without a cap is never moved, so it has days to forget when a cap is set. No trade is refused for that.
+/// The stored total of a partner without a cap does not advance, so a new cap must first drop the old days. No trade is refused for that.
 // rule: pools.velocity.bounded, pools.velocity.off
 #[tokio::test]
 async fn cap_set_after_days_counts_trades_of_the_window_alone() {

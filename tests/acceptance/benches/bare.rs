@@ -1,4 +1,4 @@
-//! The least a Rust service can do: one axum handler that answers bytes it already has.
+//! A minimal Rust service: one axum handler that returns bytes from memory.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::Result;
 
-/// Serves the file's bytes as JSON, and prints its address as the service does.
+/// Serves the file's bytes as JSON and prints its address as the service does.
 pub(crate) async fn serve(body: &Path) -> Result<()> {
     let body = Bytes::from(std::fs::read(body)?);
     let answer = move || {

@@ -1,4 +1,4 @@
-//! A client that costs next to nothing: requests are bytes made beforehand, answers are read as far as is needed.
+//! A client with minimal overhead: requests are prepared bytes, responses are parsed only as far as needed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,16 +12,16 @@ use tokio::task::JoinSet;
 use crate::Result;
 use acceptance::measure::Stopwatch;
 
-/// A request's bytes; clients share them.
+/// The bytes of a request; clients share them.
 pub(crate) type Request = Arc<[u8]>;
 
-/// A kept-alive connection.
+/// A keep-alive connection.
 pub(crate) struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// What came back.
+/// A response.
 pub(crate) struct Answer<'buffer> {
     pub(crate) status: u16,
     pub(crate) body: &'buffer [u8],
@@ -50,7 +50,7 @@ impl Connection {
     }
 }
 
-/// Status and place of the body, once all of the answer has arrived.
+/// Status and position of the body, once the whole response has arrived.
 fn whole(buffer: &[u8]) -> Result<Option<(u16, usize, usize)>> {
     let Some(head_end) = find(buffer, b"\r\n\r\n") else {
         return Ok(None);
@@ -61,7 +61,7 @@ fn whole(buffer: &[u8]) -> Result<Option<(u16, usize, usize)>> {
         .split("\r\n")
         .filter_map(|line| line.split_once(':'))
         .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
-        .ok_or("an answer without Content-Length")?
+        .ok_or("a response without Content-Length")?
         .1
         .trim()
         .parse()?;
@@ -75,20 +75,20 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
         .position(|window| window == needle)
 }
 
-/// The text of a JSON field, by its name alone.
+/// The text of a JSON field, found by its name.
 pub(crate) fn field(body: &[u8], name: &str) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?;
     let (_, rest) = text.split_once(&format!("\"{name}\":\""))?;
     Some(rest.split('"').next()?.to_owned())
 }
 
-/// How a run of requests went.
+/// Results of a run of requests.
 pub(crate) struct Load {
     pub(crate) took: Duration,
     pub(crate) latencies: Vec<Duration>,
-    /// When each answer had arrived, counted from the first request.
+    /// Arrival time of each response, measured from the first request.
     arrivals: Vec<Duration>,
-    /// The wanted field of every answer, in the order of the requests.
+    /// The requested field of every response, in the order of the requests.
     pub(crate) fields: Vec<String>,
 }
 
@@ -97,14 +97,14 @@ impl Load {
         self.latencies.len() as f64 / self.took.as_secs_f64()
     }
 
-    /// How many a second were answered up to then.
+    /// Responses per second up to this time.
     pub(crate) fn per_second_until(&self, then: Duration) -> f64 {
         let answered = self.arrivals.iter().filter(|at| **at <= then).count();
         answered as f64 / then.as_secs_f64()
     }
 }
 
-/// Sends all requests over that many connections, each one request at a time, and expects 200 for each.
+/// Sends all requests over this number of connections, one request at a time on each, and expects 200.
 pub(crate) async fn drive(
     address: SocketAddr,
     clients: usize,
@@ -176,7 +176,7 @@ async fn one_client(
     Ok(answered)
 }
 
-/// A request with a key and, where it has one, a JSON body.
+/// A request with a key and, if given, a JSON body.
 pub(crate) fn request(
     method: &str,
     path: &str,

@@ -1,4 +1,4 @@
-//! What the figures were measured on, for the page that shows them.
+//! A description of the machine, for the page of results.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(crate) fn describe() -> String {
     )
 }
 
-/// The kind of file system that a folder lies on: what is flushed to one in memory is not flushed.
+/// The file system of a folder: a flush to one in memory costs nothing.
 pub(crate) fn file_system(folder: &str) -> String {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let found = mounts.lines().filter_map(|line| {

@@ -1,9 +1,9 @@
-//! Whole-service benchmarks. Every figure stands beside a reference from the same run, measured in turns with it, because
-//! absolute figures move by a factor of two between hours on one machine while ratios hold.
+//! Whole-service benchmarks. Every figure has a reference from the same run, measured alternately with it, because
+//! absolute figures differ by a factor of two between hours on one machine, while ratios are stable.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a benchmark's whole interface is what it prints"
+    reason = "a benchmark's interface is its output"
 )]
 #![expect(
     clippy::float_arithmetic,
@@ -32,39 +32,39 @@ use crate::suites::Bench;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// A failure of a benchmark ends it with a message.
+/// An error ends the benchmark with a message.
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Measures the whole service beside its references and prints a Markdown table.
+/// Measures the whole service against its references and prints a Markdown table.
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 pub(crate) struct Options {
-    /// Turns of service and reference for each figure; the table shows medians.
+    /// Repetitions of service and reference for each figure; the table shows medians.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Per cent of the usual amount of work in each turn.
+    /// Per cent of the usual amount of work in each repetition.
     #[arg(long, default_value_t = 100)]
     scale: usize,
-    /// Two short turns of everything: to see that it runs, not to quote.
+    /// Two short repetitions of everything: a smoke test whose figures are not meaningful.
     #[arg(long)]
     quick: bool,
-    /// Also the figures that take long: memory after a million requests, and a database of ten million trades.
+    /// Also the slow figures: memory after a million requests, and a database of ten million trades.
     #[arg(long)]
     long: bool,
-    /// Only figures whose name contains this: `sqlite/`, `postgres/transact`, …
+    /// Only figures whose name contains this text: `sqlite/`, `postgres/transact`, …
     #[arg(long, default_value = "")]
     only: String,
-    /// Where the embedded databases are made; must be on the disk that is to be measured. Default: beside this program. A
-    /// server's lie in the temporary folder, which `TMPDIR` names.
+    /// Folder of the embedded databases; must be on the disk under measurement. Default: next to this program. A
+    /// server's databases are in the temporary folder, which `TMPDIR` names.
     #[arg(long)]
     data: Option<PathBuf>,
-    /// Where `pools-service` and `penstock` are. Default: built now, in this program's own profile.
+    /// Folder of `pools-service` and `penstock`. Default: built now, in this program's own profile.
     #[arg(long)]
     programs: Option<PathBuf>,
-    /// Serves the bytes of this file and nothing else: the reference of `GET /pools`.
+    /// Only serves the bytes of this file: the reference of `GET /pools`.
     #[arg(long, hide = true)]
     bare: Option<PathBuf>,
-    /// What `cargo bench` adds; it changes nothing.
+    /// Passed by `cargo bench`; ignored.
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -74,7 +74,7 @@ impl Options {
         if self.quick { 2 } else { self.rounds.max(1) }
     }
 
-    /// That much work, scaled.
+    /// The scaled amount of work.
     pub(crate) fn work(&self, usual: usize) -> usize {
         let scale = if self.quick { 10 } else { self.scale };
         (usual * scale / 100).max(64)
@@ -102,10 +102,10 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<()> {
     if let Some(body) = &options.bare {
-        // As many threads as the service has, since both take the runtime's default.
+        // As many threads as the service, since both use the runtime's default.
         return tokio::runtime::Runtime::new()?.block_on(bare::serve(body));
     }
-    // The load comes from one thread, so that it takes as little as it can from whatever it measures.
+    // One thread generates the load, to leave the processors to the service.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

@@ -1,4 +1,4 @@
-//! The figures on PostgreSQL. Service and references are on one server, each in a database of its own.
+//! The figures on PostgreSQL. Service and references are on one server, each in its own database.
 
 mod databases;
 mod long;
@@ -19,7 +19,7 @@ use acceptance::table::{Figure, Row, mebibytes};
 use databases::Databases;
 use reference::Reference;
 
-/// Their names, for `--only`.
+/// Names of the figures, for `--only`.
 pub(crate) const FIGURES: &[&str] = &[
     "postgres/transact-many",
     "postgres/transact-hot",
@@ -35,10 +35,10 @@ pub(crate) const FIGURES: &[&str] = &[
     "postgres/history",
 ];
 
-/// As the table says it.
+/// The label in the table.
 const ON: &str = "PostgreSQL";
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Connections of the store that webhooks are delivered from: as many as a service has.
+/// Connections of the delivery worker's store, as in a service.
 const CONNECTIONS: u32 = 8;
 
 const BURST: Figure = Figure {
@@ -54,7 +54,7 @@ const PACED: Figure = Figure {
     goal: "2 ms",
 };
 
-/// The service over a database of its own, and what stands beside it.
+/// The service on its own database, and the references.
 struct Suite<'b> {
     bench: &'b mut Bench,
     service: Service,

@@ -1,4 +1,4 @@
-//! The programs under measurement, built and started as an operator would.
+//! The measured programs, built and started as an operator would.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::Result;
 
-/// Where the programs are; builds them where nobody says.
+/// The folder of the programs; builds them if none is given.
 pub(crate) fn locate(given: Option<&Path>) -> Result<PathBuf> {
     if let Some(folder) = given {
         return Ok(folder.to_owned());
@@ -15,7 +15,7 @@ pub(crate) fn locate(given: Option<&Path>) -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folder = own
         .parent()
-        .ok_or("this program stands nowhere")?
+        .ok_or("this program's folder is unknown")?
         .to_owned();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
@@ -28,14 +28,14 @@ pub(crate) fn locate(given: Option<&Path>) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// A program that listens; ended when dropped.
+/// A listening program, stopped on drop.
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: SocketAddr,
 }
 
 impl Server {
-    /// Starts it and waits for the line that names its address.
+    /// Starts the program and waits for the line with its address.
     pub(crate) fn start(mut command: Command) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::null())
@@ -53,7 +53,7 @@ impl Server {
         Ok(Self { child, address })
     }
 
-    /// The memory it occupies, in bytes.
+    /// Resident memory in bytes.
     pub(crate) fn resident(&self) -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -68,7 +68,7 @@ impl Drop for Server {
     }
 }
 
-/// Runs a program to its end and expects it to succeed.
+/// Runs a program and expects success.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let done = command.stdin(Stdio::null()).output()?;
     if !done.status.success() {
@@ -78,7 +78,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// A command without anything the machine happens to have set for Penstock.
+/// A command without the environment's Penstock variables.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {

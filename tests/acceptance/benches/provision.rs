@@ -1,4 +1,4 @@
-//! A database with partners, made by the operator's own program.
+//! A database with partners, created by the operator's own program.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,23 @@ use std::thread;
 use crate::Result;
 use crate::programs::{Server, command, run};
 
-/// Deposits are made by that many programs at a time.
-const TELLERS: usize = 2;
+/// Number of concurrent programs that make deposits.
+const CONCURRENT_DEPOSITS: usize = 2;
 
-/// What every partner has to begin with, in euros.
+/// Initial funds of every partner, in euros.
 pub(crate) const FUNDS: &str = "1000000000";
 
-/// 32 bytes that seal what no partner here has: a database on a server asks for them.
+/// 32 bytes; a server database requires a key, although no partner here has a sealed value.
 const MASTER_KEY: &str = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=";
 
-/// An installation: its folder, its programs, its database.
+/// An installation: folder, programs and database.
 pub(crate) struct Installation {
     folder: PathBuf,
     programs: PathBuf,
     database: String,
 }
 
-/// A partner's name; its key follows from it.
+/// A partner's name, from which its key is derived.
 pub(crate) fn partner(number: usize) -> String {
     format!("partner-{number}")
 }
@@ -56,7 +56,7 @@ impl Installation {
         command
     }
 
-    /// Makes the schema, and applies one file with that many partners, each with funds, a cap far above them, and the balance gate on.
+    /// Creates the schema and applies one file with this many partners, each with funds, a cap far above them, and the balance gate on.
     pub(crate) fn provision(&self, partners: usize) -> Result<()> {
         eprintln!("provisioning {partners} partners");
         run(self.command("pools-service").arg("migrate"))?;
@@ -79,13 +79,15 @@ impl Installation {
         std::fs::write(&file, text)?;
         run(self.command("penstock").arg("apply").arg("-f").arg(file))?;
         thread::scope(|scope| {
-            let tellers: Vec<_> = (0..TELLERS)
-                .map(|teller| {
-                    scope.spawn(move || self.deposit((teller..partners).step_by(TELLERS)))
+            let workers: Vec<_> = (0..CONCURRENT_DEPOSITS)
+                .map(|worker| {
+                    scope.spawn(move || {
+                        self.deposit((worker..partners).step_by(CONCURRENT_DEPOSITS))
+                    })
                 })
                 .collect();
-            for teller in tellers {
-                teller.join().map_err(|_| "a deposit panicked")??;
+            for worker in workers {
+                worker.join().map_err(|_| "a deposit panicked")??;
             }
             Ok(())
         })
@@ -98,7 +100,7 @@ impl Installation {
         Ok(())
     }
 
-    /// Credits euros, by the operator's command.
+    /// Credits euros with the operator's command.
     pub(crate) fn credit(&self, number: usize, amount: &str, reference: &str) -> Result<()> {
         let name = partner(number);
         let credit = ["balance", "credit", "--partner", &name, "--currency", "EUR"];
@@ -110,7 +112,7 @@ impl Installation {
         Server::start(self.command("pools-service"))
     }
 
-    /// The figures only count if the books are clean afterwards.
+    /// The figures only count if the audit is clean afterwards.
     pub(crate) fn verify(&self) -> Result<()> {
         run(self.command("penstock").arg("verify"))
     }

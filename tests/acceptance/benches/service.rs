@@ -1,19 +1,19 @@
-//! The service under load, and what it is asked.
+//! The service under load, and its requests.
 
 use crate::Result;
 use crate::client::{Connection, Load, Request, drive, field, request};
 use crate::programs::Server;
 use crate::provision::{Installation, key};
 
-/// Connections of the load, unless a figure says otherwise.
+/// Default number of load connections.
 pub(crate) const CLIENTS: usize = 64;
-/// Connections that read pages, and connections of the select beside them.
+/// Connections that read pages, and connections of the reference's select.
 pub(crate) const READERS: usize = 16;
 pub(crate) const PARTNERS: usize = 1000;
-/// Trades of the partner who has a history.
+/// Trades of the partner with a history.
 pub(crate) const HISTORY: usize = 10_000;
 
-/// Partners with a part of their own, beside the thousand; from the last one on, one for each turn.
+/// Partners with a special role, after the thousand; from the last one on, one per repetition.
 pub(crate) const HOT: usize = PARTNERS;
 pub(crate) const HEAVY: usize = PARTNERS + 1;
 pub(crate) const FRESH: usize = PARTNERS + 2;
@@ -22,12 +22,12 @@ const TRANSACT: &str = "/pools/EUR-USDT/transact";
 const QUOTE: &str = "/pools/EUR-USDT/quote";
 const ORDER: &str = r#"{"side":"on_ramp","fiatCurrency":"EUR","cryptoCurrency":"USDT","amount":"100.00","destAddress":"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"}"#;
 
-/// One of the thousand, each in turn.
+/// The partner at this position, round robin over the thousand.
 pub(crate) fn many(place: usize) -> usize {
     place % PARTNERS
 }
 
-/// A running service; ended when dropped.
+/// A running service, stopped on drop.
 pub(crate) struct Service(Server);
 
 impl Service {
@@ -39,13 +39,13 @@ impl Service {
         drive(self.0.address, clients, requests, None).await
     }
 
-    /// The body of one answer.
+    /// The body of one response.
     pub(crate) async fn answer(&self, request: &Request) -> Result<Vec<u8>> {
         let mut connection = Connection::open(self.0.address).await?;
         Ok(connection.exchange(request).await?.body.to_vec())
     }
 
-    /// Firm quotes, made now, and the requests that execute them later.
+    /// Creates firm quotes; returns the requests that execute them.
     pub(crate) async fn transacts(
         &self,
         count: usize,
@@ -55,7 +55,7 @@ impl Service {
         Ok(executing(&quotes, whose))
     }
 
-    /// Trades, made now, and the requests that poll them.
+    /// Creates trades; returns the requests that poll them.
     pub(crate) async fn polls(
         &self,
         count: usize,
@@ -79,15 +79,15 @@ impl Service {
         Ok(quotes.fields)
     }
 
-    /// Gives a partner the trades whose pages are read and whose window is judged.
+    /// Gives a partner the trades whose pages are read and whose window is checked.
     pub(crate) async fn history(&self) -> Result<()> {
-        eprintln!("making a history of {HISTORY} trades");
+        eprintln!("creating a history of {HISTORY} trades");
         let requests = self.transacts(HISTORY, |_| HEAVY).await?;
         self.load(CLIENTS, requests).await?;
         Ok(())
     }
 
-    /// The page of the history behind which 9,000 newer trades lie.
+    /// The page of the history after 9,000 newer trades.
     pub(crate) async fn deep_page(&self) -> Result<Request> {
         let mut connection = Connection::open(self.0.address).await?;
         let mut path = "/pools/trades?limit=100".to_owned();
@@ -102,10 +102,10 @@ impl Service {
         Ok(request("GET", &deep, &key(HEAVY), "", None))
     }
 
-    /// The memory it occupies, in bytes.
+    /// Resident memory in bytes.
     pub(crate) fn resident(&self) -> Result<u64> {
         let resident = self.0.resident();
-        Ok(resident.ok_or("the system does not say what memory the service occupies")?)
+        Ok(resident.ok_or("the system does not report the service's memory")?)
     }
 }
 

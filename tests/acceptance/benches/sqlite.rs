@@ -22,7 +22,7 @@ use acceptance::measure::percentile;
 use acceptance::table::{Figure, Row, Turns, mebibytes, rate};
 use reference::Reference;
 
-/// Their names, for `--only`.
+/// Names of the figures, for `--only`.
 pub(crate) const FIGURES: &[&str] = &[
     "sqlite/transact-many",
     "sqlite/transact-hot",
@@ -103,7 +103,7 @@ const PACED: Figure = Figure {
     goal: "2 ms",
 };
 
-/// The service over a database of its own, and what stands beside it.
+/// The service on its own database, and the references.
 struct Suite<'b> {
     bench: &'b mut Bench,
     service: Service,

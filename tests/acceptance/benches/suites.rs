@@ -1,4 +1,4 @@
-//! One run: the figures of both stores, one after another, in one table.
+//! One run: the figures of both stores, sequentially, in one table.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,31 +7,31 @@ use crate::programs::locate;
 use crate::{Options, Result, machine, postgres, sqlite};
 use acceptance::table::Table;
 
-/// What all figures of a run share.
+/// Resources shared by all figures of a run.
 pub(crate) struct Bench {
     pub(crate) options: Options,
-    /// On the disk that is measured.
+    /// On the disk under measurement.
     pub(crate) folder: PathBuf,
     pub(crate) programs: PathBuf,
     pub(crate) table: Table,
 }
 
 impl Bench {
-    /// Builds the programs and makes a folder.
+    /// Builds the programs and creates a folder.
     pub(crate) fn prepare(options: Options) -> Result<Self> {
         let programs = locate(options.programs.as_deref())?;
         let beside = match &options.data {
             Some(folder) => folder.clone(),
             None => std::env::current_exe()?
                 .parent()
-                .ok_or("this program stands nowhere")?
+                .ok_or("this program's folder is unknown")?
                 .to_owned(),
         };
         let folder = beside.join(format!("bench-{}", std::process::id()));
         fs::create_dir_all(&folder)?;
         let mut table = Table::default();
         table.notes.push(format!(
-            "medians of {} turns of service and reference; the ratio is the median of the turns' ratios",
+            "medians of {} repetitions of service and reference; the ratio is the median of their ratios",
             options.rounds()
         ));
         table.notes.push(machine::describe());
@@ -43,8 +43,8 @@ impl Bench {
         })
     }
 
-    /// All figures. What was measured is printed whatever comes of the rest: of another figure, or of the books, which must
-    /// be clean at the end.
+    /// All figures. Prints the measured figures even if a later figure or the final audit
+    /// fails.
     pub(crate) async fn run(mut self) -> Result<()> {
         let measured = self.measure().await;
         println!("{}", self.table);
@@ -62,12 +62,12 @@ impl Bench {
         Ok(())
     }
 
-    /// The turns of a figure, each told as it begins.
+    /// The repetitions of a figure; prints a line as each begins.
     pub(crate) fn turns(&self, figure: &'static str) -> impl Iterator<Item = usize> + use<> {
         (0..self.options.rounds()).inspect(move |turn| eprintln!("{figure}, turn {}", turn + 1))
     }
 
-    /// That much work, as the options scale it.
+    /// The amount of work, scaled by the options.
     pub(crate) fn work(&self, usual: usize) -> usize {
         self.options.work(usual)
     }

@@ -1,4 +1,4 @@
-//! Deliveries: a worker over a store of its own, beside a loop that signs and posts and keeps no books.
+//! Deliveries: a worker on its own store, compared with a loop that signs and posts without a store.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -32,15 +32,15 @@ use crate::suites::Bench;
 use acceptance::measure::{Stopwatch, percentile};
 use acceptance::table::{Figure, Row, Turns, rate};
 
-/// What one endpoint gets at once, and so the connections of the loop beside it.
+/// Concurrent deliveries per endpoint, and so the connections of the reference loop.
 const CONNECTIONS: usize = 32;
 const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
-/// A body as long as that of a settled trade.
+/// A body of the size of a settled trade's event.
 const BODY: [u8; 600] = [b'x'; 600];
-/// Between two events of the paced run.
+/// Interval between two events of the paced run.
 const PACE: Duration = Duration::from_millis(20);
 
-/// A burst and a pace, over a store that has nothing else to do.
+/// A burst and a paced run, on a store without other work.
 pub(crate) async fn measure(
     bench: &mut Bench,
     store: Arc<dyn Store>,
@@ -66,7 +66,7 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-/// A store with one endpoint, and the receiver behind it.
+/// A store with one endpoint, and its receiver.
 struct Deliveries {
     store: Arc<dyn Store>,
     setup: WorkerConfig,
@@ -141,7 +141,7 @@ impl Deliveries {
         Ok(())
     }
 
-    /// So many events wait; a worker starts: how many arrive a second.
+    /// Queues this many events and starts a worker; returns the arrival rate.
     async fn burst(&mut self, count: usize) -> Result<f64> {
         self.write(count).await?;
         self.sink.forget();
@@ -153,7 +153,7 @@ impl Deliveries {
         Ok(count as f64 / took.as_secs_f64())
     }
 
-    /// The same number signed and posted, and nothing else.
+    /// Signs and posts the same number without a store.
     async fn bare_burst(&self, count: usize) -> Result<f64> {
         self.sink.forget();
         let address = self.sink.address;
@@ -190,7 +190,7 @@ impl Deliveries {
         Ok(spans)
     }
 
-    /// One kept connection: from before signing to the arrival.
+    /// One keep-alive connection: from before signing to the arrival.
     async fn bare_paced(&self, count: usize) -> Result<Vec<Duration>> {
         let mut client = Bare::open(self.sink.address).await?;
         let mut spans = Vec::with_capacity(count);
@@ -210,7 +210,7 @@ impl Deliveries {
         self.threads.shutdown_background();
     }
 
-    /// Writes events about objects of their own in one transaction.
+    /// Writes events about separate objects in one transaction.
     async fn write(&mut self, count: usize) -> Result<()> {
         let WorkerConfig {
             sealer, entropy, ..
@@ -234,7 +234,7 @@ impl Deliveries {
         }
         tx.commit().await?;
         if count > 1 {
-            // As each service has its server do every two seconds: no claim finds its rows without.
+            // A service has its server gather statistics every two seconds; claims depend on them.
             self.store.gather_statistics().await?;
         }
         Ok(())
@@ -266,7 +266,7 @@ impl Running {
     }
 }
 
-/// Signs and posts over one kept connection, through the HTTP client that the worker uses too.
+/// Signs and posts over one keep-alive connection, through the worker's HTTP client.
 async fn bare_client(address: SocketAddr, count: usize, now: impl Fn() -> Timestamp) -> Result<()> {
     let mut client = Bare::open(address).await?;
     for _ in 0..count {
@@ -315,7 +315,7 @@ impl Bare {
     }
 }
 
-/// A receiver on a thread of its own that answers 200 and remembers when.
+/// A receiver on its own thread that responds with 200 and records arrival times.
 struct Sink {
     address: SocketAddr,
     began: Stopwatch,
@@ -345,7 +345,7 @@ impl Sink {
         self.lock().clear();
     }
 
-    /// When the last of so many arrived, on the sink's own watch.
+    /// Arrival time of the last of this many, on the receiver's watch.
     async fn wait_for(&self, count: usize) -> Result<Duration> {
         for _ in 0..60_000 {
             if let Some(at) = self.lock().get(count - 1) {
@@ -361,7 +361,7 @@ impl Sink {
     }
 }
 
-/// The receiver as a partner may have written it: one axum handler that reads the body and answers.
+/// A typical partner's receiver: one axum handler that reads the body and responds.
 async fn accept(
     listener: std::net::TcpListener,
     began: Stopwatch,

@@ -1,5 +1,5 @@
-//! Does it take longer to refuse a key that is nearly right than one that is not right at all? The door of the API over a
-//! store, in this process, asked with both kinds in random order; then Welch's t-test, as dudect does it.
+//! Measures whether a nearly correct key takes longer to refuse than a wrong one: the API's authentication over a
+//! store, in this process, with both kinds in random order; evaluated by Welch's t-test, as in dudect.
 //!
 //! `cargo run -p acceptance --example guesses -- 100000`
 #![expect(
@@ -30,24 +30,24 @@ use tower::ServiceExt;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const KEY: &str = "sk_test_KeyWhosePrefixIsGuessedRight0001";
-/// So many of its characters a near guess has right, of which 28 are secret.
+/// Correct characters of a near guess, of which 28 are secret.
 const RIGHT: usize = 36;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The slowest are what else the machine did: the test is made of all, and of those that took no longer than these shares.
+/// The slowest samples are noise: the test uses all samples, and those below these percentiles.
 const SHARES: [usize; 4] = [50, 90, 99, 100];
 
-/// What is presented.
+/// The key that is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// All but four of its characters right.
+    /// All characters correct except the last four.
     Near,
-    /// None right but the public ones.
+    /// Only the public characters correct.
     Far,
-    /// The key itself: shows that the test tells apart what differs.
+    /// The key itself: shows that the test detects a difference.
     Known,
 }
 
-/// What was measured of each, in nanoseconds.
+/// Samples of each kind, in nanoseconds.
 #[derive(Debug, Default)]
 struct Spans {
     near: Vec<f64>,
@@ -64,7 +64,7 @@ async fn main() -> Result<()> {
     measure(folder.path(), guesses).await
 }
 
-/// Asks with so many keys of either kind and prints the test.
+/// Sends this many keys of each kind and prints the test.
 async fn measure(folder: &Path, guesses: usize) -> Result<()> {
     let ports = Ports::of_machine();
     let door = door(folder, &ports).await?;
@@ -79,7 +79,7 @@ async fn measure(folder: &Path, guesses: usize) -> Result<()> {
         };
         let (status, took) = ask(&door, key(&*ports.entropy, kind)).await?;
         if status != wanted {
-            return Err(format!("{kind:?} is answered {status}").into());
+            return Err(format!("{kind:?} returned {status}").into());
         }
         kept.push(took.as_nanos() as f64);
     }
@@ -103,7 +103,7 @@ fn key(entropy: &dyn Entropy, kind: Kind) -> String {
     )
 }
 
-/// One route behind the class of secret keys, over the store that a service has.
+/// One route of the secret-key class, over a service's store.
 async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
     let options = Options {
         velocity_window: DAY,
@@ -123,7 +123,7 @@ async fn door(folder: &Path, ports: &Ports) -> Result<Router> {
             wrong_kind: "key_mode_mismatch",
             not_in_live: "key_mode_mismatch",
         },
-        // Else guesses soon end in a 429, which is the point of them.
+        // Otherwise guesses soon get 429, which is the purpose of the limits.
         guesses: None,
         clock,
         entitled: Access::pools_entitled,
@@ -164,10 +164,10 @@ async fn ask(door: &Router, key: String) -> Result<(u16, Duration)> {
 fn print(spans: &mut Spans) {
     for (what, spans) in [
         (
-            "guesses with 28 of 32 secret characters right",
+            "guesses with 28 of 32 secret characters correct",
             &mut spans.near,
         ),
-        ("guesses with none right", &mut spans.far),
+        ("guesses with no correct secret character", &mut spans.far),
         ("times the key itself", &mut spans.known),
     ] {
         spans.sort_by(f64::total_cmp);
@@ -181,15 +181,15 @@ fn print(spans: &mut Spans) {
         };
         let far = of(&spans.far);
         println!(
-            "the fastest {share:>3} %: t = {:.2}; the key itself beside a guess: t = {:.2}",
+            "the fastest {share:>3} %: t = {:.2}; the key itself and a guess: t = {:.2}",
             welch(&of(&spans.near), &far),
             welch(&of(&spans.known), &far)
         );
     }
-    println!("A difference is taken for one where |t| is above 4.5.");
+    println!("A difference is significant if |t| is above 4.5.");
 }
 
-/// How many standard errors the means of two samples are apart.
+/// The difference of two means in standard errors.
 fn welch(one: &[f64], other: &[f64]) -> f64 {
     let ((mean, error), (other_mean, other_error)) = (sample(one), sample(other));
     (mean - other_mean) / (error + other_error).sqrt()

@@ -1,4 +1,4 @@
-//! What may be wrong with a request.
+//! Mutations that make a request invalid.
 
 use acceptance::{ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, RIVAL_PUBLISHABLE, RIVAL_SECRET};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::request::Request;
 use crate::schema::Memory;
 use crate::values::{self, escaped};
 
-/// Keys that are good for something.
+/// Provisioned keys.
 pub(crate) const KEYS: [&str; 5] = [
     ACME_SECRET,
     ACME_SECRET_2,
@@ -17,7 +17,7 @@ pub(crate) const KEYS: [&str; 5] = [
     RIVAL_PUBLISHABLE,
 ];
 
-/// Fields that belong to somebody: of answers, of the operator, of no request.
+/// Field names that no request may set: fields of responses and of the operator.
 const FIELDS: [&str; 21] = [
     "status",
     "partner_id",
@@ -42,7 +42,7 @@ const FIELDS: [&str; 21] = [
     "object",
 ];
 
-/// Bends one thing.
+/// Applies one mutation.
 pub(crate) fn bend(dice: &Dice, memory: &Memory, request: &mut Request) {
     match dice.below(20) {
         0..=7 if request.body.is_some() => body(dice, memory, request),
@@ -155,7 +155,7 @@ fn query(dice: &Dice, memory: &Memory, request: &mut Request) {
             escaped(&memory.recall(dice, &other).unwrap_or_default())
         }
         _ => {
-            // Once more what is there already.
+            // Repeats an existing query parameter.
             request.query.extend(request.query.clone());
             return;
         }
@@ -289,7 +289,7 @@ fn body(dice: &Dice, memory: &Memory, request: &mut Request) {
     }
 }
 
-/// Bends a field of the body, which goes on being JSON.
+/// Mutates a field of the body and keeps the body valid JSON.
 fn field(dice: &Dice, memory: &Memory, value: &mut Value) {
     let Some(fields) = value.as_object_mut() else {
         return;
@@ -326,7 +326,7 @@ fn field(dice: &Dice, memory: &Memory, value: &mut Value) {
     }
 }
 
-/// Bends the body's bytes.
+/// Mutates the bytes of the body.
 fn raw(dice: &Dice, bytes: &mut Vec<u8>) {
     let at = dice.below(bytes.len() + 1);
     match dice.below(14) {
@@ -338,7 +338,7 @@ fn raw(dice: &Dice, bytes: &mut Vec<u8>) {
         5 => bytes.clear(),
         6 => *bytes = [b"[", bytes.as_slice(), b"]"].concat(),
         7 => {
-            // The same key twice, the second one another's.
+            // Repeats a key; the second value comes from another field.
             let inner = bytes.get(1..).unwrap_or_default().to_vec();
             *bytes = [&b"{\"amount\":\"1\",\"quoteId\":\"x\","[..], &inner].concat();
         }

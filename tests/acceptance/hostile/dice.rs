@@ -1,8 +1,8 @@
-//! Choices that a seed decides.
+//! Choices that depend on a seed only.
 
 use acceptance::Seeded;
 
-/// A stream of choices: the same for the same seed.
+/// A stream of choices that depends on its seed only.
 #[derive(Debug)]
 pub(crate) struct Dice(Seeded);
 
@@ -16,22 +16,22 @@ impl Dice {
         (self.0.next() % bound as u64) as usize
     }
 
-    /// A number of this range, both ends included.
+    /// A number of this range, inclusive at both ends.
     pub(crate) fn between(&self, low: i64, high: i64) -> i64 {
         low + self.below((high - low) as usize + 1) as i64
     }
 
-    /// True once in so many times.
+    /// True with a chance of one in `n`.
     pub(crate) fn one_in(&self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these.
+    /// One of these items.
     pub(crate) fn pick<'t, T>(&self, list: &'t [T]) -> &'t T {
         &list[self.below(list.len())]
     }
 
-    /// An owned text of these.
+    /// An owned copy of one of these texts.
     pub(crate) fn word(&self, list: &[&str]) -> String {
         (*self.pick(list)).to_owned()
     }

@@ -1,19 +1,19 @@
-//! Requests nobody would send, by the hundred thousand: made from the published document, bent,
-//! and each answer held against the contract.
+//! Hundreds of thousands of hostile requests: built from the published document, mutated,
+//! and each response checked against the contract.
 //!
-//! A new route is under attack from the moment it is published. A run is a number of worlds, each
-//! decided by its seed alone; when one fails, it prints the seed, and the request for a shell.
+//! A published route is tested without further work. A run consists of worlds, each
+//! determined by its seed; a failing world prints its seed and the request as a shell command.
 //!
 //! | variable | meaning |
 //! | --- | --- |
-//! | `HOSTILE_CASES` | how many requests; 180000 unless said otherwise, and 20000 with the store on a server |
-//! | `HOSTILE_SEED` | the first world's seed; 1 unless said otherwise |
+//! | `HOSTILE_CASES` | number of requests; 180000 by default, 20000 with a database server |
+//! | `HOSTILE_SEED` | seed of the first world; 1 by default |
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stderr,
     clippy::unwrap_used,
-    reason = "a fault here is a failed test, and says where"
+    reason = "a panic fails the test and names the line"
 )]
 
 mod bend;
@@ -32,9 +32,9 @@ use acceptance::StoreKind;
 use tally::Tally;
 use tokio::runtime::Builder;
 
-/// Requests to one world before it is audited and left for another.
+/// Requests to one world before it is audited and replaced.
 const WORLD: u64 = 4_000;
-/// From so many requests on, every operation must have had its share of success.
+/// A run of at least this many requests must have succeeded at every operation.
 const ENOUGH: u64 = 150_000;
 
 fn number(variable: &str, otherwise: u64) -> u64 {
@@ -48,7 +48,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 
 // rule: error.six-fields, error.type-of-status, error.names-no-software, openapi.answers-agree, response.no-store, response.nosniff, response.request-id, auth.keys-never-logged, tenancy.nothing-crosses, request.nul, request.utf8, request.depth, request.duplicate-keys
 #[test]
-fn no_request_is_answered_against_the_contract() {
+fn every_response_follows_the_contract() {
     let cases = match StoreKind::of_run() {
         StoreKind::Sqlite => 180_000,
         StoreKind::Postgres => 20_000,
@@ -82,11 +82,11 @@ fn no_request_is_answered_against_the_contract() {
     let tally = tally.into_inner().unwrap();
     eprintln!("{tally}");
     if cases >= ENOUGH {
-        tally.is_worth_its_name();
+        tally.assert_covers_operations();
     }
 }
 
-/// Tells the other threads of a failure.
+/// Notifies the other threads of a failure.
 struct Alarm<'a>(&'a AtomicBool);
 
 impl Drop for Alarm<'_> {

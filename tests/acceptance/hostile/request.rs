@@ -1,4 +1,4 @@
-//! A request as it is put together, bent, sent and shown.
+//! A request that is built, mutated, sent and printed.
 
 use std::fmt::Write;
 
@@ -6,11 +6,11 @@ use acceptance::Call;
 use axum::http::{HeaderName, HeaderValue, Uri};
 use partner_core::events::Service;
 
-/// A request, each part as it would stand on the wire.
+/// A request whose parts have their wire form.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
     pub(crate) method: String,
-    /// What stands between the slashes of the path.
+    /// The segments of the path.
     pub(crate) path: Vec<String>,
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: Vec<(String, String)>,
@@ -27,7 +27,7 @@ impl Request {
         target
     }
 
-    /// The value of a header, if it is there.
+    /// The value of a header, if present.
     pub(crate) fn header(&mut self, name: &str) -> Option<&mut String> {
         let mut headers = self.headers.iter_mut();
         headers
@@ -43,7 +43,7 @@ impl Request {
         self.headers.retain(|(known, _)| known != name);
     }
 
-    /// To be sent; `None` where HTTP has no way to say this.
+    /// The call to send; `None` if HTTP cannot express the request.
     pub(crate) fn call(&self) -> Option<Call> {
         let target = self.target();
         Uri::try_from(&target).ok()?;
@@ -59,11 +59,11 @@ impl Request {
         })
     }
 
-    /// The same for a shell.
+    /// The request as a shell command.
     pub(crate) fn curl(&self, service: Service) -> String {
         let mut line = format!("curl -i -X {}", self.method);
         for (name, value) in &self.headers {
-            // With a semicolon curl sends a header that is empty.
+            // A semicolon makes curl send an empty header.
             let header = if value.is_empty() {
                 format!("{name};")
             } else {
@@ -87,7 +87,7 @@ impl Request {
     }
 }
 
-/// Bytes as one word of bash. A NUL has no such form; it is shown as an escape.
+/// Bytes as one word of bash. Bash cannot express NUL, so it is shown as an escape.
 fn quoted(bytes: &[u8]) -> String {
     let plain = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'\'';
     match std::str::from_utf8(bytes) {

@@ -1,4 +1,4 @@
-//! One world under attack.
+//! One world and the requests to it.
 
 use acceptance::{ACME, Answer, Call, Contract, Gate, Logs, RIVAL, Reply, SHOP, World};
 use partner_core::PartnerStatus;
@@ -15,14 +15,14 @@ use crate::request::Request;
 use crate::schema::{Memory, Operation, operations};
 use crate::tally::{NOWHERE, Tally};
 
-/// Requests whose log is read: one in so many.
+/// The log is checked for one request in this many.
 const LISTENED: usize = 16;
-/// What no answer and no line of the log may hold.
+/// Secrets that no response and no log line may contain.
 const CANARIES: [&str; 3] = ["AcmeAcmeAcme", "RivalRivalRival", "whsec_"];
-/// Those that no request carries.
+/// Secrets that no request carries.
 const WRITTEN_BY_US: &[&str] = &["whsec_"];
 
-/// Sends so many requests to a world of its own.
+/// Sends the given number of requests to a new world.
 pub(crate) async fn play(seed: u64, cases: u64) -> Tally {
     let gate = Gate::new().await;
     let scene = Scene {
@@ -31,7 +31,7 @@ pub(crate) async fn play(seed: u64, cases: u64) -> Tally {
         dice: Dice::new(seed),
         operations: operations(),
     };
-    // So that a session of the document's examples is sound whoever creates it.
+    // Any partner may use the document's example sessions.
     let shop = |profile: &mut GateProfile| profile.allowed_domains.extend(Origin::stored(SHOP));
     scene.world.operator().change_gate(RIVAL, shop).await;
     for partner in [ACME, RIVAL] {
@@ -55,7 +55,7 @@ pub(crate) async fn play(seed: u64, cases: u64) -> Tally {
             request: &request,
         };
         let answer = scene.send(service, call.clone()).await;
-        let operation = scene.judge(service, &request, sound, &answer);
+        let operation = scene.check(service, &request, sound, &answer);
         drop(witness);
         let id = operation.map_or(NOWHERE, |operation| operation.id.as_str());
         tally.count(
@@ -80,7 +80,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// What happens between requests: time, mostly, and the moods of the far end and the operator.
+    /// Events between requests: time passes, and the upstreams and the operator change their behaviour.
     async fn time_passes(&self) {
         let (dice, operator) = (&self.dice, self.world.operator());
         match dice.below(400) {
@@ -135,11 +135,11 @@ impl Scene {
         }
     }
 
-    /// The next request that HTTP can carry, and whether nothing is wrong with it.
+    /// The next request that HTTP can carry, and whether it is valid.
     fn next(&self, memory: &Memory) -> (Service, Request, bool, Call) {
         loop {
             let dice = &self.dice;
-            // What writes is asked for more often, so that there is something to be read.
+            // Writes are chosen more often, so that reads find objects.
             let writes = dice.one_in(3);
             let fits = |operation: &&Operation| !writes || operation.body.is_some();
             let fitting: Vec<&Operation> = self.operations.iter().filter(fits).collect();
@@ -164,7 +164,7 @@ impl Scene {
         }
     }
 
-    /// Sends it. The answer has been held against the contract when it is here.
+    /// Sends the request. The client checks the response against the contract.
     async fn send(&self, service: Service, call: Call) -> Answer {
         if !self.dice.one_in(LISTENED) {
             return self.answer(service, call).await;
@@ -174,7 +174,7 @@ impl Scene {
         let log = logs.text();
         let told = CANARIES.iter().find(|canary| log.contains(**canary));
         assert_eq!(told, None, "a secret is logged: {log}");
-        // An answer of the gate that is given again bears the id of the request it first answered.
+        // A replayed response of the gate has the request id of the first response.
         let again = matches!(service, Service::Gate) && answer.status < 300;
         assert!(again || log.contains(answer.header("x-request-id").unwrap()));
         answer
@@ -187,8 +187,8 @@ impl Scene {
         }
     }
 
-    /// What holds of every answer here, beside the contract.
-    fn judge(
+    /// Checks that apply to every response of this suite, in addition to the contract.
+    fn check(
         &self,
         service: Service,
         request: &Request,
@@ -220,7 +220,7 @@ impl Scene {
         assert!(answer.status < 500 || meant, "a fault");
         let text = String::from_utf8_lossy(&answer.bytes);
         let headers = format!("{:?}", answer.headers);
-        // What a partner has written into a record of the gate, a key of its own too, it reads there.
+        // A partner reads back what it wrote into a record of the gate, including its own key.
         let own_records = matches!(service, Service::Gate) && answer.status < 400;
         let canaries = if own_records {
             WRITTEN_BY_US
@@ -230,7 +230,7 @@ impl Scene {
         let told = canaries
             .iter()
             .find(|canary| text.contains(**canary) || headers.contains(**canary));
-        assert_eq!(told, None, "a secret is told");
+        assert_eq!(told, None, "a response contains a secret");
         if sound {
             let refused = matches!(answer.status, 401 | 405 | 408 | 413 | 415 | 431);
             let misread = matches!(
@@ -242,19 +242,19 @@ impl Scene {
                     | "key_kind_not_allowed"
                     | "live_key_on_sandbox"
             );
-            assert!(!refused && !misread, "a sound request is refused: {text}");
+            assert!(!refused && !misread, "a valid request is refused: {text}");
         }
         operation
     }
 }
 
-/// Whether a browser is led to the reference page or the contract.
+/// Whether the root redirects a browser to the reference page or the contract.
 fn is_entrance(answer: &Answer) -> bool {
     let leads_on = |to: &str| to == "/docs" || to.starts_with("/openapi/");
     answer.status == 307 && answer.header("location").is_some_and(leads_on)
 }
 
-/// Says what was sent, should that be the end of it.
+/// Prints the request if the thread panics.
 struct Witness<'r> {
     seed: u64,
     case: u64,

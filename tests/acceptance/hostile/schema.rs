@@ -1,4 +1,4 @@
-//! The operations of the published document, as something to make requests from.
+//! The operations of the published document as templates of requests.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -11,17 +11,17 @@ use crate::dice::Dice;
 use crate::request::Request;
 use crate::values;
 
-/// What a published operation says of its requests.
+/// Published parameters and body of an operation.
 #[derive(Debug)]
 pub(crate) struct Operation {
-    /// Who serves it.
+    /// The service that serves the operation.
     pub(crate) service: Service,
     pub(crate) id: String,
     method: String,
     template: String,
     parameters: Vec<Parameter>,
     pub(crate) body: Option<Value>,
-    /// Whether a secret key will do, and whether a publishable one.
+    /// Whether the operation accepts a secret key, and whether it accepts a publishable key.
     pub(crate) secret: bool,
     pub(crate) publishable: bool,
     document: &'static Value,
@@ -35,14 +35,14 @@ struct Parameter {
     schema: Value,
 }
 
-/// Values from earlier answers, by the name of the field they stood in.
+/// Values from earlier responses, by field name.
 #[derive(Debug, Default)]
 pub(crate) struct Memory(BTreeMap<String, Vec<String>>);
 
-/// So many of each name; a new one takes the place of any. Few, because quotes are short-lived.
+/// Values kept per name; a new value replaces a random one. Few, because quotes are short-lived.
 const KEPT: usize = 12;
 
-/// What the last signed quote costs.
+/// Amount of the last signed quote.
 const PRICE: &str = "fiat amount of the last quote";
 
 impl Memory {
@@ -55,12 +55,12 @@ impl Memory {
         }
     }
 
-    /// Keeps this one alone.
+    /// Keeps only this value.
     fn keep_only(&mut self, name: &str, value: &str) {
         self.0.insert(name.to_owned(), vec![value.to_owned()]);
     }
 
-    /// A rail takes a quote and a session of the same amount: of the last quote, and of a session that was opened for it.
+    /// Aligns amounts: a rail takes a quote and a session of the same amount.
     fn pair(&mut self, kind: &str, id: &str, answer: &Value) {
         let text = |name: &str| answer[name].as_str().unwrap_or_default();
         match (kind, text("status")) {
@@ -81,7 +81,7 @@ impl Memory {
         self.0.get(name)?.first().map(String::as_str)
     }
 
-    /// Learns every text of an answer, by name. A cursor belongs to its own list.
+    /// Records every text of a response by field name. A cursor belongs to its own list.
     pub(crate) fn learn(&mut self, dice: &Dice, operation: &str, answer: &Value) {
         match answer {
             Value::Object(fields) => {
@@ -94,9 +94,9 @@ impl Memory {
                         Some(text) if name == "nextCursor" => {
                             self.keep(dice, &format!("cursor of {operation}"), text);
                         }
-                        // A text that was bent into a key: no sound request carries it where it is refused.
+                        // Skips texts that a mutation turned into a key: a valid request may not carry them.
                         Some(text) if text.starts_with("sk_") => {}
-                        // Known in pairs; and instructions have a type of their own.
+                        // Some fields are valid in pairs only, and instructions have their own type.
                         Some(_) if matches!(name.as_str(), "quote_id" | "session_id" | "type") => {}
                         Some(text) => self.keep(dice, name, text),
                         None => self.learn(dice, operation, value),
@@ -117,7 +117,7 @@ impl Memory {
     }
 }
 
-/// What each service publishes.
+/// The published document of each service.
 fn documents() -> &'static [(Service, Value)] {
     static DOCUMENTS: OnceLock<Vec<(Service, Value)>> = OnceLock::new();
     DOCUMENTS.get_or_init(|| {
@@ -185,7 +185,7 @@ impl Operation {
         }
     }
 
-    /// Under which name earlier answers tell what a parameter may be.
+    /// The field name under which earlier responses hold values of a parameter.
     fn known_as(&self, parameter: &str) -> String {
         let within = |place: &str| self.template.contains(place);
         match parameter {
@@ -208,7 +208,7 @@ impl Operation {
         }
     }
 
-    /// A request as the document asks for it, without a credential.
+    /// A request that follows the document, without a credential.
     pub(crate) fn request(&self, dice: &Dice, memory: &Memory) -> Request {
         let mut request = Request {
             method: self.method.clone(),
@@ -250,7 +250,7 @@ impl Operation {
         request
     }
 
-    /// A value of a schema, which stands in a field of this name.
+    /// A value of a schema for a field of this name.
     fn sample(&self, dice: &Dice, memory: &Memory, name: &str, schema: &Value) -> Value {
         if let Some(place) = schema["$ref"].as_str() {
             let target = self
@@ -303,7 +303,7 @@ impl Operation {
         let required = schema["required"].as_array().cloned().unwrap_or_default();
         let mut object = Map::new();
         for (name, schema) in fields {
-            // A purchase needs its address, which a schema cannot say.
+            // A purchase needs an address, which the schema cannot express.
             let wanted = required.contains(&json!(name)) || name == "destAddress";
             if wanted || dice.one_in(4) {
                 object.insert(name.clone(), self.sample(dice, memory, name, schema));
@@ -313,7 +313,7 @@ impl Operation {
     }
 }
 
-/// What a body is to be, where one is sent at all.
+/// The body, if the operation has one.
 fn said(schema: &Value) -> &Value {
     let choices = schema["oneOf"].as_array().into_iter().flatten();
     let mut choices = choices.filter(|choice| choice["type"] != "null");
@@ -328,7 +328,7 @@ fn with_example(schema: &Value, example: &Value) -> Value {
     schema
 }
 
-/// Whether anything can be said of a text that the document calls nothing but a text.
+/// Whether this suite knows values for a text that the schema leaves free.
 fn is_known(dice: &Dice, memory: &Memory, name: &str, schema: &Value) -> bool {
     let told = ["enum", "example", "default"];
     schema["type"] != "string"
@@ -336,7 +336,7 @@ fn is_known(dice: &Dice, memory: &Memory, name: &str, schema: &Value) -> bool {
         || meant(dice, memory, name).is_some()
 }
 
-/// Texts of which a schema says only that they are texts.
+/// Values for texts that the schema leaves free.
 fn meant(dice: &Dice, memory: &Memory, name: &str) -> Option<String> {
     match name {
         "idempotency-key" | "Idempotency-Key" => Some(format!("key-{}", dice.below(400))),
@@ -344,24 +344,24 @@ fn meant(dice: &Dice, memory: &Memory, name: &str) -> Option<String> {
         "created_before" => Some(dice.word(&["2026-05-26", "2030-01-01T00:00:00Z"])),
         "destAddress" => Some(ADDRESS.to_owned()),
         "amount" if dice.one_in(3) && memory.one(PRICE).is_some() => memory.recall(dice, PRICE),
-        // The sandbox's fractions, so that every outcome of an order comes about.
+        // Amounts with the sandbox's fractions, so that every outcome of an order occurs.
         "amount" => Some(dice.word(&[
             "100.00", "100.00", "100.00", "25.00", "50", "100.11", "100.12", "100.13", "100.21",
             "100.31", "100.32", "100.33", "100.41", "100.51",
         ])),
         "fiatCurrency" | "cryptoCurrency" | "currency" => None,
-        // Of answers these are; a request has its own.
+        // Values of responses; requests have their own.
         "return_url" | "cancel_url" | "metadata" => None,
-        // Answers have others under these names, and what was asked of eligibility.
+        // Other fields of responses and of eligibility requests have these names.
         "asset" => Some(dice.word(&["USDT", "USDT", "USDC", "BTC"])),
         "country_code" => Some(dice.word(&["DE", "DE", "JP"])),
         "network" => Some("polygon".to_owned()),
         "payment_method" => Some("sepa".to_owned()),
-        // Most of them nobody's yet.
+        // Mostly unknown addresses.
         "email" if !dice.one_in(4) => Some(format!("ann-{}@example.com", dice.below(1_000_000))),
         "external_id" if !dice.one_in(4) => Some(format!("user-{}", dice.below(1_000_000))),
         "clientSecret" => memory.recall(dice, "client_secret"),
-        // Most of them in the pool that the examples are of.
+        // Mostly the pool of the examples.
         "poolId" if !dice.one_in(8) => Some("EUR-USDT".to_owned()),
         known => memory.recall(dice, known),
     }

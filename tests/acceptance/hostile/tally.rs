@@ -1,18 +1,18 @@
-//! What a run has met: an attack that never gets in proves little.
+//! Counts of responses. They prove that a run reached every operation.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::schema::{Operation, operations};
 
-/// Answers by operation, status and code.
+/// Responses by operation, status and code.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(BTreeMap<(String, u16, String), u64>);
 
-/// What belongs to no operation.
+/// The name for requests that match no operation.
 pub(crate) const NOWHERE: &str = "(no operation)";
 
-/// So often at least a whole run is to get past the refusals of every operation, and to be refused.
+/// Least number of successes and of refusals per operation in a full run.
 const SHARE: u64 = 50;
 
 impl Tally {
@@ -34,13 +34,13 @@ impl Tally {
             .sum()
     }
 
-    /// Every operation was reached, and refused.
-    pub(crate) fn is_worth_its_name(&self) {
+    /// Panics unless every operation was reached and refused.
+    pub(crate) fn assert_covers_operations(&self) {
         for Operation { id, .. } in operations() {
             let (done, refused) = (self.of(&id, 200..300), self.of(&id, 400..500));
             assert!(
                 done >= SHARE && refused >= SHARE,
-                "{id}: {done} successes and {refused} refusals; a value that the document's examples cannot give belongs into `schema.rs`"
+                "{id}: {done} successes and {refused} refusals; add values that the document's examples lack to `schema.rs`"
             );
         }
         assert!(self.of(NOWHERE, 400..500) >= SHARE);

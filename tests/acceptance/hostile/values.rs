@@ -1,10 +1,10 @@
-//! Values nobody should have to read.
+//! Values that are hard to parse.
 
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
 
-/// Texts that have broken readers before.
+/// Texts that have broken parsers before.
 const TEXTS: [&str; 46] = [
     "",
     " ",
@@ -54,7 +54,7 @@ const TEXTS: [&str; 46] = [
     "%00",
 ];
 
-/// Numbers as texts, most of them amounts nobody can mean.
+/// Numbers as texts; most are not valid amounts.
 const AMOUNTS: [&str; 40] = [
     "0",
     "0.0",
@@ -98,7 +98,7 @@ const AMOUNTS: [&str; 40] = [
     "0.000000000000000000000000000000000000000001",
 ];
 
-/// Instants, most of them none.
+/// Instants; most are malformed.
 const INSTANTS: [&str; 20] = [
     "2026-05-25",
     "2026-05-25T12:00:00Z",
@@ -156,7 +156,7 @@ pub(crate) fn integer(dice: &Dice) -> String {
     dice.word(&INTEGERS)
 }
 
-/// A text that takes the place of another.
+/// A text that replaces another.
 pub(crate) fn text(dice: &Dice, old: &str) -> String {
     match dice.below(12) {
         0..=3 => dice.word(&TEXTS),
@@ -173,7 +173,7 @@ pub(crate) fn text(dice: &Dice, old: &str) -> String {
     }
 }
 
-/// A value of any kind that takes the place of another.
+/// A value of any type that replaces another.
 pub(crate) fn value(dice: &Dice, old: &Value) -> Value {
     match dice.below(16) {
         0 => Value::Null,
@@ -201,7 +201,7 @@ fn deep(levels: usize) -> Value {
     })
 }
 
-/// As it stands in a path or query: everything that needs it is escaped.
+/// Percent-encoded for a path or query.
 pub(crate) fn escaped(text: &str) -> String {
     let mut written = String::new();
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! Calls, answers, and a partner who makes them.
+//! Calls, responses, and a partner's client.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Index;
@@ -131,10 +131,10 @@ impl Call {
     }
 }
 
-/// An answer that has been held against the contract.
+/// A response that has been checked against the contract.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// What was asked, for messages.
+    /// The request, for messages.
     pub asked: String,
     /// The status.
     pub status: u16,
@@ -147,7 +147,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What a router answers to a call.
+    /// The response of a router to a call.
     pub(crate) async fn of(router: Router, call: &Call) -> Self {
         let response = router.oneshot(call.request()).await.expect("an answer");
         let (parts, body) = response.into_parts();
@@ -161,21 +161,21 @@ impl Answer {
         }
     }
 
-    /// A success that made something; its body.
+    /// Expects 201; returns the body.
     #[track_caller]
     pub fn created(self) -> Value {
         assert_eq!(self.status, 201, "{}: {}", self.asked, self.body);
         self.body
     }
 
-    /// A success; its body.
+    /// Expects 200; returns the body.
     #[track_caller]
     pub fn ok(self) -> Value {
         assert_eq!(self.status, 200, "{}: {}", self.asked, self.body);
         self.body
     }
 
-    /// A refusal with this status and code; the answer.
+    /// Expects a refusal with this status and code; returns the response.
     #[track_caller]
     pub fn refused(self, status: u16, code: &str) -> Self {
         let found = (self.status, self.body["code"].as_str());
@@ -183,7 +183,7 @@ impl Answer {
         self
     }
 
-    /// The error's message contains this.
+    /// Expects the error's message to contain this text.
     #[track_caller]
     pub fn saying(self, words: &str) -> Self {
         let message = self.body["message"].as_str().unwrap_or_default();
@@ -195,7 +195,7 @@ impl Answer {
         self
     }
 
-    /// The value of a header that stands there once.
+    /// The value of a header that occurs exactly once.
     #[must_use]
     #[track_caller]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -216,7 +216,7 @@ impl Answer {
             .unwrap_or_else(|_| panic!("{}: {name}: {text}", self.asked))
     }
 
-    /// Status and body without what names the request: what a stranger can compare.
+    /// Status and body without the request id, for comparison between callers.
     #[must_use]
     pub fn anonymous(&self) -> (u16, Value) {
         let mut body = self.body.clone();
@@ -269,12 +269,12 @@ impl Client {
         self.send(Call::post(path).json(body)).await
     }
 
-    /// Asks for a quote with whatever body.
+    /// Requests a quote with any body.
     pub async fn ask(&self, pool: &str, body: &Value) -> Answer {
         self.post(&format!("/v1/pools/{pool}/quote"), body).await
     }
 
-    /// A firm quote to buy for this much fiat; its id.
+    /// Creates a firm quote to buy for this much fiat; returns its id.
     pub async fn buy(&self, pool: &str, amount: &str) -> String {
         let answer = self.ask(pool, &purchase(pool, amount)).await.ok();
         answer["quoteId"]
@@ -283,7 +283,7 @@ impl Client {
             .to_owned()
     }
 
-    /// A firm quote to sell this much crypto; its id.
+    /// Creates a firm quote to sell this much crypto; returns its id.
     pub async fn sell(&self, pool: &str, amount: &str) -> String {
         let answer = self.ask(pool, &sale(pool, amount)).await.ok();
         answer["quoteId"]
@@ -299,7 +299,7 @@ impl Client {
             .await
     }
 
-    /// Buys for this much: quote, transact; the ids of quote and trade.
+    /// Creates a purchase quote and executes it; returns the ids of quote and trade.
     pub async fn trade(&self, pool: &str, amount: &str) -> (String, String) {
         let quote = self.buy(pool, amount).await;
         let ack = self
@@ -314,13 +314,13 @@ impl Client {
         self.get(&format!("/v1/pools/transactions/{quote}")).await
     }
 
-    /// Polls a trade; its status.
+    /// Polls a trade; returns its status.
     pub async fn status(&self, quote: &str) -> String {
         let answer = self.poll(quote).await.ok();
         answer["status"].as_str().unwrap().to_owned()
     }
 
-    /// The status of a quote's trade, moving nothing.
+    /// Reads the status of a quote's trade without a poll.
     pub async fn trade_of(&self, quote: &str) -> String {
         let list = self.get("/v1/pools/trades?limit=100").await.ok();
         let trades = list["data"].as_array().unwrap();
@@ -349,7 +349,7 @@ impl Client {
         self.get(&format!("/v1/pools/{pool}/balance")).await.ok()["balance"].clone()
     }
 
-    /// The whole ledger of a currency in one page.
+    /// Reads the whole ledger of a currency in one page.
     pub async fn ledger(&self, currency: &str) -> Value {
         self.get(&format!("/v1/pools/ledger?limit=200&currency={currency}"))
             .await

@@ -1,28 +1,28 @@
-//! Time and randomness that tests own.
+//! Time and randomness that tests control.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use kernel::{Clock, Entropy, Timestamp};
 
-/// A clock that stands until it is moved.
+/// A clock that only tests move.
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 
 impl ManualClock {
-    /// A clock standing at an instant, in milliseconds since 1970.
+    /// A stopped clock at an instant, in milliseconds since 1970.
     #[must_use]
     pub fn at(millis: i64) -> Self {
         Self(AtomicI64::new(millis))
     }
 
-    /// Moves on.
+    /// Moves the clock forward.
     pub fn advance(&self, span: Duration) {
-        let millis = i64::try_from(span.as_millis()).expect("a span of this age");
+        let millis = i64::try_from(span.as_millis()).expect("a duration in range");
         self.0.fetch_add(millis, Ordering::SeqCst);
     }
 
-    /// Jumps to an instant, backwards too.
+    /// Sets the clock to any instant, also backwards.
     pub fn set(&self, at: Timestamp) {
         self.0.store(at.millis(), Ordering::SeqCst);
     }
@@ -30,7 +30,7 @@ impl ManualClock {
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst)).expect("an instant of this age")
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst)).expect("an instant in range")
     }
 }
 

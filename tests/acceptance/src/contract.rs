@@ -1,4 +1,4 @@
-//! The published contract, as a judge of answers.
+//! Checks responses against the published contract.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -43,10 +43,10 @@ pub struct Contract {
     events: BTreeMap<String, Validator>,
 }
 
-/// Answers that any request may meet, whatever its route: they stand under `default`.
+/// Responses that any route may return: documented under `default`.
 const ANYWHERE: [u16; 7] = [408, 413, 415, 431, 500, 501, 503];
 
-/// Words that would tell a stranger what stands behind the interface.
+/// Words that would reveal internals.
 const SOFTWARE: [&str; 16] = [
     "axum",
     "hyper",
@@ -78,7 +78,7 @@ impl Contract {
         })
     }
 
-    /// The contract that the routes of the gate publish, with what stands beside it.
+    /// The contract of the gate's routes, including the probes and pages.
     #[must_use]
     pub fn gate() -> &'static Self {
         static CONTRACT: OnceLock<Contract> = OnceLock::new();
@@ -121,7 +121,7 @@ impl Contract {
         }
     }
 
-    /// The operation a request is for, if it is for one.
+    /// The operation of a request, if the document has one.
     #[must_use]
     pub fn operation(&self, method: &Method, path: &str) -> Option<&Operation> {
         let path = path.split('?').next().unwrap_or(path);
@@ -129,7 +129,7 @@ impl Contract {
         let fits = |operation: &&Operation| {
             let template: Vec<&str> = operation.template.split('/').collect();
             template.len() == segments.len()
-                // The router takes an empty segment for a parameter, though not at a path's end.
+                // The router accepts an empty segment as a parameter, except at the end of a path.
                 && !(path.ends_with('/') && operation.template.ends_with('}'))
                 && template
                     .iter()
@@ -138,27 +138,27 @@ impl Contract {
         };
         let parameters = |operation: &Operation| operation.template.matches('{').count();
         let fitting: Vec<_> = self.operations.iter().filter(fits).collect();
-        // A literal path such as `/pools/ledger` wins over a parameter, whatever the method.
+        // A literal path such as `/pools/ledger` takes precedence over a parameter for every method.
         let fewest = fitting.iter().map(|operation| parameters(operation)).min();
         fitting
             .into_iter()
             .find(|operation| operation.method == *method && Some(parameters(operation)) == fewest)
     }
 
-    /// Holds an answer against the contract; panics with everything that is wrong.
-    pub fn judge(&self, call: &Call, answer: &Answer, tiers: &[&str]) {
+    /// Checks a response against the contract; panics with a list of all deviations.
+    pub fn check(&self, call: &Call, answer: &Answer, tiers: &[&str]) {
         let mut faults = Vec::new();
         let operation = self.operation(&call.method, &call.path);
         if call.method == Method::OPTIONS && answer.status == 204 {
-            // A browser's preflight: its tests look at it whole.
+            // A browser's preflight: its own tests check it completely.
             return;
         }
         judge_headers(answer, operation.is_some(), tiers, &mut faults);
         if answer.status < 400 && !call.path.starts_with("/v1/") {
-            // Pages and probes stand beside the API: their tests look at them whole.
+            // Pages and probes are not part of the API: their own tests check them completely.
         } else if answer.status < 400 {
             match operation {
-                None => faults.push("a success of no published operation".to_owned()),
+                None => faults.push("a success of an unpublished operation".to_owned()),
                 Some(operation) => operation.judge_success(answer, &mut faults),
             }
             match self.style {
@@ -181,7 +181,7 @@ impl Contract {
         );
     }
 
-    /// Holds an event's body against the contract.
+    /// Checks an event's body against the contract.
     pub fn judge_event(&self, kind: &str, body: &Value) {
         let schema = self
             .events
@@ -287,7 +287,7 @@ fn judge_headers(answer: &Answer, routed: bool, tiers: &[&str], faults: &mut Vec
             faults.push(format!("{name} is sent"));
         }
     }
-    // Credentials are not even read where there is no such route.
+    // Unknown routes do not read credentials.
     for tier in tiers.iter().filter(|_| routed) {
         for part in ["limit", "remaining", "reset"] {
             let name = format!("x-ratelimit-{part}-{tier}");
@@ -333,7 +333,7 @@ fn judge_envelope(answer: &Answer, faults: &mut Vec<String>) {
     }
     let word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     if code.is_empty() || !code.bytes().all(word) {
-        faults.push(format!("code {code:?} is no stable word"));
+        faults.push(format!("code {code:?} is not a documented form"));
     }
     if Some(text("request_id")) != answer.header("x-request-id") {
         faults.push(format!(
@@ -355,7 +355,7 @@ fn judge_envelope(answer: &Answer, faults: &mut Vec<String>) {
     faults.extend(told.map(|word| format!("the message names {word:?}")));
 }
 
-/// What holds for every field of every success: camelCase names, no discriminator, and numbers
+/// Checks that apply to every field of every success: camelCase names, no discriminator, and numbers
 /// only where the contract has numbers.
 fn judge_values(value: &Value, name: &str, faults: &mut Vec<String>) {
     match value {
@@ -378,14 +378,14 @@ fn judge_values(value: &Value, name: &str, faults: &mut Vec<String>) {
         }
         Value::String(text) if name.ends_with("At") && !is_instant(text) => {
             faults.push(format!(
-                "{name}: {text:?} is no instant with milliseconds in UTC"
+                "{name}: {text:?} is not a UTC instant with milliseconds"
             ));
         }
         Value::String(_) | Value::Bool(_) | Value::Null => {}
     }
 }
 
-/// What holds for every field of every success of the gate: snake_case names, a discriminator on
+/// Checks that apply to every field of every success of the gate: snake_case names, a discriminator on
 /// every resource, and numbers only where the contract has numbers. Metadata is the partner's own.
 fn judge_gate_values(value: &Value, name: &str, faults: &mut Vec<String>) {
     match value {
@@ -418,7 +418,7 @@ fn judge_gate_values(value: &Value, name: &str, faults: &mut Vec<String>) {
         }
         Value::String(text) if name.ends_with("_at") && !is_instant(text) => {
             faults.push(format!(
-                "{name}: {text:?} is no instant with milliseconds in UTC"
+                "{name}: {text:?} is not a UTC instant with milliseconds"
             ));
         }
         Value::String(_) | Value::Bool(_) | Value::Null => {}
@@ -456,7 +456,7 @@ fn resolve<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
     }
 }
 
-/// A validator that also refuses every key the schema does not name.
+/// A validator that also refuses every field that the schema does not name.
 fn validator(document: &Value, schema: &Value) -> Validator {
     let mut whole = Map::new();
     whole.insert("allOf".to_owned(), json!([schema]));
@@ -466,7 +466,7 @@ fn validator(document: &Value, schema: &Value) -> Validator {
     build(&whole)
 }
 
-/// The same for an event, whose schema is put together from others and has no objects within.
+/// The same for an event, whose schema is composed of others and has no nested objects.
 fn event_validator(document: &Value, schema: &Value) -> Validator {
     build(&json!({
         "allOf": [schema],

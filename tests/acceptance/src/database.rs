@@ -1,7 +1,7 @@
-//! A look into the database beside the service, through a connection of its own.
+//! Queries on the service's database through a separate connection.
 //!
-//! Questions are asked in the SQL that both stores speak. They name rows by ULIDs as everybody
-//! writes them, and say `ulid(id)` where they want one back as text.
+//! Queries use SQL that both stores accept. They write ids as ULID texts
+//! and use `ulid(id)` to read an id as text.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,9 +13,9 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 /// A reader of the service's database.
 #[derive(Debug, Clone)]
 pub enum Database {
-    /// Of the embedded store.
+    /// On the embedded store.
     Sqlite(SqlitePool),
-    /// Of the store on a server.
+    /// On a database server.
     Postgres(PgPool),
 }
 
@@ -74,7 +74,7 @@ impl Database {
         self.texts(&rows).await
     }
 
-    /// What the embedded store has on the disk, as it lies there; of a server nothing is known.
+    /// The files of the embedded store, byte by byte; empty for a server.
     pub async fn files(&self) -> Vec<u8> {
         let Self::Sqlite(_) = self else {
             return Vec::new();
@@ -90,12 +90,12 @@ impl Database {
         bytes
     }
 
-    /// How many rows a table has.
+    /// The number of rows of a table.
     pub async fn count(&self, table: &str) -> i64 {
         self.number(&format!("SELECT count(*) FROM {table}")).await
     }
 
-    /// The one number a question answers.
+    /// The single number that a query returns.
     pub async fn number(&self, sql: &str) -> i64 {
         let found = match self {
             Self::Sqlite(pool) => {
@@ -114,7 +114,7 @@ impl Database {
         found.unwrap_or_else(|fault| panic!("{sql}: {fault}"))
     }
 
-    /// The texts a question answers.
+    /// The texts that a query returns.
     pub async fn texts(&self, sql: &str) -> Vec<String> {
         let found = match self {
             Self::Sqlite(pool) => {
@@ -147,7 +147,7 @@ impl Database {
     }
 }
 
-/// A file keeps ids as the text they are written as.
+/// SQLite stores ids as text already.
 fn as_text(sql: &str) -> String {
     sql.replace("ulid(", "(")
 }

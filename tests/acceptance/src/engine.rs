@@ -1,5 +1,5 @@
-//! The liquidity engine: the sandbox's or whichever a test puts in its place, unless a test scripts
-//! another answer.
+//! The liquidity engine: the sandbox's or a replacement, unless a test scripts
+//! a response.
 
 use std::fmt;
 use std::future::Future;
@@ -18,33 +18,33 @@ use providers::SandboxEngine;
 /// One call the engine has received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// Has it depth?
+    /// A depth request.
     Depth(Order),
-    /// Hold liquidity.
+    /// A hold request.
     Hold(TradeId, Order),
-    /// Confirm a hold.
+    /// A confirmation.
     Confirm(TradeId),
-    /// Let a hold go.
+    /// A release.
     LetGo(TradeId),
-    /// What has become of a trade?
+    /// A report request.
     Report(TradeReportRequest),
 }
 
-/// How a kind of call is answered.
+/// How the engine responds to one kind of call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply<T> {
-    /// As the sandbox does, or whichever engine stands in its place.
+    /// As the sandbox or its replacement does.
     Sandbox,
-    /// Not at all.
+    /// Never responds.
     Silent,
-    /// Always so.
+    /// Always responds with this value.
     Says(T),
-    /// With these, one a call, then as the sandbox does. `None` is silence.
+    /// Responds with one of these per call, then as the sandbox does. `None` is silence.
     Then(Vec<Option<T>>),
 }
 
 impl<T: Clone> Reply<T> {
-    /// The scripted answer, or `None` where the sandbox answers.
+    /// The scripted response, or `None` if the sandbox responds.
     fn next(&mut self) -> Option<Option<T>> {
         match self {
             Self::Sandbox => None,
@@ -70,7 +70,7 @@ struct Script {
     contradictions: Vec<Contradiction>,
 }
 
-/// An engine that notes every call and answers as it is told.
+/// An engine that records every call and returns scripted responses.
 pub struct ScriptedEngine(Mutex<Script>);
 
 impl Default for ScriptedEngine {
@@ -96,12 +96,12 @@ impl fmt::Debug for ScriptedEngine {
 }
 
 impl ScriptedEngine {
-    /// Puts another engine in the sandbox's place.
+    /// Replaces the sandbox with another engine.
     pub fn becomes(&self, engine: Arc<dyn Engine>) {
         self.0.lock().behind = engine;
     }
 
-    /// Is another engine from now on, as trades record it.
+    /// Changes the engine's name, which trades record.
     pub fn named(&self, name: &'static str) {
         self.0.lock().name = EngineName::built_in(name);
     }
@@ -130,7 +130,7 @@ impl ScriptedEngine {
         self.0.lock().report = reply;
     }
 
-    /// What happens in the world between a question and its answer.
+    /// Runs an action between the engine's request and its response.
     pub fn meanwhile<F, W>(&self, hook: F)
     where
         F: Fn(Asked) -> W + Send + Sync + 'static,
@@ -139,17 +139,17 @@ impl ScriptedEngine {
         self.0.lock().meanwhile = Some(Arc::new(move |asked| Box::pin(hook(asked))));
     }
 
-    /// Nothing happens meanwhile any more.
+    /// Removes that action.
     pub fn in_peace(&self) {
         self.0.lock().meanwhile = None;
     }
 
-    /// Every call since this was asked last.
+    /// Every call since the last call of this method.
     pub fn asked(&self) -> Vec<Asked> {
         std::mem::take(&mut self.0.lock().asked)
     }
 
-    /// Every contradiction that the rules found since this was called last.
+    /// Every contradiction that the rules reported since the last call of this method.
     pub fn contradictions(&self) -> Vec<Contradiction> {
         std::mem::take(&mut self.0.lock().contradictions)
     }

@@ -1,8 +1,8 @@
-//! An operator's engine behind HTTP: it keeps a book of its own, holds every request and every answer
-//! of its own against the published contract, and can be made to fail.
+//! An operator's engine behind HTTP: it keeps its own records, checks every request and every response
+//! against the published contract, and can be made to fail.
 //!
-//! Its trades go their own way: [`FarEngine::goes`] takes them any number of steps ahead of the polls. What it
-//! says instead of its book, a test scripts with [`FarEngine::reports`] and [`FarEngine::fails`].
+//! Its trades advance independently: [`FarEngine::goes`] takes them any number of steps ahead of the polls. Tests script
+//! reports with [`FarEngine::reports`] and failures with [`FarEngine::fails`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,52 +22,52 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
-/// Long enough on a busy machine.
-const PATIENT: Duration = Duration::from_secs(20);
+/// Generous timeout for a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One call the engine has received.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FarCall {
-    /// The operation, by the last word of its path: `depth`, `hold`, `confirm`, `release`; else `report`.
+    /// The operation, by the last segment of its path: `depth`, `hold`, `confirm`, `release`; else `report`.
     pub operation: String,
-    /// The trade's id; empty for `depth`.
+    /// The trade id; empty for `depth`.
     pub trade: String,
-    /// The header `Authorization`; empty where there is none.
+    /// The header `Authorization`; empty if absent.
     pub shown: String,
-    /// The body; null where there is none.
+    /// The body; null if absent.
     pub body: Value,
 }
 
 /// How the engine fails.
 #[derive(Debug, Clone)]
 pub enum FarFault {
-    /// It acts, and its answer never comes.
+    /// Acts, but its response never arrives.
     Late,
-    /// It acts, and its answer breaks off.
+    /// Acts, but its response is truncated.
     Broken,
-    /// It acts, and answers what it answered to the same call before.
+    /// Acts, but repeats its previous response to the operation.
     Repeated,
-    /// It answers this without acting.
+    /// Sends this response without acting.
     Says(u16, String),
 }
 
-/// What the engine makes of a trade.
+/// The engine's state of a trade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FarStage {
-    /// Held, and not confirmed yet.
+    /// Held, not yet confirmed.
     #[default]
     Held,
-    /// The hold was not confirmed in time.
+    /// The hold expired before it was confirmed.
     Lapsed,
-    /// The hold was given back, or the trade was given back before it was attempted.
+    /// The hold was released, or the trade was returned before it was attempted.
     Released,
-    /// Confirmed, and under way.
+    /// Confirmed and in progress.
     Working,
-    /// Carried out.
+    /// Delivered.
     Delivered,
-    /// Attempted in vain.
+    /// Attempted without success.
     Failed,
-    /// Carried out, and come back.
+    /// Delivered, then returned.
     Returned,
 }
 
@@ -87,12 +87,12 @@ impl FarStage {
 
 #[derive(Default)]
 struct Book {
-    /// Every trade that was held, with how often it was carried out.
+    /// Every held trade, with the number of its executions.
     trades: BTreeMap<String, Trade>,
     calls: Vec<FarCall>,
     dry: bool,
     refuses: bool,
-    /// What becomes of a trade as soon as it is confirmed.
+    /// The stages of a trade after its confirmation.
     course: Option<Vec<FarStage>>,
     report: Option<Value>,
     fault: Option<(String, FarFault)>,
@@ -101,11 +101,11 @@ struct Book {
 #[derive(Default)]
 struct Trade {
     stage: FarStage,
-    /// How often it was carried out.
+    /// Number of executions.
     delivered: u32,
-    /// What was answered to each operation last.
+    /// The last response to each operation.
     answers: BTreeMap<String, Value>,
-    /// Was a report answered that says that it came back?
+    /// Whether a report has already shown the return.
     told_returned: bool,
 }
 
@@ -117,7 +117,7 @@ impl Trade {
     }
 }
 
-/// The engine, listening on this machine. It ends with the value.
+/// The engine, listening on this machine until the value is dropped.
 pub struct FarEngine {
     url: String,
     book: Arc<Mutex<Book>>,
@@ -154,42 +154,42 @@ impl FarEngine {
         }
     }
 
-    /// The adapter that asks it, as a service makes it.
+    /// The adapter that calls it, as a service builds it.
     #[must_use]
     pub fn adapter(&self, secret: &str) -> Arc<HttpEngine> {
-        self.impatient(secret, PATIENT)
+        self.adapter_with_timeout(secret, TIMEOUT)
     }
 
-    /// The same with less patience.
+    /// The same adapter with a shorter timeout.
     #[must_use]
-    pub fn impatient(&self, secret: &str, timeout: Duration) -> Arc<HttpEngine> {
+    pub fn adapter_with_timeout(&self, secret: &str, timeout: Duration) -> Arc<HttpEngine> {
         adapter(&self.url, EngineSecret::parse(secret).as_ref(), timeout)
     }
 
-    /// The adapter of an engine that is not there.
+    /// The adapter of an engine that does not exist.
     pub async fn nowhere() -> Arc<HttpEngine> {
         let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", taken.local_addr().expect("an address"));
         drop(taken);
-        adapter(&url, None, PATIENT)
+        adapter(&url, None, TIMEOUT)
     }
 
-    /// Has it depth?
+    /// Sets whether it has depth.
     pub fn dry(&self, dry: bool) {
         self.book.lock().dry = dry;
     }
 
-    /// Does it refuse holds?
+    /// Sets whether it refuses holds.
     pub fn refuses(&self, refuses: bool) {
         self.book.lock().refuses = refuses;
     }
 
-    /// What it reports; `None`: what its book says.
+    /// Scripts its report; `None` restores the report from its records.
     pub fn reports(&self, report: Option<Value>) {
         self.book.lock().report = report;
     }
 
-    /// All unconfirmed holds lapse.
+    /// Lets all unconfirmed holds expire.
     pub fn lapse(&self) {
         let mut book = self.book.lock();
         let trades = book.trades.values_mut();
@@ -197,29 +197,29 @@ impl FarEngine {
         held.for_each(|trade| trade.goes(FarStage::Lapsed));
     }
 
-    /// What becomes of trades that are confirmed from now on, whoever asks meanwhile. Without this they are delivered.
+    /// Sets the stages of trades confirmed from now on. The default is delivery.
     pub fn course(&self, stages: &[FarStage]) {
         self.book.lock().course = Some(stages.to_vec());
     }
 
-    /// A trade goes through these stages now.
+    /// Moves a trade through these stages now.
     pub fn goes(&self, trade: &str, stages: &[FarStage]) {
         let mut book = self.book.lock();
         let trade = book.trades.get_mut(trade).expect("a trade that was held");
         stages.iter().for_each(|stage| trade.goes(*stage));
     }
 
-    /// It fails an operation in this way until it is mended.
+    /// Makes an operation fail in this way until [`FarEngine::mended`].
     pub fn fails(&self, operation: &str, fault: FarFault) {
         self.book.lock().fault = Some((operation.to_owned(), fault));
     }
 
-    /// It fails no more.
+    /// Ends all failures.
     pub fn mended(&self) {
         self.book.lock().fault = None;
     }
 
-    /// Every call since this was asked last.
+    /// Every call since the last call of this method.
     pub fn calls(&self) -> Vec<FarCall> {
         std::mem::take(&mut self.book.lock().calls)
     }
@@ -230,7 +230,7 @@ impl FarEngine {
         calls.map(|call| call.operation).collect()
     }
 
-    /// How often each trade of the book was carried out; `None` where its hold was given back.
+    /// Executions of each recorded trade; `None` if its hold was released.
     #[must_use]
     pub fn book(&self) -> BTreeMap<String, Option<u32>> {
         let book = self.book.lock();
@@ -266,14 +266,14 @@ async fn answer(State((book, contract)): State<Shared>, request: Request) -> Res
         ["depth"] => ("depth", ""),
         ["trades", trade] => ("report", trade),
         ["trades", trade, operation] => (operation, trade),
-        _ => panic!("{path} is no path of the contract"),
+        _ => panic!("{path} is not a path of the contract"),
     };
     let template = path.replace(trade, "{tradeId}");
     let template = if trade.is_empty() { path } else { &template };
     let method = head.method.as_str().to_lowercase();
     let documented = &contract["paths"][template][method];
     assert!(documented.is_object(), "{} {template}", head.method);
-    judge(&contract, &documented["requestBody"], &body);
+    check_body(&contract, &documented["requestBody"], &body);
     let shown = head.headers.get(header::AUTHORIZATION);
     let call = FarCall {
         operation: operation.to_owned(),
@@ -297,7 +297,7 @@ async fn answer(State((book, contract)): State<Shared>, request: Request) -> Res
         return (status, elsewhere, text).into_response();
     }
     let answer = book.lock().answer(operation, trade, fault.as_ref());
-    judge(&contract, &documented["responses"]["200"], &answer);
+    check_body(&contract, &documented["responses"]["200"], &answer);
     match fault {
         Some(FarFault::Late) => std::future::pending().await,
         Some(FarFault::Broken) => broken(),
@@ -342,7 +342,7 @@ impl Book {
                 json!({ "status": "released" })
             }
             "report" => self.report.clone().unwrap_or_else(|| self.report_of(id)),
-            _ => panic!("{operation} is no operation of the contract"),
+            _ => panic!("{operation} is not an operation of the contract"),
         }
     }
 
@@ -372,7 +372,7 @@ impl Book {
         }
     }
 
-    /// A trade takes its course when it is confirmed for the first time.
+    /// A trade goes through its stages at its first confirmation.
     fn confirm(&mut self, id: &str) -> &'static str {
         let course = self.course.clone();
         let course = course.unwrap_or_else(|| vec![FarStage::Delivered]);
@@ -389,18 +389,18 @@ impl Book {
     }
 }
 
-/// Part of an answer, and then the end.
+/// Part of a response, then the end of the connection.
 fn broken() -> Response {
     let part = Full::from("{\"status\":").map_err(|never| match never {});
     let cut = part.with_trailers(async { Some(Err(io::Error::other("cut off"))) });
     Response::new(Body::new(cut))
 }
 
-/// Is a body what the contract documents?
-fn judge(contract: &Value, documented: &Value, body: &Value) {
+/// Checks a body against the contract.
+fn check_body(contract: &Value, documented: &Value, body: &Value) {
     let schema = &documented["content"]["application/json"]["schema"];
     if schema.is_null() {
-        assert_eq!(body, &Value::Null, "a body where none is documented");
+        assert_eq!(body, &Value::Null, "a body without a documented schema");
         return;
     }
     let whole = json!({ "$ref": schema["$ref"], "components": contract["components"] });

@@ -1,4 +1,4 @@
-//! A source of rates behind HTTP, whose every answer a test sets.
+//! A rate source behind HTTP whose responses are set by tests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 
 struct Inner {
-    /// Status and body; `None`: nothing ever comes.
+    /// Status and body; `None` never responds.
     answer: Option<(u16, String)>,
     asked: Vec<(String, String)>,
 }
 
-/// A source, listening on this machine. It ends with the value.
+/// A source, listening on this machine until the value is dropped.
 pub struct FarRates {
     url: String,
     inner: Arc<Mutex<Inner>>,
@@ -36,7 +36,7 @@ impl Drop for FarRates {
 }
 
 impl FarRates {
-    /// Starts a source that answers this.
+    /// Starts a source that sends this response.
     pub async fn start(body: &str) -> Self {
         let inner = Arc::new(Mutex::new(Inner {
             answer: Some((200, body.to_owned())),
@@ -55,23 +55,23 @@ impl FarRates {
         }
     }
 
-    /// Where it listens.
+    /// Its URL.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// It answers this from now on.
+    /// Sets the response.
     pub fn says(&self, status: u16, body: &str) {
         self.inner.lock().answer = Some((status, body.to_owned()));
     }
 
-    /// It takes requests from now on, and never answers.
+    /// Accepts requests from now on, but never responds.
     pub fn is_mute(&self) {
         self.inner.lock().answer = None;
     }
 
-    /// Path with query, and the header `Authorization`, of every question since this was asked last.
+    /// Path with query and the header `Authorization` of every request since the last call of this method.
     pub fn asked(&self) -> Vec<(String, String)> {
         std::mem::take(&mut self.inner.lock().asked)
     }

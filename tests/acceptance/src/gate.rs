@@ -42,7 +42,7 @@ use crate::contract::Contract;
 use crate::setup::{self, Setup};
 use crate::world::World;
 
-/// The gate service beside the pools service of a world, on the same database. Cheap to clone.
+/// The gate service on the database of a world's pools service. Cheap to clone.
 /// [`Gate::finish`] must be called at the end.
 #[derive(Clone)]
 pub struct Gate(Arc<Inner>);
@@ -61,12 +61,12 @@ impl fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// A gate as most tests want it: acme with everything provisioned, and rival.
+    /// The default gate: acme with everything provisioned, and rival.
     pub async fn new() -> Self {
         Self::with(|_| {}).await
     }
 
-    /// A gate with some numbers changed.
+    /// A gate with changed settings.
     pub async fn with(change: impl FnOnce(&mut Setup)) -> Self {
         let gate = Self::over(World::with(change).await);
         gate.provision().await;
@@ -114,19 +114,19 @@ impl Gate {
         operator.put_endpoint(setup::ACME, Service::Gate).await;
     }
 
-    /// The world it stands in.
+    /// The gate's world.
     #[must_use]
     pub fn world(&self) -> &World {
         &self.0.world
     }
 
-    /// How sessions are expired.
+    /// The use case that expires sessions.
     #[must_use]
     pub fn sessions(&self) -> &GateContext {
         &self.0.sessions
     }
 
-    /// Asks the rail about everything that is due, as the service's own task does.
+    /// Polls every due rail record, as the service's own task does.
     pub async fn settle_rails(&self) {
         let mode = self.world().setup().mode;
         let Some(rail) = rail(mode) else { return };
@@ -134,12 +134,16 @@ impl Gate {
             context: self.sessions().clone(),
             rail,
         };
-        for (who, id) in settling.due(mode, 1_000).await.expect("what is due") {
+        for (who, id) in settling
+            .due(mode, 1_000)
+            .await
+            .expect("the due rail records")
+        {
             settling.advance(&who, id).await.expect("an end");
         }
     }
 
-    /// A partner's program with this key.
+    /// A client with this key.
     #[must_use]
     pub fn client(&self, key: &str) -> GateClient {
         GateClient {
@@ -148,38 +152,38 @@ impl Gate {
         }
     }
 
-    /// Acme's program.
+    /// Acme's client.
     #[must_use]
     pub fn acme(&self) -> GateClient {
         self.client(setup::ACME_SECRET)
     }
 
-    /// Rival's program.
+    /// Rival's client.
     #[must_use]
     pub fn rival(&self) -> GateClient {
         self.client(setup::RIVAL_SECRET)
     }
 
-    /// Sends a request and holds the answer against the contract.
+    /// Sends a request and checks the response against the contract.
     pub async fn send(&self, call: Call) -> Answer {
         let answer = Answer::of(self.0.router.clone(), &call).await;
         let tiers: &[&str] = match &self.world().setup().gate_tiers {
             None => &[],
-            // The limit of a route counts once the key is known; guesses of keys count in the tiers.
+            // The route limit counts known keys; guessed keys count in the tiers.
             Some(_) if has_a_ceiling(&call) => &["short", "medium"],
             Some(_) if has_its_own_limit(&call) => &["short"],
             Some(_) => &["short", "medium", "long"],
         };
-        Contract::gate().judge(&call, &answer, tiers);
+        Contract::gate().check(&call, &answer, tiers);
         answer
     }
 
-    /// Sends a browser's preflight, which is no operation of the contract's.
+    /// Sends a browser's preflight, which is not an operation of the contract.
     pub async fn preflight(&self, call: Call) -> Answer {
         Answer::of(self.0.router.clone(), &call).await
     }
 
-    /// Concludes every delivery of the gate that is due, as a worker does.
+    /// Concludes every due delivery of the gate, as a worker does.
     pub async fn conclude(&self, ending: AttemptOutcome, status: Option<u16>, error: Option<&str>) {
         let operator = self.world().operator();
         let order = ClaimRequest {
@@ -215,7 +219,7 @@ impl Gate {
         );
     }
 
-    /// The deliveries about an object, of either service.
+    /// The deliveries of both services about an object.
     pub async fn deliveries_of(&self, partner: &str, object: &str) -> Vec<String> {
         let operator = self.world().operator();
         let who = operator.tenant(partner);
@@ -224,7 +228,7 @@ impl Gate {
         found.into_iter().map(|one| one.id.to_string()).collect()
     }
 
-    /// Keeps the twins of a write out for as long as the ticket lives, as the write itself does.
+    /// Blocks twins of a write until the ticket is dropped, as the write itself does.
     pub async fn enter(&self, partner: &str, route: &str, key: &str) -> Ticket {
         let scope = Scope {
             tenant: self.world().operator().tenant(partner),
@@ -232,7 +236,7 @@ impl Gate {
             key: IdempotencyKey::parse(key.as_bytes()).expect("a key"),
         };
         let ticket = self.0.in_flight.enter(&scope).await;
-        ticket.expect("a scope that is free")
+        ticket.expect("a scope that is not in flight")
     }
 
     /// The events about an object, in order: type and `data`. They count as noticed.
@@ -262,18 +266,18 @@ impl Gate {
         events.into_iter().map(|(kind, _)| kind).collect()
     }
 
-    /// Ends the test: every invariant of the database holds, and no event was left unnoticed.
+    /// Ends the test: checks every invariant of the database and that no event was left unnoticed.
     pub async fn finish(self) {
         self.world().clone().finish().await;
     }
 
-    /// Ends a replica, whose events its origin answers for.
+    /// Ends a replica. The original world checks its events.
     pub async fn close(self) {
         self.world().clone().close().await;
     }
 }
 
-/// Routes without one are under the global tiers.
+/// Other routes are under the global tiers.
 fn has_its_own_limit(call: &Call) -> bool {
     let operation = Contract::gate().operation(&call.method, &call.path);
     operation.is_some_and(|operation| {
@@ -289,13 +293,13 @@ fn has_its_own_limit(call: &Call) -> bool {
     })
 }
 
-/// Whether an operation's own limit stands under a ceiling of its key.
+/// Whether an operation's own limit is under a ceiling of its key.
 fn has_a_ceiling(call: &Call) -> bool {
     let operation = Contract::gate().operation(&call.method, &call.path);
     operation.is_some_and(|operation| operation.id == "createEmbedToken")
 }
 
-/// A partner's program with one key.
+/// A partner's client with one key.
 #[derive(Debug, Clone)]
 pub struct GateClient {
     gate: Gate,
@@ -313,30 +317,30 @@ impl GateClient {
         self.send(Call::get(path)).await
     }
 
-    /// Creates a session with whatever body.
+    /// Creates a session with any body.
     pub async fn create(&self, body: &Value, key: &str) -> Answer {
         let call = Call::post("/v1/gate_sessions").json(body).key(key);
         self.send(call).await
     }
 
-    /// Creates a plain session; its fields.
+    /// Creates a plain session; returns its fields.
     pub async fn open(&self, key: &str) -> Value {
         self.create(&session(self.shop()), key).await.created()
     }
 
-    /// Creates a plain session; its id.
+    /// Creates a plain session; returns its id.
     pub async fn open_id(&self, key: &str) -> String {
         let session = self.open(key).await;
         session["id"].as_str().expect("an id").to_owned()
     }
 
-    /// Creates a customer with whatever body.
+    /// Creates a customer with any body.
     pub async fn create_customer(&self, body: &Value, key: &str) -> Answer {
         self.send(Call::post("/v1/customers").json(body).key(key))
             .await
     }
 
-    /// Where the partner's pages live.
+    /// The origin of the partner's pages.
     fn shop(&self) -> &'static str {
         let rival = setup::RIVAL_SECRET.rsplit('_').next().expect("a word");
         if self.key.ends_with(rival) {
@@ -363,7 +367,7 @@ impl GateClient {
             .await
     }
 
-    /// Completes a session by hand.
+    /// Completes a session manually.
     pub async fn complete(&self, id: &str) -> Answer {
         self.send(Call::post(&format!(
             "/v1/test_helpers/sessions/{id}/complete"
@@ -371,20 +375,20 @@ impl GateClient {
         .await
     }
 
-    /// Fails a session's payment by hand.
+    /// Fails a session's payment manually.
     pub async fn fail(&self, id: &str) -> Answer {
         self.send(Call::post(&format!("/v1/test_helpers/sessions/{id}/fail")))
             .await
     }
 }
 
-/// The body of a plain session that leads back to these pages.
+/// The body of a plain session with return URLs on this origin.
 #[must_use]
 pub fn session(page: &str) -> Value {
     json!({ "amount": "100.00", "currency": "EUR", "return_url": format!("{page}/done") })
 }
 
-/// The sandbox's, in mode test alone, as the service has it.
+/// The sandbox rail, only in test mode, as in the service.
 fn rail(mode: Mode) -> Option<Arc<dyn Rail>> {
     match mode {
         Mode::Test => Some(Arc::new(SandboxRail)),

@@ -1,10 +1,9 @@
-//! What must hold of the database whatever has happened: a second opinion beside the store's own
-//! audit, in other words.
+//! Invariants of the database, written independently of the store's own audit.
 
-/// A name, and a question that counts breaches.
+/// A name, and a query that counts breaches.
 pub(crate) const INVARIANTS: [(&str, &str); 20] = [
     (
-        "an account is committed to what it holds and what open trades may credit to it",
+        "contingent credit is the balance plus the possible credits of open trades",
         "SELECT count(*) FROM accounts a WHERE a.available
             + (SELECT coalesce(sum(CASE WHEN t.side = 'on_ramp' THEN coalesce(t.reserved, 0) ELSE t.fiat END), 0)
                FROM trades t WHERE t.mode = a.mode AND t.partner_id = a.partner_id AND t.status = 'reserved'
@@ -13,14 +12,14 @@ pub(crate) const INVARIANTS: [(&str, &str); 20] = [
                WHERE c.mode = a.mode AND c.partner_id = a.partner_id AND c.asset = a.asset), 0)",
     ),
     (
-        "an account holds the sum of its entries",
+        "a balance is the sum of its entries",
         "SELECT count(*) FROM accounts a WHERE a.available <> (
             SELECT coalesce(sum(CASE WHEN e.credit = 'partner' THEN e.amount ELSE -e.amount END), 0)
             FROM ledger_entries e WHERE e.mode = a.mode AND e.partner_id = a.partner_id AND e.asset = a.asset
               AND (e.credit = 'partner' OR e.debit = 'partner'))",
     ),
     (
-        "sequence numbers run from one without a gap",
+        "sequence numbers start at one and have no gap",
         "SELECT count(*) FROM accounts a WHERE (a.sequence, a.sequence) <> (
             SELECT count(e.account_sequence), coalesce(max(e.account_sequence), 0) FROM ledger_entries e
             WHERE e.mode = a.mode AND e.partner_id = a.partner_id AND e.asset = a.asset)",
@@ -36,13 +35,13 @@ pub(crate) const INVARIANTS: [(&str, &str); 20] = [
          WHERE before + delta <> balance_after OR balance_after < 0 OR created_at < earlier",
     ),
     (
-        "a consumed quote has exactly one trade, made at that instant and in time",
+        "a consumed quote has exactly one trade, created at that instant and before the expiry",
         "SELECT count(*) FROM quotes q WHERE (q.consumed_at IS NOT NULL) <> (
             (SELECT count(*) FROM trades t WHERE t.mode = q.mode AND t.partner_id = q.partner_id
              AND t.quote_id = q.id AND t.created_at = q.consumed_at AND t.created_at < q.expires_at) = 1)",
     ),
     (
-        "a trade has a quote of its own partner",
+        "a trade's quote belongs to the same partner",
         "SELECT count(*) FROM trades t WHERE NOT EXISTS (SELECT 1 FROM quotes q
             WHERE q.mode = t.mode AND q.partner_id = t.partner_id AND q.id = t.quote_id)",
     ),
@@ -55,28 +54,28 @@ pub(crate) const INVARIANTS: [(&str, &str); 20] = [
             OR t.dest_address IS DISTINCT FROM q.dest_address OR t.dest_network IS DISTINCT FROM q.dest_network",
     ),
     (
-        "what a trade reserved was debited once, for its own amount",
+        "a reservation was debited once, for the trade's amount",
         "SELECT count(*) FROM trades t WHERE coalesce(t.reserved, 0) <> (
             SELECT coalesce(sum(e.amount), 0) FROM ledger_entries e
             WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'reserve'
               AND e.reason = CASE t.side WHEN 'on_ramp' THEN 'buy_debit' ELSE 'sell_debit' END)",
     ),
     (
-        "a reserve is open, settled, or given back: once, and as the trade's status says",
+        "a reserve is open, settled or returned once, in agreement with the trade's status",
         "SELECT count(*) FROM trades t WHERE CASE WHEN t.status = 'reserved' THEN 0 ELSE coalesce(t.reserved, 0) END <> (
             SELECT coalesce(sum(e.amount), 0) FROM ledger_entries e
             WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'close'
               AND e.credit = CASE WHEN t.status IN ('settled', 'returned') THEN 'operator' ELSE 'partner' END)",
     ),
     (
-        "a reserve that was closed was closed nowhere else",
+        "a reserve is closed at most once",
         "SELECT count(*) FROM ledger_entries e JOIN trades t
             ON t.mode = e.mode AND t.partner_id = e.partner_id AND t.id = e.trade_id
          WHERE e.part = 'close' AND (t.status = 'reserved'
             OR e.credit <> CASE WHEN t.status IN ('settled', 'returned') THEN 'operator' ELSE 'partner' END)",
     ),
     (
-        "a refund of a return stands exactly with a returned trade",
+        "exactly the returned trades have a refund",
         "SELECT count(*) FROM trades t WHERE (
             SELECT coalesce(sum(e.amount), 0) FROM ledger_entries e
             WHERE e.mode = t.mode AND e.partner_id = t.partner_id AND e.trade_id = t.id AND e.part = 'return'
@@ -99,7 +98,7 @@ pub(crate) const INVARIANTS: [(&str, &str); 20] = [
             WHERE t.mode = e.mode AND t.partner_id = e.partner_id AND t.object = e.object_id)",
     ),
     (
-        "a session has one event for its making, its package and its end",
+        "a session has one event each for its creation, its package and its end",
         "WITH s AS MATERIALIZED (SELECT mode, partner_id, status, kyc_pre_verified AS kyc, 'gs_' || mode || '_' || ulid(id) AS object
              FROM sessions)
          SELECT count(*) FROM s WHERE (
@@ -117,13 +116,13 @@ pub(crate) const INVARIANTS: [(&str, &str); 20] = [
             WHERE e.mode = c.mode AND e.partner_id = c.partner_id AND e.object_id = c.object)",
     ),
     (
-        "every event of a session is about one",
+        "every session event names an existing session",
         "WITH s AS MATERIALIZED (SELECT mode, partner_id, 'gs_' || mode || '_' || ulid(id) AS object FROM sessions)
          SELECT count(*) FROM events e WHERE e.type LIKE 'gate_session.%' AND NOT EXISTS (SELECT 1 FROM s
             WHERE s.mode = e.mode AND s.partner_id = e.partner_id AND s.object = e.object_id)",
     ),
     (
-        "a completed session has one completed transaction, the one it names; no other is completed but by a rail",
+        "a completed session names its one completed transaction; all other completed ones come from a rail",
         "SELECT count(*) FROM sessions s WHERE (
             SELECT count(*) FROM transactions t WHERE t.mode = s.mode AND t.partner_id = s.partner_id
               AND t.session_id = s.id AND t.status = 'completed' AND t.id = s.transaction_id)
@@ -133,7 +132,7 @@ pub(crate) const INVARIANTS: [(&str, &str); 20] = [
               CASE s.status WHEN 'completed' THEN 1 ELSE 0 END",
     ),
     (
-        "a signed quote is consumed as its one record was made, and says so once",
+        "a signed quote is consumed when its one record is created, with one event",
         "SELECT count(*) FROM signed_quotes q WHERE q.consumed_at IS DISTINCT FROM (
             SELECT max(r.created_at) FROM rail_records r
             WHERE r.mode = q.mode AND r.partner_id = q.partner_id AND r.quote_id = q.id)
@@ -141,7 +140,7 @@ pub(crate) const INVARIANTS: [(&str, &str); 20] = [
               AND e.object_id = 'qt_' || q.mode || '_' || ulid(q.id)) <> CASE WHEN q.consumed_at IS NULL THEN 0 ELSE 1 END",
     ),
     (
-        "a rail record has one event of its making and one of its end",
+        "a rail record has one event for its creation and one for its end",
         "WITH r AS MATERIALIZED (SELECT mode, partner_id, status,
              CASE kind WHEN 'pay_in' THEN 'pi_' ELSE 'po_' END || mode || '_' || ulid(id) AS object FROM rail_records)
          SELECT count(*) FROM r WHERE (SELECT count(*) FROM events e

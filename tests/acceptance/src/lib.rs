@@ -1,8 +1,8 @@
-//! The service as its acceptance tests meet it: the real router over a real store, the embedded
-//! one or the one on a server, with a clock that stands until it is moved, seeded randomness, and a far end whose every
-//! answer can be scripted.
+//! The service under acceptance test: the real router over a real store, the embedded
+//! one or a server, with a clock that only tests move, seeded randomness, and upstreams whose
+//! responses can be scripted.
 //!
-//! [`World`] is one service with its database. Every answer it gives is held against the
+//! [`World`] is one service with its database. Every response is checked against the
 //! published contract before a test sees it, and [`World::finish`] checks every invariant of the
 //! database and that no event was left unnoticed.
 #![expect(
@@ -10,7 +10,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::unwrap_used,
-    reason = "test support: a fault here is a failed test, and says where"
+    reason = "test support: a panic fails the test and names the line"
 )]
 
 mod client;

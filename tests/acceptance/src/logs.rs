@@ -1,4 +1,4 @@
-//! What the service logs, line by line, as its operator would read it.
+//! The service's log, line by line.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,15 +13,15 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 thread_local! {
-    /// Where this thread's lines go, while a test catches them.
+    /// The destination of this thread's lines while a test captures them.
     static CAUGHT: RefCell<Option<Logs>> = const { RefCell::new(None) };
 }
 
-/// The lines that the current thread has logged, at every level.
+/// The captured lines of the current thread, at every level.
 #[derive(Debug, Clone, Default)]
 pub struct Logs(Arc<Mutex<Vec<u8>>>);
 
-/// Catches for as long as it lives.
+/// Captures until it is dropped.
 #[derive(Debug)]
 pub struct Catching(());
 
@@ -32,7 +32,7 @@ impl Drop for Catching {
 }
 
 impl Logs {
-    /// Starts logging, once for all tests: only threads that catch pay for it.
+    /// Installs the subscriber once for all tests: only capturing threads pay for it.
     pub(crate) fn start() {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
@@ -48,7 +48,7 @@ impl Logs {
         });
     }
 
-    /// Catches from now on, as long as the second value lives. For tests on one thread.
+    /// Captures until the second value is dropped. For tests on one thread.
     #[must_use]
     pub fn catch() -> (Self, Catching) {
         Self::start();
@@ -57,7 +57,7 @@ impl Logs {
         (logs, Catching(()))
     }
 
-    /// Everything caught so far.
+    /// All lines captured so far.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8(self.0.lock().clone()).expect("logs are UTF-8")
@@ -69,8 +69,8 @@ impl Logs {
         let text = self.text();
         let lines = text
             .lines()
-            .map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
-        // The id stands on the line itself, or on the span it was logged within.
+            .map(|line| serde_json::from_str::<Value>(line).expect("a JSON line"));
+        // The id is on the line itself or on its span.
         lines
             .filter(|line| line.to_string().contains(request))
             .collect()

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-/// Measures one span.
+/// Measures one duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
     #[expect(
         clippy::disallowed_methods,
-        reason = "a benchmark measures spans of the machine's own clock"
+        reason = "a benchmark measures durations on the machine's clock"
     )]
     pub fn start() -> Self {
         Self(Instant::now())
@@ -19,13 +19,13 @@ impl Stopwatch {
         self.0.elapsed()
     }
 
-    /// How much later than another watch this one was started.
+    /// How much later this watch started than another.
     pub fn since(self, earlier: &Self) -> Duration {
         self.0.duration_since(earlier.0)
     }
 }
 
-/// The middle value, or the mean of the two in the middle.
+/// The middle value, or the mean of the two middle values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -41,14 +41,14 @@ pub fn median(values: &[f64]) -> f64 {
     (low + high) / 2.0
 }
 
-/// The latency that this share, in per cent, stays within.
+/// The latency at this percentile.
 pub fn percentile(latencies: &mut [Duration], share: usize) -> Duration {
     latencies.sort_unstable();
     let place = (latencies.len() * share / 100).min(latencies.len().saturating_sub(1));
     latencies.get(place).copied().unwrap_or_default()
 }
 
-/// Transactions per second by pgbench's line `tps = 1234.567 (without initial connection time)`.
+/// Transactions per second from pgbench's line `tps = 1234.567 (without initial connection time)`.
 #[must_use]
 pub fn pgbench_rate(output: &str) -> Option<f64> {
     let rest = output
@@ -64,14 +64,14 @@ mod tests {
     use super::{median, percentile, pgbench_rate};
 
     #[test]
-    fn the_median_is_the_middle() {
+    fn median_is_the_middle() {
         assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
         assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
         assert!(median(&[]).is_nan());
     }
 
     #[test]
-    fn a_percentile_is_one_of_the_values() {
+    fn percentile_is_one_of_the_values() {
         let mut spans: Vec<Duration> = (0..100).rev().map(Duration::from_millis).collect();
         assert_eq!(percentile(&mut spans, 50), Duration::from_millis(50));
         assert_eq!(percentile(&mut spans, 99), Duration::from_millis(99));

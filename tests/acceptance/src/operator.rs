@@ -1,4 +1,4 @@
-//! The operator's side: changes of what is provisioned, and credits.
+//! The operator's side: provisioning changes and credits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use tokio::task::JoinHandle;
 
 use crate::clock::{ManualClock, Seeded};
 
-/// Provisions a world and changes what is provisioned.
+/// Provisions a world and changes its provisioning.
 #[derive(Debug, Clone)]
 pub struct Operator {
     pub(crate) mode: Mode,
     /// The store of the service.
     pub(crate) store: Arc<dyn Store>,
-    /// The same database, as the operator's command line opens it.
+    /// The same database as the operator's command line opens it.
     pub(crate) operating: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) entropy: Arc<Seeded>,
@@ -40,19 +40,19 @@ pub fn money(amount: &str, asset: &str) -> Amount {
 }
 
 impl Operator {
-    /// Watches the configuration for changes that other processes make, as a service does.
+    /// Watches the configuration for changes of other processes, as a service does.
     pub fn watch(&self) -> JoinHandle<()> {
         let directory = Arc::clone(&self.directory);
         tokio::spawn(async move { directory.watch(std::future::pending()).await })
     }
 
-    /// Takes the database away.
+    /// Makes the database unavailable.
     pub async fn close_store(&self) {
         self.store.close().await;
         self.operating.close().await;
     }
 
-    /// The tenant of a partner here.
+    /// A partner's tenant in this mode.
     #[must_use]
     pub fn tenant(&self, partner: &str) -> Tenant {
         Tenant {
@@ -71,7 +71,7 @@ impl Operator {
     async fn commit(&self, mut tx: Box<dyn ProvisionTx>) {
         tx.config_version_raise().await.expect("a new version");
         tx.commit().await.expect("a commit");
-        // Tests do not wait for the watcher of this process; another process's does its work.
+        // Reloads at once: tests do not wait for this process's watcher.
         self.directory.invalidate();
     }
 
@@ -145,7 +145,7 @@ impl Operator {
         self.change(partner, change).await;
     }
 
-    /// Stores a key; its id.
+    /// Stores a key; returns its id.
     pub async fn put_key(&self, partner: &str, text: &str) -> KeyId {
         let kind = if text.starts_with("sk_") {
             KeyKind::Secret
@@ -182,7 +182,7 @@ impl Operator {
         self.commit(tx).await;
     }
 
-    /// Gives a key an instant from which on it is refused.
+    /// Sets the instant at which a key expires.
     pub async fn expire(&self, text: &str, expires_at: Timestamp) {
         let mut tx = self.begin().await;
         let hash = PresentedKey::parse(text).expect("a key").hash;
@@ -243,7 +243,7 @@ impl Operator {
         self.commit(tx).await;
     }
 
-    /// Sweeps the idempotency records of a service and mode, as a process does that keeps new ones for `ttl`.
+    /// Sweeps idempotency records of a service and mode, as a process with this `ttl` does.
     pub async fn sweep_keys(&self, service: Service, mode: Mode, ttl: Duration) {
         let sweep = KeySweep {
             mode,
@@ -269,7 +269,7 @@ impl Operator {
         assert!(credited.applied);
     }
 
-    /// Credits, or says why not.
+    /// Credits, or returns the refusal.
     ///
     /// # Errors
     /// As [`CreditAccount::credit`].

@@ -1,8 +1,8 @@
 //! Requests in every order of their steps, on the real store.
 //!
-//! Each request runs the real use case over ports that wait for their turn before every call. [`Orders`] gives the turns: it
-//! lets one request make one call at a time, and plays the same scene again until every order has been played. A write that
-//! meets the open transaction of another waits for the store's lock, as it does in a service; that is known from who holds it.
+//! Each request runs the real use case over ports that wait for a turn before every call. [`Orders`] grants the turns: it
+//! lets one request make one call at a time, and repeats the scene until every order has been played. A write that
+//! meets another open transaction waits for the store's lock, as in a service; the scheduler tracks the lock's holder.
 
 mod ports;
 
@@ -27,20 +27,20 @@ use tokio::task::JoinHandle;
 use crate::World;
 use ports::Ports;
 
-/// No step takes longer than this, unless it waits for something that never comes.
+/// Timeout of one step; only a request that waits forever reaches it.
 const STUCK: Duration = Duration::from_secs(30);
 
 /// Plays a scene in every order of its requests' steps.
 #[derive(Debug, Default)]
 pub struct Orders {
-    /// The order being played: at each turn who was chosen, of how many.
+    /// The current order: at each turn the chosen request and the number of candidates.
     trail: Vec<(usize, usize)>,
     played: usize,
     blocked: usize,
 }
 
 impl Orders {
-    /// Is there an order that was not played yet?
+    /// Whether an order has not been played yet.
     #[must_use]
     pub fn more(&mut self) -> bool {
         if self.played == 0 {
@@ -55,19 +55,19 @@ impl Orders {
         false
     }
 
-    /// How many orders were played.
+    /// The number of played orders.
     #[must_use]
     pub fn played(&self) -> usize {
         self.played
     }
 
-    /// In how many turns a request had to wait for the lock of another.
+    /// The number of turns in which a request waited for another request's lock.
     #[must_use]
     pub fn blocked(&self) -> usize {
         self.blocked
     }
 
-    /// Plays one order to its end: what each request answered.
+    /// Plays one order to its end; returns each request's result.
     pub async fn play(&mut self, cast: Cast) -> Vec<String> {
         let Cast {
             turns,
@@ -106,7 +106,7 @@ impl Orders {
     fn choose(&mut self, turn: usize, of: usize) -> usize {
         match self.trail.get(turn) {
             Some((chosen, was)) => {
-                assert_eq!(*was, of, "a scene goes the same way in the same order");
+                assert_eq!(*was, of, "a scene is deterministic in the same order");
                 *chosen
             }
             None => {
@@ -117,14 +117,14 @@ impl Orders {
     }
 }
 
-/// Who stands where.
+/// The state of each request.
 struct Stage {
-    /// Who waits for a turn, and whether the next call writes.
+    /// Requests that wait for a turn, and whether their next call writes.
     parked: Vec<Option<Parked>>,
     answers: Vec<Option<String>>,
-    /// Who is at work, and will be heard of.
+    /// Requests that are running.
     expected: BTreeSet<usize>,
-    /// Who waits for the lock that another holds.
+    /// Requests that wait for another request's lock.
     waiting: Option<usize>,
 }
 
@@ -134,11 +134,11 @@ struct Parked {
 }
 
 impl Stage {
-    /// Waits until everybody at work has come to the next call, or to the end.
+    /// Waits until every running request has reached its next call or its end.
     async fn hear(&mut self, news: &mut mpsc::UnboundedReceiver<News>) {
         while !self.expected.is_empty() {
             let heard = tokio::time::timeout(STUCK, news.recv()).await;
-            let who = match heard.expect("nobody is stuck").expect("news") {
+            let who = match heard.expect("no request is stuck").expect("news") {
                 News::Waits(who, parked) => {
                     self.parked[who] = Some(parked);
                     who
@@ -152,12 +152,12 @@ impl Stage {
                 self.waiting = None;
             } else {
                 let expected = self.expected.remove(&who);
-                assert!(expected, "request {who} went on without its turn");
+                assert!(expected, "request {who} ran without a turn");
             }
         }
     }
 
-    /// Whoever waited for a lock that its holder has given back is at work now.
+    /// A request whose awaited lock was released is running again.
     fn admitted(&mut self, holder: Option<usize>) -> bool {
         let free = |waiting: &mut usize| holder.is_none_or(|holder| holder == *waiting);
         let admitted = self.waiting.take_if(free);
@@ -165,7 +165,7 @@ impl Stage {
         admitted.is_some()
     }
 
-    /// Who may have the next turn. One at most waits for a lock.
+    /// Candidates for the next turn. At most one request waits for a lock.
     fn options(&self, holder: Option<usize>) -> Vec<usize> {
         let may = |who: &usize| {
             let parked = self.parked[*who].as_ref();
@@ -177,16 +177,16 @@ impl Stage {
         (0..self.parked.len()).filter(may).collect()
     }
 
-    /// Gives somebody a turn. Says whether that one has to wait for a lock now.
+    /// Grants a turn. Returns whether the request now has to wait for a lock.
     fn give(&mut self, who: usize, holder: Option<usize>) -> bool {
-        let parked = self.parked[who].take().expect("somebody who waits");
+        let parked = self.parked[who].take().expect("a waiting request");
         let locked = parked.writes && holder.is_some_and(|holder| holder != who);
         if locked {
             self.waiting = Some(who);
         } else {
             self.expected.insert(who);
         }
-        parked.turn.send(()).expect("somebody who listens");
+        parked.turn.send(()).expect("a receiver");
         locked
     }
 }
@@ -207,7 +207,7 @@ pub struct Cast {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// Who holds the store's lock.
+/// The request that holds the store's lock.
 #[derive(Debug, Clone, Default)]
 struct Turns(Arc<Mutex<Option<usize>>>);
 
@@ -218,7 +218,7 @@ impl Turns {
 }
 
 impl Cast {
-    /// Nobody yet.
+    /// A scene without requests.
     #[must_use]
     pub fn of(world: &World) -> Self {
         let (send, news) = mpsc::unbounded_channel();
@@ -232,14 +232,14 @@ impl Cast {
         }
     }
 
-    /// Whoever comes next comes to another process of the service.
+    /// Later requests go to another process of the service.
     #[must_use]
     pub fn elsewhere(mut self) -> Self {
         self.in_flight = Arc::default();
         self
     }
 
-    /// One more request.
+    /// Adds a request.
     #[must_use]
     pub fn and<F, R>(mut self, request: F) -> Self
     where
@@ -256,14 +256,13 @@ impl Cast {
         let news = self.send.clone();
         self.tasks.push(tokio::spawn(async move {
             let answer = request.await;
-            news.send(News::Answered(who, answer))
-                .expect("somebody who listens");
+            news.send(News::Answered(who, answer)).expect("a receiver");
         }));
         self
     }
 }
 
-/// A request's place in the order.
+/// A request's handle on the scheduler.
 #[derive(Clone)]
 struct Pace {
     who: usize,
@@ -275,12 +274,12 @@ impl Pace {
     async fn turn(&self, writes: bool) {
         let (turn, given) = oneshot::channel();
         let waits = News::Waits(self.who, Parked { writes, turn });
-        self.news.send(waits).expect("somebody who gives turns");
+        self.news.send(waits).expect("a scheduler");
         given.await.expect("a turn");
     }
 }
 
-/// The use cases, each of whose calls waits for its turn.
+/// The use cases, each of whose calls waits for a turn.
 #[derive(Clone)]
 pub struct Paced {
     /// Executes quotes.
@@ -336,12 +335,12 @@ impl Paced {
         }
     }
 
-    /// A turn for something that is no use case of the service and changes no row.
+    /// A turn for an action outside the service that changes no row.
     pub async fn turn(&self) {
         self.pace.turn(false).await;
     }
 
-    /// A turn for something that writes in a transaction of its own.
+    /// A turn for an action that writes in its own transaction.
     pub async fn turn_to_write(&self) {
         self.pace.turn(true).await;
     }

@@ -1,4 +1,4 @@
-//! Where a world's database lies, and which store opens it.
+//! Location of a world's database, and the store that opens it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::setup::Setup;
 /// Enough connections for two batch queues and the reads.
 const CONNECTIONS: u32 = 6;
 
-/// A database of a world's own, gone with the value.
+/// A database for one world, deleted when the value is dropped.
 #[derive(Debug)]
 pub(crate) enum Place {
     File(TempDir),
@@ -34,7 +34,7 @@ impl Place {
         }
     }
 
-    /// Opens it as one process of the service does, but by a clock of the test's, and as the
+    /// Opens the database as one process of the service does, but with a test clock, and as the
     /// operator does.
     pub(crate) async fn open(
         &self,
@@ -73,7 +73,7 @@ impl Place {
         }
     }
 
-    /// A look into it, beside the service.
+    /// A separate connection for queries.
     pub(crate) async fn look(&self) -> Database {
         match self {
             Self::File(folder) => Database::of_file(&file(folder)).await,
@@ -81,8 +81,8 @@ impl Place {
         }
     }
 
-    /// Locks a partner's row as an open `psql` does, until the connection is closed. `None` where no row can be locked: an
-    /// embedded database has one lock for all.
+    /// Locks a partner's row as an open `psql` does, until the connection is closed. `None` on an embedded database, which has
+    /// one lock for all rows.
     pub(crate) async fn lock_partner(&self, partner: &str) -> Option<PgConnection> {
         let Self::Server(database) = self else {
             return None;
@@ -93,7 +93,7 @@ impl Place {
         Some(owner)
     }
 
-    /// Runs SQL that no rule of ours would run.
+    /// Runs SQL that the service itself would never run.
     pub(crate) async fn damage(&self, sql: &str) {
         match self {
             Self::File(folder) => Database::damage(&file(folder), sql).await,
@@ -106,7 +106,7 @@ fn file(folder: &TempDir) -> PathBuf {
     folder.path().join("penstock.db")
 }
 
-/// In memory where the machine has such a place: tests wait for no disk.
+/// In memory if the machine has such a directory, because tests do not need durability.
 fn temporary_folder() -> TempDir {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() {

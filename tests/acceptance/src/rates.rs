@@ -1,5 +1,5 @@
-//! The rate source: the sandbox's or whichever a test puts in its place, unless a test sets a pair's
-//! rate or takes it away.
+//! The rate source: the sandbox's or a replacement, unless a test sets a pair's
+//! rate or removes it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,7 @@ impl fmt::Debug for ScriptedRates {
 }
 
 impl ScriptedRates {
-    /// Puts another source in the sandbox's place.
+    /// Replaces the sandbox with another source.
     pub fn becomes(&self, source: Arc<dyn RateSource>) {
         *self.behind.lock() = source;
     }
@@ -49,12 +49,12 @@ impl ScriptedRates {
         self.pairs.lock().insert(pair.to_owned(), Some(rate));
     }
 
-    /// Takes a pair's rate away.
+    /// Removes a pair's rate.
     pub fn lose(&self, pair: &str) {
         self.pairs.lock().insert(pair.to_owned(), None);
     }
 
-    /// The pairs asked for since this was called last.
+    /// The pairs requested since the last call of this method.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock())
     }

@@ -1,4 +1,4 @@
-//! What a world starts with: pools, two partners and the numbers that rules measure by.
+//! Initial state of a world: pools, two partners and the settings of the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use partner_core::pools::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, Po
 use partner_core::throttle::Tier;
 use rust_decimal::Decimal;
 
-/// When worlds begin: 2026-05-25T12:00:00Z.
+/// Start time of every world: 2026-05-25T12:00:00Z.
 pub const START: i64 = 1_779_710_400_000;
 /// A partner with everything provisioned.
 pub const ACME: &str = "acme";
@@ -27,48 +27,48 @@ pub const ACME_PUBLISHABLE: &str = "pk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0003";
 pub const RIVAL_SECRET: &str = "sk_test_RivalRivalRivalRivalRivalRiv0001";
 /// Rival's publishable key.
 pub const RIVAL_PUBLISHABLE: &str = "pk_test_RivalRivalRivalRivalRivalRiv0002";
-/// Where acme's pages live.
+/// Origin of acme's pages.
 pub const SHOP: &str = "https://shop.example";
-/// Where rival's pages live.
+/// Origin of rival's pages.
 pub const RIVAL_SHOP: &str = "https://rival.example";
-/// Where the hosted widget lives.
+/// Origin of the hosted widget.
 pub const WIDGET: &str = "https://widget.example";
-/// An address with a good checksum.
+/// An address with a valid checksum.
 pub const ADDRESS: &str = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
 
-/// Pools that exist. Everybody is allowed in all but the last.
+/// Existing pools. Partners are allowed in all but the last.
 const POOLS: [&str; 7] = [
     "EUR-USDT", "EUR-USDC", "GBP-USDT", "EUR-BTC", "JPY-USDT", "JPY-USDC", "USD-USDT",
 ];
 
-/// What differs from one world to the next.
+/// Settings that differ between worlds.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The process's mode.
     pub mode: Mode,
     /// The tiers of the throttle; `None` turns it off.
     pub tiers: Option<Vec<Tier>>,
-    /// How long a firm quote lives.
+    /// Lifetime of a firm quote.
     pub quote_ttl: Duration,
     /// How long idempotency keys are kept.
     pub idempotency_ttl: Duration,
     /// The rolling window of the velocity cap.
     pub velocity_window: Duration,
-    /// Networks whose `X-Forwarded-For` is believed.
+    /// Networks whose `X-Forwarded-For` is trusted.
     pub proxies: Vec<String>,
     /// The limits of the gate; `None` turns them off.
     pub gate_tiers: Option<Tiers>,
-    /// How long a session is open.
+    /// Lifetime of a session.
     pub session_ttl: Duration,
-    /// How long a preview stands.
+    /// Lifetime of a preview.
     pub preview_ttl: Duration,
-    /// How long a signed quote can be redeemed.
+    /// Lifetime of a signed quote.
     pub signed_quote_ttl: Duration,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        // So generous that only tests of the throttle meet it, while every answer has its headers.
+        // High limits: only throttle tests reach them, but every response has their headers.
         let tier = |name, seconds| Tier {
             name,
             limit: 1_000_000,
@@ -115,7 +115,7 @@ pub(crate) fn pool(id: &str, networks: &[Network]) -> Pool {
     }
 }
 
-/// What a partner may do: buy in six pools, on a pre-funded balance, without a cap.
+/// A partner's default access: purchases in six pools, a pre-funded balance, no cap.
 pub fn profile(reference: &str) -> PoolsProfile {
     let allowed: BTreeSet<PoolId> = POOLS[..6]
         .iter()
@@ -135,7 +135,7 @@ pub fn profile(reference: &str) -> PoolsProfile {
     }
 }
 
-/// What a partner may do in the gate, with its pages at this origin.
+/// A partner's default access to the gate, with its pages at this origin.
 pub(crate) fn gate_profile(page: &str) -> GateProfile {
     GateProfile {
         enabled: true,
@@ -148,7 +148,7 @@ pub(crate) fn gate_profile(page: &str) -> GateProfile {
     }
 }
 
-/// Acme's terms in EUR-USDT; it has the default terms elsewhere.
+/// Acme's terms in EUR-USDT; other pools have the default terms.
 pub(crate) fn acme_terms() -> PoolTerms {
     PoolTerms {
         draw_fee_bps: 30,

@@ -1,11 +1,11 @@
-//! The table that is printed.
+//! The printed table.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::measure::median;
 
-/// Whom a figure is about, what it is compared with, and what ratio is wanted.
+/// Label, reference and required ratio of a figure.
 pub struct Figure {
     pub on: &'static str,
     pub what: &'static str,
@@ -13,7 +13,7 @@ pub struct Figure {
     pub goal: &'static str,
 }
 
-/// The turns of one comparison.
+/// The repetitions of one comparison.
 #[derive(Default)]
 pub struct Turns {
     service: Vec<f64>,
@@ -26,7 +26,7 @@ impl Turns {
         self.reference.push(reference);
     }
 
-    /// The medians of both, and the median of the turns' ratios.
+    /// The medians of both, and the median of the ratios.
     pub fn row(&self, figure: &Figure, shown: fn(f64) -> String) -> Row {
         let both = self.service.iter().zip(&self.reference);
         let ratios: Vec<f64> = both
@@ -44,7 +44,7 @@ impl Turns {
     }
 }
 
-/// One figure and what it is compared with.
+/// One figure and its reference.
 #[derive(Debug)]
 pub struct Row {
     on: &'static str,
@@ -57,21 +57,21 @@ pub struct Row {
 }
 
 impl Row {
-    /// Two numbers beside each other.
+    /// Compares two numbers.
     pub fn pair(figure: &Figure, service: f64, reference: f64, shown: fn(f64) -> String) -> Self {
         let mut turn = Turns::default();
         turn.push(service, reference);
         turn.row(figure, shown)
     }
 
-    /// Two spans beside each other.
+    /// Compares two durations.
     pub fn spans(figure: &Figure, service: Duration, reference: Duration) -> Self {
         let (service, reference) = (service.as_secs_f64(), reference.as_secs_f64());
         Self::pair(figure, service, reference, millis)
     }
 }
 
-/// Everything of one run.
+/// All figures of one run.
 #[derive(Debug, Default)]
 pub struct Table {
     pub notes: Vec<String>,
@@ -100,22 +100,22 @@ impl fmt::Display for Table {
     }
 }
 
-/// A rate as people read it: `12,300/s`.
+/// A rate with thousands separators: `12,300/s`.
 pub fn rate(per_second: f64) -> String {
     format!("{}/s", grouped(per_second))
 }
 
-/// Bytes as people read them: `12,300 B`.
+/// Bytes with thousands separators: `12,300 B`.
 pub fn bytes(count: f64) -> String {
     format!("{} B", grouped(count))
 }
 
-/// Memory as people read it: `67.3 MiB`.
+/// Memory in MiB: `67.3 MiB`.
 pub fn mebibytes(bytes: f64) -> String {
     format!("{:.1} MiB", bytes / 1024.0 / 1024.0)
 }
 
-/// Seconds as people read them where they are few: `2.10 ms`.
+/// Short durations in milliseconds: `2.10 ms`.
 pub fn millis(seconds: f64) -> String {
     format!("{:.2} ms", seconds * 1000.0)
 }
@@ -137,7 +137,7 @@ mod tests {
     use super::{Figure, Table, Turns, bytes, mebibytes, millis, rate};
 
     #[test]
-    fn numbers_are_written_for_people() {
+    fn numbers_have_thousands_separators() {
         assert_eq!(rate(7.4), "7/s");
         assert_eq!(rate(123_456.0), "123,456/s");
         assert_eq!(bytes(1000.0), "1,000 B");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_markdown_and_shows_medians() {
+    fn table_is_markdown_and_shows_medians() {
         let figure = Figure {
             on: "SQLite",
             what: "a",

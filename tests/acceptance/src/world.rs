@@ -1,4 +1,4 @@
-//! One service with its database and its far end.
+//! One service with its database and its upstreams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -68,17 +68,17 @@ impl fmt::Debug for World {
 impl Drop for Inner {
     fn drop(&mut self) {
         let unfinished = !*self.finished.lock() && !std::thread::panicking();
-        assert!(!unfinished, "a test ends with `World::finish`");
+        assert!(!unfinished, "a test must end with `World::finish`");
     }
 }
 
 impl World {
-    /// A world as most tests want it.
+    /// The default world.
     pub async fn new() -> Self {
         Self::with(|_| {}).await
     }
 
-    /// A world with some numbers changed.
+    /// A world with changed settings.
     pub async fn with(change: impl FnOnce(&mut Setup)) -> Self {
         let mut setup = Setup::default();
         change(&mut setup);
@@ -204,7 +204,7 @@ impl World {
         &self.0.clock
     }
 
-    /// The same, for whoever keeps it.
+    /// The same clock, shared.
     #[must_use]
     pub fn ticking(&self) -> Arc<ManualClock> {
         Arc::clone(&self.0.clock)
@@ -239,18 +239,18 @@ impl World {
         &self.0.database
     }
 
-    /// What differs in this world.
+    /// The settings of this world.
     #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.0.setup
     }
 
-    /// An event was noticed.
+    /// Marks an event as noticed.
     pub(crate) fn notice_event(&self, id: String) {
         self.0.noticed.lock().insert(id);
     }
 
-    /// What the use cases are wired from, beside the far end.
+    /// Dependencies of the use cases, except the upstreams.
     pub(crate) fn parts(&self) -> (&Operator, Arc<Queues>, Arc<Sealer>) {
         let inner = &self.0;
         (
@@ -260,26 +260,26 @@ impl World {
         )
     }
 
-    /// How many trades of a quote are stored.
+    /// The number of stored trades of a quote.
     pub async fn trades_of(&self, quote: &str) -> i64 {
         let id = QuoteId::parse(quote).expect("a quote id").ulid();
         let trades = format!("SELECT count(*) FROM trades WHERE quote_id = '{id}'");
         self.0.database.number(&trades).await
     }
 
-    /// What the door knows of a key.
+    /// The authentication result for a key.
     pub async fn access(&self, key: &str) -> Arc<Access> {
         let key = PresentedKey::parse(key).expect("a key");
         let found = self.0.operator.directory.access_find(key.mode, &key.hash);
         found.await.expect("a read").expect("a known key")
     }
 
-    /// The next transact meets this fault of its commit.
+    /// Injects this commit fault into the next transact.
     pub fn fail_next_commit(&self, fault: QueueFault) {
         self.0.queues.fail_next(fault);
     }
 
-    /// A partner's program with this key.
+    /// A client with this key.
     #[must_use]
     pub fn client(&self, key: &str) -> Client {
         Client {
@@ -288,19 +288,19 @@ impl World {
         }
     }
 
-    /// Acme's program.
+    /// Acme's client.
     #[must_use]
     pub fn acme(&self) -> Client {
         self.client(&self.of_mode(setup::ACME_SECRET))
     }
 
-    /// Rival's program.
+    /// Rival's client.
     #[must_use]
     pub fn rival(&self) -> Client {
         self.client(&self.of_mode(setup::RIVAL_SECRET))
     }
 
-    /// Sends a request and holds the answer against the contract.
+    /// Sends a request and checks the response against the contract.
     pub async fn send(&self, call: Call) -> Answer {
         let inner = &self.0;
         let router = inner.router.get_or_init(|| {
@@ -310,7 +310,7 @@ impl World {
         let answer = Answer::of(router.clone(), &call).await;
         let tiers = self.0.setup.tiers.iter().flatten();
         let tiers: Vec<&str> = tiers.map(|tier| tier.name).collect();
-        Contract::published().judge(&call, &answer, &tiers);
+        Contract::published().check(&call, &answer, &tiers);
         answer
     }
 
@@ -348,13 +348,13 @@ impl World {
         events
     }
 
-    /// Notices the events about a trade; their types.
+    /// Notices the events about a trade; returns their types.
     pub async fn notice(&self, partner: &str, trade: &str) -> Vec<String> {
         let events = self.events(partner, trade).await;
         events.into_iter().map(|(kind, _)| kind).collect()
     }
 
-    /// Declares every event so far noticed, and tells how many there are of each type.
+    /// Marks every event so far as noticed; returns their number by type.
     pub async fn notice_all(&self) -> BTreeMap<String, usize> {
         let rows = self
             .0
@@ -370,7 +370,7 @@ impl World {
         counts
     }
 
-    /// Ends the test: every invariant of the database holds, and no event was left unnoticed.
+    /// Ends the test: checks every invariant of the database and that no event was left unnoticed.
     pub async fn finish(self) {
         self.check().await;
         let unnoticed = self
@@ -383,11 +383,8 @@ impl World {
             .iter()
             .filter(|row| !row.split(' ').next().is_some_and(|id| noticed.contains(id)))
             .collect();
-        assert!(
-            unnoticed.is_empty(),
-            "events nobody noticed: {unnoticed:#?}"
-        );
-        // Acme has an endpoint for each service and rival has none: one delivery each, and none.
+        assert!(unnoticed.is_empty(), "unnoticed events: {unnoticed:#?}");
+        // Acme has an endpoint for each service and rival has not: one delivery per event of acme.
         let missed = "SELECT count(*) FROM events e WHERE (SELECT count(*) FROM deliveries d
             WHERE d.mode = e.mode AND d.partner_id = e.partner_id AND d.event_id = e.id)
             <> (SELECT count(*) FROM webhook_endpoints w WHERE w.mode = e.mode AND w.partner_id = e.partner_id
@@ -400,7 +397,7 @@ impl World {
         self.close().await;
     }
 
-    /// Ends a replica, whose events its origin answers for.
+    /// Ends a replica. The original world checks its events.
     pub async fn close(self) {
         *self.0.finished.lock() = true;
         self.0.queues.shut_down().await;
@@ -408,13 +405,13 @@ impl World {
         self.0.operator.close_store().await;
     }
 
-    /// Counts what accounts are committed to, as the service does now and then.
+    /// Recounts contingent credits, as the service does periodically.
     pub async fn recount(&self) {
         let recounting = RecountContingentCredits {
             store: self.0.operator.store.clone(),
             mode: self.0.setup.mode,
         };
-        for (who, asset) in recounting.due().await.expect("the accounts to count") {
+        for (who, asset) in recounting.due().await.expect("the accounts to recount") {
             while recounting.advance(&who, asset).await.expect("a slice") {}
         }
     }
@@ -424,12 +421,12 @@ impl World {
         self.0.place.lock_partner(partner).await
     }
 
-    /// Runs SQL that no rule of ours would run.
+    /// Runs SQL that the service itself would never run.
     pub async fn damage(&self, sql: &str) {
         self.0.place.damage(sql).await;
     }
 
-    /// Every invariant of the database holds.
+    /// Checks every invariant of the database.
     pub async fn check(&self) {
         let audit = self.0.operator.store.audit(&self.0.sealer, &|_| ());
         let report = audit.await.expect("an audit");
@@ -439,7 +436,7 @@ impl World {
             .filter(|finding| finding.count > 0)
             .collect();
         assert!(report.clean(), "broken invariants: {broken:#?}");
-        assert!(!report.findings.is_empty(), "the audit checks something");
+        assert!(!report.findings.is_empty(), "the audit runs checks");
         for (name, breaches) in INVARIANTS {
             assert_eq!(self.0.database.number(breaches).await, 0, "{name}");
         }

@@ -1,4 +1,4 @@
-//! `POST /v1/embed/bootstrap`: who gets a token, and what it says.
+//! `POST /v1/embed/bootstrap`: which pages get a token, and the token's claims.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/v1/embed/bootstrap";
 
-/// A call of a page of acme's.
+/// A call from acme's page.
 fn call() -> Call {
     Call::post(PATH).header("origin", SHOP)
 }
@@ -30,7 +30,7 @@ async fn with(gate: &Gate, body: &Value) -> Answer {
     ask(gate, call().json(body)).await
 }
 
-/// What a token says now, to who has the installation's key.
+/// Decrypts a token with the installation's key.
 fn claims(gate: &Gate, answer: &Value) -> Option<Claims> {
     let key = TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32])));
     let token = answer["embed_token"].as_str().unwrap();
@@ -44,7 +44,7 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 
 // rule: gate.bootstrap.session-fields, gate.bootstrap.token-claims, time.output
 #[tokio::test]
-async fn without_a_client_secret_nothing_of_a_session_is_told() {
+async fn bootstrap_without_client_secret_shows_no_session() {
     let gate = Gate::new().await;
     let answer = ask(&gate, call()).await.ok();
     let expected = json!({
@@ -72,13 +72,13 @@ async fn without_a_client_secret_nothing_of_a_session_is_told() {
     assert_eq!((said.tenant.partner.as_str(), said.session), (ACME, None));
     assert!(Scope::ALL.iter().all(|scope| said.scopes.allow(*scope)));
     gate.world().after(60 * 60 * 1000);
-    assert_eq!(claims(&gate, &answer), None, "it is over");
+    assert_eq!(claims(&gate, &answer), None, "the session has ended");
     gate.finish().await;
 }
 
 // rule: gate.bootstrap.session-fields, gate.bootstrap.token-claims
 #[tokio::test]
-async fn a_client_secret_binds_the_token_to_its_session() {
+async fn client_secret_binds_the_token_to_its_session() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let colour = json!({ "primary_color": "#1A2B3C" });
@@ -113,7 +113,7 @@ async fn a_client_secret_binds_the_token_to_its_session() {
 
 // rule: gate.bootstrap.origin, gate.origin.default-port
 #[tokio::test]
-async fn only_a_page_of_an_allowed_domain_gets_one() {
+async fn only_pages_of_allowed_domains_get_a_token() {
     let gate = Gate::new().await;
     let page = |origin: Option<&str>, referer: Option<&str>| {
         let call = Call::post(PATH);
@@ -160,7 +160,7 @@ async fn only_a_page_of_an_allowed_domain_gets_one() {
 
 // rule: gate.bootstrap.origin
 #[tokio::test]
-async fn a_domain_that_is_taken_away_is_refused() {
+async fn removed_domain_is_refused() {
     let gate = Gate::new().await;
     ask(&gate, call()).await.ok();
     let operator = gate.world().operator();
@@ -172,7 +172,7 @@ async fn a_domain_that_is_taken_away_is_refused() {
 
 // rule: gate.bootstrap.widget-origin
 #[tokio::test]
-async fn the_widgets_own_page_needs_a_client_secret() {
+async fn widget_page_needs_a_client_secret() {
     let gate = Gate::new().await;
     let made = gate.acme().open("k").await;
     let home = || Call::post(PATH).header("origin", WIDGET);
@@ -213,8 +213,8 @@ async fn wrong_client_secret_reads_like_one_of_another_partner() {
         seen.push(answer.anonymous());
     }
     seen.dedup();
-    assert_eq!(seen.len(), 1, "they tell nothing apart");
-    // And rival's key with acme's secret, from rival's page.
+    assert_eq!(seen.len(), 1, "the refusals are equal");
+    // Rival's key with acme's secret, from rival's page.
     let call = Call::post(PATH)
         .header("origin", RIVAL_SHOP)
         .json(&json!({ "clientSecret": secret }))
@@ -228,7 +228,7 @@ async fn wrong_client_secret_reads_like_one_of_another_partner() {
 
 // rule: gate.bootstrap.not-open, gate.session.lazy-expiry
 #[tokio::test]
-async fn a_session_that_has_ended_gets_no_token() {
+async fn ended_session_gets_no_token() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for end in ["completed", "cancelled", "expired"] {
@@ -291,7 +291,7 @@ async fn requested_scopes_narrow_the_token() {
 
 // rule: gate.keys.publishable-query, gate.keys.codes, auth.secret-in-query, auth.bearer-first
 #[tokio::test]
-async fn the_key_is_read_from_the_headers_first() {
+async fn bootstrap_reads_the_key_from_the_headers_first() {
     let gate = Gate::new().await;
     let in_query = format!("publishable_key={ACME_PUBLISHABLE}");
     let partner = |answer: Answer| answer.ok()["partner_id"].clone();
@@ -299,7 +299,7 @@ async fn the_key_is_read_from_the_headers_first() {
     assert_eq!(partner(answer), ACME);
     let header = call().header("x-publishable-key", ACME_PUBLISHABLE);
     assert_eq!(partner(gate.send(header).await), ACME);
-    // Rival's key counts, and rival does not know the page.
+    // Rival's key is used, and rival does not allow the page.
     for over in [
         call().query(&in_query).bearer(RIVAL_PUBLISHABLE),
         call()
@@ -326,7 +326,7 @@ async fn the_key_is_read_from_the_headers_first() {
 
 // rule: gate.keys.entitled
 #[tokio::test]
-async fn a_partner_without_the_gate_gets_no_token() {
+async fn partner_without_the_gate_gets_no_token() {
     let gate = Gate::new().await;
     let operator = gate.world().operator();
     operator
@@ -338,7 +338,7 @@ async fn a_partner_without_the_gate_gets_no_token() {
 
 // rule: gate.bootstrap.unavailable
 #[tokio::test]
-async fn a_used_up_quota_is_a_neutral_answer() {
+async fn exhausted_quota_returns_a_neutral_response() {
     let gate = Gate::with(|setup| setup.mode = Mode::Live).await;
     let operator = gate.world().operator();
     operator
@@ -355,7 +355,7 @@ async fn a_used_up_quota_is_a_neutral_answer() {
     assert_eq!(state().await, (json!(true), json!(null)));
     let made = gate.acme().open("k").await;
     assert_eq!(state().await, (json!(false), json!("quota_exhausted")));
-    // The session that used it up was counted already.
+    // The session that used the last of the quota was already counted.
     let body = json!({ "clientSecret": made["client_secret"] });
     let answer = with(&gate, &body).await.ok();
     assert_eq!(
@@ -368,7 +368,7 @@ async fn a_used_up_quota_is_a_neutral_answer() {
 
 // rule: gate.bootstrap.not-offered
 #[tokio::test]
-async fn a_session_that_nobody_can_pay_is_a_neutral_answer() {
+async fn session_without_payment_method_returns_a_neutral_response() {
     let gate = Gate::new().await;
     for (key, changes, reason) in [
         ("plain", json!({}), json!(null)),
@@ -389,7 +389,7 @@ async fn a_session_that_nobody_can_pay_is_a_neutral_answer() {
             json!({ "target_token": "DOGE" }),
             json!("asset_not_supported"),
         ),
-        // Listed, and without a method.
+        // Listed, but without a payment method.
         (
             "yen",
             json!({ "currency": "JPY" }),
@@ -416,7 +416,7 @@ fn tier(name: &'static str, limit: u32) -> Tier {
     Tier { name, limit, per }
 }
 
-/// A gate with these limits of a key from one network, and of a key altogether.
+/// A gate with these limits per key and network, and per key.
 async fn limited(own: u32, ceiling: u32) -> Gate {
     Gate::with(|setup| {
         let tiers = setup.gate_tiers.as_mut().unwrap();
@@ -427,7 +427,7 @@ async fn limited(own: u32, ceiling: u32) -> Gate {
 }
 
 /// Limit, remaining and reset of a tier.
-fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
+fn tier_status(answer: &Answer, tier: &str) -> (u64, u64, u64) {
     let number = |part: &str| answer.number(&format!("x-ratelimit-{part}-{tier}"));
     (number("limit"), number("remaining"), number("reset"))
 }
@@ -438,9 +438,9 @@ async fn bootstrap_counts_key_and_client_network() {
     let gate = limited(2, 100).await;
     let from = |address: &str| call().from(address.parse::<IpAddr>().unwrap());
     let first = ask(&gate, from("203.0.113.1")).await;
-    assert_eq!(standing(&first, "short"), (2, 1, 60));
-    assert_eq!(standing(&first, "medium"), (100, 99, 60));
-    // A refusal for another reason than the page's origin counts like a success.
+    assert_eq!(tier_status(&first, "short"), (2, 1, 60));
+    assert_eq!(tier_status(&first, "medium"), (100, 99, 60));
+    // A refusal for a reason other than the page's origin counts like a success.
     let wrong = from("::ffff:203.0.113.1").json(&json!({ "clientSecret": "nonsense" }));
     ask(&gate, wrong)
         .await
@@ -449,8 +449,8 @@ async fn bootstrap_counts_key_and_client_network() {
     let full = full.refused(429, "rate_limited");
     assert_eq!(full.number("retry-after-short"), 60);
     assert_eq!(full.header("retry-after-medium"), None);
-    assert_eq!(standing(&full, "medium"), (100, 98, 60));
-    // Another key from this address, and this key from another address, have their own budget.
+    assert_eq!(tier_status(&full, "medium"), (100, 98, 60));
+    // Another key from this address, and this key from another address, have their own limits.
     let other = Call::post(PATH).header("origin", RIVAL_SHOP);
     let other = other.from([203, 0, 113, 1]).bearer(RIVAL_PUBLISHABLE);
     gate.send(other).await.ok();
@@ -470,7 +470,7 @@ async fn bootstrap_counts_key_and_client_network() {
 async fn foreign_pages_use_up_nothing_of_the_shop() {
     let gate = limited(30, 40).await;
     for at in 0..200_u8 {
-        // From many addresses, and again and again from that of the shop's own customer.
+        // From many addresses, and repeatedly from the address of the shop's customer.
         let address = if at % 2 == 0 { 1 } else { at };
         let foreign = match at % 3 {
             0 => Call::post(PATH).header("origin", "https://attacker.example"),
@@ -484,14 +484,14 @@ async fn foreign_pages_use_up_nothing_of_the_shop() {
             matches!(found, (403, "origin_not_allowed") | (429, "rate_limited")),
             "{found:?}"
         );
-        assert_eq!(standing(&answer, "medium"), (40, 40, 60));
+        assert_eq!(tier_status(&answer, "medium"), (40, 40, 60));
     }
-    // A foreign page is limited too, for itself.
+    // A foreign page has its own limit.
     let foreign = Call::post(PATH).header("origin", "https://attacker.example");
     let refused = ask(&gate, foreign.from([203, 0, 113, 1])).await;
     refused.refused(429, "rate_limited");
     let answer = ask(&gate, call().from([203, 0, 113, 1])).await;
-    assert_eq!(standing(&answer, "short"), (30, 29, 60));
+    assert_eq!(tier_status(&answer, "short"), (30, 29, 60));
     answer.ok();
     gate.finish().await;
 }
@@ -502,8 +502,8 @@ async fn customers_with_addresses_of_their_own_start_up_to_the_ceiling() {
     let gate = limited(30, 40).await;
     for customer in 1..=40 {
         let answer = ask(&gate, call().from([203, 0, 113, customer])).await;
-        assert_eq!(standing(&answer, "short"), (30, 29, 60));
-        assert_eq!(standing(&answer, "medium").1, 40 - u64::from(customer));
+        assert_eq!(tier_status(&answer, "short"), (30, 29, 60));
+        assert_eq!(tier_status(&answer, "medium").1, 40 - u64::from(customer));
         answer.ok();
     }
     for _ in 0..3 {
@@ -511,18 +511,18 @@ async fn customers_with_addresses_of_their_own_start_up_to_the_ceiling() {
         let refused = answer.refused(429, "rate_limited");
         assert_eq!(refused.number("retry-after-medium"), 60);
         assert_eq!(refused.header("retry-after-short"), None);
-        assert_eq!(standing(&refused, "short"), (30, 30, 60));
+        assert_eq!(tier_status(&refused, "short"), (30, 30, 60));
     }
     gate.world().after(60_000);
     let answer = ask(&gate, call().from([203, 0, 113, 99])).await;
-    assert_eq!(standing(&answer, "short"), (30, 29, 60));
+    assert_eq!(tier_status(&answer, "short"), (30, 29, 60));
     answer.ok();
     gate.finish().await;
 }
 
 // rule: request.unknown-fields, idempotency.gate-optional
 #[tokio::test]
-async fn the_body_may_be_left_out_and_is_read_strictly() {
+async fn bootstrap_body_is_optional_and_read_strictly() {
     let gate = Gate::new().await;
     for body in [
         json!({}),
@@ -547,7 +547,7 @@ async fn the_body_may_be_left_out_and_is_read_strictly() {
     }
     let answer = ask(&gate, call().body("{}")).await;
     answer.refused(415, "unsupported_media_type");
-    // Not a write: the header is not even read.
+    // Bootstrap is not a write, so the idempotency header is ignored.
     let keyed = call().header("idempotency-key", "a b");
     ask(&gate, keyed).await.ok();
     gate.finish().await;

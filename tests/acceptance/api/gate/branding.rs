@@ -15,7 +15,7 @@ async fn update(client: &GateClient, body: Value) -> Value {
 
 // rule: gate.branding.fields, gate.branding.merge
 #[tokio::test]
-async fn an_update_changes_what_it_names() {
+async fn update_changes_the_named_fields_only() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let none = json!({
@@ -36,7 +36,7 @@ async fn an_update_changes_what_it_names() {
     assert_eq!(update(&acme, second).await, expected);
     assert_eq!(acme.get(PATH).await.ok(), expected);
     assert_eq!(keys(&expected).len(), 6);
-    // Rival's and the other mode's are their own.
+    // Rival's branding and the other mode's are separate.
     assert_eq!(gate.rival().get(PATH).await.ok(), none);
     let live = gate.other_mode().await;
     assert_eq!(live.acme().get(PATH).await.ok(), none);
@@ -46,7 +46,7 @@ async fn an_update_changes_what_it_names() {
 
 // rule: gate.branding.rules, error.names-the-field
 #[tokio::test]
-async fn each_field_has_its_rule_and_no_other_is_taken() {
+async fn each_field_has_its_rule_and_unknown_fields_are_refused() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let before = update(&acme, json!({ "brand_name": "Acme" })).await;
@@ -93,7 +93,7 @@ async fn each_field_has_its_rule_and_no_other_is_taken() {
 
 // rule: idempotency.gate-optional
 #[tokio::test]
-async fn an_update_repeats_under_a_key() {
+async fn update_is_replayed_under_its_key() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let call = |name: &str, key: &str| patch(&json!({ "brand_name": name })).key(key);
@@ -110,7 +110,7 @@ async fn an_update_repeats_under_a_key() {
 
 // rule: gate.branding.no-lost-update
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn updates_at_once_lose_nothing() {
+async fn concurrent_updates_lose_nothing() {
     let gate = Gate::new().await;
     let fields = ["primary_color", "secondary_color", "accent_color"];
     let updating = fields.map(|field| {

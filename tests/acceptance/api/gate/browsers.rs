@@ -1,4 +1,4 @@
-//! What browsers are told: preflights, and whose pages may read an answer.
+//! CORS: preflights, and which pages may read a response.
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, Answer, Call, Gate, RIVAL_PUBLISHABLE, RIVAL_SHOP, SHOP, WIDGET,
@@ -23,7 +23,7 @@ fn admitted(answer: &Answer) -> Option<&str> {
 
 // rule: gate.cors.preflight
 #[tokio::test]
-async fn a_preflight_allows_the_pages_of_every_active_partner() {
+async fn preflight_allows_the_pages_of_every_active_partner() {
     let gate = Gate::new().await;
     for origin in [SHOP, RIVAL_SHOP, WIDGET] {
         let answer = gate.preflight(preflight(PATH, origin)).await;
@@ -64,7 +64,7 @@ async fn a_preflight_allows_the_pages_of_every_active_partner() {
 
 // rule: gate.cors.preflight
 #[tokio::test]
-async fn a_preflight_follows_what_the_operator_changes() {
+async fn preflight_follows_the_operators_changes() {
     let gate = Gate::new().await;
     let operator = gate.world().operator();
     let allowed = async |origin| {
@@ -85,7 +85,7 @@ async fn a_preflight_follows_what_the_operator_changes() {
 
 // rule: gate.cors.answer
 #[tokio::test]
-async fn an_answer_is_read_by_pages_of_its_own_partner_alone() {
+async fn response_is_readable_by_pages_of_its_partner_only() {
     let gate = Gate::new().await;
     let ask = async |origin: &str, key: &str| {
         let call = Call::post(PATH).header("origin", origin).bearer(key);
@@ -98,14 +98,14 @@ async fn an_answer_is_read_by_pages_of_its_own_partner_alone() {
         seen.contains("x-request-id") && seen.contains("retry-after-short"),
         "{seen}"
     );
-    // Rival's page is known, but not to acme.
+    // Rival's page is known, but acme does not allow it.
     let foreign = ask(RIVAL_SHOP, ACME_PUBLISHABLE).await;
     assert_eq!((foreign.status, admitted(&foreign)), (403, None));
     let rivals = ask(RIVAL_SHOP, RIVAL_PUBLISHABLE).await;
     assert_eq!((rivals.status, admitted(&rivals)), (200, Some(RIVAL_SHOP)));
     let stranger = ask(SHOP, "pk_test_NobodyNobodyNobodyNobodyNobody99").await;
     assert_eq!((stranger.status, admitted(&stranger)), (401, None));
-    // The widget's own page reads why it got nothing.
+    // The widget's own page can read the refusal.
     let home = ask(WIDGET, ACME_PUBLISHABLE).await;
     assert_eq!((home.status, admitted(&home)), (403, Some(WIDGET)));
     let none = gate.send(Call::post(PATH).bearer(ACME_PUBLISHABLE)).await;
@@ -117,7 +117,7 @@ async fn an_answer_is_read_by_pages_of_its_own_partner_alone() {
 
 // rule: gate.cors.answer
 #[tokio::test]
-async fn refusals_of_a_known_key_are_read_too() {
+async fn refusals_of_a_known_key_are_readable_by_pages() {
     let gate = Gate::new().await;
     let call = |body: &str| {
         Call::post(PATH)
@@ -141,7 +141,7 @@ async fn refusals_of_a_known_key_are_read_too() {
 
 // rule: gate.cors.preflight, gate.cors.answer
 #[tokio::test]
-async fn no_other_route_says_anything_to_browsers() {
+async fn other_routes_send_no_cors_headers() {
     let gate = Gate::new().await;
     for path in ["/v1/gate_sessions", "/v1/branding", "/v1/webhooks/test"] {
         let answer = gate.send(preflight(path, SHOP)).await;
@@ -149,7 +149,7 @@ async fn no_other_route_says_anything_to_browsers() {
     }
     let answer = gate.send(preflight("/v1/embed/other", SHOP)).await;
     answer.refused(404, "route_not_found");
-    // That no answer of theirs carries such a header is held against every one of these tests.
+    // Every response of these tests is also checked for absent CORS headers.
     let read = Call::get("/v1/branding").header("origin", SHOP);
     gate.acme().send(read).await.ok();
     gate.finish().await;

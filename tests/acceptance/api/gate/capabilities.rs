@@ -1,4 +1,4 @@
-//! Capabilities: what can be offered to whom, by the built-in catalogue.
+//! Capabilities: what the built-in catalogue offers each caller.
 
 use acceptance::{ACME_SECRET, Answer, Call, Gate, GateClient, keys};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ const PAYMENT: &str = "/v1/capabilities/payment-methods";
 const PAYOUT: &str = "/v1/capabilities/payout-methods";
 const ELIGIBILITY: &str = "/v1/capabilities/eligibility";
 
-/// What a list names, in its order, and that the rest of its envelope is right.
+/// The items of a list, in order; checks the rest of its envelope.
 fn names(answer: Answer, url: &str, field: &str) -> String {
     let list = answer.ok();
     let envelope = (&list["object"], &list["has_more"], &list["url"]);
@@ -21,7 +21,7 @@ fn names(answer: Answer, url: &str, field: &str) -> String {
     names.join(" ")
 }
 
-/// The same of a request that the edge says comes from a country.
+/// The same for a request whose country the edge reports.
 async fn from(acme: &GateClient, edge: &str, path: &str, query: &str, field: &str) -> String {
     let mut call = Call::get(path);
     if !query.is_empty() {
@@ -41,7 +41,7 @@ fn item(list: Value, field: &str, value: &str) -> Value {
 
 // rule: gate.capabilities.items, gate.capabilities.envelope
 #[tokio::test]
-async fn items_say_what_they_are() {
+async fn items_have_their_fields() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let de = item(acme.get(COUNTRIES).await.ok(), "country_code", "DE");
@@ -73,7 +73,7 @@ async fn items_say_what_they_are() {
 
 // rule: gate.capabilities.asset
 #[tokio::test]
-async fn an_asset_is_read_by_its_symbol() {
+async fn asset_is_found_by_its_symbol() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for symbol in ["USDT", "usdt"] {
@@ -98,7 +98,7 @@ async fn an_asset_is_read_by_its_symbol() {
 
 // rule: gate.capabilities.filters, gate.capabilities.unknown-region, gate.capabilities.unsupported-country
 #[tokio::test]
-async fn lists_are_narrowed_by_what_is_asked() {
+async fn lists_are_narrowed_by_each_filter() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (path, query, field, expected) in [
@@ -159,7 +159,7 @@ async fn lists_are_narrowed_by_what_is_asked() {
 
 // rule: gate.capabilities.geography
 #[tokio::test]
-async fn the_edge_is_asked_where_the_caller_says_nothing_and_never_about_countries() {
+async fn edge_country_is_used_only_without_a_country_in_the_request() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (edge, path, query, field, expected) in [
@@ -196,7 +196,7 @@ async fn the_edge_is_asked_where_the_caller_says_nothing_and_never_about_countri
 
 // rule: gate.eligibility.shape, gate.eligibility.reasons, gate.eligibility.order
 #[tokio::test]
-async fn eligibility_is_a_verdict_with_its_reason() {
+async fn eligibility_shows_its_reason() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (edge, query, reason, judged) in [

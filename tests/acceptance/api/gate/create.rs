@@ -1,11 +1,11 @@
-//! `POST /v1/gate_sessions`: what a session is bound to, and what is refused.
+//! `POST /v1/gate_sessions`: the terms of a session, and refusals.
 
 use acceptance::{ACME, Call, Gate, RIVAL, SHOP, session};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/gate_sessions";
 
-/// A plain body with some fields changed; null takes one out.
+/// A plain body with some fields changed; null removes a field.
 fn with(fields: &Value) -> Value {
     let mut body = session(SHOP);
     for (name, value) in fields.as_object().unwrap() {
@@ -16,7 +16,7 @@ fn with(fields: &Value) -> Value {
 
 // rule: gate.session.created, gate.session.secret-once, gate.session.expires, time.output
 #[tokio::test]
-async fn a_session_is_open_and_names_its_secret_once() {
+async fn created_session_is_open_and_shows_its_secret_once() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let made = acme.open("k").await;
@@ -61,7 +61,7 @@ async fn a_session_is_open_and_names_its_secret_once() {
 
 // rule: gate.session.amount-as-sent, gate.session.upper-case, gate.session.metadata-exact, gate.origin.as-sent
 #[tokio::test]
-async fn everything_that_may_be_sent() {
+async fn create_accepts_every_documented_field() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let text = r#"{"amount":"007.50000000","currency":"eur","return_url":"HTTPS://SHOP.example:443/done#paid",
@@ -109,7 +109,7 @@ async fn everything_that_may_be_sent() {
 
 // rule: gate.session.amount-grammar, gate.session.amount-range, gate.session.currency, gate.origin.https, gate.origin.allowed, gate.origin.strict, gate.session.text-limits, gate.session.metadata, gate.session.preview-missing, gate.session.kyc-package, gate.session.flow
 #[tokio::test]
-async fn what_is_wrong_with_a_field_is_said() {
+async fn invalid_field_is_refused_with_its_reason() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let long = |length: usize| json!("x".repeat(length));
@@ -217,7 +217,7 @@ async fn what_is_wrong_with_a_field_is_said() {
         let answer = answer.refused(400, code).saying(words);
         answer.saying(&format!("`{field}`"));
     }
-    // The key stayed free, and nothing was written.
+    // The key stayed free, and no row was written.
     assert_eq!(gate.world().database().count("sessions").await, 0);
     assert_eq!(gate.world().database().count("answers").await, 0);
     let id = acme.open_id("k").await;
@@ -227,7 +227,7 @@ async fn what_is_wrong_with_a_field_is_said() {
 
 // rule: gate.session.kyc-trusted, gate.session.flow-not-enabled, gate.session.order-of-checks
 #[tokio::test]
-async fn what_a_partner_is_not_entitled_to_is_refused() {
+async fn create_refuses_features_without_entitlement() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     gate.world()
@@ -253,7 +253,7 @@ async fn what_a_partner_is_not_entitled_to_is_refused() {
 
 // rule: gate.quota.exhausted, gate.quota.live-only
 #[tokio::test]
-async fn a_quota_is_of_live_sessions_in_a_month() {
+async fn quota_counts_live_sessions_of_the_month() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     for gate in [&gate, &live] {
@@ -274,7 +274,7 @@ async fn a_quota_is_of_live_sessions_in_a_month() {
     let body = session(SHOP);
     let refused = live.acme().create(&body, "k2").await;
     refused.refused(403, "quota_exhausted");
-    // A repeat makes none, so it is none too many.
+    // A repeat creates no session, so it does not count.
     live.acme().create(&body, "k1").await.created();
     // 2026-06-01
     live.world()
@@ -297,7 +297,7 @@ async fn a_quota_is_of_live_sessions_in_a_month() {
 
 // rule: gate.origin.https, gate.origin.default-port
 #[tokio::test]
-async fn a_loopback_page_serves_the_sandbox_alone() {
+async fn loopback_page_is_allowed_in_the_sandbox_only() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     let local = partner_core::origin::Origin::stored("http://localhost:3000").unwrap();

@@ -1,4 +1,4 @@
-//! Customers: made once per email, changed field by field, deleted once, and kept sealed.
+//! Customers: created once per email, updated field by field, deleted once, and stored sealed.
 
 use acceptance::{ACME, Answer, Call, Gate, GateClient, Logs, keys};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const PATH: &str = "/v1/customers";
 const UNKNOWN: &str = "cus_test_01HF7YAT00408104G208104081";
 
-/// Everything a create takes.
+/// Every field of a create.
 fn ann() -> Value {
     json!({
         "email": "Ann+1@Example.com", "external_id": "user-1", "phone": "+4915112345678",
@@ -22,7 +22,7 @@ async fn create(client: &GateClient, body: &Value, key: &str) -> Answer {
     client.create_customer(body, key).await
 }
 
-/// Creates a customer of this email, under a key of the same name; its id.
+/// Creates a customer with this email, under a key of the same name; returns its id.
 async fn made(client: &GateClient, email: &str) -> String {
     let key = email.replace(' ', "");
     let customer = create(client, &of(email), &key).await.created();
@@ -49,7 +49,7 @@ async fn ids(client: &GateClient, query: &str) -> Vec<String> {
 
 // rule: gate.customer.fields, gate.customer.country, gate.customer.created-event, request.unknown-fields
 #[tokio::test]
-async fn a_customer_is_created_and_read() {
+async fn customer_is_created_and_read() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let mut body = ann();
@@ -76,7 +76,7 @@ async fn a_customer_is_created_and_read() {
     assert!(text.contains("{\"tier\":1.10}"), "{text}");
     let told = [("customer.created".to_owned(), expected)];
     assert_eq!(gate.events(ACME, id).await, told);
-    // The least there is, and null as if it were absent.
+    // The minimal body; null equals absent.
     let bare =
         json!({ "email": "bob@example.com", "phone": null, "external_id": null, "metadata": null });
     let bare = create(&acme, &bare, "l").await.created();
@@ -132,7 +132,7 @@ async fn each_field_has_its_rule() {
     let without = acme.send(Call::post(PATH).json(&ann())).await;
     without.refused(400, "idempotency_key_required");
     assert_eq!(gate.world().database().count("customers").await, 0);
-    // None of it has used up the key. What is just short enough is taken.
+    // No refusal used the key. The longest allowed values are accepted.
     let longest = json!({
         "email": format!("{}@example.com", "x".repeat(242)), "external_id": long(128),
         "first_name": long(128), "last_name": long(128), "phone": "+123456789012345",
@@ -147,7 +147,7 @@ async fn each_field_has_its_rule() {
 
 // rule: gate.customer.unique, gate.customer.taken-for-good, tenancy.nothing-crosses
 #[tokio::test]
-async fn an_email_and_a_name_are_one_customers_for_good() {
+async fn email_and_external_id_belong_to_one_customer_for_good() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = create(&acme, &ann(), "a").await.created();
@@ -176,7 +176,7 @@ async fn an_email_and_a_name_are_one_customers_for_good() {
         }
         acme.send(delete(id)).await.ok();
     }
-    // A name in another case is another name.
+    // External ids are case-sensitive.
     let other = json!({ "email": "other@example.com", "external_id": "USER-1" });
     create(&acme, &other, "b").await.created();
     live.close().await;
@@ -186,7 +186,7 @@ async fn an_email_and_a_name_are_one_customers_for_good() {
 
 // rule: gate.customer.unique, gate.customer.created-event
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_twenty_creates_at_once_with_one_email_one_counts() {
+async fn one_of_twenty_concurrent_creates_with_one_email_succeeds() {
     let gate = Gate::new().await;
     let replica = gate.replica().await;
     let creating: Vec<_> = (0..20)
@@ -224,7 +224,7 @@ async fn of_twenty_creates_at_once_with_one_email_one_counts() {
 
 // rule: idempotency.gate-replay, idempotency.gate-any-body, idempotency.gate-optional
 #[tokio::test]
-async fn a_repeat_under_a_key_gets_the_first_answer() {
+async fn repeated_key_replays_the_first_response() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = create(&acme, &ann(), "k").await;
@@ -243,7 +243,7 @@ async fn a_repeat_under_a_key_gets_the_first_answer() {
     let gone = acme.send(delete(&id).key("k")).await;
     gate.world().after(5);
     same(&acme.send(delete(&id).key("k")).await, &gone);
-    // Every route has keys of its own, and what was answered stays answered.
+    // Every route has its own keys, and a stored response stays.
     same(&create(&acme, &ann(), "k").await, &first);
     same(&acme.send(changing("Bob")).await, &changed);
     for call in [patch(&id, &json!({})).key(""), delete(&id).key("a b")] {
@@ -265,7 +265,7 @@ async fn a_repeat_under_a_key_gets_the_first_answer() {
 
 // rule: gate.customer.patch, gate.customer.updated-event, gate.customer.patch-strict
 #[tokio::test]
-async fn an_update_changes_what_it_names() {
+async fn update_changes_the_named_fields_only() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let mut expected = create(&acme, &ann(), "k").await.created();
@@ -281,7 +281,7 @@ async fn an_update_changes_what_it_names() {
     assert_eq!(acme.send(patch(&id, &update)).await.ok(), expected);
     let events = gate.events(ACME, &id).await;
     assert_eq!(events[1], ("customer.updated".to_owned(), expected.clone()));
-    // Metadata is replaced as a whole, and cleared to an empty object.
+    // Metadata is replaced as a whole and cleared by an empty object.
     for (metadata, after) in [
         (
             json!({ "a": { "b": [null, 1] } }),
@@ -296,7 +296,7 @@ async fn an_update_changes_what_it_names() {
         assert_eq!(changed["metadata"], after);
         expected["metadata"] = after;
     }
-    // What changes nothing says nothing.
+    // An update without a change emits no event.
     gate.world().after(1_000);
     for same in [
         json!({}),
@@ -332,7 +332,7 @@ async fn an_update_changes_what_it_names() {
 
 // rule: gate.customer.delete, gate.customer.deleted-event
 #[tokio::test]
-async fn a_deleted_customer_is_no_more() {
+async fn deleted_customer_is_absent() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let id = made(&acme, "ann@example.com").await;
@@ -365,7 +365,7 @@ async fn a_deleted_customer_is_no_more() {
 
 // rule: gate.customer.no-lost-update
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn updates_and_a_deletion_at_once_lose_nothing() {
+async fn concurrent_updates_and_deletion_lose_nothing() {
     let gate = Gate::new().await;
     for deletes in [false, true] {
         let id = made(&gate.acme(), &format!("{deletes}@example.com")).await;
@@ -434,7 +434,7 @@ async fn customers_are_listed_filtered_and_paged() {
         after = format!("&starting_after={}", paged.last().unwrap());
     }
     assert_eq!(paged, all);
-    // The newest two have come at one instant.
+    // The newest two were created at the same instant.
     let newest = whole["data"][0]["email"]
         .as_str()
         .unwrap()
@@ -481,7 +481,7 @@ async fn customers_are_listed_filtered_and_paged() {
         let name = query.split('=').next().unwrap();
         answer.refused(400, "invalid_request").saying(name);
     }
-    // A page goes on after who was deleted meanwhile.
+    // A page continues after a customer that was deleted in the meantime.
     acme.send(delete(&all[1])).await.ok();
     let rest = ids(&acme, &format!("starting_after={}", all[1])).await;
     assert_eq!(rest, all[2..]);
@@ -490,14 +490,14 @@ async fn customers_are_listed_filtered_and_paged() {
     gate.finish().await;
 }
 
-/// A text as a database shows bytes.
+/// A text as databases print bytes.
 fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 // rule: gate.customer.sealed, gate.customer.never-logged
 #[tokio::test]
-async fn nothing_personal_is_in_the_clear_in_the_database_or_in_a_log() {
+async fn personal_data_is_sealed_in_the_database_and_absent_from_logs() {
     let (logs, _caught) = Logs::catch();
     let gate = Gate::new().await;
     let acme = gate.acme();
@@ -538,12 +538,12 @@ async fn nothing_personal_is_in_the_clear_in_the_database_or_in_a_log() {
         let upper = hex(&canary.to_uppercase());
         for shown in [canary.to_owned(), hex(canary), upper] {
             let told = rows.iter().any(|rows| rows.contains(&shown));
-            assert!(!told, "{canary} stands in a row");
+            assert!(!told, "a row contains {canary}");
         }
         let on_disk = files
             .windows(canary.len())
             .any(|at| at == canary.as_bytes());
-        assert!(!on_disk, "{canary} is on the disk");
+        assert!(!on_disk, "the files contain {canary}");
     }
     gate.notice(ACME, id).await;
     gate.finish().await;

@@ -1,4 +1,4 @@
-//! `Idempotency-Key` in the gate: the first answer again, to the byte.
+//! `Idempotency-Key` in the gate: replays are equal to the byte.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 const PATH: &str = "/v1/gate_sessions";
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// All of an answer that a repeat gives again: throttle headers are those of the moment.
+/// All parts of a response that a replay repeats: throttle headers are current instead.
 fn whole(answer: &Answer) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let mut headers: Vec<(String, String)> = answer
         .headers
@@ -53,7 +53,7 @@ async fn stored_response_outlives_sweeps_of_other_processes() {
 
 // rule: idempotency.gate-required, idempotency.malformed, idempotency.any-text
 #[tokio::test]
-async fn the_header_itself() {
+async fn idempotency_header_is_validated() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let call = || Call::post(PATH).json(&session(SHOP));
@@ -71,7 +71,7 @@ async fn the_header_itself() {
         let id = acme.open_id(&good.replace(' ', "")).await;
         gate.notice(ACME, &id).await;
     }
-    // A body that is none is told of before the key.
+    // A malformed body is refused before the key is checked.
     let broken = acme.send(
         Call::post(PATH)
             .body("{")
@@ -83,7 +83,7 @@ async fn the_header_itself() {
 
 // rule: idempotency.gate-replay, idempotency.gate-any-body, idempotency.quoted, idempotency.gate-sealed
 #[tokio::test]
-async fn a_repeat_gets_the_first_answer_whatever_it_asks() {
+async fn repeated_key_replays_the_first_response_to_any_body() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = acme.create(&session(SHOP), "k").await;
@@ -99,11 +99,11 @@ async fn a_repeat_gets_the_first_answer_whatever_it_asks() {
         let named = |answer: &Answer| answer.header("x-request-id").unwrap().to_owned();
         assert_eq!(named(&again), named(&first));
     }
-    // The key belongs to the partner, not to the API key that carried it.
+    // The key belongs to the partner, not to the API key of the request.
     let again = gate.client(ACME_SECRET_2).create(&session(SHOP), "k").await;
     assert_eq!(whole(&again), whole(&first));
     assert_eq!(gate.world().database().digest().await, before);
-    // What became of the session since does not show.
+    // The replay does not show later changes of the session.
     acme.cancel(&id).await.created();
     let again = acme.create(&session(SHOP), "k").await;
     assert_eq!(whole(&again), whole(&first));
@@ -113,7 +113,7 @@ async fn a_repeat_gets_the_first_answer_whatever_it_asks() {
 
 // rule: idempotency.gate-any-body
 #[tokio::test]
-async fn a_repeat_whose_body_cannot_be_read_gets_the_first_answer_too() {
+async fn repeated_key_with_unreadable_body_replays_the_first_response() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let open = acme.open("s").await;
@@ -145,7 +145,7 @@ async fn a_repeat_whose_body_cannot_be_read_gets_the_first_answer_too() {
         for body in ["{", "[]", "{\"amount\":1,\"email\":1,\"foo\":1,\"code\":1}"] {
             let bent = call.clone().body(body).key("k");
             assert_eq!(whole(&acme.send(bent).await), whole(&first), "{body}");
-            // The key is another operation's nowhere else, and without it nothing is given.
+            // Another key is not replayed, so the body is validated.
             let other = call.clone().body(body).key("another");
             assert_eq!(acme.send(other).await.status, 400, "{body}");
         }
@@ -159,14 +159,14 @@ async fn a_repeat_whose_body_cannot_be_read_gets_the_first_answer_too() {
     gate.finish().await;
 }
 
-/// A text as a database shows bytes.
+/// A text as databases print bytes.
 fn hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02X}")).collect()
 }
 
 // rule: idempotency.gate-replay
 #[tokio::test]
-async fn another_process_gives_the_same_answer() {
+async fn another_process_replays_the_same_response() {
     let gate = Gate::new().await;
     let first = gate.acme().create(&session(SHOP), "k").await;
     let replica = gate.replica().await;
@@ -179,7 +179,7 @@ async fn another_process_gives_the_same_answer() {
 
 // rule: idempotency.kept, idempotency.gate-replay
 #[tokio::test]
-async fn a_key_is_kept_for_a_day_and_then_free() {
+async fn key_is_kept_for_a_day_and_then_free() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = acme.open_id("k").await;
@@ -197,7 +197,7 @@ async fn a_key_is_kept_for_a_day_and_then_free() {
 
 // rule: idempotency.scope, tenancy.nothing-crosses
 #[tokio::test]
-async fn a_key_is_of_one_partner_one_mode_and_one_route() {
+async fn key_belongs_to_one_partner_mode_and_route() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     let (acme, rival) = (gate.acme(), gate.rival());
@@ -225,7 +225,7 @@ async fn a_key_is_of_one_partner_one_mode_and_one_route() {
 
 // rule: idempotency.gate-twin
 #[tokio::test]
-async fn a_twin_in_flight_is_told_so() {
+async fn twin_in_flight_is_refused_as_in_progress() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let id = acme.open_id("made").await;
@@ -246,7 +246,7 @@ async fn a_twin_in_flight_is_told_so() {
     acme.send(patch())
         .await
         .refused(409, "idempotency_in_progress");
-    // A body of another shape is refused before the twin is looked for.
+    // A body of another shape is refused before the search for a twin.
     let strange = Call::new("PATCH", "/v1/branding").json(&json!({ "color": 1 }));
     acme.send(strange.key("k"))
         .await
@@ -289,7 +289,7 @@ async fn twenty_creates_under_one_key_make_one_session() {
 
 // rule: idempotency.gate-optional, gate.session.cancel, gate.helper.complete, gate.helper.fail
 #[tokio::test]
-async fn acts_repeat_under_a_key_and_conflict_without() {
+async fn actions_replay_under_a_key_and_conflict_without() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (name, path) in [
@@ -318,14 +318,14 @@ async fn acts_repeat_under_a_key_and_conflict_without() {
         }
         gate.notice(ACME, &id).await;
     }
-    // One transaction for the payment and one for the attempt, however often they were asked for.
+    // One transaction for the payment and one for the attempt, however often they were requested.
     assert_eq!(gate.world().database().count("transactions").await, 2);
     gate.finish().await;
 }
 
 // rule: idempotency.only-success, gate.session.not-open
 #[tokio::test]
-async fn a_refusal_leaves_the_key_free() {
+async fn refusal_leaves_the_key_free() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let id = acme.open_id("made").await;

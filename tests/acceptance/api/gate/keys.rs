@@ -1,4 +1,4 @@
-//! Who may call the gate, and in which order that is judged.
+//! Authentication of the gate, and the order of its checks.
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, ACME_SECRET, Call, Contract, Gate, Operation, RIVAL_SECRET, SHOP,
@@ -9,7 +9,7 @@ use serde_json::json;
 
 const UNKNOWN: &str = "gs_test_01HF7YAT00408104G208104081";
 
-/// A well-formed request for every operation that takes a secret key.
+/// A well-formed request for every operation that accepts a secret key.
 fn calls() -> Vec<(&'static Operation, Call)> {
     let secret = Contract::gate()
         .operations
@@ -32,7 +32,7 @@ fn calls() -> Vec<(&'static Operation, Call)> {
 
 // rule: gate.keys.codes, access.order, gate.keys.entitled, access.organisation-suspended
 #[tokio::test]
-async fn every_route_judges_the_key_in_one_order() {
+async fn every_route_checks_the_key_in_one_order() {
     let gate = Gate::new().await;
     let live = ACME_SECRET.replace("_test_", "_live_");
     let stranger = "sk_test_NobodyNobodyNobodyNobodyNobody99";
@@ -84,7 +84,7 @@ async fn every_route_judges_the_key_in_one_order() {
 
 // rule: gate.keys.codes
 #[tokio::test]
-async fn a_live_process_takes_live_keys_and_has_no_helpers() {
+async fn live_process_accepts_live_keys_and_refuses_test_helpers() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     for (operation, call) in calls() {
@@ -95,7 +95,7 @@ async fn a_live_process_takes_live_keys_and_has_no_helpers() {
         }
         let publishable = live.client(ACME_PUBLISHABLE).send(call.clone()).await;
         publishable.refused(403, "key_kind_not_allowed");
-        // Before anything of the request is read.
+        // Refused before the request is read.
         let broken = call.body("{").key("");
         let helper = live.acme().send(broken).await;
         helper.refused(403, "live_keys_not_allowed");
@@ -106,7 +106,7 @@ async fn a_live_process_takes_live_keys_and_has_no_helpers() {
 
 // rule: auth.bearer-first, gate.keys.publishable-query
 #[tokio::test]
-async fn a_secret_key_may_come_in_a_header_of_its_own() {
+async fn secret_key_is_accepted_in_its_own_header() {
     let gate = Gate::new().await;
     let read = || Call::get("/v1/branding");
     gate.send(read().header("x-secret-key", ACME_SECRET))
@@ -119,7 +119,7 @@ async fn a_secret_key_may_come_in_a_header_of_its_own() {
 
 // rule: auth.revoked
 #[tokio::test]
-async fn a_revoked_key_is_told_so() {
+async fn revoked_key_is_refused() {
     let gate = Gate::new().await;
     gate.world().operator().revoke(ACME_SECRET).await;
     for (_, call) in calls() {
@@ -131,7 +131,7 @@ async fn a_revoked_key_is_told_so() {
 
 // rule: error.route-not-found, error.method-not-allowed, auth.unknown-route-first
 #[tokio::test]
-async fn unknown_routes_and_methods_wear_the_envelope_and_ask_no_key() {
+async fn unknown_routes_and_methods_return_the_envelope_without_a_key() {
     let gate = Gate::new().await;
     for (method, path, status, code) in [
         ("GET", "/v1/pools", 404, "route_not_found"),

@@ -1,11 +1,11 @@
-//! What is logged of a session, and what never is.
+//! What is logged about a session, and what is never logged.
 
 use acceptance::{ACME, Call, Gate, Logs, SHOP, session};
 use serde_json::json;
 
 // rule: auth.keys-never-logged, gate.session.secret-once, idempotency.gate-any-body
 #[tokio::test]
-async fn nothing_of_a_session_but_its_id_is_logged() {
+async fn logs_of_a_session_hold_its_id_only() {
     let (logs, _caught) = Logs::catch();
     let gate = Gate::new().await;
     let acme = gate.acme();
@@ -19,7 +19,7 @@ async fn nothing_of_a_session_but_its_id_is_logged() {
     let made = acme.create(&body, "canary-idempotency").await.created();
     let id = made["id"].as_str().unwrap();
     let secret = made["client_secret"].as_str().unwrap();
-    // A repeat that asks for something else is worth a line.
+    // A repeat with another body is logged.
     body["amount"] = json!("7777.77");
     acme.create(&body, "canary-idempotency").await.created();
     acme.create(&json!({ "amount": "canary-amount" }), "k")

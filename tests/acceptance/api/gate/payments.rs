@@ -26,7 +26,7 @@ async fn session_takes_one_payment_at_a_time() {
         let quote = id(&purchase(&acme, &name("quote"), amount).await);
         let unknown = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
         let consumed = made["quote_id"].as_str().unwrap();
-        // The session is judged before the quote, and before the kind of payment.
+        // The session is checked before the quote and before the kind of payment.
         for (path, quote) in [
             (PAY_INS, quote.as_str()),
             (PAY_INS, unknown),
@@ -41,7 +41,7 @@ async fn session_takes_one_payment_at_a_time() {
             refused.refused(409, "session_payment_in_progress");
         }
         assert_eq!(acme.read(&session).await.ok()["status"], "open");
-        // The first payment fails, or is cancelled. The same key and quote pay again.
+        // The first payment fails or is cancelled. The same key and quote pay again.
         gate.settle_rails().await;
         let again = redeem(&acme, PAY_INS, &name("second"), &quote, &session).await;
         let again = again.created();

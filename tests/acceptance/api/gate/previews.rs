@@ -1,4 +1,4 @@
-//! Quote previews: the arithmetic of each method, what is refused, and the lock that one session uses.
+//! Quote previews: the arithmetic of each method, refusals, and the lock that one session uses.
 
 use acceptance::{ACME, Answer, Call, Gate, GateClient, RIVAL_SHOP, SHOP, keys};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn order() -> Value {
     json!({ "currency": "EUR", "asset": "USDT", "amount": "100.00", "side": "on_ramp" })
 }
 
-/// The order with some fields changed; null takes one away.
+/// The order with some fields changed; null removes a field.
 fn with(changes: Value) -> Value {
     let mut body = order();
     for (field, value) in changes.as_object().unwrap() {
@@ -32,7 +32,7 @@ async fn id(client: &GateClient) -> String {
     preview["quote_preview_id"].as_str().unwrap().to_owned()
 }
 
-/// A session that agrees with the order.
+/// A session that matches the order.
 fn session(preview: &str) -> Value {
     json!({
         "amount": "100.0", "currency": "EUR", "return_url": format!("{SHOP}/done"), "flow": "on_ramp",
@@ -56,7 +56,7 @@ fn option(
 
 // rule: gate.preview.answer, gate.preview.options, gate.price.purchase, gate.price.sale, gate.price.fees, gate.preview.id
 #[tokio::test]
-async fn an_order_is_priced_by_each_method() {
+async fn order_is_priced_by_each_method() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let bought = asked(&acme, json!({ "currency": "eur", "asset": "usdt" }))
@@ -137,7 +137,7 @@ async fn an_order_is_priced_by_each_method() {
 
 // rule: gate.preview.unavailable
 #[tokio::test]
-async fn what_is_not_to_be_had_says_why() {
+async fn unavailable_method_shows_its_reason() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (changes, method, reason, methods) in [
@@ -185,7 +185,7 @@ async fn what_is_not_to_be_had_says_why() {
         });
         assert_eq!(option, &expected, "{changes}");
     }
-    // By one method it is to be had, by another not: a card costs fifty cents at least.
+    // Available by one method only: a card payment is fifty cents at least.
     let cheap = asked(&acme, json!({ "amount": "1.20", "network": "tron" }))
         .await
         .ok();
@@ -200,7 +200,7 @@ async fn what_is_not_to_be_had_says_why() {
 
 // rule: gate.preview.out-of-range
 #[tokio::test]
-async fn an_amount_that_no_method_can_take_is_refused() {
+async fn amount_outside_every_method_is_refused() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for changes in [
@@ -221,7 +221,7 @@ async fn an_amount_that_no_method_can_take_is_refused() {
 
 // rule: gate.preview.refusals, gate.order.catalogue, gate.order.digits, gate.order.codes, error.names-the-field
 #[tokio::test]
-async fn a_wrong_field_is_named() {
+async fn wrong_field_is_named() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (changes, code, said) in [
@@ -287,7 +287,7 @@ async fn a_wrong_field_is_named() {
 
 // rule: gate.preview.locks, gate.preview.ignores-key
 #[tokio::test]
-async fn without_locks_a_preview_has_no_id_and_writes_nothing() {
+async fn preview_without_locks_has_no_id_and_writes_nothing() {
     let gate = Gate::new().await;
     let operator = gate.world().operator();
     operator
@@ -299,7 +299,7 @@ async fn without_locks_a_preview_has_no_id_and_writes_nothing() {
     assert_eq!(preview["quote_preview_id"], json!(null));
     assert_eq!(preview["expires_at"], "2026-05-25T12:05:05.000Z");
     assert_eq!(gate.world().database().digest().await, before);
-    // An Idempotency-Key means nothing here.
+    // The route ignores an Idempotency-Key.
     let rival = gate.rival();
     let call = || Call::post(PREVIEW).json(&order()).key("same");
     let [one, two] = [rival.send(call()).await.ok(), rival.send(call()).await.ok()];
@@ -332,7 +332,7 @@ async fn one_session_that_agrees_uses_a_preview_in_time() {
         refused.refused(400, "quote_preview_mismatch");
     }
     let foreign = gate.rival().create(&session(&preview), "key").await;
-    // Rival's pages are elsewhere: its own, and the preview is nobody's.
+    // Rival has other pages and does not own the preview.
     foreign
         .refused(400, "invalid_request")
         .saying("`return_url`");
@@ -351,7 +351,7 @@ async fn one_session_that_agrees_uses_a_preview_in_time() {
         let refused = acme.create(&session(&missing), "key").await;
         refused.refused(400, "quote_preview_missing");
     }
-    // No refusal has used it up, and a repeat under the key that has is answered as the first was.
+    // No refusal used the preview, and a repeat under the winning key is replayed.
     let created = acme.create(&session(&preview), "key").await;
     let first = created.clone().created();
     assert_eq!(
@@ -377,7 +377,7 @@ async fn one_session_that_agrees_uses_a_preview_in_time() {
 
 // rule: gate.preview.match
 #[tokio::test]
-async fn a_sale_is_agreed_in_crypto() {
+async fn sale_preview_binds_the_crypto_amount() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let sold = asked(&acme, json!({ "side": "off_ramp", "amount": "50.5" }))
@@ -393,7 +393,7 @@ async fn a_sale_is_agreed_in_crypto() {
 
 // rule: gate.preview.once
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_twenty_sessions_at_once_one_uses_a_preview() {
+async fn one_of_twenty_concurrent_sessions_uses_a_preview() {
     let gate = Gate::new().await;
     let preview = id(&gate.acme()).await;
     let mut creates = JoinSet::new();

@@ -1,4 +1,4 @@
-//! Requests about one thing at the same moment, through two processes on one database.
+//! Concurrent requests about one object, through two processes on one database.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use partner_core::webhooks::delivery::AttemptOutcome;
 const PATH: &str = "/v1/gate_sessions";
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
-/// Sends everything at once, to one process and the other by turns; the answers in order.
+/// Sends all requests concurrently, alternating between the processes; returns the responses in order.
 async fn at_once(gates: [&Gate; 2], calls: impl IntoIterator<Item = Call>) -> Vec<Answer> {
     let both = gates.map(Gate::acme);
     let clients = both.iter().cycle();
@@ -30,7 +30,7 @@ async fn at_once(gates: [&Gate; 2], calls: impl IntoIterator<Item = Call>) -> Ve
     answers
 }
 
-/// How often each status and code was answered.
+/// Number of responses by status and code.
 fn tally(answers: &[Answer]) -> BTreeMap<(u16, String), usize> {
     let mut tally = BTreeMap::new();
     for answer in answers {
@@ -57,7 +57,7 @@ fn act(id: &str, act: &str) -> Call {
 
 // rule: gate.session.one-end, gate.session.not-open, gate.event.once, idempotency.gate-optional
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_all_ends_of_a_session_one_happens() {
+async fn concurrent_ends_of_a_session_have_one_winner() {
     let gate = Gate::new().await;
     let replica = gate.replica().await;
     for (round, pair) in [
@@ -91,7 +91,7 @@ async fn of_all_ends_of_a_session_one_happens() {
 
 // rule: gate.session.lazy-expiry, gate.event.once, gate.session.sweep
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn however_many_meet_an_expiry_it_is_told_once() {
+async fn concurrent_readers_emit_one_expiry_event() {
     let gate = Gate::new().await;
     let replica = gate.replica().await;
     for round in 0..4 {
@@ -122,7 +122,7 @@ async fn however_many_meet_an_expiry_it_is_told_once() {
 
 // rule: idempotency.gate-twin, idempotency.gate-any-body, idempotency.gate-replay
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_key_has_one_effect_while_its_day_ends_and_old_answers_are_swept() {
+async fn key_has_one_effect_while_it_expires_and_is_swept() {
     let gate = Gate::new().await;
     let replica = gate.replica().await;
     let first = gate.acme().open_id("k").await;
@@ -158,7 +158,7 @@ async fn a_key_has_one_effect_while_its_day_ends_and_old_answers_are_swept() {
 
 // rule: gate.quota.exact
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn processes_together_stay_within_the_quota() {
+async fn concurrent_processes_stay_within_the_quota() {
     let gate = Gate::with(|setup| setup.mode = Mode::Live).await;
     let quota = |profile: &mut partner_core::gate::GateProfile| {
         profile.live_session_quota = Some(7);
@@ -181,7 +181,7 @@ async fn processes_together_stay_within_the_quota() {
 
 // rule: gate.webhook-tools.replay, webhook.one-holder
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_delivery_is_replayed_once_whoever_asks_and_whoever_delivers() {
+async fn delivery_is_replayed_once_under_concurrent_replays_and_workers() {
     let gate = Gate::new().await;
     let replica = gate.replica().await;
     for _ in 0..8 {

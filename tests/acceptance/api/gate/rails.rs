@@ -64,7 +64,7 @@ pub(super) async fn read(client: &GateClient, path: &str, id: &str) -> Value {
     client.get(&format!("{path}/{id}")).await.ok()
 }
 
-/// A pay-in of an amount, redeemed; the session and the record.
+/// Creates and redeems a pay-in of an amount; returns the session and the record.
 pub(super) async fn paying(client: &GateClient, name: &str, amount: &str) -> (String, Value) {
     let quote = purchase(client, &format!("{name}-q"), amount).await;
     let session = session(client, &format!("{name}-s"), amount, json!({})).await;
@@ -79,13 +79,13 @@ pub(super) async fn transaction_of(client: &GateClient, session: &str) -> Value 
 
 // rule: gate.quote.answer, gate.quote.ttl, gate.price.purchase, gate.price.fees, gate.quote.replay
 #[tokio::test]
-async fn a_quote_locks_the_rate_and_is_given_once() {
+async fn quote_locks_the_rate_and_is_created_once() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let first = lock(&acme, "q", json!({})).await;
     let bytes = first.bytes.clone();
     let quote = first.created();
-    // 1.0850 x 0.9975; service 0.5 %, the network what the catalogue says of TRON in EUR.
+    // 1.0850 x 0.9975; service 0.5 %, network fee of TRON in EUR from the catalogue.
     assert_eq!(quote["exchange_rate"], "1.0822875");
     assert_eq!(quote["fees"]["service"], "0.50");
     assert_eq!(
@@ -119,7 +119,7 @@ async fn a_quote_locks_the_rate_and_is_given_once() {
     );
     assert_eq!(quote["created_at"], "2026-05-25T12:00:00.000Z");
     assert_eq!(quote["expires_at"], "2026-05-25T12:01:00.000Z");
-    // Whatever the repeat says, it gets the first answer.
+    // A repeat with another body is replayed.
     gate.world().rates().lose("EUR-USDT");
     let repeated = lock(&acme, "q", json!({ "amount": "7" })).await;
     assert_eq!(repeated.bytes, bytes);
@@ -139,7 +139,7 @@ async fn a_quote_locks_the_rate_and_is_given_once() {
 
 // rule: gate.quote.refusals, gate.order.catalogue, gate.order.digits, gate.quote.no-rate, gate.quote.key
 #[tokio::test]
-async fn what_cannot_be_locked_is_refused_and_leaves_the_key_free() {
+async fn refused_lock_leaves_the_key_free() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (changes, status, code) in [
@@ -189,7 +189,7 @@ async fn what_cannot_be_locked_is_refused_and_leaves_the_key_free() {
 
 // rule: gate.rail.entitlement
 #[tokio::test]
-async fn rails_are_an_entitlement_of_their_own() {
+async fn rails_need_their_own_entitlement() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let (_, record) = paying(&acme, "p", "100.00").await;
@@ -209,7 +209,7 @@ async fn rails_are_an_entitlement_of_their_own() {
 
 // rule: gate.rail.record, gate.rail.atomic, gate.rail.settled, gate.rail.completes, gate.transaction.rail, gate.event.once
 #[tokio::test]
-async fn a_pay_in_settles_and_completes_its_session() {
+async fn pay_in_settles_and_completes_its_session() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let (session, made) = paying(&acme, "p", "100.00").await;
@@ -307,7 +307,7 @@ async fn a_pay_in_settles_and_completes_its_session() {
 
 // rule: gate.rail.states, gate.rail.failure, gate.rail.sandbox, gate.transaction.rail
 #[tokio::test]
-async fn what_fails_or_is_cancelled_leaves_its_session_open() {
+async fn failed_or_cancelled_payment_leaves_its_session_open() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     for (amount, status, code) in [
@@ -342,7 +342,7 @@ async fn what_fails_or_is_cancelled_leaves_its_session_open() {
 
 // rule: gate.rail.pay-out, gate.price.sale
 #[tokio::test]
-async fn a_pay_out_settles_without_instructions() {
+async fn pay_out_settles_without_instructions() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let quote = sale(&acme, "q", "100").await;
@@ -352,7 +352,7 @@ async fn a_pay_out_settles_without_instructions() {
     );
     let fiat = quote["fiat_amount"].as_str().unwrap();
     let flow = json!({ "flow": "off_ramp", "target_token": "usdt", "target_network": "tron" });
-    // A sale's session may be bound to either leg.
+    // A session of a sale may be bound to either leg.
     let session = session(&acme, "s", fiat, flow).await;
     let made = redeem(&acme, PAY_OUTS, "p", &id(&quote), &session)
         .await
@@ -375,7 +375,7 @@ async fn a_pay_out_settles_without_instructions() {
 
 // rule: gate.rail.one-winner, gate.rail.atomic, gate.event.once, gate.session.one-payment
 #[tokio::test]
-async fn of_twenty_redemptions_at_once_one_wins() {
+async fn one_of_twenty_concurrent_redemptions_wins() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let quote = id(&purchase(&acme, "q", "100.00").await);
@@ -409,7 +409,7 @@ async fn of_twenty_redemptions_at_once_one_wins() {
 
 // rule: gate.rail.replay
 #[tokio::test]
-async fn a_repeat_gets_the_first_answer_and_redeems_nothing() {
+async fn repeated_redemption_is_replayed_and_redeems_nothing() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let quote = id(&purchase(&acme, "q", "100.00").await);
@@ -425,7 +425,7 @@ async fn a_repeat_gets_the_first_answer_and_redeems_nothing() {
 
 // rule: gate.rail.session-first, gate.rail.not-found, gate.rail.order
 #[tokio::test]
-async fn the_session_is_judged_before_the_quote() {
+async fn session_is_checked_before_the_quote() {
     let gate = Gate::new().await;
     let (acme, rival) = (gate.acme(), gate.rival());
     let quote = id(&purchase(&acme, "q", "100.00").await);
@@ -456,7 +456,7 @@ async fn the_session_is_judged_before_the_quote() {
     gate.world().after(60_000);
     let late = redeem(&acme, PAY_INS, "p", &quote, &open).await;
     late.refused(409, "quote_expired");
-    // An expiry of the session that is met is applied.
+    // The request applies an overdue expiry of the session.
     gate.world().after(24 * 60 * 60 * 1000);
     let late = redeem(&acme, PAY_INS, "p", &quote, &open).await;
     late.refused(409, "session_not_open");
@@ -500,7 +500,7 @@ async fn session_and_quote_must_agree() {
 
 // rule: gate.rail.forbidden-fields
 #[tokio::test]
-async fn nothing_but_quote_and_session_is_taken() {
+async fn redemption_takes_quote_and_session_only() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let named = json!({ "quote_id": "qt", "session_id": "gs" });
@@ -531,7 +531,7 @@ async fn nothing_but_quote_and_session_is_taken() {
 
 // rule: gate.rail.none, gate.rail.approved
 #[tokio::test]
-async fn without_a_rail_a_redemption_is_judged_and_then_refused() {
+async fn redemption_without_a_rail_is_validated_then_refused() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     let acme = live.acme();

@@ -1,4 +1,4 @@
-//! Sessions after their create: read, listed, cancelled, and over when their time is.
+//! Sessions after their creation: read, list, cancel and expiry.
 
 use acceptance::{ACME, Call, Gate, RIVAL, SHOP, session};
 use kernel::Mode;
@@ -14,7 +14,7 @@ fn ids(list: &Value) -> Vec<&str> {
 
 // rule: gate.session.cancel, gate.session.not-open, gate.event.data, gate.event.envelope
 #[tokio::test]
-async fn an_open_session_is_cancelled_once() {
+async fn open_session_is_cancelled_once() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let id = acme.open_id("k").await;
@@ -37,7 +37,7 @@ async fn an_open_session_is_cancelled_once() {
 
 // rule: gate.session.lazy-expiry, gate.session.expires, gate.event.once
 #[tokio::test]
-async fn the_first_to_meet_an_expiry_applies_it() {
+async fn first_reader_applies_an_overdue_expiry() {
     for by in ["retrieve", "list", "cancel", "complete", "fail", "filter"] {
         let gate = Gate::new().await;
         let acme = gate.acme();
@@ -81,7 +81,7 @@ async fn the_first_to_meet_an_expiry_applies_it() {
 
 // rule: gate.session.sweep, gate.event.once
 #[tokio::test]
-async fn a_sweep_expires_what_nobody_reads() {
+async fn sweep_expires_unread_sessions() {
     let gate = Gate::with(|setup| setup.session_ttl = std::time::Duration::from_secs(60)).await;
     let (acme, rival) = (gate.acme(), gate.rival());
     let mine = acme.open_id("k").await;
@@ -104,7 +104,7 @@ async fn a_sweep_expires_what_nobody_reads() {
 
 // rule: gate.session.sweep
 #[tokio::test]
-async fn a_session_that_cannot_be_expired_holds_up_no_other() {
+async fn failed_expiry_delays_no_other_session() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let broken = acme.open_id("k").await;
@@ -179,12 +179,12 @@ async fn complete_cancel_and_expiry_have_one_winner() {
 
 // rule: gate.session.list, list.order, list.no-loss
 #[tokio::test]
-async fn a_list_is_newest_first_and_pages_without_loss() {
+async fn list_is_newest_first_and_pages_without_loss() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let mut made = Vec::new();
     for at in 0..5 {
-        // Two of one instant each.
+        // Two pairs of sessions, each pair at one instant.
         gate.world().after(at % 2);
         made.push(acme.open_id(&format!("k{at}")).await);
     }
@@ -226,7 +226,7 @@ async fn a_list_is_newest_first_and_pages_without_loss() {
 
 // rule: gate.session.list, list.foreign-cursor, list.malformed-cursor
 #[tokio::test]
-async fn what_a_list_is_asked_is_judged() {
+async fn list_query_is_validated() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let mine = acme.open_id("k").await;
@@ -269,7 +269,7 @@ async fn what_a_list_is_asked_is_judged() {
 
 // rule: gate.session.retrieve, tenancy.foreign-is-absent, id.malformed-path, id.other-mode, id.kinds-differ
 #[tokio::test]
-async fn a_foreign_session_does_not_exist() {
+async fn foreign_session_is_absent() {
     let gate = Gate::new().await;
     let (acme, rival) = (gate.acme(), gate.rival());
     let id = acme.open_id("k").await;
@@ -324,7 +324,7 @@ async fn a_foreign_session_does_not_exist() {
 
 // rule: mode.on-every-row, tenancy.nothing-crosses
 #[tokio::test]
-async fn the_modes_of_one_database_do_not_meet() {
+async fn modes_of_one_database_are_separate() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
     let id = gate.acme().open_id("k").await;
@@ -362,10 +362,10 @@ async fn expired_key_creates_no_session() {
 
 // rule: gate.session.access-again
 #[tokio::test]
-async fn a_key_revoked_elsewhere_creates_nothing() {
+async fn key_revoked_by_another_process_creates_nothing() {
     let gate = Gate::new().await;
     let replica = gate.replica().await;
-    // The replica's cache knows the key as good.
+    // The replica's cache still holds the key as valid.
     let id = replica.acme().open_id("k").await;
     gate.world()
         .operator()

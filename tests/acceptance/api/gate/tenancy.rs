@@ -1,7 +1,7 @@
-//! Two partners and two modes of one database: whatever is one's does not exist for the other.
+//! Two partners and two modes of one database: objects of one are absent for the other.
 //!
-//! The operations come from the published documents, so a new one is in the matrix from the moment
-//! it is published, and one that names objects of a new kind fails until its kind is known here.
+//! The operations come from the published documents, so a new operation is tested as soon as it is
+//! published, and an operation on objects of a new kind fails until the kind is added here.
 
 use acceptance::{
     ACME, ACME_PUBLISHABLE, Answer, Call, Contract, Gate, GateClient, Operation, RIVAL,
@@ -13,7 +13,7 @@ use serde_json::json;
 /// Ids of one partner's objects, by kind.
 #[derive(Debug, Clone)]
 struct Ids {
-    /// An open session, and one that was completed.
+    /// An open session and a completed session.
     sessions: [String; 2],
     refid: String,
     delivery: String,
@@ -21,7 +21,7 @@ struct Ids {
     signed_quote: String,
     pay_in: String,
     pay_out: String,
-    /// Objects of the pools, which the gate knows nothing of.
+    /// Objects of the pools service, which the gate does not know.
     quote: String,
     trade: String,
 }
@@ -54,15 +54,15 @@ impl Ids {
     }
 }
 
-/// The id of an object that nobody has, of the kind an operation names in its path; `None` where it
-/// names none.
+/// An unknown id of the kind in an operation's path; `None` if the path
+/// has no id.
 fn unknown(operation: &Operation) -> Option<&'static str> {
     let template = operation.template.as_str();
     let parameters = template.matches('{').count();
     assert!(parameters <= 1, "{}: more than one object", operation.id);
     match template {
         _ if parameters == 0 => None,
-        // The catalogue is everybody's.
+        // All partners share the catalogue.
         _ if template.contains("/capabilities/") => None,
         _ if template.contains("/sessions/{id}") || template.contains("/gate_sessions/{id}") => {
             Some(UNKNOWN_SESSION)
@@ -73,7 +73,7 @@ fn unknown(operation: &Operation) -> Option<&'static str> {
         _ if template.ends_with("/quotes/{id}") => Some(UNKNOWN_QUOTE),
         _ if template.ends_with("/rails/pay_ins/{id}") => Some(UNKNOWN_PAY_IN),
         _ if template.ends_with("/rails/pay_outs/{id}") => Some(UNKNOWN_PAY_OUT),
-        _ => panic!("{}: which kind of object is in its path?", operation.id),
+        _ => panic!("{}: unknown kind of object in the path", operation.id),
     }
 }
 
@@ -118,7 +118,7 @@ fn order(side: &str) -> serde_json::Value {
     json!({ "currency": "EUR", "asset": "USDT", "amount": "100", "side": side, "payment_method": "sepa" })
 }
 
-/// A signed quote, a pay-in of a session that stays open, and a pay-out of one of its own.
+/// A signed quote, a pay-in of a session that stays open, and a pay-out of another session.
 async fn railed(client: &GateClient, session: &str) -> [String; 3] {
     let sold_for = client.open_id("sold").await;
     let id = |object: serde_json::Value| object["id"].as_str().unwrap().to_owned();
@@ -141,7 +141,7 @@ async fn railed(client: &GateClient, session: &str) -> [String; 3] {
     [quote, pay_in, pay_out]
 }
 
-/// Everything a partner can have.
+/// One object of every kind for a partner.
 async fn stock(gate: &Gate, client: &GateClient, partner: &str) -> Ids {
     let [open, paid] = [client.open_id("a").await, client.open_id("b").await];
     client.complete(&paid).await.ok();
@@ -179,7 +179,7 @@ async fn stock(gate: &Gate, client: &GateClient, partner: &str) -> Ids {
     }
 }
 
-/// Acme with everything, what could not be delivered given up.
+/// Acme with every object; undeliverable events are dead letters.
 async fn stocked() -> (Gate, Ids) {
     let gate = Gate::new().await;
     let ids = stock(&gate, &gate.acme(), ACME).await;
@@ -199,8 +199,8 @@ fn names(answer: &Answer) -> Vec<String> {
     answer.headers.keys().map(ToString::to_string).collect()
 }
 
-/// Whatever `client` asks about these ids reads as if nobody had them.
-async fn sees_nothing(client: &GateClient, ids: &[String], page: &str, mode: &str) {
+/// Expects every read of these ids by `client` to return the same as for unknown ids.
+async fn expect_absent(client: &GateClient, ids: &[String], page: &str, mode: &str) {
     for operation in operations() {
         let Some(unknown) = unknown(operation) else {
             continue;
@@ -227,27 +227,27 @@ async fn sees_nothing(client: &GateClient, ids: &[String], page: &str, mode: &st
 
 // rule: tenancy.foreign-is-absent, tenancy.nothing-crosses, id.other-mode, id.kinds-differ, mode.on-every-row
 #[tokio::test]
-async fn a_foreign_id_answers_as_an_unknown_one_does() {
+async fn foreign_id_reads_as_unknown() {
     let (gate, ids) = stocked().await;
     let live = gate.other_mode().await;
     let before = gate.world().database().digest().await;
     let own: Vec<String> = ids.all().into_iter().map(str::to_owned).collect();
     let swapped: Vec<String> = own.iter().map(|id| other_mode(id)).collect();
     let all = [own, swapped.clone()].concat();
-    sees_nothing(&gate.rival(), &all, RIVAL_SHOP, "test").await;
-    sees_nothing(&live.acme(), &all, SHOP, "live").await;
-    sees_nothing(&live.rival(), &all, RIVAL_SHOP, "live").await;
-    // Of the other mode, they are not even their owner's.
-    sees_nothing(&gate.acme(), &swapped, SHOP, "test").await;
+    expect_absent(&gate.rival(), &all, RIVAL_SHOP, "test").await;
+    expect_absent(&live.acme(), &all, SHOP, "live").await;
+    expect_absent(&live.rival(), &all, RIVAL_SHOP, "live").await;
+    // In the other mode they are absent even for their owner.
+    expect_absent(&gate.acme(), &swapped, SHOP, "test").await;
     let after = gate.world().database().digest().await;
-    assert_eq!(after, before, "and nothing of it has any effect");
+    assert_eq!(after, before, "the refusals change no row");
     live.close().await;
     gate.finish().await;
 }
 
 // rule: id.kinds-differ
 #[tokio::test]
-async fn an_id_of_another_kind_is_not_found_by_its_own_partner() {
+async fn id_of_another_kind_is_absent_for_its_partner() {
     let (gate, ids) = stocked().await;
     let before = gate.world().database().digest().await;
     for operation in operations() {
@@ -269,7 +269,7 @@ async fn an_id_of_another_kind_is_not_found_by_its_own_partner() {
 
 // rule: tenancy.nothing-crosses, list.foreign-cursor
 #[tokio::test]
-async fn a_foreign_place_in_a_list_is_an_empty_page() {
+async fn foreign_cursor_returns_an_empty_page() {
     let (gate, ids) = stocked().await;
     let rival = gate.rival();
     stock(&gate, &rival, RIVAL).await;
@@ -297,7 +297,7 @@ async fn a_foreign_place_in_a_list_is_an_empty_page() {
 
 // rule: tenancy.nothing-crosses
 #[tokio::test]
-async fn no_answer_to_one_contains_anything_of_the_other() {
+async fn responses_hold_no_data_of_another_partner() {
     let (gate, ids) = stocked().await;
     let rival = gate.rival();
     let own = stock(&gate, &rival, RIVAL).await;
@@ -328,7 +328,7 @@ async fn no_answer_to_one_contains_anything_of_the_other() {
 
 // rule: access.not-by-api, request.unknown-fields
 #[tokio::test]
-async fn no_request_names_the_partner_it_is_for() {
+async fn requests_cannot_name_their_partner() {
     let (gate, ids) = stocked().await;
     let (rival, browser) = (gate.rival(), gate.client(RIVAL_PUBLISHABLE));
     for operation in operations() {
@@ -356,7 +356,7 @@ async fn no_request_names_the_partner_it_is_for() {
     assert_eq!(
         statuses,
         ["completed", "open", "open"],
-        "and nothing happened to acme's"
+        "acme's objects are unchanged"
     );
     assert_eq!(
         gate.client(ACME_PUBLISHABLE)

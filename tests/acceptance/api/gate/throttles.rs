@@ -1,4 +1,4 @@
-//! The gate's limits: its documented routes per key, everything else and refused keys per address.
+//! The gate's limits: documented routes per key, all other requests and refused keys per address.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn tier(name: &'static str, limit: u32, seconds: u64) -> Tier {
     }
 }
 
-/// The numbers of the document.
+/// The documented limits.
 fn documented(setup: &mut Setup) {
     let own = |limit| vec![tier("short", limit, 60)];
     setup.gate_tiers = Some(Tiers {
@@ -40,14 +40,14 @@ fn documented(setup: &mut Setup) {
 }
 
 /// Limit, remaining and reset of a tier.
-fn standing(answer: &Answer, tier: &str) -> (u64, u64, u64) {
+fn tier_status(answer: &Answer, tier: &str) -> (u64, u64, u64) {
     let number = |part: &str| answer.number(&format!("x-ratelimit-{part}-{tier}"));
     (number("limit"), number("remaining"), number("reset"))
 }
 
 // rule: throttle.gate-routes, throttle.preview, throttle.headers, throttle.window, throttle.refusal
 #[tokio::test]
-async fn a_route_with_a_limit_of_its_own_counts_each_key_under_it() {
+async fn route_limit_counts_each_key() {
     let gate = Gate::with(documented).await;
     let cancel = format!("/v1/gate_sessions/{UNKNOWN}/cancel");
     for (method, path, limit) in [
@@ -62,25 +62,28 @@ async fn a_route_with_a_limit_of_its_own_counts_each_key_under_it() {
         for at in 1..=limit {
             let answer = gate.send(call(ACME_SECRET)).await;
             assert!(answer.status != 429, "{path} {at}");
-            assert_eq!(standing(&answer, "short"), (limit, limit - at, 60));
+            assert_eq!(tier_status(&answer, "short"), (limit, limit - at, 60));
             assert_eq!(answer.header("x-ratelimit-limit-medium"), None);
         }
         gate.world().after(1_500);
         let elsewhere = call(ACME_SECRET).from([203, 0, 113, 9]);
         let refused = gate.send(elsewhere).await.refused(429, "rate_limited");
-        assert_eq!(standing(&refused, "short"), (limit, 0, 59));
+        assert_eq!(tier_status(&refused, "short"), (limit, 0, 59));
         let waits = (
             refused.number("retry-after"),
             refused.number("retry-after-short"),
         );
         assert_eq!(waits, (59, 59));
-        // Another key is another's, of the same partner too.
+        // Another key, also of the same partner, has its own limit.
         for key in [ACME_SECRET_2, RIVAL_SECRET] {
-            assert_eq!(standing(&gate.send(call(key)).await, "short").1, limit - 1);
+            assert_eq!(
+                tier_status(&gate.send(call(key)).await, "short").1,
+                limit - 1
+            );
         }
         gate.world().after(58_500);
         let again = gate.send(call(ACME_SECRET)).await;
-        assert_eq!(standing(&again, "short"), (limit, limit - 1, 60));
+        assert_eq!(tier_status(&again, "short"), (limit, limit - 1, 60));
     }
     gate.finish().await;
 }
@@ -97,19 +100,19 @@ async fn partner_has_its_own_limit_of_creates() {
     let call = |key: &str| Call::post("/v1/gate_sessions").bearer(key);
     for at in 1..=12 {
         let answer = gate.send(call(ACME_SECRET)).await;
-        assert_eq!(standing(&answer, "short"), (12, 12 - at, 90));
+        assert_eq!(tier_status(&answer, "short"), (12, 12 - at, 90));
     }
     let refused = gate.send(call(ACME_SECRET)).await;
     let refused = refused.refused(429, "rate_limited");
     assert_eq!(refused.number("retry-after-short"), 90);
     // Each of the partner's keys is counted, and other partners keep the service's limit.
     let other_key = gate.send(call(ACME_SECRET_2)).await;
-    assert_eq!(standing(&other_key, "short"), (12, 11, 90));
+    assert_eq!(tier_status(&other_key, "short"), (12, 11, 90));
     let rival = gate.send(call(RIVAL_SECRET)).await;
-    assert_eq!(standing(&rival, "short"), (10, 9, 60));
-    // Other routes are as they were.
+    assert_eq!(tier_status(&rival, "short"), (10, 9, 60));
+    // Other routes are unaffected.
     let list = Call::get("/v1/gate_sessions").bearer(ACME_SECRET);
-    assert_eq!(standing(&gate.send(list).await, "short"), (60, 59, 60));
+    assert_eq!(tier_status(&gate.send(list).await, "short"), (60, 59, 60));
     gate.finish().await;
 }
 
@@ -129,7 +132,7 @@ async fn capabilities_share_one_limit_of_a_key() {
     for (at, path) in paths.into_iter().enumerate() {
         let answer = gate.acme().get(&format!("/v1/capabilities/{path}")).await;
         let left = 59 - at as u64;
-        assert_eq!(standing(&answer, "short"), (60, left, 60), "{path}");
+        assert_eq!(tier_status(&answer, "short"), (60, left, 60), "{path}");
     }
     gate.finish().await;
 }
@@ -152,9 +155,9 @@ async fn every_other_route_is_under_three_tiers_by_address() {
     for (at, call) in calls().into_iter().chain(calls()).enumerate() {
         let answer = gate.send(call).await;
         let at = at as u64 + 1;
-        assert_eq!(standing(&answer, "short"), (10, 10 - at, 10));
-        assert_eq!(standing(&answer, "medium"), (60, 60 - at, 60));
-        assert_eq!(standing(&answer, "long"), (300, 300 - at, 3600));
+        assert_eq!(tier_status(&answer, "short"), (10, 10 - at, 10));
+        assert_eq!(tier_status(&answer, "medium"), (60, 60 - at, 60));
+        assert_eq!(tier_status(&answer, "long"), (300, 300 - at, 3600));
     }
     for call in calls() {
         let refused = gate.send(call).await.refused(429, "rate_limited");
@@ -165,15 +168,15 @@ async fn every_other_route_is_under_three_tiers_by_address() {
         assert_eq!(waits, (10, 10));
         assert_eq!(refused.header("retry-after-medium"), None);
         assert_eq!(
-            standing(&refused, "medium").1,
+            tier_status(&refused, "medium").1,
             50,
-            "a refusal counts in no tier"
+            "refusals do not count in any tier"
         );
     }
-    // It comes before the key: nobody is told whether that is good.
+    // The limit is checked before the key, so a guess learns nothing about the key.
     let strange = Call::get("/v1/branding").bearer("nonsense").from(one);
     gate.send(strange).await.refused(429, "rate_limited");
-    // Another address is another bucket, and a route of its own limit is not under the tiers.
+    // Another address is counted separately, and a route with its own limit is not under the tiers.
     let other = Call::get("/v1/branding")
         .bearer(ACME_SECRET)
         .from([203, 0, 113, 2]);
@@ -183,14 +186,14 @@ async fn every_other_route_is_under_three_tiers_by_address() {
     gate.world().after(10_000);
     let [call, ..] = calls();
     let answer = gate.send(call).await;
-    assert_eq!(standing(&answer, "short"), (10, 9, 10));
-    assert_eq!(standing(&answer, "medium"), (60, 49, 50));
+    assert_eq!(tier_status(&answer, "short"), (10, 9, 10));
+    assert_eq!(tier_status(&answer, "medium"), (60, 49, 50));
     gate.finish().await;
 }
 
 // rule: throttle.gate-global
 #[tokio::test]
-async fn the_medium_and_the_long_tier_refuse_too() {
+async fn medium_and_long_tiers_refuse() {
     let gate = Gate::with(documented).await;
     let ask = || gate.send(Call::get("/v1/branding").bearer(ACME_SECRET));
     let mut sent = 0;
@@ -218,7 +221,7 @@ async fn the_medium_and_the_long_tier_refuse_too() {
 
 // rule: auth.failures-counted, throttle.gate-global
 #[tokio::test]
-async fn a_guess_counts_against_its_address_on_every_route() {
+async fn guessed_key_counts_against_its_address_on_every_route() {
     let gate = Gate::with(documented).await;
     let one = [203, 0, 113, 1];
     let guess = |at: usize| {
@@ -234,14 +237,14 @@ async fn a_guess_counts_against_its_address_on_every_route() {
     for at in 0..10_usize {
         let answer = gate.send(guess(at)).await;
         assert_eq!(answer.status, 401);
-        assert_eq!(standing(&answer, "short").1, 9 - at as u64);
-        assert_eq!(standing(&answer, "long").1, 299 - at as u64);
+        assert_eq!(tier_status(&answer, "short").1, 9 - at as u64);
+        assert_eq!(tier_status(&answer, "long").1, 299 - at as u64);
     }
     for at in 0..4 {
         let answer = gate.send(guess(at)).await.refused(429, "rate_limited");
         assert_eq!(answer.number("retry-after-short"), 10);
     }
-    // A good key from there is served where it is counted by itself.
+    // A good key from the same address is served on routes that count each key.
     let good = Call::get("/v1/gate_sessions").bearer(ACME_SECRET).from(one);
     gate.send(good).await.ok();
     let global = Call::get("/v1/branding").bearer(ACME_SECRET).from(one);
@@ -251,7 +254,7 @@ async fn a_guess_counts_against_its_address_on_every_route() {
 
 // rule: throttle.refusal, idempotency.gate-replay
 #[tokio::test]
-async fn a_refused_create_has_no_effect_and_a_repeat_counts() {
+async fn refused_create_has_no_effect_and_a_repeat_counts() {
     let gate = Gate::with(documented).await;
     let acme = gate.acme();
     let id = acme.open_id("k").await;
@@ -265,9 +268,9 @@ async fn a_refused_create_has_no_effect_and_a_repeat_counts() {
         .refused(429, "rate_limited");
     assert_eq!(gate.world().database().count("sessions").await, 1);
     gate.world().after(60_000);
-    // The first answer, with the throttle's headers of this moment.
+    // The first response, with current throttle headers.
     let again = acme.create(&session(SHOP), "k").await;
-    assert_eq!(standing(&again, "short"), (10, 9, 60));
+    assert_eq!(tier_status(&again, "short"), (10, 9, 60));
     assert_eq!(again.created()["id"], id);
     gate.notice(ACME, &id).await;
     gate.finish().await;
@@ -289,15 +292,15 @@ async fn addresses_of_one_ipv6_network_share_the_tiers() {
     for at in 1..=10 {
         let answer = ask(&format!("2001:db8:0:1::{at:x}"), None).await;
         assert_eq!(answer.status, 401);
-        assert_eq!(standing(&answer, "short"), (10, 10 - at, 10));
+        assert_eq!(tier_status(&answer, "short"), (10, 10 - at, 10));
     }
     let refused = ask("2001:db8:0:1:ffff::1", None).await;
     refused.refused(429, "rate_limited");
     assert_eq!(ask("2001:db8:0:2::1", None).await.status, 401);
-    // IPv4 in IPv6 is IPv4.
-    assert_eq!(standing(&ask("203.0.113.1", None).await, "short").1, 9);
+    // An IPv4-mapped IPv6 address counts as IPv4.
+    assert_eq!(tier_status(&ask("203.0.113.1", None).await, "short").1, 9);
     let mapped = ask("::ffff:203.0.113.1", None).await;
-    assert_eq!(standing(&mapped, "short").1, 8);
+    assert_eq!(tier_status(&mapped, "short").1, 8);
     gate.finish().await;
 }
 
@@ -312,7 +315,7 @@ async fn forwarded_addresses_of_one_ipv6_network_share_the_tiers() {
     let remaining = async |client: &str| {
         let call = Call::get("/v1/branding").from([10, 1, 2, 3]);
         let answer = gate.send(call.header("x-forwarded-for", client)).await;
-        standing(&answer, "short").1
+        tier_status(&answer, "short").1
     };
     assert_eq!(remaining("2001:db8:0:1::1").await, 9);
     assert_eq!(remaining("[2001:db8:0:1::2]:443").await, 8);
@@ -323,7 +326,7 @@ async fn forwarded_addresses_of_one_ipv6_network_share_the_tiers() {
 
 // rule: throttle.client-address, throttle.spoofed-forwarding
 #[tokio::test]
-async fn behind_a_proxy_the_right_most_stranger_is_the_client() {
+async fn rightmost_untrusted_address_is_the_client_behind_a_proxy() {
     let gate = Gate::with(|setup| {
         documented(setup);
         setup.proxies = vec!["10.0.0.0/8".to_owned()];
@@ -332,7 +335,7 @@ async fn behind_a_proxy_the_right_most_stranger_is_the_client() {
     let remaining = async |peer: [u8; 4], forwarded: &str| {
         let call = Call::get("/v1/branding").bearer(ACME_SECRET).from(peer);
         let answer = gate.send(call.header("x-forwarded-for", forwarded)).await;
-        standing(&answer, "short").1
+        tier_status(&answer, "short").1
     };
     let proxy = [10, 1, 2, 3];
     assert_eq!(remaining(proxy, "198.51.100.1").await, 9);
@@ -373,7 +376,7 @@ async fn pages_and_probes_are_never_throttled() {
 
 // rule: throttle.gate-routes, throttle.gate-global
 #[tokio::test]
-async fn turned_off_there_is_no_limit_and_no_header() {
+async fn disabled_throttles_send_no_limit_and_no_header() {
     let gate = Gate::with(|setup| setup.gate_tiers = None).await;
     for at in 0..40 {
         let path = ["/v1/branding", "/v1/gate_sessions"][at % 2];

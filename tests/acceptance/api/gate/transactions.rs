@@ -1,4 +1,4 @@
-//! The sandbox's helpers, and the transactions they leave.
+//! The sandbox's test helpers and the transactions they create.
 
 use acceptance::{ACME, Call, Gate, SHOP, keys, session};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn refids(list: &Value) -> Vec<&str> {
 
 // rule: gate.helper.complete, gate.transaction.refid, gate.transaction.completed-at, gate.event.completed-refid
 #[tokio::test]
-async fn a_session_is_completed_by_hand() {
+async fn session_is_completed_manually() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let mut body = session(SHOP);
@@ -61,7 +61,7 @@ async fn a_session_is_completed_by_hand() {
 
 // rule: gate.helper.fail, gate.helper.fail-defaults, gate.transaction.action
 #[tokio::test]
-async fn a_payment_fails_and_the_session_stays_open() {
+async fn failed_payment_leaves_the_session_open() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let id = acme.open_id("k").await;
@@ -123,7 +123,7 @@ async fn a_payment_fails_and_the_session_stays_open() {
     }
     let strange = acme.send(Call::post(&path).body("{}")).await;
     strange.refused(415, "unsupported_media_type");
-    // No event, and it can be completed all the same.
+    // No event was emitted, and the session can still be completed.
     acme.complete(&id).await.ok();
     let kinds = gate.notice(ACME, &id).await;
     assert_eq!(kinds, ["gate_session.created", "gate_session.completed"]);

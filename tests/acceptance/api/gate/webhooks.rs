@@ -30,7 +30,7 @@ async fn replay(client: &GateClient, id: &str) -> acceptance::Answer {
 
 // rule: gate.webhook-tools.list, gate.webhook-tools.test, time.output
 #[tokio::test]
-async fn a_test_event_is_queued_and_listed() {
+async fn test_event_is_queued_and_listed() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let sent = send_test(&acme).await;
@@ -61,7 +61,7 @@ async fn a_test_event_is_queued_and_listed() {
         data,
         json!({ "object": "webhook_test", "partner_id": "acme", "mode": "test" })
     );
-    // Each is an event of its own; the header is not read.
+    // Each event is new, because the header is ignored.
     let call = Call::post("/v1/webhooks/test").key("k");
     let (second, third) = (
         acme.send(call.clone()).await.ok(),
@@ -76,7 +76,7 @@ async fn a_test_event_is_queued_and_listed() {
 
 // rule: gate.webhook-tools.test
 #[tokio::test]
-async fn without_an_endpoint_there_is_nothing_to_test() {
+async fn test_event_needs_an_endpoint() {
     let gate = Gate::new().await;
     let answer = gate.rival().send(Call::post("/v1/webhooks/test")).await;
     answer.refused(400, "webhook_not_configured");
@@ -141,7 +141,7 @@ async fn deliveries_are_filtered_and_paged_newest_first() {
 
 // rule: gate.webhook-tools.replay, webhook.replay, webhook.dead-letter
 #[tokio::test]
-async fn only_what_was_given_up_is_replayed() {
+async fn only_dead_letters_are_replayed() {
     let gate = Gate::new().await;
     let acme = gate.acme();
     let sent = send_test(&acme).await;
@@ -187,7 +187,7 @@ async fn only_what_was_given_up_is_replayed() {
 
 // rule: gate.webhook-tools.replay, gate.webhook-tools.list, tenancy.nothing-crosses
 #[tokio::test]
-async fn deliveries_of_others_are_not_there() {
+async fn deliveries_of_other_partners_are_absent() {
     let gate = Gate::new().await;
     let (acme, rival) = (gate.acme(), gate.rival());
     let sent = send_test(&acme).await;
@@ -219,7 +219,7 @@ async fn deliveries_of_others_are_not_there() {
 
 // rule: webhook.own-service, gate.webhook-tools.list
 #[tokio::test]
-async fn deliveries_of_the_pools_are_not_the_gates() {
+async fn deliveries_of_the_pools_are_absent_from_the_gate() {
     let gate = Gate::new().await;
     let world = gate.world();
     world.operator().credit(ACME, "100.00", "EUR").await;

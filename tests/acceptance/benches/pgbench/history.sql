@@ -1,14 +1,14 @@
--- A database of many trades, made portion by portion. No trigger looks anything up here: what is written refers to what the
+-- A database of many trades, created in portions. Foreign keys are not checked here: every row refers to rows that the
 -- same portion has written.
 SET session_replication_role = replica;
 SET synchronous_commit = off;
 
--- Ids lead with the instant, as the service's do.
+-- Ids start with the instant, as in the service.
 CREATE FUNCTION history_id(moment bigint, place bigint, kind text) RETURNS uuid LANGUAGE sql AS $$
     SELECT (lpad(to_hex(moment), 12, '0') || lpad(to_hex(place), 18, '0') || kind)::uuid
 $$;
 
--- Trades of a hundred days up to two days ago, each partner in turn.
+-- Trades of a hundred days up to two days ago, round robin over the partners.
 CREATE FUNCTION history(first bigint, many bigint, whole bigint, partners bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     newest constant bigint := (extract(epoch FROM now())::bigint - 2 * 86400) * 1000;
@@ -41,7 +41,7 @@ BEGIN
 END
 $$;
 
--- Balances, sequences and counts as the trades have left them.
+-- Balances, sequences and counts after these trades.
 CREATE FUNCTION history_end() RETURNS void LANGUAGE sql AS $$
     UPDATE accounts AS a SET available = a.available - counted.trades * 10000000000, sequence = a.sequence + counted.trades
     FROM (SELECT partner_id, count(*) AS trades FROM trades GROUP BY partner_id) AS counted

@@ -1,5 +1,5 @@
 -- R: the money transaction as one call.
--- Connections take the places in turn: :first, :first + 1, and so on.
+-- Connections take the positions in turn: :first, :first + 1, and so on.
 \set place :first + :done * :connections + :client_id
 \set done :done + 1
 \set partner :place % :partners

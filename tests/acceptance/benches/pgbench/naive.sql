@@ -1,4 +1,4 @@
--- The same as most services do it: BEGIN, nine statements, COMMIT, an exchange with the server for each.
+-- The same in the usual way: BEGIN, nine statements, COMMIT, one exchange with the server for each.
 \set place :first + :done * :connections + :client_id
 \set done :done + 1
 \set partner :place % :partners

@@ -1,12 +1,12 @@
--- What the references need, in a database of their own that the service's migrations have made: the same tables, keys,
--- indexes and partners, and nothing that runs beside them. Everything is numbered: a quote has a place, and what becomes of
--- it has ids that follow from it and order by it, as the service's ids order by time.
+-- Tables and functions of the references, in a separate database created by the service's migrations: the same tables, keys,
+-- indexes and partners, without background work. Everything is numbered: a quote has a position, and the rows that follow
+-- from it have ids derived from it and in its order, as the service's ids are in the order of time.
 
 CREATE FUNCTION reference_id(place bigint, kind text) RETURNS uuid LANGUAGE sql AS $$
     SELECT (lpad(to_hex(place), 30, '0') || kind)::uuid
 $$;
 
--- Quotes to be executed later, as the service stores them; whose they are goes round.
+-- Quotes for later execution, as the service stores them, round robin over the partners.
 CREATE FUNCTION reference_quotes(first bigint, many bigint, partners bigint) RETURNS void LANGUAGE sql AS $$
     INSERT INTO quotes (mode, partner_id, id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, notional,
         dest_address, dest_network, created_at, expires_at)
@@ -17,7 +17,7 @@ CREATE FUNCTION reference_quotes(first bigint, many bigint, partners bigint) RET
 $$;
 
 -- The money transaction: look up the idempotency key, claim the quote, check the velocity cap and raise the total, debit
--- the balance with a guard, insert trade, ledger entry, idempotent answer and, where asked for, event.
+-- the balance with a guard, insert trade, ledger entry, idempotent response and, if requested, event.
 CREATE FUNCTION money(place bigint, whose text, with_event boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     this_quote constant uuid := reference_id(place, '01');
@@ -69,6 +69,6 @@ BEGIN
 END
 $$;
 
--- Running totals, which the service makes with a partner's first trade.
+-- Running totals, which the service creates with a partner's first trade.
 INSERT INTO velocity (mode, partner_id, total, floor)
 SELECT mode, partner_id, '0', 0 FROM partners ON CONFLICT (mode, partner_id) DO NOTHING;

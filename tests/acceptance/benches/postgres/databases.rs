@@ -1,4 +1,4 @@
-//! The databases of a run, on one private server: one is provisioned, the others are copies of it.
+//! The databases of a run, on one private server: one is provisioned, the others are copies.
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use test_support::servers::Postgres;
@@ -9,17 +9,17 @@ use crate::service::FRESH;
 use crate::suites::Bench;
 use crate::{Result, machine};
 
-/// Which is copied; nobody connects to it afterwards.
+/// The template; no client connects to it after provisioning.
 const PROVISIONED: &str = "provisioned";
 pub(super) const SERVICE: &str = "penstock";
 pub(super) const REFERENCE: &str = "reference";
 pub(super) const WEBHOOKS: &str = "webhooks";
-/// Without a trade, and with ten million.
+/// Without trades, and with ten million.
 pub(super) const EMPTY: &str = "empty";
 pub(super) const FILLED: &str = "filled";
 
-/// Everything reaches the disk. What is not as it comes: memory, and checkpoints so rare that none falls into one turn
-/// and not into the one beside it.
+/// Every commit is flushed to the disk. Changed from the defaults: memory, and rare checkpoints, so that none falls into
+/// only one of two compared repetitions.
 const SETTINGS: &[(&str, &str)] = &[
     ("fsync", "on"),
     ("synchronous_commit", "on"),
@@ -51,19 +51,19 @@ impl Databases {
         &self.server
     }
 
-    /// A copy of what was provisioned.
+    /// Copies the provisioned database.
     pub(super) async fn copy(&mut self, bench: &Bench, name: &str) -> Result<Installation> {
         let copying = format!("CREATE DATABASE {name} TEMPLATE {PROVISIONED}");
         self.run(copying).await?;
         Ok(self.installation(bench, name))
     }
 
-    /// Deletes a copy, whose services have ended.
+    /// Deletes a copy after its services have ended.
     pub(super) async fn delete(&mut self, name: &str) -> Result<()> {
         self.run(format!("DROP DATABASE {name} WITH (FORCE)")).await
     }
 
-    /// Which server, with which settings, on what kind of disk.
+    /// The server's version, its settings and the kind of disk.
     pub(super) async fn describe(&mut self) -> Result<String> {
         let (version, folder): (String, String) = sqlx::query_as(
             "SELECT current_setting('server_version'), current_setting('data_directory')",
@@ -82,7 +82,7 @@ impl Databases {
         Installation::new(&bench.folder, &bench.programs, self.server.url(name))
     }
 
-    /// The names are the constants above.
+    /// Database names are constants of this file.
     async fn run(&mut self, statement: String) -> Result<()> {
         sqlx::raw_sql(AssertSqlSafe(statement))
             .execute(&mut self.admin)

@@ -1,4 +1,4 @@
-//! What takes long: memory after many requests, and a database of many trades.
+//! Slow figures: memory after many requests, and a database of many trades.
 
 use sqlx::{Connection as _, PgConnection};
 
@@ -13,7 +13,7 @@ use acceptance::table::{Figure, Row, Turns, mebibytes, millis, rate};
 const FEW_REQUESTS: usize = 10_000;
 const MANY_REQUESTS: usize = 1_000_000;
 const TRADES: usize = 10_000_000;
-/// Trades made by one statement.
+/// Trades created by one statement.
 const PORTION: usize = 250_000;
 
 const MEMORY: Figure = Figure {
@@ -53,13 +53,13 @@ const POLL: Figure = Figure {
     bar: "≥ 0.9",
     goal: "≥ 0.97",
 };
-/// Credits, and transacts after a weekend, of a turn.
+/// Credits, and transacts after a pause of two days, per repetition.
 const SAMPLES: usize = 20;
-/// The one partner who has all trades of a history.
+/// The single partner that owns all trades of a history.
 const VETERAN: usize = 0;
 
 impl Suite<'_> {
-    /// Requests are half quotes, half transacts, of a service that has just been started.
+    /// Memory of a newly started service after requests, half quotes and half transacts.
     pub(super) async fn memory(&mut self) -> Result<()> {
         let service = Service::start(&self.installation)?;
         let mut sent = requests(&service, FEW_REQUESTS).await?;
@@ -75,7 +75,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Two databases, the service on each in turn.
+    /// Alternates the service between two databases.
     pub(super) async fn size(&mut self) -> Result<()> {
         let empty = self.databases.copy(self.bench, EMPTY).await?;
         let filled = self.databases.copy(self.bench, FILLED).await?;
@@ -98,11 +98,11 @@ impl Suite<'_> {
         self.databases.delete(FILLED).await
     }
 
-    /// Two databases, in one of which a single partner has all trades.
+    /// Two databases; in one of them a single partner owns all trades.
     pub(super) async fn history(&mut self) -> Result<()> {
         let empty = self.databases.copy(self.bench, EMPTY).await?;
         let filled = self.databases.copy(self.bench, FILLED).await?;
-        // What the trades cost.
+        // Funds for the trades.
         filled.credit(VETERAN, FUNDS, "history")?;
         self.fill(self.bench.work(TRADES), 1).await?;
         let mut filled = self.veteran(filled, FILLED).await?;
@@ -130,7 +130,7 @@ impl Suite<'_> {
             pauses.push(median(pause_filled), pause_empty);
             at_the_cap.push(median(cap_filled), pause_empty);
         }
-        // After the pauses: polls need trades of today, and a partner that has paused must have none.
+        // After the pauses: polls need trades of today, but a paused partner must not trade.
         for _ in self.bench.turns("PostgreSQL: one partner, polls") {
             let count = self.bench.work(2000);
             polls.push(filled.polls(count).await?, empty.polls(count).await?);
@@ -154,8 +154,8 @@ impl Suite<'_> {
         })
     }
 
-    /// Settled trades of so many partners with their quotes and reserve entries, the newest two days old. Foreign keys
-    /// are not looked up, as with a dump that is restored.
+    /// Settled trades of this many partners with their quotes and reserve entries, the newest two days old. Foreign keys
+    /// are not checked, as in a restored dump.
     async fn fill(&self, trades: usize, partners: usize) -> Result<()> {
         let url = self.databases.server().url(FILLED);
         let mut conn = PgConnection::connect(&url).await?;
@@ -182,14 +182,14 @@ impl Suite<'_> {
     }
 }
 
-/// So many requests, half quotes and half transacts.
+/// This many requests, half quotes and half transacts.
 async fn requests(service: &Service, count: usize) -> Result<usize> {
     let transacts = service.transacts(count / 2, many).await?;
     service.load(CLIENTS, transacts).await?;
     Ok(count)
 }
 
-/// The partner who may have a history, and its service.
+/// The partner that may have a history, and its service.
 struct Veteran {
     installation: Installation,
     service: Service,
@@ -197,15 +197,15 @@ struct Veteran {
 }
 
 impl Veteran {
-    /// How long the operator's command takes, in seconds.
+    /// Duration of the operator's command, in seconds.
     fn credit(&self, reference: &str) -> Result<f64> {
         let watch = Stopwatch::start();
         self.installation.credit(VETERAN, "1", reference)?;
         Ok(watch.elapsed().as_secs_f64())
     }
 
-    /// How long a transact takes that comes two days after the last one, in seconds. Where the trades of the day before that had
-    /// used up the cap, the total has to leave them behind before the transact is admitted.
+    /// Duration of a transact two days after the previous one, in seconds. If the earlier trades had
+    /// used up the cap, the total must drop them before the transact is admitted.
     async fn first_after_a_weekend(&mut self, total: &str) -> Result<f64> {
         sqlx::query(WEEKEND)
             .bind(partner(VETERAN))
@@ -217,7 +217,7 @@ impl Veteran {
         Ok(load.took.as_secs_f64())
     }
 
-    /// Polls of trades just made, a second.
+    /// Polls of new trades per second.
     async fn polls(&self, count: usize) -> Result<f64> {
         let polls = self.service.polls(count, |_| VETERAN).await?;
         Ok(self.service.load(READERS, polls).await?.per_second())
@@ -226,9 +226,9 @@ impl Veteran {
 
 /// The cap, 9,000,000,000 USDT, in units of 10^-8: a partner with trades may have used it up.
 const USED_UP: &str = "900000000000000000";
-/// What counts in the cap is far below it.
+/// Value of the trades that count, far below the cap.
 const UNUSED: &str = "0";
-/// The total as the last trades before the pause have left it, from three days ago on.
+/// The total as the last trades before the pause left it, from three days ago.
 const WEEKEND: &str = "INSERT INTO velocity (mode, partner_id, total, floor)
      VALUES ('test', $1, $2, (extract(epoch FROM now())::bigint - 3 * 86400) * 1000)
      ON CONFLICT (mode, partner_id) DO UPDATE SET total = excluded.total, floor = excluded.floor";

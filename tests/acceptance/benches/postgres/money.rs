@@ -104,12 +104,12 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Both times the machine is as busy; only whom the neighbours serve is another.
+    /// The machine is equally busy in both cases; only the partners of the other load differ.
     pub(super) async fn transact_beside(&mut self) -> Result<()> {
         let mut turns = Turns::default();
         for _ in self
             .bench
-            .turns("PostgreSQL: transact, one partner beside many")
+            .turns("PostgreSQL: transact, one partner against many")
         {
             let count = self.bench.work(6000);
             let others = self.service.transacts(count, many).await?;
@@ -123,7 +123,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Two loads at once, on half the connections each: how many of the first's a second while both run.
+    /// Two concurrent loads, each on half the connections: rate of the first while both run.
     async fn first_of_two(&self, first: Vec<Request>, second: Vec<Request>) -> Result<f64> {
         let (first, second) = tokio::try_join!(
             self.service.load(CLIENTS / 2, first),
@@ -164,7 +164,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// How many a second a script of the reference executes of about so many.
+    /// Rate of a reference script that executes about this many transactions.
     async fn execute(&mut self, script: Script, count: usize) -> Result<f64> {
         let server = self.databases.server();
         let count = self.bench.work(count);

@@ -1,4 +1,4 @@
-//! Firm quotes, pages, and what a history costs.
+//! Firm quotes, pages, and the cost of a history.
 
 use super::reference::{Script, page, quote};
 use super::{ON, Suite};
@@ -76,7 +76,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// How often a second a script of the reference runs, of about so often.
+    /// Rate of a reference script that runs about this often.
     fn repeat(&mut self, script: Script, count: usize) -> Result<f64> {
         let count = self.bench.work(count);
         self.reference.run(self.databases.server(), script, count)

@@ -1,5 +1,5 @@
-//! What the service is compared with: the scripts of `tests/acceptance/benches/pgbench`, run by `pgbench -M prepared` on the same server, over
-//! the service's own tables in a database of their own.
+//! The references: the scripts of `tests/acceptance/benches/pgbench`, run by `pgbench -M prepared` on the same server, with
+//! the service's own tables in a separate database.
 
 use sqlx::{Connection as _, PgConnection};
 use test_support::servers::Postgres;
@@ -9,14 +9,14 @@ use acceptance::measure::pgbench_rate;
 
 use crate::Result;
 
-/// A script: its text and how it is run.
+/// A script and its options.
 #[derive(Clone, Copy)]
 pub(super) struct Script {
     text: &'static str,
     pub(super) connections: usize,
-    /// Over how many partners.
+    /// Number of partners.
     pub(super) partners: usize,
-    /// Does a money transaction insert an event too?
+    /// Whether a money transaction also inserts an event.
     event: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) const fn money(connections: usize, partners: usize) -> Script {
     }
 }
 
-/// R with no other rows than the service writes: its event is written when a trade ends.
+/// R with only the rows that the service writes: its event is written when a trade ends.
 pub(super) const fn same_rows(connections: usize, partners: usize) -> Script {
     Script {
         event: false,
@@ -67,22 +67,22 @@ pub(super) const fn page(connections: usize) -> Script {
     }
 }
 
-/// What executing has come to.
+/// Results of an execution.
 pub(super) struct Executed {
     pub(super) per_second: f64,
-    /// Bytes of the server's log for each.
+    /// Bytes of the server's log per transaction.
     pub(super) logged: f64,
 }
 
 /// The database of the references.
 pub(super) struct Reference {
     conn: PgConnection,
-    /// Places up to here are used.
+    /// Positions up to here are used.
     next: usize,
 }
 
 impl Reference {
-    /// Makes the function in a database that has the service's tables.
+    /// Creates the function in a database with the service's tables.
     pub(super) async fn create(postgres: &Postgres) -> Result<Self> {
         let mut conn = PgConnection::connect(&postgres.url(REFERENCE)).await?;
         sqlx::raw_sql(include_str!("../pgbench/reference.sql"))
@@ -91,7 +91,7 @@ impl Reference {
         Ok(Self { conn, next: 0 })
     }
 
-    /// Executes about as many fresh quotes with a script of money transactions.
+    /// Executes about this many new quotes with a script of money transactions.
     pub(super) async fn execute(
         &mut self,
         postgres: &Postgres,
@@ -107,14 +107,14 @@ impl Reference {
         Ok(Executed { per_second, logged })
     }
 
-    /// Runs a script that needs nothing beforehand about so often; answers how often a second.
+    /// Runs a script without preparation about this often; returns its rate.
     pub(super) fn run(&mut self, postgres: &Postgres, script: Script, count: usize) -> Result<f64> {
         let each = count.div_ceil(script.connections);
         let first = self.take(each * script.connections);
         pgbench(postgres, script, first, each)
     }
 
-    /// Gives the partner of the page's script that many trades.
+    /// Gives the partner of the page script this many trades.
     pub(super) async fn history(&mut self, count: usize) -> Result<()> {
         let first = self.quotes(count, 1).await?;
         sqlx::query(
@@ -127,7 +127,7 @@ impl Reference {
         self.analyze().await
     }
 
-    /// How many bytes the server has written to its log so far.
+    /// Bytes that the server has written to its log.
     pub(super) async fn logged(&mut self) -> Result<f64> {
         let bytes: i64 = sqlx::query_scalar("SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint")
             .fetch_one(&mut self.conn)
@@ -135,7 +135,7 @@ impl Reference {
         Ok(bytes as f64)
     }
 
-    /// Quotes to be executed later: making them is not what is measured. Answers the first place.
+    /// Creates quotes before the measurement. Returns the first position.
     async fn quotes(&mut self, count: usize, partners: usize) -> Result<usize> {
         let first = self.take(count);
         sqlx::query("SELECT reference_quotes($1, $2, $3)")
@@ -148,7 +148,7 @@ impl Reference {
         Ok(first)
     }
 
-    /// So that no plan is made for tables as they were.
+    /// Invalidates plans for the earlier table sizes.
     async fn analyze(&mut self) -> Result<()> {
         sqlx::raw_sql(
             "ANALYZE quotes, trades, ledger_entries, idempotency_keys, events, accounts, velocity",
@@ -190,5 +190,5 @@ fn pgbench(postgres: &Postgres, script: Script, first: usize, each: usize) -> Re
         let why = String::from_utf8_lossy(&output.stderr);
         return Err(format!("pgbench: {said}{why}").into());
     }
-    pgbench_rate(&said).ok_or_else(|| format!("pgbench told no rate: {said}").into())
+    pgbench_rate(&said).ok_or_else(|| format!("pgbench printed no rate: {said}").into())
 }

@@ -1,4 +1,4 @@
-//! What the service is compared with: the same statements through sqlx on SQLite, one commit per command, without HTTP.
+//! The reference: the same statements through sqlx on SQLite, one commit per command, without HTTP.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,7 @@ const AMOUNT: i64 = 10_000_000_000;
 const NOTIONAL: i64 = 10_850_000_000;
 const CAP: i64 = 900_000_000_000_000_000;
 
-/// A database of its own, laid out as the service lays out its own.
+/// A separate database with the service's schema.
 pub(crate) struct Reference {
     pool: SqlitePool,
     options: SqliteConnectOptions,
@@ -63,14 +63,14 @@ impl Reference {
         })
     }
 
-    /// The version of the library that both sides link.
+    /// The version of the SQLite library that both sides link.
     pub(crate) async fn sqlite(&self) -> Result<String> {
         Ok(sqlx::query_scalar("SELECT sqlite_version()")
             .fetch_one(&self.pool)
             .await?)
     }
 
-    /// Ids lead with time, as the service's do.
+    /// Ids start with the time, as in the service.
     fn ids(&mut self, count: usize) -> Vec<String> {
         let first = self.next;
         self.next += count as u64;
@@ -79,7 +79,7 @@ impl Reference {
             .collect()
     }
 
-    /// Quotes to be executed later, all in one transaction: they are not what is measured.
+    /// Creates quotes in one transaction before the measurement.
     pub(crate) async fn quotes(&mut self, count: usize, partners: usize) -> Result<Vec<Command>> {
         let ids = self.ids(count);
         let mut tx = self.pool.begin().await?;
@@ -93,7 +93,7 @@ impl Reference {
         Ok(commands)
     }
 
-    /// Executes them one after another, each with a commit of its own; answers how many a second.
+    /// Executes them sequentially, each with its own commit; returns the rate.
     pub(crate) async fn transact(&mut self, commands: &[Command]) -> Result<f64> {
         let ids = self.ids(commands.len() * 2);
         let mut conn = self.pool.acquire().await?;
@@ -106,7 +106,7 @@ impl Reference {
         Ok(commands.len() as f64 / watch.elapsed().as_secs_f64())
     }
 
-    /// One row and one commit each, over that many connections; answers how many a second.
+    /// One row and one commit each, over this many connections; returns the rate.
     pub(crate) async fn insert_quotes(&mut self, count: usize, connections: usize) -> Result<f64> {
         let ids = self.ids(count);
         let share = count.div_ceil(connections);
@@ -132,7 +132,7 @@ impl Reference {
         Ok(count as f64 / watch.elapsed().as_secs_f64())
     }
 
-    /// Reads the newest 50 trades of a partner that often, over that many connections.
+    /// Reads the newest 50 trades of a partner this often, over this many connections.
     pub(crate) async fn pages(
         &self,
         count: usize,
@@ -165,7 +165,7 @@ impl Reference {
     }
 }
 
-/// A transact: whose, and of which quote.
+/// A transact: its partner and its quote.
 pub(crate) struct Command {
     partner: String,
     quote: String,
@@ -292,7 +292,7 @@ async fn insert_trade(
     Ok(())
 }
 
-/// The select of a page, every column of it decoded.
+/// The select of a page; decodes every column.
 async fn page(conn: &mut SqliteConnection, partner: &str) -> Result<()> {
     let rows = sqlx::query(
         "SELECT id, quote_id, pool, side, network, fiat, crypto, rate, spread_bps, fee_bps, status, created_at, settled_at, fill

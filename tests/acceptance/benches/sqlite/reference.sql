@@ -1,4 +1,4 @@
--- The tables a transact touches, with the keys and indexes the service's own schema has, so that both write as much.
+-- The tables of a transact, with the keys and indexes of the service's own schema, so that both write the same amount.
 
 CREATE TABLE quotes (
     mode TEXT NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE trades (
     notional INTEGER NOT NULL,
     dest_address TEXT,
     dest_network TEXT,
-    -- What stands reserved for it: the fiat leg of a purchase or nothing, the crypto leg of a sale.
+    -- The reservation: the fiat leg of a purchase or nothing, the crypto leg of a sale.
     reserved INTEGER,
     status TEXT NOT NULL,
     created_at INTEGER NOT NULL,

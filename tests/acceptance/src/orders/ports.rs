@@ -117,8 +117,8 @@ impl Submit<TransactCommand, Decision> for Ports {
     }
 }
 
-/// What the engine is asked about a trade that is stored changes nothing for others: whenever it is asked, all goes on the same.
-/// So only the hold, before there is a trade, has a turn.
+/// Engine calls about a stored trade affect no other request, so their order does not matter.
+/// Only the hold, before the trade exists, has a turn.
 #[async_trait]
 impl Engine for Ports {
     async fn depth(&self, order: &Order) -> Option<Depth> {
@@ -170,9 +170,9 @@ impl PoolsStore for Ports {
     }
 }
 
-/// A transaction with a turn at its beginning and one at its commit: in between nobody else can write what it has locked, and
-/// nobody sees what it writes. By its commit it holds the lock, which one store gives it as it begins and the other as it asks
-/// for the partner's first row.
+/// A transaction with one turn at its beginning and one at its commit: in between no other request can write the locked rows
+/// or see the writes. It holds the lock by its commit: one store locks at the beginning, the other when the transaction
+/// locks the partner's first row.
 struct Tx {
     tx: Box<dyn PoolsTx>,
     pace: Pace,
@@ -187,9 +187,12 @@ impl UnitOfWork for Tx {
     async fn commit(self: Box<Self>) -> Result<(), StoreError> {
         let Self { tx, pace } = *self;
         let before = pace.turns.0.lock().replace(pace.who);
-        assert_eq!(before, None, "two transactions of a partner wrote at once");
+        assert_eq!(
+            before, None,
+            "two transactions of a partner wrote concurrently"
+        );
         pace.turn(true).await;
-        // The store's lock is free before its answer is here.
+        // The store releases its lock before it returns.
         *pace.turns.0.lock() = None;
         tx.commit().await
     }

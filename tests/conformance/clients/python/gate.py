@@ -1,4 +1,4 @@
-"""A session, a pay-in and a pay-out, with the package that was generated from the published document."""
+"""A session, a pay-in and a pay-out, with the package generated from the published document."""
 
 import json
 import uuid

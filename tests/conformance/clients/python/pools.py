@@ -1,4 +1,4 @@
-"""A purchase, with the package that was generated from the published document."""
+"""A purchase, with the package generated from the published document."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""What both programs need beside the generated packages."""
+"""Helpers of both programs for the generated packages."""
 
 import os
 import time
@@ -13,16 +13,16 @@ def setting(name: str) -> str:
 
 
 def body(answer: object, kind: type[Answer]) -> Answer:
-    """The body of a success; a refusal ends the program."""
+    """Returns the body of a success; a refusal ends the program."""
     assert isinstance(answer, kind), f"not a {kind.__name__}: {answer}"
     return answer
 
 
 def until(ask: Callable[[], Answer], last: Callable[[Answer], bool]) -> Answer:
-    """Asks until the answer is the last one."""
+    """Polls until the response is final."""
     for _ in range(100):
         answer = ask()
         if last(answer):
             return answer
         time.sleep(0.1)
-    raise AssertionError("it never came to an end")
+    raise AssertionError("it never reached a final status")

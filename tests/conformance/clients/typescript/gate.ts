@@ -1,4 +1,4 @@
-// A session, a pay-in and a pay-out, with nothing but the types that were generated from the published document.
+// A session, a pay-in and a pay-out, using only the types generated from the published document.
 
 import createClient from "openapi-fetch";
 import type { components, paths } from "./gate-v1.js";

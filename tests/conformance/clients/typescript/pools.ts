@@ -1,4 +1,4 @@
-// A purchase, with nothing but the types that were generated from the published document.
+// A purchase, using only the types generated from the published document.
 
 import createClient from "openapi-fetch";
 import type { paths } from "./pools-v1.js";

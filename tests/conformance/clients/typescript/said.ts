@@ -1,4 +1,4 @@
-// What both programs need beside the generated types.
+// Helpers of both programs for the generated types.
 
 /** A setting that the caller gives. */
 export function setting(name: string): string {

@@ -60,7 +60,7 @@ pub async fn run() -> Done<Value> {
     Ok(json!({ "session": session.id, "payIn": pay_in.id, "payOut": pay_out.id }))
 }
 
-/// What can be offered, and for how much.
+/// Available assets and their limits.
 async fn plan(api: &Configuration) -> Done<()> {
     let countries = list_countries(api, None, Some(true)).await?.data;
     assert!(countries.iter().any(|country| country.country_code == "DE"));

@@ -1,4 +1,4 @@
-//! The crates that were generated from the published documents, at work: `smoke pools` and `smoke gate`.
+//! Programs for the crates generated from the published documents: `smoke pools` and `smoke gate`.
 
 mod gate;
 mod pools;

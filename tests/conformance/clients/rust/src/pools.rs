@@ -16,7 +16,7 @@ use crate::said::{key, setting, until};
 const POOL: &str = "EUR-USDT";
 
 /// The generated calls send a token once for each kind of key that an operation takes, and `listPools` takes two: a header that
-/// is repeated is refused. So the client has it, and they have none.
+/// is repeated is refused. Therefore the client sends the token and the calls do not.
 fn with_key(key: &str) -> Result<Client, Box<dyn std::error::Error>> {
     let bearer = HeaderValue::from_str(&format!("Bearer {key}"))?;
     let headers = HeaderMap::from_iter([(AUTHORIZATION, bearer)]);

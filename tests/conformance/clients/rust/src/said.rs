@@ -1,4 +1,4 @@
-//! What both need beside the generated crates.
+//! Helpers of both programs for the generated crates.
 
 use std::env::{VarError, var};
 use std::fmt::Debug;
@@ -8,13 +8,13 @@ pub fn setting(name: &str) -> Result<String, VarError> {
     var(name)
 }
 
-/// A value that no earlier run has had.
+/// A value that no earlier run has used.
 pub fn key() -> String {
     let now = std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970");
     format!("smoke-{}", now.as_nanos())
 }
 
-/// Asks until the answer is the last one.
+/// Polls until the response is final.
 pub async fn until<T, E: Debug>(
     ask: impl AsyncFn() -> Result<T, E>,
     last: impl Fn(&T) -> bool,
